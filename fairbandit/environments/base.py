@@ -1,0 +1,134 @@
+"""What an environment owes: pools of candidates with their groups, rewards and true ranks."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import ClassVar
+
+import torch
+from torch import Tensor
+
+from fairbandit.errors import FairbanditError
+from fairbandit.streams import Streams
+
+
+@dataclass(frozen=True)
+class Oracle:
+    """What only an oracle knows: the true reward model and each group's true reward CDF.
+
+    Attributes:
+        theta: the true θ, the paper's μ*: (d,).
+        cdf: F(groups, values), both of one shape, to shares in [0, 1] of that shape.
+    """
+
+    theta: Tensor
+    cdf: Callable[[Tensor, Tensor], Tensor]
+
+
+@dataclass(frozen=True)
+class Pools:
+    """N rounds of candidates for B replicas, with all that is true of them.
+
+    A policy sees `contexts` and `groups`, and of `rewards` only the one that it picked.
+
+    Attributes:
+        contexts: features, (B, N, K, d) float64.
+        groups: (B, N, K) int64, −1 an empty place.
+        rewards: the noisy reward each candidate would give, (B, N, K).
+        expected: the true rewards ⟨θ, x⟩, (B, N, K).
+        ranks: the true relative ranks, (B, N, K), in [0, 1].
+    """
+
+    contexts: Tensor
+    groups: Tensor
+    rewards: Tensor
+    expected: Tensor
+    ranks: Tensor
+
+    def __getitem__(self, rounds: slice) -> Pools:
+        """Some of the rounds, as views."""
+        return Pools(
+            self.contexts[:, rounds],
+            self.groups[:, rounds],
+            self.rewards[:, rounds],
+            self.expected[:, rounds],
+            self.ranks[:, rounds],
+        )
+
+
+class Environment(ABC):
+    """A bandit problem: draws pools and knows the truth about them.
+
+    A subclass sets `features` (d), `places` (K), `group_names` (G of them) and `oracle` in its
+    constructor, which takes keyword-only plain data and stores each under its own name, and
+    writes `_pools`. All randomness comes from `self.streams`, addressed by round.
+    """
+
+    part_kind: ClassVar[str]
+    part_name: ClassVar[str]
+    rounds: ClassVar[int] = 5000
+    """T where a run leaves `rounds` unset."""
+    exploration: ClassVar[float] = 1.0
+    """The `exploration` of optimistic estimators that leave theirs unset."""
+
+    features: int
+    places: int
+    group_names: tuple[str, ...]
+    oracle: Oracle | None
+    streams: Streams
+
+    def bind(self, streams: Streams) -> None:
+        """Makes the environment draw from the given streams, on their device."""
+        self.streams = streams
+
+    def pools(self, first: int, count: int) -> Pools:
+        """Rounds first … first+count−1 of every replica of the bound streams.
+
+        Args:
+            first: the first round, from 1.
+            count: how many rounds, N.
+
+        Returns:
+            The pools, checked.
+
+        Raises:
+            FairbanditError: wrong shapes or dtypes, unknown groups, a value that is not finite
+                (with its replica, round and place).
+        """
+        pools = self._pools(first, count)
+        shape = (len(self.streams.replicas), count, self.places)
+        self._check("contexts", pools.contexts, (*shape, self.features), torch.float64, first)
+        self._check("groups", pools.groups, shape, torch.int64, first)
+        for name in ("rewards", "expected", "ranks"):
+            self._check(name, getattr(pools, name), shape, torch.float64, first)
+        low, high = int(pools.groups.min()), int(pools.groups.max())
+        if low < -1 or high >= len(self.group_names):
+            raise FairbanditError(
+                f"environment {self.part_name!r} gave group {low if low < -1 else high}; "
+                f"groups are 0 to {len(self.group_names) - 1}, and -1 for an empty place"
+            )
+        return pools
+
+    @abstractmethod
+    def _pools(self, first: int, count: int) -> Pools:
+        """Draws rounds first … first+count−1; the public `pools` checks them."""
+
+    def _check(
+        self, name: str, got: Tensor, shape: tuple[int, ...], dtype: torch.dtype, first: int
+    ) -> None:
+        if tuple(got.shape) != shape or got.dtype != dtype:
+            raise FairbanditError(
+                f"environment {self.part_name!r} gave {name} of shape {tuple(got.shape)} and "
+                f"{got.dtype}; expected {shape} (replicas, rounds, places, …) and {dtype}"
+            )
+        if dtype == torch.int64:
+            return
+        bad = ~got.isfinite()
+        if bool(bad.any()):
+            replica, offset, place = bad.nonzero()[0, :3].tolist()
+            raise FairbanditError(
+                f"environment {self.part_name!r} gave {name} that are not finite at replica "
+                f"{self.streams.replicas[replica]}, round {first + offset}, place {place}"
+            )

@@ -1,0 +1,128 @@
+"""The paper's simulation: groups with diverse reward distributions (Sec. 6, App. D.1)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from enum import Enum
+from functools import partial
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from fairbandit.environments.base import Environment, Oracle, Pools
+from fairbandit.errors import FairbanditError
+from fairbandit.maths.grouped_cdf import GroupedCdf
+from fairbandit.maths.uniform_sum import uniform_sum_cdf
+from fairbandit.registry import register
+from fairbandit.streams import Purpose, Streams
+
+
+class CdfSource(Enum):
+    """How the true reward CDF is known."""
+
+    exact = "in closed form"
+    sampled = "as the ECDF of a sample"
+
+
+@register("environment", "simulation")
+class Simulation(Environment):
+    """Synthetic groups with diverse reward distributions (paper, Sec. 6 and App. D.1).
+
+    One candidate a group, K = G. Candidate a has features x = B_a·Y + c_a: Y uniform on the unit
+    cube, written into the group's own slice of x, and a last feature c_a = bias·a. The reward is
+    ⟨θ, x⟩ + noise·ξ with ξ standard normal, so the true CDF of a group is that of a weighted sum
+    of uniforms.
+
+    Args:
+        groups: G = K, the number of groups.
+        theta: the true θ, (d,): one slice of (d − 1)/G features a group, then the weight of c_a.
+        bias: c_a = bias·a for a = 0 … G−1.
+        noise: standard deviation of the reward noise, at least 0.
+        cdf: `exact`, or `sampled` as in the paper.
+        cdf_samples: sample size of the sampled CDF.
+
+    Raises:
+        FairbanditError: a θ that does not divide into the groups, or values out of range.
+
+    Reference:
+        Grazzi et al., "Group Meritocratic Fairness in Linear Contextual Bandits", NeurIPS 2022.
+    """
+
+    rounds = 5000
+    exploration = 1.0
+
+    def __init__(
+        self,
+        *,
+        groups: int = 4,
+        theta: Sequence[float] = (4, 3, 7, 0, 8, 0, 0, 0, 5, 5, 0, 0, 2, 2, 2, 2, 1),
+        bias: float = 3.0,
+        noise: float = 2.0,
+        cdf: CdfSource = CdfSource.exact,
+        cdf_samples: int = 10_000_000,
+    ) -> None:
+        if groups < 2:
+            raise FairbanditError(f"environment.groups must be at least 2, got {groups}")
+        if len(theta) < groups + 1 or (len(theta) - 1) % groups:
+            raise FairbanditError(
+                f"environment.theta has {len(theta)} values, which do not make {groups} equal "
+                f"slices and one weight for the bias; expected d = n·{groups} + 1 of them"
+            )
+        if not np.isfinite([*theta, bias, noise]).all() or noise < 0:
+            raise FairbanditError(
+                "environment.theta, bias and noise must be finite, and noise at least 0; got "
+                f"{list(theta)}, {bias}, {noise}"
+            )
+        if cdf_samples < 1:
+            raise FairbanditError(f"environment.cdf_samples must be at least 1, got {cdf_samples}")
+        self.groups, self.theta, self.bias, self.noise = groups, list(theta), bias, noise
+        self.cdf, self.cdf_samples = cdf, cdf_samples
+        self.features, self.places = len(theta), groups
+        self.group_names = tuple(str(group) for group in range(groups))
+        self.slice = (len(theta) - 1) // groups
+        self.weights = [list(theta[a * self.slice : (a + 1) * self.slice]) for a in range(groups)]
+        self.offsets = [theta[-1] * bias * a for a in range(groups)]
+        self._sampled = self._sample_cdf() if cdf is CdfSource.sampled else None
+        self.oracle = self._oracle(torch.device("cpu"))
+
+    def bind(self, streams: Streams) -> None:
+        """Draws from the given streams, on their device."""
+        super().bind(streams)
+        self.oracle = self._oracle(streams.device)
+
+    def _oracle(self, device: torch.device) -> Oracle:
+        cdf = self._exact_cdf if self._sampled is None else self._sampled.to(device)
+        return Oracle(torch.tensor(self.theta, dtype=torch.float64, device=device), cdf)
+
+    def _exact_cdf(self, groups: Tensor, values: Tensor) -> Tensor:
+        shares = torch.zeros_like(values)
+        for group in range(self.groups):
+            share = partial(uniform_sum_cdf, weights=self.weights[group])
+            here = share(values, offset=self.offsets[group])
+            shares = torch.where(groups == group, here, shares)
+        return shares
+
+    def _sample_cdf(self) -> GroupedCdf:
+        generator = np.random.default_rng(np.random.SeedSequence(0, spawn_key=(self.cdf_samples,)))
+        samples = [np.full(self.cdf_samples, offset) for offset in self.offsets]
+        for sample, weights in zip(samples, self.weights, strict=True):
+            for weight in weights:
+                sample += weight * generator.random(self.cdf_samples)
+        return GroupedCdf([torch.from_numpy(sample) for sample in samples])
+
+    def _pools(self, first: int, count: int) -> Pools:
+        assert self.oracle is not None
+        theta, streams = self.oracle.theta, self.streams
+        drawn = streams[Purpose.POOLS].uniform(first, count, self.groups * self.slice)
+        replicas = drawn.shape[0]
+        contexts = drawn.new_zeros(replicas, count, self.groups, self.features)
+        for a in range(self.groups):
+            own = slice(a * self.slice, (a + 1) * self.slice)
+            contexts[:, :, a, own] = drawn[:, :, own]
+            contexts[:, :, a, -1] = self.bias * a
+        groups = torch.arange(self.groups, device=drawn.device).expand(replicas, count, -1)
+        expected = contexts @ theta
+        noise = streams[Purpose.REWARDS].normal(first, count, self.groups)
+        ranks = self.oracle.cdf(groups, expected)
+        return Pools(contexts, groups, expected + self.noise * noise, expected, ranks)

@@ -1,0 +1,1 @@
+"""Pure functions on tensors; they know nothing of policies, rounds or files."""

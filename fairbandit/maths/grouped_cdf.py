@@ -1,0 +1,43 @@
+"""The empirical CDF of each group's own sample."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+
+
+class GroupedCdf:
+    """F(v, g): the share of group g's sample that is no higher than v.
+
+    Args:
+        samples: one 1-D tensor of rewards a group, none of them empty.
+
+    >>> cdf = GroupedCdf([torch.tensor([1.0, 2.0]), torch.tensor([5.0])])
+    >>> cdf(torch.tensor([0, 0, 1]), torch.tensor([1.0, 9.0, 4.0]))
+    tensor([0.5000, 1.0000, 0.0000])
+    """
+
+    def __init__(self, samples: Sequence[Tensor]) -> None:
+        self._sorted = [sample.sort().values for sample in samples]
+
+    def __call__(self, groups: Tensor, values: Tensor) -> Tensor:
+        """The CDF at values of the given groups.
+
+        Args:
+            groups: int64 of any shape; −1 marks an empty place, which gets 0.
+            values: rewards, the same shape.
+
+        Returns:
+            Shares in [0, 1], the same shape.
+        """
+        shares = torch.zeros_like(values)
+        for group, ordered in enumerate(self._sorted):
+            count = torch.searchsorted(ordered, values.contiguous(), right=True)
+            shares = torch.where(groups == group, count / len(ordered), shares)
+        return shares
+
+    def to(self, device: torch.device) -> GroupedCdf:
+        """The same CDF on another device."""
+        return GroupedCdf([ordered.to(device) for ordered in self._sorted])

@@ -1,0 +1,175 @@
+"""Parts by name: `@register(kind, name)` on a class is all that a new part needs.
+
+The registry reads the constructor's typed, keyword-only signature once and makes a typed node of
+it (an OmegaConf structured config). Building from plain data and composing on the command line
+both go through that node, so a key, a type and a default are checked in one way and live in one
+place: the constructor.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import inspect
+from collections.abc import Callable, Mapping
+from typing import Any, TypeVar, get_type_hints
+
+from omegaconf import MISSING, OmegaConf
+from omegaconf.errors import OmegaConfBaseException
+
+from fairbandit.errors import FairbanditError
+
+PART_KINDS = ("split", "estimator", "rank", "selector")
+"""The four kinds of part that make a policy, in the order in which a round uses them."""
+
+KINDS = (*PART_KINDS, "environment")
+"""Everything that can be registered."""
+
+_registry: dict[str, dict[str, type[Any]]] = {kind: {} for kind in KINDS}
+
+C = TypeVar("C", bound=type[Any])
+
+
+def register(kind: str, name: str) -> Callable[[C], C]:
+    """Class decorator: makes a class buildable as `name` among the parts of one kind.
+
+    Args:
+        kind: one of `KINDS`.
+        name: the name by which configs and the command line choose the class.
+
+    Returns:
+        The decorator, which returns the class unchanged but for `part_kind` and `part_name`.
+
+    Raises:
+        FairbanditError: an unknown kind, a name that is taken, or a constructor whose arguments
+            are not all keyword-only and typed.
+    """
+    if kind not in _registry:
+        raise FairbanditError(f"cannot register a {kind!r}: the kinds are {', '.join(KINDS)}")
+
+    def decorate(cls: C) -> C:
+        known = _registry[kind].get(name)
+        if known is not None and _place(known) != _place(cls):
+            raise FairbanditError(
+                f"two classes are registered as {kind} {name!r}: "
+                f"{_place(known)} and {_place(cls)}; rename one of them"
+            )
+        cls.part_kind, cls.part_name = kind, name
+        _node(cls)  # a signature that cannot be published fails here, at its definition
+        _registry[kind][name] = cls
+        return cls
+
+    return decorate
+
+
+def names(kind: str) -> list[str]:
+    """The registered names of one kind, sorted."""
+    return sorted(_registry[kind])
+
+
+def lookup(kind: str, name: str) -> type[Any]:
+    """The class registered under a name.
+
+    Raises:
+        FairbanditError: no such name; the message lists the valid ones.
+    """
+    try:
+        return _registry[kind][name]
+    except KeyError:
+        raise FairbanditError(
+            f"unknown {kind} {name!r}; the registered ones are {', '.join(names(kind))}"
+        ) from None
+
+
+def node(kind: str, name: str) -> type[Any]:
+    """The typed node (a dataclass) of a registered class: `name` and its hyperparameters."""
+    return _node(lookup(kind, name))
+
+
+def create(kind: str, spec: str | Mapping[str, Any]) -> Any:
+    """Builds one part from plain data: its name, or a mapping with `name` and hyperparameters.
+
+    Raises:
+        FairbanditError: an unknown name or key, or a value of the wrong type.
+    """
+    values = {"name": spec} if isinstance(spec, str) else dict(spec)
+    if not isinstance(values.get("name"), str):
+        raise FairbanditError(
+            f"a {kind} is described by its name, or by a mapping with 'name'; got {spec!r}; "
+            f"the registered ones are {', '.join(names(kind))}"
+        )
+    cls = lookup(kind, values["name"])
+    typed = _node(cls)
+    keys = [field.name for field in dataclasses.fields(typed)]
+    unknown = sorted(set(values) - set(keys))
+    if unknown:
+        raise FairbanditError(
+            f"{kind} {cls.part_name!r} has no parameter {', '.join(map(repr, unknown))}; "
+            f"it takes {', '.join(keys[1:]) or 'none'}"
+        )
+    try:
+        merged = OmegaConf.merge(OmegaConf.structured(typed), values)
+        arguments = OmegaConf.to_container(merged, throw_on_missing=True)
+    except OmegaConfBaseException as error:
+        reason = str(error).splitlines()[0]
+        key = getattr(error, "full_key", None) or getattr(error, "key", None)
+        raise FairbanditError(f"{kind} {cls.part_name!r}, parameter {key!r}: {reason}") from error
+    assert isinstance(arguments, dict)
+    del arguments["name"]
+    return cls(**arguments)
+
+
+def parameters(part: Any) -> dict[str, Any]:
+    """A part's hyperparameters by name, read back from the attributes of the same names."""
+    return {key: getattr(part, key) for key in _signature(type(part))}
+
+
+def describe(part: Any) -> dict[str, Any]:
+    """Plain data from which `create` makes the same part again."""
+    plain = {"name": part.part_name, **parameters(part)}
+    return {key: _plain(value) for key, value in plain.items()}
+
+
+def summary(cls: type[Any]) -> str:
+    """The first line of a class's docstring."""
+    return (inspect.getdoc(cls) or "").split("\n", 1)[0]
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {key: _plain(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_plain(item) for item in value]
+    return getattr(value, "name", value)  # an Enum member is written by its name
+
+
+def _signature(cls: type[Any]) -> dict[str, inspect.Parameter]:
+    if cls.__init__ is object.__init__:
+        return {}
+    listed = list(inspect.signature(cls.__init__).parameters.values())[1:]
+    return {parameter.name: parameter for parameter in listed}
+
+
+def _node(cls: type[Any]) -> type[Any]:
+    hints = get_type_hints(cls.__init__) if cls.__init__ is not object.__init__ else {}
+    fields: list[Any] = [("name", str, dataclasses.field(default=cls.part_name))]
+    for key, parameter in _signature(cls).items():
+        if parameter.kind is not parameter.KEYWORD_ONLY or key not in hints:
+            raise FairbanditError(
+                f"{_place(cls)}: constructor argument {key!r} must be keyword-only and typed"
+            )
+        default = MISSING if parameter.default is parameter.empty else parameter.default
+        if isinstance(default, (list, tuple, dict)):
+            default = dict(default) if isinstance(default, dict) else list(default)
+            field = dataclasses.field(default_factory=lambda value=default: value)
+        else:
+            field = dataclasses.field(default=default)
+        fields.append((key, hints[key], field))
+    return dataclasses.make_dataclass(f"{cls.__name__}Config", fields, kw_only=True)
+
+
+def _place(cls: type[Any]) -> str:
+    try:
+        file, line = inspect.getsourcefile(cls), inspect.getsourcelines(cls)[1]
+    except (OSError, TypeError):  # defined where there is no source, as at a prompt
+        return f"{cls.__module__}.{cls.__qualname__}"
+    return f"{cls.__qualname__} ({file}:{line})"

@@ -1,0 +1,114 @@
+"""Random numbers with a name and an address: seed, replica, purpose, round.
+
+Each purpose of each replica has its own generator, seeded by
+`SeedSequence(seed, spawn_key=(replica, purpose))`, and each round its own place in that
+generator's sequence. A draw depends on its address alone: not on how many replicas run together,
+how rounds are grouped, which policy asks, or what was drawn before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from enum import IntEnum
+
+import numpy as np
+import torch
+from torch import Tensor
+
+GRID = 64
+"""Rounds are drawn, decided and recorded in pieces that never cross a multiple of this."""
+
+_LARGEST = 1.0 - 2.0**-53
+
+
+class Purpose(IntEnum):
+    """What a stream's numbers are for; its value is part of the stream's seed."""
+
+    POOLS = 0
+    REWARDS = 1
+    ESTIMATOR = 2
+    RANK = 3
+    SELECTOR = 4
+
+
+class Stream:
+    """One purpose's random numbers for B replicas, addressed by round (or node) from 1 on.
+
+    A caller asks for the same `width` each time, since a round's place is `(t − 1)·width`.
+
+    Args:
+        seed: the run's seed, at least 0.
+        replicas: the replicas' numbers, from 0.
+        purpose: what the numbers are for.
+        device: where the drawn tensors go; drawing itself happens on the CPU.
+    """
+
+    def __init__(
+        self, seed: int, replicas: Sequence[int], purpose: Purpose, device: torch.device
+    ) -> None:
+        seeds = (np.random.SeedSequence(seed, spawn_key=(b, int(purpose))) for b in replicas)
+        self._bits = [np.random.PCG64(s) for s in seeds]
+        self._generators = [np.random.Generator(bits) for bits in self._bits]
+        self._position = 0
+        self._device = device
+        self._kept: dict[tuple[int, int], Tensor] = {}
+
+    def uniform(self, first: int, count: int, width: int) -> Tensor:
+        """Uniform draws in [0, 1) for rounds first … first+count−1: (B, count, width) float64."""
+        low, high = (first - 1) // GRID, (first + count - 2) // GRID
+        pieces = [self._piece(index, width) for index in range(low, high + 1)]
+        rows = pieces[0] if len(pieces) == 1 else torch.cat(pieces, dim=1)
+        start = first - 1 - low * GRID
+        return rows[:, start : start + count]
+
+    def normal(self, first: int, count: int, width: int) -> Tensor:
+        """Standard normal draws, Φ⁻¹ of the uniform ones: (B, count, width) float64."""
+        # half a step of the 53-bit grid keeps 0 away; the cap keeps 1 away
+        shifted = (self.uniform(first, count, width) + 2.0**-54).clamp(max=_LARGEST)
+        return torch.special.ndtri(shifted)
+
+    def _piece(self, index: int, width: int) -> Tensor:
+        key = (index, width)
+        if key not in self._kept:
+            while len(self._kept) >= 2:  # consecutive rounds ask for at most two pieces
+                del self._kept[next(iter(self._kept))]
+            self._kept[key] = self._draw(index * GRID * width, GRID * width).view(-1, GRID, width)
+        return self._kept[key]
+
+    def _draw(self, position: int, count: int) -> Tensor:
+        drawn = np.empty((len(self._bits), count))
+        skip = position - self._position
+        for row, bits, generator in zip(drawn, self._bits, self._generators, strict=True):
+            if skip:
+                bits.advance(skip)
+            generator.random(out=row)
+        self._position = position + count
+        return torch.from_numpy(drawn).to(self._device)
+
+
+class Streams:
+    """All of a run's random numbers: one `Stream` a purpose, made when first asked for.
+
+    Args:
+        seed: the run's seed, at least 0.
+        replicas: the replicas' numbers; replica b draws alike in any company.
+        device: where drawn tensors go.
+
+    >>> alone = Streams(seed=7, replicas=[2])[Purpose.POOLS].uniform(first=5, count=1, width=3)
+    >>> together = Streams(seed=7, replicas=[0, 1, 2])[Purpose.POOLS].uniform(1, 9, 3)
+    >>> bool((alone[0, 0] == together[2, 4]).all())
+    True
+    """
+
+    def __init__(
+        self, seed: int, replicas: Sequence[int], device: torch.device | str = "cpu"
+    ) -> None:
+        self.seed = seed
+        self.replicas = list(replicas)
+        self.device = torch.device(device)
+        self._streams: dict[Purpose, Stream] = {}
+
+    def __getitem__(self, purpose: Purpose) -> Stream:
+        if purpose not in self._streams:
+            self._streams[purpose] = Stream(self.seed, self.replicas, purpose, self.device)
+        return self._streams[purpose]
