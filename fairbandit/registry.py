@@ -10,8 +10,8 @@ from __future__ import annotations
 
 import dataclasses
 import inspect
-from collections.abc import Callable, Mapping
-from typing import Any, TypeVar, get_type_hints
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeVar, get_args, get_origin, get_type_hints
 
 from omegaconf import MISSING, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
@@ -112,7 +112,7 @@ def create(kind: str, spec: str | Mapping[str, Any]) -> Any:
     except OmegaConfBaseException as error:
         reason = str(error).splitlines()[0]
         key = getattr(error, "full_key", None) or getattr(error, "key", None)
-        raise FairbanditError(f"{kind} {cls.part_name!r}, parameter {key!r}: {reason}") from error
+        raise FairbanditError(f"{kind} {cls.part_name!r}, {key}: {reason}") from error
     assert isinstance(arguments, dict)
     del arguments["name"]
     return cls(**arguments)
@@ -163,8 +163,14 @@ def _node(cls: type[Any]) -> type[Any]:
             field = dataclasses.field(default_factory=lambda value=default: value)
         else:
             field = dataclasses.field(default=default)
-        fields.append((key, hints[key], field))
+        fields.append((key, _omegaconf_type(hints[key]), field))
     return dataclasses.make_dataclass(f"{cls.__name__}Config", fields, kw_only=True)
+
+
+def _omegaconf_type(hint: Any) -> Any:
+    """Constructors ask for read-only containers; OmegaConf knows only their concrete kinds."""
+    concrete = {Sequence: list, Mapping: dict}.get(get_origin(hint))
+    return hint if concrete is None else concrete[get_args(hint)]  # type: ignore[index]
 
 
 def _place(cls: type[Any]) -> str:
