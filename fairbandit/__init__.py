@@ -1,7 +1,10 @@
 """Fair linear contextual bandits, composed from registered parts."""
 
+from fairbandit.build import build
+from fairbandit.engine import Engine, Played
 from fairbandit.errors import FairbanditError
+from fairbandit.policy import Policy
 from fairbandit.registry import register
 
-__all__ = ["FairbanditError", "register"]
+__all__ = ["Engine", "FairbanditError", "Played", "Policy", "build", "register"]
 __version__ = "0.1.0"

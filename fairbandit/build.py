@@ -1,0 +1,49 @@
+"""Policies and environments from plain data, without Hydra."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import fairbandit.environments
+import fairbandit.parts  # noqa: F401 - both register their classes
+from fairbandit import registry
+from fairbandit.environments.base import Environment
+from fairbandit.errors import FairbanditError
+from fairbandit.policy import Policy
+
+
+def build(config: Mapping[str, Any]) -> Policy | Environment:
+    """Makes a policy or an environment from plain data.
+
+    Args:
+        config: for a policy, `split`, `estimator`, `rank` and, if not `argmax`, `selector`: each
+            a part's name, or a mapping with `name` and hyperparameters; and, if wished, `name`.
+            For an environment, `name` and its parameters.
+
+    Returns:
+        The policy or the environment.
+
+    Raises:
+        FairbanditError: an unknown kind, name or parameter, or a value of the wrong type.
+
+    >>> policy = build({"split": "halves", "rank": "empirical_cdf",
+    ...                 "estimator": {"name": "ridge", "regularization": 1.0}})
+    >>> policy.describe()["estimator"]
+    {'name': 'ridge', 'regularization': 1.0, 'noise': 1e-08}
+    >>> build({"name": "simulation", "noise": 0.5}).places
+    4
+    """
+    if not set(config) & set(registry.PART_KINDS):
+        environment: Environment = registry.create("environment", config)
+        return environment
+    unknown = sorted(set(config) - {*registry.PART_KINDS, "name"})
+    missing = sorted({"split", "estimator", "rank"} - set(config))
+    if unknown or missing:
+        raise FairbanditError(
+            f"a policy is made of {', '.join(registry.PART_KINDS)} and may have a name; "
+            f"unknown: {unknown or 'none'}, missing: {missing or 'none'}"
+        )
+    described = {"selector": "argmax", **config}
+    parts = {kind: registry.create(kind, described[kind]) for kind in registry.PART_KINDS}
+    return Policy(**parts, name=str(config.get("name", "custom")))

@@ -1,0 +1,122 @@
+"""The engine: lets a policy play an environment, in blocks. It knows no policy's name."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from fairbandit.environments.base import Environment, Pools
+from fairbandit.metrics import of_pick, received, regrets
+from fairbandit.parts import History, Problem
+from fairbandit.policy import Policy, blocks
+from fairbandit.streams import GRID, Streams
+
+
+@dataclass(frozen=True)
+class Played:
+    """N finished rounds of B replicas.
+
+    Attributes:
+        first: the first of the rounds, from 1.
+        replicas: the replicas' numbers.
+        actions: the places picked, (B, N) int64.
+        groups: the picks' groups, (B, N) int64.
+        rewards: their noisy rewards, (B, N).
+        expected: their true rewards, (B, N).
+        ranks: their true relative ranks, (B, N).
+        standard_regret: each round's standard regret, (B, N).
+        fair_regret: each round's fair regret, (B, N).
+        received: candidates of each group in these rounds, (B, G) int64.
+    """
+
+    first: int
+    replicas: list[int]
+    actions: Tensor
+    groups: Tensor
+    rewards: Tensor
+    expected: Tensor
+    ranks: Tensor
+    standard_regret: Tensor
+    fair_regret: Tensor
+    received: Tensor
+
+
+class Engine:
+    """Plays one policy in one environment, for B replicas at once.
+
+    Args:
+        policy: decides; bound here.
+        environment: draws pools and knows the truth; bound here.
+        rounds: T.
+        seed: of all random numbers.
+        replicas: the replicas' numbers; each decides as it would alone.
+        device: where tensors live.
+        at_once: the most rounds to decide together; 1 plays round by round, with the same
+            decisions.
+    """
+
+    def __init__(
+        self,
+        policy: Policy,
+        environment: Environment,
+        *,
+        rounds: int,
+        seed: int,
+        replicas: Sequence[int],
+        device: str | torch.device = "cpu",
+        at_once: int = GRID,
+    ) -> None:
+        self.policy, self.environment = policy, environment
+        self.rounds, self.at_once = rounds, at_once
+        self.streams = Streams(seed, replicas, device)
+        environment.bind(self.streams)
+        problem = Problem(
+            features=environment.features,
+            groups=len(environment.group_names),
+            streams=self.streams,
+            split=policy.split,
+            exploration=environment.exploration,
+            oracle=environment.oracle,
+        )
+        policy.bind(problem)
+        self.history = History(problem, policy.rank.needs)
+
+    def play(self) -> Iterator[Played]:
+        """Plays all rounds, in pieces on the fixed grid of `streams.GRID` rounds."""
+        for first in range(1, self.rounds + 1, GRID):
+            last = min(first + GRID - 1, self.rounds)
+            pools = self.environment.pools(first, last - first + 1)
+            done = []
+            for after, until in blocks(self.policy, last, first - 1):
+                for low in range(after, until, self.at_once):
+                    high = min(low + self.at_once, until)
+                    piece = pools[low + 1 - first : high + 1 - first]
+                    done.append(self._decide(low + 1, piece))
+            yield self._judge(first, pools, torch.cat(done, 1))
+
+    def _decide(self, first: int, pools: Pools) -> Tensor:
+        self.history.add_pools(pools.contexts, pools.groups)
+        actions = self.policy.decide(first, pools.contexts, pools.groups, self.history)
+        self.history.add_outcomes(
+            *(of_pick(part, actions) for part in (pools.contexts, pools.groups, pools.rewards))
+        )
+        self.policy.forget(self.history)
+        return actions
+
+    def _judge(self, first: int, pools: Pools, actions: Tensor) -> Played:
+        lost = regrets(pools, actions)
+        return Played(
+            first=first,
+            replicas=self.streams.replicas,
+            actions=actions,
+            groups=of_pick(pools.groups, actions),
+            rewards=of_pick(pools.rewards, actions),
+            expected=of_pick(pools.expected, actions),
+            ranks=of_pick(pools.ranks, actions),
+            standard_regret=lost.standard,
+            fair_regret=lost.fair,
+            received=received(pools.groups, len(self.environment.group_names)),
+        )

@@ -1,0 +1,53 @@
+"""A growing tensor: rows are appended and old ones dropped at amortised constant cost."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+
+class Rows:
+    """Rows numbered from 1 along dimension 1 of a (B, ·, …) tensor; a prefix may be forgotten.
+
+    Args:
+        empty: a (B, 0, …) tensor that fixes every other dimension, the dtype and the device.
+    """
+
+    def __init__(self, empty: Tensor) -> None:
+        self._data = empty
+        self._start = 0  # rows dropped for good, that is: data[:, 0] is row start + 1
+        self.count = 0
+
+    def append(self, rows: Tensor) -> None:
+        """Adds rows count+1 … count+n, (B, n, …)."""
+        used = self.count - self._start
+        need = used + rows.shape[1]
+        if need > self._data.shape[1]:
+            shape = list(self._data.shape)
+            shape[1] = max(2 * need, 64)
+            grown = self._data.new_empty(shape)
+            grown[:, :used] = self._data[:, :used]
+            self._data = grown
+        self._data[:, used:need] = rows
+        self.count += rows.shape[1]
+
+    def __getitem__(self, span: tuple[int, int]) -> Tensor:
+        """Rows after+1 … until of span (after, until], as a view."""
+        after, until = span
+        if not self._start <= after <= until <= self.count:
+            raise IndexError(
+                f"rows {after + 1} to {until} are not kept; kept are {self._start + 1} to "
+                f"{self.count}"
+            )
+        return self._data[:, after - self._start : until - self._start]
+
+    def forget(self, until: int) -> None:
+        """Rows 1 … until are not asked for again; memory is given back when half is unused."""
+        keep = self.count - until
+        if until - self._start > max(keep, 64):
+            kept = self[until, self.count]
+            shape = list(self._data.shape)
+            shape[1] = max(2 * keep, 64)
+            fresh = torch.empty(shape, dtype=self._data.dtype, device=self._data.device)
+            fresh[:, :keep] = kept
+            self._data, self._start = fresh, until

@@ -1,0 +1,57 @@
+"""Least squares: running sums, and factors that refuse what they cannot solve."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from fairbandit.errors import FairbanditError
+
+
+def quadratic_sums(
+    V: Tensor, b: Tensor, contexts: Tensor, rewards: Tensor, at: list[int]
+) -> tuple[Tensor, Tensor]:
+    """V + Σ_{s≤i} x_s x_sᵀ and b + Σ_{s≤i} r_s x_s for each i asked for.
+
+    Args:
+        V: where the sums start, (B, d, d).
+        b: likewise, (B, d).
+        contexts: x, (B, n, d).
+        rewards: r, (B, n).
+        at: U ascending numbers of terms, each from 0 to n.
+
+    Returns:
+        The sums, (B, U, d, d) and (B, U, d).
+    """
+    if len(at) == 1:  # one product instead of n outer ones
+        n = at[0]
+        x, r = contexts[:, :n], rewards[:, :n]
+        grown = torch.baddbmm(V, x.transpose(1, 2), x)
+        return grown[:, None], torch.baddbmm(b[..., None], x.transpose(1, 2), r[..., None])[
+            :, None, :, 0
+        ]
+    index = torch.tensor(at, device=V.device)
+    outer = torch.cat([V[:, None], contexts[..., :, None] * contexts[..., None, :]], 1)
+    weighed = torch.cat([b[:, None], contexts * rewards[..., None]], 1)
+    return outer.cumsum(1)[:, index], weighed.cumsum(1)[:, index]
+
+
+def factor(V: Tensor) -> Tensor:
+    """Cholesky factors of symmetric positive definite matrices.
+
+    Args:
+        V: (…, d, d).
+
+    Returns:
+        Lower triangular L with LLᵀ = V, (…, d, d).
+
+    Raises:
+        FairbanditError: a matrix that is not positive definite in floating point.
+    """
+    lower, info = torch.linalg.cholesky_ex(V)
+    if bool(info.any()):
+        raise FairbanditError(
+            "ridge regression broke down: V is not positive definite in double precision; "
+            "use a larger regularization"
+        )
+    return lower

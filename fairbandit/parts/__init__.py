@@ -1,0 +1,37 @@
+"""The parts that policies are made of: splits, estimators, ranks and selectors."""
+
+from fairbandit.parts.base import Part, Problem
+from fairbandit.parts.candidates import Candidates
+from fairbandit.parts.estimators import Estimator, OptimisticRidge, Oracle, Ridge, Zero
+from fairbandit.parts.history import History, Outcomes
+from fairbandit.parts.model import LinearModel, RewardModel
+from fairbandit.parts.past import Past
+from fairbandit.parts.ranks import EmpiricalCdf, Identity, OracleCdf, Rank
+from fairbandit.parts.selectors import Argmax, Selector
+from fairbandit.parts.splits import Full, Halves, Spans, Split
+
+__all__ = [
+    "Argmax",
+    "Candidates",
+    "EmpiricalCdf",
+    "Estimator",
+    "Full",
+    "Halves",
+    "History",
+    "Identity",
+    "LinearModel",
+    "OptimisticRidge",
+    "Oracle",
+    "OracleCdf",
+    "Outcomes",
+    "Part",
+    "Past",
+    "Problem",
+    "Rank",
+    "RewardModel",
+    "Ridge",
+    "Selector",
+    "Spans",
+    "Split",
+    "Zero",
+]

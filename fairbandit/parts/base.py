@@ -1,0 +1,107 @@
+"""What every part has in common: a name, a problem to be bound to, and a state to resume from."""
+
+from __future__ import annotations
+
+from abc import ABC
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import torch
+from torch import Tensor
+
+from fairbandit.environments.base import Oracle
+from fairbandit.errors import FairbanditError
+from fairbandit.streams import Streams
+
+if TYPE_CHECKING:
+    from fairbandit.parts.splits import Split
+
+State = dict[str, Tensor | int | float]
+"""All that a part must remember to go on as if never stopped."""
+
+
+@dataclass(frozen=True)
+class Problem:
+    """What a policy may know before the first round.
+
+    Attributes:
+        features: d.
+        groups: G.
+        streams: the run's random numbers; their replicas are the B of every tensor.
+        split: which rounds teach the estimator and which feed the ranks.
+        exploration: the environment's own `exploration`, for parts that leave theirs unset.
+        oracle: the truth, or None where nobody knows it.
+        dtype: of all real tensors.
+    """
+
+    features: int
+    groups: int
+    streams: Streams
+    split: Split
+    exploration: float = 1.0
+    oracle: Oracle | None = None
+    dtype: torch.dtype = torch.float64
+
+    @property
+    def replicas(self) -> int:
+        """B, the number of independent runs decided together."""
+        return len(self.streams.replicas)
+
+    @property
+    def device(self) -> torch.device:
+        """Where tensors live."""
+        return self.streams.device
+
+
+class Part(ABC):
+    """A split, an estimator, a rank or a selector.
+
+    A constructor takes plain, keyword-only hyperparameters and stores each under its own name.
+    Everything else waits for `bind`.
+    """
+
+    part_kind: ClassVar[str]
+    part_name: ClassVar[str]
+    needs_oracle: ClassVar[bool] = False
+    """Whether the part reads `problem.oracle`."""
+    draws: ClassVar[bool] = False
+    """Whether the part draws random numbers."""
+    reference: ClassVar[str] = ""
+    """Where the part comes from."""
+
+    problem: Problem
+
+    def bind(self, problem: Problem) -> None:
+        """Prepares for a problem, once, before its first round.
+
+        Raises:
+            FairbanditError: the part needs an oracle and the problem has none.
+        """
+        if self.needs_oracle and problem.oracle is None:
+            raise FairbanditError(
+                f"{self.part_kind} {self.part_name!r} needs an oracle (the true rewards and their "
+                "CDFs), and this problem has none"
+            )
+        self.problem = problem
+
+    def reach(self, t: int) -> int:
+        """The last round whose reward the decision at round t reads; never falls as t grows."""
+        return 0
+
+    def state(self) -> State:
+        """Plain tensors and numbers, enough to go on as if never stopped."""
+        return {}
+
+    def load_state(self, state: Mapping[str, Any]) -> None:
+        """Goes on from a state that the same part, bound to the same problem, gave."""
+        expected = set(self.state())
+        if set(state) != expected:
+            raise FairbanditError(
+                f"the saved state of {self.part_kind} {self.part_name!r} should have "
+                f"{sorted(expected) or 'nothing'}; got {sorted(state)}"
+            )
+        self._load(state)
+
+    def _load(self, state: Mapping[str, Any]) -> None:  # noqa: B027 - most parts have no state
+        """Takes over a checked state; parts with a state override it."""

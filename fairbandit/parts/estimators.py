@@ -1,0 +1,244 @@
+"""Estimators: turn what was learned into a reward model."""
+
+from __future__ import annotations
+
+import math
+from abc import abstractmethod
+from collections.abc import Mapping
+from enum import Enum
+from typing import Any, ClassVar
+
+import torch
+from torch import Tensor
+
+from fairbandit.errors import FairbanditError
+from fairbandit.maths.linear import factor, quadratic_sums
+from fairbandit.parts.base import Part, Problem, State
+from fairbandit.parts.history import History
+from fairbandit.parts.model import LinearModel, OptimisticModel, RewardModel
+from fairbandit.parts.splits import PAPER
+from fairbandit.registry import register
+from fairbandit.streams import Purpose
+
+
+class Estimator(Part):
+    """Gives the reward models of a stretch of rounds; a subclass writes `_models`."""
+
+    learns: ClassVar[bool] = True
+    """Whether models depend on rewards; one that does not is asked for node 0 alone."""
+
+    def reach(self, t: int) -> int:
+        """The last round that teaches the estimator at round t."""
+        return self.problem.split.taught(t) if self.learns else 0
+
+    def models(self, nodes: Tensor, history: History) -> tuple[RewardModel, Tensor]:
+        """The reward models after given numbers of rounds were learned from.
+
+        Args:
+            nodes: how many rounds teach each of the N rounds at hand, (N,) int64, nondecreasing,
+                and never below an earlier call's.
+            history: past picks and rewards.
+
+        Returns:
+            The model of the U distinct nodes, and which of them each round uses, (N,) int64.
+
+        Raises:
+            FairbanditError: a model that is not finite.
+        """
+        if not self.learns:
+            nodes = torch.zeros_like(nodes)
+        distinct, of_round = nodes.unique_consecutive(return_inverse=True)
+        model = self._models(distinct.tolist(), history)
+        if not all(bool(p.isfinite().all()) for p in model.parameters):
+            raise FairbanditError(
+                f"estimator {self.part_name!r} gave a model that is not finite between rounds "
+                f"{int(nodes[0])} and {int(nodes[-1])}"
+            )
+        return model, of_round
+
+    @abstractmethod
+    def _models(self, nodes: list[int], history: History) -> RewardModel:
+        """The models after each of the given, ascending numbers of rounds."""
+
+
+@register("estimator", "ridge")
+class Ridge(Estimator):
+    """Ridge regression on the picks and their rewards, with the paper's injected noise.
+
+    V_n = Σ_{s≤n} x_s x_sᵀ + λI, b_n = Σ_{s≤n} r_s x_s, θ_n = V_n⁻¹ b_n + ρ/(d√n)·γ_n with γ_n
+    standard normal, drawn once for each n (Algorithms 1 and 2, line 5).
+
+    Args:
+        regularization: λ > 0.
+        noise: ρ in [0, 1]; 0 is plain ridge.
+
+    Raises:
+        FairbanditError: a hyperparameter out of range.
+    """
+
+    reference = PAPER
+    draws = True
+
+    def __init__(self, *, regularization: float = 0.1, noise: float = 1e-8) -> None:
+        if not (regularization > 0 and math.isfinite(regularization)):
+            raise FairbanditError(
+                f"regularization (λ) must be above 0 and finite, got {regularization}"
+            )
+        if not 0 <= noise <= 1:
+            raise FairbanditError(f"noise (ρ) must be from 0 to 1, got {noise}")
+        self.regularization, self.noise = regularization, noise
+
+    def bind(self, problem: Problem) -> None:
+        """Starts from V = λI and b = 0."""
+        super().bind(problem)
+        shape = (problem.replicas, problem.features, problem.features)
+        options = {"dtype": problem.dtype, "device": problem.device}
+        eye = torch.eye(problem.features, **options)
+        self._node = 0
+        self._V = (self.regularization * eye).expand(shape).clone()
+        self._b = torch.zeros(shape[:2], **options)
+
+    def statistics(self, nodes: list[int], history: History) -> tuple[Tensor, Tensor]:
+        """V and b after each node, before any solve; a private ridge adds its noise here.
+
+        Args:
+            nodes: U ascending numbers of rounds, none below those of an earlier call.
+            history: past picks and rewards.
+
+        Returns:
+            V, (B, U, d, d), and b, (B, U, d).
+        """
+        last = nodes[-1]
+        picks, _, rewards = history.outcomes(self._node, last)
+        at = [node - self._node for node in nodes]
+        V, b = quadratic_sums(self._V, self._b, picks, rewards, at)
+        self._node, self._V, self._b = last, V[:, -1], b[:, -1]
+        return V, b
+
+    def state(self) -> State:
+        """The last node asked for, with V and b there."""
+        return {"node": self._node, "V": self._V, "b": self._b}
+
+    def _load(self, state: Mapping[str, Any]) -> None:
+        self._node, self._V, self._b = state["node"], state["V"], state["b"]
+
+    def _solve(self, nodes: list[int], history: History) -> tuple[Tensor, Tensor]:
+        """θ and the Cholesky factor of V after each node: (B, U, d) and (B, U, d, d)."""
+        V, b = self.statistics(nodes, history)
+        lower = factor(V)
+        theta = torch.cholesky_solve(b[..., None], lower)[..., 0]
+        if self.noise > 0 and nodes[-1] > 0:
+            theta = theta + self._injected(nodes)
+        return theta, lower
+
+    def _injected(self, nodes: list[int]) -> Tensor:
+        """ρ/(d√n)·γ_n at each node n, (B, U, d); nothing was learned at 0, nor noise added."""
+        d = self.problem.features
+        first = max(nodes[0], 1)
+        drawn = self.problem.streams[Purpose.ESTIMATOR].normal(first, nodes[-1] - first + 1, d)
+        index = torch.tensor([max(node - first, 0) for node in nodes], device=drawn.device)
+        scale = [self.noise / (d * math.sqrt(node)) if node else 0.0 for node in nodes]
+        return drawn[:, index] * drawn.new_tensor(scale)[:, None]
+
+    def _models(self, nodes: list[int], history: History) -> RewardModel:
+        return LinearModel(self._solve(nodes, history)[0])
+
+
+class Radius(Enum):
+    """How wide the confidence set of `OptimisticRidge` is."""
+
+    practical = "as in the paper's experiments"
+    textbook = "Abbasi-Yadkori et al. 2011, Theorem 2"
+
+
+@register("estimator", "optimistic_ridge")
+class OptimisticRidge(Ridge):
+    """Ridge regression plus OFUL's confidence bonus.
+
+    score(x) = ⟨θ_n, x⟩ + c·β_n·‖x‖_{V_n⁻¹}, with θ_n and V_n as in `Ridge`. The practical radius
+    is that of the paper's experiments, β_n = √(2 ln(det V_n / det λI))·√(ln(n + 1)), n + 1 being
+    the round under split `full`; the textbook one is
+    β_n = R√(2 ln(√det V_n / (√det λI · δ))) + √λ·S.
+
+    Args:
+        exploration: c ≥ 0; None takes the environment's own.
+        regularization: λ > 0.
+        noise: ρ in [0, 1]; 0 is plain ridge.
+        radius: `practical` or `textbook`.
+        subgaussian: R, the noise's subgaussian constant (textbook).
+        norm: S, a bound on ‖θ‖ (textbook).
+        delta: δ, the probability of leaving the confidence set (textbook).
+
+    Raises:
+        FairbanditError: a hyperparameter out of range.
+    """
+
+    reference = (
+        "Abbasi-Yadkori, Pal, Szepesvari, Improved Algorithms for Linear Stochastic Bandits, "
+        "NeurIPS 2011"
+    )
+
+    def __init__(
+        self,
+        *,
+        exploration: float | None = None,
+        regularization: float = 0.1,
+        noise: float = 0.0,
+        radius: Radius = Radius.practical,
+        subgaussian: float = 1.0,
+        norm: float = 1.0,
+        delta: float = 0.05,
+    ) -> None:
+        super().__init__(regularization=regularization, noise=noise)
+        if exploration is not None and not (exploration >= 0 and math.isfinite(exploration)):
+            raise FairbanditError(f"exploration (c) must be at least 0, got {exploration}")
+        if not (subgaussian >= 0 and norm >= 0 and 0 < delta < 1):
+            raise FairbanditError(
+                "expected subgaussian (R) ≥ 0, norm (S) ≥ 0 and 0 < delta (δ) < 1; got "
+                f"{subgaussian}, {norm}, {delta}"
+            )
+        self._given, self.exploration, self.radius = exploration, exploration, radius
+        self.subgaussian, self.norm, self.delta = subgaussian, norm, delta
+
+    def bind(self, problem: Problem) -> None:
+        """Starts from V = λI and b = 0; takes the problem's `exploration` if it has none."""
+        super().bind(problem)
+        self.exploration = problem.exploration if self._given is None else self._given
+
+    def _models(self, nodes: list[int], history: History) -> RewardModel:
+        theta, lower = self._solve(nodes, history)
+        d = self.problem.features
+        log_det = 2 * lower.diagonal(dim1=-2, dim2=-1).log().sum(-1)
+        growth = (log_det - d * math.log(self.regularization)).clamp(min=0)
+        if self.radius is Radius.practical:
+            learned = theta.new_tensor([math.log(node + 1) for node in nodes])
+            beta = (2 * growth * learned).sqrt()
+        else:
+            spread = (growth - 2 * math.log(self.delta)).sqrt()
+            beta = self.subgaussian * spread + math.sqrt(self.regularization) * self.norm
+        assert self.exploration is not None
+        return OptimisticModel(theta, torch.cholesky_inverse(lower), self.exploration * beta)
+
+
+@register("estimator", "oracle")
+class Oracle(Estimator):
+    """The true reward model: θ = μ*."""
+
+    reference = PAPER
+    needs_oracle = True
+    learns = False
+
+    def _models(self, nodes: list[int], history: History) -> RewardModel:
+        assert self.problem.oracle is not None
+        return LinearModel(self.problem.oracle.theta.expand(self.problem.replicas, 1, -1))
+
+
+@register("estimator", "zero")
+class Zero(Estimator):
+    """Knows nothing: θ = 0, so that all scores tie."""
+
+    learns = False
+
+    def _models(self, nodes: list[int], history: History) -> RewardModel:
+        shape = (self.problem.replicas, 1, self.problem.features)
+        return LinearModel(torch.zeros(shape, dtype=self.problem.dtype, device=self.problem.device))

@@ -1,0 +1,141 @@
+"""The past rounds that a policy's parts may read, and no others."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from fairbandit.errors import FairbanditError
+from fairbandit.maths.buffers import Rows
+from fairbandit.parts.base import Problem
+
+
+class Outcomes(NamedTuple):
+    """What was picked and what it gave.
+
+    Attributes:
+        contexts: the picks' features, (B, n, d).
+        groups: the picks' groups, (B, n) int64.
+        rewards: their noisy rewards, (B, n).
+    """
+
+    contexts: Tensor
+    groups: Tensor
+    rewards: Tensor
+
+
+NEEDS = frozenset({"contexts", "rewards"})
+"""What a rank may declare to need: past pools' contexts, or past picks with their rewards."""
+
+
+class History:
+    """Past pools by group, and past picks with their rewards.
+
+    Contexts are kept as one growing list a group, in order of round, so that a window of rounds
+    is a run of consecutive entries and a pool's layout no longer matters.
+
+    Args:
+        problem: sizes, device and dtype.
+        needs: what to keep besides the picks that teach the estimator; a subset of `NEEDS`.
+    """
+
+    def __init__(self, problem: Problem, needs: Collection[str]) -> None:
+        unknown = set(needs) - NEEDS
+        if unknown:
+            raise FairbanditError(f"a rank can need {sorted(NEEDS)}; got {sorted(unknown)}")
+        b, d, g = problem.replicas, problem.features, problem.groups
+        self.needs = frozenset(needs)
+        real = {"dtype": problem.dtype, "device": problem.device}
+        self._picks = Rows(torch.empty(b, 0, d, **real))
+        self._groups = Rows(torch.empty(b, 0, dtype=torch.int64, device=problem.device))
+        self._rewards = Rows(torch.empty(b, 0, **real))
+        # one list a group, (B, entries, d), and how many entries are gone from its front
+        self._entries = [torch.empty(b, 0, d, **real) for _ in range(g)]
+        self._dropped = [0] * g
+        # entries by the end of each round, (B, round, G), and by now
+        self._totals = Rows(torch.zeros(b, 0, g, dtype=torch.int64, device=problem.device))
+        self._total = torch.zeros(b, g, dtype=torch.int64, device=problem.device)
+
+    @property
+    def played(self) -> int:
+        """The last round whose reward is known."""
+        return self._rewards.count
+
+    def outcomes(self, after: int, until: int) -> Outcomes:
+        """Picks and rewards of rounds after+1 … until."""
+        span = (after, until)
+        return Outcomes(self._picks[span], self._groups[span], self._rewards[span])
+
+    def add_outcomes(self, contexts: Tensor, groups: Tensor, rewards: Tensor) -> None:
+        """Records the picks of the next N rounds: (B, N, d), (B, N), (B, N)."""
+        self._picks.append(contexts)
+        self._groups.append(groups)
+        self._rewards.append(rewards)
+
+    def add_pools(self, contexts: Tensor, groups: Tensor) -> None:
+        """Records the pools of the next N rounds: (B, N, K, d), (B, N, K); −1 is left out."""
+        if "contexts" not in self.needs:
+            return
+        b, n, k, d = contexts.shape
+        g = self._total.shape[1]
+        flat = groups.reshape(b, n * k)
+        member = flat[..., None] == torch.arange(g, device=flat.device)
+        order = self._total[:, None] + member.cumsum(1)
+        self._totals.append(order.view(b, n, k, g)[:, :, -1])
+        self._total = order[:, -1]
+        place = (order - 1).gather(2, flat.clamp(min=0)[..., None])[..., 0]
+        contexts = contexts.reshape(b, n * k, d)
+        for group, most in enumerate(self._total.max(0).values.tolist()):
+            self._reserve(group, most)
+            replica, candidate = (flat == group).nonzero(as_tuple=True)
+            slot = place[replica, candidate] - self._dropped[group]
+            self._entries[group][replica, slot] = contexts[replica, candidate]
+
+    def total(self, rounds: Tensor) -> Tensor:
+        """How many entries each group has had by the end of given rounds, (N,): (B, N, G)."""
+        low = int(rounds.min()) if rounds.numel() else 0
+        if low > 0:
+            return self._totals[low - 1, self._totals.count][:, rounds - low]
+        counted = self._totals[0, self._totals.count]
+        zero = torch.zeros_like(self._total)[:, None]
+        return torch.cat([zero, counted], 1)[:, rounds]
+
+    def entries(self, group: int, after: int, until: int) -> Tensor:
+        """Entries after+1 … until of a group, in order of round: (B, until − after, d).
+
+        Entries that a replica does not have (yet) are NaN.
+        """
+        start = self._dropped[group]
+        return self._entries[group][:, after - start : until - start]
+
+    def forget(self, outcomes: int, contexts: int) -> None:
+        """Rounds up to these are not asked for again.
+
+        Args:
+            outcomes: the last round whose pick may go, unless a rank needs rewards.
+            contexts: the last round whose pool may go.
+        """
+        if "rewards" not in self.needs:
+            for rows in (self._picks, self._groups, self._rewards):
+                rows.forget(outcomes)
+        if "contexts" in self.needs and contexts > 0:
+            gone = self.total(torch.tensor([contexts], device=self._total.device))[:, 0]
+            for group, least in enumerate(gone.min(0).values.tolist()):
+                unused = least - self._dropped[group]
+                if unused > max(self._entries[group].shape[1] // 2, 64):
+                    self._entries[group] = self._entries[group][:, unused:].clone()
+                    self._dropped[group] = least
+            self._totals.forget(contexts - 1)
+
+    def _reserve(self, group: int, most: int) -> None:
+        """Makes room for a group's entries up to number `most`; room not filled yet is NaN."""
+        entries = self._entries[group]
+        need = most - self._dropped[group]
+        b, have, d = entries.shape
+        if need > have:
+            grown = entries.new_full((b, max(2 * need, 64), d), torch.nan)
+            grown[:, :have] = entries
+            self._entries[group] = grown

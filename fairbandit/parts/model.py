@@ -1,0 +1,108 @@
+"""Reward models: what an estimator believes, and how it scores contexts."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import Self
+
+import torch
+from torch import Tensor
+
+from fairbandit.maths.ties import ceiling
+
+
+class RewardModel(ABC):
+    """U distinct reward models for each of B replicas; rounds that share one share its scores.
+
+    A model is its parameter tensors, each (B, U, …), so that models can be picked by index. A
+    subclass writes `_score` and `_magnitude`.
+
+    Args:
+        parameters: tensors of shape (B, U, …).
+    """
+
+    def __init__(self, *parameters: Tensor) -> None:
+        self.parameters = parameters
+
+    def __len__(self) -> int:
+        """U, the number of distinct models."""
+        return self.parameters[0].shape[1]
+
+    @property
+    def theta(self) -> Tensor | None:
+        """θ of a linear model, (B, U, d); None where the model is not linear."""
+        return None
+
+    def take(self, index: Tensor) -> Self:
+        """The models at the given positions, (N,) int64: one model a round."""
+        return type(self)(*(p.index_select(1, index) for p in self.parameters))
+
+    def score(self, contexts: Tensor) -> Tensor:
+        """Scores contexts.
+
+        Args:
+            contexts: (B, U, M, d), each model's own; or (B, 1, M, d), scored by every model.
+
+        Returns:
+            Scores, (B, U, M).
+        """
+        return self._score(contexts)
+
+    def ceiling(self, contexts: Tensor, scores: Tensor) -> Tensor:
+        """The largest values that tie with the scores of these contexts; see `maths.ties`."""
+        return ceiling(scores, self._magnitude(contexts))
+
+    @abstractmethod
+    def _score(self, contexts: Tensor) -> Tensor:
+        """Scores of (B, U or 1, M, d) contexts: (B, U, M)."""
+
+    @abstractmethod
+    def _magnitude(self, contexts: Tensor) -> Tensor:
+        """Sum of the absolute values of the terms that make each score: (B, U, M)."""
+
+
+class LinearModel(RewardModel):
+    """Linear rewards: score(x) = ⟨θ, x⟩.
+
+    Args:
+        theta: (B, U, d).
+    """
+
+    @property
+    def theta(self) -> Tensor:
+        """θ, (B, U, d)."""
+        return self.parameters[0]
+
+    def _score(self, contexts: Tensor) -> Tensor:
+        return _products(self.theta, contexts)
+
+    def _magnitude(self, contexts: Tensor) -> Tensor:
+        return _products(self.theta.abs(), contexts.abs())
+
+
+class OptimisticModel(RewardModel):
+    """Linear rewards with a confidence bonus: score(x) = ⟨θ, x⟩ + w·‖x‖_{V⁻¹}.
+
+    Args:
+        theta: (B, U, d).
+        inverse: V⁻¹, (B, U, d, d).
+        width: w, (B, U).
+    """
+
+    def _score(self, contexts: Tensor) -> Tensor:
+        return _products(self.parameters[0], contexts) + self._bonus(contexts)
+
+    def _magnitude(self, contexts: Tensor) -> Tensor:
+        return _products(self.parameters[0].abs(), contexts.abs()) + self._bonus(contexts)
+
+    def _bonus(self, contexts: Tensor) -> Tensor:
+        _, inverse, width = self.parameters
+        squares = ((contexts @ inverse) * contexts).sum(-1).clamp(min=0)
+        return width[..., None] * squares.sqrt()
+
+
+def _products(theta: Tensor, contexts: Tensor) -> Tensor:
+    """⟨θ, x⟩ of (B, U, d) and (B, U or 1, M, d): (B, U, M)."""
+    if contexts.shape[1] == 1:
+        return torch.matmul(theta, contexts[:, 0].transpose(-1, -2))
+    return torch.matmul(contexts, theta[..., None])[..., 0]

@@ -1,0 +1,126 @@
+"""Ranks: turn a pool's scores into the index to be maximised."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from typing import ClassVar
+
+import torch
+from torch import Tensor
+
+from fairbandit.errors import FairbanditError
+from fairbandit.parts.base import Part
+from fairbandit.parts.candidates import Candidates
+from fairbandit.parts.splits import PAPER
+from fairbandit.registry import register
+
+
+class Rank(Part):
+    """Gives every candidate an index; a subclass writes `_index`.
+
+    A rank that keeps a state of its own updates it in `observe`, which sees every round once and
+    in order, also those in which the policy picks uniformly and no index is asked for.
+    """
+
+    needs: ClassVar[frozenset[str]] = frozenset()
+    """What to keep of the past: "contexts" (pools by group), "rewards" (picks)."""
+    range: ClassVar[tuple[float, float]] = (0.0, 1.0)
+    """The least and the greatest index."""
+
+    def index(self, candidates: Candidates) -> Tensor:
+        """The index of every candidate.
+
+        Args:
+            candidates: N rounds of scored candidates.
+
+        Returns:
+            (B, N, K) float64, finite and in `range`; empty places hold anything finite.
+
+        Raises:
+            FairbanditError: an index of the wrong shape, not finite or out of range.
+        """
+        index = self._index(candidates)
+        if index.shape != candidates.groups.shape or index.dtype != torch.float64:
+            raise FairbanditError(
+                f"rank {self.part_name!r} gave an index of shape {tuple(index.shape)} and "
+                f"{index.dtype}; expected {tuple(candidates.groups.shape)} and torch.float64"
+            )
+        low, high = self.range
+        good = (index >= low) & (index <= high) & index.isfinite()
+        if not bool(good.all()):
+            b, n, k = (~good).nonzero()[0].tolist()
+            raise FairbanditError(
+                f"rank {self.part_name!r} gave {index[b, n, k].item()} at replica "
+                f"{self.problem.streams.replicas[b]}, round {candidates.first + n}, place {k}; "
+                f"expected finite values from {low} to {high}"
+            )
+        return index
+
+    def tie(self, index: Tensor, candidates: Candidates) -> Tensor:
+        """The largest index that ties with each candidate's: the index itself, unless overridden.
+
+        Args:
+            index: (B, N, K), as `index` gave it.
+            candidates: the same candidates.
+
+        Returns:
+            (B, N, K). A candidate is among the best when no index is above its tie.
+        """
+        return index
+
+    def observe(self, first: int, contexts: Tensor, groups: Tensor) -> None:
+        """Sees the pools of rounds first … first+N−1, after they were decided."""
+
+    @abstractmethod
+    def _index(self, candidates: Candidates) -> Tensor:
+        """The index, (B, N, K)."""
+
+
+@register("rank", "empirical_cdf")
+class EmpiricalCdf(Rank):
+    """Share of the group's past contexts whose score, under this round's model, is no higher.
+
+    F̂_t(⟨θ, x⟩, g) = N⁻¹ Σ 1{⟨θ, x′⟩ ≤ ⟨θ, x⟩} over the N past contexts x′ of group g in the
+    round's window (Algorithm 2, line 6). A candidate of a group that the window lacks gets a rank
+    drawn from U(0, 1), each candidate its own: the paper leaves it undefined.
+    """
+
+    reference = PAPER
+    needs = frozenset({"contexts"})
+    draws = True
+
+    def _index(self, candidates: Candidates) -> Tensor:
+        past = candidates.past
+        share = past.at_most(candidates.ceilings) / past.count
+        unseen = past.count == 0
+        return torch.where(unseen, candidates.uniform(), share) if bool(unseen.any()) else share
+
+
+@register("rank", "oracle_cdf")
+class OracleCdf(Rank):
+    """The group's true reward CDF at the candidate's score.
+
+    F_g(⟨θ, x⟩), the rank of the paper's Fair-Greedy (Oracle CDF) and of the GMF policy (App. D.2).
+    """
+
+    reference = PAPER
+    needs_oracle = True
+
+    def _index(self, candidates: Candidates) -> Tensor:
+        assert self.problem.oracle is not None
+        return self.problem.oracle.cdf(candidates.groups, candidates.ceilings)
+
+
+@register("rank", "identity")
+class Identity(Rank):
+    """The score itself: rewards of different groups are compared as they are."""
+
+    reference = PAPER
+    range = (-float("inf"), float("inf"))
+
+    def _index(self, candidates: Candidates) -> Tensor:
+        return candidates.scores
+
+    def tie(self, index: Tensor, candidates: Candidates) -> Tensor:
+        """Scores tie within rounding; see `maths.ties`."""
+        return candidates.ceilings

@@ -1,0 +1,100 @@
+"""Splits: which past rounds teach the estimator and which feed the ranks."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from fairbandit.errors import FairbanditError
+from fairbandit.parts.base import Part
+from fairbandit.registry import register
+from fairbandit.streams import GRID
+
+PAPER = "Grazzi et al., Group Meritocratic Fairness in Linear Contextual Bandits, NeurIPS 2022"
+
+
+class Spans(NamedTuple):
+    """What rounds t read of the past, each field (N,) int64.
+
+    Attributes:
+        taught: rounds 1 … taught teach the estimator.
+        after: the ranks read rounds after+1 …
+        until: … up to this one.
+    """
+
+    taught: Tensor
+    after: Tensor
+    until: Tensor
+
+
+class Split(Part):
+    """Divides the past at every round; a subclass writes `_spans`."""
+
+    _taught: Mapping[int, list[int]] = MappingProxyType({})  # one stretch of rounds, looked up
+
+    def spans(self, t: Tensor) -> Spans:
+        """The division of the past at rounds t.
+
+        Args:
+            t: rounds, (N,) int64, from 1.
+
+        Returns:
+            The spans, none of which reads round t or later, nor ever moves back.
+
+        Raises:
+            FairbanditError: a span that reads the future.
+        """
+        spans = Spans(*(span.to(torch.int64) for span in self._spans(t)))
+        wrong = (spans.taught < 0) | (spans.taught >= t) | (spans.until >= t)
+        wrong |= (spans.after < 0) | (spans.after > spans.until)
+        if bool(wrong.any()):
+            at = int(t[wrong][0])
+            raise FairbanditError(
+                f"split {self.part_name!r} at round {at}: expected 0 ≤ taught < {at} and "
+                f"0 ≤ after ≤ until < {at}; got {[int(s[wrong][0]) for s in spans]}"
+            )
+        return spans
+
+    def taught(self, t: int) -> int:
+        """How many rounds teach the estimator at round t."""
+        grid, place = divmod(t - 1, GRID)
+        if grid not in self._taught:
+            rounds = torch.arange(grid * GRID + 1, (grid + 1) * GRID + 1)
+            self._taught = {grid: self.spans(rounds).taught.tolist()}
+        return self._taught[grid][place]
+
+    @abstractmethod
+    def _spans(self, t: Tensor) -> Spans:
+        """The division at rounds t, elementwise and nondecreasing in t."""
+
+
+@register("split", "halves")
+class Halves(Split):
+    """First half of the past teaches the estimator, second half feeds the ranks.
+
+    t̃ = ⌊(t − 1)/2⌋; rounds 1 … t̃ teach, rounds t̃+1 … t−1 rank (Algorithms 1 and 2, line 4).
+    """
+
+    reference = PAPER
+
+    def _spans(self, t: Tensor) -> Spans:
+        half = (t - 1) // 2
+        return Spans(taught=half, after=half, until=t - 1)
+
+
+@register("split", "full")
+class Full(Split):
+    """All past rounds teach the estimator and feed the ranks.
+
+    Rounds 1 … t−1 do both, as in the paper's oracle variants and baselines (App. D.2).
+    """
+
+    reference = PAPER
+
+    def _spans(self, t: Tensor) -> Spans:
+        return Spans(taught=t - 1, after=torch.zeros_like(t), until=t - 1)
