@@ -1,0 +1,146 @@
+"""The paper's algorithms as they are written: plain NumPy, one round, one replica.
+
+Nothing here comes from the package. It is fed the package's random draws, and must then make the
+same decision in every round. Scores tie within 8·eps·Σ|xᵢθᵢ|, the rule of the package's design.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[np.float64]
+
+
+@dataclass
+class Draws:
+    """One replica's random numbers: gamma[n − 1] for node n, the rest by round."""
+
+    contexts: Array  # (T, K, d)
+    groups: NDArray[np.int64]  # (T, K)
+    rewards: Array  # (T, K)
+    gamma: Array  # (T, d)
+    unseen: Array  # (T, K)
+    ties: Array  # (T,)
+
+
+@dataclass
+class Truth:
+    """What the oracle variants know."""
+
+    theta: Array
+    cdf: Callable[[int, float], float]  # group, reward -> share
+
+
+def scored(x: Array, theta: Array, bonus: float = 0.0) -> tuple[float, float]:
+    """A score and the largest value that ties with it."""
+    score = float(np.dot(x, theta)) + bonus
+    spread = float(np.dot(np.abs(x), np.abs(theta))) + bonus
+    return score, score + 8 * np.finfo(float).eps * spread
+
+
+def pick(index: Array, tie: Array, draw: float) -> int:
+    """One of the maximisers, uniformly."""
+    best = np.flatnonzero(tie >= index.max())
+    return int(best[int(draw * len(best))])
+
+
+def ridge(X: Array, r: Array, regularization: float) -> tuple[Array, Array]:
+    """V and V⁻¹Xᵀr."""
+    V = X.T @ X + regularization * np.eye(X.shape[1])
+    return V, np.linalg.solve(V, X.T @ r)
+
+
+def injected(gamma: Array, node: int, noise: float) -> Array:
+    """ρ/(d√n)·γ_n."""
+    return noise / (gamma.shape[1] * np.sqrt(node)) * gamma[node - 1]
+
+
+def empirical_share(
+    past: Array, groups: NDArray[np.int64], theta: Array, group: int, ceiling: float
+) -> float | None:
+    """Share of the past members of a group that score no higher; None if there are none."""
+    members = past.reshape(-1, past.shape[-1])[groups.reshape(-1) == group]
+    if len(members) == 0:
+        return None
+    return float(np.count_nonzero(members @ theta <= ceiling)) / len(members)
+
+
+def play(
+    policy: str,
+    draws: Draws,
+    truth: Truth,
+    *,
+    regularization: float = 0.1,
+    noise: float = 1e-8,
+    exploration: float = 1.0,
+) -> NDArray[np.int64]:
+    """Every decision of one of the eight policies, (T,)."""
+    T, K, d = draws.contexts.shape
+    actions = np.zeros(T, dtype=np.int64)
+    X, r = np.zeros((T, d)), np.zeros(T)  # picks so far
+    for t in range(1, T + 1):
+        pool, groups = draws.contexts[t - 1], draws.groups[t - 1]
+        half = (t - 1) // 2
+        index, tie = np.zeros(K), np.zeros(K)
+        if policy == "uniform":
+            pass
+        elif policy == "optimal":
+            for a in range(K):
+                index[a], tie[a] = scored(pool[a], truth.theta)
+        elif policy == "gmf":
+            for a in range(K):
+                index[a] = truth.cdf(groups[a], scored(pool[a], truth.theta)[1])
+            tie = index.copy()
+        elif policy == "fair_greedy_oracle_rewards":
+            for a in range(K):
+                share = empirical_share(
+                    draws.contexts[: t - 1], draws.groups[: t - 1], truth.theta,
+                    groups[a], scored(pool[a], truth.theta)[1],
+                )
+                index[a] = draws.unseen[t - 1, a] if share is None else share
+            tie = index.copy()
+        elif policy == "fair_greedy":
+            if half > 0:
+                theta = ridge(X[:half], r[:half], regularization)[1]
+                theta = theta + injected(draws.gamma, half, noise)
+                for a in range(K):
+                    share = empirical_share(
+                        draws.contexts[half : t - 1], draws.groups[half : t - 1], theta,
+                        groups[a], scored(pool[a], theta)[1],
+                    )
+                    index[a] = draws.unseen[t - 1, a] if share is None else share
+                tie = index.copy()
+        elif t > 1:  # the others learn from all rounds
+            V, theta = ridge(X[: t - 1], r[: t - 1], regularization)
+            if policy == "fair_greedy_oracle_cdf":
+                theta = theta + injected(draws.gamma, t - 1, noise)
+                for a in range(K):
+                    index[a] = truth.cdf(groups[a], scored(pool[a], theta)[1])
+                tie = index.copy()
+            elif policy == "greedy":
+                for a in range(K):
+                    index[a], tie[a] = scored(pool[a], theta)
+            elif policy == "oful":
+                growth = np.linalg.slogdet(V)[1] - d * np.log(regularization)
+                width = exploration * np.sqrt(2 * max(growth, 0.0)) * np.sqrt(np.log(t))
+                inverse = np.linalg.inv(V)
+                for a in range(K):
+                    norm = np.sqrt(max(float(pool[a] @ inverse @ pool[a]), 0.0))
+                    index[a], tie[a] = scored(pool[a], theta, width * norm)
+            else:
+                raise ValueError(policy)
+        a = pick(index, tie, draws.ties[t - 1])
+        actions[t - 1] = a
+        X[t - 1], r[t - 1] = pool[a], draws.rewards[t - 1, a]
+    return actions
+
+
+def ecdf(samples: list[Array]) -> Callable[[int, float], float]:
+    """F(g, v), by counting."""
+    return lambda group, value: float(np.count_nonzero(samples[group] <= value)) / len(
+        samples[group]
+    )

@@ -1,0 +1,101 @@
+"""Shared by the tests: presets without Hydra, runs in memory, draws for the literal loop."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from fairbandit import Engine, Policy, build
+from fairbandit.environments import Environment
+from fairbandit.streams import Purpose, Streams
+from tests.literal import Draws
+
+REPOSITORY = Path(__file__).resolve().parents[1]
+
+PRESETS: dict[str, dict[str, Any]] = {
+    "fair_greedy": {"split": "halves", "estimator": "ridge", "rank": "empirical_cdf"},
+    "fair_greedy_oracle_cdf": {"split": "full", "estimator": "ridge", "rank": "oracle_cdf"},
+    "fair_greedy_oracle_rewards": {
+        "split": "full", "estimator": "oracle", "rank": "empirical_cdf",
+    },
+    "greedy": {
+        "split": "full", "estimator": {"name": "ridge", "noise": 0.0}, "rank": "identity",
+    },
+    "oful": {"split": "full", "estimator": "optimistic_ridge", "rank": "identity"},
+    "uniform": {"split": "full", "estimator": "zero", "rank": "identity"},
+    "gmf": {"split": "full", "estimator": "oracle", "rank": "oracle_cdf"},
+    "optimal": {"split": "full", "estimator": "oracle", "rank": "identity"},
+}
+"""The table of compositions, written out here so that conf/policy is checked against it."""
+
+
+def policy(name: str, **estimator: Any) -> Policy:
+    """A preset, with some of its estimator's hyperparameters changed."""
+    parts = dict(PRESETS[name])
+    if estimator:
+        given = parts["estimator"]
+        parts["estimator"] = {**({"name": given} if isinstance(given, str) else given), **estimator}
+    made = build({"name": name, **parts})
+    assert isinstance(made, Policy)
+    return made
+
+
+def environment(name: str = "simulation", **parameters: Any) -> Environment:
+    made = build({"name": name, **parameters})
+    assert isinstance(made, Environment)
+    return made
+
+
+def actions(
+    chosen: Policy, world: Environment, rounds: int, replicas: Any = 1, seed: int = 0, **engine: Any
+) -> Tensor:
+    """Every decision, (B, T)."""
+    numbers = range(replicas) if isinstance(replicas, int) else replicas
+    run = Engine(chosen, world, rounds=rounds, seed=seed, replicas=numbers, **engine)
+    return torch.cat([played.actions for played in run.play()], 1)
+
+
+def draws(world: Environment, rounds: int, seed: int, replica: int = 0) -> Draws:
+    """One replica's draws as NumPy arrays, for the literal loop."""
+    streams = Streams(seed, [replica])
+    world.bind(streams)
+    pools = world.pools(1, rounds)
+    return Draws(
+        contexts=pools.contexts[0].numpy(),
+        groups=pools.groups[0].numpy(),
+        rewards=pools.rewards[0].numpy(),
+        gamma=streams[Purpose.ESTIMATOR].normal(1, rounds, world.features)[0].numpy(),
+        unseen=streams[Purpose.RANK].uniform(1, rounds, world.places)[0].numpy(),
+        ties=streams[Purpose.SELECTOR].uniform(1, rounds, 1)[0, :, 0].numpy(),
+    )
+
+
+def weighted_uniforms_cdf(weights: list[float], offset: float, value: float) -> float:
+    """P(offset + Σ wᵢUᵢ ≤ value), w ≥ 0, by repeated integration of the piecewise polynomial.
+
+    Independent of the package: integrates over the last uniform with Gauss-Legendre quadrature
+    on the polynomial pieces, recursively.
+    """
+    terms = [w for w in weights if w > 0]
+    value -= offset
+    if not terms:
+        return float(value >= 0)
+    *rest, last = terms
+    if not rest:
+        return min(max(value / last, 0.0), 1.0)
+    corners = {0.0, 1.0}
+    for bits in range(1 << len(rest)):
+        edge = (value - sum(w for i, w in enumerate(rest) if bits >> i & 1)) / last
+        if 0 < edge < 1:
+            corners.add(edge)
+    nodes, weights_ = np.polynomial.legendre.leggauss(len(rest) + 1)
+    total, ordered = 0.0, sorted(corners)
+    for low, high in zip(ordered, ordered[1:], strict=False):
+        for node, weight in zip(nodes, weights_, strict=True):
+            u = low + (high - low) * (node + 1) / 2
+            total += (high - low) / 2 * weight * weighted_uniforms_cdf(rest, 0.0, value - last * u)
+    return total
