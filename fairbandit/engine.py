@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -85,8 +86,8 @@ class Engine:
         self.history = History(problem, policy.rank.needs)
 
     def play(self) -> Iterator[Played]:
-        """Plays all rounds, in pieces on the fixed grid of `streams.GRID` rounds."""
-        for first in range(1, self.rounds + 1, GRID):
+        """Plays the rounds that are left, in pieces on the fixed grid of `streams.GRID` rounds."""
+        for first in range(self.history.played + 1, self.rounds + 1, GRID):
             last = min(first + GRID - 1, self.rounds)
             pools = self.environment.pools(first, last - first + 1)
             done = []
@@ -96,6 +97,17 @@ class Engine:
                     piece = pools[low + 1 - first : high + 1 - first]
                     done.append(self._decide(low + 1, piece))
             yield self._judge(first, pools, torch.cat(done, 1))
+
+    def state(self) -> dict[str, Any]:
+        """All that is needed to go on from the last piece played, as plain tensors and numbers."""
+        parts = {kind: part.state() for kind, part in self.policy.parts.items()}
+        return {"parts": parts, "history": self.history.state()}
+
+    def load_state(self, state: Mapping[str, Any]) -> None:
+        """Goes on from a state that an engine of the same policy, problem and seed gave."""
+        for kind, part in self.policy.parts.items():
+            part.load_state(state["parts"][kind])
+        self.history.load_state(state["history"])
 
     def _decide(self, first: int, pools: Pools) -> Tensor:
         self.history.add_pools(pools.contexts, pools.groups)

@@ -8,9 +8,11 @@ place: the constructor.
 
 from __future__ import annotations
 
+import copy
 import dataclasses
 import inspect
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any, TypeVar, get_args, get_origin, get_type_hints
 
 from omegaconf import MISSING, OmegaConf
@@ -114,8 +116,7 @@ def create(kind: str, spec: str | Mapping[str, Any]) -> Any:
         key = getattr(error, "full_key", None) or getattr(error, "key", None)
         raise FairbanditError(f"{kind} {cls.part_name!r}, {key}: {reason}") from error
     assert isinstance(arguments, dict)
-    del arguments["name"]
-    return cls(**arguments)
+    return cls(**{str(key): value for key, value in arguments.items() if key != "name"})
 
 
 def parameters(part: Any) -> dict[str, Any]:
@@ -160,7 +161,7 @@ def _node(cls: type[Any]) -> type[Any]:
         default = MISSING if parameter.default is parameter.empty else parameter.default
         if isinstance(default, (list, tuple, dict)):
             default = dict(default) if isinstance(default, dict) else list(default)
-            field = dataclasses.field(default_factory=lambda value=default: value)
+            field = dataclasses.field(default_factory=partial(copy.copy, default))
         else:
             field = dataclasses.field(default=default)
         fields.append((key, _omegaconf_type(hints[key]), field))

@@ -15,7 +15,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-GRID = 64
+GRID = 128
 """Rounds are drawn, decided and recorded in pieces that never cross a multiple of this."""
 
 _LARGEST = 1.0 - 2.0**-53

@@ -50,8 +50,9 @@ def pick(index: Array, tie: Array, draw: float) -> int:
 
 def ridge(X: Array, r: Array, regularization: float) -> tuple[Array, Array]:
     """V and V⁻¹Xᵀr."""
-    V = X.T @ X + regularization * np.eye(X.shape[1])
-    return V, np.linalg.solve(V, X.T @ r)
+    V: Array = X.T @ X + regularization * np.eye(X.shape[1])
+    theta: Array = np.linalg.solve(V, X.T @ r)
+    return V, theta
 
 
 def injected(gamma: Array, node: int, noise: float) -> Array:
@@ -98,8 +99,11 @@ def play(
         elif policy == "fair_greedy_oracle_rewards":
             for a in range(K):
                 share = empirical_share(
-                    draws.contexts[: t - 1], draws.groups[: t - 1], truth.theta,
-                    groups[a], scored(pool[a], truth.theta)[1],
+                    draws.contexts[: t - 1],
+                    draws.groups[: t - 1],
+                    truth.theta,
+                    groups[a],
+                    scored(pool[a], truth.theta)[1],
                 )
                 index[a] = draws.unseen[t - 1, a] if share is None else share
             tie = index.copy()
@@ -109,8 +113,11 @@ def play(
                 theta = theta + injected(draws.gamma, half, noise)
                 for a in range(K):
                     share = empirical_share(
-                        draws.contexts[half : t - 1], draws.groups[half : t - 1], theta,
-                        groups[a], scored(pool[a], theta)[1],
+                        draws.contexts[half : t - 1],
+                        draws.groups[half : t - 1],
+                        theta,
+                        groups[a],
+                        scored(pool[a], theta)[1],
                     )
                     index[a] = draws.unseen[t - 1, a] if share is None else share
                 tie = index.copy()
@@ -141,6 +148,6 @@ def play(
 
 def ecdf(samples: list[Array]) -> Callable[[int, float], float]:
     """F(g, v), by counting."""
-    return lambda group, value: float(np.count_nonzero(samples[group] <= value)) / len(
-        samples[group]
+    return lambda group, value: (
+        float(np.count_nonzero(samples[group] <= value)) / len(samples[group])
     )

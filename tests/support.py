@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -20,10 +21,14 @@ PRESETS: dict[str, dict[str, Any]] = {
     "fair_greedy": {"split": "halves", "estimator": "ridge", "rank": "empirical_cdf"},
     "fair_greedy_oracle_cdf": {"split": "full", "estimator": "ridge", "rank": "oracle_cdf"},
     "fair_greedy_oracle_rewards": {
-        "split": "full", "estimator": "oracle", "rank": "empirical_cdf",
+        "split": "full",
+        "estimator": "oracle",
+        "rank": "empirical_cdf",
     },
     "greedy": {
-        "split": "full", "estimator": {"name": "ridge", "noise": 0.0}, "rank": "identity",
+        "split": "full",
+        "estimator": {"name": "ridge", "noise": 0.0},
+        "rank": "identity",
     },
     "oful": {"split": "full", "estimator": "optimistic_ridge", "rank": "identity"},
     "uniform": {"split": "full", "estimator": "zero", "rank": "identity"},
@@ -94,7 +99,7 @@ def weighted_uniforms_cdf(weights: list[float], offset: float, value: float) -> 
             corners.add(edge)
     nodes, weights_ = np.polynomial.legendre.leggauss(len(rest) + 1)
     total, ordered = 0.0, sorted(corners)
-    for low, high in zip(ordered, ordered[1:], strict=False):
+    for low, high in pairwise(ordered):
         for node, weight in zip(nodes, weights_, strict=True):
             u = low + (high - low) * (node + 1) / 2
             total += (high - low) / 2 * weight * weighted_uniforms_cdf(rest, 0.0, value - last * u)

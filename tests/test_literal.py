@@ -32,8 +32,11 @@ def test_fair_greedy_at_other_hyperparameters(noise: float, regularization: floa
     world = support.environment("simulation")
     assert isinstance(world, Simulation)
     theirs = literal.play(
-        "fair_greedy", support.draws(world, rounds, 5), simulation_truth(world),
-        noise=noise, regularization=regularization,
+        "fair_greedy",
+        support.draws(world, rounds, 5),
+        simulation_truth(world),
+        noise=noise,
+        regularization=regularization,
     )
     chosen = support.policy("fair_greedy", noise=noise, regularization=regularization)
     ours = support.actions(chosen, world, rounds, seed=5)

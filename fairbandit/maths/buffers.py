@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 import torch
 from torch import Tensor
 
@@ -51,3 +54,12 @@ class Rows:
             fresh = torch.empty(shape, dtype=self._data.dtype, device=self._data.device)
             fresh[:, :keep] = kept
             self._data, self._start = fresh, until
+
+    def state(self) -> dict[str, Tensor | int]:
+        """The rows that are kept, and how many came before them."""
+        return {"rows": self[self._start, self.count].clone(), "start": self._start}
+
+    def load_state(self, state: Mapping[str, Any]) -> None:
+        """Goes on from a state that `state` gave."""
+        self._data, self._start = state["rows"], state["start"]
+        self.count = self._start + self._data.shape[1]

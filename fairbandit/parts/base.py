@@ -53,6 +53,10 @@ class Problem:
         """Where tensors live."""
         return self.streams.device
 
+    def zeros(self, *shape: int) -> Tensor:
+        """A zero tensor of the problem's dtype, on its device."""
+        return torch.zeros(shape, dtype=self.dtype, device=self.device)
+
 
 class Part(ABC):
     """A split, an estimator, a rank or a selector.

@@ -91,12 +91,11 @@ class Ridge(Estimator):
     def bind(self, problem: Problem) -> None:
         """Starts from V = λI and b = 0."""
         super().bind(problem)
-        shape = (problem.replicas, problem.features, problem.features)
-        options = {"dtype": problem.dtype, "device": problem.device}
-        eye = torch.eye(problem.features, **options)
+        b, d = problem.replicas, problem.features
         self._node = 0
-        self._V = (self.regularization * eye).expand(shape).clone()
-        self._b = torch.zeros(shape[:2], **options)
+        self._V = problem.zeros(b, d, d)
+        self._V.diagonal(dim1=1, dim2=2).fill_(self.regularization)
+        self._b = problem.zeros(b, d)
 
     def statistics(self, nodes: list[int], history: History) -> tuple[Tensor, Tensor]:
         """V and b after each node, before any solve; a private ridge adds its noise here.
@@ -237,8 +236,8 @@ class Oracle(Estimator):
 class Zero(Estimator):
     """Knows nothing: θ = 0, so that all scores tie."""
 
+    reference = PAPER
     learns = False
 
     def _models(self, nodes: list[int], history: History) -> RewardModel:
-        shape = (self.problem.replicas, 1, self.problem.features)
-        return LinearModel(torch.zeros(shape, dtype=self.problem.dtype, device=self.problem.device))
+        return LinearModel(self.problem.zeros(self.problem.replicas, 1, self.problem.features))

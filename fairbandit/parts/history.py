@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
-from typing import NamedTuple
+from collections.abc import Collection, Mapping
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -48,12 +48,11 @@ class History:
             raise FairbanditError(f"a rank can need {sorted(NEEDS)}; got {sorted(unknown)}")
         b, d, g = problem.replicas, problem.features, problem.groups
         self.needs = frozenset(needs)
-        real = {"dtype": problem.dtype, "device": problem.device}
-        self._picks = Rows(torch.empty(b, 0, d, **real))
+        self._picks = Rows(problem.zeros(b, 0, d))
         self._groups = Rows(torch.empty(b, 0, dtype=torch.int64, device=problem.device))
-        self._rewards = Rows(torch.empty(b, 0, **real))
+        self._rewards = Rows(problem.zeros(b, 0))
         # one list a group, (B, entries, d), and how many entries are gone from its front
-        self._entries = [torch.empty(b, 0, d, **real) for _ in range(g)]
+        self._entries = [problem.zeros(b, 0, d) for _ in range(g)]
         self._dropped = [0] * g
         # entries by the end of each round, (B, round, G), and by now
         self._totals = Rows(torch.zeros(b, 0, g, dtype=torch.int64, device=problem.device))
@@ -129,6 +128,26 @@ class History:
                     self._entries[group] = self._entries[group][:, unused:].clone()
                     self._dropped[group] = least
             self._totals.forget(contexts - 1)
+
+    def state(self) -> dict[str, Any]:
+        """All that is kept, as plain tensors and numbers."""
+        kept = {name: rows.state() for name, rows in self._rows().items()}
+        return {**kept, "entries": self._entries, "dropped": self._dropped, "total": self._total}
+
+    def load_state(self, state: Mapping[str, Any]) -> None:
+        """Goes on from a state that `state` gave."""
+        for name, rows in self._rows().items():
+            rows.load_state(state[name])
+        self._entries, self._dropped = list(state["entries"]), list(state["dropped"])
+        self._total = state["total"]
+
+    def _rows(self) -> dict[str, Rows]:
+        return {
+            "picks": self._picks,
+            "groups": self._groups,
+            "rewards": self._rewards,
+            "totals": self._totals,
+        }
 
     def _reserve(self, group: int, most: int) -> None:
         """Makes room for a group's entries up to number `most`; room not filled yet is NaN."""

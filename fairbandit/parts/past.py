@@ -19,8 +19,14 @@ from fairbandit.parts.history import History
 from fairbandit.parts.model import RewardModel
 from fairbandit.parts.splits import Spans
 
-TILE = 1 << 20
-"""About how many comparisons a tile makes, so that it stays in cache."""
+TILE = 1 << 18
+"""About how many scores a tile holds, so that they stay in cache."""
+
+LANES = 8
+"""Bytes in a word: comparisons are counted in bytes, eight at a time."""
+
+LONGEST = 255 * LANES
+"""The most entries of a tile, lest a byte overflow."""
 
 
 @dataclass(frozen=True)
@@ -151,14 +157,14 @@ class Past:
 
     def _tiles(self, seats: _Seats) -> Iterator[tuple[int, int, bool]]:
         """Stretches of a group's entries, and whether all of one lies in every window."""
-        b, (u, s) = seats.seat.shape[0], seats.shape
-        size = max(64, TILE // (b * u * s))
+        b, u = seats.seat.shape[0], seats.shape[0]
+        size = max(64, min(TILE // (b * u), LONGEST) // LANES * LANES)
         first, latest, earliest, last = seats.bounds
-        inner = (latest, max(latest, earliest))
+        whole = max(earliest - latest, 0) // LANES * LANES
         for low, high, inside in (
-            (first, inner[0], False),
-            (*inner, True),
-            (inner[1], last, False),
+            (first, latest, False),
+            (latest, latest + whole, True),
+            (latest + whole, last, False),
         ):
             for at in range(low, high, size):
                 yield at, min(at + size, high), inside
@@ -172,7 +178,15 @@ def _seated(values: Tensor, seat: Tensor, shape: tuple[int, int], empty: float) 
 
 
 def _add_up(terms: Tensor) -> Tensor:
-    """The sum over the last dimension; bytes into int32 is three times as fast as booleans."""
-    if terms.dtype == torch.bool:
+    """The sum over the last dimension.
+
+    A comparison's bytes are added as words, each byte a counter of its own: several times as
+    fast as adding booleans.
+    """
+    if terms.dtype != torch.bool:
+        return terms.sum(-1, dtype=torch.float64)
+    length = terms.shape[-1]
+    if length % LANES or length > LONGEST:
         return terms.view(torch.uint8).sum(-1, dtype=torch.int32)
-    return terms.sum(-1, dtype=torch.float64)
+    counters = terms.view(torch.int64).sum(-1, keepdim=True)
+    return counters.view(torch.uint8).sum(-1, dtype=torch.int32)

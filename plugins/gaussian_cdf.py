@@ -1,0 +1,34 @@
+"""A rank estimator in one file: put one like it here, and `policy/rank=its_name` finds it."""
+
+import torch
+from torch import Tensor
+
+from fairbandit import register
+from fairbandit.parts import Candidates, Rank
+
+
+@register("rank", "gaussian_cdf")
+class GaussianCdf(Rank):
+    """CDF of a normal distribution fitted to the group's past scores.
+
+    Φ((s − m)/v), with m and v the mean and standard deviation (divisor n) of the scores that the
+    group's past contexts get under this round's model. Two numbers a group make it smooth where a
+    group has few candidates, and wrong where scores are far from normal. A candidate of a group
+    without past contexts gets a rank drawn from U(0, 1); where all past scores are equal, the
+    rank is 0 below them, ½ at them and 1 above.
+    """
+
+    reference = "The plug-in estimate Φ((s − m)/v) of a normal CDF; e.g. Casella and Berger 2002"
+    needs = frozenset({"contexts"})
+    draws = True
+
+    def _index(self, candidates: Candidates) -> Tensor:
+        past, scores = candidates.past, candidates.scores
+        mean = past.sum(lambda old: old) / past.count
+        variance = past.sum(lambda old, m: (old - m) ** 2, mean) / past.count
+        above = scores - mean
+        rounding = candidates.ceilings - scores  # below this a difference is no difference
+        equal = variance.sqrt() <= rounding
+        step = torch.where(above.abs() <= rounding, 0.5, (above > 0).to(scores.dtype))
+        share = torch.where(equal, step, torch.special.ndtr(above / variance.sqrt()))
+        return torch.where(past.count == 0, candidates.uniform(), share)
