@@ -18,6 +18,12 @@ from torch import Tensor
 GRID = 128
 """Rounds are drawn, decided and recorded in pieces that never cross a multiple of this."""
 
+AHEAD = 32
+"""Callers that ask for fewer rounds than this share draws made for so many at once."""
+
+PERIOD = 2**128
+"""Of the generator; going back is going on around it."""
+
 _LARGEST = 1.0 - 2.0**-53
 
 
@@ -55,10 +61,12 @@ class Stream:
 
     def uniform(self, first: int, count: int, width: int) -> Tensor:
         """Uniform draws in [0, 1) for rounds first … first+count−1: (B, count, width) float64."""
-        low, high = (first - 1) // GRID, (first + count - 2) // GRID
-        pieces = [self._piece(index, width) for index in range(low, high + 1)]
+        if count >= AHEAD:
+            return self._draw(first, count, width)
+        low, high = (first - 1) // AHEAD, (first + count - 2) // AHEAD
+        pieces = [self._ahead(index, width) for index in range(low, high + 1)]
         rows = pieces[0] if len(pieces) == 1 else torch.cat(pieces, dim=1)
-        start = first - 1 - low * GRID
+        start = first - 1 - low * AHEAD
         return rows[:, start : start + count]
 
     def normal(self, first: int, count: int, width: int) -> Tensor:
@@ -67,23 +75,25 @@ class Stream:
         shifted = (self.uniform(first, count, width) + 2.0**-54).clamp(max=_LARGEST)
         return torch.special.ndtri(shifted)
 
-    def _piece(self, index: int, width: int) -> Tensor:
+    def _ahead(self, index: int, width: int) -> Tensor:
+        """A stretch of rounds drawn at once, for callers that ask for a few at a time."""
         key = (index, width)
         if key not in self._kept:
-            while len(self._kept) >= 2:  # consecutive rounds ask for at most two pieces
+            while len(self._kept) >= 2:  # consecutive rounds ask for at most two stretches
                 del self._kept[next(iter(self._kept))]
-            self._kept[key] = self._draw(index * GRID * width, GRID * width).view(-1, GRID, width)
+            self._kept[key] = self._draw(index * AHEAD + 1, AHEAD, width)
         return self._kept[key]
 
-    def _draw(self, position: int, count: int) -> Tensor:
-        drawn = np.empty((len(self._bits), count))
-        skip = position - self._position
+    def _draw(self, first: int, count: int, width: int) -> Tensor:
+        drawn = np.empty((len(self._bits), count * width))
+        position = (first - 1) * width
+        skip = (position - self._position) % PERIOD
         for row, bits, generator in zip(drawn, self._bits, self._generators, strict=True):
             if skip:
                 bits.advance(skip)
             generator.random(out=row)
-        self._position = position + count
-        return torch.from_numpy(drawn).to(self._device)
+        self._position = position + count * width
+        return torch.from_numpy(drawn).to(self._device).view(-1, count, width)
 
 
 class Streams:

@@ -11,8 +11,11 @@ from torch import Tensor
 
 from fairbandit.errors import FairbanditError
 
-MAX_TERMS = 10
-"""Above so many nonzero weights the alternating sum of 2^m terms loses too many digits."""
+MAX_TERMS = 12
+"""The sum has 2^m terms; above so many nonzero weights it takes too long."""
+
+ACCURACY = 1e-9
+"""The rounding error that the alternating sum may have."""
 
 
 def uniform_sum_cdf(values: Tensor, weights: Sequence[float], offset: float = 0.0) -> Tensor:
@@ -31,7 +34,8 @@ def uniform_sum_cdf(values: Tensor, weights: Sequence[float], offset: float = 0.
         The CDF at the values, the same shape, in [0, 1].
 
     Raises:
-        FairbanditError: more than `MAX_TERMS` nonzero weights.
+        FairbanditError: more than `MAX_TERMS` nonzero weights, or weights so uneven that the sum
+            would be less accurate than `ACCURACY`.
 
     Reference:
         Hall, "The distribution of means for samples of size N drawn from a population in which
@@ -40,12 +44,7 @@ def uniform_sum_cdf(values: Tensor, weights: Sequence[float], offset: float = 0.
     >>> uniform_sum_cdf(torch.tensor([0.5, 1.0, 1.5]), [1.0, 1.0])
     tensor([0.1250, 0.5000, 0.8750])
     """
-    terms = [abs(w) for w in weights if w != 0]
-    if len(terms) > MAX_TERMS:
-        raise FairbanditError(
-            f"the exact CDF takes at most {MAX_TERMS} nonzero weights a group, got {len(terms)}; "
-            "use the sampled CDF"
-        )
+    terms = _terms(weights)
     shifted = values - offset - sum(w for w in weights if w < 0)
     if not terms:
         return (shifted >= 0).to(values.dtype)
@@ -69,13 +68,11 @@ def uniform_sum_pdf(values: Tensor, weights: Sequence[float], offset: float = 0.
     `uniform_sum_cdf` for the arguments.
 
     Raises:
-        FairbanditError: no nonzero weight (there is no density), or more than `MAX_TERMS`.
+        FairbanditError: no nonzero weight (there is no density), and those of the CDF.
     """
-    terms = [abs(w) for w in weights if w != 0]
-    if not 1 <= len(terms) <= MAX_TERMS:
-        raise FairbanditError(
-            f"a density takes 1 to {MAX_TERMS} nonzero weights a group, got {len(terms)}"
-        )
+    terms = _terms(weights)
+    if not terms:
+        raise FairbanditError("a density takes at least one nonzero weight, got none")
     shifted = values - offset - sum(w for w in weights if w < 0)
     total = math.fsum(terms)
     lower = torch.where(shifted > total / 2, total - shifted, shifted)
@@ -86,3 +83,21 @@ def uniform_sum_pdf(values: Tensor, weights: Sequence[float], offset: float = 0.
             power = above.clamp(min=0) ** (len(terms) - 1)
             density += (-1) ** size * torch.where(above >= 0, power, 0.0)
     return density / (math.factorial(len(terms) - 1) * math.prod(terms))
+
+
+def _terms(weights: Sequence[float]) -> list[float]:
+    """The sizes of the nonzero weights, if the alternating sum over them can be trusted."""
+    terms = [abs(w) for w in weights if w != 0]
+    if len(terms) > MAX_TERMS:
+        raise FairbanditError(
+            f"the exact CDF takes at most {MAX_TERMS} nonzero weights a group, got {len(terms)}; "
+            "use the sampled CDF"
+        )
+    # log of eps·total^m/(m! ∏w), in logs since tiny weights underflow
+    loss = sum(math.log(math.fsum(terms) / w) for w in terms) - math.lgamma(len(terms) + 1)
+    if loss > math.log(ACCURACY / torch.finfo(torch.float64).eps):
+        raise FairbanditError(
+            f"the exact CDF of weights {terms} would lose too many digits, so uneven are they; "
+            "drop the smallest, or use the sampled CDF"
+        )
+    return terms

@@ -8,6 +8,7 @@ from functools import cached_property
 import torch
 from torch import Tensor
 
+from fairbandit.errors import FairbanditError
 from fairbandit.parts.history import History
 from fairbandit.parts.model import RewardModel
 from fairbandit.parts.past import Past
@@ -65,7 +66,13 @@ class Candidates:
 
     @cached_property
     def past(self) -> Past:
-        """The contexts of each candidate's group that its round's window holds."""
+        """The contexts of each candidate's group that its round's window holds.
+
+        Raises:
+            FairbanditError: the rank does not declare that it needs contexts.
+        """
+        if "contexts" not in self.history.needs:
+            raise FairbanditError('this rank reads past contexts: declare needs = {"contexts"}')
         return Past(self.history, self.spans, self.groups, self.model, self.of_round)
 
     def uniform(self) -> Tensor:

@@ -1,0 +1,33 @@
+# `make run` and `make test` set everything up by themselves, in .venv/.
+PYTHON ?= python3
+BIN := .venv/bin
+READY := .venv/.ready
+
+.PHONY: help run test lint bench clean
+
+help: ## list the commands
+	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
+
+$(READY): pyproject.toml constraints.txt
+	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or later is needed; make PYTHON=python3.x ...")'
+	$(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt torch
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[dev]'
+	@touch $@
+
+run: $(READY) ## the paper's simulation: six policies, ten replicas, a table
+	$(BIN)/fairbandit -m policy=uniform,oful,greedy,fair_greedy,fair_greedy_oracle_cdf,fair_greedy_oracle_rewards environment=simulation replicas=10
+
+lint: $(READY) ## style and types
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+test: lint ## style, types and tests
+	$(BIN)/pytest -n auto --dist loadgroup
+
+bench: $(READY) ## speed, side by side with the paper-literal loop
+	$(BIN)/python -m tests.benchmarks
+
+clean: ## forget the environment and caches; results in outputs/ stay
+	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis

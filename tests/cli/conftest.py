@@ -1,0 +1,40 @@
+import os
+import sys
+
+import pytest
+
+from fairbandit import registry
+from fairbandit.cli.main import main
+
+
+@pytest.fixture
+def command(tmp_path, monkeypatch, capsys):
+    """Runs the command line in an empty folder: exit code, standard output, standard error."""
+    monkeypatch.chdir(tmp_path)
+
+    def run(*words):
+        code = 0
+        try:
+            main(words)
+        except SystemExit as left:
+            code = left.code if isinstance(left.code, int) else 1
+            if isinstance(left.code, str):
+                print(left.code, file=sys.stderr)
+        out, err = capsys.readouterr()
+        return code, out, err
+
+    return run
+
+
+@pytest.fixture
+def clean(monkeypatch):
+    """Undoes what loading plugins does to this process."""
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    known = {kind: dict(classes) for kind, classes in registry._registry.items()}
+    for kind, classes in known.items():
+        monkeypatch.setitem(registry._registry, kind, classes)
+    monkeypatch.setenv("PYTHONPATH", os.environ.get("PYTHONPATH", ""))
+    modules = set(sys.modules)
+    yield
+    for module in set(sys.modules) - modules:
+        del sys.modules[module]

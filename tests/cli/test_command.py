@@ -1,0 +1,207 @@
+"""The command as its users see it: what it prints, writes, refuses and returns."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import fairbandit
+from fairbandit import registry
+from fairbandit.cli.paths import conf_folder
+
+POLICIES = sorted(path.stem for path in (conf_folder() / "policy").glob("*.yaml"))
+
+SMALL = ["rounds=12", "replicas=2"]
+
+
+def summaries(folder: Path) -> list[dict[str, Any]]:
+    return [json.loads(path.read_text()) for path in sorted(folder.rglob("summary.json"))]
+
+
+def test_the_policies_of_the_design_are_there():
+    assert POLICIES == [
+        "fair_greedy",
+        "fair_greedy_oracle_cdf",
+        "fair_greedy_oracle_rewards",
+        "gmf",
+        "greedy",
+        "oful",
+        "optimal",
+        "uniform",
+    ]
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+def test_every_policy_composes_and_runs(command, tmp_path, policy):
+    code, out, err = command(f"policy={policy}", *SMALL)
+    assert (code, err) == (0, "")
+    (summary,) = summaries(tmp_path)
+    assert summary["policy"] == policy
+    assert summary["config"]["policy"]["name"] == policy
+    assert policy in out
+    assert "fair pseudo-regret" in out
+    (folder,) = (tmp_path / "outputs" / "runs").iterdir()
+    assert folder.name.endswith(policy)
+    assert sorted(path.name for path in (folder / ".hydra").iterdir()) == [
+        "config.yaml",
+        "hydra.yaml",
+        "overrides.yaml",
+    ]
+    assert not list(folder.glob("*.log"))
+
+
+def test_greedy_is_without_noise_and_oful_explores_as_the_environment_says(command, tmp_path):
+    command("policy=greedy", *SMALL, "hydra.run.dir=greedy")
+    command("policy=oful", *SMALL, "hydra.run.dir=oful")
+    (greedy,), (oful,) = summaries(tmp_path / "greedy"), summaries(tmp_path / "oful")
+    assert greedy["config"]["policy"]["estimator"]["noise"] == 0.0
+    assert oful["config"]["policy"]["estimator"]["exploration"] == 1.0
+
+
+def test_parts_and_parameters_from_the_command_line(command, tmp_path):
+    words = ["policy=oful", "policy/rank=empirical_cdf", "policy.estimator.exploration=0.25"]
+    assert command(*words, "environment.noise=1", "seed=3", *SMALL)[0] == 0
+    (summary,) = summaries(tmp_path)
+    config = summary["config"]
+    assert config["policy"]["rank"] == {"name": "empirical_cdf"}
+    assert config["policy"]["estimator"]["exploration"] == 0.25
+    assert (config["environment"]["noise"], config["seed"]) == (1.0, 3)
+
+
+def test_help_names_everything(command):
+    code, out, _ = command("--help")
+    assert code == 0
+    assert command("-h")[1] == out
+    for policy in POLICIES:
+        line = next(line for line in out.splitlines() if line.split()[:1] == [policy])
+        assert len(line.split()) > 1
+    for kind in registry.KINDS:
+        for name in registry.names(kind):
+            summary = registry.summary(registry.lookup(kind, name))
+            assert any(name in line and summary in line for line in out.splitlines())
+    for words in ("regularization=0.1", "rounds", "[null]", "cdf=exact  (of exact, sampled)"):
+        assert words in out
+
+
+def test_help_loads_nothing_heavy():
+    script = (
+        "import sys; from fairbandit.cli.main import main; main(['--help'])\n"
+        "heavy = {'hydra', 'pandas', 'matplotlib', 'folktables', 'tensorboard', 'sklearn'}\n"
+        "sys.exit(', '.join(heavy & set(sys.modules)))"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
+    assert done.stderr.strip() == ""
+
+
+def test_version(command):
+    assert command("--version")[1] == f"fairbandit {fairbandit.__version__}\n"
+
+
+BAD = [
+    ("policy=nope", "unknown policy 'nope'; the valid ones are fair_greedy"),
+    ("policy/rank=nope", "unknown policy/rank 'nope'; the valid ones are"),
+    ("environment=nope", "unknown environment 'nope'; the valid ones are"),
+    ("policy.estimator.nope=1", "policy.estimator has no key 'nope'; it takes regularization"),
+    ("policy.nope=1", "policy has no key 'nope'; it takes split, estimator"),
+    ("environment.nope=1", "environment has no key 'nope'; it takes groups"),
+    ("nope=1", "the config has no key 'nope'; it takes rounds, replicas"),
+    ("rounds=many", "rounds: Value 'many' of type 'str' could not be converted to Integer"),
+    ("policy.estimator.regularization=big", "policy.estimator.regularization: Value 'big'"),
+    ("environment.cdf=nope", "environment.cdf: Invalid value 'nope', expected one of [exact"),
+    ("policy=[", "no viable alternative at input '['"),
+    ("+policy.split.nope=1", "split 'halves' has no parameter 'nope'"),
+    ("environment=table", "must be given: it has no default"),
+    ("rounds=0", "rounds must be at least 1, got 0"),
+    ("replicas=0", "replicas must be at least 1, got 0"),
+    ("+policy.estimator._target_=os.getcwd", "cannot name an import path"),
+    ("policy/estimator=null", "Config group override must be a string or a list"),
+    ("hydra.run.dir=file/run", "Not a directory"),
+    ("collect", "unknown tool 'collect'; there are no tools"),
+]
+
+
+@pytest.mark.parametrize(("word", "message"), BAD, ids=[word for word, _ in BAD])
+def test_bad_words(command, tmp_path, word, message):
+    (tmp_path / "file").write_text("")
+    code, out, err = command(word)
+    assert code == 1
+    assert err.startswith("fairbandit: error: ")
+    assert message in err
+    assert err.count("\n") == 1
+    assert "Traceback" not in out + err
+    assert not summaries(tmp_path)
+
+
+def test_bad_words_in_a_process_of_their_own(tmp_path):
+    command = [sys.executable, "-m", "fairbandit.cli.main", "policy=nope"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
+    assert done.returncode == 1
+    assert done.stdout == ""
+    assert done.stderr.startswith("fairbandit: error: unknown policy 'nope'; the valid ones")
+    assert done.stderr.count("\n") == 1
+
+
+def test_a_finished_run_is_left_as_it_is(command, tmp_path):
+    assert command("hydra.run.dir=run", *SMALL)[0] == 0
+    before = {path: path.read_bytes() for path in (tmp_path / "run").rglob("*") if path.is_file()}
+    code, _, err = command("hydra.run.dir=run", "seed=1", *SMALL)
+    assert code == 1
+    assert "already holds a finished run" in err
+    after = {path: path.read_bytes() for path in (tmp_path / "run").rglob("*") if path.is_file()}
+    assert after == before
+
+
+def test_a_sweep_prints_one_table_and_leaves_a_folder_for_each_job(command, tmp_path):
+    code, out, err = command("-m", "policy=greedy,uniform", "policy/rank=identity", *SMALL)
+    assert (code, err) == (0, "")
+    assert out.count("fair pseudo-regret") == 0
+    assert out.count("rounds/s") == 1
+    (sweep,) = (tmp_path / "outputs" / "sweeps").iterdir()
+    jobs = sorted(path.name for path in sweep.iterdir() if path.is_dir())
+    assert jobs == [
+        f"policy-{policy}_rank-identity_rounds-12_replicas-2" for policy in ("greedy", "uniform")
+    ]
+    assert {summary["policy"] for summary in summaries(sweep)} == {"greedy", "uniform"}
+    table = out[out.index("All jobs") :]
+    assert "greedy" in table
+    assert "uniform" in table
+
+
+def test_in_a_sweep_a_failing_job_says_why_and_stops_no_other(command, tmp_path):
+    code, out, err = command("-m", "policy=uniform", "replicas=0,1", "rounds=5")
+    assert code == 1
+    assert "fairbandit: error: job 0 (policy=uniform,replicas=0,rounds=5): replicas must" in err
+    assert err.rstrip().endswith("a job of this sweep failed; its message is above")
+    assert "Traceback" not in err
+    assert len(summaries(tmp_path)) == 1
+    assert "All jobs" in out
+
+
+def test_plugins_reach_the_command(tmp_path):
+    folder = tmp_path / "mine"
+    folder.mkdir()
+    (folder / "backwards.py").write_text(
+        "from fairbandit import register\n"
+        "from fairbandit.parts import Candidates, Identity\n"
+        "@register('rank', 'backwards')\n"
+        "class Backwards(Identity):\n"
+        "    '''Worst first.'''\n"
+        "    def __init__(self, *, weight: float = 2.0) -> None:\n"
+        "        self.weight = weight\n"
+        "    def _index(self, candidates):\n"
+        "        return -self.weight * super()._index(candidates)\n"
+    )
+    words = ["policy/rank=backwards", "policy.rank.weight=3", "hydra.run.dir=run", *SMALL]
+    done = subprocess.run(
+        [sys.executable, "-m", "fairbandit.cli.main", *words],
+        cwd=tmp_path,
+        env={"FAIRBANDIT_PLUGINS": "mine", "PATH": ""},
+        capture_output=True,
+        text=True,
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    (summary,) = summaries(tmp_path)
+    assert summary["config"]["policy"]["rank"] == {"name": "backwards", "weight": 3.0}

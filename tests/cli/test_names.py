@@ -1,0 +1,31 @@
+import pytest
+
+from fairbandit.cli.main import main
+from fairbandit.cli.store import folder_name, job_name
+from fairbandit.cli.tools import TOOLS, Tool, names_tool
+
+
+def test_job_names_are_short_plain_and_apart():
+    long = job_name([f"environment.theta=[{','.join('1234567890')}]"] * 5)
+    assert len(long) <= 80
+    assert set(long) <= set("abcdefghijklmnopqrstuvwxyz0123456789-_.")
+    assert job_name(["policy.name=a/b"]) != job_name(["policy.name=a b"])
+    assert job_name([]) == "default"
+    assert "/" not in folder_name("../../etc")
+    assert not folder_name("../../etc").startswith(".")
+
+
+@pytest.mark.parametrize("word", ["a=1", "-m", "--help", "/x", "+x=1", "~x", "~policy"])
+def test_what_is_no_tool(word):
+    assert not names_tool(word)
+
+
+def test_a_tool_gets_the_words_after_its_name(monkeypatch, capsys):
+    got: list[str] = []
+    monkeypatch.setitem(TOOLS, "polish", Tool("Polishes results.", got.extend))
+    main(["polish", "--help", "x=1"])
+    assert got == ["--help", "x=1"]
+    main(["--help"])
+    assert "Polishes results." in capsys.readouterr().out
+    with pytest.raises(SystemExit, match="unknown tool 'polsh'; the tools are polish"):
+        main(["polsh"])

@@ -1,0 +1,70 @@
+"""The closed form of a weighted sum of uniforms against samples, quadrature and its density."""
+
+import math
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fairbandit.errors import FairbanditError
+from fairbandit.maths.uniform_sum import MAX_TERMS, uniform_sum_cdf, uniform_sum_pdf
+from tests.support import weighted_uniforms_cdf
+
+WEIGHTS = [[4.0, 3.0, 7.0, 0.0], [8.0, 0.0, 0.0, 0.0], [5.0, 5.0, 0.0, 0.0], [2.0] * 4]
+
+
+@pytest.mark.parametrize("weights", [*WEIGHTS, [1.0, -2.0, 0.5]])
+def test_against_a_million_samples(weights: list[float]) -> None:
+    """DKW: a correct CDF leaves the band with probability 1e-6."""
+    n = 1_000_000
+    sample = np.sort(np.random.default_rng(5).random((n, len(weights))) @ np.array(weights) + 1.5)
+    exact = uniform_sum_cdf(torch.from_numpy(sample), weights, offset=1.5).numpy()
+    band = math.sqrt(math.log(2 / 1e-6) / (2 * n))
+    steps = np.arange(n + 1) / n
+    assert np.abs(exact - steps[1:]).max() < band
+    assert np.abs(exact - steps[:-1]).max() < band
+
+
+@given(
+    st.lists(st.floats(0.1, 10), min_size=1, max_size=4),
+    st.floats(-5, 5),
+    st.floats(0, 1),
+)
+def test_against_quadrature(weights: list[float], offset: float, place: float) -> None:
+    value = offset + place * sum(weights)
+    exact = uniform_sum_cdf(torch.tensor(value, dtype=torch.float64), weights, offset)
+    assert float(exact) == pytest.approx(weighted_uniforms_cdf(weights, offset, value), abs=1e-10)
+
+
+@given(st.lists(st.floats(-10, 10).filter(lambda w: abs(w) > 0.2), min_size=1, max_size=6))
+def test_is_a_cdf(weights: list[float]) -> None:
+    low = sum(w for w in weights if w < 0)
+    high = sum(w for w in weights if w > 0)
+    values = torch.linspace(low - 1, high + 1, 200, dtype=torch.float64)
+    shares = uniform_sum_cdf(values, weights)
+    assert float(shares[0]) == 0
+    assert float(shares[-1]) == 1
+    assert bool((shares.diff() >= -1e-9).all())
+
+
+@pytest.mark.parametrize("weights", WEIGHTS)
+def test_density_integrates_to_the_cdf(weights: list[float]) -> None:
+    grid = torch.linspace(-0.5, sum(weights) + 0.5, 40_001, dtype=torch.float64)
+    density = uniform_sum_pdf(grid, weights)
+    integral = torch.cumulative_trapezoid(density, grid)
+    assert float((integral - uniform_sum_cdf(grid[1:], weights)).abs().max()) < 1e-3
+
+
+def test_too_many_terms() -> None:
+    with pytest.raises(FairbanditError, match=f"at most {MAX_TERMS} nonzero weights"):
+        uniform_sum_cdf(torch.zeros(1), [1.0] * (MAX_TERMS + 1))
+    with pytest.raises(FairbanditError, match="at least one nonzero weight"):
+        uniform_sum_pdf(torch.zeros(1), [0.0])
+
+
+@pytest.mark.parametrize("weights", [[1.0, 2.0, 8.5e-118], [1.0, 1e-5, 1e-5]])
+def test_weights_too_uneven(weights: list[float]) -> None:
+    with pytest.raises(FairbanditError, match="lose too many digits"):
+        uniform_sum_cdf(torch.zeros(1), weights)

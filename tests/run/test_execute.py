@@ -1,0 +1,234 @@
+"""What a run leaves behind, and what it refuses."""
+
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+import torch
+from filelock import FileLock
+
+from fairbandit import Engine, Policy, build
+from fairbandit.environments import Environment, Pools, Simulation
+from fairbandit.errors import FairbanditError
+from fairbandit.run import batches
+from fairbandit.run.execute import execute
+
+COLUMNS = ["replica", "round", "action", "group", "reward", "expected_reward", "rank"]
+COLUMNS += ["standard_regret", "fair_regret"]
+
+
+def read_json(path: Path) -> dict[str, Any]:
+    def refuse(constant: str) -> None:
+        raise AssertionError(f"{constant} is not JSON")
+
+    contents: dict[str, Any] = json.loads(path.read_text(), parse_constant=refuse)
+    return contents
+
+
+def files(folder: Path) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in (folder / "rounds").iterdir()}
+
+
+def test_summary_json_to_the_letter(config, tmp_path):
+    returned = execute(config, tmp_path)
+    summary = read_json(tmp_path / "summary.json")
+    assert summary == returned
+    assert set(summary) == {
+        *("policy", "environment", "rounds", "replicas", "seed", "groups", "config"),
+        *("fair_pseudo_regret", "standard_pseudo_regret"),
+        *("selection_rate", "selected", "received", "seconds", "rounds_per_second", "versions"),
+    }
+    assert (summary["policy"], summary["environment"]) == ("fair_greedy", "simulation")
+    assert (summary["rounds"], summary["replicas"], summary["seed"]) == (100, 3, 1)
+    assert summary["groups"] == ["0", "1", "2", "3"]
+    assert summary["config"]["policy"]["estimator"] == {
+        "name": "ridge",
+        "regularization": 0.1,
+        "noise": 1e-8,
+    }
+    assert summary["config"]["environment"]["cdf"] == "exact"
+    assert summary["config"]["rounds"] == 100
+    assert summary["rounds_per_second"] == pytest.approx(300 / summary["seconds"])
+    assert {"fairbandit", "python", "torch", "numpy"} <= set(summary["versions"])
+
+
+def test_summary_agrees_with_the_rows(config, tmp_path):
+    summary = execute(config, tmp_path)
+    rows = pq.read_table(tmp_path / "rounds").to_pydict()
+    replica = np.array(rows["replica"])
+    for key, column in (
+        ("fair_pseudo_regret", "fair_regret"),
+        ("standard_pseudo_regret", "standard_regret"),
+    ):
+        sums = [np.sum(np.array(rows[column])[replica == b]) for b in range(3)]
+        assert summary[key]["mean"] == pytest.approx(np.mean(sums))
+        assert summary[key]["std"] == pytest.approx(np.std(sums, ddof=1))
+    for code, group in enumerate(summary["groups"]):
+        picked = [np.sum(np.array(rows["group"])[replica == b] == code) for b in range(3)]
+        assert summary["selected"][group]["mean"] == pytest.approx(np.mean(picked))
+        assert summary["received"][group] == {"mean": 100.0, "std": 0.0}
+        rate = summary["selection_rate"][group]
+        assert rate["mean"] == pytest.approx(np.mean(picked) / 100)
+        assert rate["std"] == pytest.approx(np.std(picked, ddof=1) / 100)
+
+
+def test_one_replica_has_no_spread(config, tmp_path):
+    execute({**config, "replicas": 1}, tmp_path)
+    summary = read_json(tmp_path / "summary.json")
+    spreads = [summary["fair_pseudo_regret"], summary["standard_pseudo_regret"]]
+    for key in ("selection_rate", "selected", "received"):
+        spreads += summary[key].values()
+    assert all(spread["std"] is None and spread["mean"] is not None for spread in spreads)
+
+
+def test_a_group_never_received_has_no_rate(config, tmp_path, monkeypatch):
+    monkeypatch.setattr(Simulation, "_pools", _without_group_3(Simulation._pools))
+    summary = execute(config, tmp_path)
+    assert summary["selection_rate"]["3"] == {"mean": None, "std": None}
+    assert summary["received"]["3"] == {"mean": 0.0, "std": 0.0}
+    assert read_json(tmp_path / "summary.json")["selection_rate"]["3"]["mean"] is None
+
+
+def _without_group_3(pools: Callable[..., Pools]) -> Callable[..., Pools]:
+    def drawn(self: Simulation, first: int, count: int) -> Pools:
+        made = pools(self, first, count)
+        groups = made.groups.clone()
+        groups[..., 3] = -1
+        return replace(made, groups=groups)
+
+    return drawn
+
+
+def test_rows_schema_order_and_values(config, tmp_path):
+    execute(config, tmp_path)
+    table = pq.read_table(tmp_path / "rounds")
+    assert table.column_names == COLUMNS
+    assert [str(kind) for kind in table.schema.types] == ["int64"] * 4 + ["double"] * 5
+    rows = {name: np.array(column) for name, column in table.to_pydict().items()}
+    np.testing.assert_array_equal(rows["round"], np.repeat(np.arange(1, 101), 3))
+    np.testing.assert_array_equal(rows["replica"], np.tile([0, 1, 2], 100))
+    policy, environment = build(config["policy"]), build(config["environment"])
+    assert isinstance(policy, Policy)
+    assert isinstance(environment, Environment)
+    engine = Engine(policy, environment, rounds=100, seed=1, replicas=range(3))
+    played = list(engine.play())
+    for name, attribute in zip(
+        COLUMNS[2:],
+        ["actions", "groups", "rewards", "expected", "ranks", "standard_regret", "fair_regret"],
+        strict=True,
+    ):
+        expected = torch.cat([getattr(piece, attribute) for piece in played], 1)
+        np.testing.assert_array_equal(rows[name], expected.T.reshape(-1).numpy())
+
+
+def test_the_same_command_gives_the_same_bytes(config, tmp_path):
+    execute(config, tmp_path / "a")
+    execute(config, tmp_path / "b")
+    assert files(tmp_path / "a") == files(tmp_path / "b")
+    execute({**config, "seed": 2}, tmp_path / "c")
+    assert files(tmp_path / "a") != files(tmp_path / "c")
+
+
+def test_batches_of_replicas_change_nothing_but_the_files(config, tmp_path, monkeypatch):
+    whole = execute(config, tmp_path / "whole")
+    monkeypatch.setattr(batches, "BUDGET", 1)
+    parts = execute(config, tmp_path / "parts")
+    assert len(files(tmp_path / "parts")) == 3
+    for key in ("fair_pseudo_regret", "standard_pseudo_regret", "selection_rate", "received"):
+        assert parts[key] == whole[key]
+    order = [("replica", "ascending"), ("round", "ascending")]
+    tables = [
+        pq.read_table(tmp_path / name / "rounds").sort_by(order) for name in ("whole", "parts")
+    ]
+    assert tables[0].equals(tables[1])
+
+
+def test_rounds_left_null_are_the_environments(config, tmp_path, monkeypatch):
+    monkeypatch.setattr(Simulation, "rounds", 70)
+    assert execute({**config, "rounds": None}, tmp_path)["rounds"] == 70
+
+
+@pytest.mark.parametrize(
+    ("changed", "message"),
+    [
+        ({"rounds": 0}, "rounds must be at least 1, got 0"),
+        ({"replicas": 0}, "replicas must be at least 1, got 0"),
+        ({"seed": -1}, "seed must be at least 0, got -1"),
+        ({"threads": 0}, "threads must be at least 1, got 0"),
+        ({"rounds": "many"}, "rounds: Value 'many' of type 'str'"),
+        ({"device": "abacus"}, "device 'abacus' is not known to torch; usable ones: cpu"),
+        ({"device": "meta"}, "device 'meta' cannot be used here"),
+        ({"replicates": 1}, "no key 'replicates'; it takes rounds, replicas, seed"),
+        ({"policy": None}, "policy must be a mapping"),
+        ({"policy": {"name": "simulation"}}, "policy describes no policy"),
+    ],
+)
+def test_bad_settings(config, tmp_path, changed, message):
+    with pytest.raises(FairbanditError, match=message.replace("(", r"\(")):
+        execute({**config, **changed}, tmp_path / "run")
+    assert not list(tmp_path.rglob("*.parquet*"))
+
+
+def test_a_finished_folder_is_refused(config, tmp_path):
+    execute(config, tmp_path)
+    before = files(tmp_path)
+    with pytest.raises(FairbanditError, match="already holds a finished run"):
+        execute({**config, "seed": 5}, tmp_path)
+    assert files(tmp_path) == before
+
+
+def test_a_folder_in_use_is_refused(config, tmp_path):
+    with (
+        FileLock(tmp_path / ".lock"),
+        pytest.raises(FairbanditError, match="another run is writing"),
+    ):
+        execute(config, tmp_path)
+
+
+def test_an_unwritable_folder_fails_before_simulating(config, tmp_path, monkeypatch):
+    (tmp_path / "file").write_text("")
+    monkeypatch.setattr(Engine, "play", lambda self: pytest.fail("simulated"))
+    with pytest.raises(FairbanditError, match="cannot write to the output folder"):
+        execute(config, tmp_path / "file" / "run")
+
+
+def test_an_error_leaves_nothing_half_written_and_the_folder_can_be_used_again(
+    config, tmp_path, monkeypatch
+):
+    play = Engine.play
+
+    def breaks(self):
+        for played in play(self):
+            yield played
+            raise RuntimeError("in the middle")
+
+    with monkeypatch.context() as broken:
+        broken.setattr(Engine, "play", breaks)
+        with pytest.raises(RuntimeError, match="in the middle"):
+            execute(config, tmp_path)
+    assert not files(tmp_path)
+    assert not (tmp_path / "summary.json").exists()
+    (tmp_path / "rounds" / "part-000009-000000001.parquet").write_text("of a killed run")
+    execute(config, tmp_path)
+    assert list(files(tmp_path)) == ["part-000000-000000001.parquet"]
+    assert len(list(tmp_path.glob("events*"))) == 1
+    assert not (tmp_path / ".lock").exists()
+
+
+def test_threads_are_the_runs_own(config, tmp_path, monkeypatch):
+    seen = []
+    play = Engine.play
+
+    def watched(self):
+        seen.append(torch.get_num_threads())
+        return play(self)
+
+    monkeypatch.setattr(Engine, "play", watched)
+    before = torch.get_num_threads()
+    execute({**config, "threads": 2}, tmp_path)
+    assert (seen, torch.get_num_threads()) == ([2], before)

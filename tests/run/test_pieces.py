@@ -1,0 +1,149 @@
+"""The parts of a run on their own: grids, batches, curves, tables."""
+
+import io
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from rich.console import Console
+from rich.table import Table
+from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+
+from fairbandit.engine import Played
+from fairbandit.run import rows
+from fairbandit.run.batches import BUDGET, replica_batches
+from fairbandit.run.execute import execute
+from fairbandit.run.folder import written_aside
+from fairbandit.run.progress import RunProgress
+from fairbandit.run.rows import RowsWriter
+from fairbandit.run.table import run_table, sweep_table
+from fairbandit.run.tally import log_spaced
+
+
+@given(st.integers(1, 10**8))
+def test_curves_have_at_most_a_thousand_points_with_both_ends(rounds):
+    steps = log_spaced(rounds)
+    assert steps[0] == 1
+    assert steps[-1] == rounds
+    assert len(steps) <= 1000
+    assert steps == sorted(set(steps))
+    if rounds <= 1000:
+        assert len(steps) == rounds
+
+
+@given(st.integers(1, 3000), st.integers(1, 10**7), st.integers(1, 50), st.integers(1, 100))
+def test_batches_hold_every_replica_once_within_the_budget(replicas, rounds, places, features):
+    made = replica_batches(replicas, rounds=rounds, places=places, features=features)
+    assert [b for batch in made for b in batch] == list(range(replicas))
+    sizes = [len(batch) for batch in made]
+    assert max(sizes) - min(sizes) <= 1
+    largest = max(sizes) * rounds * places * (features + 8) * 8
+    assert max(sizes) == 1 or largest <= BUDGET
+
+
+def played(first: int, count: int, replicas: list[int]) -> Played:
+    whole = torch.arange(first, first + count).expand(len(replicas), -1)
+    values = whole.double()
+    return Played(
+        first, replicas, whole, whole, values, values, values, values, values, whole[:, :2]
+    )
+
+
+def test_files_and_row_groups_end_on_fixed_multiples_of_the_grid(tmp_path, monkeypatch):
+    monkeypatch.setattr(rows, "FILE_ROWS", 600)
+    monkeypatch.setattr(rows, "GROUP_ROWS", 300)
+    with RowsWriter(tmp_path, [4, 5]) as writer:
+        for first in range(1, 601, 64):
+            writer.add(played(first, min(64, 601 - first), [4, 5]))
+    made = {path.name: pq.ParquetFile(path) for path in sorted(tmp_path.iterdir())}
+    firsts = ["part-000004-000000001", "part-000004-000000257", "part-000004-000000513"]
+    assert list(made) == [f"{name}.parquet" for name in firsts]
+    sizes = [
+        [file.metadata.row_group(i).num_rows for i in range(file.num_row_groups)]
+        for file in made.values()
+    ]
+    assert sizes == [[256, 256], [256, 256], [176]]
+
+
+def test_a_file_written_aside_appears_only_when_whole(tmp_path):
+    path = tmp_path / "name"
+    with written_aside(path) as file:
+        file.write(b"all")
+        assert not path.exists()
+    assert path.read_bytes() == b"all"
+    with pytest.raises(ZeroDivisionError), written_aside(path) as file:
+        file.write(b"half" * (1 // 0))
+    assert [file.name for file in tmp_path.iterdir()] == ["name"]
+    assert path.read_bytes() == b"all"
+
+
+def scalars(folder: Path) -> dict[str, dict[int, float]]:
+    events = EventAccumulator(str(folder), size_guidance={"scalars": 0}).Reload()
+    return {
+        tag: {point.step: point.value for point in events.Scalars(tag)}
+        for tag in events.Tags()["scalars"]
+    }
+
+
+def test_curves_in_tensorboard(config, tmp_path):
+    summary = execute({**config, "rounds": 1500}, tmp_path)
+    curves = scalars(tmp_path)
+    regrets = [f"{kind}_pseudo_regret" for kind in ("fair", "standard")]
+    tags = {f"{regret}/{line}" for regret in regrets for line in ("mean", "lower", "upper")}
+    assert set(curves) == tags | {f"selection_rate/{group}" for group in "0123"}
+    for regret in regrets:
+        mean, std = summary[regret]["mean"], summary[regret]["std"]
+        ends = {line: curves[f"{regret}/{line}"][1500] for line in ("mean", "lower", "upper")}
+        assert ends == pytest.approx({"mean": mean, "lower": mean - std, "upper": mean + std})
+        assert 1 in curves[f"{regret}/mean"]
+        assert len(curves[f"{regret}/mean"]) <= 1000
+    for group in "0123":
+        rate = summary["selection_rate"][group]["mean"]
+        assert curves[f"selection_rate/{group}"][1500] == pytest.approx(rate)
+
+
+def test_one_replica_draws_a_band_without_width(config, tmp_path):
+    execute({**config, "replicas": 1}, tmp_path)
+    curves = scalars(tmp_path)
+    assert curves["fair_pseudo_regret/lower"] == curves["fair_pseudo_regret/upper"]
+    assert len(curves["fair_pseudo_regret/mean"]) == 100
+
+
+def test_batches_of_replicas_merge_into_the_same_curves(config, tmp_path, monkeypatch):
+    execute(config, tmp_path / "whole")
+    monkeypatch.setattr("fairbandit.run.batches.BUDGET", 1)
+    execute(config, tmp_path / "parts")
+    whole, parts = scalars(tmp_path / "whole"), scalars(tmp_path / "parts")
+    assert set(whole) == set(parts)
+    for tag, points in whole.items():
+        assert parts[tag] == pytest.approx(points, rel=1e-5, abs=1e-6)
+
+
+def text_of(table: Table) -> str:
+    text = io.StringIO()
+    Console(file=text, width=200).print(table)
+    return text.getvalue()
+
+
+def test_tables(config, tmp_path):
+    summary = execute(config, tmp_path)
+    shown = text_of(run_table(summary))
+    assert "fair_greedy" in shown
+    assert "±" in shown
+    assert "selection rate, group 3" in shown
+    assert "seed-1" not in text_of(sweep_table([("seed-1", summary)]))
+    both = text_of(sweep_table([("seed-1", summary), ("seed-2", summary)]))
+    assert "seed-1" in both
+    assert "seed-2" in both
+
+
+def test_progress_shows_on_a_terminal_only():
+    for terminal in (True, False):
+        text = io.StringIO()
+        console = Console(file=text, force_terminal=terminal, width=120)
+        with RunProgress("greedy", 1000, console) as progress:
+            progress.advance(500)
+        assert ("500/1,000" in text.getvalue()) == terminal

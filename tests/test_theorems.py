@@ -1,0 +1,139 @@
+"""What the paper proves or reports, checked on the engine with fixed seeds and stated error rates.
+
+Each statistical test states the probability that a correct implementation fails it over the
+choice of seed; the seeds are fixed, so a test either passes always or never.
+"""
+
+import math
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor
+
+from fairbandit import Engine
+from tests import support
+
+
+def chi_square_p(counts: Tensor) -> Tensor:
+    """P-values of counts (rounds, K) against equal probabilities: P(χ²_{K−1} ≥ statistic)."""
+    k = counts.shape[-1]
+    expected = counts.sum(-1, keepdim=True) / k
+    statistic = ((counts - expected) ** 2 / expected).sum(-1)
+    half = torch.tensor((k - 1) / 2, dtype=torch.float64)
+    return torch.special.gammaincc(half, statistic / 2)
+
+
+def counts_by_round(name: str, rounds: int, replicas: int, **estimator: float) -> Tensor:
+    """How often each place was picked at each round, (rounds, K)."""
+    world = support.environment()
+    total = torch.zeros(rounds, world.places, dtype=torch.float64)
+    for first in range(0, replicas, 10_000):
+        numbers = range(first, min(first + 10_000, replicas))
+        chosen = support.actions(support.policy(name, **estimator), world, rounds, numbers, seed=11)
+        picks = torch.nn.functional.one_hot(chosen, world.places)
+        total += picks.sum(0)
+    return total
+
+
+@pytest.mark.parametrize("noise", [1e-8, 1.0])
+def test_fair_greedy_has_parity_in_every_round(noise: float) -> None:
+    """Lemma DGP: P(a_t = a) = 1/K. A correct engine fails with probability 1e-3 (Bonferroni)."""
+    counts = counts_by_round("fair_greedy", rounds=20, replicas=100_000, noise=noise)
+    p = chi_square_p(counts)
+    assert float(p.min()) > 1e-3 / 20, p
+
+
+def test_greedy_has_no_parity() -> None:
+    """The test above has teeth: with 2,000 replicas it rejects greedy at the same level."""
+    p = chi_square_p(counts_by_round("greedy", rounds=20, replicas=2_000))
+    assert float(p.min()) < 1e-3 / 20
+
+
+@pytest.mark.parametrize("name", ["fair_greedy", "greedy"])
+def test_first_picks_are_uniform(name: str) -> None:
+    """Round 1, and round 2 under halves. A correct engine fails with probability 1e-3."""
+    counts = counts_by_round(name, rounds=2, replicas=20_000)
+    learned_nothing = 2 if name == "fair_greedy" else 1
+    assert float(chi_square_p(counts[:learned_nothing]).min()) > 1e-3 / learned_nothing
+
+
+def test_gmf_has_parity() -> None:
+    """Proposition gmdm, pooled over rounds, which are independent. Fails with probability 1e-3."""
+    counts = counts_by_round("gmf", rounds=100, replicas=1_000)
+    assert float(chi_square_p(counts.sum(0)[None])) > 1e-3
+
+
+def test_policies_share_pools_and_noise() -> None:
+    pools = []
+    for name in ("uniform", "fair_greedy"):
+        world = support.environment()
+        engine = Engine(support.policy(name), world, rounds=10, seed=3, replicas=range(2))
+        for _ in engine.play():
+            pass
+        pools.append(world.pools(1, 10))
+    for field in ("contexts", "groups", "rewards", "expected", "ranks"):
+        assert torch.equal(getattr(pools[0], field), getattr(pools[1], field))
+
+
+def test_seeds_differ() -> None:
+    world = support.environment()
+    one, other = (
+        support.actions(support.policy("fair_greedy"), world, 60, seed=seed) for seed in (0, 1)
+    )
+    assert not torch.equal(one, other)
+
+
+@pytest.mark.parametrize("name", support.PRESETS)
+def test_replicas_and_blocks_decide_as_alone(name: str) -> None:
+    world = support.environment()
+    together = support.actions(support.policy(name), world, 150, replicas=4, seed=2)
+    alone = support.actions(support.policy(name), world, 150, replicas=[3], seed=2, at_once=1)
+    assert torch.equal(together[3:], alone)
+
+
+@pytest.fixture(scope="module")
+def paper() -> dict[str, tuple[Tensor, Tensor]]:
+    """Cumulative regrets (fair, standard) of the eight policies at the paper's size, (B, T)."""
+    curves = {}
+    for name in support.PRESETS:
+        engine = Engine(
+            support.policy(name), support.environment(), rounds=5000, seed=0, replicas=range(10)
+        )
+        played = list(engine.play())
+        curves[name] = (
+            torch.cat([piece.fair_regret for piece in played], 1).cumsum(1),
+            torch.cat([piece.standard_regret for piece in played], 1).cumsum(1),
+        )
+    return curves
+
+
+@pytest.mark.xdist_group("paper")
+def test_order_of_the_simulation(paper: dict[str, tuple[Tensor, Tensor]]) -> None:
+    fair = {name: float(curve[:, -1].mean()) for name, (curve, _) in paper.items()}
+    standard = {name: float(curve[:, -1].mean()) for name, (_, curve) in paper.items()}
+    assert fair["gmf"] == 0
+    assert 0 <= fair["fair_greedy_oracle_rewards"] < fair["fair_greedy"] < fair["oful"]
+    assert fair["oful"] < fair["uniform"]
+    assert standard["optimal"] == 0
+    assert all(value > 0 for name, value in standard.items() if name != "optimal")
+
+
+@pytest.mark.xdist_group("paper")
+@pytest.mark.parametrize(("name", "low", "high"), [("fair_greedy", 0, 0.4), ("uniform", 0.9, 1.1)])
+def test_growth_of_fair_regret(
+    paper: dict[str, tuple[Tensor, Tensor]], name: str, low: float, high: float
+) -> None:
+    """The exponent fitted to the mean over rounds 500 … 5000."""
+    mean = paper[name][0].mean(0).numpy()
+    t = np.arange(500, 5001)
+    exponent = np.polyfit(np.log(t), np.log(mean[499:]), 1)[0]
+    assert low < exponent < high
+
+
+def test_chi_square_p_against_closed_form() -> None:
+    """With three degrees of freedom P(χ² ≥ x) = erfc(√(x/2)) + √(2x/π) e^{−x/2}."""
+    counts = torch.tensor([[130.0, 90.0, 95.0, 85.0]], dtype=torch.float64)
+    x = float(((counts - 100) ** 2 / 100).sum())
+    closed = math.erfc(math.sqrt(x / 2)) + math.sqrt(2 * x / math.pi) * math.exp(-x / 2)
+    assert float(chi_square_p(counts)) == pytest.approx(closed, rel=1e-12)
