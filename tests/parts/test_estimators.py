@@ -19,10 +19,7 @@ def learned(estimator: Ridge, n: int, d: int = 6, b: int = 2) -> tuple[History, 
     estimator.bind(problem)
     history = History(problem, ())
     draws = np.random.default_rng(8)
-    x, r = (
-        torch.from_numpy(draws.normal(size=(b, n, d))),
-        torch.from_numpy(draws.normal(size=(b, n))),
-    )
+    x, r = (torch.from_numpy(draws.normal(size=size)) for size in ((b, n, d), (b, n)))
     history.add_outcomes(x, torch.zeros(b, n, dtype=torch.int64), r)
     return history, problem
 
@@ -78,9 +75,7 @@ def test_bonus(radius: Radius) -> None:
     oful = OptimisticRidge(radius=radius, subgaussian=2.0, norm=3.0, delta=0.1)
     history, problem = learned(oful, 12)
     model, _ = oful.models(torch.tensor([5, 12]), history)
-    contexts = torch.randn(
-        2, 1, 9, 6, dtype=torch.float64, generator=torch.Generator().manual_seed(1)
-    )
+    contexts = torch.from_numpy(np.random.default_rng(1).normal(size=(2, 1, 9, 6)))
     scores = model.score(contexts)
     assert model.theta is None
     x, _, r = history.outcomes(0, 12)
