@@ -46,4 +46,4 @@ def build(config: Mapping[str, Any]) -> Policy | Environment:
         )
     described = {"selector": "argmax", **config}
     parts = {kind: registry.create(kind, described[kind]) for kind in registry.PART_KINDS}
-    return Policy(**parts, name=str(config.get("name", "custom")))
+    return Policy(**parts, name=str(config.get("name") or "custom"))

@@ -13,7 +13,8 @@ import dataclasses
 import inspect
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import Any, TypeVar, get_args, get_origin, get_type_hints
+from types import UnionType
+from typing import Any, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from omegaconf import MISSING, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
@@ -93,7 +94,7 @@ def create(kind: str, spec: str | Mapping[str, Any]) -> Any:
     Raises:
         FairbanditError: an unknown name or key, or a value of the wrong type.
     """
-    values = {"name": spec} if isinstance(spec, str) else dict(spec)
+    values = dict(spec) if isinstance(spec, Mapping) else {"name": spec}
     if not isinstance(values.get("name"), str):
         raise FairbanditError(
             f"a {kind} is described by its name, or by a mapping with 'name'; got {spec!r}; "
@@ -170,8 +171,11 @@ def _node(cls: type[Any]) -> type[Any]:
 
 def _omegaconf_type(hint: Any) -> Any:
     """Constructors ask for read-only containers; OmegaConf knows only their concrete kinds."""
-    concrete = {Sequence: list, Mapping: dict}.get(get_origin(hint))
-    return hint if concrete is None else concrete[get_args(hint)]  # type: ignore[index]
+    origin, inside = get_origin(hint), tuple(map(_omegaconf_type, get_args(hint)))
+    if origin in (Union, UnionType):
+        return Union[inside]  # noqa: UP007 - the types are only known now
+    concrete = {Sequence: list, Mapping: dict}.get(origin)
+    return hint if concrete is None else concrete[inside]  # type: ignore[index]
 
 
 def _place(cls: type[Any]) -> str:

@@ -83,12 +83,13 @@ class History:
         flat = groups.reshape(b, n * k)
         member = flat[..., None] == torch.arange(g, device=flat.device)
         order = self._total[:, None] + member.cumsum(1)
+        filled = self._total.max(0).values.tolist()
         self._totals.append(order.view(b, n, k, g)[:, :, -1])
         self._total = order[:, -1]
         place = (order - 1).gather(2, flat.clamp(min=0)[..., None])[..., 0]
         contexts = contexts.reshape(b, n * k, d)
         for group, most in enumerate(self._total.max(0).values.tolist()):
-            self._reserve(group, most)
+            self._reserve(group, filled[group], most)
             replica, candidate = (flat == group).nonzero(as_tuple=True)
             slot = place[replica, candidate] - self._dropped[group]
             self._entries[group][replica, slot] = contexts[replica, candidate]
@@ -149,12 +150,12 @@ class History:
             "totals": self._totals,
         }
 
-    def _reserve(self, group: int, most: int) -> None:
-        """Makes room for a group's entries up to number `most`; room not filled yet is NaN."""
-        entries = self._entries[group]
-        need = most - self._dropped[group]
+    def _reserve(self, group: int, filled: int, most: int) -> None:
+        """Makes entries filled+1 … most of a group, NaN until a replica has them."""
+        entries, start = self._entries[group], self._dropped[group]
         b, have, d = entries.shape
-        if need > have:
-            grown = entries.new_full((b, max(2 * need, 64), d), torch.nan)
-            grown[:, :have] = entries
+        if most - start > have:
+            grown = entries.new_empty((b, max(2 * (most - start), 64), d))
+            grown[:, : filled - start] = entries[:, : filled - start]
             self._entries[group] = grown
+        self._entries[group][:, filled - start : most - start] = torch.nan

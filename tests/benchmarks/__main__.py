@@ -9,7 +9,7 @@ import torch
 from rich.console import Console
 from rich.table import Table
 
-from fairbandit.run.execute import threads_for
+from fairbandit.run.execute import THREADS
 from tests import literal, support
 from tests.test_literal import simulation_truth
 
@@ -31,12 +31,12 @@ def main() -> None:
     table = Table(title=f"simulation, {ROUNDS} rounds, {REPLICAS} replicas: seconds for all")
     for column in ("policy", "engine", "literal loop", "ratio"):
         table.add_column(column, justify="left" if column == "policy" else "right")
+    torch.set_num_threads(THREADS)
     world = support.environment()
     truth = simulation_truth(world)  # type: ignore[arg-type]
     draws = support.draws(world, ROUNDS, seed=0)
     for name in ("fair_greedy", "greedy", "oful"):
         chosen = support.policy(name)
-        torch.set_num_threads(threads_for(chosen))
         support.actions(chosen, world, 300, REPLICAS)  # warm up
         engine = seconds(lambda chosen=chosen: support.actions(chosen, world, ROUNDS, REPLICAS))
         loop = seconds(lambda name=name: literal.play(name, draws, truth)) * REPLICAS

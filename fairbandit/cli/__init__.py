@@ -1,0 +1,1 @@
+"""The command line; nothing outside of this package knows of Hydra."""

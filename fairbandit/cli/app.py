@@ -1,0 +1,86 @@
+"""The Hydra application, and its errors as one message without a traceback."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+
+import hydra
+from hydra.errors import CompactHydraException
+from omegaconf.errors import OmegaConfBaseException
+
+from fairbandit.cli.callbacks import finish_sweep
+from fairbandit.cli.job import run_job
+from fairbandit.cli.messages import SweepJobError, one_message, raised_by_hydra
+from fairbandit.cli.paths import conf_folder
+from fairbandit.cli.store import publish
+from fairbandit.errors import FairbanditError
+
+_FULL_ERROR = "HYDRA_FULL_ERROR"
+
+
+def run_app(words: Sequence[str]) -> None:
+    """Composes the config from the words, and runs it: one job, or a sweep of them.
+
+    Args:
+        words: overrides and Hydra's flags.
+
+    Raises:
+        FairbanditError: whatever the user can mend, Hydra's errors of composition included. With
+            HYDRA_FULL_ERROR=1 these come as Hydra raised them.
+    """
+    _refuse_code(words)
+    publish()
+    application = hydra.main(
+        version_base="1.3", config_path=str(conf_folder()), config_name="config"
+    )(run_job)
+    as_raised = os.environ.get(_FULL_ERROR) == "1"
+    try:
+        with _words(words), _raised_errors():
+            application()
+    except SweepJobError:
+        finish_sweep()
+        raise FairbanditError("a job of this sweep failed; its message is above") from None
+    except (CompactHydraException, OmegaConfBaseException, OSError, ValueError) as error:
+        finish_sweep()
+        ours = isinstance(error, ValueError) and not raised_by_hydra(error)
+        if as_raised or ours:
+            raise
+        raise FairbanditError(one_message(error)) from None
+
+
+def _refuse_code(words: Sequence[str]) -> None:
+    """Neither an import path nor a pickle comes in through the command line."""
+    for word in words:
+        if "_target_" in word or word.startswith("--experimental-rerun"):
+            raise FairbanditError(
+                f"{word!r} is refused: a config names registered parts and cannot name code to "
+                "run; register a class in a plugin instead"
+            )
+
+
+@contextmanager
+def _words(words: Sequence[str]) -> Iterator[None]:
+    """Hydra reads the process's own words."""
+    before = sys.argv
+    sys.argv = ["fairbandit", *words]
+    try:
+        yield
+    finally:
+        sys.argv = before
+
+
+@contextmanager
+def _raised_errors() -> Iterator[None]:
+    """Has Hydra raise errors, where it would print them with half a traceback and exit."""
+    before = os.environ.get(_FULL_ERROR)
+    os.environ[_FULL_ERROR] = "1"
+    try:
+        yield
+    finally:
+        if before is None:
+            del os.environ[_FULL_ERROR]
+        else:
+            os.environ[_FULL_ERROR] = before

@@ -1,0 +1,119 @@
+"""The text of `fairbandit --help`, made from the registry and from the YAML files."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import MISSING, fields
+from enum import Enum
+from pathlib import Path
+from typing import Any
+
+from fairbandit import registry
+from fairbandit.cli.paths import conf_folder
+from fairbandit.cli.tools import TOOLS
+from fairbandit.run.settings import Settings
+
+_WIDTH = 26
+
+_INTRO = """\
+fairbandit: fair linear contextual bandits.
+
+At each round an agent picks one of K candidates, sees a noisy reward for that one alone, and is
+judged by the relative rank of its pick within the pick's own group. A policy is a composition of
+a split, an estimator, a rank and a selector.
+
+Usage:
+  fairbandit [key=value ...]            one run
+  fairbandit -m key=value1,value2 ...   a sweep: one run for each combination
+  fairbandit --cfg job [key=value ...]  shows the composed config
+  fairbandit --version | --hydra-help
+
+Examples:
+  fairbandit policy=fair_greedy environment=simulation rounds=5000 replicas=10 seed=0
+  fairbandit policy=oful policy.estimator.exploration=0.1
+  fairbandit policy=oful policy/rank=empirical_cdf
+  fairbandit -m policy=fair_greedy,greedy,uniform seed=0,1
+"""
+
+_SETTINGS = {
+    "policy": "one of the policies below",
+    "environment": "one of the environments below",
+    "rounds": "T; left null, the environment's own",
+    "replicas": "independent runs, side by side",
+    "seed": "of all random numbers",
+    "device": "cpu, cuda, cuda:1, ...",
+    "threads": "torch's threads; left null, one",
+    "hydra.run.dir": "the output folder of a run (hydra.sweep.dir: of a sweep)",
+}
+
+
+def help_text() -> str:
+    """Everything that can be asked for, with one line each."""
+    defaults = {field.name: field.default for field in fields(Settings)}
+    settings = [
+        (key, f"{line}{_default(defaults.get(key, MISSING))}") for key, line in _SETTINGS.items()
+    ]
+    sections = [
+        _INTRO,
+        _section("Keys (key=value)", settings),
+        _section("Policies (policy=...)", _policies(conf_folder() / "policy")),
+        *(
+            _section(
+                f"{kind.capitalize()}s (policy/{kind}=..., policy.{kind}.KEY=...)", _kind(kind)
+            )
+            for kind in registry.PART_KINDS
+        ),
+        _section("Environments (environment=..., environment.KEY=...)", _kind("environment")),
+    ]
+    if TOOLS:
+        sections.append(
+            _section(
+                "Tools (fairbandit TOOL ...)", [(name, tool.help) for name, tool in TOOLS.items()]
+            )
+        )
+    return "\n".join(sections)
+
+
+def _section(title: str, lines: Iterable[tuple[str, str]]) -> str:
+    shown = [f"  {name:<{_WIDTH}}  {text}".rstrip() for name, text in lines]
+    return "\n".join([f"{title}:", *shown, ""])
+
+
+def _policies(folder: Path) -> list[tuple[str, str]]:
+    """Each file's name, and its first line, which is a comment that says what it is."""
+    found = []
+    for file in sorted(folder.glob("*.yaml")):
+        first = file.read_text(encoding="utf-8").split("\n", 1)[0]
+        found.append((file.stem, first.lstrip("# ") if first.startswith("#") else ""))
+    return found
+
+
+def _kind(kind: str) -> list[tuple[str, str]]:
+    lines = []
+    for name in registry.names(kind):
+        lines.append((name, registry.summary(registry.lookup(kind, name))))
+        keys = [field for field in fields(registry.node(kind, name)) if field.name != "name"]
+        lines += [("", f"{field.name}{_parameter(field)}") for field in keys]
+    return lines
+
+
+def _parameter(field: Any) -> str:
+    made = field.default if field.default_factory is MISSING else field.default_factory()
+    if made == "???":
+        return "  (must be given)"
+    choices = ", ".join(type(made).__members__) if isinstance(made, Enum) else ""
+    return f"={_shown(made)}" + (f"  (of {choices})" if choices else "")
+
+
+def _default(value: Any) -> str:
+    return "" if value is MISSING or value == "???" else f" [{_shown(value)}]"
+
+
+def _shown(value: Any) -> str:
+    if value is None:
+        return "null"
+    if isinstance(value, Enum):
+        return value.name
+    if isinstance(value, bool):
+        return str(value).lower()
+    return str(value).replace(" ", "")

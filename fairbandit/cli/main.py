@@ -1,0 +1,54 @@
+"""The console script: help, tools, and otherwise the Hydra application."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+
+import fairbandit
+import fairbandit.build  # registers the package's own parts and environments, before any plugin
+from fairbandit.cli.tools import names_tool, run_tool
+from fairbandit.errors import FairbanditError
+from fairbandit.plugins import load_plugins
+
+MARK = "fairbandit: error: "
+"""What every message of an error begins with."""
+
+
+def main(words: Sequence[str] | None = None) -> None:
+    """Runs the command line.
+
+    Args:
+        words: the words after the command's name; the process's own by default.
+
+    Raises:
+        SystemExit: with a message, and exit code 1, on an error that the user can mend.
+    """
+    given = list(sys.argv[1:] if words is None else words)
+    try:
+        if "--version" in given:
+            print(f"fairbandit {fairbandit.__version__}")
+            return
+        load_plugins()
+        if given and names_tool(given[0]):
+            run_tool(given[0], given[1:])
+        elif {"-h", "--help"} & set(given):
+            _print_help()
+        else:
+            from fairbandit.cli.app import run_app  # Hydra, Parquet, TensorBoard: runs only
+
+            run_app(given)
+    except FairbanditError as error:
+        raise SystemExit(f"{MARK}{error}") from None
+    except KeyboardInterrupt:
+        raise SystemExit(130) from None
+
+
+def _print_help() -> None:
+    from fairbandit.cli.help import help_text
+
+    print(help_text())
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,92 @@
+"""What a run takes beside its policy and its environment, and the checks on it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from typing import Any
+
+import torch
+from omegaconf import OmegaConf
+from omegaconf.errors import OmegaConfBaseException
+
+from fairbandit.errors import FairbanditError
+
+
+@dataclass
+class Settings:
+    """The top-level keys of a config.
+
+    Attributes:
+        rounds: T; None takes the environment's own.
+        replicas: how many independent runs of the setting, played side by side.
+        seed: the seed from which every random stream derives.
+        device: where tensors live: cpu, cuda, cuda:1, …
+        threads: torch's threads; None takes `execute.THREADS`, which is one.
+    """
+
+    rounds: int | None = None
+    replicas: int = 10
+    seed: int = 0
+    device: str = "cpu"
+    threads: int | None = None
+
+
+def settings(config: Mapping[str, Any]) -> Settings:
+    """Reads and checks the top-level keys of a config.
+
+    Args:
+        config: plain data: the keys of `Settings`, beside `policy` and `environment`.
+
+    Returns:
+        The settings, with defaults for the keys left out.
+
+    Raises:
+        FairbanditError: an unknown or missing key, a wrong type, a value out of range, or a
+            device that cannot be used here.
+    """
+    keys = [field.name for field in fields(Settings)]
+    unknown = sorted(set(config) - {*keys, "policy", "environment"})
+    if unknown:
+        raise FairbanditError(
+            f"a run has no key {', '.join(map(repr, unknown))}; "
+            f"it takes {', '.join(keys)}, policy, environment"
+        )
+    for key in ("policy", "environment"):
+        if not isinstance(config.get(key), Mapping):
+            raise FairbanditError(
+                f"{key} must be a mapping that describes it, got {config.get(key)!r}"
+            )
+    checked = _typed({key: config[key] for key in keys if key in config})
+    for key, least in (("rounds", 1), ("replicas", 1), ("seed", 0), ("threads", 1)):
+        value = getattr(checked, key)
+        if value is not None and value < least:
+            raise FairbanditError(f"{key} must be at least {least}, got {value}")
+    _check_device(checked.device)
+    return checked
+
+
+def _typed(values: dict[str, Any]) -> Settings:
+    try:
+        merged = OmegaConf.to_object(OmegaConf.merge(OmegaConf.structured(Settings), values))
+    except OmegaConfBaseException as error:
+        raise FairbanditError(f"{error.full_key}: {str(error).splitlines()[0]}") from error
+    assert isinstance(merged, Settings)
+    return merged
+
+
+def _check_device(device: str) -> None:
+    """A device is usable if a float64 number can be put there and read back."""
+    usable = ["cpu", *(f"cuda:{index}" for index in range(torch.cuda.device_count()))]
+    choices = f"usable ones: {', '.join(usable)}"
+    try:
+        known = torch.device(device)
+    except RuntimeError:
+        raise FairbanditError(f"device {device!r} is not known to torch; {choices}") from None
+    try:
+        torch.ones(1, dtype=torch.float64, device=known).item()
+    except (RuntimeError, TypeError, NotImplementedError, AssertionError) as error:
+        reason = str(error).splitlines()[0]
+        raise FairbanditError(
+            f"device {device!r} cannot be used here: {reason}; {choices}"
+        ) from error

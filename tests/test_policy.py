@@ -1,0 +1,116 @@
+"""Blocks, and what a policy refuses."""
+
+import math
+
+import pytest
+import torch
+from torch import Tensor
+
+from fairbandit import Engine, FairbanditError
+from fairbandit.conformance import Scattered
+from fairbandit.parts import Candidates, Problem, Rank, Selector, Spans, Split
+from fairbandit.policy import Policy, blocks
+from fairbandit.streams import Streams
+from tests import support
+
+
+def bound(name: str) -> Policy:
+    policy = support.policy(name)
+    world = support.environment()
+    policy.bind(Problem(17, 4, Streams(0, [0]), policy.split, 1.0, world.oracle))
+    return policy
+
+
+@pytest.mark.parametrize("rounds", [1, 2, 3, 6, 7, 100, 5000])
+def test_halves_takes_logarithmically_many_blocks(rounds: int) -> None:
+    found = list(blocks(bound("fair_greedy"), rounds))
+    assert len(found) == math.ceil(math.log2(rounds + 2)) - 1
+    assert [low for low, _ in found] == [0, *(high for _, high in found[:-1])]
+    assert all(high == min(2 * low + 2, rounds) for low, high in found)
+
+
+@pytest.mark.parametrize("name", ["uniform", "gmf", "optimal", "fair_greedy_oracle_rewards"])
+def test_what_does_not_learn_takes_one_block(name: str) -> None:
+    assert list(blocks(bound(name), 5000)) == [(0, 5000)]
+
+
+@pytest.mark.parametrize("name", ["greedy", "oful", "fair_greedy_oracle_cdf"])
+def test_full_learners_go_round_by_round(name: str) -> None:
+    assert list(blocks(bound(name), 50)) == [(t, t + 1) for t in range(50)]
+
+
+class Clairvoyant(Rank):
+    """Claims to read the reward of the round it decides."""
+
+    part_kind, part_name = "rank", "clairvoyant"
+
+    def reach(self, t: int) -> int:
+        return t
+
+    def _index(self, candidates: Candidates) -> Tensor:
+        return candidates.scores
+
+
+def test_a_part_that_reads_the_future() -> None:
+    policy = support.policy("greedy")
+    policy.rank = Clairvoyant()
+    engine = Engine(policy, Scattered(), rounds=5, seed=0, replicas=[0])
+    with pytest.raises(FairbanditError, match=r"round 1 cannot be decided.*reward of round 1"):
+        list(engine.play())
+
+
+class Ahead(Split):
+    """Learns from the round it decides."""
+
+    part_kind, part_name = "split", "ahead"
+
+    def _spans(self, t: Tensor) -> Spans:
+        return Spans(t, t - 1, t - 1)
+
+
+def test_a_split_that_reads_the_future() -> None:
+    with pytest.raises(FairbanditError, match="split 'ahead' at round 3: expected 0 ≤ taught < 3"):
+        Ahead().spans(torch.tensor([3]))
+
+
+class Odd(Rank):
+    """Gives whatever it was made with."""
+
+    part_kind, part_name = "rank", "odd"
+
+    def __init__(self, value: float = 0.5, dtype: torch.dtype = torch.float64) -> None:
+        self.value, self.dtype = value, dtype
+
+    def _index(self, candidates: Candidates) -> Tensor:
+        return torch.full(candidates.groups.shape, self.value, dtype=self.dtype)
+
+
+@pytest.mark.parametrize(
+    ("rank", "message"),
+    [
+        (Odd(float("nan")), "rank 'odd' gave nan at replica 0, round 2, place 0"),
+        (Odd(1.5), "rank 'odd' gave 1.5 .* expected finite values from 0.0 to 1.0"),
+        (Odd(dtype=torch.float32), "rank 'odd' gave an index of shape .* and torch.float32"),
+    ],
+)
+def test_an_index_that_breaks_its_contract(rank: Rank, message: str) -> None:
+    policy = support.policy("greedy")
+    policy.rank = rank
+    with pytest.raises(FairbanditError, match=message):
+        support.actions(policy, Scattered(), 5)
+
+
+class First(Selector):
+    """Always picks one place, empty or not."""
+
+    part_kind, part_name = "selector", "first"
+
+    def _select(self, first: int, index: Tensor, tie: Tensor, present: Tensor) -> Tensor:
+        return torch.full(index.shape[:2], 5)
+
+
+def test_a_selector_that_picks_an_empty_place() -> None:
+    policy = support.policy("uniform")
+    policy.selector = First()
+    with pytest.raises(FairbanditError, match="selector 'first' picked place 5 at replica 0"):
+        support.actions(policy, Scattered(), 60)
