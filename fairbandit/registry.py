@@ -170,12 +170,17 @@ def _node(cls: type[Any]) -> type[Any]:
 
 
 def _omegaconf_type(hint: Any) -> Any:
-    """Constructors ask for read-only containers; OmegaConf knows only their concrete kinds."""
+    """A hint as OmegaConf knows it.
+
+    Constructors ask for read-only containers, OmegaConf for concrete ones; and a typed dict is
+    closed to new keys once Hydra has composed it, so a mapping is checked by its constructor.
+    """
+    if get_origin(hint) is Mapping:
+        return Any
     origin, inside = get_origin(hint), tuple(map(_omegaconf_type, get_args(hint)))
     if origin in (Union, UnionType):
         return Union[inside]  # noqa: UP007 - the types are only known now
-    concrete = {Sequence: list, Mapping: dict}.get(origin)
-    return hint if concrete is None else concrete[inside]  # type: ignore[index]
+    return list[inside[0]] if origin is Sequence else hint  # type: ignore[valid-type]
 
 
 def _place(cls: type[Any]) -> str:

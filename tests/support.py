@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from fairbandit import Engine, Policy, build
-from fairbandit.environments import Environment
+from fairbandit.environments import Environment, Table
 from fairbandit.streams import Purpose, Streams
 from tests.literal import Draws
 
@@ -104,3 +104,25 @@ def weighted_uniforms_cdf(weights: list[float], offset: float, value: float) -> 
             u = low + (high - low) * (node + 1) / 2
             total += (high - low) / 2 * weight * weighted_uniforms_cdf(rest, 0.0, value - last * u)
     return total
+
+
+CENSUS = REPOSITORY.parent / "shared" / "acs"
+"""Real census records for trials; tests that want them are skipped where they are not."""
+
+STATES_2018 = ["DE", "HI", "NM", "SD", "VT", "WY"]
+
+
+def census(kind: str, cache: Path, **parameters: Any) -> Table:
+    """A census environment over the trial records, groups of at least 800."""
+    if kind == "census_ethnicity":
+        parameters = {"min_group_size": 800, **parameters}
+    made = environment(
+        kind,
+        root=str(CENSUS),
+        states=STATES_2018,
+        scaler_states=["AL"],
+        cache=str(cache),
+        **parameters,
+    )
+    assert isinstance(made, Table)
+    return made

@@ -41,3 +41,21 @@ def test_fair_greedy_at_other_hyperparameters(noise: float, regularization: floa
     chosen = support.policy("fair_greedy", noise=noise, regularization=regularization)
     ours = support.actions(chosen, world, rounds, seed=5)
     np.testing.assert_array_equal(ours[0].numpy(), theirs)
+
+
+@pytest.mark.skipif(not support.CENSUS.is_dir(), reason="the census records are not beside this")
+@pytest.mark.parametrize("seed", [0, 1])
+@pytest.mark.parametrize("name", support.PRESETS)
+@pytest.mark.parametrize("kind", ["census_gender", "census_ethnicity"])
+def test_census(kind: str, name: str, seed: int, tmp_path_factory: pytest.TempPathFactory) -> None:
+    """Real records, where the same person is drawn twice and equal scores do occur."""
+    rounds = 400
+    world = support.census(kind, tmp_path_factory.getbasetemp() / "census")
+    members = world.members
+    rewards = [members.expected[members.groups == g].numpy() for g in range(len(world.group_names))]
+    # the true CDF is asked at ceilings, and a member's own reward is no rounding away from them
+    truth = literal.Truth(world.oracle.theta.numpy(), literal.ecdf(rewards))
+    exploration = world.exploration
+    theirs = literal.play(name, support.draws(world, rounds, seed), truth, exploration=exploration)
+    ours = support.actions(support.policy(name), world, rounds, seed=seed)
+    np.testing.assert_array_equal(ours[0].numpy(), theirs)

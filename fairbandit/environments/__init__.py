@@ -1,6 +1,16 @@
 """Bandit problems: the simulation, tables of one's own, and the US census."""
 
 from fairbandit.environments.base import Environment, Oracle, Pools
+from fairbandit.environments.census import CensusEthnicity, CensusGender
 from fairbandit.environments.simulation import Simulation
+from fairbandit.environments.table import Table
 
-__all__ = ["Environment", "Oracle", "Pools", "Simulation"]
+__all__ = [
+    "CensusEthnicity",
+    "CensusGender",
+    "Environment",
+    "Oracle",
+    "Pools",
+    "Simulation",
+    "Table",
+]

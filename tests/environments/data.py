@@ -27,7 +27,7 @@ COLUMNS: dict[str, Any] = {
     "town": ["north", "south"],
     "flat": None,
 }
-CODED = {"job": [1, 2, 3], "town": ["north", "south"]}
+CODED: dict[str, list[Any]] = {"job": [1, 2, 3], "town": ["north", "south"]}
 
 
 def people(count: int = 400, seed: int = 0, groups: Sequence[str] = ("a", "b", "c")) -> Any:

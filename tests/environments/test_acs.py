@@ -6,6 +6,7 @@ import subprocess
 import sys
 import zipfile
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow.parquet as pq
@@ -32,12 +33,17 @@ def root(tmp_path):
     return census_root(tmp_path)
 
 
-def make(root, tmp_path, **changed):
-    given = {"root": root, "year": 2018, "states": ["DE", "WY"], "cache": tmp_path / "cache"}
+def make(root: Path, tmp_path: Path, **changed: Any) -> Path:
+    given: dict[str, Any] = {
+        "root": root,
+        "year": 2018,
+        "states": ["DE", "WY"],
+        "cache": tmp_path / "cache",
+    }
     return person_table(**{**given, **changed})
 
 
-def refused(root, tmp_path, **changed):
+def refused(root: Path, tmp_path: Path, **changed: Any) -> str:
     """The message; nothing but locks may be left in the cache."""
     with pytest.raises(FairbanditError) as caught:
         make(root, tmp_path, **changed)
@@ -47,15 +53,15 @@ def refused(root, tmp_path, **changed):
     return str(caught.value)
 
 
-def kept(rows):
-    chosen = []
-    for row in rows:
-        if row["AGEP"] > 16 and str(row["PINCP"]) and int(row["PINCP"]) > 100 and row["WKHP"]:
-            chosen.append([float(row[name]) for name in COLUMNS])
-    return chosen
+def kept(rows: list[dict[str, Any]]) -> list[list[float]]:
+    return [
+        [float(row[name]) for name in COLUMNS]
+        for row in rows
+        if row["AGEP"] > 16 and int(row["PINCP"] or 0) > 100 and row["WKHP"]
+    ]
 
 
-def read(path):
+def read(path: Path) -> Any:
     table = pq.read_table(path)
     assert table.schema.names == list(COLUMNS)
     return np.column_stack([table[name].to_numpy() for name in COLUMNS]).tolist()
@@ -236,11 +242,11 @@ class Response:
         self.content = content
 
 
-def answer(monkeypatch, content):
+def answer(monkeypatch: pytest.MonkeyPatch, content: Any) -> list[str]:
     """Makes every download end in the given bytes; returns the addresses asked for."""
-    asked = []
+    asked: list[str] = []
 
-    def get(url):
+    def get(url: str) -> Response:
         asked.append(url)
         if isinstance(content, Exception):
             raise content
@@ -250,7 +256,7 @@ def answer(monkeypatch, content):
     return asked
 
 
-def archive(tmp_path, text):
+def archive(tmp_path: Path, text: str) -> bytes:
     with zipfile.ZipFile(tmp_path / "made.zip", "w") as made:
         made.writestr("psam_p15.csv", text)
     return (tmp_path / "made.zip").read_bytes()

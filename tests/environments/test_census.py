@@ -1,10 +1,14 @@
 from __future__ import annotations
 
+from pathlib import Path
+from typing import Any
+
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
 import torch
 
+from fairbandit.environments import Environment
 from fairbandit.environments.acs import COLUMNS, person_table
 from fairbandit.environments.census import CENSUS_COLUMNS
 from fairbandit.environments.encoding import Encoding
@@ -26,26 +30,30 @@ def root(tmp_path):
     return census_root(tmp_path)
 
 
-def census(name, tmp_path, replicas=2, **changed):
-    given = {"root": str(tmp_path / "root"), "states": ["DE", "WY"], "scaler_states": ["DE"]}
+def census(name: str, tmp_path: Path, replicas: int = 2, **changed: Any) -> Any:
+    given: dict[str, Any] = {
+        "root": str(tmp_path / "root"),
+        "states": ["DE", "WY"],
+        "scaler_states": ["DE"],
+    }
     given = {"name": name, **given, "cache": str(tmp_path / "cache"), **changed}
     environment = create("environment", given)
     environment.bind(Streams(0, range(replicas)))
     return environment
 
 
-def real(name, tmp_path, **changed):
+def real(name: str, tmp_path: Path, **changed: Any) -> Any:
     given = {"root": str(RECORDS), "states": TRIAL_STATES, "scaler_states": ["AL"]}
     return census(name, tmp_path, **{**given, **changed})
 
 
-def same_pools(one, other):
+def same_pools(one: Environment, other: Environment) -> bool:
     first, second = one.pools(5, 200), other.pools(5, 200)
     names = ("contexts", "groups", "rewards", "expected", "ranks")
     return all(getattr(first, name).equal(getattr(second, name)) for name in names)
 
 
-def by_hand(d2, d1):
+def by_hand(d2: str, d1: str) -> Any:
     """The 40 features and the reward of `person_table` files, with numpy alone."""
     blocks = []
     for path in (d2, d1):

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -14,11 +15,11 @@ from fairbandit.environments.reading import Block
 from fairbandit.errors import FairbanditError
 
 
-def block(**columns):
+def block(**columns: Any) -> Block:
     return Block(Path("t.csv"), 10, pa.RecordBatch.from_pydict(columns))
 
 
-def encode(columns, bias=False, **cells):
+def encode(columns: dict[str, Any], bias: bool = False, **cells: Any) -> Any:
     return Encoding(columns, bias).encode(block(**cells)).tolist()
 
 
@@ -43,7 +44,7 @@ def test_unknown_code():
     with pytest.raises(FairbanditError) as caught:
         encode({"job": {"codes": [1, 2], "reference": [0]}}, job=[1, 0, 7])
     assert "column 'job', row 13: expected one of the codes 1, 2, 0; got 7.0" in str(caught.value)
-    with pytest.raises(FairbanditError, match="column 'town', row 11: .*codes n, s; got 'w'"):
+    with pytest.raises(FairbanditError, match=r"column 'town', row 11: .*codes n, s; got 'w'"):
         encode({"town": ["n", "s"]}, town=["w"])
 
 

@@ -1,5 +1,8 @@
 from __future__ import annotations
 
+from pathlib import Path
+from typing import Any
+
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -11,19 +14,23 @@ from fairbandit.errors import FairbanditError
 from tests.environments.data import people, write
 
 
-def column(path, name):
+def column(path: Path, name: str) -> Any:
     return np.concatenate([block.numbers(name) for block in Source(path).blocks([name])])
 
 
-def refused(path, name="b", read="numbers"):
+def refused(path: Path, name: str = "b", read: str = "numbers") -> str:
     """The message with which reading a column fails."""
     with pytest.raises(FairbanditError) as caught:
-        for block in Source(path).blocks([name]):
-            getattr(block, read)(name)
+        consume(path, name, read)
     return str(caught.value)
 
 
-def text(tmp_path, content, name="t.csv"):
+def consume(path: Path, name: str, read: str) -> None:
+    for block in Source(path).blocks([name]):
+        getattr(block, read)(name)
+
+
+def text(tmp_path: Path, content: str | bytes, name: str = "t.csv") -> Path:
     path = tmp_path / name
     path.write_bytes(content if isinstance(content, bytes) else content.encode())
     return path

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 import torch
@@ -8,7 +10,7 @@ from fairbandit.maths import least_squares
 from fairbandit.maths.least_squares import ridge_fit
 
 
-def problem(rows, columns, seed=0):
+def problem(rows: int, columns: int, seed: int = 0) -> Any:
     draw = np.random.default_rng(seed)
     return draw.normal(size=(rows, columns)), draw.normal(size=rows)
 

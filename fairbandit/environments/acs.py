@@ -1,0 +1,247 @@
+"""Person records of the American Community Survey: found, downloaded, filtered and cached.
+
+Files lie as folktables lays them out, and folktables names and downloads them; they are read
+here, with the thirteen columns in use of some 286.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import importlib
+import io
+import json
+import logging
+import os
+import tempfile
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+from filelock import FileLock
+from numpy.typing import NDArray
+
+from fairbandit.environments.reading import BLOCK_ROWS, Source, listed
+from fairbandit.errors import FairbanditError
+
+YEARS = range(2014, 2019)
+"""Survey years with this layout and RELP; in 2019 RELSHIPP replaced it, with other codes."""
+
+COLUMNS = (
+    *("AGEP", "COW", "SCHL", "MAR", "OCCP", "POBP", "RELP", "WKHP", "SEX", "RAC1P"),
+    "PINCP",
+)
+"""The columns that are kept."""
+
+FILTER_COLUMN = "PWGTP"
+"""Read for the filter alone."""
+
+_FORMAT = 1  # raise it when the cached table changes
+_SITE = "https://www2.census.gov/programs-surveys/acs/data/pums"
+_log = logging.getLogger("fairbandit")
+
+
+def person_table(
+    *,
+    root: str | Path,
+    year: int,
+    states: Sequence[str] | None = None,
+    download: bool = False,
+    cache: str | Path | None = None,
+) -> Path:
+    """A Parquet table of the working adults of some states, made once and kept.
+
+    The Adult-style filter is AGEP > 16, PINCP > 100, WKHP > 0, PWGTP ≥ 1. The table's name holds
+    a hash of year, states and the source files' names, sizes and times, so it is made anew when
+    they change; older ones stay, and may be deleted at any time.
+
+    Args:
+        root: folder with {year}/1-Year/psam_p{FIPS}.csv (ss{yy}p{state}.csv before 2017).
+        year: survey year, one of `YEARS`.
+        states: postal codes; None for the 50 states and PR. Their order does not matter.
+        download: fetches files that are missing from the Census Bureau.
+        cache: folder for the table; None for `default_cache()`.
+
+    Returns:
+        The table's path.
+
+    Raises:
+        FairbanditError: another year, an unknown state, a file that is missing, damaged, lacks a
+            column or holds a bad cell, or no row left after the filter.
+
+    Reference:
+        Ding et al., "Retiring Adult: New Datasets for Fair Machine Learning", NeurIPS 2021.
+    """
+    if year not in YEARS:
+        raise FairbanditError(
+            f"the census year must be one of {', '.join(map(str, YEARS))}, got {year}; RELP was "
+            "replaced in 2019"
+        )
+    chosen = _chosen(states)
+    files = _located(Path(root), year, chosen, download)
+    folder = default_cache() if cache is None else Path(cache)
+    target = folder / f"acs-{year}-{_key(year, chosen, files)}.parquet"
+    if not _sound(target):
+        with _locked(folder / f"{target.name}.lock", "environment.cache"):
+            if not _sound(target):  # another process may have made it meanwhile
+                _write(files, target)
+    return target
+
+
+def default_cache() -> Path:
+    """The user's cache folder: $XDG_CACHE_HOME/fairbandit, or ~/.cache/fairbandit."""
+    base = os.environ.get("XDG_CACHE_HOME")
+    return (Path(base) if base else Path.home() / ".cache") / "fairbandit"
+
+
+def file_name(year: int, state: str) -> str:
+    """The name that the person records of a state have in the Census Bureau's archive."""
+    if year >= 2017:
+        return f"psam_p{_folktables()._STATE_CODES[state]}.csv"
+    return f"ss{year % 100}p{state.lower()}.csv"
+
+
+def _folktables() -> Any:
+    # not at the top: it takes half a second, and its package hides the module behind a function
+    return importlib.import_module("folktables.load_acs")
+
+
+def _chosen(states: Sequence[str] | None) -> list[str]:
+    known: list[str] = _folktables().state_list
+    if states is None:
+        return list(known)
+    unknown = [state for state in states if state not in known]
+    if unknown or not states:
+        problem = f"unknown state {listed(list(map(repr, unknown)))}" if unknown else "no state"
+        raise FairbanditError(f"{problem}; the census states are {', '.join(known)}, or null: all")
+    return [state for state in known if state in states]
+
+
+def _located(root: Path, year: int, states: list[str], download: bool) -> list[Path]:
+    folder = root / str(year) / "1-Year"
+    paths = {state: folder / file_name(year, state) for state in states}
+    lacking = [state for state in states if not paths[state].is_file()]
+    if lacking and download:
+        _download(folder, year, paths)
+    elif lacking:
+        zips = listed([f"csv_p{state.lower()}.zip" for state in lacking], 5)
+        raise FairbanditError(
+            f"census records are missing: {listed([str(paths[state]) for state in lacking], 5)}. "
+            "Download them with environment.download=true, or unpack "
+            f"{zips} of {_SITE}/{year}/1-Year/ into {folder}, or set environment.root to a folder "
+            "in folktables' layout that holds them"
+        )
+    return list(paths.values())
+
+
+def _download(folder: Path, year: int, paths: dict[str, Path]) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    with _locked(folder / ".download.lock", "environment.root"):
+        for state, path in paths.items():
+            if not path.is_file():  # another process may have fetched it meanwhile
+                _download_one(folder, year, state, path)
+
+
+def _download_one(folder: Path, year: int, state: str, path: Path) -> None:
+    """Fetches one file aside, and moves it into place when it is whole."""
+    _log.info("downloading the %d census records of %s", year, state)
+    with tempfile.TemporaryDirectory(dir=folder, prefix=".download-") as aside:
+        printed = io.StringIO()
+        with contextlib.redirect_stdout(printed):
+            fetch = _folktables().initialize_and_download
+            fetched = Path(fetch(aside, state, year, "1-Year", "person", download=True))
+        # folktables prints a failure and goes on; it deletes the archive only if all went well
+        if not fetched.is_file() or list(Path(aside).glob("*.zip")):
+            reason = " ".join(printed.getvalue().replace(aside, str(folder)).split())
+            raise FairbanditError(
+                f"the download of {_SITE}/{year}/1-Year/csv_p{state.lower()}.zip failed; fetch "
+                f"it by other means and unpack it into {folder}. folktables says: {reason}"
+            )
+        Source(fetched).require([*COLUMNS, FILTER_COLUMN])
+        fetched.replace(path)
+
+
+def _key(year: int, states: list[str], files: list[Path]) -> str:
+    stats = [(path.name, path.stat().st_size, path.stat().st_mtime_ns) for path in files]
+    return hashlib.sha256(json.dumps([_FORMAT, year, states, stats]).encode()).hexdigest()[:20]
+
+
+@contextlib.contextmanager
+def _locked(lock: Path, setting: str) -> Iterator[None]:
+    held = FileLock(lock)
+    try:
+        lock.parent.mkdir(parents=True, exist_ok=True)
+        held.acquire()
+    except OSError as error:
+        raise FairbanditError(
+            f"cannot write into {lock.parent} ({error.strerror or error}); set {setting} to a "
+            "folder that can be written"
+        ) from error
+    try:
+        yield
+    finally:
+        held.release()
+
+
+def _sound(path: Path) -> bool:
+    """Whether a cached table is there and reads to its end with its checksums in order."""
+    try:
+        # without read-ahead, whose threads could outlive a process that ends at once
+        with pq.ParquetFile(
+            path, page_checksum_verification=True, pre_buffer=False, buffer_size=1 << 20
+        ) as file:
+            for _ in file.iter_batches(BLOCK_ROWS, use_threads=False):
+                pass
+            return tuple(file.schema_arrow.names) == COLUMNS and file.metadata.num_rows > 0
+    except (OSError, pa.ArrowException):
+        return False
+
+
+def _write(files: list[Path], target: Path) -> None:
+    """Writes the table aside and moves it into place, or leaves nothing."""
+    aside = target.with_name(f"{target.name}.{os.getpid()}.part")
+    schema = pa.schema([(name, pa.float64()) for name in COLUMNS])
+    try:
+        with pq.ParquetWriter(
+            aside, schema, compression="zstd", write_page_checksum=True
+        ) as writer:
+            rows = 0
+            for columns in _merged(piece for path in files for piece in _filtered(path)):
+                writer.write_table(pa.table(list(columns), schema=schema))
+                rows += len(columns[0])
+        if not rows:
+            raise FairbanditError(
+                f"no row is left after the filter AGEP > 16, PINCP > 100, WKHP > 0, PWGTP >= 1 "
+                f"in {listed(list(map(str, files)), 5)}"
+            )
+        aside.replace(target)
+    finally:
+        aside.unlink(missing_ok=True)
+    _log.info("wrote %d filtered census records to %s", rows, target)
+
+
+def _merged(pieces: Iterator[NDArray[np.float64]]) -> Iterator[NDArray[np.float64]]:
+    """Pieces joined to some `BLOCK_ROWS` rows: one row group each."""
+    waiting: list[NDArray[np.float64]] = []
+    for piece in pieces:
+        waiting.append(piece)
+        if sum(one.shape[1] for one in waiting) >= BLOCK_ROWS:
+            yield np.concatenate(waiting, axis=1)
+            waiting = []
+    if waiting:
+        yield np.concatenate(waiting, axis=1)
+
+
+def _filtered(path: Path) -> Iterator[NDArray[np.float64]]:
+    """The working adults of one file, block by block: (columns, rows)."""
+    for block in Source(path).blocks([*COLUMNS, FILTER_COLUMN]):
+        cells = {name: block.numbers(name, missing=True) for name in (*COLUMNS, FILTER_COLUMN)}
+        # a comparison with a missing cell is false
+        keep = (cells["AGEP"] > 16) & (cells["PINCP"] > 100)
+        keep &= (cells["WKHP"] > 0) & (cells[FILTER_COLUMN] >= 1)
+        for name in COLUMNS:
+            block.require_finite(name, np.where(keep, cells[name], 0.0))
+        yield np.stack([cells[name][keep] for name in COLUMNS])

@@ -1,0 +1,277 @@
+"""From table files to the people that a bandit problem draws from, and the truth about them.
+
+D1 is the table that standardises, D2 the one that candidates are drawn from.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, fields
+from pathlib import Path
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from fairbandit.environments.encoding import Encoding, Moments
+from fairbandit.environments.reading import Source, listed
+from fairbandit.errors import FairbanditError
+from fairbandit.maths.grouped_cdf import GroupedCdf
+from fairbandit.maths.least_squares import ridge_fit
+from fairbandit.maths.ties import ceiling
+
+REGULARIZATION = 1e-8
+"""λ of the ridge regression on D2 that makes θ, as in the paper (App. D.2)."""
+
+_log = logging.getLogger("fairbandit")
+_CHUNK = 1 << 16
+
+
+@dataclass(frozen=True)
+class Request:
+    """Which columns of a table mean what, and how many people of a group to take.
+
+    Attributes:
+        group: the group column.
+        reward: the reward column.
+        encoding: the features.
+        min_group_size: groups with fewer members in D2 are dropped.
+        group_size: at most so many members a group; None for all.
+        thin: keeps only those members in D1 and D2. Otherwise they make the true CDF alone.
+        sample_seed: seed of the choice of members.
+    """
+
+    group: str
+    reward: str
+    encoding: Encoding
+    min_group_size: int
+    group_size: int | None
+    thin: bool
+    sample_seed: int
+
+
+@dataclass(frozen=True)
+class Members:
+    """The people of D2, n of them, and all that is true of them.
+
+    Attributes:
+        contexts: standardised features, (n, d) float64.
+        groups: (n,) int64.
+        rewards: the standardised reward column, (n,).
+        expected: the true rewards ⟨θ, x⟩, (n,).
+        ranks: the true relative ranks, (n,).
+        order: the members' rows, those of group 0 first, (n,) int64.
+        starts: where each group begins in `order`, (G,) int64.
+        sizes: the members of each group, (G,) int64.
+    """
+
+    contexts: Tensor
+    groups: Tensor
+    rewards: Tensor
+    expected: Tensor
+    ranks: Tensor
+    order: Tensor
+    starts: Tensor
+    sizes: Tensor
+
+    def to(self, device: torch.device) -> Members:
+        """The same members on another device."""
+        return Members(*(getattr(self, field.name).to(device) for field in fields(self)))
+
+
+@dataclass(frozen=True)
+class Population:
+    """The members, their groups' labels, the true model and the true CDF."""
+
+    members: Members
+    labels: tuple[str, ...]
+    theta: Tensor
+    cdf: GroupedCdf
+
+
+def load_population(path: Path, scaler_path: Path | None, request: Request) -> Population:
+    """Reads D2, and D1 where it is another file, and works out what is true of the members.
+
+    Features and rewards are standardised with the means and standard deviations of D1. θ is the
+    ridge fit (λ = 1e-8) of the standardised reward column on all of D2.
+
+    Args:
+        path: D2.
+        scaler_path: D1; None for D2 itself.
+        request: the columns and the groups.
+
+    Raises:
+        FairbanditError: a file or cell that is not as it should be, or fewer than two groups.
+    """
+    source = _checked_source(path, request)
+    labels, codes = _survey(source, request.group)
+    kept = _kept(source, labels, codes, request)
+    codes = _relabelled(codes, labels, kept)
+    sampled = _sample(codes, kept, request, table=2, path=path)
+    groups = sampled if request.thin else codes
+    contexts, rewards = _encode(source, groups, request)
+    moments = None if scaler_path is None else _scaler_moments(scaler_path, kept, request)
+    _standardise(contexts, rewards, moments, request.encoding.bias)
+    in_cdf = sampled[groups >= 0] >= 0
+    return _truth(contexts, rewards, groups[groups >= 0], in_cdf, kept)
+
+
+def _checked_source(path: Path, request: Request) -> Source:
+    source = Source(path)
+    source.require([request.group, request.reward, *request.encoding.sources])
+    return source
+
+
+def _survey(source: Source, column: str) -> tuple[list[str], NDArray[np.int32]]:
+    """The labels of the group column in order of appearance, and each row's place among them."""
+    known: dict[str, int] = {}
+    pieces = [np.empty(0, dtype=np.int32)]
+    for block in source.blocks([column]):
+        names, places = block.labels(column)
+        codes = np.array([known.setdefault(name, len(known)) for name in names], dtype=np.int32)
+        pieces.append(codes[places])
+    if len(pieces) == 1:
+        raise FairbanditError(f"{source.path} has a header and no rows")
+    return list(known), np.concatenate(pieces)
+
+
+def _kept(
+    source: Source, labels: list[str], codes: NDArray[np.int32], request: Request
+) -> tuple[str, ...]:
+    """The labels of the groups that are large enough, sorted, numbers by their value."""
+    sizes = dict(zip(labels, np.bincount(codes, minlength=len(labels)).tolist(), strict=True))
+    kept = sorted((name for name in labels if sizes[name] >= request.min_group_size), key=_by_value)
+    if len(kept) < 2:
+        largest = sorted(sizes, key=lambda name: -sizes[name])
+        found = listed([f"{name}: {sizes[name]}" for name in largest])
+        raise FairbanditError(
+            f"{source.path}: {len(kept)} group(s) of column {request.group!r} have at least "
+            f"environment.min_group_size={request.min_group_size} members, and a problem needs "
+            f"two; the groups and their sizes are {found}"
+        )
+    return tuple(kept)
+
+
+def _by_value(label: str) -> tuple[int, float, str]:
+    number = re.fullmatch(r"[-+]?[0-9]+(\.[0-9]*)?", label)
+    return (0, float(label), label) if number else (1, 0.0, label)
+
+
+def _relabelled(
+    codes: NDArray[np.int32], labels: list[str], kept: tuple[str, ...]
+) -> NDArray[np.int32]:
+    """Each row's place among the kept labels, −1 for a dropped group."""
+    place = {name: index for index, name in enumerate(kept)}
+    return np.array([place.get(name, -1) for name in labels], dtype=np.int32)[codes]
+
+
+def _sample(
+    codes: NDArray[np.int32], kept: tuple[str, ...], request: Request, table: int, path: Path
+) -> NDArray[np.int32]:
+    """The codes, −1 where a group has more than `group_size` members and the row was not drawn."""
+    if request.group_size is None:
+        return codes
+    sampled = codes.copy()
+    short = []
+    for group, label in enumerate(kept):
+        rows = np.flatnonzero(codes == group)
+        if len(rows) < request.group_size:
+            short.append(f"{label}: {len(rows)}")
+        excess = len(rows) - request.group_size
+        if excess > 0:
+            seeds = np.random.SeedSequence(request.sample_seed, spawn_key=(table, group))
+            left_out = np.random.default_rng(seeds).choice(rows, excess, replace=False)
+            sampled[left_out] = -1
+    if short:
+        _log.info(
+            "%s has fewer members than environment.group_size=%d in the groups %s: all are taken",
+            path,
+            request.group_size,
+            listed(short),
+        )
+    return sampled
+
+
+def _rows(
+    source: Source, groups: NDArray[np.int32], request: Request
+) -> Iterator[tuple[NDArray[np.float64], NDArray[np.float64]]]:
+    """Features and rewards of the rows whose group is not −1, block by block."""
+    columns = [*request.encoding.sources, request.reward]
+    start = 0
+    for block in source.blocks(columns):
+        keep = groups[start : start + len(block)] >= 0
+        start += len(block)
+        if start > len(groups):
+            break
+        features, rewards = request.encoding.encode(block), block.numbers(request.reward)
+        yield (features, rewards) if keep.all() else (features[keep], rewards[keep])
+    if start != len(groups):
+        raise FairbanditError(f"{source.path} changed while it was read; run again")
+
+
+def _encode(source: Source, groups: NDArray[np.int32], request: Request) -> tuple[Tensor, Tensor]:
+    """The kept rows' features and rewards, filled in place: the one large tensor there is."""
+    count = int((groups >= 0).sum())
+    contexts = torch.empty(count, len(request.encoding.names), dtype=torch.float64)
+    rewards = torch.empty(count, dtype=torch.float64)
+    at = 0
+    for features, values in _rows(source, groups, request):
+        contexts[at : at + len(values)] = torch.from_numpy(features)
+        rewards[at : at + len(values)] = torch.tensor(values)
+        at += len(values)
+    return contexts, rewards
+
+
+def _scaler_moments(path: Path, kept: tuple[str, ...], request: Request) -> Moments:
+    """The moments of D1's features, and of its rewards as a last column."""
+    source = _checked_source(path, request)
+    labels, codes = _survey(source, request.group)
+    groups = _relabelled(codes, labels, kept)
+    if request.thin:
+        groups = _sample(groups, kept, request, table=1, path=path)
+    moments = Moments(len(request.encoding.names) + 1)
+    for features, rewards in _rows(source, groups, request):
+        moments.add(np.column_stack([features, rewards]))
+    if not moments.count:
+        raise FairbanditError(
+            f"{path} has no member of the groups {listed(list(kept))} in column "
+            f"{request.group!r}, so it cannot standardise their features; it has the groups "
+            f"{listed(sorted(set(labels), key=_by_value))}"
+        )
+    return moments
+
+
+def _standardise(contexts: Tensor, rewards: Tensor, moments: Moments | None, bias: bool) -> None:
+    """Centres and scales in place; a bias column stays as it is."""
+    if moments is None:
+        moments = Moments(contexts.shape[1] + 1)
+        for rows, values in zip(contexts.split(_CHUNK), rewards.split(_CHUNK), strict=True):
+            moments.add(np.column_stack([rows.numpy(), values.numpy()]))
+    centre, scale = torch.from_numpy(moments.centre), torch.from_numpy(moments.scale)
+    d = contexts.shape[1] - int(bias)
+    contexts[:, :d].sub_(centre[:d]).div_(scale[:d])
+    rewards.sub_(centre[-1]).div_(scale[-1])
+
+
+def _truth(
+    contexts: Tensor,
+    rewards: Tensor,
+    codes: NDArray[np.int32],
+    in_cdf: NDArray[np.bool_],
+    kept: tuple[str, ...],
+) -> Population:
+    """θ, the true rewards, the true CDF and the true ranks of the members."""
+    theta = ridge_fit(contexts, rewards, REGULARIZATION)
+    expected = contexts @ theta
+    magnitudes = torch.cat([rows.abs() @ theta.abs() for rows in contexts.split(_CHUNK)])
+    groups, counted = torch.from_numpy(codes.astype(np.int64)), torch.from_numpy(in_cdf)
+    cdf = GroupedCdf([expected[(groups == g) & counted] for g in range(len(kept))])
+    ranks = cdf(groups, ceiling(expected, magnitudes))
+    sizes = torch.bincount(groups, minlength=len(kept))
+    order = groups.sort(stable=True).indices
+    starts = sizes.cumsum(0) - sizes
+    members = Members(contexts, groups, rewards, expected, ranks, order, starts, sizes)
+    return Population(members, kept, theta, cdf)

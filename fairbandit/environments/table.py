@@ -1,0 +1,181 @@
+"""Bandit problems made from a table of people: a group, a reward and features a row."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from enum import Enum
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from fairbandit.environments.base import Environment, Oracle, Pools
+from fairbandit.environments.encoding import Encoding
+from fairbandit.environments.population import Members, Request, load_population
+from fairbandit.errors import FairbanditError
+from fairbandit.registry import register
+from fairbandit.streams import Purpose, Streams
+
+CANDIDATES = 10
+"""K of random pools where `candidates` is left unset, as in the paper."""
+
+
+class PoolKind(Enum):
+    """How a pool is drawn."""
+
+    one_per_group = "one member of each group, place g being group g"
+    random = "members of all groups, at their natural proportions"
+
+
+class RewardSource(Enum):
+    """What the reward noise is added to."""
+
+    column = "the standardised reward column"
+    model = "the true reward ⟨θ, x⟩"
+
+
+@register("environment", "table")
+class Table(Environment):
+    """Candidates drawn from a CSV or Parquet table with a group, a reward and feature columns.
+
+    Features and rewards are standardised with the mean and standard deviation of D1, a column
+    that is constant there being centred alone. θ is the ridge fit (λ = 1e-8) of the standardised
+    reward on all of D2. The true reward is ⟨θ, x⟩, its true CDF the ECDF over the group's members
+    in D2, and a round's pool a fresh draw from D2.
+
+    Args:
+        path: D2, a file that ends in .csv or .parquet.
+        group: the column of the sensitive group; a whole number is a label without decimals.
+        reward: the column of the reward.
+        columns: the feature columns, in order: null for a number; for a category a list of its
+            codes, which makes one column a code, or {codes: [...], reference: [...]}, codes of
+            the reference being valid without a column.
+        scaler_path: D1; null for D2 itself.
+        bias: adds a last feature that is always 1.
+        pool: `one_per_group`, where K = G, or `random`.
+        candidates: K of random pools; null for 10, and always null with one_per_group.
+        rewards: the noisy reward is the `column`, or the `model`, plus noise·ξ.
+        noise: standard deviation of the reward noise, at least 0.
+        min_group_size: groups with fewer members in D2 are left out, of D1 too.
+        group_size: at most so many members of a group, drawn without replacement, make its true
+            CDF; with one_per_group they are also all there is of it, in D2 and likewise in D1.
+            null for all; capped by the data, with a message.
+        sample_seed: seed of the choice of members, the same for all replicas.
+
+    Raises:
+        FairbanditError: a value out of range, a file or cell that is not as it should be, or
+            fewer than two groups.
+
+    Reference:
+        Grazzi et al., "Group Meritocratic Fairness in Linear Contextual Bandits", NeurIPS 2022,
+        App. D.2 and E.1.
+    """
+
+    def __init__(
+        self,
+        *,
+        path: str,
+        group: str,
+        reward: str,
+        columns: Mapping[str, Any],
+        scaler_path: str | None = None,
+        bias: bool = True,
+        pool: PoolKind = PoolKind.one_per_group,
+        candidates: int | None = None,
+        rewards: RewardSource = RewardSource.column,
+        noise: float = 0.0,
+        min_group_size: int = 1,
+        group_size: int | None = None,
+        sample_seed: int = 0,
+    ) -> None:
+        check_settings(
+            candidates=candidates,
+            noise=noise,
+            min_group_size=min_group_size,
+            group_size=group_size,
+            sample_seed=sample_seed,
+        )
+        if pool is PoolKind.one_per_group and candidates is not None:
+            raise FairbanditError(
+                f"environment.candidates={candidates} goes with environment.pool=random; with "
+                "one_per_group there is one candidate a group, so leave it null"
+            )
+        self.path, self.scaler_path = path, scaler_path
+        self.group, self.reward, self.columns = group, reward, columns
+        self.bias, self.pool, self.candidates = bias, pool, candidates
+        self.rewards, self.noise, self.sample_seed = rewards, noise, sample_seed
+        self.min_group_size, self.group_size = min_group_size, group_size
+        encoding = Encoding(columns, bias)
+        thin = pool is PoolKind.one_per_group
+        request = Request(group, reward, encoding, min_group_size, group_size, thin, sample_seed)
+        population = load_population(Path(path), _other(path, scaler_path), request)
+        self.feature_names = tuple(encoding.names)
+        self.features, self.group_names = len(encoding.names), population.labels
+        self.places = len(self.group_names) if thin else candidates or CANDIDATES
+        self.members: Members = population.members
+        self.oracle: Oracle = Oracle(population.theta, population.cdf)
+        self._cdf = population.cdf
+
+    def bind(self, streams: Streams) -> None:
+        """Draws from the given streams, on their device."""
+        super().bind(streams)
+        self.members = self.members.to(streams.device)
+        self._cdf = self._cdf.to(streams.device)
+        self.oracle = Oracle(self.oracle.theta.to(streams.device), self._cdf)
+
+    def _pools(self, first: int, count: int) -> Pools:
+        members, streams = self.members, self.streams
+        rows = self._drawn(streams[Purpose.POOLS].uniform(first, count, self.places))
+        expected = members.expected[rows]
+        rewards = members.rewards[rows] if self.rewards is RewardSource.column else expected
+        noise = streams[Purpose.REWARDS].normal(first, count, self.places)
+        return Pools(
+            members.contexts[rows],
+            members.groups[rows],
+            rewards + self.noise * noise,
+            expected,
+            members.ranks[rows],
+        )
+
+    def _drawn(self, uniforms: Tensor) -> Tensor:
+        """Row ⌊u·n⌋ of each place's n members; u < 1 is at most 1 − 2⁻⁵³, so u·n stays below n."""
+        members = self.members
+        if self.pool is PoolKind.one_per_group:
+            return members.order[(uniforms * members.sizes).long() + members.starts]
+        return (uniforms * len(members.groups)).to(torch.int64)
+
+
+def check_settings(
+    *,
+    candidates: int | None = None,
+    noise: float = 0.0,
+    min_group_size: int = 1,
+    group_size: int | None = None,
+    sample_seed: int = 0,
+) -> None:
+    """Checks what can be checked before a file is read.
+
+    Raises:
+        FairbanditError: a value out of range.
+    """
+    least_one = {
+        "candidates": candidates,
+        "min_group_size": min_group_size,
+        "group_size": group_size,
+    }
+    for name, value in least_one.items():
+        if value is not None and value < 1:
+            raise FairbanditError(f"environment.{name} must be at least 1, got {value}")
+    if not (math.isfinite(noise) and noise >= 0):
+        raise FairbanditError(f"environment.noise must be finite and at least 0, got {noise}")
+    if sample_seed < 0:
+        raise FairbanditError(f"environment.sample_seed must be at least 0, got {sample_seed}")
+
+
+def _other(path: str, scaler_path: str | None) -> Path | None:
+    """The scaler's file, or None where it is the table itself, so that it is read once."""
+    if scaler_path is None or Path(scaler_path).resolve() == Path(path).resolve():
+        return None
+    return Path(scaler_path)
