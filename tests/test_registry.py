@@ -91,7 +91,7 @@ def test_unknown_kind_and_untyped_constructor() -> None:
     class Untyped:
         """Takes what it should not."""
 
-        def __init__(self, size) -> None:  # type: ignore[no-untyped-def]
+        def __init__(self, size) -> None:
             self.size = size
 
     with pytest.raises(FairbanditError, match="'size' must be keyword-only and typed"):

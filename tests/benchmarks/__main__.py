@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from functools import partial
 
 import torch
 from rich.console import Console
@@ -38,8 +39,8 @@ def main() -> None:
     for name in ("fair_greedy", "greedy", "oful"):
         chosen = support.policy(name)
         support.actions(chosen, world, 300, REPLICAS)  # warm up
-        engine = seconds(lambda chosen=chosen: support.actions(chosen, world, ROUNDS, REPLICAS))
-        loop = seconds(lambda name=name: literal.play(name, draws, truth)) * REPLICAS
+        engine = seconds(partial(support.actions, chosen, world, ROUNDS, REPLICAS))
+        loop = seconds(partial(literal.play, name, draws, truth)) * REPLICAS
         table.add_row(name, f"{engine:.2f}", f"{loop:.2f}", f"{loop / engine:.1f}")
     Console().print(table)
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from fairbandit import FairbanditError, build
+from fairbandit import FairbanditError, Policy, build
 from fairbandit.parts import History, OptimisticRidge, Problem, Ridge
 from fairbandit.parts.estimators import Radius
 from fairbandit.parts.splits import Full
@@ -125,15 +125,16 @@ def test_oful_parameters_out_of_range() -> None:
 def test_oracle_parts_need_an_oracle(estimator: str, rank: str) -> None:
     policy = build({"split": "full", "estimator": estimator, "rank": rank})
     problem = Problem(3, 2, Streams(0, [0]), Full())
+    assert isinstance(policy, Policy)
     with pytest.raises(FairbanditError, match="needs an oracle"):
-        policy.bind(problem)  # type: ignore[union-attr, arg-type]
+        policy.bind(problem)
 
 
 def test_a_private_ridge_is_one_hook() -> None:
     """Noise added to V and b, node by node, changes nothing else."""
 
     class PrivateRidge(Ridge):
-        def statistics(self, nodes, history):  # type: ignore[no-untyped-def]
+        def statistics(self, nodes, history):
             V, b = super().statistics(nodes, history)
             return V + 5.0 * torch.eye(V.shape[-1], dtype=V.dtype), b
 
