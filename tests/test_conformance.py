@@ -36,9 +36,8 @@ class PastRewards(Rank):
 
 
 def combinations() -> list[tuple[str, str, str]]:
-    return list(
-        itertools.product(*(registry.names(kind) for kind in ("split", "estimator", "rank")))
-    )
+    splits, estimators, ranks = map(registry.names, ("split", "estimator", "rank"))
+    return list(itertools.product(splits, estimators, ranks))
 
 
 CASES = [
