@@ -233,7 +233,7 @@ class Source:
                 ),
             ) as reader:
                 yield from reader
-        except pa.ArrowException as error:
+        except (pa.ArrowException, OSError) as error:
             raise self._broken_row(error) or self._damaged(error) from None
 
     def _broken_row(self, error: Exception) -> FairbanditError | None:
