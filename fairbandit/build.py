@@ -11,6 +11,7 @@ from fairbandit import registry
 from fairbandit.environments.base import Environment
 from fairbandit.errors import FairbanditError
 from fairbandit.policy import Policy
+from fairbandit.presets import preset, presets
 
 
 def build(config: Mapping[str, Any]) -> Policy | Environment:
@@ -19,7 +20,8 @@ def build(config: Mapping[str, Any]) -> Policy | Environment:
     Args:
         config: for a policy, `split`, `estimator`, `rank` and, if not `argmax`, `selector`: each
             a part's name, or a mapping with `name` and hyperparameters; and, if wished, `name`.
-            For an environment, `name` and its parameters.
+            A `name` of `conf/policy/` supplies the parts left out. For an environment, `name`
+            and its parameters.
 
     Returns:
         The policy or the environment.
@@ -31,12 +33,17 @@ def build(config: Mapping[str, Any]) -> Policy | Environment:
     ...                 "estimator": {"name": "ridge", "regularization": 1.0}})
     >>> policy.describe()["estimator"]
     {'name': 'ridge', 'regularization': 1.0, 'noise': 1e-08}
+    >>> build({"name": "oful"}).estimator.part_name
+    'optimistic_ridge'
     >>> build({"name": "simulation", "noise": 0.5}).places
     4
     """
-    if not set(config) & set(registry.PART_KINDS):
+    named = config.get("name") in presets()
+    if not named and not set(config) & set(registry.PART_KINDS):
         environment: Environment = registry.create("environment", config)
         return environment
+    if named:
+        config = {**preset(config["name"]), **config}
     unknown = sorted(set(config) - {*registry.PART_KINDS, "name"})
     missing = sorted({"split", "estimator", "rank"} - set(config))
     if unknown or missing:

@@ -82,6 +82,8 @@ class Policy:
         blind = int((spans.taught == 0).sum()) if self.estimator.learns else 0
         index = torch.zeros(groups.shape, dtype=self.problem.dtype, device=groups.device)
         tie = index
+        if blind:
+            self.rank.observe(first, contexts[:, :blind], groups[:, :blind])
         if blind < len(t):
             spans = type(spans)(*(span[blind:] for span in spans))
             model, of_round = self.estimator.models(spans.taught, history)
@@ -99,9 +101,8 @@ class Policy:
             given = self.rank.index(asked)
             tied = self.rank.tie(given, asked)
             index, tie = (torch.cat([index[:, :blind], some], 1) for some in (given, tied))
-        actions = self.selector.select(first, index, tie, groups >= 0)
-        self.rank.observe(first, contexts, groups)
-        return actions
+            self.rank.observe(first + blind, asked.contexts, asked.groups)
+        return self.selector.select(first, index, tie, groups >= 0)
 
     def forget(self, history: History) -> None:
         """Lets go of what no later round reads, once the rounds played are all decided."""

@@ -97,7 +97,7 @@ def create(kind: str, spec: str | Mapping[str, Any]) -> Any:
     values = dict(spec) if isinstance(spec, Mapping) else {"name": spec}
     if not isinstance(values.get("name"), str):
         raise FairbanditError(
-            f"a {kind} is described by its name, or by a mapping with 'name'; got {spec!r}; "
+            f"{kind}: expected a registered name, or a mapping with 'name'; got {spec!r}; "
             f"the registered ones are {', '.join(names(kind))}"
         )
     cls = lookup(kind, values["name"])

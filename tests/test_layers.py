@@ -19,6 +19,7 @@ LAYERS = {
     "parts": 1,
     "environments": 1,
     "metrics": 1,
+    "presets": 1,
     "policy": 2,
     "build": 3,
     "engine": 4,

@@ -72,7 +72,7 @@ def test_unknown_name_lists_the_valid_ones() -> None:
 def test_missing_and_unknown_kinds() -> None:
     with pytest.raises(FairbanditError, match=r"unknown: \['ranks'\], missing: \['rank'\]"):
         build({"split": "full", "estimator": "ridge", "ranks": "identity"})
-    with pytest.raises(FairbanditError, match="described by its name, or by a mapping"):
+    with pytest.raises(FairbanditError, match="expected a registered name, or a mapping"):
         build({"split": 3, "estimator": "ridge", "rank": "identity"})
 
 

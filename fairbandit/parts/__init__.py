@@ -5,7 +5,14 @@ from fairbandit.parts.candidates import Candidates
 from fairbandit.parts.estimators import Estimator, OptimisticRidge, Oracle, Ridge, Zero
 from fairbandit.parts.history import History, Outcomes
 from fairbandit.parts.model import LinearModel, RewardModel
-from fairbandit.parts.past import Past
+from fairbandit.parts.more_ranks import (
+    NoisyRewardsCdf,
+    RecentCdf,
+    ShrunkCdf,
+    SmoothedCdf,
+    Tradeoff,
+)
+from fairbandit.parts.past import Past, Store
 from fairbandit.parts.ranks import EmpiricalCdf, Identity, OracleCdf, Rank
 from fairbandit.parts.selectors import Argmax, Selector
 from fairbandit.parts.splits import Full, Halves, Spans, Split
@@ -20,6 +27,7 @@ __all__ = [
     "History",
     "Identity",
     "LinearModel",
+    "NoisyRewardsCdf",
     "OptimisticRidge",
     "Oracle",
     "OracleCdf",
@@ -28,10 +36,15 @@ __all__ = [
     "Past",
     "Problem",
     "Rank",
+    "RecentCdf",
     "RewardModel",
     "Ridge",
     "Selector",
+    "ShrunkCdf",
+    "SmoothedCdf",
     "Spans",
     "Split",
+    "Store",
+    "Tradeoff",
     "Zero",
 ]

@@ -65,6 +65,11 @@ class Candidates:
         return self.own_model.ceiling(self.contexts, self.scores)
 
     @cached_property
+    def rounding(self) -> Tensor:
+        """The most by which a score of the pool may be off, (B, N, 1): no difference is smaller."""
+        return (self.ceilings - self.scores).masked_fill(self.groups < 0, 0).amax(2, keepdim=True)
+
+    @cached_property
     def past(self) -> Past:
         """The contexts of each candidate's group that its round's window holds.
 
@@ -79,3 +84,17 @@ class Candidates:
         """One uniform draw in [0, 1) a place, (B, N, K)."""
         _, n, k = self.groups.shape
         return self.stream.uniform(self.first, n, k)
+
+    def drawn_where(self, unseen: Tensor, share: Tensor) -> Tensor:
+        """Shares, but a rank drawn from U(0, 1), each candidate its own, where there is none.
+
+        The paper leaves the rank of a candidate undefined whose group was not seen.
+
+        Args:
+            unseen: which candidates have no share, (B, N, K) bool.
+            share: the shares of the others, (B, N, K).
+
+        Returns:
+            (B, N, K).
+        """
+        return torch.where(unseen, self.uniform(), share) if bool(unseen.any()) else share

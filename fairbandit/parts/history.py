@@ -11,6 +11,8 @@ from torch import Tensor
 from fairbandit.errors import FairbanditError
 from fairbandit.maths.buffers import Rows
 from fairbandit.parts.base import Problem
+from fairbandit.parts.index import GroupIndex
+from fairbandit.parts.splits import Spans
 
 
 class Outcomes(NamedTuple):
@@ -54,6 +56,7 @@ class History:
         # one list a group, (B, entries, d), and how many entries are gone from its front
         self._entries = [problem.zeros(b, 0, d) for _ in range(g)]
         self._dropped = [0] * g
+        self.indexes = [GroupIndex() for _ in range(g)]
         # entries by the end of each round, (B, round, G), and by now
         self._totals = Rows(torch.zeros(b, 0, g, dtype=torch.int64, device=problem.device))
         self._total = torch.zeros(b, g, dtype=torch.int64, device=problem.device)
@@ -103,6 +106,10 @@ class History:
         zero = torch.zeros_like(self._total)[:, None]
         return torch.cat([zero, counted], 1)[:, rounds]
 
+    def window(self, spans: Spans) -> tuple[Tensor, Tensor]:
+        """The entries that each round's window holds: start+1 … stop of each group, (B, N, G)."""
+        return self.total(spans.after), self.total(spans.until)
+
     def entries(self, group: int, after: int, until: int) -> Tensor:
         """Entries after+1 … until of a group, in order of round: (B, until − after, d).
 
@@ -124,6 +131,9 @@ class History:
         if "contexts" in self.needs and contexts > 0:
             gone = self.total(torch.tensor([contexts], device=self._total.device))[:, 0]
             for group, least in enumerate(gone.min(0).values.tolist()):
+                index = self.indexes[group]
+                # what an index holds is subtracted by scanning it
+                least = min(least, index.start) if index.stop else least
                 unused = least - self._dropped[group]
                 if unused > max(self._entries[group].shape[1] // 2, 64):
                     self._entries[group] = self._entries[group][:, unused:].clone()

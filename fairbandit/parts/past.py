@@ -8,14 +8,16 @@ Only tiles at a window's edge need a mask.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
+from itertools import pairwise
+from typing import Protocol
 
 import torch
 from torch import Tensor
 
-from fairbandit.parts.history import History
+from fairbandit.parts.index import GroupIndex
 from fairbandit.parts.model import RewardModel
 from fairbandit.parts.splits import Spans
 
@@ -27,6 +29,27 @@ LANES = 8
 
 LONGEST = 255 * LANES
 """The most entries of a tile, lest a byte overflow."""
+
+
+class Store(Protocol):
+    """Contexts of the past, one list a group in order of round: the history, or a rank's own."""
+
+    @property
+    def indexes(self) -> Sequence[GroupIndex]:
+        """One index a group over its entries; none where windows are always scanned."""
+
+    def window(self, spans: Spans) -> tuple[Tensor, Tensor]:
+        """The entries that each round's window holds: start+1 … stop of each group.
+
+        Args:
+            spans: fields (N,).
+
+        Returns:
+            Starts and stops, (B, N, G) int64 each, with start ≤ stop.
+        """
+
+    def entries(self, group: int, after: int, until: int) -> Tensor:
+        """Entries after+1 … until of a group: (B, until − after, d), anything where none is."""
 
 
 @dataclass(frozen=True)
@@ -61,7 +84,7 @@ class Past:
     """For each candidate, the past contexts of its group in its round's window.
 
     Args:
-        history: past pools by group, up to the last of the rounds asked about.
+        history: past contexts by group, up to the last of the rounds asked about.
         spans: the rounds' windows, fields (N,).
         groups: the candidates' groups, (B, N, K).
         model: the U reward models of the rounds.
@@ -70,22 +93,48 @@ class Past:
 
     def __init__(
         self,
-        history: History,
+        history: Store,
         spans: Spans,
         groups: Tensor,
         model: RewardModel,
         of_round: Tensor,
     ) -> None:
-        self._history, self._groups = history, groups
+        self._history, self._spans, self._groups = history, spans, groups
         self._model, self._of_round = model, of_round
-        self._start = history.total(spans.after)
-        self._stop = history.total(spans.until)
+        self._start, self._stop = history.window(spans)
+
+    def of(self, groups: Tensor) -> Past:
+        """The same rounds' windows, asked about other groups than the candidates' own.
+
+        Args:
+            groups: (B, N, M) int64 for any M, −1 for none.
+
+        Returns:
+            A past whose values and sums are (B, N, M).
+        """
+        return Past(self._history, self._spans, groups, self._model, self._of_round)
+
+    @cached_property
+    def every(self) -> Past:
+        """The same rounds' windows, asked about every group once: M = G."""
+        b, n, g = self._start.shape
+        return self.of(torch.arange(g, device=self._groups.device).expand(b, n, g))
 
     @cached_property
     def count(self) -> Tensor:
         """How many past contexts of its group each candidate's window holds: (B, N, K) int64."""
         inside = (self._stop - self._start).gather(2, self._groups.clamp(min=0))
         return inside.masked_fill(self._groups < 0, 0)
+
+    @cached_property
+    def mean(self) -> Tensor:
+        """Mean of the past scores, (B, N, K), NaN where there are none."""
+        return self.sum(lambda old: old) / self.count
+
+    @cached_property
+    def variance(self) -> Tensor:
+        """Variance of the past scores with divisor n, (B, N, K), NaN where there are none."""
+        return self.sum(lambda old, mean: (old - mean) ** 2, self.mean) / self.count
 
     def at_most(self, values: Tensor) -> Tensor:
         """How many of those contexts score no higher than a value of the candidate.
@@ -96,7 +145,22 @@ class Past:
         Returns:
             Counts, (B, N, K) float64.
         """
-        return self.sum(torch.le, values)
+        total = torch.zeros(self._groups.shape, dtype=torch.float64, device=self._groups.device)
+        theta, indexes = self._model.theta, self._history.indexes
+        for group, seats in self._seatings():
+            seated = seats.place(values)
+            index = indexes[group] if indexes and theta is not None else None
+            if index is None or theta is None:
+                counts = self._scan(group, seats, torch.le, [seated])[0]
+            else:
+                entries = partial(self._history.entries, group)
+                ready = index.prepare(seats.bounds, seated.shape[:2], entries, theta)
+                stretch = (index.start, index.stop) if ready else (0, 0)
+                counts, scanned = self._scan(group, seats, torch.le, [seated], stretch)
+                if ready:
+                    counts = counts + index.at_most(seated, theta, scanned)
+            seats.collect(counts, into=total)
+        return total
 
     def sum(self, term: Callable[..., Tensor], *values: Tensor) -> Tensor:
         """Sums a function of past scores over each candidate's window.
@@ -111,19 +175,33 @@ class Past:
         """
         total = torch.zeros(self._groups.shape, dtype=torch.float64, device=self._groups.device)
         for group, seats in self._seatings():
-            seated = [seats.place(value)[..., None] for value in values]
-            sums = torch.zeros(seats.start.shape, dtype=total.dtype, device=total.device)
-            for low, high, inside in self._tiles(seats):
-                entries = self._history.entries(group, low, high)
-                scores = self._model.score(entries[:, None])
-                terms = term(scores[:, :, None], *seated)
-                if not inside:
-                    index = torch.arange(low, high, device=total.device)
-                    window = (index >= seats.start[..., None]) & (index < seats.stop[..., None])
-                    terms = terms & window if terms.dtype == torch.bool else terms.where(window, 0)
-                sums += _add_up(terms)
-            seats.collect(sums, into=total)
+            seated = [seats.place(value) for value in values]
+            seats.collect(self._scan(group, seats, term, seated)[0], into=total)
         return total
+
+    def _scan(
+        self,
+        group: int,
+        seats: _Seats,
+        term: Callable[..., Tensor],
+        seated: list[Tensor],
+        stretch: tuple[int, int] = (0, 0),
+    ) -> tuple[Tensor, int]:
+        """Sums over each seat's window less those over a stretch, and how many scores it took."""
+        sums = torch.zeros(seats.start.shape, dtype=torch.float64, device=seats.start.device)
+        b, u, _ = seats.start.shape
+        scanned = 0
+        for low, high, wanted, sign in _tiles(seats.bounds, stretch, TILE // (b * u)):
+            scores = self._model.score(self._history.entries(group, low, high)[:, None])
+            terms = term(scores[:, :, None], *(value[..., None] for value in seated))
+            if wanted is not None:
+                index = torch.arange(low, high, device=sums.device)
+                window = (index >= seats.start[..., None]) & (index < seats.stop[..., None])
+                mask = window if wanted else ~window
+                terms = terms & mask if terms.dtype == torch.bool else terms.where(mask, 0)
+            sums.add_(_add_up(terms), alpha=sign)
+            scanned += high - low
+        return sums, scanned * b * u
 
     def _seatings(self) -> Iterator[tuple[int, _Seats]]:
         for group in range(self._start.shape[2]):
@@ -155,19 +233,41 @@ class Past:
             seat, (u, s), _seated(start, seat, (u, s), 0), _seated(stop, seat, (u, s), 0), bounds
         )
 
-    def _tiles(self, seats: _Seats) -> Iterator[tuple[int, int, bool]]:
-        """Stretches of a group's entries, and whether all of one lies in every window."""
-        b, u = seats.seat.shape[0], seats.shape[0]
-        size = max(64, min(TILE // (b * u), LONGEST) // LANES * LANES)
-        first, latest, earliest, last = seats.bounds
-        whole = max(earliest - latest, 0) // LANES * LANES
-        for low, high, inside in (
-            (first, latest, False),
-            (latest, latest + whole, True),
-            (latest + whole, last, False),
-        ):
-            for at in range(low, high, size):
-                yield at, min(at + size, high), inside
+
+def _tiles(
+    bounds: tuple[int, int, int, int], stretch: tuple[int, int], size: int
+) -> Iterator[tuple[int, int, bool | None, int]]:
+    """Entries low+1 … high to be scanned for sums over windows less a stretch.
+
+    Args:
+        bounds: least and greatest start, least and greatest stop of the windows.
+        stretch: start and stop of the stretch; equal if there is none.
+        size: about how many entries a tile may have.
+
+    Yields:
+        low, high, which entries of the tile count (None: all; True: those in a seat's window;
+        False: those outside it), and the sign with which they do.
+    """
+    size = max(64, min(size, LONGEST) // LANES * LANES)
+    first, latest, earliest, last = bounds
+    corners = sorted({*bounds, *stretch})
+    for low, high in pairwise(corners):
+        within = stretch[0] <= low < stretch[1]
+        wanted: bool | None = None
+        if latest <= low and high <= earliest:  # in every window
+            if within:
+                continue
+        elif high <= first or low >= last:  # in none
+            if not within:
+                continue
+        else:
+            wanted = not within
+        for start in range(low, high, size):
+            stop = min(start + size, high)
+            whole = start + (stop - start) // LANES * LANES
+            for at, end in ((start, whole), (whole, stop)):
+                if at < end:
+                    yield at, end, wanted, -1 if within else 1
 
 
 def _seated(values: Tensor, seat: Tensor, shape: tuple[int, int], empty: float) -> Tensor:

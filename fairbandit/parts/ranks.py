@@ -69,7 +69,7 @@ class Rank(Part):
         return index
 
     def observe(self, first: int, contexts: Tensor, groups: Tensor) -> None:
-        """Sees the pools of rounds first … first+N−1, after they were decided."""
+        """Sees the pools of rounds first … first+N−1, after they were ranked."""
 
     @abstractmethod
     def _index(self, candidates: Candidates) -> Tensor:
@@ -92,8 +92,7 @@ class EmpiricalCdf(Rank):
     def _index(self, candidates: Candidates) -> Tensor:
         past = candidates.past
         share = past.at_most(candidates.ceilings) / past.count
-        unseen = past.count == 0
-        return torch.where(unseen, candidates.uniform(), share) if bool(unseen.any()) else share
+        return candidates.drawn_where(past.count == 0, share)
 
 
 @register("rank", "oracle_cdf")

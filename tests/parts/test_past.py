@@ -35,6 +35,9 @@ def test_counts_and_sums(seed: int, models: int, groups: int, tile: int) -> None
             history, Spans(after, after, until), s[:, first:], LinearModel(theta), of_round
         )
         below, total = window.at_most(own), window.sum(lambda old: old)
+        everyone = window.of(torch.arange(groups).expand(b, asked, k, groups).flatten(2))
+        wide = own.repeat_interleave(groups, 2)
+        each = everyone.at_most(wide).view(b, asked, k, groups)
     for r in range(b):
         for n in range(asked):
             for a in range(k):
@@ -45,6 +48,20 @@ def test_counts_and_sums(seed: int, models: int, groups: int, tile: int) -> None
                 assert int(window.count[r, n, a]) == len(old)
                 assert int(below[r, n, a]) == int((old <= own[r, n, a]).sum())
                 assert float(total[r, n, a]) == pytest.approx(float(old.sum()), abs=1e-9)
+                for group in range(groups):
+                    members = (x[r, stretch] @ theta[r, of_round[n]])[s[r, stretch] == group]
+                    assert int(each[r, n, a, group]) == int((members <= own[r, n, a]).sum())
+                    assert int(window.every.count[r, n, group]) == len(members)
+                    mean, variance = (
+                        float(moment[r, n, group])
+                        for moment in (window.every.mean, window.every.variance)
+                    )
+                    if len(members):
+                        assert mean == pytest.approx(float(members.mean()), abs=1e-9)
+                        truth = float(members.var(correction=0))
+                        assert variance == pytest.approx(truth, abs=1e-9)
+                    else:
+                        assert np.isnan([mean, variance]).all()
 
 
 @settings(max_examples=20, deadline=None)

@@ -1,0 +1,179 @@
+"""An index over past contexts: exact counts under a model that drifts slowly, without a full scan.
+
+A stretch of a group's contexts is sorted once by its scores under a reference model θ₀. Under a
+later θ = θ₀ + Δ a score moves by ⟨x, Δ⟩ = ⟨m, Δ⟩ + ⟨x − m, Δ⟩, m being the stretch's mean, and by
+Cauchy-Schwarz |⟨x − m, Δ⟩| ≤ ‖x − m‖_{C⁻¹}·‖Δ‖_C for any positive definite C; here C is the
+stretch's covariance, which makes the bound tight. So all contexts whose reference score lies below
+a candidate's by more than the bound count, all above do not, and only the few in between are
+scored again. The few contexts that lie far out, for which the bound would be loose, are kept apart
+and always scored again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import torch
+from torch import Tensor
+
+FAR = 1 / 64
+"""The share of contexts that is kept apart."""
+
+SLACK = 1e-11
+"""Rounding allowed for in the bound, relative to the largest possible Σᵢ|xᵢθᵢ|."""
+
+AT_ONCE = 1 << 17
+"""How many contexts are scored again at a time."""
+
+SORTING = 80.0
+"""Sorting one context in, in units of scoring one context under one model."""
+
+WHITENING = 1 / 16
+"""Bounding one context, in the same unit, for each of d² products."""
+
+OVERHEAD = 5e5
+"""Using the index at all, in the same unit."""
+
+
+class SortedStretch:
+    """The contexts of one group in one stretch of its entries, sorted under a reference model.
+
+    Args:
+        contexts: (B, L, d), all finite.
+        theta: the reference θ₀, (B, d).
+    """
+
+    def __init__(self, contexts: Tensor, theta: Tensor) -> None:
+        _, length, d = contexts.shape
+        self._theta = theta
+        self._mean = contexts.mean(1)
+        centred = contexts - self._mean[:, None]
+        covariance = centred.transpose(1, 2) @ centred / length
+        scale = covariance.diagonal(dim1=1, dim2=2).mean(1).clamp(min=1e-300)
+        ridge = torch.eye(d, dtype=theta.dtype, device=theta.device) * (1e-6 * scale)[:, None, None]
+        self._factor = torch.linalg.cholesky(covariance + ridge)
+        white = torch.linalg.solve_triangular(self._factor, centred.transpose(1, 2), upper=False)
+        norms = white.square().sum(1)
+        far = int(length * FAR)
+        near = length - far
+        order = norms.argsort(1)
+        self._radius = norms.gather(1, order[:, near - 1 : near]).sqrt()
+        self._far = contexts.gather(1, order[:, near:, None].expand(-1, -1, d))
+        near_contexts = contexts.gather(1, order[:, :near, None].expand(-1, -1, d))
+        scores = (near_contexts @ theta[..., None])[..., 0]
+        self._scores, rank = scores.sort(1)
+        self._contexts = near_contexts.gather(1, rank[..., None].expand(-1, -1, d))
+        self._largest = contexts.abs().amax(1)
+
+    def at_most(self, values: Tensor, theta: Tensor) -> tuple[Tensor, int]:
+        """How many of the contexts score no higher than given values, exactly.
+
+        Args:
+            values: (B, U, S), NaN where nothing is asked.
+            theta: θ of U linear models, (B, U, d).
+
+        Returns:
+            Counts, (B, U, S) float64, and how many contexts were scored again for them.
+        """
+        b, u, s = values.shape
+        drift = theta - self._theta[:, None]
+        spread = self._radius * (drift @ self._factor).square().sum(-1).sqrt()
+        rounding = SLACK * (
+            (theta.abs() + self._theta.abs()[:, None]) * self._largest[:, None]
+        ).sum(-1)
+        margin = (spread + rounding)[..., None]
+        centre = values - (drift @ self._mean[..., None])
+        low = torch.searchsorted(self._scores, (centre - margin).view(b, u * s))
+        high = torch.searchsorted(self._scores, (centre + margin).view(b, u * s), right=True)
+        asked = ~values.isnan().view(b, u * s)
+        low, high = low * asked, high * asked
+        counts = low.to(values.dtype)
+        again = self._score_again(counts, low, high, values, theta)
+        counts = counts.view(b, u, s)
+        if self._far.shape[1]:
+            scores = theta @ self._far.transpose(1, 2)
+            counts = counts + (scores[:, :, None] <= values[..., None]).sum(-1)
+        return counts, again + self._far.shape[1] * u * b
+
+    def _score_again(
+        self, counts: Tensor, low: Tensor, high: Tensor, values: Tensor, theta: Tensor
+    ) -> int:
+        """Adds the contexts between low and high that do score no higher: (B, U·S) each."""
+        b, u, s = values.shape
+        width = (high - low).flatten()
+        total = int(width.sum())
+        if total == 0:
+            return 0
+        flat, bar, model = counts.view(-1), values.reshape(-1), theta.reshape(b * u, -1)
+        ends = width.cumsum(0)
+        near = self._contexts.shape[1]
+        contexts = self._contexts.reshape(b * near, -1)
+        for start in range(0, total, AT_ONCE):
+            item = torch.arange(start, min(start + AT_ONCE, total), device=values.device)
+            query = torch.searchsorted(ends, item, right=True)
+            place = low.view(-1)[query] + item - (ends - width)[query]
+            rows = contexts[query // (u * s) * near + place]
+            scores = (rows * model[query // s]).sum(-1)
+            flat.index_add_(0, query, (scores <= bar[query]).to(flat.dtype))
+        return total
+
+
+class GroupIndex:
+    """The sorted stretch of one group's entries, and when it pays to sort anew.
+
+    Windows move on and models drift, so that ever more entries beside the stretch are scanned and
+    ever more of it is scored again. Once that work has cost as much as sorting, the stretch is
+    sorted anew over the windows' common part: never more than twice the work of the best choice
+    of moments. Where a scan is as cheap as using the index, there is no stretch.
+
+    Attributes:
+        start, stop: the stretch is entries start+1 … stop; both 0 while there is none.
+    """
+
+    def __init__(self) -> None:
+        self.start = self.stop = 0
+        self._stretch: SortedStretch | None = None
+        self._spent = 0.0
+
+    def prepare(
+        self,
+        bounds: tuple[int, int, int, int],
+        models: tuple[int, ...],
+        entries: Callable[[int, int], Tensor],
+        theta: Tensor,
+    ) -> bool:
+        """Decides whether to use the index for some windows, and sorts anew if that is due.
+
+        Args:
+            bounds: least and greatest start, least and greatest stop of the windows.
+            models: B and U, the replicas and the models to score under.
+            entries: gives entries after+1 … until, (B, until − after, d).
+            theta: θ of the models, (B, U, d).
+
+        Returns:
+            Whether `start`, `stop` and `at_most` are to be used.
+        """
+        first, latest, earliest, last = bounds
+        b, u = models
+        if b * u * (last - first) < 2 * OVERHEAD:
+            return False
+        d = theta.shape[2]
+        price = b * (earliest - latest) * (SORTING + WHITENING * d * d) + OVERHEAD
+        if self._stretch is None or self._spent > price:
+            self.start, self.stop = latest, earliest
+            self._stretch = SortedStretch(entries(latest, earliest), theta[:, -1])
+            self._spent = 0.0
+        return True
+
+    def at_most(self, values: Tensor, theta: Tensor, scanned: int) -> Tensor:
+        """How many entries of the stretch score no higher than the values; see `SortedStretch`.
+
+        Args:
+            values: (B, U, S).
+            theta: (B, U, d).
+            scanned: how many scores of entries beside the stretch went with this.
+        """
+        assert self._stretch is not None
+        counts, again = self._stretch.at_most(values, theta)
+        self._spent += scanned + again * (4 + theta.shape[2] / 4)
+        return counts

@@ -1,0 +1,58 @@
+"""The index counts exactly what a scan counts."""
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from fairbandit.maths.ties import ceiling
+from fairbandit.parts import index as index_module
+from fairbandit.parts.index import SortedStretch
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    st.integers(0, 2**32 - 1),
+    st.sampled_from([0.0, 1e-9, 0.01, 1.0]),
+    st.booleans(),
+    st.sampled_from([7, 1 << 17]),
+)
+def test_counts_are_a_scans(seed: int, drift: float, whole: bool, at_once: int) -> None:
+    """Any drift; repeated, rank-deficient and constant contexts, ties included."""
+    draws = np.random.default_rng(seed)
+    b, length, d, u, s = 2, 150, 4, 3, 5
+    x = (
+        draws.integers(-2, 3, (b, length, d)).astype(float)
+        if whole
+        else draws.normal(size=(b, length, d))
+    )
+    x[..., 2] = x[..., 0] + x[..., 1]
+    x[..., 3] = 1.0
+    x[:, :2] *= 50
+    contexts = torch.from_numpy(x)
+    start = torch.from_numpy(draws.normal(size=(b, d)))
+    theta = start[:, None] + drift * torch.from_numpy(draws.normal(size=(b, u, d)))
+    asked = contexts[:, draws.integers(0, length, s)]
+    own = torch.einsum("bsd,bud->bus", asked, theta)
+    values = ceiling(own, torch.einsum("bsd,bud->bus", asked.abs(), theta.abs()))
+    values[0, 0, 0] = torch.nan
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(index_module, "AT_ONCE", at_once)
+        counts, _ = SortedStretch(contexts, start).at_most(values, theta)
+    scores = torch.einsum("bld,bud->bul", contexts, theta)
+    scan = (scores[:, :, None] <= values[..., None]).sum(-1)
+    keep = ~values.isnan()
+    assert torch.equal(counts[keep], scan[keep].double())
+
+
+def test_little_is_scored_again_after_a_small_drift() -> None:
+    draws = np.random.default_rng(0)
+    contexts = torch.from_numpy(draws.random((1, 50_000, 4)))
+    theta = torch.from_numpy(draws.normal(size=(1, 4)))
+    values = torch.linspace(-1, 2, 20, dtype=torch.float64).view(1, 1, 20)
+    _, none = SortedStretch(contexts, theta).at_most(values, theta[:, None])
+    _, few = SortedStretch(contexts, theta).at_most(values, theta[:, None] + 1e-3)
+    far = 50_000 // 64
+    assert none - far <= 20
+    assert few - far < 20 * 50_000 * 0.01
