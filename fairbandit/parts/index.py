@@ -56,13 +56,14 @@ class SortedStretch:
         norms = white.square().sum(1)
         far = int(length * FAR)
         near = length - far
-        order = norms.argsort(1)
-        self._radius = norms.gather(1, order[:, near - 1 : near]).sqrt()
-        self._far = contexts.gather(1, order[:, near:, None].expand(-1, -1, d))
-        near_contexts = contexts.gather(1, order[:, :near, None].expand(-1, -1, d))
-        scores = (near_contexts @ theta[..., None])[..., 0]
-        self._scores, rank = scores.sort(1)
-        self._contexts = near_contexts.gather(1, rank[..., None].expand(-1, -1, d))
+        out = norms.topk(far + 1, 1)
+        self._radius = out.values[:, -1:].sqrt()
+        scores = (contexts @ theta[..., None])[..., 0]
+        scores.scatter_(1, out.indices[:, :-1], torch.inf)  # those far out go last
+        scores, rank = scores.sort(1)
+        self._scores = scores[:, :near].contiguous()
+        ordered = _rows(contexts, rank)
+        self._contexts, self._far = ordered[:, :near].contiguous(), ordered[:, near:]
         self._largest = contexts.abs().amax(1)
 
     def at_most(self, values: Tensor, theta: Tensor) -> tuple[Tensor, int]:
@@ -116,6 +117,13 @@ class SortedStretch:
             scores = (rows * model[query // s]).sum(-1)
             flat.index_add_(0, query, (scores <= bar[query]).to(flat.dtype))
         return total
+
+
+def _rows(contexts: Tensor, index: Tensor) -> Tensor:
+    """Rows of (B, L, d) by an index (B, M): (B, M, d)."""
+    b, length, d = contexts.shape
+    start = torch.arange(b, device=index.device)[:, None] * length
+    return contexts.reshape(b * length, d)[index + start]
 
 
 class GroupIndex:
