@@ -2,6 +2,7 @@
 
 import itertools
 import sys
+from typing import Any
 
 import pytest
 import torch
@@ -10,10 +11,21 @@ from torch import Tensor
 from fairbandit import conformance, registry
 from fairbandit.build import build
 from fairbandit.conformance import ConformanceError, Scattered
-from fairbandit.parts import Candidates, Rank
+from fairbandit.parts import (
+    Argmax,
+    Candidates,
+    EmpiricalCdf,
+    Halves,
+    History,
+    LinearModel,
+    Part,
+    Rank,
+    RewardModel,
+    Ridge,
+    Spans,
+)
 from fairbandit.plugins import load_plugins
 from fairbandit.policy import Policy
-from fairbandit.streams import GRID
 from tests import support
 
 load_plugins()
@@ -73,79 +85,98 @@ def test_plugins_are_among_the_parts() -> None:
     )
 
 
-class Broken(Rank):
-    """A rank with one fault, chosen by each test."""
-
-    reference = "these tests"
-    needs = frozenset({"contexts"})
-
-
-def fault(name: str, cls: type[Rank]) -> None:
-    if name not in registry.names("rank"):
-        registry.register("rank", name)(cls)
+def test_a_part_is_checked_with_hyperparameters_of_ones_own() -> None:
+    conformance.models_soundly("estimator", {"name": "ridge", "regularization": 5.0, "noise": 1.0})
+    findings = {
+        finding.check: finding
+        for finding in conformance.examine("estimator", {"name": "ridge", "noise": 2.0})
+    }
+    assert findings["constructible"].reason == "noise (ρ) must be from 0 to 1, got 2.0"
+    assert not findings["honours_reach"].tried
 
 
-@pytest.fixture(autouse=True)
-def _unregister_faults() -> object:
-    yield
-    for name in [name for name in registry.names("rank") if name.startswith("broken_")]:
-        del registry._registry["rank"][name]
+def test_every_check_says_what_it_asks_for() -> None:
+    for kind in registry.KINDS:
+        labels = [(check.__doc__ or "").split("\n")[0] for check in conformance.checks(kind)]
+        assert all(label.endswith(".") for label in labels)
+        assert len(set(labels)) == len(labels)
 
 
-def test_falling_index_is_caught() -> None:
-    class Falling(Broken):
-        """Falls as the score rises."""
-
-        def _index(self, candidates: Candidates) -> Tensor:
-            return 1 - candidates.past.at_most(candidates.ceilings) / (candidates.past.count + 1)
-
-    fault("broken_falling", Falling)
-    with pytest.raises(ConformanceError, match="not monotone"):
-        conformance.monotone("rank", "broken_falling")
+@pytest.mark.parametrize("kind", registry.KINDS)
+def test_cost_is_told_beside_the_reference(kind: str) -> None:
+    cost = conformance.cost(kind, conformance.REFERENCES[kind])
+    assert 0.1 < cost.own / cost.reference < 10
 
 
-def test_undeclared_reward_is_caught() -> None:
-    class Peeking(Broken):
-        """Reads rewards beyond its reach."""
+class Unsound(Halves):
+    """A split that moves back."""
 
-        needs = frozenset({"contexts", "rewards"})
-
-        def _index(self, candidates: Candidates) -> Tensor:
-            played = candidates.history.played
-            rewards = candidates.history.outcomes(0, played).rewards.sum(1)
-            return torch.sigmoid(candidates.scores * rewards[:, None, None])
-
-    fault("broken_peeking", Peeking)
-    with pytest.raises(ConformanceError, match="reward later than reach"):
-        conformance.honours_reach("rank", "broken_peeking")
+    def _spans(self, t: Tensor) -> Spans:
+        spans = super()._spans(t)
+        return spans._replace(after=torch.where(t == 50, 0, spans.after))
 
 
-def test_global_generator_is_caught() -> None:
-    class Global(Broken):
-        """Draws from torch's global generator."""
+class Shifted(Ridge):
+    """Scores that are not those of its theta."""
 
-        def _index(self, candidates: Candidates) -> Tensor:
-            return torch.rand(candidates.groups.shape, dtype=torch.float64)
-
-    fault("broken_global", Global)
-    with pytest.raises(ConformanceError, match="torch's global generator"):
-        conformance.leaves_global_generators("rank", "broken_global")
-    with pytest.raises(ConformanceError, match="two runs under one seed"):
-        conformance.repeats("rank", "broken_global")
+    def _models(self, nodes: list[int], history: History) -> RewardModel:
+        return ShiftedModel(*super()._models(nodes, history).parameters)
 
 
-def test_forgotten_state_is_caught() -> None:
-    class Forgetful(Broken):
-        """Counts the rounds that it saw, and does not save the count."""
+class ShiftedModel(LinearModel):
+    """⟨θ, x⟩ + 1."""
 
-        seen = 0
+    def _score(self, contexts: Tensor) -> Tensor:
+        return super()._score(contexts) + 1
 
-        def observe(self, first: int, contexts: Tensor, groups: Tensor) -> None:
-            self.seen += groups.shape[1]
 
-        def _index(self, candidates: Candidates) -> Tensor:
-            return torch.sigmoid(candidates.scores * (1 if self.seen < GRID else -1))
+class Floating(Argmax):
+    """Picks that are no whole numbers."""
 
-    fault("broken_forgetful", Forgetful)
-    with pytest.raises(ConformanceError, match="resumed from its state"):
-        conformance.resumes("rank", "broken_forgetful")
+    def _select(self, first: int, index: Tensor, tie: Tensor, present: Tensor) -> Tensor:
+        return super()._select(first, index, tie, present).double()
+
+
+class Inverted(EmpiricalCdf):
+    """A tie below the index."""
+
+    def tie(self, index: Tensor, candidates: Candidates) -> Tensor:
+        return index - 1
+
+
+class Placed(EmpiricalCdf):
+    """An index by place."""
+
+    def _index(self, candidates: Candidates) -> Tensor:
+        return super()._index(candidates) * torch.tensor([1, 1, 1, 0.5, 0.5, 0.5])
+
+
+class Listing(EmpiricalCdf):
+    """A state that is no tensor and no number."""
+
+    def state(self) -> dict[str, Any]:
+        return {"seen": [1, 2]}
+
+
+FAULTS: list[tuple[str, type[Part], conformance.Check, str]] = [
+    ("split", Unsound, conformance.splits_soundly, "`after` moves back after round 49"),
+    ("estimator", Shifted, conformance.models_soundly, "scores differ from ⟨theta, x⟩ by up to 1"),
+    ("selector", Floating, conformance.picks_soundly, "picks have shape .* and torch.float64"),
+    ("rank", Inverted, conformance.ties, "`tie` must be as large as the index or larger"),
+    ("rank", Placed, conformance.permutes, "does more than permute their indices, as for replica"),
+    ("rank", Listing, conformance.resumes, "its state has a list under 'seen'"),
+]
+
+
+@pytest.mark.parametrize(("kind", "cls", "check", "message"), FAULTS)
+def test_a_fault_is_caught(
+    kind: str,
+    cls: type[Part],
+    check: conformance.Check,
+    message: str,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setitem(registry._registry, kind, dict(registry._registry[kind]))
+    registry.register(kind, "faulty")(cls)
+    with pytest.raises(ConformanceError, match=message):
+        check(kind, "faulty")

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import argparse
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import NoReturn
 
 from fairbandit.errors import FairbanditError
 
@@ -21,7 +23,63 @@ class Tool:
     run: Callable[[Sequence[str]], None]
 
 
-TOOLS: dict[str, Tool] = {}
+class Words(argparse.ArgumentParser):
+    """Reads the words after a tool's name; what is wrong with them is a `FairbanditError`.
+
+    Args:
+        tool: the tool's name.
+        description: what it does.
+        epilog: examples.
+    """
+
+    def __init__(self, tool: str, description: str, epilog: str) -> None:
+        super().__init__(
+            prog=f"fairbandit {tool}",
+            description=description,
+            epilog=epilog,
+            formatter_class=argparse.RawDescriptionHelpFormatter,
+            allow_abbrev=False,
+        )
+
+    def error(self, message: str) -> NoReturn:
+        """Says what is wrong with the words.
+
+        Raises:
+            FairbanditError: always.
+        """
+        raise FairbanditError(f"{self.prog}: {message} (see {self.prog} --help)")
+
+
+def _collect(words: Sequence[str]) -> None:
+    from fairbandit.cli.collect import collect
+
+    collect(words)
+
+
+def _check(words: Sequence[str]) -> None:
+    from fairbandit.cli.check import check
+
+    check(words)
+
+
+def _theory(words: Sequence[str]) -> None:
+    from fairbandit.cli.theory import theory
+
+    theory(words)
+
+
+def _parity(words: Sequence[str]) -> None:
+    from fairbandit.cli.parity import parity
+
+    parity(words)
+
+
+TOOLS: dict[str, Tool] = {
+    "collect": Tool("gathers the summaries of many runs into one table", _collect),
+    "check": Tool("runs the conformance suite on a part, such as rank=my_rank", _check),
+    "theory": Tool("computes what the paper proves, for an environment", _theory),
+    "parity": Tool("tests saved runs for demographic parity, round by round", _parity),
+}
 """The tools by name."""
 
 

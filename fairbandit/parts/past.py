@@ -122,9 +122,9 @@ class Past:
 
     @cached_property
     def count(self) -> Tensor:
-        """How many past contexts of its group each candidate's window holds: (B, N, K) int64."""
+        """How many past contexts of its group each candidate's window holds: (B, N, K) float64."""
         inside = (self._stop - self._start).gather(2, self._groups.clamp(min=0))
-        return inside.masked_fill(self._groups < 0, 0)
+        return inside.masked_fill(self._groups < 0, 0).to(torch.float64)
 
     @cached_property
     def mean(self) -> Tensor:

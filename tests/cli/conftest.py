@@ -1,8 +1,11 @@
 import os
 import sys
+import sysconfig
+from pathlib import Path
 
 import pytest
 
+import fairbandit
 from fairbandit import registry
 from fairbandit.cli.main import main
 
@@ -36,5 +39,9 @@ def clean(monkeypatch):
     monkeypatch.setenv("PYTHONPATH", os.environ.get("PYTHONPATH", ""))
     modules = set(sys.modules)
     yield
-    for module in set(sys.modules) - modules:
-        del sys.modules[module]
+    # plugins alone: a library's extension module does not bear being imported twice
+    kept = (*sysconfig.get_paths().values(), str(Path(fairbandit.__file__).parent))
+    for name in set(sys.modules) - modules:
+        file = getattr(sys.modules[name], "__file__", None)
+        if file and not file.startswith(kept):
+            del sys.modules[name]

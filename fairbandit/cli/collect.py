@@ -1,0 +1,100 @@
+"""`fairbandit collect`: the summaries of many runs as one table."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from rich.table import Table
+
+from fairbandit.cli.tools import Words
+from fairbandit.run import gather
+from fairbandit.run.folder import SUMMARY
+from fairbandit.run.table import console, spread
+
+SHOWN = 20
+"""How many runs are printed."""
+
+_HELP = f"""\
+Gathers the {SUMMARY} of every finished run below some folders into one tidy table: a row a run,
+a column for each key of the config in which the runs differ, and the metrics.
+
+Columns, in this order:
+  {", ".join(gather.KEYS)}    always
+  policy.rank.name, policy.estimator.noise, ...  the keys that differ, by their dotted names (the
+                                             environment's and the versions' too); null where
+                                             a run has no such key
+  fair_pseudo_regret_mean, ..._std           over a run's replicas, at its last round
+  standard_pseudo_regret_mean, ..._std
+  selection_rate_<group>_mean, ..._std       selected from the group / received from it;
+                                             selected_ and received_ likewise
+  seconds, rounds_per_second
+  folder                                     relative to FOLDER (after FOLDER, if several)
+
+Without --out the first runs are printed, with the most telling columns."""
+
+_EXAMPLES = """\
+examples:
+  fairbandit collect outputs
+  fairbandit collect outputs/sweeps/ranks --out ranks.csv
+  fairbandit collect one_folder another_folder --out runs.parquet
+  python -c 'import pyarrow.parquet as p; print(p.read_table("runs.parquet"))'"""
+
+
+def collect(words: Sequence[str]) -> None:
+    """Gathers runs, and prints them or writes them to a file.
+
+    Args:
+        words: folders, and `--out FILE`.
+
+    Raises:
+        FairbanditError: wrong words, a folder that is not there, a file that is no summary, no
+            run at all, or a file that cannot be written.
+    """
+    parser = Words("collect", _HELP, _EXAMPLES)
+    parser.add_argument("folders", nargs="+", type=Path, metavar="FOLDER", help="where runs are")
+    parser.add_argument(
+        "--out",
+        type=Path,
+        metavar="FILE",
+        help=f"writes the whole table here ({' or '.join(gather.ENDINGS)}), replacing the file",
+    )
+    given = parser.parse_args(words)
+    if given.out is not None:
+        gather.check_ending(given.out)
+    configs, results = gather.gather(given.folders)
+    if given.out is None:
+        console().print(_table(configs, results))
+        print(_count(len(configs)))
+        return
+    table = gather.tidy(configs, results)
+    gather.write(table, given.out)
+    print(f"{table.num_rows:,} runs in {table.num_columns} columns: {given.out}")
+
+
+def _table(configs: Sequence[gather.Row], results: Sequence[gather.Row]) -> Table:
+    """The first runs: what they differ in, regrets and time."""
+    keys = [*gather.KEYS, *gather.differing(configs)]
+    table = Table()
+    for key in keys:
+        table.add_column(key, overflow="fold")
+    for header in ("fair", "standard", "seconds"):
+        table.add_column(header, justify="right", overflow="fold")
+    table.add_column(gather.FOLDER, overflow="fold")
+    for config, result in list(zip(configs, results, strict=True))[:SHOWN]:
+        regrets = [
+            spread({part: result[f"{kind}_pseudo_regret_{part}"] for part in ("mean", "std")})
+            for kind in ("fair", "standard")
+        ]
+        values = ["" if config.get(key) is None else str(config[key]) for key in keys]
+        seconds = result.get("seconds")
+        table.add_row(
+            *values, *regrets, "" if seconds is None else f"{seconds:.2f}", result[gather.FOLDER]
+        )
+    return table
+
+
+def _count(runs: int) -> str:
+    if runs == 1:
+        return "1 run"
+    return f"{runs:,} runs" + (f", the first {SHOWN} shown; --out keeps all" * (runs > SHOWN))

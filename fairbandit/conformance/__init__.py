@@ -1,0 +1,80 @@
+"""What every registered part owes, as checks that a plugin's author can run too.
+
+Each check raises `ConformanceError` with the reason. In a test suite of one's own:
+
+    @pytest.mark.parametrize("check", conformance.checks("rank"), ids=lambda check: check.__name__)
+    def test_my_rank(check):
+        check("rank", "my_rank")
+
+In place of a name stands a mapping with `name` and hyperparameters where the defaults are not what
+is to be checked. A part that draws random numbers is held to the same checks given the same draws.
+`examine` runs them all and tells what came of each, as `fairbandit check` does; `cost` times a
+part; `asked` gives the candidates that a rank is asked about after some rounds of play.
+"""
+
+from fairbandit.conformance.contract import (
+    constructible,
+    documented,
+    finite_in_range,
+    models_soundly,
+    monotone,
+    permutes,
+    picks_soundly,
+    shapes,
+    splits_soundly,
+    ties,
+)
+from fairbandit.conformance.environments import draws_pools, pools_by_address
+from fairbandit.conformance.playing import (
+    honours_reach,
+    leaves_global_generators,
+    plays,
+    repeats,
+    replicas_alone,
+    resumes,
+    rounds_alone,
+)
+from fairbandit.conformance.report import Check, Finding, checks, examine
+from fairbandit.conformance.timing import Cost, cost
+from fairbandit.conformance.world import (
+    REFERENCES,
+    REPLICAS,
+    ConformanceError,
+    Scattered,
+    Spec,
+    asked,
+)
+
+__all__ = [
+    "REFERENCES",
+    "REPLICAS",
+    "Check",
+    "ConformanceError",
+    "Cost",
+    "Finding",
+    "Scattered",
+    "Spec",
+    "asked",
+    "checks",
+    "constructible",
+    "cost",
+    "documented",
+    "draws_pools",
+    "examine",
+    "finite_in_range",
+    "honours_reach",
+    "leaves_global_generators",
+    "models_soundly",
+    "monotone",
+    "permutes",
+    "picks_soundly",
+    "plays",
+    "pools_by_address",
+    "repeats",
+    "replicas_alone",
+    "resumes",
+    "rounds_alone",
+    "shapes",
+    "splits_soundly",
+    "ties",
+]

@@ -1,0 +1,208 @@
+"""Checks on a part itself: how it is made, what it says of itself, what it answers."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Mapping
+
+import torch
+from torch import Tensor
+
+from fairbandit import registry
+from fairbandit.conformance.world import (
+    ASKERS,
+    REFERENCES,
+    ROUNDS,
+    ConformanceError,
+    Spec,
+    asked,
+    policy_with,
+)
+from fairbandit.parts import Candidates
+
+FIRST = 2
+"""After so many rounds of play, decided without it, a rank is asked for the first time."""
+
+
+def name_of(spec: Spec) -> str:
+    """The registered name of a part."""
+    return str(spec["name"]) if isinstance(spec, Mapping) else spec
+
+
+def constructible(kind: str, spec: Spec) -> None:
+    """Builds from its name alone, and again from its own description."""
+    given = spec if isinstance(spec, Mapping) else {"name": spec}
+    signature = inspect.signature(registry.lookup(kind, name_of(spec)))
+    missing = [
+        key
+        for key, parameter in signature.parameters.items()
+        if parameter.default is parameter.empty and key not in given
+    ]
+    if missing and kind == "environment":
+        return  # no table has a path by default
+    if missing:
+        raise ConformanceError(f"constructor arguments without a default: {', '.join(missing)}")
+    made = registry.create(kind, given)
+    again = registry.create(kind, registry.describe(made))
+    if registry.describe(again) != registry.describe(made):
+        raise ConformanceError(
+            "built again from its own description it differs: "
+            f"{registry.describe(made)} became {registry.describe(again)}"
+        )
+
+
+def documented(kind: str, spec: Spec) -> None:
+    """Has a docstring of its own and, if a part of a policy, a reference."""
+    cls = registry.lookup(kind, name_of(spec))
+    if not (cls.__dict__.get("__doc__") or "").strip():
+        raise ConformanceError("no docstring")
+    if kind != "environment" and not cls.reference:
+        raise ConformanceError("no `reference`: where does it come from?")
+
+
+def splits_soundly(kind: str, spec: Spec) -> None:
+    """Gives whole rounds before t, a field (N,) each, that never move back as t grows."""
+    split, t = policy_with(kind, spec).split, torch.arange(1, 200)
+    for name, span in split.spans(t)._asdict().items():
+        if span.shape != t.shape:
+            raise ConformanceError(f"`{name}` has shape {tuple(span.shape)}; expected (N,)")
+        back = (span.diff() < 0).nonzero()
+        if len(back):
+            raise ConformanceError(f"`{name}` moves back after round {int(t[back[0]])}")
+
+
+def shapes(kind: str, spec: Spec) -> None:
+    """Gives an index of shape (B, N, K) and dtype float64."""
+    index, candidates = _raw_index(kind, spec, FIRST)
+    got = (tuple(index.shape), index.dtype)
+    expected = (tuple(candidates.groups.shape), torch.float64)
+    if got != expected:
+        raise ConformanceError(
+            f"the index has shape {got[0]} and {got[1]}; "
+            f"expected (B, N, K) = {expected[0]} and {expected[1]}"
+        )
+
+
+def finite_in_range(kind: str, spec: Spec) -> None:
+    """Gives finite indices in the range that it declares, after few rounds and after many."""
+    for after in (FIRST, ROUNDS):
+        index, candidates = _raw_index(kind, spec, after)
+        low, high = registry.lookup(kind, name_of(spec)).range
+        wrong = ~(index.isfinite() & (index >= low) & (index <= high))
+        if bool(wrong.any()):
+            raise ConformanceError(
+                f"{int(wrong.sum())} of {wrong.numel()} indices after {after} rounds are not "
+                f"finite or not from {low:g} to {high:g}, such as {index[wrong][0].item():g} for "
+                f"{_candidate(candidates, wrong)}"
+            )
+
+
+def ties(kind: str, spec: Spec) -> None:
+    """Gives ties of the index's shape, none below the index itself."""
+    candidates, policy = asked(kind, spec)
+    index = policy.rank.index(candidates)
+    tie = policy.rank.tie(index, candidates)
+    if tie.shape != index.shape or bool((tie < index)[candidates.groups >= 0].any()):
+        raise ConformanceError("`tie` must be as large as the index or larger, place by place")
+
+
+def permutes(kind: str, spec: Spec) -> None:
+    """Permuting the candidates of a pool permutes their indices."""
+    order = torch.tensor([3, 0, 5, 1, 4, 2])
+    candidates, policy = asked(kind, spec)
+    index = policy.rank.index(candidates)[:, :, order]
+    again, policy = asked(kind, spec)
+    shuffled = Candidates(
+        again.first,
+        again.spans,
+        again.contexts[:, :, order],
+        again.groups[:, :, order],
+        again.model,
+        again.of_round,
+        again.history,
+        again.stream,
+    )
+    apart = ~policy.rank.index(shuffled).isclose(index, rtol=1e-9, atol=1e-9)
+    apart &= shuffled.groups >= 0
+    if bool(apart.any()):
+        raise ConformanceError(
+            "permuting the candidates does more than permute their indices, "
+            f"as for {_candidate(shuffled, apart)} of the permuted ones"
+        )
+
+
+def monotone(kind: str, spec: Spec) -> None:
+    """Within a group, a higher score never has a lower index."""
+    candidates, policy = asked(kind, spec)
+    index, scores, groups = policy.rank.index(candidates), candidates.scores, candidates.groups
+    present, ceilings = groups >= 0, candidates.ceilings
+    for one in range(groups.shape[2]):
+        for other in range(groups.shape[2]):
+            pair = present[..., one] & (groups[..., one] == groups[..., other])
+            pair &= scores[..., one] > ceilings[..., other]
+            fallen = pair & (index[..., one] < index[..., other] - 1e-12)
+            if bool(fallen.any()):
+                b, n = fallen.nonzero()[0].tolist()
+                raise ConformanceError(
+                    f"not monotone: in round {candidates.first + n}, group {groups[b, n, one]}, "
+                    f"scores {scores[b, n, other]:.6g} < {scores[b, n, one]:.6g} have indices "
+                    f"{index[b, n, other]:.6g} > {index[b, n, one]:.6g}"
+                )
+
+
+def models_soundly(kind: str, spec: Spec) -> None:
+    """Gives a model a node: finite scores (B, U, M), and those of `theta` where it has one."""
+    candidates, _ = asked(kind, spec)
+    model, contexts = candidates.model, candidates.contexts[:, :1, :, :]
+    score = model.score(contexts)
+    expected = (ASKERS, len(model), contexts.shape[2])
+    if tuple(score.shape) != expected or score.dtype != torch.float64:
+        raise ConformanceError(
+            f"scores have shape {tuple(score.shape)} and {score.dtype}; "
+            f"expected (B, U, M) = {expected} and torch.float64"
+        )
+    if not bool(score.isfinite().all()):
+        raise ConformanceError("scores are not all finite")
+    if int(candidates.of_round.max()) >= len(model):
+        raise ConformanceError("fewer models than distinct nodes")
+    if model.theta is not None:
+        gap = float((model.theta @ contexts[:, 0].mT - score).abs().max())
+        if gap > 1e-9:
+            raise ConformanceError(f"scores differ from ⟨theta, x⟩ by up to {gap:.3g}")
+    if bool((candidates.ceilings < candidates.scores).any()):
+        raise ConformanceError("a ceiling is below its score")
+
+
+def picks_soundly(kind: str, spec: Spec) -> None:
+    """Gives picks of shape (B, N) and dtype int64, none of an empty place."""
+    candidates, policy = asked("rank", REFERENCES["rank"])
+    selector, present = policy_with(kind, spec).selector, candidates.groups >= 0
+    selector.bind(policy.problem)
+    given = (candidates.first, candidates.scores, candidates.ceilings, present)
+    picked = selector._select(*given)
+    if picked.dtype != torch.int64 or picked.shape != present.shape[:2]:
+        raise ConformanceError(
+            f"picks have shape {tuple(picked.shape)} and {picked.dtype}; "
+            f"expected (B, N) = {tuple(present.shape[:2])} and torch.int64"
+        )
+    selector.select(*given)
+
+
+def _raw_index(kind: str, spec: Spec, after: int) -> tuple[Tensor, Candidates]:
+    """The index as the part gives it, before the public method has checked it."""
+    candidates, policy = asked(kind, spec, after)
+    index = policy.rank._index(candidates)
+    if not isinstance(index, Tensor):
+        raise ConformanceError(f"the index is a {type(index).__name__}, not a tensor")
+    return index, candidates
+
+
+def _candidate(candidates: Candidates, which: Tensor) -> str:
+    """Where the first of some candidates stands, in words."""
+    if which.shape != candidates.groups.shape:
+        return "an index of the wrong shape"
+    present = which & (candidates.groups >= 0)
+    b, n, k = (present if bool(present.any()) else which).nonzero()[0].tolist()
+    group = int(candidates.groups[b, n, k])
+    where = f"replica {b}, round {candidates.first + n}, place {k}"
+    return f"{where} (group {group}{'' if group >= 0 else ', an empty place'})"

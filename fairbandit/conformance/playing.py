@@ -1,0 +1,142 @@
+"""Checks on what a part decides when it plays."""
+
+from __future__ import annotations
+
+import random
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from fairbandit.conformance.world import (
+    REPLICAS,
+    ROUNDS,
+    ConformanceError,
+    Game,
+    Spec,
+    engine_with,
+    heard,
+    play,
+)
+from fairbandit.streams import GRID
+
+CLOSE = 1e-9
+"""Two kernels may compute one index a few roundings apart."""
+
+
+def plays(kind: str, spec: Spec) -> None:
+    """Plays some rounds without breaking a contract that the public methods check."""
+    for split in ("halves", "full"):
+        play(kind, spec, split=split)
+
+
+def repeats(kind: str, spec: Spec) -> None:
+    """Decides alike when run twice under one seed."""
+    _same(play(kind, spec), play(kind, spec), "two runs under one seed")
+
+
+def replicas_alone(kind: str, spec: Spec) -> None:
+    """Decides for each of B replicas as it does for that replica alone."""
+    together = play(kind, spec)
+    for replica in range(REPLICAS):
+        alone = play(kind, spec, replicas=[replica])
+        what = f"replica {replica} in company and alone"
+        _same(together[replica : replica + 1], alone, what)
+
+
+def rounds_alone(kind: str, spec: Spec) -> None:
+    """Decides a block of rounds as it decides them one at a time."""
+    rounds = 2 * ROUNDS
+    blocks, single = (play(kind, spec, rounds=rounds, at_once=n) for n in (GRID, 1))
+    _same(blocks, single, "rounds in blocks and one at a time")
+
+
+def resumes(kind: str, spec: Spec) -> None:
+    """Goes on from a saved state, plain tensors and numbers, as if never stopped."""
+    rounds = GRID + ROUNDS
+    whole = play(kind, spec, rounds=rounds)
+    first, second = (engine_with(kind, spec, rounds=rounds) for _ in range(2))
+    head = heard(first, [next(first.play())])
+    for part in first.policy.parts.values():
+        for key, value in part.state().items():
+            if not isinstance(value, (Tensor, int, float)):
+                raise ConformanceError(
+                    f"its state has a {type(value).__name__} under {key!r}; "
+                    "expected tensors and numbers only"
+                )
+    second.load_state(first.state())
+    resumed = head.then(heard(second, second.play()))
+    _same(whole, resumed, "a run never stopped and one resumed from its state")
+
+
+def leaves_global_generators(kind: str, spec: Spec) -> None:
+    """Draws from the problem's streams only, never from a global generator."""
+    before = _global_states()
+    play(kind, spec)
+    after = _global_states()
+    touched = [name for name, state in before.items() if after[name] != state]
+    if touched:
+        raise ConformanceError(f"it draws from {' and '.join(touched)} global generator")
+
+
+def honours_reach(kind: str, spec: Spec) -> None:
+    """A reward beyond `reach(t)` changes nothing at round t."""
+    for split in ("halves", "full"):
+        reach = _reach(kind, spec, split)
+        calm = play(kind, spec, split=split, at_once=1)
+        for after in (5, 17, 30):
+            upset = play(kind, spec, split=split, at_once=1, upset_after=after)
+            differs = (calm.actions != upset.actions) | (calm.index != upset.index).any(2)
+            blind = torch.tensor(reach) <= after
+            changed = (differs & blind).any(0).nonzero()[:, 0]
+            if len(changed):
+                t = int(changed[0]) + 1
+                raise ConformanceError(
+                    f"beside split {split!r} the decision at round {t} changes with a reward "
+                    f"later than reach({t}) = {reach[t - 1]}"
+                )
+
+
+def _reach(kind: str, spec: Spec, split: str) -> list[int]:
+    """The reach at each round of a policy with the part."""
+    policy = engine_with(kind, spec, split=split).policy
+    reach = [policy.reach(t) for t in range(1, ROUNDS + 1)]
+    for t, last in enumerate(reach, 1):
+        if not 0 <= last < t:
+            raise ConformanceError(f"reach({t}) is {last}; expected 0 to {t - 1}")
+        if t > 1 and last < reach[t - 2]:
+            raise ConformanceError(f"reach falls from {reach[t - 2]} to {last} at round {t}")
+    return reach
+
+
+def _global_states() -> dict[str, object]:
+    """The states of the global generators, comparable."""
+    _, keys, *others = np.random.get_state()  # noqa: NPY002
+    return {
+        "torch's": torch.get_rng_state().tolist(),
+        "NumPy's": (np.asarray(keys).tolist(), others),
+        "Python's": random.getstate(),
+    }
+
+
+def _same(one: Game, other: Game, what: str) -> None:
+    apart = ~one.index.isclose(other.index, rtol=CLOSE, atol=CLOSE)
+    if bool(apart.any()):
+        replica, place, k = apart.nonzero()[_earliest(apart)].tolist()
+        raise ConformanceError(
+            f"{what} give different indices, first at round {place + 1}: place {k} of replica "
+            f"{replica} of the batch has {one.index[replica, place, k]:.9g} and "
+            f"{other.index[replica, place, k]:.9g}"
+        )
+    if not torch.equal(one.actions, other.actions):
+        differ = one.actions != other.actions
+        replica, place = differ.nonzero()[_earliest(differ)].tolist()
+        raise ConformanceError(
+            f"{what} decide differently, first at round {place + 1}"
+            f" (replica {replica} of the batch)"
+        )
+
+
+def _earliest(which: Tensor) -> int:
+    """Which of the true entries is of the earliest round, dimension 1."""
+    return int(which.nonzero()[:, 1].argmin())

@@ -1,0 +1,119 @@
+"""The whole suite on one part, every fault told in one line and none of them fatal."""
+
+from __future__ import annotations
+
+import inspect
+import traceback
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from fairbandit import registry
+from fairbandit.conformance import contract, environments, playing
+from fairbandit.conformance.world import Spec
+from fairbandit.errors import FairbanditError
+
+Check = Callable[[str, Spec], None]
+"""Takes the kind and the part; raises `ConformanceError`, with the reason, if all is not well."""
+
+_PLAYED: list[Check] = [
+    playing.plays,
+    playing.repeats,
+    playing.replicas_alone,
+    playing.rounds_alone,
+    playing.resumes,
+    playing.leaves_global_generators,
+    playing.honours_reach,
+]
+
+_OWN: dict[str, tuple[list[Check], list[Check]]] = {
+    "split": ([contract.splits_soundly], []),
+    "estimator": ([], [contract.models_soundly]),
+    "rank": (
+        [contract.shapes, contract.finite_in_range],
+        [contract.ties, contract.permutes, contract.monotone],
+    ),
+    "selector": ([contract.picks_soundly], []),
+}
+"""What only parts of one kind owe, before and after they play."""
+
+_GATES: tuple[Check, ...] = (playing.plays, environments.draws_pools)
+"""A part that fails one of these fails all that follow, for the same reason."""
+
+
+@dataclass(frozen=True)
+class Finding:
+    """What came of one check.
+
+    Attributes:
+        check: the check's name.
+        label: what it asks for, in one line.
+        reason: why the part does not pass; None where it does.
+        tried: False where an earlier failure left no point in trying.
+    """
+
+    check: str
+    label: str
+    reason: str | None = None
+    tried: bool = True
+
+    @property
+    def passed(self) -> bool:
+        """Whether the part keeps this piece of the contract."""
+        return self.tried and self.reason is None
+
+
+def checks(kind: str) -> list[Check]:
+    """The checks that parts of a kind must pass, the simplest first."""
+    common: list[Check] = [contract.constructible, contract.documented]
+    if kind == "environment":
+        return [*common, environments.draws_pools, environments.pools_by_address]
+    before, after = _OWN[kind]
+    return [*common, *before, *_PLAYED, *after]
+
+
+def examine(kind: str, spec: Spec) -> Iterator[Finding]:
+    """Runs every check on one part.
+
+    Args:
+        kind: one of `registry.KINDS`.
+        spec: its name, or a mapping with `name` and hyperparameters.
+
+    Yields:
+        A finding a check. An exception of any type inside the part is a failed check, told with
+        its type and the line of the part where it arose.
+
+    Raises:
+        FairbanditError: no such part.
+    """
+    cls = registry.lookup(kind, contract.name_of(spec))
+    gated = False
+    for check in checks(kind):
+        label = inspect.cleandoc(check.__doc__ or "").split("\n")[0].rstrip(".")
+        if gated:
+            yield Finding(check.__name__, label, "not tried, for the fault above", tried=False)
+            continue
+        reason = _fault(check, kind, spec, cls)
+        yield Finding(check.__name__, label, reason)
+        gated = reason is not None and check in _GATES
+
+
+def _fault(check: Check, kind: str, spec: Spec, cls: type) -> str | None:
+    try:
+        check(kind, spec)
+    except FairbanditError as error:
+        return " ".join(str(error).split())
+    except (Exception, SystemExit) as error:
+        message = " ".join(str(error).split())
+        named = type(error).__name__ + (f": {message}" if message else "")
+        return f"{named} ({_line(error, cls)})"
+    return None
+
+
+def _line(error: BaseException, cls: type) -> str:
+    """The innermost line of a part's own file that led to an error, or else of any file."""
+    frames = traceback.extract_tb(error.__traceback__)
+    file = inspect.getsourcefile(cls)
+    own = [frame for frame in frames if frame.filename == file]
+    at = (own or frames)[-1]
+    return f"{Path(at.filename).name if own else at.filename}:{at.lineno}"

@@ -1,0 +1,212 @@
+"""Where the checks are played: a small problem with everything awkward, and games in it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from fairbandit import registry
+from fairbandit.build import build
+from fairbandit.engine import Engine, Played
+from fairbandit.environments.base import Environment, Oracle, Pools
+from fairbandit.errors import FairbanditError
+from fairbandit.maths.grouped_cdf import GroupedCdf
+from fairbandit.maths.ties import ceiling
+from fairbandit.parts import Argmax, Candidates
+from fairbandit.policy import Policy, blocks
+from fairbandit.streams import GRID, Purpose, Stream, Streams
+
+ROUNDS = 40
+"""How many rounds a check plays, unless it says otherwise."""
+
+REPLICAS = 3
+"""How many replicas play them."""
+
+ASKERS = 12
+"""How many replicas a part is asked for when its answers themselves are looked at."""
+
+REFERENCES = {
+    "split": "halves",
+    "estimator": "ridge",
+    "rank": "empirical_cdf",
+    "selector": "argmax",
+    "environment": "simulation",
+}
+"""The part of each kind that stands beside the one under test, and that costs compare with."""
+
+Spec = str | Mapping[str, Any]
+"""A part: its registered name, or a mapping with `name` and hyperparameters."""
+
+
+class ConformanceError(FairbanditError):
+    """A part does not keep the contract; the message names the fault."""
+
+
+class Scattered(Environment):
+    """A small problem with everything awkward: random groups, a rare one, empty places.
+
+    Args:
+        upset_after: rewards of later rounds are different; None leaves all alone.
+    """
+
+    part_kind, part_name = "environment", "scattered"
+
+    def __init__(self, upset_after: int | None = None) -> None:
+        self.features, self.places, self.group_names = 4, 6, ("often", "seldom", "rare")
+        self.upset_after = upset_after
+        draws = np.random.default_rng(0)
+        theta = torch.from_numpy(draws.normal(size=4))
+        sample = torch.from_numpy(draws.uniform(-1, 1, (500, 4))) @ theta
+        self.oracle = Oracle(theta, GroupedCdf([sample, sample + 0.5, sample - 0.5]))
+
+    def _pools(self, first: int, count: int) -> Pools:
+        assert self.oracle is not None
+        k, theta = self.places, self.oracle.theta
+        drawn = self.streams[Purpose.POOLS].uniform(first, count, k * 5)
+        contexts = 2 * drawn[..., : 4 * k].unflatten(-1, (k, 4)) - 1
+        kind = drawn[..., 4 * k :]
+        groups = (kind > 0.6).long() + (kind > 0.85).long()
+        groups = torch.where((kind < 0.1) & (torch.arange(k) > 0), -1, groups)
+        expected = contexts @ theta
+        rewards = expected + self.streams[Purpose.REWARDS].normal(first, count, k)
+        if self.upset_after is not None:
+            late = torch.arange(first, first + count) > self.upset_after
+            rewards = torch.where(late[:, None], -3 * rewards, rewards)
+        tops = ceiling(expected, contexts.abs() @ theta.abs())
+        return Pools(contexts, groups, rewards, expected, self.oracle.cdf(groups, tops))
+
+
+class EvenStream(Stream):
+    """Draws alike at all places of a round, so that candidates differ by no draw."""
+
+    def uniform(self, first: int, count: int, width: int) -> Tensor:
+        """One uniform draw a round, at each of its places: (B, count, width) float64."""
+        return super().uniform(first, count, 1).repeat(1, 1, width)
+
+
+class EvenStreams(Streams):
+    """Streams whose draws are alike at all places of a round."""
+
+    def __getitem__(self, purpose: Purpose) -> Stream:
+        if purpose not in self._streams:
+            self._streams[purpose] = EvenStream(self.seed, self.replicas, purpose, self.device)
+        return self._streams[purpose]
+
+
+class Listener(Argmax):
+    """`Argmax` that keeps every index it was given."""
+
+    def __init__(self) -> None:
+        self.heard: list[Tensor] = []
+
+    def _select(self, first: int, index: Tensor, tie: Tensor, present: Tensor) -> Tensor:
+        self.heard.append(index.masked_fill(~present, 0))
+        return super()._select(first, index, tie, present)
+
+
+@dataclass(frozen=True)
+class Game:
+    """What was decided, and from what.
+
+    Attributes:
+        actions: (B, T) int64.
+        index: (B, T, K), zero at empty places; K is 0 where the part is a selector.
+    """
+
+    actions: Tensor
+    index: Tensor
+
+    def __getitem__(self, replicas: slice) -> Game:
+        """Some of the replicas."""
+        return Game(self.actions[replicas], self.index[replicas])
+
+    def then(self, other: Game) -> Game:
+        """This game and the rounds that another one adds to it."""
+        return Game(
+            torch.cat([self.actions, other.actions], 1), torch.cat([self.index, other.index], 1)
+        )
+
+
+def policy_with(kind: str, spec: Spec, split: str = "halves") -> Policy:
+    """A policy of reference parts, but for one part."""
+    parts = {part: REFERENCES[part] for part in registry.PART_KINDS}
+    made = build({**parts, "split": split, kind: spec})
+    assert isinstance(made, Policy)
+    return made
+
+
+def environment_of(spec: Spec) -> Environment:
+    """An environment by its name or description."""
+    made = build({"name": spec} if isinstance(spec, str) else spec)
+    assert isinstance(made, Environment)
+    return made
+
+
+def engine_with(
+    kind: str,
+    spec: Spec,
+    *,
+    split: str = "halves",
+    rounds: int = ROUNDS,
+    replicas: Sequence[int] = tuple(range(REPLICAS)),
+    at_once: int = GRID,
+    upset_after: int | None = None,
+) -> Engine:
+    """An engine that plays `Scattered` with a part, and listens to its indices."""
+    policy = policy_with(kind, spec, split)
+    if kind != "selector":
+        policy.selector = Listener()
+    return Engine(
+        policy, Scattered(upset_after), rounds=rounds, seed=1, replicas=replicas, at_once=at_once
+    )
+
+
+def play(kind: str, spec: Spec, **options: Any) -> Game:
+    """Plays all rounds of `engine_with`, which takes the options."""
+    engine = engine_with(kind, spec, **options)
+    return heard(engine, engine.play())
+
+
+def heard(engine: Engine, pieces: Iterable[Played]) -> Game:
+    """What an engine decides in some pieces of play."""
+    actions = torch.cat([played.actions for played in pieces], 1)
+    selector = engine.policy.selector
+    if not isinstance(selector, Listener):
+        return Game(actions, torch.zeros(*actions.shape, 0))
+    index, selector.heard = torch.cat(selector.heard, 1), []
+    return Game(actions, index)
+
+
+def asked(kind: str, spec: Spec, after: int = ROUNDS) -> tuple[Candidates, Policy]:
+    """The next rounds of candidates after some rounds of play, as a rank is asked about them.
+
+    Random draws are alike at all places of a round, so that candidates differ by no draw.
+
+    Args:
+        kind: the kind of the part under test.
+        spec: the part.
+        after: how many rounds are played before; after the first two no rank was asked yet.
+
+    Returns:
+        The candidates, of as many rounds as can be decided at once, and the policy.
+    """
+    engine = engine_with(kind, spec, rounds=after, replicas=range(ASKERS))
+    policy = engine.policy
+    policy.bind(replace(policy.problem, streams=EvenStreams(1, range(ASKERS))))
+    for _ in engine.play():
+        pass
+    _, until = next(blocks(policy, after + ROUNDS, after))
+    pools = engine.environment.pools(after + 1, until - after)
+    engine.history.add_pools(pools.contexts, pools.groups)
+    spans = policy.split.spans(torch.arange(after + 1, until + 1))
+    model, of_round = policy.estimator.models(spans.taught, engine.history)
+    stream = policy.problem.streams[Purpose.RANK]
+    candidates = Candidates(
+        after + 1, spans, pools.contexts, pools.groups, model, of_round, engine.history, stream
+    )
+    return candidates, policy

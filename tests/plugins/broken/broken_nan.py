@@ -1,0 +1,17 @@
+"""A rank with one fault: NaN where a group has no past."""
+
+from torch import Tensor
+
+from fairbandit import register
+from fairbandit.parts import Candidates, Rank
+
+
+@register("rank", "broken_nan")
+class NotANumber(Rank):
+    """The empirical CDF, with 0/0 for a group that the window lacks."""
+
+    reference = "these tests"
+    needs = frozenset({"contexts"})
+
+    def _index(self, candidates: Candidates) -> Tensor:
+        return candidates.past.at_most(candidates.ceilings) / candidates.past.count
