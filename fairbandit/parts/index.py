@@ -66,15 +66,19 @@ class SortedStretch:
         self._contexts, self._far = ordered[:, :near].contiguous(), ordered[:, near:]
         self._largest = contexts.abs().amax(1)
 
-    def at_most(self, values: Tensor, theta: Tensor) -> tuple[Tensor, int]:
+    def at_most(
+        self, values: Tensor, theta: Tensor, budget: float = torch.inf
+    ) -> tuple[Tensor, int] | None:
         """How many of the contexts score no higher than given values, exactly.
 
         Args:
             values: (B, U, S), NaN where nothing is asked.
             theta: θ of U linear models, (B, U, d).
+            budget: the most contexts to score again.
 
         Returns:
-            Counts, (B, U, S) float64, and how many contexts were scored again for them.
+            Counts, (B, U, S) float64, and how many contexts were scored again for them; None if
+            they would be more than the budget.
         """
         b, u, s = values.shape
         drift = theta - self._theta[:, None]
@@ -88,27 +92,28 @@ class SortedStretch:
         high = torch.searchsorted(self._scores, (centre + margin).view(b, u * s), right=True)
         asked = ~values.isnan().view(b, u * s)
         low, high = low * asked, high * asked
+        width = high - low
+        again = int(width.sum()) + self._far.shape[1] * b * u
+        if again > budget:
+            return None
         counts = low.to(values.dtype)
-        again = self._score_again(counts, low, high, values, theta)
+        self._score_again(counts, low, width.flatten(), values, theta)
         counts = counts.view(b, u, s)
         if self._far.shape[1]:
             scores = theta @ self._far.transpose(1, 2)
             counts = counts + (scores[:, :, None] <= values[..., None]).sum(-1)
-        return counts, again + self._far.shape[1] * u * b
+        return counts, again
 
     def _score_again(
-        self, counts: Tensor, low: Tensor, high: Tensor, values: Tensor, theta: Tensor
-    ) -> int:
-        """Adds the contexts between low and high that do score no higher: (B, U·S) each."""
+        self, counts: Tensor, low: Tensor, width: Tensor, values: Tensor, theta: Tensor
+    ) -> None:
+        """Adds those of `width` contexts from `low` on that do score no higher, query by query."""
         b, u, s = values.shape
-        width = (high - low).flatten()
-        total = int(width.sum())
-        if total == 0:
-            return 0
         flat, bar, model = counts.view(-1), values.reshape(-1), theta.reshape(b * u, -1)
         ends = width.cumsum(0)
         near = self._contexts.shape[1]
         contexts = self._contexts.reshape(b * near, -1)
+        total = int(ends[-1])
         for start in range(0, total, AT_ONCE):
             item = torch.arange(start, min(start + AT_ONCE, total), device=values.device)
             query = torch.searchsorted(ends, item, right=True)
@@ -116,7 +121,6 @@ class SortedStretch:
             rows = contexts[query // (u * s) * near + place]
             scores = (rows * model[query // s]).sum(-1)
             flat.index_add_(0, query, (scores <= bar[query]).to(flat.dtype))
-        return total
 
 
 def _rows(contexts: Tensor, index: Tensor) -> Tensor:
@@ -127,12 +131,12 @@ def _rows(contexts: Tensor, index: Tensor) -> Tensor:
 
 
 class GroupIndex:
-    """The sorted stretch of one group's entries, and when it pays to sort anew.
+    """The sorted stretch of one group's entries, and when it pays to sort anew, or not to.
 
     Windows move on and models drift, so that ever more entries beside the stretch are scanned and
     ever more of it is scored again. Once that work has cost as much as sorting, the stretch is
-    sorted anew over the windows' common part: never more than twice the work of the best choice
-    of moments. Where a scan is as cheap as using the index, there is no stretch.
+    sorted anew over the windows' common part. Where scanning everything is cheaper, the index is
+    given up until windows have grown.
 
     Attributes:
         start, stop: the stretch is entries start+1 … stop; both 0 while there is none.
@@ -141,47 +145,50 @@ class GroupIndex:
     def __init__(self) -> None:
         self.start = self.stop = 0
         self._stretch: SortedStretch | None = None
-        self._spent = 0.0
+        self._spent = self._saved = 0.0
+        self._least = 0.0  # scans cheaper than this are not worth an index
 
-    def prepare(
+    def at_most(
         self,
-        bounds: tuple[int, int, int, int],
-        models: tuple[int, ...],
-        entries: Callable[[int, int], Tensor],
+        values: Tensor,
         theta: Tensor,
-    ) -> bool:
-        """Decides whether to use the index for some windows, and sorts anew if that is due.
+        bounds: tuple[int, int, int, int],
+        entries: Callable[[int, int], Tensor],
+    ) -> Tensor | None:
+        """How many entries of the stretch score no higher than the values.
 
         Args:
+            values: (B, U, S), NaN where nothing is asked.
+            theta: (B, U, d).
             bounds: least and greatest start, least and greatest stop of the windows.
-            models: B and U, the replicas and the models to score under.
             entries: gives entries after+1 … until, (B, until − after, d).
-            theta: θ of the models, (B, U, d).
 
         Returns:
-            Whether `start`, `stop` and `at_most` are to be used.
+            Counts over the stretch `start`, `stop`, (B, U, S); None where scanning the windows
+            whole is the better way.
         """
         first, latest, earliest, last = bounds
-        b, u = models
-        if b * u * (last - first) < 2 * OVERHEAD:
-            return False
-        d = theta.shape[2]
-        price = b * (earliest - latest) * (SORTING + WHITENING * d * d) + OVERHEAD
+        b, u, d = theta.shape
+        scan = float(b * u * (last - first))
+        if scan < max(2 * OVERHEAD, self._least):
+            return None
+        price = b * (earliest - latest) * (SORTING + WHITENING * d * d)
         if self._stretch is None or self._spent > price:
+            if self._stretch is not None and self._spent + price > self._saved:
+                return self._give_up(scan)
             self.start, self.stop = latest, earliest
             self._stretch = SortedStretch(entries(latest, earliest), theta[:, -1])
-            self._spent = 0.0
-        return True
-
-    def at_most(self, values: Tensor, theta: Tensor, scanned: int) -> Tensor:
-        """How many entries of the stretch score no higher than the values; see `SortedStretch`.
-
-        Args:
-            values: (B, U, S).
-            theta: (B, U, d).
-            scanned: how many scores of entries beside the stretch went with this.
-        """
-        assert self._stretch is not None
-        counts, again = self._stretch.at_most(values, theta)
-        self._spent += scanned + again * (4 + theta.shape[2] / 4)
+            self._spent = self._saved = 0.0
+        beside = b * u * (abs(latest - self.start) + abs(last - self.stop))
+        each = 4 + d / 4  # scoring again gathers rows one by one
+        found = self._stretch.at_most(values, theta, (scan - beside) / each)
+        if found is None:
+            return self._give_up(scan)
+        counts, again = found
+        self._saved += scan
+        self._spent += OVERHEAD + beside + again * each
         return counts
+
+    def _give_up(self, scan: float) -> None:
+        self.start = self.stop = 0
+        self._stretch, self._least = None, 1.5 * scan

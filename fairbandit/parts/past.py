@@ -149,16 +149,14 @@ class Past:
         theta, indexes = self._model.theta, self._history.indexes
         for group, seats in self._seatings():
             seated = seats.place(values)
-            index = indexes[group] if indexes and theta is not None else None
-            if index is None or theta is None:
-                counts = self._scan(group, seats, torch.le, [seated])[0]
-            else:
+            counted, stretch = None, (0, 0)
+            if indexes and theta is not None:
                 entries = partial(self._history.entries, group)
-                ready = index.prepare(seats.bounds, seated.shape[:2], entries, theta)
-                stretch = (index.start, index.stop) if ready else (0, 0)
-                counts, scanned = self._scan(group, seats, torch.le, [seated], stretch)
-                if ready:
-                    counts = counts + index.at_most(seated, theta, scanned)
+                counted = indexes[group].at_most(seated, theta, seats.bounds, entries)
+            if counted is not None:
+                stretch = (indexes[group].start, indexes[group].stop)
+            counts = self._scan(group, seats, torch.le, [seated], stretch)
+            counts = counts if counted is None else counts + counted
             seats.collect(counts, into=total)
         return total
 
@@ -176,7 +174,7 @@ class Past:
         total = torch.zeros(self._groups.shape, dtype=torch.float64, device=self._groups.device)
         for group, seats in self._seatings():
             seated = [seats.place(value) for value in values]
-            seats.collect(self._scan(group, seats, term, seated)[0], into=total)
+            seats.collect(self._scan(group, seats, term, seated), into=total)
         return total
 
     def _scan(
@@ -186,11 +184,10 @@ class Past:
         term: Callable[..., Tensor],
         seated: list[Tensor],
         stretch: tuple[int, int] = (0, 0),
-    ) -> tuple[Tensor, int]:
-        """Sums over each seat's window less those over a stretch, and how many scores it took."""
+    ) -> Tensor:
+        """Sums over each seat's window less those over a stretch, (B, U, S)."""
         sums = torch.zeros(seats.start.shape, dtype=torch.float64, device=seats.start.device)
         b, u, _ = seats.start.shape
-        scanned = 0
         for low, high, wanted, sign in _tiles(seats.bounds, stretch, TILE // (b * u)):
             scores = self._model.score(self._history.entries(group, low, high)[:, None])
             terms = term(scores[:, :, None], *(value[..., None] for value in seated))
@@ -200,8 +197,7 @@ class Past:
                 mask = window if wanted else ~window
                 terms = terms & mask if terms.dtype == torch.bool else terms.where(mask, 0)
             sums.add_(_add_up(terms), alpha=sign)
-            scanned += high - low
-        return sums, scanned * b * u
+        return sums
 
     def _seatings(self) -> Iterator[tuple[int, _Seats]]:
         for group in range(self._start.shape[2]):

@@ -39,7 +39,9 @@ def test_counts_are_a_scans(seed: int, drift: float, whole: bool, at_once: int) 
     values[0, 0, 0] = torch.nan
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(index_module, "AT_ONCE", at_once)
-        counts, _ = SortedStretch(contexts, start).at_most(values, theta)
+        found = SortedStretch(contexts, start).at_most(values, theta)
+    assert found is not None
+    counts, _ = found
     scores = torch.einsum("bld,bud->bul", contexts, theta)
     scan = (scores[:, :, None] <= values[..., None]).sum(-1)
     keep = ~values.isnan()
@@ -51,8 +53,11 @@ def test_little_is_scored_again_after_a_small_drift() -> None:
     contexts = torch.from_numpy(draws.random((1, 50_000, 4)))
     theta = torch.from_numpy(draws.normal(size=(1, 4)))
     values = torch.linspace(-1, 2, 20, dtype=torch.float64).view(1, 1, 20)
-    _, none = SortedStretch(contexts, theta).at_most(values, theta[:, None])
-    _, few = SortedStretch(contexts, theta).at_most(values, theta[:, None] + 1e-3)
-    far = 50_000 // 64
-    assert none - far <= 20
-    assert few - far < 20 * 50_000 * 0.01
+    stretch, far = SortedStretch(contexts, theta), 50_000 // 64
+    same = stretch.at_most(values, theta[:, None])
+    near = stretch.at_most(values, theta[:, None] + 1e-3)
+    assert same is not None
+    assert near is not None
+    assert same[1] - far <= 20
+    assert near[1] - far < 20 * 50_000 * 0.01
+    assert stretch.at_most(values, theta[:, None] + 1e-3, budget=far + 1) is None
