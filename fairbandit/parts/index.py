@@ -175,7 +175,8 @@ class GroupIndex:
         price = b * (earliest - latest) * (SORTING + WHITENING * d * d)
         if self._stretch is None or self._spent > price:
             if self._stretch is not None and self._spent + price > self._saved:
-                return self._give_up(scan)
+                self._give_up(scan)
+                return None
             self.start, self.stop = latest, earliest
             self._stretch = SortedStretch(entries(latest, earliest), theta[:, -1])
             self._spent = self._saved = 0.0
@@ -183,7 +184,8 @@ class GroupIndex:
         each = 4 + d / 4  # scoring again gathers rows one by one
         found = self._stretch.at_most(values, theta, (scan - beside) / each)
         if found is None:
-            return self._give_up(scan)
+            self._give_up(scan)
+            return None
         counts, again = found
         self._saved += scan
         self._spent += OVERHEAD + beside + again * each
