@@ -1,0 +1,123 @@
+"""`fairbandit theory`: what the paper proves, computed for a problem, as tables."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import torch
+from omegaconf import OmegaConf
+from omegaconf.errors import OmegaConfBaseException
+from rich.console import Console
+from yaml import YAMLError  # type: ignore[import-untyped]
+
+from fairbandit import registry
+from fairbandit.cli.theory_tables import (
+    Asked,
+    bounds_table,
+    constants_table,
+    floor_table,
+    lemmas_table,
+    remarks,
+    trade_off_table,
+)
+from fairbandit.cli.tools import Words
+from fairbandit.environments import Environment
+from fairbandit.errors import FairbanditError
+from fairbandit.run.table import console
+from fairbandit.theory import constants, laws, trade_off
+
+_HELP = """\
+Computes what the paper proves, for a problem of yours: its constants, the bounds on Fair-Greedy's
+fair pseudo-regret term by term, from which T on they say anything, how close the estimates are,
+how soon every group is picked, and, with two groups, what fairness costs in reward.
+
+It simulates nothing. For the simulation all is exact. For a table and the census it is exact over
+the members, but for the greatest density M, a smoothed one. For any other environment constants
+are estimated from pools that it draws, with their 95 % intervals.
+
+words:
+  environment=NAME             simulation, table, census_gender, census_ethnicity or your own
+  environment.KEY=VALUE        as for a run
+  rounds=T                     default: the environment's own
+  delta=0.05                   statements hold with probability at least 1 - delta
+  regularization=0.1           the ridge's λ
+  alpha=0.5                    th:regret_2, corr:equalprob: the share of a group's expected
+                               candidates that is counted on
+  epsilon=ε                    thm:linreg_opt at this loss; default: the ε of greatest ε·p(ε)
+
+Labels such as th:regret are those of the paper's source."""
+
+_EXAMPLES = """\
+examples:
+  fairbandit theory environment=simulation
+  fairbandit theory environment=simulation rounds=1000000 delta=0.01
+  fairbandit theory environment=simulation environment.groups=2 'environment.theta=[2,1,1]'
+  fairbandit theory environment=census_gender environment.root=data 'environment.states=[VT,WY]'"""
+
+_NUMBERS = ("rounds", "delta", "regularization", "alpha", "epsilon")
+
+
+def theory(words: Sequence[str]) -> None:
+    """Prints what the paper proves of an environment.
+
+    Args:
+        words: `environment=NAME`, `environment.KEY=VALUE`, and numbers.
+
+    Raises:
+        FairbanditError: words that make no sense, or an environment that cannot be built or has
+            no oracle.
+    """
+    parser = Words("theory", _HELP, _EXAMPLES)
+    parser.add_argument("words", nargs="*", metavar="KEY=VALUE", help="see above")
+    given, numbers = _parsed(parser.parse_args(words).words)
+    torch.set_num_threads(1)
+    environment: Environment = registry.create("environment", given)
+    asked = Asked(**{"rounds": float(environment.rounds), **numbers})
+    _print(environment, asked, console())
+
+
+def _print(environment: Environment, asked: Asked, shown: Console) -> None:
+    known = constants(environment)
+    shown.print(constants_table(environment.part_name, known))
+    shown.print(bounds_table(known, asked))
+    shown.print(lemmas_table(known, asked))
+    shown.print(floor_table(known, asked))
+    if known.own_places and known.groups == 2:
+        first, second = laws(environment)
+        found = trade_off(first, second, asked.epsilon)
+        shown.print(trade_off_table(found, known, environment.group_names))
+    for remark in remarks(known, asked):
+        shown.print(remark, highlight=False)
+
+
+def _parsed(words: Sequence[str]) -> tuple[dict[str, Any], dict[str, float]]:
+    """The environment's description, and the numbers by name."""
+    name, parameters, numbers = "simulation", list[str](), dict[str, float]()
+    for word in words:
+        key, equals, value = word.partition("=")
+        if equals and key == "environment":
+            name = value
+        elif equals and key.startswith("environment."):
+            parameters.append(word.removeprefix("environment."))
+        elif equals and key in _NUMBERS:
+            numbers[key] = _number(key, value)
+        else:
+            raise FairbanditError(
+                f"fairbandit theory: {word!r} is none of environment=NAME, environment.KEY=VALUE, "
+                f"{', '.join(f'{number}=…' for number in _NUMBERS)} (see fairbandit theory --help)"
+            )
+    try:
+        read = OmegaConf.to_container(OmegaConf.from_dotlist(parameters))
+    except (OmegaConfBaseException, YAMLError, ValueError) as error:
+        told = " ".join(f"environment.{parameter}" for parameter in parameters)
+        raise FairbanditError(f"{told}: {str(error).splitlines()[0]}") from error
+    assert isinstance(read, Mapping)
+    return {**{str(key): value for key, value in read.items()}, "name": name}, numbers
+
+
+def _number(key: str, value: str) -> float:
+    try:
+        return float(value)
+    except ValueError:
+        raise FairbanditError(f"{key} must be a number, got {value!r}") from None

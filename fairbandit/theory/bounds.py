@@ -1,0 +1,274 @@
+"""The paper's bounds on the fair pseudo-regret of Fair-Greedy, term by term."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from fairbandit.errors import FairbanditError
+from fairbandit.theory.constants import Constants
+from fairbandit.theory.lemmas import ALPHA, DELTA, REGULARIZATION, positive, probability
+
+LIMIT = 10**30
+"""Beyond so many rounds nobody looks for a bound that says something."""
+
+
+@dataclass(frozen=True)
+class Bound:
+    """A bound on R_F(T) that holds with probability at least 1 − δ, as a sum.
+
+    Attributes:
+        label: the statement's, in the paper's source.
+        rounds: T.
+        confidence: what the confidence set around μ* costs (the term with √(dT·log …)).
+        shrinkage: what regularisation costs (the term with √(λT)·‖μ*‖₂).
+        ranks: what empirical CDFs cost (the term with log(8KT/δ) or log(8GT/δ₁)).
+        tau_1: rounds until all groups are picked often enough.
+        tau_2: rounds until Σ is estimated well enough.
+        tau_3: rounds until all groups were received often enough; 0 where groups are not random.
+    """
+
+    label: str
+    rounds: float
+    confidence: float
+    shrinkage: float
+    ranks: float
+    tau_1: float
+    tau_2: float
+    tau_3: float
+
+    @property
+    def warm_up(self) -> float:
+        """τ = 4·max(τ₁, τ₂, τ₃) + 3: rounds that are counted as wholly lost."""
+        return 4 * max(self.tau_1, self.tau_2, self.tau_3) + 3
+
+    @property
+    def total(self) -> float:
+        """The bound. R_F(T) ≤ T always holds, so that only below T does it say anything."""
+        return self.confidence + self.shrinkage + self.ranks + self.warm_up
+
+
+def regret(
+    of: Constants,
+    rounds: float,
+    delta: float = DELTA,
+    regularization: float = REGULARIZATION,
+) -> Bound:
+    """The bound where each group has its own place (`th:regret`).
+
+    R_F(T) ≤ 96ML/√λ⁺·[(√λ + R + L)·√(dT·log((8 + 4T·max(L²/λ, 1))/δ)) + √(λT)·‖μ*‖₂]
+    + 8·√(T·log(8KT/δ)/3) + τ, with τ₁ = 32K³·log^{3/2}(5Ke/δ), τ₂ = 54L²/λ⁺·log(4d/δ).
+
+    Args:
+        of: the problem's constants.
+        rounds: T, at least 1.
+        delta: δ.
+        regularization: λ.
+
+    Returns:
+        The bound, in ranks (a round loses at most 1).
+
+    Raises:
+        FairbanditError: a value out of range, or groups that have no place of their own.
+    """
+    if not of.own_places:
+        raise FairbanditError(
+            f"th:regret takes K = G and a place for each group; here K = {of.places} and "
+            f"G = {of.groups}, {'drawn at random' if of.random else 'fixed'}: use th:regret_2"
+        )
+    delta = probability("delta", delta)
+    return _bound(
+        "th:regret",
+        of,
+        rounds,
+        delta,
+        regularization,
+        scale=1.0,
+        ranks=of.places / delta,
+        per_round=1.0,
+        tau_1=32 * of.places**3 * math.log(5 * of.places * math.e / delta) ** 1.5,
+        tau_3=0.0,
+    )
+
+
+def regret_2(
+    of: Constants,
+    rounds: float,
+    delta: float = DELTA,
+    regularization: float = REGULARIZATION,
+    alpha: float = ALPHA,
+    delta_2: float | None = None,
+) -> Bound:
+    """The bound for many candidates a group (`th:regret_2`).
+
+    As `regret`, with M√K/√(λ⁺q_K·G) for M/√λ⁺, 8·√(T·log(8GT/δ₁)/(3αq_K)) for the ranks, and
+    τ₁ = 32K³/(αq_K)^{3/2}·log^{3/2}(5Ge/δ₁), τ₂ = 54L²/λ⁺·log(4d/δ₁),
+    τ₃ = 2/((1 − α)²q_K)·log(GT/δ₂). Where groups are not random, α = 1, δ₁ = δ and τ₃ = 0.
+
+    Args:
+        of: the problem's constants.
+        rounds: T, at least 1.
+        delta: δ = δ₁ + δ₂.
+        regularization: λ.
+        alpha: α, the share of a group's expected candidates that is counted on.
+        delta_2: δ₂, below δ; half of it by default.
+
+    Returns:
+        The bound, in ranks.
+
+    Raises:
+        FairbanditError: a value out of range.
+    """
+    alpha, delta_1, second = _shares(delta, alpha, delta_2) if of.random else (1.0, delta, 1.0)
+    counted = alpha * of.candidates.value
+    tau_3 = 0.0
+    if of.random:
+        positive("rounds", rounds, least=1)
+        wait = 2 / ((1 - alpha) ** 2 * of.candidates.value)
+        tau_3 = wait * math.log(of.groups * rounds / second)
+    return _bound(
+        "th:regret_2",
+        of,
+        rounds,
+        probability("delta", delta_1),
+        regularization,
+        scale=math.sqrt(of.places / (of.candidates.value * of.groups)),
+        ranks=of.groups / delta_1,
+        per_round=counted,
+        tau_1=32 * of.places**3 / counted**1.5 * math.log(5 * of.groups * math.e / delta_1) ** 1.5,
+        tau_3=tau_3,
+    )
+
+
+def equal_probability(
+    of: Constants,
+    rounds: float,
+    delta: float = DELTA,
+    regularization: float = REGULARIZATION,
+    alpha: float = ALPHA,
+    delta_2: float | None = None,
+) -> Bound:
+    """The bound for candidates drawn alike at every place (`corr:equalprob`).
+
+    As `regret`, with M/√(λ⁺q_min) for M/√λ⁺, 8·√(TG·log(8GT/δ₁)/(3Kαq_min)) for the ranks, and
+    τ₁ = 32(KG)^{3/2}/(αq_min)^{3/2}·log^{3/2}(5Ge/δ₁), τ₂ = 54L²/λ⁺·log(4d/δ₁),
+    τ₃ = 2G/((1 − α)²Kq_min)·log(GT/δ₂).
+
+    Args:
+        of: the problem's constants.
+        rounds: T, at least 1.
+        delta: δ = δ₁ + δ₂.
+        regularization: λ.
+        alpha: α, the share of a group's expected candidates that is counted on.
+        delta_2: δ₂, below δ; half of it by default.
+
+    Returns:
+        The bound, in ranks.
+
+    Raises:
+        FairbanditError: a value out of range, or places that are not drawn alike.
+    """
+    if of.balance is None:
+        raise FairbanditError(
+            "corr:equalprob takes candidates drawn alike at every place, which these are not: "
+            "use th:regret or th:regret_2"
+        )
+    alpha, delta_1, second = _shares(delta, alpha, delta_2)
+    balance, places, groups = of.balance.value, of.places, of.groups
+    positive("rounds", rounds, least=1)
+    log = math.log(5 * groups * math.e / delta_1)
+    wait = 2 * groups / ((1 - alpha) ** 2 * places * balance)
+    return _bound(
+        "corr:equalprob",
+        of,
+        rounds,
+        delta_1,
+        regularization,
+        scale=1 / math.sqrt(balance),
+        ranks=groups / delta_1,
+        per_round=places * alpha * balance / groups,
+        tau_1=32 * (places * groups / (alpha * balance) * log) ** 1.5,
+        tau_3=wait * math.log(groups * rounds / second),
+    )
+
+
+def useful_from(bound: Callable[[float], Bound], limit: int = LIMIT) -> int | None:
+    """The first T from which on a bound is below T, as R_F(T) itself always is.
+
+    A bound over T falls as T grows, so that halving intervals finds it. Above 2⁵³ the round is
+    known as precisely as floating point knows it.
+
+    Args:
+        bound: of T.
+        limit: where to stop looking.
+
+    Returns:
+        The round; None if it is beyond the limit.
+
+    >>> useful_from(lambda T: Bound("", T, 10 * T**0.5, 0.0, 0.0, 0.0, 0.0, 0.0))
+    106
+    """
+    high = 1
+    while not bound(float(high)).total < high:
+        if high > limit:
+            return None
+        high *= 2
+    low = high // 2  # the bound is not below it, or it is 0
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if bound(float(middle)).total < middle else (middle, high)
+    return high if high <= limit else None
+
+
+def _shares(delta: float, alpha: float, delta_2: float | None) -> tuple[float, float, float]:
+    """α, δ₁ and δ₂."""
+    probability("delta", delta)
+    second = delta / 2 if delta_2 is None else delta_2
+    if not 0 < second < delta:
+        raise FairbanditError(f"delta_2 must be above 0 and below delta={delta}, got {second}")
+    return probability("alpha", alpha), delta - second, second
+
+
+def _bound(
+    label: str,
+    of: Constants,
+    rounds: float,
+    delta: float,
+    regularization: float,
+    *,
+    scale: float,
+    ranks: float,
+    per_round: float,
+    tau_1: float,
+    tau_3: float,
+) -> Bound:
+    """What the three bounds have in common.
+
+    Args:
+        label: the bound's.
+        of: the problem's constants.
+        rounds: T.
+        delta: δ or δ₁.
+        regularization: λ.
+        scale: what the first term has beside 96ML/√λ⁺.
+        ranks: K/δ or G/δ₁, in the second term's logarithm.
+        per_round: candidates a round of the rarest group, below the second term's root.
+        tau_1: τ₁.
+        tau_3: τ₃.
+    """
+    rounds, ridge = positive("rounds", rounds, least=1), positive("regularization", regularization)
+    norm, least = of.norm.value, of.eigenvalue.value
+    lead = 96 * of.density.value * norm * scale / math.sqrt(least) if least else math.inf
+    log = math.log((8 + 4 * rounds * max(norm**2 / ridge, 1)) / delta)
+    radius = (math.sqrt(ridge) + of.noise.value + norm) * math.sqrt(of.features * rounds * log)
+    return Bound(
+        label=label,
+        rounds=rounds,
+        confidence=lead * radius,
+        shrinkage=lead * math.sqrt(ridge * rounds) * of.theta,
+        ranks=8 * math.sqrt(rounds * math.log(8 * rounds * ranks) / (3 * per_round)),
+        tau_1=tau_1,
+        tau_2=54 * norm**2 / least * math.log(4 * of.features / delta) if least else math.inf,
+        tau_3=tau_3,
+    )

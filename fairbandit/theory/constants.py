@@ -1,0 +1,208 @@
+"""The constants of a problem that the paper's bounds are made of."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from typing import Any
+
+import torch
+
+from fairbandit.environments import Environment, Simulation, Table
+from fairbandit.environments.table import PoolKind, RewardSource
+from fairbandit.errors import FairbanditError
+from fairbandit.maths.uniform_sum import uniform_sum_pdf
+from fairbandit.theory.density import greatest_density
+from fairbandit.theory.estimate import Estimate
+from fairbandit.theory.moments import smallest_direction, smallest_nonzero
+from fairbandit.theory.noise import subgaussian
+
+
+@dataclass(frozen=True)
+class Constants:
+    """What the bounds know of a problem.
+
+    Attributes:
+        places: K.
+        groups: G.
+        features: d.
+        norm: L = sup ‖x‖₂ over the support of all groups.
+        eigenvalue: λ⁺_min(Σ), Σ = G⁻¹ Σ_i E[X̂_i X̂_iᵀ] (where K = G and s_a = a, the Σ of
+            `th:regret`).
+        density: M, the greatest density of the true rewards of any group.
+        noise: R, the subgaussian constant of the reward noise.
+        theta: ‖μ*‖₂.
+        candidates: q_K = min_i Σ_a P(s_a = i), the mean number of candidates of the rarest group
+            in a pool.
+        balance: q_min = G·min_i P(s_a = i) where places are drawn alike, else None.
+        random: whether some place's group is random (the indicator in `lm:chernoff`).
+        caveats: which assumptions the problem does not meet.
+    """
+
+    places: int
+    groups: int
+    features: int
+    norm: Estimate
+    eigenvalue: Estimate
+    density: Estimate
+    noise: Estimate
+    theta: float
+    candidates: Estimate
+    balance: Estimate | None
+    random: bool
+    caveats: tuple[str, ...] = ()
+
+    @property
+    def own_places(self) -> bool:
+        """Whether G = K and each group has a place of its own, as `th:regret` asks."""
+        return not self.random and self.places == self.groups and self.candidates.value == 1
+
+    @property
+    def exact(self) -> bool:
+        """Whether no constant has an error."""
+        return all(
+            getattr(self, name).exact for name in (*_WORSE_HIGH, *_WORSE_LOW) if getattr(self, name)
+        )
+
+    def at(self, *, worst: bool) -> Constants:
+        """The constants at those ends of their intervals that make bounds largest or smallest."""
+        ends: dict[str, Any] = {}
+        for names, high in ((_WORSE_HIGH, worst), (_WORSE_LOW, not worst)):
+            for name in names:
+                known: Estimate | None = getattr(self, name)
+                if known is not None:
+                    end = known.high if high else known.low
+                    ends[name] = Estimate.exactly(end, known.how)
+        return replace(self, **ends)
+
+
+_WORSE_HIGH = ("norm", "density", "noise")
+_WORSE_LOW = ("eigenvalue", "candidates", "balance")
+
+
+def constants(environment: Environment) -> Constants:
+    """The constants of an environment.
+
+    The simulation's are exact, in closed form. Those of a table are exact over its members, but
+    for M and, where the noisy reward is a column, R. Any other environment's are estimated from
+    pools that it draws, which binds it to streams.
+
+    Raises:
+        FairbanditError: an environment without an oracle.
+    """
+    if environment.oracle is None:
+        raise FairbanditError(
+            f"the theory of environment {environment.part_name!r} takes its true reward model, "
+            "and it has no oracle"
+        )
+    if isinstance(environment, Simulation) and type(environment)._pools is Simulation._pools:
+        return _of_simulation(environment)
+    if isinstance(environment, Table) and type(environment)._pools is Table._pools:
+        return _of_table(environment)
+    from fairbandit.theory.sampled import sampled_constants
+
+    return sampled_constants(environment)
+
+
+def _of_simulation(world: Simulation) -> Constants:
+    """Moments of uniforms, and the weighted Irwin-Hall density at its centre."""
+    closed = "closed form"
+    norm = math.sqrt(world.slice + (world.bias * (world.groups - 1)) ** 2)
+    peaks = [_peak(world, group) for group in range(world.groups)]
+    density = max(peaks, key=lambda peak: peak.value)
+    caveats: tuple[str, ...] = ()
+    if math.isinf(density.value):
+        caveats = ("a group whose weights are all 0 has no reward density (assumption iv)",)
+    return Constants(
+        places=world.places,
+        groups=world.groups,
+        features=world.features,
+        norm=Estimate.exactly(norm, closed),
+        eigenvalue=Estimate.exactly(smallest_nonzero(second_moment(world)), closed),
+        density=density,
+        noise=Estimate.exactly(world.noise, "standard deviation of the normal noise"),
+        theta=math.hypot(*world.theta),
+        candidates=Estimate.exactly(1.0, "one candidate a group"),
+        balance=None,
+        random=False,
+        caveats=caveats,
+    )
+
+
+def second_moment(world: Simulation) -> torch.Tensor:
+    """Σ = K⁻¹ Σ_a E[X_a X_aᵀ] of the simulation, (d, d): E[U²] = 1/3, E[UU'] = 1/4, E[U] = 1/2."""
+    moment = torch.zeros(world.features, world.features, dtype=torch.float64)
+    for a in range(world.groups):
+        own = slice(a * world.slice, (a + 1) * world.slice)
+        shift = world.bias * a
+        moment[own, own] = 1 / 4
+        moment[own, own].diagonal().fill_(1 / 3)
+        moment[own, -1] = moment[-1, own] = shift / 2
+        moment[-1, -1] += shift**2
+    return moment / world.groups
+
+
+def _peak(world: Simulation, group: int) -> Estimate:
+    """The greatest density of a group's reward.
+
+    A sum of independent uniforms is symmetric and, its density being log-concave, unimodal: the
+    centre is a mode.
+    """
+    weights, offset = world.weights[group], world.offsets[group]
+    if not any(weights):
+        return Estimate.exactly(math.inf, f"group {group} has one reward")
+    centre = torch.tensor([offset + math.fsum(weights) / 2], dtype=torch.float64)
+    try:
+        value = float(uniform_sum_pdf(centre, weights, offset))
+    except FairbanditError:  # too many weights, or too uneven ones, for the closed form
+        generator = torch.Generator().manual_seed(group)
+        drawn = torch.rand(100_000, len(weights), dtype=torch.float64, generator=generator)
+        return greatest_density(drawn @ torch.tensor(weights, dtype=torch.float64))
+    return Estimate.exactly(value, f"closed form, group {world.group_names[group]}")
+
+
+def _of_table(world: Table) -> Constants:
+    """Means over the members, from whom pools are drawn with replacement."""
+    members = world.members
+    by_group = [members.groups == group for group in range(len(world.group_names))]
+    eigenvalue, _ = smallest_direction([members.contexts[here].cpu() for here in by_group])
+    peaks = [greatest_density(members.expected[here].cpu()) for here in by_group]
+    group = max(range(len(peaks)), key=lambda index: peaks[index].value)
+    density = replace(peaks[group], how=f"{peaks[group].how}, group {world.group_names[group]}")
+    noise, bias = _table_noise(world, by_group)
+    caveats = ["finitely many members have no reward density (assumption iv): M is a smoothed one"]
+    if world.rewards is RewardSource.column:
+        caveats.append(
+            "the noisy reward is a column, so its noise given the candidate is no mean-zero noise "
+            f"(assumption i): R is that of a random member's; the groups' means reach {bias:.2g}"
+        )
+    share = float(members.sizes.min()) / float(members.sizes.sum())
+    drawn = world.pool is PoolKind.random
+    counted = "share of the rarest group"
+    return Constants(
+        places=world.places,
+        groups=len(world.group_names),
+        features=world.features,
+        norm=Estimate.exactly(float(members.contexts.norm(dim=1).max()), "over all members"),
+        eigenvalue=Estimate.exactly(eigenvalue, "over all members"),
+        density=density,
+        noise=noise,
+        theta=float(world.oracle.theta.norm()),
+        candidates=Estimate.exactly(world.places * share, f"K × {counted}")
+        if drawn
+        else Estimate.exactly(1.0, "one candidate a group"),
+        balance=Estimate.exactly(len(by_group) * share, f"G × {counted}") if drawn else None,
+        random=drawn,
+        caveats=tuple(caveats),
+    )
+
+
+def _table_noise(world: Table, by_group: list[torch.Tensor]) -> tuple[Estimate, float]:
+    """R, and the largest mean that a group's noise has."""
+    if world.rewards is RewardSource.model:
+        return Estimate.exactly(world.noise, "standard deviation of the normal noise"), 0.0
+    residuals = (world.members.rewards - world.members.expected).cpu()
+    constant = max(subgaussian(residuals[here.cpu()]) for here in by_group)
+    bias = max(abs(float(residuals[here.cpu()].mean())) for here in by_group)
+    how = "over all members, centred by group"
+    return Estimate.exactly(math.hypot(constant, world.noise), how), bias

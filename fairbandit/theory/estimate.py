@@ -1,0 +1,49 @@
+"""A number with how it came about, and how far off it may be."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+Z = 1.96
+"""Intervals of estimates are Z standard errors to either side: 95 % where errors are normal."""
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """A number, exact unless `low` and `high` differ.
+
+    Attributes:
+        value: the number.
+        low: the lower end of its interval.
+        high: the upper end.
+        how: where it comes from, in a few words.
+    """
+
+    value: float
+    low: float
+    high: float
+    how: str
+
+    @property
+    def exact(self) -> bool:
+        """Whether there is no error to state."""
+        return self.low == self.high
+
+    @staticmethod
+    def exactly(value: float, how: str) -> Estimate:
+        """A number without error.
+
+        >>> Estimate.exactly(2.0, "closed form").exact
+        True
+        """
+        return Estimate(value, value, value, how)
+
+    @staticmethod
+    def within(value: float, error: float, how: str) -> Estimate:
+        """A nonnegative number with a standard error; its interval is value ± `Z`·error.
+
+        >>> interval = Estimate.within(1.0, 0.1, "from a sample")
+        >>> round(interval.low, 3), round(interval.high, 3)
+        (0.804, 1.196)
+        """
+        return Estimate(value, max(0.0, value - Z * error), value + Z * error, how)

@@ -1,0 +1,184 @@
+"""The bounds against formulas written out anew, their limits, and where they begin to speak."""
+
+import math
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from fairbandit import FairbanditError
+from fairbandit.theory import (
+    Constants,
+    Estimate,
+    cdf_radius,
+    constants,
+    equal_probability,
+    floor_round,
+    floor_round_2,
+    probability_floor,
+    received_round,
+    regret,
+    regret_2,
+    ridge_radius,
+    useful_from,
+)
+from tests import support
+
+
+def exactly(value: float) -> Estimate:
+    return Estimate.exactly(value, "given")
+
+
+OWN = Constants(
+    places=3,
+    groups=3,
+    features=5,
+    norm=exactly(2.0),
+    eigenvalue=exactly(0.25),
+    density=exactly(0.5),
+    noise=exactly(1.5),
+    theta=3.0,
+    candidates=exactly(1.0),
+    balance=None,
+    random=False,
+)
+
+MIXED = replace(
+    OWN, places=10, groups=4, random=True, candidates=exactly(0.5), balance=exactly(0.2)
+)
+
+
+def test_th_regret_by_hand():
+    """T = 100, δ = 0.1, λ = 0.04: √λ = 0.2, L²/λ = 100, 96ML/√λ⁺ = 96·0.5·2/0.5 = 192."""
+    bound = regret(OWN, rounds=100, delta=0.1, regularization=0.04)
+    radius = (0.2 + 1.5 + 2.0) * math.sqrt(5 * 100 * math.log((8 + 4 * 100 * 100) / 0.1))
+    assert bound.confidence == pytest.approx(192 * radius)
+    assert bound.shrinkage == pytest.approx(192 * 2 * 3)
+    assert bound.ranks == pytest.approx(8 * math.sqrt(100 * math.log(24_000) / 3))
+    assert bound.tau_1 == pytest.approx(32 * 27 * (math.log(150) + 1) ** 1.5)
+    assert bound.tau_2 == pytest.approx(54 * 4 / 0.25 * math.log(200))
+    assert bound.warm_up == pytest.approx(4 * max(bound.tau_1, bound.tau_2) + 3)
+    parts = bound.confidence + bound.shrinkage + bound.ranks + bound.warm_up
+    assert bound.total == pytest.approx(parts)
+
+
+def test_th_regret_2_by_hand():
+    """K = 10, G = 4, q_K = 0.5, α = 0.6, δ₁ = 0.07, δ₂ = 0.03."""
+    bound = regret_2(MIXED, 1000, delta=0.1, regularization=4.0, alpha=0.6, delta_2=0.03)
+    lead = 96 * 0.5 * 2 * math.sqrt(10) / math.sqrt(0.25 * 0.5 * 4)
+    radius = (2 + 1.5 + 2) * math.sqrt(5 * 1000 * math.log((8 + 4 * 1000) / 0.07))
+    assert bound.confidence == pytest.approx(lead * radius)
+    assert bound.shrinkage == pytest.approx(lead * math.sqrt(4 * 1000) * 3)
+    log = math.log(8 * 4 * 1000 / 0.07)
+    assert bound.ranks == pytest.approx(8 * math.sqrt(1000 * log / (3 * 0.6 * 0.5)))
+    log = math.log(5 * 4 * math.e / 0.07)
+    assert bound.tau_1 == pytest.approx(32 * 1000 / 0.3**1.5 * log**1.5)
+    assert bound.tau_2 == pytest.approx(54 * 4 / 0.25 * math.log(20 / 0.07))
+    assert bound.tau_3 == pytest.approx(2 / (0.16 * 0.5) * math.log(4 * 1000 / 0.03))
+
+
+@pytest.mark.parametrize("rounds", [1, 50, 10**9])
+def test_th_regret_2_becomes_th_regret(rounds):
+    """G = K and s_a = a: q_K = 1, α = 1, δ₁ = δ; every term agrees, constants included."""
+    for known in (OWN, constants(support.environment())):
+        one, two = regret(known, rounds, 0.01, 0.5), regret_2(known, rounds, 0.01, 0.5)
+        for term in ("confidence", "shrinkage", "ranks", "tau_1", "tau_2", "tau_3", "total"):
+            assert getattr(two, term) == pytest.approx(getattr(one, term), rel=1e-12)
+
+
+@pytest.mark.parametrize("rounds", [1, 50, 10**9])
+def test_corr_equalprob_is_th_regret_2_with_equal_places(rounds):
+    """Σ_a P(s_a = i) = K·P(s = i), so q_K = K·q_min/G; every term agrees."""
+    known = replace(MIXED, candidates=exactly(10 * 0.2 / 4))
+    two, corollary = (
+        bound(known, rounds, 0.02, 0.3, 0.7) for bound in (regret_2, equal_probability)
+    )
+    for term in ("confidence", "shrinkage", "ranks", "tau_1", "tau_2", "tau_3", "total"):
+        assert getattr(corollary, term) == pytest.approx(getattr(two, term), rel=1e-12)
+
+
+def test_where_the_bounds_begin_to_speak():
+    """On the simulation not before 10⁹ rounds; then from the first such T on."""
+    known = constants(support.environment())
+
+    def bound(rounds: float):
+        return regret(known, rounds)
+
+    first = useful_from(bound)
+    assert first is not None
+    assert first > 10**9
+    assert bound(first).total < first
+    assert bound(first - 1).total >= first - 1
+    assert all(bound(first * factor).total < first * factor for factor in (1.5, 10, 1e6))
+    assert useful_from(bound, limit=10**9) is None
+
+
+@pytest.mark.parametrize("name", ["density", "norm", "noise"])
+def test_bounds_rise_with(name):
+    changed: dict[str, Any] = {name: exactly(1.1 * getattr(OWN, name).value)}
+    more = replace(OWN, **changed)
+    assert regret(more, 1000).total > regret(OWN, 1000).total
+
+
+def test_bounds_that_do_not_apply():
+    with pytest.raises(FairbanditError, match="use th:regret_2"):
+        regret(MIXED, 10)
+    with pytest.raises(FairbanditError, match="drawn alike"):
+        equal_probability(OWN, 10)
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"delta": 0}, "delta must be above 0 and below 1"),
+        ({"delta": 1}, "delta must be above 0 and below 1"),
+        ({"regularization": 0}, "regularization must be above 0"),
+        ({"rounds": 0}, "rounds must be at least 1"),
+        ({"rounds": float("inf")}, "rounds must be at least 1"),
+        ({"alpha": 1}, "alpha must be above 0 and below 1"),
+        ({"delta_2": 0.05}, "delta_2 must be above 0 and below delta"),
+    ],
+)
+def test_values_out_of_range(given, message):
+    with pytest.raises(FairbanditError, match=message):
+        regret_2(MIXED, **{"rounds": 100, "delta": 0.05, **given})
+
+
+def test_lemmas_by_hand():
+    """t̃ = 50, λ = 0.04, δ = 0.1; and 101 rounds of 1,000 with two candidates to count on."""
+    radius = 3.7 * math.sqrt(5 * math.log((8 + 8 * 50 * 100) / 0.1)) + 0.2 * 3
+    assert ridge_radius(OWN, 50, 0.1, 0.04) == pytest.approx(radius)
+    band = math.sqrt(math.log(2 * 3 * 1000 / 0.1) / (100 * 2))
+    assert cdf_radius(101, 1000, 3, 0.1, candidates=2) == pytest.approx(band)
+    assert cdf_radius(101, 1000, 3, 0.1) == pytest.approx(band * math.sqrt(2))
+
+
+def test_the_probability_floor_by_hand():
+    """K = 3, c = 1/8: c^{1/K} = 1/2, so the first round is 3 + 64·log^{3/2}(15e/δ)."""
+    log = math.log(15 * math.e / 0.05)
+    assert floor_round(1 / 8, 3, 0.05) == pytest.approx(3 + 64 * log**1.5)
+    mixed = floor_round_2(1 / 8, 3, 3, 0.05, candidates=0.25)
+    assert mixed == pytest.approx(3 + 64 * 8 * log**1.5)
+    assert floor_round(0, 3, 0.05) == pytest.approx(3 + 8 * log**1.5)
+
+
+@pytest.mark.parametrize("share", [0.1, 0.5, 0.95])
+def test_floor_and_round_are_inverse(share):
+    for candidates in (1.0, 0.3):
+        first = floor_round_2(share, 5, 4, 0.05, candidates)
+        assert probability_floor(first, 5, 4, 0.05, candidates) == pytest.approx(share / 5)
+    assert probability_floor(3, 5, 4) == 0
+    assert probability_floor(10, 5, 4) == 0
+
+
+def test_half_of_the_floor_fits_the_warm_up():
+    """τ₁ of `lm:muxbound` covers `prop:patlowerbound` with c = 1/2: 1/(1 − 2^{−1/K}) ≤ 2K."""
+    for places in (2, 4, 10, 100):
+        known = replace(OWN, places=places, groups=places)
+        assert floor_round(0.5, places, 0.05) <= 3 + 2 * regret(known, 10, 0.05).tau_1
+
+
+def test_the_received_round():
+    assert received_round(OWN, 1000) == 3
+    wait = 2 / (0.25 * 0.5) * math.log(4 * 1000 / 0.05)
+    assert received_round(MIXED, 1000) == 3 + math.ceil(wait)
