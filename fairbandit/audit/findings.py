@@ -1,0 +1,151 @@
+"""What the picks of a run say about demographic parity."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+import torch
+from torch import Tensor
+
+from fairbandit.audit.picks import Picks
+from fairbandit.audit.statistics import check_level, chi_square_p, holm, mean_band
+
+LEVEL = 0.001
+"""The family-wise level where none is given: of each run's tests together, and of its band."""
+
+EXPECTED = 5
+"""A chi-square test takes at least so many expected picks in each category."""
+
+Verdict = Literal[
+    "parity not rejected",
+    "parity rejected",
+    "not tested: it learns",
+    "not tested: too few replicas",
+    "not tested: empty places",
+]
+
+
+@dataclass(frozen=True)
+class Finding:
+    """Estimated probabilities of being picked, their band, and the test against 1/K.
+
+    N is T where each group has a place of its own, and P(a_t = a) is tested in every round
+    (`DGP`, `pr:gmdm`). Otherwise N is 1, rounds are pooled, and P(a_t = a | s_{t,a} = i), selected
+    ÷ received, is tested for policies that do not learn, such as `gmf` (`pr:gmdm_2`).
+
+    Attributes:
+        picks: the run.
+        level: the family-wise level: the most probable that a run with parity is rejected at all,
+            and that the band misses any of its probabilities.
+        rates: the estimates, (N, G).
+        low: the band's lower end, (N, G); NaN where there is none.
+        high: its upper end.
+        p: p-values, (N,); NaN where nothing is tested.
+        adjusted: the same by Holm's method over rounds.
+        verdict: what follows.
+    """
+
+    picks: Picks
+    level: float
+    rates: Tensor
+    low: Tensor
+    high: Tensor
+    p: Tensor
+    adjusted: Tensor
+    verdict: Verdict
+
+    @property
+    def target(self) -> float:
+        """1/K."""
+        return 1 / self.picks.places
+
+    @property
+    def rejected(self) -> int:
+        """In how many rounds parity is rejected."""
+        return int((self.adjusted <= self.level).sum())
+
+    @property
+    def worst(self) -> tuple[int, int]:
+        """The round (from 0) and the group whose estimate is farthest from 1/K."""
+        off = (self.rates - self.target).abs().nan_to_num()
+        round_, group = divmod(int(off.argmax()), off.shape[1])
+        return round_, group
+
+
+def examine(picks: Picks, level: float = LEVEL) -> Finding:
+    """Estimates and tests the parity of one run.
+
+    With a place for each group, replicas are independent and each round has its own counts of
+    them: Pearson's test against 1/K, corrected over rounds by Holm's method, and Chernoff's
+    bounds at level/(T·K) each. With groups mixed at random the counts of all rounds are pooled,
+    which takes decisions that do not depend on the past; given the groups received they vary
+    less than Pearson's test supposes, so that it is on the safe side. Policies that learn are
+    not tested: parity does not carry over to them, and their band is a normal one, from the
+    spread over replicas.
+
+    Args:
+        picks: the run.
+        level: the family-wise level.
+
+    Raises:
+        FairbanditError: a level that is not between 0 and 1.
+    """
+    check_level(level)
+    if picks.own_places:
+        return _by_round(picks, level)
+    if not float(picks.places).is_integer():
+        return _untested(picks, level, "not tested: empty places")
+    return (
+        _pooled(picks, level)
+        if picks.forgetful
+        else _untested(picks, level, "not tested: it learns")
+    )
+
+
+def _by_round(picks: Picks, level: float) -> Finding:
+    counts = picks.counts
+    low, high = mean_band(counts, picks.replicas, level / counts.numel())
+    expected = torch.full(counts.shape, picks.replicas / counts.shape[1], dtype=torch.float64)
+    p = chi_square_p(counts, expected)
+    return _judged(picks, level, counts / picks.replicas, low, high, p, expected)
+
+
+def _pooled(picks: Picks, level: float) -> Finding:
+    selected, decisions = picks.counts.sum(0), picks.rounds * picks.replicas
+    here = picks.received > 0
+    low, high = mean_band(selected, decisions, level / int(here.sum()))
+    scale = decisions / picks.received
+    expected = (picks.received / picks.places)[here]
+    p = chi_square_p(selected[here], expected)[None]
+    rates, low, high = ((values * scale)[None] for values in (selected / decisions, low, high))
+    return _judged(picks, level, rates, low, high, p, expected)
+
+
+def _judged(
+    picks: Picks,
+    level: float,
+    rates: Tensor,
+    low: Tensor,
+    high: Tensor,
+    p: Tensor,
+    expected: Tensor,
+) -> Finding:
+    adjusted = holm(p)
+    verdict: Verdict = "parity not rejected"
+    if float(expected.min()) < EXPECTED:
+        p, adjusted = p * torch.nan, adjusted * torch.nan
+        verdict = "not tested: too few replicas"
+    elif bool((adjusted <= level).any()):
+        verdict = "parity rejected"
+    return Finding(picks, level, rates, low, high, p, adjusted, verdict)
+
+
+def _untested(picks: Picks, level: float, verdict: Verdict) -> Finding:
+    """Rates with a normal band from the spread over replicas."""
+    mean, spread = picks.rates.T
+    tail = torch.tensor(1 - level / (2 * len(mean)), dtype=torch.float64)
+    half = torch.special.ndtri(tail) * spread / picks.replicas**0.5
+    unknown = torch.full((1,), torch.nan, dtype=torch.float64)
+    low, high = (mean - half).clamp(min=0)[None], (mean + half).clamp(max=1)[None]
+    return Finding(picks, level, mean[None], low, high, unknown, unknown, verdict)

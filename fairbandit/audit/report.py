@@ -1,0 +1,176 @@
+"""The audit of saved runs: a table for the screen, a CSV and figures."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+from rich.markup import escape
+from rich.table import Table
+
+from fairbandit.audit.figure import draw
+from fairbandit.audit.findings import LEVEL, Finding, examine
+from fairbandit.audit.picks import read_picks
+from fairbandit.errors import FairbanditError
+from fairbandit.figures.draw import save
+from fairbandit.figures.style import policy_order
+from fairbandit.run.gather import write
+
+CSV = "parity.csv"
+"""The file of all estimates and tests."""
+
+
+@dataclass(frozen=True)
+class Report:
+    """What an audit leaves behind.
+
+    Attributes:
+        findings: of each run.
+        table: a row a run, for the screen.
+        files: the CSV and the figures.
+    """
+
+    findings: tuple[Finding, ...]
+    table: Table
+    files: tuple[Path, ...]
+
+
+def report(folder: Path, *others: Path, out: Path | None = None, level: float = LEVEL) -> Report:
+    """Audits every finished run in some folders, from its saved rows.
+
+    Args:
+        folder: where runs are, at any depth.
+        others: more of them.
+        out: where parity.csv, parity.png and parity.pdf go (parity_groups.png and .pdf for groups
+            mixed at random); the first folder by default.
+        level: the family-wise level of each run.
+
+    Returns:
+        The findings, their table, and the files.
+
+    Raises:
+        FairbanditError: no run, rows that are missing, or a folder that cannot be written to.
+    """
+    findings = [examine(picks, level) for picks in read_picks([folder, *others])]
+    findings.sort(key=lambda finding: policy_order(finding.picks.policy))
+    place = folder if out is None else out
+    try:
+        place.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise FairbanditError(f"cannot write to {place}: {error.strerror}") from error
+    write(rows(findings), place / CSV)
+    files = [save(figure, place, name) for name, figure in draw(findings).items()]
+    return Report(
+        tuple(findings),
+        overview(findings),
+        (place / CSV, *(path for pair in files for path in pair)),
+    )
+
+
+def rows(findings: Sequence[Finding]) -> pa.Table:
+    """All estimates, a row for each run, round and group; `round` is null where rounds are pooled.
+
+    Columns: run, policy, environment, round, group, selected, received, rate, target (1/K), low,
+    high, p_value (of the round), p_adjusted (by Holm's method over the run's rounds), verdict (of
+    the run).
+    """
+    table = [row for finding in findings for row in _rows(finding)]
+    return pa.Table.from_pylist(table, schema=_SCHEMA)
+
+
+_SCHEMA = pa.schema(
+    [
+        *((name, pa.string()) for name in ("run", "policy", "environment")),
+        ("round", pa.int64()),
+        ("group", pa.string()),
+        *((name, pa.int64()) for name in ("selected", "received")),
+        *((name, pa.float64()) for name in ("rate", "target", "low", "high")),
+        *((name, pa.float64()) for name in ("p_value", "p_adjusted")),
+        ("verdict", pa.string()),
+    ]
+)
+
+
+def _rows(finding: Finding) -> list[dict[str, Any]]:
+    picks = finding.picks
+    own = picks.own_places
+    selected = picks.counts if own else picks.counts.sum(0, keepdim=True)
+    made = []
+    for index in range(len(finding.rates)):
+        for group, name in enumerate(picks.groups):
+            made.append(
+                {
+                    "run": picks.label,
+                    "policy": picks.policy,
+                    "environment": picks.environment,
+                    "round": index + 1 if own else None,
+                    "group": name,
+                    "selected": int(selected[index, group]),
+                    "received": picks.replicas if own else int(picks.received[group]),
+                    "rate": _known(finding.rates[index, group]),
+                    "target": finding.target,
+                    "low": _known(finding.low[index, group]),
+                    "high": _known(finding.high[index, group]),
+                    "p_value": _known(finding.p[index]),
+                    "p_adjusted": _known(finding.adjusted[index]),
+                    "verdict": finding.verdict,
+                }
+            )
+    return made
+
+
+def _known(value: Any) -> float | None:
+    """A number, or None for NaN."""
+    number = float(value)
+    return number if number == number else None
+
+
+def overview(findings: Sequence[Finding]) -> Table:
+    """A row a run: how far from 1/K it was at worst, the test, and what follows."""
+    level = findings[0].level
+    table = Table(
+        title=f"Demographic parity, family-wise level {level:g} a run",
+        caption="χ² tests against 1/K, by Holm's method over rounds; bands by Chernoff's bound",
+        title_justify="left",
+        caption_justify="left",
+    )
+    for header in ("run", "environment"):
+        table.add_column(header, overflow="fold")
+    for header in (
+        "rounds",
+        "replicas",
+        "1/K",
+        "farthest estimate",
+        "band",
+        "smallest p",
+        "rejected",
+    ):
+        table.add_column(header, justify="right", overflow="fold")
+    table.add_column("verdict", overflow="fold")
+    for finding in findings:
+        table.add_row(*map(escape, _overview(finding)))
+    return table
+
+
+def _overview(finding: Finding) -> list[str]:
+    picks, (round_, group) = finding.picks, finding.worst
+    when = f", round {round_ + 1}" if picks.own_places else ""
+    low, high = finding.low[round_, group], finding.high[round_, group]
+    least = _known(finding.adjusted.min())
+    tested = len(finding.p)
+    what = f"{finding.rejected} of {tested} rounds" if picks.own_places else "rounds pooled"
+    return [
+        picks.label,
+        picks.environment,
+        f"{picks.rounds:,}",
+        f"{picks.replicas:,}",
+        f"{finding.target:.4f}",
+        f"{finding.rates[round_, group]:.4f} (group {picks.groups[group]}{when})",
+        "–" if _known(low) is None else f"{low:.4f} to {high:.4f}",
+        "–" if least is None else f"{least:.3g}",
+        "–" if least is None else what,
+        finding.verdict,
+    ]
