@@ -10,6 +10,7 @@ from typing import ClassVar
 import torch
 from torch import Tensor
 
+from fairbandit.environments.distribution import Distribution, of_cdf
 from fairbandit.errors import FairbanditError
 from fairbandit.streams import Streams
 
@@ -110,6 +111,24 @@ class Environment(ABC):
                 f"groups are 0 to {len(self.group_names) - 1}, and -1 for an empty place"
             )
         return pools
+
+    def reward_distribution(self, group: int) -> Distribution | None:
+        """How the true rewards of a group are distributed, for figures; None if nobody knows.
+
+        Read off `oracle.cdf` here; a subclass that knows its density may say so.
+
+        Args:
+            group: the group's code.
+        """
+        if self.oracle is None:
+            return None
+        cdf, device = self.oracle.cdf, self.oracle.theta.device
+
+        def share(values: Tensor) -> Tensor:
+            codes = torch.full(values.shape, group, dtype=torch.int64, device=device)
+            return cdf(codes, values.to(device)).cpu()
+
+        return of_cdf(share)
 
     @abstractmethod
     def _pools(self, first: int, count: int) -> Pools:

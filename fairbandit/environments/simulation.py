@@ -11,9 +11,10 @@ import torch
 from torch import Tensor
 
 from fairbandit.environments.base import Environment, Oracle, Pools
+from fairbandit.environments.distribution import POINTS, Distribution, of_sample
 from fairbandit.errors import FairbanditError
 from fairbandit.maths.grouped_cdf import GroupedCdf
-from fairbandit.maths.uniform_sum import uniform_sum_cdf
+from fairbandit.maths.uniform_sum import uniform_sum_cdf, uniform_sum_pdf
 from fairbandit.registry import register
 from fairbandit.streams import Purpose, Streams
 
@@ -90,6 +91,23 @@ class Simulation(Environment):
         """Draws from the given streams, on their device."""
         super().bind(streams)
         self.oracle = self._oracle(streams.device)
+
+    def reward_distribution(self, group: int) -> Distribution | None:
+        """The closed form over a group's rewards, or the sample where the CDF is sampled."""
+        if self._sampled is not None:
+            return of_sample(self._sampled.sample(group))
+        weights, offset = self.weights[group], self.offsets[group]
+        if not any(weights):  # one reward, and no density
+            return super().reward_distribution(group)
+        low = offset + sum(weight for weight in weights if weight < 0)
+        high = low + sum(map(abs, weights))
+        margin = 0.02 * (high - low)  # so that a density that does not end in 0 shows where it ends
+        values = torch.linspace(low - margin, high + margin, POINTS, dtype=torch.float64)
+        return Distribution(
+            values,
+            uniform_sum_pdf(values, weights, offset),
+            uniform_sum_cdf(values, weights, offset),
+        )
 
     def _oracle(self, device: torch.device) -> Oracle:
         cdf = self._exact_cdf if self._sampled is None else self._sampled.to(device)

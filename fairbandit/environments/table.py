@@ -12,6 +12,7 @@ import torch
 from torch import Tensor
 
 from fairbandit.environments.base import Environment, Oracle, Pools
+from fairbandit.environments.distribution import Distribution, of_sample
 from fairbandit.environments.encoding import Encoding
 from fairbandit.environments.population import Members, Request, load_population
 from fairbandit.errors import FairbanditError
@@ -124,6 +125,10 @@ class Table(Environment):
         self.members = self.members.to(streams.device)
         self._cdf = self._cdf.to(streams.device)
         self.oracle = Oracle(self.oracle.theta.to(streams.device), self._cdf)
+
+    def reward_distribution(self, group: int) -> Distribution:
+        """The ECDF of a group's members, and a kernel estimate of their density."""
+        return of_sample(self._cdf.sample(group).cpu())
 
     def _pools(self, first: int, count: int) -> Pools:
         members, streams = self.members, self.streams

@@ -17,7 +17,7 @@ _SECONDS_BETWEEN_FLUSHES = 2.0
 
 
 class EventWriter:
-    """Writes scalars to an event file that TensorBoard can follow while it grows.
+    """Writes summaries to an event file that TensorBoard can follow while it grows.
 
     Args:
         folder: where the file goes; TensorBoard calls the run by this folder's name.
@@ -43,7 +43,11 @@ class EventWriter:
     def add(self, step: int, values: Mapping[str, float]) -> None:
         """Writes one step's scalars, by tag."""
         scalars = [Summary.Value(tag=tag, simple_value=value) for tag, value in values.items()]
-        self._write(Event(step=step, summary=Summary(value=scalars)))
+        self.write(Summary(value=scalars), step)
+
+    def write(self, summary: Summary, step: int = 0) -> None:
+        """Writes any summary."""
+        self._write(Event(step=step, summary=summary))
 
     def _write(self, event: Event) -> None:
         event.wall_time = time.time()

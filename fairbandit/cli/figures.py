@@ -1,0 +1,100 @@
+"""`fairbandit figures`: figures of saved runs, for a paper of one's own."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from rich.table import Table
+
+from fairbandit.cli.messages import short
+from fairbandit.cli.tools import Words
+from fairbandit.errors import FairbanditError
+from fairbandit.figures.compose import FIGURES
+from fairbandit.figures.draw import (
+    SUBFOLDER,
+    Choice,
+    Drawn,
+    check_choice,
+    draw,
+    kept_choice,
+    show_on_board,
+)
+from fairbandit.run.table import console
+
+_HELP = """\
+Draws figures of the finished runs below some folders, as PNG and PDF, without simulating. Runs in
+different environments are drawn apart; runs of one policy are told apart by what differs.
+
+figures:
+""" + "\n".join(f"  {name:<15}{plan.help}" for name, plan in FIGURES.items())
+
+_EXAMPLES = """\
+examples:
+  fairbandit figures outputs/sweeps/experiment-simulation
+  fairbandit figures outputs --only price --out paper/figures
+  fairbandit figures one_folder another_folder --policies fair_greedy,oful,uniform
+
+Without --only and --policies, a sweep that asked for figures gets those again, and others get all
+of them."""
+
+
+def figures(words: Sequence[str]) -> None:
+    """Draws figures and lists their files.
+
+    Args:
+        words: folders and options.
+
+    Raises:
+        FairbanditError: wrong words, no runs, damaged runs, or a folder that cannot be written to.
+    """
+    parser = Words("figures", _HELP, _EXAMPLES)
+    parser.add_argument("folders", nargs="+", type=Path, metavar="FOLDER", help="where runs are")
+    parser.add_argument(
+        "--out",
+        type=Path,
+        metavar="DIR",
+        help=f"where the files go; by default FOLDER/{SUBFOLDER}, or {SUBFOLDER} if several",
+    )
+    parser.add_argument(
+        "--only", metavar="NAMES", help=f"which, separated by commas: {', '.join(FIGURES)}"
+    )
+    parser.add_argument("--policies", metavar="NAMES", help="whose runs, separated by commas")
+    given = parser.parse_args(words)
+    alone = given.folders[0] if len(given.folders) == 1 else None
+    own = Path(SUBFOLDER) if alone is None else alone / SUBFOLDER
+    out = own if given.out is None else given.out
+    drawn = draw(given.folders, out, _choice(given.only, given.policies, alone))
+    if alone is not None and out == own:
+        show_on_board(drawn, out)
+    console().print(files_table(drawn))
+
+
+def files_table(drawn: Sequence[Drawn]) -> Table:
+    """The files that were written, a line each."""
+    table = Table(box=None, pad_edge=False)
+    scenes = {one.scene for one in drawn}
+    for header in [*(["environment"] if len(scenes) > 1 else []), "figure", "files"]:
+        table.add_column(header, overflow="fold")
+    for one in drawn:
+        own = [one.scene] if len(scenes) > 1 else []
+        files = "\n".join(str(short(file)) for file in one.files)
+        table.add_row(*own, one.figure, files)
+    return table
+
+
+def _choice(only: str | None, policies: str | None, folder: Path | None) -> Choice | None:
+    if only is None and policies is None:
+        return kept_choice(folder) if folder is not None and folder.is_dir() else None
+    names = list(FIGURES) if only is None else _listed(only, "--only")
+    whose = None if policies is None else _listed(policies, "--policies")
+    choice = dict.fromkeys(names, whose)
+    check_choice(choice)
+    return choice
+
+
+def _listed(text: str, option: str) -> list[str]:
+    names = [name.strip() for name in text.split(",") if name.strip()]
+    if not names:
+        raise FairbanditError(f"{option} needs at least one name")
+    return names

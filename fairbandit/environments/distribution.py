@@ -1,0 +1,103 @@
+"""How the true rewards of a group are distributed, on a grid, as figures draw it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+POINTS = 201
+"""Places of a grid."""
+
+_TAIL = 1e-3  # a grid spans all but these shares of a distribution
+_BINS = 2048
+
+
+@dataclass(frozen=True)
+class Distribution:
+    """A density and a CDF on a grid.
+
+    Attributes:
+        values: rewards in ascending order, (n,) float64.
+        density: the density there, (n,).
+        cdf: the share of rewards that are no higher, (n,).
+    """
+
+    values: Tensor
+    density: Tensor
+    cdf: Tensor
+
+
+def of_cdf(cdf: Callable[[Tensor], Tensor], points: int = POINTS) -> Distribution:
+    """The distribution of a smooth CDF, its density by differences.
+
+    Args:
+        cdf: F, from rewards (n,) to shares (n,).
+        points: n.
+
+    >>> of_cdf(lambda v: v.clamp(0, 1), points=3).density
+    tensor([1., 1., 1.], dtype=torch.float64)
+    """
+    values = _grid(_quantile(cdf, _TAIL), _quantile(cdf, 1 - _TAIL), points)
+    shares = cdf(values)
+    (density,) = torch.gradient(shares, spacing=(values,))
+    return Distribution(values, density.clamp(min=0), shares)
+
+
+def of_sample(ordered: Tensor, points: int = POINTS) -> Distribution:
+    """The distribution of a sample: its ECDF, and a Gaussian kernel estimate of its density.
+
+    The bandwidth is Silverman's, 0.9·min(std, IQR/1.34)·n^(−1/5).
+
+    Args:
+        ordered: the sample in ascending order, at least one value.
+        points: places of the grid.
+
+    Reference:
+        Silverman, "Density Estimation for Statistics and Data Analysis", 1986, eq. 3.31.
+    """
+    count = len(ordered)
+    low, q1, q3, high = (_at(ordered, share) for share in (_TAIL, 0.25, 0.75, 1 - _TAIL))
+    std = float(ordered.std()) if count > 1 else 0.0
+    widths = [width for width in (std, (q3 - q1) / 1.34) if width > 0]
+    band = 0.9 * min(widths, default=0.0) * count**-0.2
+    band = max(band, (high - low) / points, 1e-9 * max(1.0, abs(low)))
+    values = _grid(low - 3 * band, high + 3 * band, points)
+    first, last = float(values[0]) - 4 * band, float(values[-1]) + 4 * band
+    weights = torch.histc(ordered, bins=_BINS, min=first, max=last)
+    width = (last - first) / _BINS
+    centres = first + width * (torch.arange(_BINS, dtype=torch.float64) + 0.5)
+    kernels = torch.exp(-(((values[:, None] - centres) / band) ** 2) / 2)
+    density = kernels @ weights / (count * band * math.sqrt(2 * math.pi))
+    below = torch.searchsorted(ordered, values, right=True)
+    return Distribution(values, density, below.double() / count)
+
+
+def _at(ordered: Tensor, share: float) -> float:
+    return float(ordered[round(share * (len(ordered) - 1))])
+
+
+def _grid(low: float, high: float, points: int) -> Tensor:
+    if not high - low > 1e-9 * max(1.0, abs(low)):  # all rewards are one
+        low, high = low - 0.5, high + 0.5
+    return torch.linspace(low, high, points, dtype=torch.float64)
+
+
+def _quantile(cdf: Callable[[Tensor], Tensor], share: float) -> float:
+    """Where the CDF passes a share, by bisection."""
+
+    def at(value: float) -> float:
+        return float(cdf(torch.tensor([value], dtype=torch.float64)))
+
+    low, high = -1.0, 1.0
+    while at(low) > share and low > -1e12:
+        low *= 2
+    while at(high) < share and high < 1e12:
+        high *= 2
+    for _ in range(60):
+        middle = (low + high) / 2
+        low, high = (middle, high) if at(middle) < share else (low, middle)
+    return (low + high) / 2

@@ -1,0 +1,10 @@
+"""Figures of saved runs; nothing here simulates.
+
+Scenes (`data`) are read from run folders, panels (`panels`) draw one quantity each, and figures
+(`compose`) are panels side by side. All looks are in `style`.
+"""
+
+from fairbandit.figures.compose import FIGURES
+from fairbandit.figures.draw import Drawn, draw
+
+__all__ = ["FIGURES", "Drawn", "draw"]

@@ -1,0 +1,151 @@
+"""From run folders to figure files."""
+
+from __future__ import annotations
+
+import io
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from fairbandit.errors import FairbanditError
+from fairbandit.figures.compose import FIGURES, compose
+from fairbandit.figures.data import read_scenes
+from fairbandit.figures.style import applied
+from fairbandit.run.boards import image
+from fairbandit.run.folder import EVENTS, written_aside
+from fairbandit.run.tensorboard import EventWriter
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+SUBFOLDER = "figures"
+"""Where figures go in a sweep's folder."""
+
+CHOICE = "figures.json"
+"""Which figures, of which policies, were asked for."""
+
+Choice = Mapping[str, Sequence[str] | None]
+"""Figures by name, each with the policies that it shows; None for all."""
+
+_METADATA = {"png": {"Software": None}, "pdf": {"CreationDate": None, "Producer": None}}
+
+
+@dataclass(frozen=True)
+class Drawn:
+    """A figure that was drawn.
+
+    Attributes:
+        figure: its name.
+        scene: the environment's.
+        files: the PNG and the PDF.
+    """
+
+    figure: str
+    scene: str
+    files: tuple[Path, Path]
+
+
+def check_choice(choice: Choice) -> None:
+    """Refuses a figure that there is not.
+
+    Raises:
+        FairbanditError: with the names that there are.
+    """
+    for name in choice:
+        if name not in FIGURES:
+            raise FairbanditError(f"unknown figure {name!r}; the figures are {', '.join(FIGURES)}")
+
+
+def draw(folders: Sequence[Path], out: Path, choice: Choice | None = None) -> list[Drawn]:
+    """Draws figures of saved runs, each environment's apart.
+
+    Args:
+        folders: where runs are, at any depth.
+        out: where the files go; what is there under their names is replaced.
+        choice: which figures; None for all, of all policies.
+
+    Returns:
+        What was drawn, in order.
+
+    Raises:
+        FairbanditError: an unknown figure, no runs, damaged ones, or a folder that cannot be
+            written to.
+    """
+    chosen = dict.fromkeys(FIGURES, None) if choice is None else dict(choice)
+    check_choice(chosen)
+    scenes = read_scenes(folders)
+    drawn = []
+    for scene in scenes:
+        for name, policies in chosen.items():
+            figure = compose(name, scene.only(policies))
+            stem = name if len(scenes) == 1 else f"{_slug(scene.name)}-{name}"
+            drawn.append(Drawn(name, scene.name, save(figure, out, stem)))
+    return drawn
+
+
+def save(figure: Figure, folder: Path, stem: str) -> tuple[Path, Path]:
+    """Writes a figure as PNG and as PDF, whole or not at all; the same bytes each time.
+
+    Args:
+        figure: matplotlib's.
+        folder: where to, made if need be.
+        stem: the files' name without ending.
+
+    Raises:
+        FairbanditError: the folder cannot be written to.
+    """
+    paths = []
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        for kind, metadata in _METADATA.items():
+            held = io.BytesIO()
+            with applied():
+                figure.savefig(held, format=kind, metadata=metadata)
+            paths.append(folder / f"{stem}.{kind}")
+            with written_aside(paths[-1]) as file:
+                file.write(held.getvalue())
+    except OSError as error:
+        raise FairbanditError(f"cannot write figures to {folder}: {error.strerror}") from error
+    return paths[0], paths[1]
+
+
+def keep_choice(choice: Choice, out: Path) -> None:
+    """Notes in a sweep's figure folder which figures were asked for, so that a tool draws them."""
+    with written_aside(out / CHOICE) as file:
+        file.write(f"{json.dumps(dict(choice), indent=2)}\n".encode())
+
+
+def kept_choice(folder: Path) -> Choice | None:
+    """The figures that the sweep in a folder asked for, if it did."""
+    path = folder / SUBFOLDER / CHOICE
+    if not path.exists():
+        return None
+    try:
+        choice: Choice = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise FairbanditError(f"{path} cannot be read: {error}; remove it") from error
+    return choice
+
+
+def show_on_board(drawn: Sequence[Drawn], out: Path) -> None:
+    """Puts the figures on TensorBoard's Images page, in place of earlier ones."""
+    for left in out.glob(EVENTS):
+        left.unlink()
+    with EventWriter(out) as events:
+        for one in drawn:
+            png, _ = one.files
+            events.write(image(png.stem, png.read_bytes()))
+
+
+def listed(drawn: Sequence[Drawn]) -> Iterator[tuple[str, str, str]]:
+    """Environment, figure and file, a line for each file."""
+    for one in drawn:
+        for file in one.files:
+            yield one.scene, FIGURES[one.figure].help, str(file)
+
+
+def _slug(name: str) -> str:
+    return re.sub(r"[^A-Za-z0-9._]+", "-", name).strip("-")

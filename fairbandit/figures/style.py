@@ -1,0 +1,172 @@
+"""How figures look: one style for all of them, and one for each policy in every figure."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any
+from zlib import crc32
+
+RC: dict[str, Any] = {
+    "font.family": "DejaVu Sans",
+    "font.size": 7,
+    "axes.labelsize": 7.5,
+    "axes.titlesize": 7.5,
+    "xtick.labelsize": 6.5,
+    "ytick.labelsize": 6.5,
+    "legend.fontsize": 6.5,
+    "legend.frameon": False,
+    "legend.handlelength": 2.6,
+    "axes.linewidth": 0.6,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.formatter.limits": (-4, 6),
+    "xtick.major.width": 0.6,
+    "ytick.major.width": 0.6,
+    "lines.linewidth": 1.2,
+    "lines.markersize": 3.2,
+    "hatch.linewidth": 0.5,
+    "errorbar.capsize": 1.5,
+    "savefig.dpi": 200,
+    "pdf.fonttype": 42,
+}
+"""matplotlib's settings."""
+
+WIDTH = 6.75
+"""Inches: the width of a page's text, of which a column is the half."""
+
+
+@contextmanager
+def applied() -> Iterator[None]:
+    """The style, for the time of drawing or saving; the user's own settings do not show."""
+    import matplotlib
+
+    settings: Any = {**dict(matplotlib.rcParamsDefault), **RC}
+    chatty = logging.getLogger("fontTools")  # tells each step of embedding a font
+    level = chatty.level
+    chatty.setLevel(logging.WARNING)
+    try:
+        with matplotlib.rc_context(settings):
+            yield
+    finally:
+        chatty.setLevel(level)
+
+
+Dashes = str | tuple[float, tuple[float, ...]]
+
+
+@dataclass(frozen=True)
+class Look:
+    """How a policy is drawn: told apart by colour, and without colour too.
+
+    Attributes:
+        name: as figures write it.
+        colour: of lines, points and bars.
+        dashes: of lines.
+        marker: of points, and along lines.
+        hatch: of bars.
+    """
+
+    name: str
+    colour: str
+    dashes: Dashes = "-"
+    marker: str = "o"
+    hatch: str = ""
+
+
+# Okabe and Ito's colours, which the colour-blind tell apart
+_KNOWN = MappingProxyType(
+    {
+        "uniform": Look("Uniform random", "#777777", ":", "x", "...."),
+        "oful": Look("OFUL", "#e69f00", "--", "s", "////"),
+        "greedy": Look("Greedy", "#d55e00", "-.", "v", "\\\\\\\\"),
+        "fair_greedy": Look("Fair-Greedy", "#0072b2", "-", "o", ""),
+        "fair_greedy_oracle_cdf": Look(
+            "Fair-Greedy (oracle CDF)", "#56b4e9", (0, (6, 1.5)), "^", "----"
+        ),
+        "fair_greedy_oracle_rewards": Look(
+            "Fair-Greedy (oracle rewards)", "#009e73", (0, (3, 1, 1, 1, 1, 1)), "D", "xxxx"
+        ),
+        "gmf": Look("GMF (fair optimum)", "#cc79a7", (0, (1, 1)), "P", "++++"),
+        "optimal": Look("Optimal (reward optimum)", "#000000", (0, (9, 2)), "*", "oooo"),
+    }
+)
+
+_OTHERS = (
+    Look("", "#882255", (0, (4, 2, 1, 2)), "<", "//"),
+    Look("", "#44aa99", (0, (2, 1)), ">", "\\\\"),
+    Look("", "#999933", (0, (7, 1, 1, 1)), "h", "--"),
+    Look("", "#332288", (0, (5, 3)), "p", "||"),
+    Look("", "#aa4499", (0, (1, 2)), "d", "xx"),
+    Look("", "#117733", (0, (3, 2, 3, 4)), "H", "++"),
+    Look("", "#661100", (0, (8, 3, 2, 3)), "X", "oo"),
+    Look("", "#6699cc", "-", "8", ".."),
+)
+
+_GROUP_DASHES: tuple[Dashes, ...] = ("-", "--", "-.", ":", (0, (6, 1, 1, 1, 1, 1)), (0, (2, 1)))
+
+
+def looks(labels: Iterable[str]) -> dict[str, Look]:
+    """A look for each run of a figure.
+
+    A paper's policy has its own, always; another label gets one by its name, or the next free one.
+
+    Args:
+        labels: the runs' labels, each once.
+
+    >>> looks(["oful", "mine"])["oful"].name
+    'OFUL'
+    >>> looks(["mine"])["mine"] == looks(["uniform", "oful", "mine"])["mine"]
+    True
+    """
+    listed = list(labels)
+    taken: dict[int, str] = {}
+    for label in sorted(set(listed) - set(_KNOWN)):
+        at = crc32(label.encode()) % len(_OTHERS)
+        free = [(at + i) % len(_OTHERS) for i in range(len(_OTHERS))]
+        slot = next((i for i in free if i not in taken), at + len(_OTHERS) * (1 + len(taken)))
+        taken[slot] = label
+    made = dict(_KNOWN)
+    for slot, label in taken.items():
+        other = _OTHERS[slot % len(_OTHERS)]
+        made[label] = Look(_readable(label), other.colour, other.dashes, other.marker, other.hatch)
+    return {label: made[label] for label in listed}
+
+
+def policy_order(name: str) -> tuple[int, str]:
+    """A sort key: the paper's policies first, from the least to the most informed."""
+    known = list(_KNOWN)
+    return (known.index(name) if name in known else len(known), name)
+
+
+def group_look(index: int, groups: int) -> tuple[str, Dashes]:
+    """Colour, from dark to light, and dashes of a group."""
+    import matplotlib
+
+    share = 0.85 * index / max(groups - 1, 1)
+    red, green, blue, _ = matplotlib.colormaps["viridis"](share)
+    colour = "#" + "".join(f"{round(255 * part):02x}" for part in (red, green, blue))
+    return colour, _GROUP_DASHES[index % len(_GROUP_DASHES)]
+
+
+def group_name(name: str) -> str:
+    """A group as figures write it.
+
+    >>> group_name("0"), group_name("two_or_more")
+    ('group 0', 'two or more')
+    """
+    return f"group {name}" if name.isdigit() else name.replace("_", " ")
+
+
+def _readable(label: str) -> str:
+    """A label with the paper's name of its policy.
+
+    >>> _readable("oful, exploration=0.1")
+    'OFUL, exploration=0.1'
+    """
+    name, comma, rest = label.partition(",")
+    shown = _KNOWN[name].name if name in _KNOWN else name.replace("_", " ")
+    return f"{shown}{comma}{rest}"

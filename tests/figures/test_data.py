@@ -1,0 +1,133 @@
+"""What figures show is what the runs saved."""
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+
+from fairbandit.errors import FairbanditError
+from fairbandit.figures.curves import read_curves
+from fairbandit.figures.data import read_scenes
+from tests.figures.conftest import sweep
+
+
+def cumulative(folder: Path, kind: str) -> Any:
+    """Regrets summed over rounds, (replicas, rounds), from the rows one by one."""
+    rows = pq.read_table(folder / "rounds").to_pylist()
+    replicas = sorted({row["replica"] for row in rows})
+    rounds = max(row["round"] for row in rows)
+    regrets = np.zeros((len(replicas), rounds))
+    for row in rows:
+        regrets[replicas.index(row["replica"]), row["round"] - 1] = row[f"{kind}_regret"]
+    return regrets.cumsum(1)
+
+
+@pytest.mark.parametrize("kind", ["fair", "standard"])
+def test_curves_are_means_and_deviations_of_the_saved_rounds(simulated, kind):
+    folder = simulated / "greedy"
+    curve = read_curves(folder, 400, 3, points=50)[kind]
+    expected = cumulative(folder, kind)[:, curve.rounds - 1]
+    assert (curve.rounds[0], curve.rounds[-1], len(curve.rounds)) == (1, 400, 50)
+    np.testing.assert_allclose(curve.mean, expected.mean(0), rtol=1e-12)
+    np.testing.assert_allclose(curve.std, expected.std(0, ddof=1), rtol=1e-9)
+
+
+def test_curves_end_where_the_summary_says(scene):
+    for run in scene.runs:
+        for kind, curve in run.curves.items():
+            spread = run.summary[f"{kind}_pseudo_regret"]
+            assert curve.mean[-1] == pytest.approx(spread["mean"])
+            assert curve.std[-1] == pytest.approx(spread["std"])
+
+
+def test_curves_of_several_batches_files_and_row_groups(tmp_path, monkeypatch, simulated):
+    monkeypatch.setattr("fairbandit.run.batches.BUDGET", 1)
+    monkeypatch.setattr("fairbandit.run.rows.FILE_ROWS", 200)
+    monkeypatch.setattr("fairbandit.run.rows.GROUP_ROWS", 100)
+    parts = sweep(tmp_path, {"name": "simulation"}, ["greedy"]) / "greedy"
+    assert len(list(parts.glob("rounds/*"))) > 3
+    whole = read_curves(simulated / "greedy", 400, 3)["fair"]
+    np.testing.assert_allclose(read_curves(parts, 400, 3)["fair"].mean, whole.mean, rtol=1e-9)
+
+
+def test_one_replica_has_no_deviation(tmp_path):
+    folder = sweep(tmp_path, {"name": "simulation"}, ["uniform"], replicas=1) / "uniform"
+    assert np.isnan(read_curves(folder, 400, 1)["fair"].std).all()
+
+
+def test_missing_rounds_and_damaged_files_are_refused(tmp_path, simulated):
+    folder = tmp_path / "greedy"
+    shutil.copytree(simulated / "greedy", folder)
+    with pytest.raises(FairbanditError, match=r"holds 1,200 rounds .* summary says 1,500"):
+        read_curves(folder, 500, 3)
+    (part,) = folder.glob("rounds/*")
+    part.write_bytes(part.read_bytes()[:1000])
+    with pytest.raises(FairbanditError, match="cannot be read"):
+        read_curves(folder, 400, 3)
+
+
+def test_a_scene_lists_its_runs_in_the_papers_order(scene):
+    assert scene.name == "simulation"
+    assert [run.label for run in scene.runs] == ["uniform", "greedy", "fair_greedy"]
+    assert scene.groups == ("0", "1", "2", "3")
+    assert scene.candidates == 4
+
+
+def test_runs_of_one_policy_are_told_apart(tmp_path, simulated):
+    sweep(tmp_path / "more", {"name": "simulation"}, ["greedy"], seed=7)
+    sweep(tmp_path / "again", {"name": "simulation"}, ["uniform"])
+    (scene,) = read_scenes([simulated, tmp_path / "more", tmp_path / "again"])
+    labels = [run.label for run in scene.runs]
+    assert labels[2:] == ["greedy, seed=0", "greedy, seed=7", "fair_greedy"] or labels[2:] == [
+        "greedy, seed=7",
+        "greedy, seed=0",
+        "fair_greedy",
+    ]
+    assert sorted(labels[:2])[0] == "uniform"
+    assert len(set(labels)) == 5
+
+
+def test_environments_are_scenes_apart(tmp_path, simulated, mixed):
+    sweep(tmp_path, {"name": "simulation", "noise": 1.0}, ["uniform"])
+    scenes = read_scenes([simulated, mixed, tmp_path])
+    assert [one.name for one in scenes] == [
+        "simulation, noise=1.0",
+        "simulation, noise=2.0",
+        "table",
+    ]
+    assert [len(one.runs) for one in scenes] == [1, 3, 3]
+
+
+def test_rewards_are_densities_and_cdfs(scene, mixed_scene):
+    for one in (scene, mixed_scene):
+        assert len(one.rewards) == len(one.groups)
+        for rewards in one.rewards:
+            assert np.trapezoid(rewards.density, rewards.values) == pytest.approx(1, abs=0.02)
+            assert (np.diff(rewards.cdf) >= 0).all()
+            assert rewards.cdf[-1] == pytest.approx(1, abs=0.01)
+
+
+def test_rewards_that_nobody_saved_are_not_known(tmp_path, simulated):
+    shutil.copytree(simulated / "greedy", tmp_path / "greedy")
+    (tmp_path / "greedy" / "rewards.parquet").unlink()
+    (scene,) = read_scenes([tmp_path])
+    assert scene.rewards == (None,) * 4
+
+
+def test_a_choice_of_policies(scene):
+    assert [run.label for run in scene.only(["greedy", "gmf"]).runs] == ["greedy"]
+    assert scene.only(None) is scene
+    with pytest.raises(FairbanditError, match="is of gmf; there are runs of fair_greedy, greedy"):
+        scene.only(["gmf"])
+
+
+def test_groups_in_order_of_their_codes(mixed_scene):
+    run = mixed_scene.runs[0]
+    mean, std = run.by_group("selected")
+    saved = json.loads((run.folder / "summary.json").read_text())["selected"]
+    assert mean.tolist() == [saved[group]["mean"] for group in mixed_scene.groups]
+    assert std.tolist() == [saved[group]["std"] for group in mixed_scene.groups]

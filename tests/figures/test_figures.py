@@ -1,0 +1,175 @@
+"""Each figure: its axes, labels, lines and error bars, and data drawn equal to data saved."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from fairbandit.errors import FairbanditError
+from fairbandit.figures import FIGURES, draw
+from fairbandit.figures.compose import compose
+from fairbandit.figures.data import Scene
+from fairbandit.figures.style import group_name, looks
+
+NAMES = ["Uniform random", "Greedy", "Fair-Greedy"]
+
+
+def lines(axes: Any) -> dict[str, Any]:
+    return {line.get_label(): line for line in axes.get_lines()}
+
+
+def check_regret(axes: Any, scene: Scene, kind: str) -> None:
+    assert (axes.get_xlabel(), axes.get_ylabel()) == ("round", f"{kind} pseudo-regret")
+    drawn = lines(axes)
+    assert list(drawn) == NAMES
+    assert len(axes.collections) == len(NAMES)
+    for run, line, band in zip(scene.runs, drawn.values(), axes.collections, strict=True):
+        curve = run.curves[kind]
+        np.testing.assert_array_equal(line.get_xdata(), curve.rounds)
+        np.testing.assert_array_equal(line.get_ydata(), curve.mean)
+        edges = band.get_paths()[0].vertices
+        at_end = edges[edges[:, 0] == curve.rounds[-1], 1]
+        ends = curve.mean[-1] - curve.std[-1], curve.mean[-1] + curve.std[-1]
+        assert (at_end.min(), at_end.max()) == pytest.approx(ends)
+
+
+def check_rewards(axes: Any, scene: Scene, which: str, label: str) -> None:
+    assert (axes.get_xlabel(), axes.get_ylabel()) == ("reward", label)
+    drawn = lines(axes)
+    assert list(drawn) == [group_name(group) for group in scene.groups]
+    for rewards, line in zip(scene.rewards, drawn.values(), strict=True):
+        np.testing.assert_array_equal(line.get_xdata(), rewards.values)
+        np.testing.assert_array_equal(line.get_ydata(), getattr(rewards, which))
+    assert [text.get_text() for text in axes.get_legend().get_texts()] == list(drawn)
+
+
+def check_bars(axes: Any, scene: Scene, quantity: str, scale: float) -> None:
+    bars = [box for box in axes.containers if box.get_label() in NAMES]
+    errors = [bar.errorbar for bar in bars]
+    assert [bar.get_label() for bar in bars] == NAMES
+    for run, bar, error in zip(scene.runs, bars, errors, strict=True):
+        mean, std = run.by_group(quantity)
+        heights = [patch.get_height() for patch in bar]
+        np.testing.assert_allclose(heights, mean * scale)
+        (segments,) = (one.get_segments() for one in error[2])
+        spans = [float(np.ptp(segment[:, 1])) for segment in segments]
+        np.testing.assert_allclose(spans, 2 * std * scale, atol=1e-9)
+    assert [text.get_text() for text in axes.get_xticklabels()] == [
+        group_name(group) for group in scene.groups
+    ]
+
+
+def legend(figure: Any) -> list[str]:
+    return [text.get_text() for text in figure.legends[0].get_texts()]
+
+
+def test_overview(scene):
+    figure = compose("overview", scene)
+    density, standard, fair = figure.axes
+    check_rewards(density, scene, "density", "density")
+    check_regret(standard, scene, "standard")
+    check_regret(fair, scene, "fair")
+    assert legend(figure) == NAMES
+
+
+def test_selection(mixed_scene):
+    figure = compose("selection", mixed_scene)
+    share, standard, fair = figure.axes
+    assert share.get_ylabel() == "selected candidates [%]"
+    check_bars(share, mixed_scene, "selection_rate", 100)
+    line = lines(share)["1/K"]
+    assert list(line.get_ydata()) == pytest.approx([20, 20])  # pools of five
+    check_regret(standard, mixed_scene, "standard")
+    check_regret(fair, mixed_scene, "fair")
+    assert legend(figure) == NAMES
+
+
+def test_distributions(scene):
+    figure = compose("distributions", scene)
+    density, cdf, standard, fair = figure.axes
+    check_rewards(density, scene, "density", "density")
+    check_rewards(cdf, scene, "cdf", "CDF")
+    check_regret(standard, scene, "standard")
+    check_regret(fair, scene, "fair")
+    assert legend(figure) == NAMES
+
+
+def test_counts(mixed_scene):
+    figure = compose("counts", mixed_scene)
+    density, count, standard, fair = figure.axes
+    check_rewards(density, mixed_scene, "density", "density")
+    assert (count.get_ylabel(), count.get_yscale()) == ("selected candidates", "log")
+    check_bars(count, mixed_scene, "selected", 1)
+    check_regret(standard, mixed_scene, "standard")
+    check_regret(fair, mixed_scene, "fair")
+    assert legend(figure) == NAMES
+
+
+def test_price(scene):
+    figure = compose("price", scene)
+    (axes,) = figure.axes
+    assert axes.get_xlabel() == "standard pseudo-regret at T = 400"
+    assert axes.get_ylabel() == "fair pseudo-regret at T = 400"
+    assert len(axes.containers) == len(NAMES)
+    for run, point in zip(scene.runs, axes.containers, strict=True):
+        x, y = run.summary["standard_pseudo_regret"], run.summary["fair_pseudo_regret"]
+        marker, _, (across, along) = point
+        assert (marker.get_xdata()[0], marker.get_ydata()[0]) == (x["mean"], y["mean"])
+        assert float(np.ptp(across.get_segments()[0][:, 0])) == pytest.approx(2 * x["std"])
+        assert float(np.ptp(along.get_segments()[0][:, 1])) == pytest.approx(2 * y["std"])
+    assert legend(figure) == NAMES
+
+
+def test_a_policy_looks_the_same_in_every_figure(scene, mixed_scene):
+    colours = set()
+    for name, one in [("overview", scene), ("counts", mixed_scene)]:
+        line = lines(compose(name, one).axes[-1])["Fair-Greedy"]
+        colours.add((line.get_color(), line.get_linestyle(), line.get_marker()))
+    assert len(colours) == 1
+
+
+def test_looks_are_told_apart_and_stable():
+    names = [f"mine_{number}" for number in range(8)]
+    made = looks([*names, "oful", "oful, seed=1"])
+    assert len({(look.colour, str(look.dashes), look.marker) for look in made.values()}) >= 9
+    assert made == looks([*names, "oful", "oful, seed=1"])
+    assert made["oful, seed=1"].name == "OFUL, seed=1"
+    assert len(looks(str(number) for number in range(30))) == 30
+
+
+def test_runs_without_rewards_say_so(scene):
+    object.__setattr__(scene, "rewards", (None,) * 4)
+    density = compose("overview", scene).axes[0]
+    assert [text.get_text() for text in density.texts] == ["not known"]
+
+
+def test_files_are_the_same_bytes_each_time(simulated, tmp_path):
+    drawn = draw([simulated], tmp_path / "one")
+    again = draw([simulated], tmp_path / "two")
+    assert [one.figure for one in drawn] == list(FIGURES)
+    names = sorted(path.name for path in (tmp_path / "one").iterdir())
+    assert names == sorted(f"{name}.{end}" for name in FIGURES for end in ("png", "pdf"))
+    for one, two in zip(drawn, again, strict=True):
+        for first, second in zip(one.files, two.files, strict=True):
+            assert first.read_bytes() == second.read_bytes()
+    assert drawn[0].files[0].read_bytes().startswith(b"\x89PNG")
+    assert drawn[0].files[1].read_bytes().startswith(b"%PDF")
+
+
+def test_mixed_environments_are_drawn_apart(simulated, mixed, tmp_path):
+    drawn = draw([simulated, mixed], tmp_path, {"price": None})
+    assert [one.scene for one in drawn] == ["simulation", "table"]
+    assert sorted(path.name for path in tmp_path.glob("*.png")) == [
+        "simulation-price.png",
+        "table-price.png",
+    ]
+
+
+def test_what_cannot_be_drawn(simulated, tmp_path):
+    with pytest.raises(FairbanditError, match="unknown figure 'nope'; the figures are overview"):
+        draw([simulated], tmp_path, {"nope": None})
+    with pytest.raises(FairbanditError, match="no finished run below"):
+        draw([tmp_path], tmp_path)
+    (tmp_path / "file").write_text("")
+    with pytest.raises(FairbanditError, match="cannot write figures to"):
+        draw([simulated], tmp_path / "file" / "figures", {"price": None})
