@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 READY := .venv/.ready
 
-.PHONY: help run test lint bench clean
+.PHONY: help run test test-ray torture lint bench clean
 
 help: ## list the commands
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
@@ -25,6 +25,16 @@ lint: $(READY) ## style and types
 
 test: lint ## style, types and tests
 	$(BIN)/pytest -n auto --dist loadgroup
+
+test-ray: $(READY) ## a sweep over two Ray nodes, one of them killed midway (installs Ray, 1.3 GB)
+	$(PYTHON) -m venv .venv/ray
+	grep -v -e '^cloudpickle' -e '^joblib' constraints.txt > .venv/ray/constraints.txt # Ray's launcher wants older ones
+	.venv/ray/bin/python -m pip install --quiet --constraint .venv/ray/constraints.txt torch
+	.venv/ray/bin/python -m pip install --quiet --constraint .venv/ray/constraints.txt --editable '.[ray]'
+	tests/ray_cluster.sh .venv/ray/bin/python
+
+torture: $(READY) ## a sweep killed 40 times, a full disk, a read-only folder (the disks need root)
+	$(BIN)/python -m tests.torture
 
 bench: $(READY) ## speed, side by side with the paper-literal loop
 	$(BIN)/python -m tests.benchmarks

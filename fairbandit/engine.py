@@ -44,6 +44,11 @@ class Played:
     fair_regret: Tensor
     received: Tensor
 
+    @property
+    def last(self) -> int:
+        """The last of the rounds."""
+        return self.first + self.actions.shape[1] - 1
+
 
 class Engine:
     """Plays one policy in one environment, for B replicas at once.

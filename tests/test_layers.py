@@ -25,6 +25,8 @@ LAYERS = {
     "engine": 4,
     "conformance": 4,
     "run": 5,
+    "theory": 2,
+    "audit": 5,
     "cli": 6,
 }
 """A module may import from its own layer and from lower ones."""

@@ -11,14 +11,15 @@ import hydra
 from hydra.errors import CompactHydraException
 from omegaconf.errors import OmegaConfBaseException
 
-from fairbandit.cli.callbacks import finish_sweep
+from fairbandit.cli.callbacks import drives_sweep, finish_sweep
 from fairbandit.cli.job import run_job
 from fairbandit.cli.messages import SweepJobError, one_message, raised_by_hydra
-from fairbandit.cli.paths import conf_folder
 from fairbandit.cli.store import publish
 from fairbandit.errors import FairbanditError
+from fairbandit.presets import conf_folder
 
 _FULL_ERROR = "HYDRA_FULL_ERROR"
+_AGAIN = "the same command skips what is finished and tries the rest again"
 
 
 def run_app(words: Sequence[str]) -> None:
@@ -40,15 +41,27 @@ def run_app(words: Sequence[str]) -> None:
     try:
         with _words(words), _raised_errors():
             application()
-    except SweepJobError:
+    except SweepJobError as error:
         finish_sweep()
-        raise FairbanditError("a job of this sweep failed; its message is above") from None
+        raise FairbanditError(f"{error}; {_AGAIN}") from None
     except (CompactHydraException, OmegaConfBaseException, OSError, ValueError) as error:
         finish_sweep()
         ours = isinstance(error, ValueError) and not raised_by_hydra(error)
         if as_raised or ours:
             raise
         raise FairbanditError(one_message(error)) from None
+    except Exception as error:
+        if as_raised or not drives_sweep():
+            raise
+        finish_sweep()  # jobs keep their errors to themselves: this is a launcher's
+        raise FairbanditError(f"the sweep was cut short by {_in_a_line(error)}; {_AGAIN}") from None
+    except BaseException:
+        finish_sweep(table=False)
+        raise
+    failed = len(finish_sweep())
+    if failed:
+        jobs = "a job" if failed == 1 else f"{failed} jobs"
+        raise FairbanditError(f"{jobs} of this sweep failed; {_AGAIN}")
 
 
 def _refuse_code(words: Sequence[str]) -> None:
@@ -59,6 +72,12 @@ def _refuse_code(words: Sequence[str]) -> None:
                 f"{word!r} is refused: a config names registered parts and cannot name code to "
                 "run; register a class in a plugin instead"
             )
+
+
+def _in_a_line(error: BaseException) -> str:
+    """The kind of an error and the first line of its text."""
+    text = str(error).strip().splitlines()
+    return f"{type(error).__name__}: {text[0]}" if text else type(error).__name__
 
 
 @contextmanager

@@ -1,48 +1,114 @@
-"""What follows a sweep: one table over all of its jobs."""
+"""What surrounds a sweep: its folder's lock before, one table over all of its jobs after."""
 
 from __future__ import annotations
 
-import re
+from contextlib import ExitStack
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from hydra.experimental.callback import Callback
-from omegaconf import DictConfig
+from omegaconf import DictConfig, open_dict, read_write
 
-from fairbandit.run import summary as summaries
-from fairbandit.run.folder import SUMMARY
-from fairbandit.run.table import console, sweep_table
+from fairbandit.cli.gathering import figures_asked, gather_sweep
+from fairbandit.cli.main import MARK
+from fairbandit.cli.messages import one_message, short
+from fairbandit.cli.outcomes import ERROR, finished_in, outcomes
+from fairbandit.errors import FairbanditError
+from fairbandit.figures.draw import Choice
+from fairbandit.run.folder import fresh, hold
+from fairbandit.run.table import Outcome, console, failures_table, sweep_table
 
-_open: list[Path] = []
+_DIR = "hydra.sweep.dir"
 
 
-class SweepTable(Callback):
-    """Prints a table when a sweep ends, from the summaries in its folder, whoever ran the jobs."""
+@dataclass
+class _Sweep:
+    """The sweep that this process drives."""
+
+    folder: Path
+    before: frozenset[Path]
+    held: ExitStack
+    figures: Choice
+
+
+_driven: list[_Sweep] = []
+
+
+class Sweeps(Callback):
+    """Holds the sweep's folder against other sweeps, and keeps the driver's memory flat."""
 
     def on_multirun_start(self, config: DictConfig, **kwargs: Any) -> None:
-        """Notes the sweep's folder."""
-        _open[:] = [Path(config.hydra.sweep.dir)]
+        """Settles on the folder, locks it, and notes what is finished there already.
 
-    def on_multirun_end(self, config: DictConfig, **kwargs: Any) -> None:
-        """Prints the table."""
-        finish_sweep()
+        Raises:
+            SystemExit: the folder cannot be written to, or another sweep is writing there. Hydra
+                would turn any other error into a warning.
+        """
+        try:
+            _begin(config)
+        except (FairbanditError, OSError) as error:
+            raise SystemExit(f"{MARK}{one_message(error)}") from None
+
+    def on_job_end(self, config: DictConfig, job_return: Any, **kwargs: Any) -> None:
+        """Lets go of a job's config, which the driver would keep until the sweep's end."""
+        job_return.cfg = job_return.hydra_cfg = None
 
 
-def finish_sweep() -> None:
-    """Prints the table of the sweep that has not had its own yet; also after a job failed."""
-    while _open:
-        folder = _open.pop()
-        found = sorted(folder.rglob(SUMMARY), key=_natural)
-        jobs = [
-            (str(path.parent.relative_to(folder)), summaries.read(path.parent)) for path in found
-        ]
-        if jobs:
+def finish_sweep(*, table: bool = True) -> list[Outcome]:
+    """Ends the sweep that this process drives, if there is one.
+
+    Args:
+        table: prints the table of its jobs, from what is in its folder, whoever ran them, and
+            leaves it there with the figures that the config asks for.
+
+    Returns:
+        The jobs that failed.
+    """
+    if not _driven:
+        return []
+    sweep = _driven.pop()
+    with sweep.held:
+        jobs = outcomes(sweep.folder, sweep.before)
+        failed = [job for job in jobs if job.error is not None]
+        if jobs and table:
             shown = console()
             shown.print(sweep_table(jobs))
-            shown.print(f"[bold]results[/bold]  {folder}", highlight=False, soft_wrap=True)
+            if failed:
+                shown.print(failures_table(failed))
+            place = short(sweep.folder)
+            shown.print(f"[bold]results[/bold]  {place}", highlight=False, soft_wrap=True)
+            if any(job.summary for job in jobs):
+                gather_sweep(sweep.folder, sweep.figures, shown)
+        return failed
 
 
-def _natural(path: Path) -> list[tuple[int, str]]:
-    """Sorts seed-2 before seed-10."""
-    pieces = re.split(r"(\d+)", str(path))
-    return [(int(piece), "") if piece.isdigit() else (-1, piece) for piece in pieces]
+def drives_sweep() -> bool:
+    """Whether this process drives a sweep, rather than working for one."""
+    return bool(_driven)
+
+
+def _begin(config: DictConfig) -> None:
+    folder = Path(config.hydra.sweep.dir).absolute()
+    if not config.resume:
+        folder = fresh(folder)
+    figures = figures_asked(config)
+    _settle(config, folder)
+    held = ExitStack()
+    taken = (
+        f"another sweep is writing to {short(folder)}; wait until it is done and then give the "
+        "same command again, or choose another folder with hydra.sweep.dir"
+    )
+    held.enter_context(hold(folder, taken))
+    for old in folder.rglob(ERROR):
+        old.unlink()
+    _driven[:] = [_Sweep(folder, finished_in(folder), held, figures)]
+
+
+def _settle(config: DictConfig, folder: Path) -> None:
+    """Gives every job the sweep's folder, which is absolute: a worker may be elsewhere."""
+    quoted = str(folder).replace("\\", "\\\\").replace("'", "\\'")
+    with read_write(config), open_dict(config):
+        config.hydra.sweep.dir = str(folder)
+        others = [word for word in config.hydra.overrides.hydra if not word.startswith(_DIR)]
+        config.hydra.overrides.hydra = [*others, f"{_DIR}='{quoted}'"]

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from fairbandit import registry
-from fairbandit.cli.paths import conf_folder
 from fairbandit.cli.tools import TOOLS
+from fairbandit.presets import conf_folder
 from fairbandit.run.settings import Settings
 
 _WIDTH = 26
@@ -43,6 +43,7 @@ _SETTINGS = {
     "seed": "of all random numbers",
     "device": "cpu, cuda, cuda:1, ...",
     "threads": "torch's threads; left null, one",
+    "resume": "goes on with what was started; false starts anew, in a new folder",
     "hydra.run.dir": "the output folder of a run (hydra.sweep.dir: of a sweep)",
 }
 

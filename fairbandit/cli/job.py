@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import traceback
 from pathlib import Path
 from typing import Any
 
@@ -11,13 +12,16 @@ from hydra.types import RunMode
 from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import MissingMandatoryValue
 
+from fairbandit.cli.callbacks import drives_sweep
 from fairbandit.cli.main import MARK
-from fairbandit.cli.messages import SweepJobError, one_message
+from fairbandit.cli.messages import SweepJobError, one_message, short
+from fairbandit.cli.outcomes import forget_error, note_error
 from fairbandit.cli.store import register_resolvers
+from fairbandit.cli.workers import end_with_driver
 from fairbandit.errors import FairbanditError
 from fairbandit.plugins import load_plugins
 from fairbandit.run.execute import execute
-from fairbandit.run.folder import refuse_finished
+from fairbandit.run.folder import StorageError, fresh
 from fairbandit.run.table import console, run_table
 
 register_resolvers()  # in a worker, unpickling `run_job` imports this module
@@ -30,28 +34,80 @@ def run_job(config: DictConfig) -> None:
         config: the composed config, without Hydra's own node.
 
     Raises:
-        SystemExit: in a single run, an error that the user can mend.
-        SweepJobError: the same in a sweep, whose other jobs go on.
+        SystemExit: in a single run, an error that the user can mend; in a sweep, that nothing can
+            be written any more.
+        SweepJobError: in a sweep, an error that could not be noted in the job's folder, for the
+            table at the sweep's end.
     """
     hydra = HydraConfig.get()
-    single = hydra.mode != RunMode.MULTIRUN
+    folder = Path(hydra.runtime.output_dir)
+    if hydra.mode == RunMode.MULTIRUN:
+        _run_in_sweep(config, folder)
+    else:
+        _run_alone(config, folder)
+
+
+def _run_alone(config: DictConfig, folder: Path) -> None:
+    how = ["already finished: "]
+
+    def started(where: str) -> None:
+        how[:] = []
+        if where:
+            print(f"going on at {where}", file=sys.stderr, flush=True)
+        _save_config(config, folder)
+
+    try:
+        load_plugins()
+        plain = _plain(config)
+        if not config.resume:
+            folder = fresh(folder)
+        summary = execute(plain, folder, started=started)
+    except (FairbanditError, OSError) as error:
+        raise SystemExit(f"{MARK}{one_message(error)}") from None
+    shown = console()
+    shown.print(run_table(summary))
+    line = f"[bold]results[/bold]  {''.join(how)}{short(folder)}"
+    shown.print(line, highlight=False, soft_wrap=True)
+
+
+def _run_in_sweep(config: DictConfig, folder: Path) -> None:
+    def started(where: str) -> None:
+        forget_error(folder)
+        _save_config(config, folder)
+
     try:
         load_plugins()  # a worker on another host has not loaded them
-        plain = _plain(config)
-        folder = Path(hydra.runtime.output_dir)
-        refuse_finished(folder)
-        _save_config(config, folder)
-        summary = execute(plain, folder)
+        # with resume=false it is the sweep whose folder is new
+        end_with_driver()
+        plain = {**_plain(config), "resume": True}
+        execute(plain, folder, wait=True, started=started, progress=drives_sweep())
+    except StorageError as error:
+        _fail(str(error), folder, stop=True)
     except (FairbanditError, OSError) as error:
-        if single:
-            raise SystemExit(f"{MARK}{one_message(error)}") from None
-        message = f"job {hydra.job.num} ({hydra.job.override_dirname}): {one_message(error)}"
-        print(f"{MARK}{message}", file=sys.stderr, flush=True)
-        raise SweepJobError(message) from None
-    if single:
-        shown = console()
-        shown.print(run_table(summary))
-        shown.print(f"[bold]results[/bold]  {_short(folder)}", highlight=False, soft_wrap=True)
+        _fail(one_message(error), folder)
+    except Exception as error:
+        _fail(f"{type(error).__name__}: {error}", folder, traceback.format_exc())
+
+
+def _fail(message: str, folder: Path, text: str = "", *, stop: bool = False) -> None:
+    """Leaves the error in the job's folder for the sweep's table; the other jobs go on.
+
+    Args:
+        message: the error in short.
+        folder: the job's.
+        text: the error at length.
+        stop: there is no use in going on with other jobs; nor is there if the error cannot even
+            be written to the folder.
+    """
+    hydra = HydraConfig.get()
+    line = f"job {hydra.job.num} ({hydra.job.override_dirname}): {message}"
+    noted = not (stop and drives_sweep()) and note_error(folder, text or message)
+    if not noted and drives_sweep():
+        raise SystemExit(f"{MARK}{line}")
+    if not noted:  # the driver will say it
+        raise SweepJobError(line)
+    if not stop:  # of many workers with one full disk, the driver's table tells
+        print(f"{MARK}{line}", file=sys.stderr, flush=True)
 
 
 def _plain(config: DictConfig) -> dict[str, Any]:
@@ -63,7 +119,7 @@ def _plain(config: DictConfig) -> dict[str, Any]:
         raise FairbanditError(f"{error.full_key} must be given: it has no default") from None
     assert isinstance(plain, dict)
     _refuse_targets(plain)
-    return {str(key): value for key, value in plain.items()}
+    return {str(key): value for key, value in plain.items() if key != "figures"}
 
 
 def _refuse_targets(value: Any, path: str = "") -> None:
@@ -81,15 +137,10 @@ def _refuse_targets(value: Any, path: str = "") -> None:
 
 
 def _save_config(config: DictConfig, folder: Path) -> None:
-    """What Hydra would save before the job, saved once the folder is known to be free."""
+    """What Hydra would save before the job, saved once the folder is known to be the job's."""
     saved = folder / ".hydra"
     saved.mkdir(exist_ok=True)
     hydra = HydraConfig.get()
     OmegaConf.save(config, saved / "config.yaml")
     OmegaConf.save(OmegaConf.create({"hydra": hydra}), saved / "hydra.yaml")
     OmegaConf.save(hydra.overrides.task, saved / "overrides.yaml")
-
-
-def _short(folder: Path) -> Path:
-    here = Path.cwd()
-    return folder.relative_to(here) if folder.is_relative_to(here) else folder

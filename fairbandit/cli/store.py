@@ -1,10 +1,8 @@
-"""The registry as Hydra options, the root's schema, and the names of output folders."""
+"""The registry as Hydra options, the root's schema, and what names output folders."""
 
 from __future__ import annotations
 
-import hashlib
-import re
-from collections.abc import Iterable
+import os
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,17 +10,28 @@ from hydra.core.config_store import ConfigStore
 from omegaconf import MISSING, DictConfig, OmegaConf
 
 from fairbandit import registry
+from fairbandit.cli.names import job_name
+from fairbandit.plugins import VARIABLE as PLUGINS
+from fairbandit.run.checkpoint import VARIABLE as CHECKPOINTS
 from fairbandit.run.settings import Settings
 
-_LONGEST = 80
+_FOR_WORKERS = ("PYTHONPATH", PLUGINS, CHECKPOINTS)
 
 
 @dataclass
 class Config(Settings):
-    """The schema of the root config: the settings, a policy and an environment."""
+    """The schema of the root config: the settings, a policy and an environment.
+
+    Attributes:
+        policy: a preset, or parts.
+        environment: a registered one.
+        figures: what a sweep draws at its end: a list of names, each alone or with the
+            policies that it shows.
+    """
 
     policy: Any = MISSING
     environment: Any = MISSING
+    figures: Any = None
 
 
 def publish() -> None:
@@ -36,40 +45,19 @@ def publish() -> None:
 
 
 def register_resolvers() -> None:
-    """Makes `${fairbandit.policy:}` and `${fairbandit.job:}` known, which name folders."""
-    OmegaConf.register_new_resolver("fairbandit.policy", _policy_name, replace=True)
+    """Makes the resolvers of conf/ known.
+
+    `${fairbandit.job:}` names the folder of a run or of a sweep, `${fairbandit.job:KEY}` without
+    a key that says nothing there; `${fairbandit.worker_env:}` is
+    what a worker on another machine must have of this process's environment.
+    """
     OmegaConf.register_new_resolver("fairbandit.job", _job_name, replace=True)
+    OmegaConf.register_new_resolver("fairbandit.worker_env", _worker_env, replace=True)
 
 
-def folder_name(text: str) -> str:
-    """A short file name without odd characters; where that lost anything, with a hash of it.
-
-    >>> folder_name("oful_seed-1")
-    'oful_seed-1'
-    >>> folder_name("theta-[1,2]")
-    'theta--1-2-a97ab4'
-    """
-    safe = re.sub(r"[^A-Za-z0-9._-]+", "-", text).strip("-.")
-    if safe == text and len(safe) <= _LONGEST:
-        return safe
-    digest = hashlib.sha256(text.encode()).hexdigest()[:6]
-    return f"{safe[: _LONGEST - 7]}-{digest}"
+def _job_name(*unsaid: str, _root_: DictConfig) -> str:
+    return job_name(OmegaConf.select(_root_, "hydra.overrides.task"), unsaid)
 
 
-def job_name(overrides: Iterable[str]) -> str:
-    """A folder name for a job of a sweep, from its overrides.
-
-    >>> job_name(["policy=oful", "policy.estimator.exploration=0.1", "policy/rank=identity"])
-    'policy-oful_exploration-0.1_rank-identity'
-    """
-    pairs = (override.lstrip("+~").partition("=") for override in overrides)
-    words = [f"{re.split('[./]', key)[-1]}-{value}".rstrip("-") for key, _, value in pairs]
-    return folder_name("_".join(words) or "default")
-
-
-def _policy_name(*, _root_: DictConfig) -> str:
-    return folder_name(str(OmegaConf.select(_root_, "policy.name", default="custom")))
-
-
-def _job_name(*, _root_: DictConfig) -> str:
-    return job_name(OmegaConf.select(_root_, "hydra.overrides.task"))
+def _worker_env() -> dict[str, str]:
+    return {name: os.environ[name] for name in _FOR_WORKERS if name in os.environ}

@@ -74,9 +74,23 @@ def _parity(words: Sequence[str]) -> None:
     parity(words)
 
 
+def _figures(words: Sequence[str]) -> None:
+    from fairbandit.cli.figures import figures
+
+    figures(words)
+
+
+def _dashboard(words: Sequence[str]) -> None:
+    from fairbandit.cli.dashboard import dashboard
+
+    dashboard(words)
+
+
 TOOLS: dict[str, Tool] = {
     "collect": Tool("gathers the summaries of many runs into one table", _collect),
     "check": Tool("runs the conformance suite on a part, such as rank=my_rank", _check),
+    "figures": Tool("draws the figures of saved runs, as PNG and PDF", _figures),
+    "dashboard": Tool("starts TensorBoard on saved runs, on this machine alone", _dashboard),
     "theory": Tool("computes what the paper proves, for an environment", _theory),
     "parity": Tool("tests saved runs for demographic parity, round by round", _parity),
 }

@@ -38,6 +38,10 @@ class GroupedCdf:
             shares = torch.where(groups == group, count / len(ordered), shares)
         return shares
 
+    def sample(self, group: int) -> Tensor:
+        """A group's sample in ascending order."""
+        return self._sorted[group]
+
     def to(self, device: torch.device) -> GroupedCdf:
         """The same CDF on another device."""
         return GroupedCdf([ordered.to(device) for ordered in self._sorted])

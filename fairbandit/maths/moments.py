@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import torch
 from torch import Tensor
 
@@ -59,3 +61,12 @@ class Moments:
     def std(self) -> Tensor:
         """The standard deviations so far (ddof 1), NaN where fewer than two samples came."""
         return torch.where(self._count > 1, self._squares / (self._count - 1), torch.nan).sqrt()
+
+    def state(self) -> dict[str, Tensor]:
+        """All that was taken in."""
+        return {"count": self._count, "mean": self._mean, "squares": self._squares}
+
+    def load_state(self, state: Mapping[str, Tensor]) -> None:
+        """Goes on from a state that `state` gave."""
+        self._count, self._mean = state["count"], state["mean"]
+        self._squares = state["squares"]

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, fields, replace
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -17,10 +17,13 @@ from fairbandit.engine import Engine, Played
 from fairbandit.environments import Environment
 from fairbandit.errors import FairbanditError
 from fairbandit.policy import Policy
-from fairbandit.registry import describe
+from fairbandit.run import boards, rewards
 from fairbandit.run import summary as summaries
 from fairbandit.run.batches import replica_batches
-from fairbandit.run.folder import ROUNDS, claim
+from fairbandit.run.checkpoint import Checkpoints
+from fairbandit.run.finished import finished
+from fairbandit.run.folder import ROUNDS, claim, clear, writing
+from fairbandit.run.identity import identity, resolved
 from fairbandit.run.progress import RunProgress
 from fairbandit.run.rows import RowsWriter
 from fairbandit.run.settings import Settings, settings
@@ -35,28 +38,50 @@ beside another busy process it costs twenty times as much. A sweep uses cores by
 """
 
 
-def execute(config: Mapping[str, Any], folder: Path) -> dict[str, Any]:
+def execute(
+    config: Mapping[str, Any],
+    folder: Path,
+    *,
+    wait: bool = False,
+    started: Callable[[str], None] | None = None,
+    progress: bool = True,
+) -> dict[str, Any]:
     """Plays a policy in an environment and writes what came of it.
+
+    A finished run is left as it is, and one that was cut off goes on from its last checkpoint.
 
     Args:
         config: plain data: `policy` and `environment` as `fairbandit.build` takes them, and any
             of the keys of `Settings`.
         folder: where `rounds/part-*.parquet`, TensorBoard's events and, last of all,
             `summary.json` go.
+        wait: if another process writes to the folder, waits until it is done.
+        started: called once the folder is this run's, unless it holds the finished run: with an
+            empty text, or with where the run goes on.
+        progress: shows a progress bar where there is a terminal.
 
     Returns:
         The summary.
 
     Raises:
-        FairbanditError: a bad config, or a folder that cannot be written to, is in use, or holds
-            a finished run.
+        FairbanditError: a bad config; a folder that cannot be written to, is in use, or holds a
+            run of another config; with `resume` false, a folder that holds any run.
     """
     checked = settings(config)
-    with claim(folder), _threads(checked.threads or THREADS):
+    found = finished(config, checked, folder)
+    if found is not None:
+        return found
+    with claim(folder, wait=wait), _threads(checked.threads or THREADS):
+        found = finished(config, checked, folder)
+        if found is not None:  # by the process waited for
+            return found
         policy, environment = _built(config)
         rounds = environment.rounds if checked.rounds is None else checked.rounds
-        summary = _Run(policy, environment, checked, rounds, folder).play()
-        summaries.write(summary, folder)
+        run = _Run(policy, environment, replace(checked, rounds=rounds), folder)
+        with writing(folder):
+            summary = run.play(started or (lambda text: None), progress=progress)
+            summaries.write(summary, folder)
+            run.checkpoints.remove()
         return summary
 
 
@@ -64,37 +89,75 @@ class _Run:
     """A policy in an environment, the settings, and a folder that is this run's alone."""
 
     def __init__(
-        self,
-        policy: Policy,
-        environment: Environment,
-        checked: Settings,
-        rounds: int,
-        folder: Path,
+        self, policy: Policy, environment: Environment, checked: Settings, folder: Path
     ) -> None:
+        assert checked.rounds is not None
         self.policy, self.environment, self.folder = policy, environment, folder
-        self.settings = replace(checked, rounds=rounds)
-        self.rounds = rounds
-        self.tally = Tally(rounds, environment.group_names)
-
-    def play(self) -> dict[str, Any]:
-        batches = replica_batches(
-            self.settings.replicas,
+        self.settings, self.rounds = checked, checked.rounds
+        self.checkpoints = Checkpoints(folder, identity(policy, environment, checked))
+        self.tally = Tally(self.rounds, environment.group_names)
+        self.batches = replica_batches(
+            checked.replicas,
             rounds=self.rounds,
-            places=self.environment.places,
-            features=self.environment.features,
+            places=environment.places,
+            features=environment.features,
         )
-        began = time.perf_counter()
+
+    def play(self, started: Callable[[str], None], *, progress: bool) -> dict[str, Any]:
+        saved = self.checkpoints.load()
+        clear(self.folder, keep=saved["parts"] if saved else ())
+        started(self._where(saved) if saved else "")
+        self.before = saved["seconds"] if saved else 0.0
+        self.began = time.perf_counter()
+        first = saved["batch"] if saved else 0
         total = self.rounds * self.settings.replicas
-        with EventWriter(self.folder) as events, RunProgress(self.policy.name, total) as progress:
-            for batch in batches:
-                curves = events if batch is batches[-1] else None
-                self._record(batch, curves, progress)
-        return self._summary(time.perf_counter() - began)
+        rewards.write(self.environment, self.folder)
+        bar = RunProgress(self.policy.name, total, shown=progress)
+        with EventWriter(self.folder) as events, bar:
+            bar.advance(self.rounds * sum(map(len, self.batches[:first])))
+            for index in range(first, len(self.batches)):
+                curves = events if index == len(self.batches) - 1 else None
+                self._record(index, saved, curves, bar)
+                saved = None
+        return summaries.summarise(
+            resolved(self.policy, self.environment, self.settings),
+            self.tally.totals(),
+            group_names=self.environment.group_names,
+            seconds=self._seconds,
+        )
 
     def _record(
-        self, replicas: Sequence[int], events: EventWriter | None, progress: RunProgress
+        self,
+        index: int,
+        saved: Mapping[str, Any] | None,
+        events: EventWriter | None,
+        progress: RunProgress,
     ) -> None:
-        engine = Engine(
+        replicas = self.batches[index]
+        engine = self._engine(replicas)
+        rows = RowsWriter(self.folder / ROUNDS, replicas)
+        if saved is None:
+            self.tally.start(len(replicas))
+        else:
+            engine.load_state(saved["engine"])
+            self.tally.load_state(saved["tally"])
+            rows.load_state(saved["rows"])
+            done = engine.history.played
+            progress.advance(done * len(replicas))
+            self._draw(events, 1, done)
+        if events is not None:
+            self._introduce(events)
+        with rows:
+            for played in map(_on_cpu, engine.play()):
+                rows.add(played)
+                self.tally.add(played)
+                self._draw(events, played.first, played.last)
+                progress.advance(played.actions.numel())
+                if self.checkpoints.due:
+                    self._save(index, engine, rows)
+
+    def _engine(self, replicas: Sequence[int]) -> Engine:
+        return Engine(
             self.policy,
             self.environment,
             rounds=self.rounds,
@@ -102,26 +165,38 @@ class _Run:
             replicas=replicas,
             device=self.settings.device,
         )
-        self.tally.start(len(replicas))
-        with RowsWriter(self.folder / ROUNDS, list(replicas)) as rows:
-            for played in map(_on_cpu, engine.play()):
-                rows.add(played)
-                self.tally.add(played)
-                if events is not None:
-                    for step, values in self.tally.points(played):
-                        events.add(step, values)
-                progress.advance(played.actions.numel())
 
-    def _summary(self, seconds: float) -> dict[str, Any]:
-        resolved = {
-            "policy": self.policy.describe(),
-            "environment": describe(self.environment),
-            **asdict(self.settings),
-        }
-        names = self.environment.group_names
-        return summaries.summarise(
-            resolved, self.tally.totals(), group_names=names, seconds=seconds
+    def _introduce(self, events: EventWriter) -> None:
+        config = resolved(self.policy, self.environment, self.settings)
+        events.write(boards.layout())
+        place = self.folder.absolute()
+        events.write(boards.hyperparameters(config, f"{place.name} ({place.parent.name})"))
+
+    def _draw(self, events: EventWriter | None, first: int, last: int) -> None:
+        if events is not None:
+            for step, values in self.tally.points(first, last):
+                events.add(step, values)
+
+    def _save(self, index: int, engine: Engine, rows: RowsWriter) -> None:
+        self.checkpoints.save(
+            {
+                "batch": index,
+                "round": engine.history.played,
+                "seconds": self._seconds,
+                "engine": engine.state(),
+                "tally": self.tally.state(),
+                "rows": rows.state(),
+            }
         )
+
+    @property
+    def _seconds(self) -> float:
+        return float(self.before + time.perf_counter() - self.began)
+
+    def _where(self, saved: Mapping[str, Any]) -> str:
+        batch = self.batches[saved["batch"]]
+        which = f" of replicas {batch[0]} to {batch[-1]}" if len(self.batches) > 1 else ""
+        return f"round {saved['round'] + 1:,} of {self.rounds:,}{which}"
 
 
 def _built(config: Mapping[str, Any]) -> tuple[Policy, Environment]:

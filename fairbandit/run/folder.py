@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+import errno
+import os
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager, suppress
+from itertools import count
 from pathlib import Path
 from typing import BinaryIO
 
@@ -20,51 +23,138 @@ EVENTS = "events.out.tfevents.*.fairbandit"
 ROUNDS = "rounds"
 """The subfolder of the Parquet files."""
 
+REWARDS = "rewards.parquet"
+"""The true reward distributions of the groups."""
+
+CHECKPOINT = "checkpoint.safetensors"
+"""What an unfinished run goes on from; gone once it is finished."""
+
+LOCK = ".lock"
+"""Held, as `flock` holds it, by the process that writes to the folder, and gone afterwards."""
+
 _UNFINISHED = ".tmp"
+_FULL = {errno.ENOSPC, errno.EDQUOT, errno.EROFS}
+_FORBIDDEN = {errno.EACCES, errno.EPERM}
 
 
-def refuse_finished(folder: Path) -> None:
-    """Protects a finished run.
-
-    Raises:
-        FairbanditError: the folder holds one.
-    """
-    if (folder / SUMMARY).exists():
-        raise FairbanditError(
-            f"{folder} already holds a finished run ({SUMMARY}); "
-            "choose another output folder, or remove this one first"
-        )
+class StorageError(FairbanditError):
+    """The disk is full, or can no longer be written to."""
 
 
 @contextmanager
-def claim(folder: Path) -> Iterator[None]:
-    """Makes the folder, holds it against other runs, and clears what a broken run left there.
+def claim(folder: Path, *, wait: bool = False) -> Iterator[None]:
+    """Makes the folder and holds it against other runs.
 
     Args:
         folder: where the run writes.
+        wait: until the folder is free, where it would be an error.
 
     Raises:
-        FairbanditError: the folder cannot be written to, is held by another run, or holds a
-            finished one.
+        FairbanditError: the folder cannot be written to, or is held by another run.
     """
-    refuse_finished(folder)
-    lock = FileLock(folder / ".lock")
+    with hold(folder, f"another run is writing to {folder}", wait=wait):
+        yield
+
+
+@contextmanager
+def hold(folder: Path, taken: str, *, wait: bool = False) -> Iterator[None]:
+    """Makes a folder and holds its lock; the lock of a killed process is free.
+
+    Args:
+        folder: the folder.
+        taken: what to say if another process holds it.
+        wait: until it is free, where it would be an error.
+
+    Raises:
+        FairbanditError: the folder cannot be written to, or another process holds it.
+    """
+    lock = FileLock(folder / LOCK)
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        lock.acquire(timeout=0)
+        lock.acquire(timeout=-1 if wait else 0, poll_interval=0.1)
     except Timeout:
-        raise FairbanditError(f"another run is writing to {folder}") from None
+        raise FairbanditError(taken) from None
     except OSError as error:
-        raise FairbanditError(f"cannot write to the output folder {folder}: {error}") from error
+        kind = StorageError if error.errno in _FULL else FairbanditError
+        raise kind(f"cannot write to the output folder {folder}: {error.strerror}") from error
     try:
-        refuse_finished(folder)
-        for pattern in (f"{ROUNDS}/part-*", EVENTS, f"{SUMMARY}{_UNFINISHED}"):
-            for left in folder.glob(pattern):
-                left.unlink()
         yield
     finally:
-        (folder / ".lock").unlink(missing_ok=True)
+        with suppress(OSError):  # as when the folder has become read-only
+            (folder / LOCK).unlink(missing_ok=True)
         lock.release()
+
+
+def clear(folder: Path, keep: Collection[str] = ()) -> None:
+    """Removes what a broken run left in a folder, but for the Parquet files to keep.
+
+    Args:
+        folder: a folder that is held.
+        keep: names of files in its `rounds`.
+    """
+    for left in folder.glob(f"{ROUNDS}/part-*"):
+        if left.name not in keep:
+            left.unlink()
+    for pattern in (EVENTS, f"{SUMMARY}{_UNFINISHED}", f"{CHECKPOINT}{_UNFINISHED}"):
+        for left in folder.glob(pattern):
+            left.unlink()
+
+
+def fresh(folder: Path) -> Path:
+    """The folder, if nothing is in it; else the first free one of folder-2, folder-3, …"""
+    if _free(folder):
+        return folder
+    others = (folder.with_name(f"{folder.name}-{number}") for number in count(2))
+    return next(other for other in others if _free(other))
+
+
+def _free(folder: Path) -> bool:
+    return not folder.exists() or (folder.is_dir() and not any(folder.iterdir()))
+
+
+@contextmanager
+def writing(folder: Path) -> Iterator[None]:
+    """Turns a full disk, or a folder that has become read-only, into one message.
+
+    Args:
+        folder: where files are written, and nowhere else.
+
+    Raises:
+        StorageError: the disk is full or read-only.
+        FairbanditError: the folder may not be written to.
+    """
+    try:
+        yield
+    except OSError as error:
+        if error.errno not in _FULL | _FORBIDDEN:
+            raise
+        kind = StorageError if error.errno in _FULL else FairbanditError
+        raise kind(
+            f"cannot write to {folder}: {os.strerror(error.errno or 0)}. What is finished is "
+            "kept; once the folder can be written to again, the same command goes on from there"
+        ) from error
+
+
+@contextmanager
+def aside(path: Path) -> Iterator[Path]:
+    """A path to write to; its file gets the right name when complete, and is removed on an error.
+
+    Args:
+        path: where the file shall be.
+
+    Yields:
+        Where to write it.
+    """
+    unfinished = path.with_name(path.name + _UNFINISHED)
+    try:
+        yield unfinished
+        with unfinished.open("rb") as file:
+            os.fsync(file.fileno())
+        unfinished.replace(path)
+    except BaseException:
+        with suppress(OSError):
+            unfinished.unlink(missing_ok=True)
+        raise
 
 
 @contextmanager
@@ -77,11 +167,5 @@ def written_aside(path: Path) -> Iterator[BinaryIO]:
     Yields:
         A binary file to write to.
     """
-    aside = path.with_name(path.name + _UNFINISHED)
-    try:
-        with aside.open("wb") as file:
-            yield file
-        aside.replace(path)
-    except BaseException:
-        aside.unlink(missing_ok=True)
-        raise
+    with aside(path) as unfinished, unfinished.open("wb") as file:
+        yield file

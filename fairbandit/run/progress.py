@@ -25,9 +25,12 @@ class RunProgress:
         title: what is running.
         rounds: T times the number of replicas.
         console: where to draw; standard error by default.
+        shown: false in a worker beside others, whose bars would mingle.
     """
 
-    def __init__(self, title: str, rounds: int, console: Console | None = None) -> None:
+    def __init__(
+        self, title: str, rounds: int, console: Console | None = None, *, shown: bool = True
+    ) -> None:
         console = console or Console(stderr=True)
         self._bar = Progress(
             TextColumn("{task.description}", markup=False),
@@ -37,7 +40,7 @@ class RunProgress:
             TimeRemainingColumn(compact=True),
             console=console,
             transient=True,
-            disable=not console.is_terminal,
+            disable=not (shown and console.is_terminal),
         )
         self._task = self._bar.add_task(title, total=rounds)
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from contextlib import ExitStack
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -24,32 +25,31 @@ SCHEMA = pa.schema(
 )
 """The columns of `rounds/part-*.parquet`, in order."""
 
-FILE_ROWS = 2**20
-"""About how many rows a file holds."""
+FILE_ROWS = 2**18
+"""About how many rows a file holds; as many wait in memory."""
 
 GROUP_ROWS = 2**17
-"""About how many rows a row group holds; as many wait in memory."""
+"""About how many rows a row group holds."""
 
 
 class RowsWriter:
-    """Writes one batch's rounds; files and row groups end on fixed multiples of 64 rounds.
+    """Writes one batch's rounds; files and row groups end on fixed multiples of `GRID` rounds.
 
-    Rows are ordered by round, then by replica. Used as a context manager: on an error the file
-    being written disappears.
+    Rows are ordered by round, then by replica. A file is written in one go once its last round is
+    there, so that a run that goes on from a checkpoint writes the same bytes as one never stopped.
+    Used as a context manager, which writes the last file unless there was an error.
 
     Args:
         folder: where the files go.
         replicas: the batch's replica numbers.
     """
 
-    def __init__(self, folder: Path, replicas: list[int]) -> None:
+    def __init__(self, folder: Path, replicas: Sequence[int]) -> None:
         folder.mkdir(exist_ok=True)
         self._folder, self._replicas = folder, torch.tensor(replicas)
         self._file_rounds = _on_grid(FILE_ROWS, len(replicas))
         self._group_rounds = _on_grid(GROUP_ROWS, len(replicas))
         self._waiting: list[list[Tensor]] = []
-        self._file = ExitStack()
-        self._parquet: pq.ParquetWriter | None = None
 
     def __enter__(self) -> RowsWriter:
         return self
@@ -61,50 +61,48 @@ class RowsWriter:
         trace: TracebackType | None,
     ) -> None:
         if error is None:
-            try:
-                self._end_file()
-            finally:
-                self._file.close()
-        else:
-            self._file.__exit__(kind, error, trace)
+            self._write()
 
     def add(self, played: Played) -> None:
         """Takes in a piece of rounds, in order of rounds."""
-        if self._parquet is None:
-            self._begin_file(played.first)
         self._waiting.append(_columns(played, self._replicas))
-        last = played.first + played.actions.shape[1] - 1
-        if last % self._file_rounds == 0:
-            self._end_file()
-        elif last % self._group_rounds == 0:
-            self._end_group()
+        if played.last % self._file_rounds == 0:
+            self._write()
 
-    def _begin_file(self, first: int) -> None:
-        path = self._folder / f"part-{int(self._replicas[0]):06d}-{first:09d}.parquet"
-        file = self._file.enter_context(written_aside(path))
-        writer = pq.ParquetWriter(
-            file,
-            SCHEMA,
-            compression="zstd",
-            use_dictionary=["replica", "action", "group"],
-            column_encoding={"round": "DELTA_BINARY_PACKED"},
-        )
-        self._parquet = self._file.enter_context(writer)
+    def state(self) -> dict[str, Any]:
+        """The rows that wait for their file to be full."""
+        return {"waiting": self._columns()}
 
-    def _end_group(self) -> None:
-        if self._waiting and self._parquet is not None:
-            columns = [torch.cat(pieces) for pieces in zip(*self._waiting, strict=True)]
-            arrays = [
-                _array(column, kind) for column, kind in zip(columns, SCHEMA.types, strict=True)
-            ]
-            table = pa.Table.from_arrays(arrays, schema=SCHEMA)
-            self._parquet.write_table(table, row_group_size=table.num_rows)
-            self._waiting.clear()
+    def load_state(self, state: Mapping[str, Any]) -> None:
+        """Goes on from a state that `state` gave."""
+        self._waiting = [list(state["waiting"])] if state["waiting"] else []
 
-    def _end_file(self) -> None:
-        self._end_group()
-        self._file.close()
-        self._parquet = None
+    def _columns(self) -> list[Tensor]:
+        return [torch.cat(pieces) for pieces in zip(*self._waiting, strict=True)]
+
+    def _write(self) -> None:
+        if not self._waiting:
+            return
+        columns = self._columns()
+        arrays = [
+            arrow_array(column, kind) for column, kind in zip(columns, SCHEMA.types, strict=True)
+        ]
+        table = pa.Table.from_arrays(arrays, schema=SCHEMA)
+        name = f"part-{int(self._replicas[0]):06d}-{int(columns[1][0]):09d}.parquet"
+        # the end of a file is the end of a group
+        group = min(self._group_rounds, self._file_rounds) * len(self._replicas)
+        with (
+            written_aside(self._folder / name) as file,
+            pq.ParquetWriter(
+                file,
+                SCHEMA,
+                compression="zstd",
+                use_dictionary=["replica", "action", "group"],
+                column_encoding={"round": "DELTA_BINARY_PACKED"},
+            ) as parquet,
+        ):
+            parquet.write_table(table, row_group_size=group)
+        self._waiting.clear()
 
 
 def _columns(played: Played, replicas: Tensor) -> list[Tensor]:
@@ -128,8 +126,8 @@ def _columns(played: Played, replicas: Tensor) -> list[Tensor]:
     ]
 
 
-def _array(column: Tensor, kind: pa.DataType) -> pa.Array:
-    """The column's own memory as an Arrow array; `pa.array` would import pandas to look at it."""
+def arrow_array(column: Tensor, kind: pa.DataType) -> pa.Array:
+    """A column's own memory as an Arrow array; `pa.array` would import pandas to look at it."""
     return pa.Array.from_buffers(kind, len(column), [None, pa.py_buffer(column.numpy())])
 
 

@@ -23,6 +23,8 @@ class Settings:
         seed: the seed from which every random stream derives.
         device: where tensors live: cpu, cuda, cuda:1, …
         threads: torch's threads; None takes `execute.THREADS`, which is one.
+        resume: whether a run that has been started before is gone on with, and a finished one
+            left as it is; if not, it is started anew, in a new folder.
     """
 
     rounds: int | None = None
@@ -30,6 +32,7 @@ class Settings:
     seed: int = 0
     device: str = "cpu"
     threads: int | None = None
+    resume: bool = True
 
 
 def settings(config: Mapping[str, Any]) -> Settings:

@@ -29,7 +29,8 @@ def summarise(
             themselves.
         totals: sums over rounds, a row a replica.
         group_names: the groups' names, in order of their codes.
-        seconds: from the first pool drawn to the last file closed.
+        seconds: from the first pool drawn to the last file closed; of an interrupted run, the
+            sum over its pieces, each up to the checkpoint that the next went on from.
 
     Returns:
         The contents of `summary.json`.
@@ -56,7 +57,7 @@ def summarise(
 
 def write(summary: Mapping[str, Any], folder: Path) -> None:
     """Writes `summary.json` in one go; numbers that JSON does not know become null."""
-    text = json.dumps(_finite(summary), indent=2, ensure_ascii=False, allow_nan=False)
+    text = json.dumps(finite(summary), indent=2, ensure_ascii=False, allow_nan=False)
     with written_aside(folder / SUMMARY) as file:
         file.write(f"{text}\n".encode())
 
@@ -83,9 +84,10 @@ def _versions() -> dict[str, str]:
     return own | {name: version(name) for name in _PACKAGES}
 
 
-def _finite(value: Any) -> Any:
+def finite(value: Any) -> Any:
+    """Plain data with null for the numbers that JSON does not know."""
     if isinstance(value, Mapping):
-        return {str(key): _finite(item) for key, item in value.items()}
+        return {str(key): finite(item) for key, item in value.items()}
     if isinstance(value, (list, tuple)):
-        return [_finite(item) for item in value]
+        return [finite(item) for item in value]
     return None if isinstance(value, float) and not math.isfinite(value) else value

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from rich.console import Console
+from rich.markup import escape
 from rich.table import Table
 
 _WIDE = 160  # columns where no terminal says how many there are
@@ -37,35 +40,75 @@ def run_table(summary: Mapping[str, Any]) -> Table:
     return table
 
 
-def sweep_table(jobs: Sequence[tuple[str, Mapping[str, Any]]]) -> Table:
-    """Many runs' summaries, a row each.
+@dataclass(frozen=True)
+class Outcome:
+    """What became of a job of a sweep.
+
+    Attributes:
+        name: the job's.
+        status: finished, skipped (it was finished before), failed or unfinished.
+        summary: of a run that is finished.
+        error: of a job that failed, in one line.
+    """
+
+    name: str
+    status: str
+    summary: Mapping[str, Any] | None = None
+    error: str | None = None
+
+
+def sweep_table(jobs: Sequence[Outcome]) -> Table:
+    """The jobs of a sweep, a row each.
 
     Args:
-        jobs: names and summaries; names are shown where policy and environment do not tell the
-            runs apart.
+        jobs: the jobs; their names are shown where policy and environment do not tell them apart,
+            their status unless all are finished.
     """
-    table = Table(title="All jobs", title_justify="left")
-    told = {(summary["policy"], summary["environment"]) for _, summary in jobs}
+    counts = Counter(job.status for job in jobs)
+    told = {(job.summary["policy"], job.summary["environment"]) for job in jobs if job.summary}
     named = len(told) < len(jobs)
-    for header in ("job",) if named else ():
+    status = set(counts) != {"finished"}
+    table = Table(title=_title(counts) if status else "All jobs", title_justify="left")
+    for header in [*(["job"] if named else []), *(["status"] if status else [])]:
         table.add_column(header, overflow="fold")
     for header in ("policy", "environment"):
         table.add_column(header, overflow="fold")
     for header in ("rounds", "replicas", "fair", "standard", "seconds", "rounds/s"):
         table.add_column(header, justify="right", overflow="fold")
-    for name, summary in jobs:
-        table.add_row(
-            *([name] if named else []),
-            summary["policy"],
-            summary["environment"],
-            f"{summary['rounds']:,}",
-            f"{summary['replicas']:,}",
-            spread(summary["fair_pseudo_regret"]),
-            spread(summary["standard_pseudo_regret"]),
-            f"{summary['seconds']:.2f}",
-            f"{summary['rounds_per_second']:,.0f}",
-        )
+    for job in jobs:
+        first = [*([job.name] if named else []), *([job.status] if status else [])]
+        table.add_row(*map(escape, first), *_numbers(job.summary))
     return table
+
+
+def failures_table(jobs: Sequence[Outcome]) -> Table:
+    """The jobs that failed, with the last line of each error."""
+    table = Table(title="Failed jobs", title_justify="left")
+    for header in ("job", "error"):
+        table.add_column(header, overflow="fold")
+    for job in jobs:
+        table.add_row(escape(job.name), escape(job.error or ""))
+    return table
+
+
+def _title(counts: Mapping[str, int]) -> str:
+    kinds = ("finished", "skipped", "failed", "unfinished")
+    return "All jobs: " + ", ".join(f"{counts[kind]} {kind}" for kind in kinds if counts[kind])
+
+
+def _numbers(summary: Mapping[str, Any] | None) -> list[str]:
+    if summary is None:
+        return ["–"] * 8
+    return [
+        summary["policy"],
+        summary["environment"],
+        f"{summary['rounds']:,}",
+        f"{summary['replicas']:,}",
+        spread(summary["fair_pseudo_regret"]),
+        spread(summary["standard_pseudo_regret"]),
+        f"{summary['seconds']:.2f}",
+        f"{summary['rounds_per_second']:,.0f}",
+    ]
 
 
 def spread(value: Mapping[str, float | None], digits: int = 1) -> str:

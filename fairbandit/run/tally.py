@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
 
 import numpy as np
 import torch
@@ -11,10 +12,14 @@ from torch import Tensor
 
 from fairbandit.engine import Played
 from fairbandit.maths.moments import Moments
+from fairbandit.run.boards import FAIR, GAP, INSTANT, MAX_GROUPS, RATE, STANDARD
 from fairbandit.streams import GRID
 
 POINTS = 1000
 """The most points of a curve; TensorBoard keeps no more a tag."""
+
+WINDOWS = 50
+"""The most windows of rounds over which the instantaneous regret is averaged."""
 
 
 def log_spaced(rounds: int, points: int = POINTS) -> list[int]:
@@ -66,7 +71,8 @@ class Tally:
 
     Regrets are sampled at log-spaced rounds. Candidates received are known at the ends of pieces
     of 64 rounds, so selection rates are sampled there, at the first such round from each
-    log-spaced one on.
+    log-spaced one on; with them the parity gap, the greatest rate less the least. Instantaneous
+    regrets are means over the rounds since the last of some fifty log-spaced ones.
 
     Args:
         rounds: T.
@@ -77,6 +83,8 @@ class Tally:
         self._names = tuple(group_names)
         self._steps = log_spaced(rounds)
         self._ends = sorted({min(-(-step // GRID) * GRID, rounds) for step in self._steps})
+        windows = np.searchsorted(self._steps, log_spaced(rounds, WINDOWS))
+        self._windows = [int(index) for index in np.unique(windows)]
         self._fair, self._standard = Moments(len(self._steps)), Moments(len(self._steps))
         self._rates = Moments(len(self._ends), len(self._names))
         self._batches: list[Totals] = []
@@ -88,7 +96,7 @@ class Tally:
     def add(self, played: Played) -> None:
         """Takes in a piece of rounds of the current batch."""
         now = self._batches[-1]
-        first, last = _span(played)
+        first, last = played.first, played.last
         here = _between(self._steps, first, last)
         columns = [step - first for step in self._steps[here]]
         for regrets, sums, moments in (
@@ -105,34 +113,71 @@ class Tally:
         if ends.start < ends.stop:
             self._rates.add(now.rates[:, None], ends)
 
-    def points(self, played: Played) -> Iterator[tuple[int, dict[str, float]]]:
-        """The curves' points in the rounds of a piece, over all batches added so far.
+    def points(self, first: int, last: int) -> Iterator[tuple[int, dict[str, float]]]:
+        """The curves' points in rounds first … last, over all batches added so far.
+
+        Args:
+            first: a round that begins a piece.
+            last: the last round of the same piece or of a later one.
 
         Yields:
             Round, and values by tag: mean, and mean ∓ std over replicas as lower and upper.
         """
-        first, last = _span(played)
-        here, ends = _between(self._steps, first, last), _between(self._ends, last, last)
+        here, ends = _between(self._steps, first, last), _between(self._ends, first, last)
         values: dict[int, dict[str, float]] = {step: {} for step in self._steps[here]}
-        for name, moments in (("fair", self._fair), ("standard", self._standard)):
+        for name, moments in ((FAIR, self._fair), (STANDARD, self._standard)):
             means, stds = moments.mean[here], moments.std[here].nan_to_num(nan=0.0)
             for step, mean, std in zip(values, means.tolist(), stds.tolist(), strict=True):
-                values[step][f"{name}_pseudo_regret/mean"] = mean
-                values[step][f"{name}_pseudo_regret/lower"] = mean - std
-                values[step][f"{name}_pseudo_regret/upper"] = mean + std
-        for rates in self._rates.mean[ends].tolist():
-            known = zip(self._names, rates, strict=True)
-            shown = {f"selection_rate/{name}": rate for name, rate in known if rate == rate}
-            values.setdefault(last, {}).update(shown)
+                values[step][f"{name}/mean"] = mean
+                values[step][f"{name}/lower"] = mean - std
+                values[step][f"{name}/upper"] = mean + std
+        for index in _indices(self._windows, here):
+            values[self._steps[index]].update(self._instant(index))
+        for end, rates in zip(self._ends[ends], self._rates.mean[ends].tolist(), strict=True):
+            values.setdefault(end, {}).update(self._shares(rates))
         yield from sorted(values.items())
+
+    def _instant(self, index: int) -> dict[str, float]:
+        """Mean regret a round in the window that ends at a step."""
+        ends = self._windows.index(index)
+        before = self._windows[ends - 1] if ends else None
+        span = self._steps[index] - (0 if before is None else self._steps[before])
+        means = {"fair": self._fair.mean, "standard": self._standard.mean}
+        return {
+            f"{INSTANT}/{name}": float(mean[index] - (0 if before is None else mean[before])) / span
+            for name, mean in means.items()
+        }
+
+    def _shares(self, rates: Sequence[float]) -> dict[str, float]:
+        """Selection rates by tag, and their gap; a group not yet received (NaN) has none."""
+        known = {n: rate for n, rate in zip(self._names, rates, strict=True) if rate == rate}
+        few = known if len(self._names) <= MAX_GROUPS else {}
+        gap = {GAP: max(known.values()) - min(known.values())} if known else {}
+        return {f"{RATE}/{name}": rate for name, rate in few.items()} | gap
 
     def totals(self) -> Totals:
         """The sums of all batches' replicas."""
         return Totals.together(self._batches)
 
+    def state(self) -> dict[str, Any]:
+        """All sums and curves so far, as plain data and tensors."""
+        moments = {name: moments.state() for name, moments in self._moments().items()}
+        return {**moments, "batches": [asdict(batch) for batch in self._batches]}
 
-def _span(played: Played) -> tuple[int, int]:
-    return played.first, played.first + played.actions.shape[1] - 1
+    def load_state(self, state: Mapping[str, Any]) -> None:
+        """Goes on from a state that `state` gave."""
+        for name, moments in self._moments().items():
+            moments.load_state(state[name])
+        self._batches = [Totals(**batch) for batch in state["batches"]]
+
+    def _moments(self) -> dict[str, Moments]:
+        return {"fair": self._fair, "standard": self._standard, "rates": self._rates}
+
+
+def _indices(chosen: Sequence[int], within: slice) -> Sequence[int]:
+    """The numbers of a sorted sequence that lie within a slice."""
+    low, high = np.searchsorted(chosen, [within.start, within.stop])
+    return chosen[low:high]
 
 
 def _between(steps: Sequence[int], first: int, last: int) -> slice:

@@ -19,7 +19,7 @@ from fairbandit.run.execute import execute
 from fairbandit.run.folder import written_aside
 from fairbandit.run.progress import RunProgress
 from fairbandit.run.rows import RowsWriter
-from fairbandit.run.table import run_table, sweep_table
+from fairbandit.run.table import Outcome, failures_table, run_table, sweep_table
 from fairbandit.run.tally import log_spaced
 
 
@@ -134,10 +134,17 @@ def test_tables(config, tmp_path):
     assert "fair_greedy" in shown
     assert "±" in shown
     assert "selection rate, group 3" in shown
-    assert "seed-1" not in text_of(sweep_table([("seed-1", summary)]))
-    both = text_of(sweep_table([("seed-1", summary), ("seed-2", summary)]))
+    jobs = [Outcome(name, "finished", summary) for name in ("seed-1", "seed-2")]
+    alone, both = text_of(sweep_table(jobs[:1])), text_of(sweep_table(jobs))
+    assert "seed-1" not in alone
     assert "seed-1" in both
     assert "seed-2" in both
+    assert "status" not in both
+    failed = Outcome("seed-[3]", "failed", error="an [odd] error")
+    shown = text_of(sweep_table([*jobs, failed, Outcome("seed-4", "skipped", summary)]))
+    assert "All jobs: 2 finished, 1 skipped, 1 failed" in shown
+    assert "seed-[3]" in shown
+    assert "an [odd] error" in text_of(failures_table([failed]))
 
 
 def test_progress_shows_on_a_terminal_only():

@@ -1,0 +1,52 @@
+"""Folders are named by what is in them: a run's or a sweep's overrides."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Collection, Iterable
+
+LONGEST = 80
+"""Characters of a name, at most."""
+
+_NO_MATTER = ("resume", "threads", "figures")
+
+
+def folder_name(text: str) -> str:
+    """A short file name without odd characters; where that lost anything, with a hash of it.
+
+    >>> folder_name("oful_seed-1")
+    'oful_seed-1'
+    >>> folder_name("policy-oful,greedy")
+    'policy-oful+greedy'
+    >>> folder_name("theta-[1,2]")
+    'theta--1+2-a97ab4'
+    """
+    safe = re.sub(r"[^A-Za-z0-9._,-]+", "-", text).strip("-.").replace(",", "+")
+    if safe.replace("+", ",") == text and len(safe) <= LONGEST:
+        return safe
+    digest = hashlib.sha256(text.encode()).hexdigest()[:6]
+    return f"{safe[: LONGEST - 7]}-{digest}"
+
+
+def job_name(overrides: Iterable[str], unsaid: Collection[str] = ()) -> str:
+    """A folder name from the overrides of a run or of a sweep.
+
+    Different overrides make different names; `resume`, `threads` and `figures` do not count.
+
+    Args:
+        overrides: KEY=VALUE words.
+        unsaid: more keys that do not count.
+
+    >>> job_name(["policy=oful", "policy.estimator.exploration=0.1", "policy/rank=identity"])
+    'policy-oful_estimator.exploration-0.1_rank-identity'
+    >>> job_name(["policy=oful,greedy", "seed=0,1", "resume=false"])
+    'policy-oful+greedy_seed-0+1'
+    """
+    words = []
+    for override in overrides:
+        key, _, value = override.lstrip("+").partition("=")
+        if key.partition(".")[0] not in _NO_MATTER and key not in unsaid:
+            short = re.sub(r"^policy[./]", "", key).replace("/", ".")
+            words.append(f"{short}-{value}".rstrip("-"))
+    return folder_name("_".join(words) or "default")

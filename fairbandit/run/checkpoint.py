@@ -1,0 +1,134 @@
+"""Checkpoints: all that an unfinished run needs to go on as if never stopped.
+
+A checkpoint is one file in the run's folder, replaced by the next and removed when the run is
+finished. It is written at the end of a piece of rounds when enough time has gone by: at least
+`SECONDS`, and `TIMES` what the last one took, so that checkpoints cost less than 2 % of a run.
+The environment variable FAIRBANDIT_CHECKPOINT_SECONDS sets the seconds between two checkpoints
+outright, whatever they cost; 0 writes one after every piece.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from fairbandit.errors import FairbanditError
+from fairbandit.run import state
+from fairbandit.run.folder import CHECKPOINT, ROUNDS
+from fairbandit.run.identity import differences
+
+VARIABLE = "FAIRBANDIT_CHECKPOINT_SECONDS"
+"""The environment variable that sets the seconds between two checkpoints."""
+
+SECONDS = 5.0
+"""The least time between two checkpoints."""
+
+TIMES = 60
+"""Between two checkpoints passes at least so many times what the last one took."""
+
+_SPEED = 1e8  # bytes a second that a slow disk takes, to judge the first checkpoint by
+
+_ANEW = "resume=false starts anew in a new folder and leaves this one as it is"
+
+
+class Checkpoints:
+    """The checkpoint of one run.
+
+    Args:
+        folder: the run's.
+        identity: what the run is; only a checkpoint of the same identity can be gone on from.
+    """
+
+    def __init__(self, folder: Path, identity: Mapping[str, Any]) -> None:
+        self._folder, self._identity = folder, dict(identity)
+        self._path = folder / CHECKPOINT
+        self._given = _seconds_given()
+        self._cost = 0.0
+        self._last = time.perf_counter()
+
+    def load(self) -> dict[str, Any] | None:
+        """What was last saved, or None.
+
+        Raises:
+            FairbanditError: the checkpoint cannot be read or is another run's, or a Parquet file
+                that it builds upon is not there as it was.
+        """
+        if not self._path.exists():
+            return None
+        try:
+            saved = state.read(self._path)
+            identity, parts, contents = saved["identity"], saved["parts"], saved["contents"]
+        except (ValueError, KeyError, TypeError) as error:
+            raise FairbanditError(
+                f"{self._path} is no whole checkpoint ({error}); remove it to start this run over "
+                f"in its folder; {_ANEW}"
+            ) from error
+        different = differences(identity, self._identity)
+        if different:
+            raise FairbanditError(
+                f"{self._path} is of a run that differs from this one: {'; '.join(different)}. "
+                f"To go on with it, make these the same again; {_ANEW}"
+            )
+        there = self._parts()
+        for name, size in parts.items():
+            if there.get(name) != size:
+                has = f"{there[name]} bytes" if name in there else "not there"
+                raise FairbanditError(
+                    f"{self._path} builds upon {self._folder / ROUNDS / name} with {size} bytes, "
+                    f"which is {has}; put it back, or remove the checkpoint to start this run "
+                    f"over in its folder; {_ANEW}"
+                )
+        return {**contents, "parts": list(parts)}
+
+    @property
+    def due(self) -> bool:
+        """Whether it is time for the next one."""
+        if self._given is not None:
+            return self._elapsed >= self._given
+        return self._elapsed >= max(SECONDS, TIMES * self._cost)
+
+    def save(self, contents: Mapping[str, Any]) -> None:
+        """Replaces the checkpoint; waits for a later call where the first would cost too much.
+
+        Args:
+            contents: nested plain data and tensors.
+
+        Raises:
+            OSError: it cannot be written; the last one stays.
+        """
+        began = time.perf_counter()
+        whole = {"identity": self._identity, "parts": self._parts(), "contents": contents}
+        packed = state.Packed(whole)
+        if self._cost == 0:
+            self._cost = packed.size / _SPEED
+            if not self.due:
+                return
+        state.write(packed, self._path)
+        self._last = time.perf_counter()
+        self._cost = self._last - began
+
+    def remove(self) -> None:
+        """The run is finished."""
+        self._path.unlink(missing_ok=True)
+
+    @property
+    def _elapsed(self) -> float:
+        return time.perf_counter() - self._last
+
+    def _parts(self) -> dict[str, int]:
+        """The finished Parquet files and their sizes."""
+        files = sorted((self._folder / ROUNDS).glob("part-*.parquet"))
+        return {file.name: file.stat().st_size for file in files}
+
+
+def _seconds_given() -> float | None:
+    text = os.environ.get(VARIABLE)
+    if not text:
+        return None
+    try:
+        return float(text)
+    except ValueError:
+        raise FairbanditError(f"{VARIABLE} must be a number of seconds, got {text!r}") from None

@@ -1,0 +1,131 @@
+"""Nested plain data with tensors in it, in one file: written whole or not at all, and no pickle.
+
+The file is in the safetensors format: the tensors by number, and the nesting as JSON beside them.
+"""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import re
+import zlib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save_file
+from torch import Tensor
+
+from fairbandit.errors import FairbanditError
+from fairbandit.run.folder import aside
+
+_PLAIN = (bool, int, float, str, type(None))
+_TREE, _SUMS = "tree", "crc32"
+
+
+class Packed:
+    """Nested data taken apart: what `write` puts into a file.
+
+    Args:
+        value: tensors, numbers, texts, booleans and None, in mappings with text keys and in lists.
+
+    Raises:
+        FairbanditError: anything else, with the place where it is.
+    """
+
+    def __init__(self, value: Any) -> None:
+        self.tensors: dict[str, Tensor] = {}
+        self._storages: set[int] = set()
+        self.tree = self._apart(value, "")
+
+    @property
+    def size(self) -> int:
+        """Bytes of all tensors."""
+        return sum(tensor.numel() * tensor.element_size() for tensor in self.tensors.values())
+
+    def _apart(self, value: Any, path: str) -> Any:
+        if isinstance(value, Tensor):
+            return self._tensor(value)
+        if isinstance(value, Mapping) and all(isinstance(key, str) for key in value):
+            inside = {key: self._apart(item, f"{path}.{key}") for key, item in value.items()}
+            return {"map": inside}
+        if isinstance(value, (list, tuple)):
+            return {"list": [self._apart(item, f"{path}[{i}]") for i, item in enumerate(value)]}
+        if isinstance(value, _PLAIN):
+            return {"plain": value}
+        raise FairbanditError(
+            f"the state {path.lstrip('.')} cannot be saved: expected tensors, numbers, texts, or "
+            f"mappings and lists of these, got {type(value).__name__}"
+        )
+
+    def _tensor(self, value: Tensor) -> Any:
+        name = str(len(self.tensors))
+        kept = value.detach().cpu().contiguous()
+        storage = kept.untyped_storage().data_ptr()
+        if storage in self._storages:  # the format has no shared memory
+            kept = kept.clone()
+        self._storages.add(storage)
+        self.tensors[name] = kept
+        return {"tensor": name, "device": str(value.device)}
+
+
+def write(packed: Packed, path: Path) -> None:
+    """Writes a file that appears under its name only when complete.
+
+    Raises:
+        OSError: the file cannot be written.
+    """
+    sums = {name: _checksum(tensor) for name, tensor in packed.tensors.items()}
+    texts = {_TREE: json.dumps(packed.tree), _SUMS: json.dumps(sums)}
+    with aside(path) as unfinished:
+        try:
+            save_file(packed.tensors, unfinished, metadata=texts)
+        except SafetensorError as error:
+            raise _system_error(error, path) from error
+
+
+def read(path: Path) -> Any:
+    """The data of a file that `write` wrote, its tensors on the devices that they came from.
+
+    Raises:
+        ValueError: the file is cut short, damaged, or of another kind.
+    """
+    try:
+        with safe_open(path, framework="pt") as file:
+            texts = file.metadata() or {}
+            tensors = {name: file.get_tensor(name).clone() for name in file.keys()}  # noqa: SIM118
+        tree, sums = json.loads(texts[_TREE]), json.loads(texts[_SUMS])
+        damaged = [name for name, tensor in tensors.items() if sums[name] != _checksum(tensor)]
+        if damaged:
+            raise ValueError(f"the checksums of {len(damaged)} tensors do not match")
+        return _together(tree, tensors)
+    except SafetensorError as error:
+        raise ValueError(str(error)) from error
+    except (KeyError, TypeError, AttributeError) as error:
+        raise ValueError(f"it lacks {error}") from error
+
+
+def _together(tree: Any, tensors: Mapping[str, Tensor]) -> Any:
+    if "tensor" in tree:
+        return tensors[tree["tensor"]].to(tree["device"])
+    if "map" in tree:
+        return {key: _together(item, tensors) for key, item in tree["map"].items()}
+    if "list" in tree:
+        return [_together(item, tensors) for item in tree["list"]]
+    return tree["plain"]
+
+
+def _checksum(tensor: Tensor) -> int:
+    return zlib.crc32(tensor.reshape(-1).view(torch.uint8).numpy().data)
+
+
+def _system_error(error: SafetensorError, path: Path) -> OSError:
+    """The format's library reports a full disk as text."""
+    found = re.search(r"os error (\d+)", str(error))
+    if found is None:
+        return OSError(errno.EIO, str(error), str(path))
+    number = int(found[1])
+    return OSError(number, os.strerror(number), str(path))

@@ -1,0 +1,74 @@
+"""Sweeps on several processes, and the ready configs for clusters."""
+
+from pathlib import Path
+
+import pytest
+from hydra import compose, initialize_config_dir
+
+from fairbandit.cli.store import publish, register_resolvers
+from fairbandit.presets import conf_folder
+from tests.killing import finish, leftovers, outcome
+
+PLUGIN = """
+from fairbandit import register
+from fairbandit.parts import Identity
+
+@register("rank", "backwards")
+class Backwards(Identity):
+    '''Worst first.'''
+    def _index(self, candidates):
+        return -super()._index(candidates)
+"""
+
+SWEEP = ["-m", "policy=greedy", "policy/rank=backwards,identity", "seed=0,1", "rounds=200"]
+SWEEP += ["replicas=2", "hydra.sweep.dir=sweep"]
+
+
+@pytest.fixture
+def plugin(tmp_path: Path) -> dict[str, str]:
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "plugin_backwards.py").write_text(PLUGIN)
+    return {"FAIRBANDIT_PLUGINS": "mine"}
+
+
+@pytest.mark.parametrize("launcher", ["joblib", "submitit_local"])
+def test_workers_do_what_one_process_does_plugins_and_all(tmp_path, plugin, launcher):
+    words = [f"hydra/launcher={launcher}"]
+    words += ["hydra.launcher.n_jobs=2"] if launcher == "joblib" else []
+    code, out = finish([*SWEEP, *words, "replicas=2"], tmp_path, **plugin)
+    assert code == 0, out
+    assert "All jobs" in out
+    code, _ = finish([*SWEEP[:-1], "hydra.sweep.dir=alone"], tmp_path, **plugin)
+    assert code == 0
+    assert outcome(tmp_path / "sweep") == outcome(tmp_path / "alone")
+    assert leftovers(tmp_path) == []
+
+
+def test_a_failing_job_in_a_worker_leaves_the_others_alone(tmp_path):
+    words = ["-m", "hydra/launcher=joblib", "hydra.launcher.n_jobs=2", "replicas=0,1", "rounds=9"]
+    code, out = finish(words, tmp_path)
+    assert code == 1
+    assert "All jobs: 1 finished, 1 failed" in out
+    assert "Traceback" not in out
+
+
+def test_the_slurm_config_composes():
+    register_resolvers()
+    publish()
+    with initialize_config_dir(str(conf_folder()), version_base="1.3"):
+        composed = compose("config", ["hydra/launcher=slurm"], return_hydra_config=True)
+    launcher = composed.hydra.launcher
+    assert launcher._target_.endswith("SlurmLauncher")
+    assert launcher.cpus_per_task == 1
+    assert launcher.max_num_timeout > 0
+
+
+@pytest.mark.parametrize(
+    ("launcher", "extra"), [("ray_cluster", "ray"), ("ray", "ray"), ("ray_aws", "ray")]
+)
+def test_a_launcher_that_is_not_installed_names_its_extra(command, launcher, extra):
+    pytest.importorskip("hydra_plugins")
+    code, _, err = command("-m", f"hydra/launcher={launcher}", "seed=0,1")
+    assert code == 1
+    assert "is not installed; pip install 'fairbandit[" + extra + "]'" in err
+    assert err.count("\n") == 1

@@ -1,0 +1,117 @@
+"""Sweeps that are killed and started again, and what they leave behind."""
+
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, Any
+
+COMMAND = [sys.executable, "-m", "fairbandit.cli.main"]
+
+TIMINGS = ("seconds", "rounds_per_second")
+
+LEFTOVERS = ("*.tmp", "checkpoint.safetensors", ".lock", "error.txt")
+
+
+def environment(**variables: str) -> dict[str, str]:
+    """This process's environment, with the package importable and a checkpoint at every turn."""
+    paths = [str(Path(__file__).parents[1]), os.environ.get("PYTHONPATH", "")]
+    base = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, paths))}
+    return base | {"FAIRBANDIT_CHECKPOINT_SECONDS": "0.02"} | variables
+
+
+@dataclass
+class Command:
+    """The command, under way; what it prints goes to a file, which workers may outlive."""
+
+    process: "subprocess.Popen[str]"
+    printed: IO[str]
+
+    def end(self) -> tuple[int, str]:
+        """Its exit code and all that it printed, once it has ended."""
+        code = self.process.wait()
+        with self.printed:
+            self.printed.seek(0)
+            return code, self.printed.read()
+
+
+def start(words: Sequence[str], folder: Path, **variables: str) -> Command:
+    """The command, under way in a folder."""
+    printed = tempfile.TemporaryFile("w+", encoding="utf-8")  # noqa: SIM115 - `end` closes it
+    process = subprocess.Popen(
+        [*COMMAND, *words],
+        cwd=folder,
+        env=environment(**variables),
+        stdin=subprocess.DEVNULL,
+        stdout=printed,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
+    return Command(process, printed)
+
+
+def finish(words: Sequence[str], folder: Path, **variables: str) -> tuple[int, str]:
+    """The command's exit code and all that it printed."""
+    return start(words, folder, **variables).end()
+
+
+def kill_after(command: Command, delay: float, *, worker: bool = False) -> str:
+    """Kills a command, or one of its workers; says which it was, or that it had ended."""
+    try:
+        command.process.wait(delay)
+        command.end()
+        return "ended"
+    except subprocess.TimeoutExpired:
+        pass
+    victims = list(workers(command.process.pid)) if worker else []
+    victim = random.choice(victims) if victims else command.process.pid
+    os.kill(victim, signal.SIGKILL)
+    command.end()
+    return "worker" if victims else "driver"
+
+
+def workers(parent: int) -> Iterator[int]:
+    """Processes that a driver started to run jobs."""
+    for folder in Path("/proc").iterdir():
+        if folder.name.isdigit():
+            try:
+                fields = (folder / "stat").read_text().rpartition(")")[2].split()
+                line = (folder / "cmdline").read_text()
+            except OSError:  # it has just ended
+                continue
+            if int(fields[1]) == parent and "popen_loky" in line:
+                yield int(folder.name)
+
+
+def outcome(folder: Path) -> tuple[dict[str, bytes], dict[str, Any]]:
+    """The Parquet files' bytes and the summaries without timings, by path within a folder."""
+    parquet = {
+        str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*.parquet")
+    }
+    found = {}
+    for path in folder.rglob("summary.json"):
+        summary = json.loads(path.read_text())
+        found[str(path.relative_to(folder))] = {
+            key: value for key, value in summary.items() if key not in TIMINGS
+        }
+    return parquet, found
+
+
+def leftovers(folder: Path) -> list[str]:
+    """Files that no finished sweep should hold."""
+    return [str(path.relative_to(folder)) for mark in LEFTOVERS for path in folder.rglob(mark)]
+
+
+def until(condition: Any, seconds: float = 60.0) -> None:
+    """Waits for something to become true."""
+    end = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < end, "waited in vain"
+        time.sleep(0.02)
