@@ -31,6 +31,9 @@ SORTING = 80.0
 WHITENING = 1 / 16
 """Bounding one context, in the same unit, for each of d² products."""
 
+SHORTEST = 256
+"""The least common part of all windows worth sorting."""
+
 OVERHEAD = 5e5
 """Using the index at all, in the same unit."""
 
@@ -170,7 +173,7 @@ class GroupIndex:
         first, latest, earliest, last = bounds
         b, u, d = theta.shape
         scan = float(b * u * (last - first))
-        if scan < max(2 * OVERHEAD, self._least):
+        if scan < max(2 * OVERHEAD, self._least) or earliest - latest < SHORTEST:
             return None
         price = b * (earliest - latest) * (SORTING + WHITENING * d * d)
         if self._stretch is None or self._spent > price:

@@ -7,8 +7,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fairbandit.maths.ties import ceiling
+from fairbandit.parts import Full, History, LinearModel, Past, Problem, Spans
 from fairbandit.parts import index as index_module
 from fairbandit.parts.index import SortedStretch
+from fairbandit.streams import Streams
 
 
 @settings(max_examples=60, deadline=None)
@@ -61,3 +63,29 @@ def test_little_is_scored_again_after_a_small_drift() -> None:
     assert same[1] - far <= 20
     assert near[1] - far < 20 * 50_000 * 0.01
     assert stretch.at_most(values, theta[:, None] + 1e-3, budget=far + 1) is None
+
+
+@pytest.mark.parametrize("rare", [0.002, 0.3])
+def test_many_replicas_of_a_rare_group(rare: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Windows of different replicas need not overlap at all; counts are those of a scan."""
+    monkeypatch.setattr(index_module, "OVERHEAD", 1.0)
+    draws = np.random.default_rng(0)
+    problem = Problem(2, 2, Streams(0, range(30)), Full())
+    indexed, plain = History(problem, {"contexts"}), History(problem, {"contexts"})
+    for index in plain.indexes:
+        monkeypatch.setattr(index, "at_most", lambda *asked: None)
+    theta = torch.from_numpy(draws.normal(size=(30, 1, 2)))
+    for at in range(0, 2000, 100):
+        x = torch.from_numpy(draws.normal(size=(30, 100, 2, 2)))
+        s = torch.from_numpy((draws.random((30, 100, 2)) < rare).astype(np.int64))
+        model = LinearModel(theta + 1e-3 * torch.from_numpy(draws.normal(size=(30, 1, 2))))
+        after = torch.arange(at, at + 100) // 2
+        spans = Spans(after, after, torch.arange(at, at + 100))
+        counts = []
+        for history in (indexed, plain):
+            history.add_pools(x, s)
+            window = Past(history, spans, s, model, torch.zeros(100).long())
+            counts.append(window.at_most((x * model.theta[:, :, None]).sum(-1)))
+            history.forget(outcomes=0, contexts=int(after[-1]))
+        assert torch.equal(*counts)
+    assert indexed.indexes[0].stop > 0
