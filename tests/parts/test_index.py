@@ -78,13 +78,13 @@ def test_many_replicas_of_a_rare_group(rare: float, monkeypatch: pytest.MonkeyPa
     for at in range(0, 2000, 100):
         x = torch.from_numpy(draws.normal(size=(30, 100, 2, 2)))
         s = torch.from_numpy((draws.random((30, 100, 2)) < rare).astype(np.int64))
-        model = LinearModel(theta + 1e-3 * torch.from_numpy(draws.normal(size=(30, 1, 2))))
+        model = LinearModel(theta + 1e-3 * torch.from_numpy(draws.normal(size=(30, 100, 2))))
         after = torch.arange(at, at + 100) // 2
         spans = Spans(after, after, torch.arange(at, at + 100))
         counts = []
         for history in (indexed, plain):
             history.add_pools(x, s)
-            window = Past(history, spans, s, model, torch.zeros(100).long())
+            window = Past(history, spans, s, model, torch.arange(100))
             counts.append(window.at_most((x * model.theta[:, :, None]).sum(-1)))
             history.forget(outcomes=0, contexts=int(after[-1]))
         assert torch.equal(*counts)
