@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from fairbandit.figures import panels
 from fairbandit.figures.data import Scene
+from fairbandit.figures.frontier import frontier
 from fairbandit.figures.style import WIDTH, applied
 
 if TYPE_CHECKING:
@@ -61,6 +62,11 @@ FIGURES: Mapping[str, Composition] = MappingProxyType(
             "fair against standard pseudo-regret at T: the price of fairness",
             ((panels.price,),),
             (WIDTH / 2, 3.2),
+        ),
+        "frontier": Composition(
+            "fair against standard pseudo-regret at T over the weight of policy/rank=tradeoff",
+            ((frontier,),),
+            (WIDTH / 2, 2.8),
         ),
     }
 )

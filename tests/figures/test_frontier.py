@@ -1,0 +1,41 @@
+"""The frontier joins the runs of a trade-off in the order of α, and nothing else."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from fairbandit.errors import FairbanditError
+from fairbandit.figures.compose import compose
+from fairbandit.figures.data import Run, Scene
+
+
+def run(rank: dict[str, Any], standard: float, fair: float) -> Run:
+    summary = {
+        "config": {"policy": {"rank": rank}},
+        "rounds": 500,
+        "standard_pseudo_regret": {"mean": standard, "std": 2.0},
+        "fair_pseudo_regret": {"mean": fair, "std": None},
+    }
+    return Run(rank["name"], Path(), summary)
+
+
+def test_points_and_labels() -> None:
+    runs = (
+        run({"name": "tradeoff", "alpha": 1.0}, 10.0, 90.0),
+        run({"name": "identity"}, 1.0, 1.0),
+        run({"name": "tradeoff", "alpha": 0.0}, 50.0, 5.0),
+        run({"name": "tradeoff", "alpha": 0.25}, 30.0, 20.0),
+    )
+    (axes,) = compose("frontier", Scene("simulation", runs)).axes
+    (line,) = [line for line in axes.get_lines() if line.get_linestyle() == "-"]
+    assert line.get_xydata().tolist() == [[50.0, 5.0], [30.0, 20.0], [10.0, 90.0]]
+    assert [text.get_text() for text in axes.texts] == ["0", "0.25", "1"]
+    assert axes.get_xlabel() == "standard pseudo-regret at T = 500"
+    assert len(axes.containers) == 1
+
+
+def test_too_few_runs() -> None:
+    scene = Scene("simulation", (run({"name": "tradeoff", "alpha": 0.5}, 1.0, 1.0),))
+    with pytest.raises(FairbanditError, match="at several policy.rank.alpha; found 1"):
+        compose("frontier", scene)
