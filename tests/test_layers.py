@@ -26,6 +26,7 @@ LAYERS = {
     "conformance": 4,
     "run": 5,
     "theory": 2,
+    "figures": 5,
     "audit": 5,
     "cli": 6,
 }

@@ -44,6 +44,7 @@ _SETTINGS = {
     "device": "cpu, cuda, cuda:1, ...",
     "threads": "torch's threads; left null, one",
     "resume": "goes on with what was started; false starts anew, in a new folder",
+    "figures": "what a sweep draws at its end, as in figures=[overview,price]",
     "hydra.run.dir": "the output folder of a run (hydra.sweep.dir: of a sweep)",
 }
 
@@ -57,7 +58,8 @@ def help_text() -> str:
     sections = [
         _INTRO,
         _section("Keys (key=value)", settings),
-        _section("Policies (policy=...)", _policies(conf_folder() / "policy")),
+        _section("Experiments (+experiment=...)", _described(conf_folder() / "experiment")),
+        _section("Policies (policy=...)", _described(conf_folder() / "policy")),
         *(
             _section(
                 f"{kind.capitalize()}s (policy/{kind}=..., policy.{kind}.KEY=...)", _kind(kind)
@@ -80,11 +82,12 @@ def _section(title: str, lines: Iterable[tuple[str, str]]) -> str:
     return "\n".join([f"{title}:", *shown, ""])
 
 
-def _policies(folder: Path) -> list[tuple[str, str]]:
-    """Each file's name, and its first line, which is a comment that says what it is."""
+def _described(folder: Path) -> list[tuple[str, str]]:
+    """Each file's name, and its first comment, which says what it is."""
     found = []
     for file in sorted(folder.glob("*.yaml")):
-        first = file.read_text(encoding="utf-8").split("\n", 1)[0]
+        lines = file.read_text(encoding="utf-8").splitlines()
+        first = next((line for line in lines if not line.startswith("# @package")), "")
         found.append((file.stem, first.lstrip("# ") if first.startswith("#") else ""))
     return found
 

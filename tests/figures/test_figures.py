@@ -38,6 +38,7 @@ def check_rewards(axes: Any, scene: Scene, which: str, label: str) -> None:
     drawn = lines(axes)
     assert list(drawn) == [group_name(group) for group in scene.groups]
     for rewards, line in zip(scene.rewards, drawn.values(), strict=True):
+        assert rewards is not None
         np.testing.assert_array_equal(line.get_xdata(), rewards.values)
         np.testing.assert_array_equal(line.get_ydata(), getattr(rewards, which))
     assert [text.get_text() for text in axes.get_legend().get_texts()] == list(drawn)

@@ -93,6 +93,7 @@ def test_curves_in_tensorboard(config, tmp_path):
     curves = scalars(tmp_path)
     regrets = [f"{kind}_pseudo_regret" for kind in ("fair", "standard")]
     tags = {f"{regret}/{line}" for regret in regrets for line in ("mean", "lower", "upper")}
+    tags |= {f"instantaneous_regret/{kind}" for kind in ("fair", "standard")} | {"parity_gap"}
     assert set(curves) == tags | {f"selection_rate/{group}" for group in "0123"}
     for regret in regrets:
         mean, std = summary[regret]["mean"], summary[regret]["std"]

@@ -1,0 +1,152 @@
+"""Every experiment file, and what a sweep leaves beside its jobs."""
+
+import csv
+import json
+
+import pytest
+
+from fairbandit.figures.draw import CHOICE
+from fairbandit.presets import conf_folder
+from tests.environments.data import census_root
+
+EXPERIMENTS = sorted(path.stem for path in (conf_folder() / "experiment").glob("*.yaml"))
+
+FIGURES = {
+    "simulation": {"overview", "price"},
+    "census_gender": {"distributions", "price"},
+    "census_ethnicity": {"selection", "counts", "price"},
+}
+
+JOBS = {"simulation": 8, "census_gender": 6, "census_ethnicity": 6}
+
+
+@pytest.fixture
+def people(tmp_path, monkeypatch):
+    """What the census experiments read: made-up records."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    root = census_root(tmp_path)
+    return [
+        f"environment.root={root}",
+        "environment.states=[DE,WY]",
+        "environment.scaler_states=[DE]",
+        "environment.min_group_size=20",
+    ]
+
+
+@pytest.mark.parametrize("name", EXPERIMENTS)
+def test_every_experiment_runs(command, tmp_path, people, name):
+    words = people if name.startswith("census") else []
+    code, out, err = command(
+        f"+experiment={name}", *words, "rounds=7", "replicas=2", "hydra.sweep.dir=sweep"
+    )
+    assert (code, err) == (0, "")
+    assert "All jobs" in out
+    sweep = tmp_path / "sweep"
+    runs = [json.loads(path.read_text()) for path in sweep.glob("*/summary.json")]
+    assert {(run["rounds"], run["replicas"]) for run in runs} == {(7, 2)}
+    if name in FIGURES:
+        assert len(runs) == JOBS[name]
+        assert {run["environment"] for run in runs} == {name}
+        drawn = {path.name for path in (sweep / "figures").glob("*.p*")}
+        assert drawn == {f"{figure}.{end}" for figure in FIGURES[name] for end in ("png", "pdf")}
+        assert set(json.loads((sweep / "figures" / CHOICE).read_text())) == FIGURES[name]
+        assert all(f"{figure}.png" in out for figure in FIGURES[name])
+
+
+def test_settings_are_the_papers_unless_overridden(command):
+    for name in FIGURES:
+        code, out, _ = command(f"+experiment={name}", "--cfg", "job")
+        assert code == 0
+        assert "rounds: null" in out  # the environment's own: 5,000, 5,000 and 2,500
+        assert "replicas: 10" in out
+
+
+def test_a_sweep_leaves_its_table_as_csv(command, tmp_path):
+    words = ["policy=uniform,greedy", "rounds=9", "replicas=3", "hydra.sweep.dir=sweep"]
+    _, out, _ = command("-m", *words)
+    assert "sweep/results.csv" in out
+    with (tmp_path / "sweep" / "results.csv").open() as file:
+        rows = {row["policy"]: row for row in csv.DictReader(file)}
+    for path in (tmp_path / "sweep").glob("*/summary.json"):
+        summary = json.loads(path.read_text())
+        row = rows[summary["policy"]]
+        for regret in ("fair_pseudo_regret", "standard_pseudo_regret"):
+            for part in ("mean", "std"):
+                assert float(row[f"{regret}_{part}"]) == pytest.approx(summary[regret][part])
+        assert float(row["seconds"]) == pytest.approx(summary["seconds"])
+    assert not (tmp_path / "sweep" / "figures").exists()
+
+
+SMALL = ("rounds=9", "replicas=2", "hydra.sweep.dir=sweep")
+
+
+def test_figures_asked_for_on_the_command_line(command, tmp_path):
+    asked = "figures=[{overview:[greedy]},price]"
+    code, _, err = command("-m", "policy=uniform,greedy", asked, *SMALL)
+    assert (code, err) == (0, "")
+    assert len(list((tmp_path / "sweep" / "figures").glob("*.p*"))) == 4
+    kept = json.loads((tmp_path / "sweep" / "figures" / CHOICE).read_text())
+    assert kept == {"overview": ["greedy"], "price": None}
+    images = list((tmp_path / "sweep" / "figures").glob("events.out.tfevents.*"))
+    assert len(images) == 1
+
+
+@pytest.mark.parametrize(
+    ("asked", "message"),
+    [
+        ("figures=[nope]", "unknown figure 'nope'; the figures are overview, selection"),
+        ("figures=price", "figures is a list of names"),
+        ("figures=[{price:greedy}]", "figures is a list of names"),
+        ("figures=[{price:[]}]", "figures is a list of names"),
+    ],
+)
+def test_a_wrong_choice_is_refused_before_anything_runs(command, tmp_path, asked, message):
+    code, _, err = command("-m", "policy=uniform", asked, *SMALL)
+    assert code == 1
+    assert message in err
+    assert not (tmp_path / "sweep").exists()
+
+
+def test_figures_that_cannot_be_drawn_leave_the_results(command, tmp_path):
+    code, out, err = command("-m", "policy=uniform", "figures=[{price:[gmf]}]", *SMALL)
+    assert code == 1
+    assert "no run in simulation is of gmf; there are runs of uniform" in err
+    assert "results.csv" in out
+    assert len(list(tmp_path.glob("sweep/*/summary.json"))) == 1
+
+
+def test_the_tool_draws_what_the_sweep_asked_for_and_anything_else(command, tmp_path):
+    command("-m", "policy=uniform,greedy", "figures=[price]", *SMALL)
+    before = (tmp_path / "sweep" / "figures" / "price.png").read_bytes()
+    code, out, _ = command("figures", "sweep")
+    assert code == 0
+    assert "sweep/figures/price.pdf" in out
+    assert (tmp_path / "sweep" / "figures" / "price.png").read_bytes() == before
+    assert not (tmp_path / "sweep" / "figures" / "overview.png").exists()
+    command("figures", "sweep", "--only", "overview", "--policies", "greedy", "--out", "paper")
+    assert sorted(path.name for path in (tmp_path / "paper").iterdir()) == [
+        "overview.pdf",
+        "overview.png",
+    ]
+    command("figures", "sweep", "sweep", "--only", "counts,price")
+    assert len(list((tmp_path / "figures").iterdir())) == 4
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["figures"], "the following arguments are required: FOLDER"),
+        (["figures", "nowhere"], "nowhere is not a folder"),
+        (["figures", "."], "no finished run below ."),
+        (["figures", ".", "--only", "nope"], "unknown figure 'nope'"),
+        (["figures", ".", "--only", ","], "--only needs at least one name"),
+        (["dashboard", "nowhere"], "nowhere is not a folder"),
+        (["dashboard", "."], "no run below ."),
+        (["dashboard", ".", "--port", "many"], "invalid int value: 'many'"),
+    ],
+)
+def test_wrong_words_for_the_tools(command, words, message):
+    code, _, err = command(*words)
+    assert code == 1
+    assert message in err
+    assert "Traceback" not in err

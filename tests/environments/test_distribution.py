@@ -1,0 +1,89 @@
+"""Reward distributions on a grid, against closed forms."""
+
+import math
+
+import numpy as np
+import pytest
+import torch
+
+from fairbandit.environments import Environment
+from fairbandit.environments.distribution import of_cdf, of_sample
+from fairbandit.run.rewards import write
+from tests import support
+from tests.environments.data import arguments, people
+from tests.environments.data import write as write_table
+
+
+def normal(values: torch.Tensor) -> torch.Tensor:
+    return torch.exp(-(values**2) / 2) / math.sqrt(2 * math.pi)
+
+
+def test_of_a_smooth_cdf():
+    found = of_cdf(torch.special.ndtr)
+    assert found.values[0] == pytest.approx(-3.09, abs=0.01)
+    torch.testing.assert_close(found.density[1:-1], normal(found.values[1:-1]), atol=1e-3, rtol=0)
+    torch.testing.assert_close(found.cdf, torch.special.ndtr(found.values))
+
+
+def test_of_a_sample():
+    sample = torch.from_numpy(np.sort(np.random.default_rng(0).normal(size=100_000)))
+    found = of_sample(sample)
+    # the estimate's standard error is 0.0035 at the mode, and this the largest of 201
+    torch.testing.assert_close(found.density, normal(found.values), atol=0.02, rtol=0)
+    torch.testing.assert_close(found.cdf, torch.special.ndtr(found.values), atol=0.01, rtol=0)
+
+
+@pytest.mark.parametrize("values", [[2.0], [2.0, 2.0, 2.0], [1.0, 2.0]])
+def test_of_few_or_equal_rewards(values):
+    found = of_sample(torch.tensor(values, dtype=torch.float64))
+    assert found.density.isfinite().all()
+    assert found.cdf[-1] == 1
+
+
+def test_of_a_step():
+    found = of_cdf(lambda values: (values >= 3.0).double())
+    assert (found.values[0] < 3.0 < found.values[-1]).item()
+    assert found.density.isfinite().all()
+
+
+def test_the_simulations_closed_form_agrees_with_the_general_way():
+    world = support.environment()
+    for group in range(4):
+        exact, general = (
+            way(world, group)
+            for way in (type(world).reward_distribution, Environment.reward_distribution)
+        )
+        assert exact is not None
+        assert general is not None
+        middle = general.values[20:-20].numpy()
+        interpolated = np.interp(middle, exact.values, exact.density)
+        np.testing.assert_allclose(general.density[20:-20], interpolated, atol=0.004)
+        assert (float(exact.cdf[0]), float(exact.cdf[-1])) == (0, 1)
+        assert (float(exact.density[0]), float(exact.density[-1])) == (0, 0)
+
+
+def test_the_sampled_simulation_and_a_group_of_one_reward():
+    sampled = support.environment(cdf="sampled", cdf_samples=10_000)
+    density = sampled.reward_distribution(0)
+    assert density is not None
+    assert float(torch.trapezoid(density.density, density.values)) == pytest.approx(1, abs=0.01)
+    flat = support.environment(groups=2, theta=[1.0, 0.0, 1.0])
+    assert flat.reward_distribution(1) is not None
+
+
+def test_a_tables_members(tmp_path):
+    world = support.environment(**arguments(write_table(tmp_path / "p.csv", people())))
+    found = world.reward_distribution(0)
+    assert found is not None
+    assert float(torch.trapezoid(found.density, found.values)) == pytest.approx(1, abs=0.02)
+
+
+def test_without_an_oracle_nothing_is_written(tmp_path, monkeypatch):
+    world = support.environment()
+    world.oracle = None
+    monkeypatch.setattr(
+        type(world), "reward_distribution", Environment.reward_distribution, raising=True
+    )
+    assert world.reward_distribution(0) is None
+    write(world, tmp_path)
+    assert list(tmp_path.iterdir()) == []
