@@ -10,7 +10,7 @@ from rich.table import Table
 from fairbandit.cli.messages import short
 from fairbandit.cli.tools import Words
 from fairbandit.errors import FairbanditError
-from fairbandit.figures.compose import FIGURES
+from fairbandit.figures.compose import FIGURES, GENERAL
 from fairbandit.figures.draw import (
     SUBFOLDER,
     Choice,
@@ -36,7 +36,7 @@ examples:
   fairbandit figures one_folder another_folder --policies fair_greedy,oful,uniform
 
 Without --only and --policies, a sweep that asked for figures gets those again, and others get all
-of them."""
+that any runs make (frontier needs runs of policy/rank=tradeoff)."""
 
 
 def figures(words: Sequence[str]) -> None:
@@ -86,7 +86,7 @@ def files_table(drawn: Sequence[Drawn]) -> Table:
 def _choice(only: str | None, policies: str | None, folder: Path | None) -> Choice | None:
     if only is None and policies is None:
         return kept_choice(folder) if folder is not None and folder.is_dir() else None
-    names = list(FIGURES) if only is None else _listed(only, "--only")
+    names = list(GENERAL) if only is None else _listed(only, "--only")
     whose = None if policies is None else _listed(policies, "--policies")
     choice = dict.fromkeys(names, whose)
     check_choice(choice)

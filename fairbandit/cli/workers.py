@@ -18,13 +18,15 @@ def end_with_driver() -> None:
     that was cut off, with all that it holds in memory. Its run goes on from its checkpoint when
     the sweep's command is given again. Elsewhere than in such a worker this does nothing.
     """
-    if not _watching and multiprocessing.current_process().name.startswith("LokyProcess"):
-        thread = threading.Thread(target=_watch, args=(os.getppid(),), daemon=True)
+    driver = multiprocessing.parent_process()
+    worker = multiprocessing.current_process().name.startswith("LokyProcess")
+    if not _watching and worker and driver is not None:
+        thread = threading.Thread(target=_watch, args=(driver.pid,), daemon=True)
         _watching.append(thread)
         thread.start()
 
 
-def _watch(driver: int) -> None:
+def _watch(driver: int | None) -> None:
     while os.getppid() == driver:
         time.sleep(_SECONDS)
     os._exit(1)

@@ -27,11 +27,13 @@ class Composition:
         help: what it shows.
         rows: its panels, row by row.
         size: width and height in inches.
+        general: whether it can be drawn of any runs; if not, it is drawn only when asked for.
     """
 
     help: str
     rows: tuple[tuple[Panel, ...], ...]
     size: tuple[float, float]
+    general: bool = True
 
 
 _REGRETS = (panels.standard_regret, panels.fair_regret)
@@ -67,10 +69,14 @@ FIGURES: Mapping[str, Composition] = MappingProxyType(
             "fair against standard pseudo-regret at T over the weight of policy/rank=tradeoff",
             ((frontier,),),
             (WIDTH / 2, 2.8),
+            general=False,
         ),
     }
 )
 """The figures by name."""
+
+GENERAL = tuple(name for name, plan in FIGURES.items() if plan.general)
+"""The figures that any runs make."""
 
 
 def compose(name: str, scene: Scene) -> Figure:

@@ -5,13 +5,13 @@ from __future__ import annotations
 import io
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from fairbandit.errors import FairbanditError
-from fairbandit.figures.compose import FIGURES, compose
+from fairbandit.figures.compose import FIGURES, GENERAL, compose
 from fairbandit.figures.data import read_scenes
 from fairbandit.figures.style import applied
 from fairbandit.run.boards import image
@@ -65,7 +65,7 @@ def draw(folders: Sequence[Path], out: Path, choice: Choice | None = None) -> li
     Args:
         folders: where runs are, at any depth.
         out: where the files go; what is there under their names is replaced.
-        choice: which figures; None for all, of all policies.
+        choice: which figures; None for all that any runs make, of all policies.
 
     Returns:
         What was drawn, in order.
@@ -74,7 +74,7 @@ def draw(folders: Sequence[Path], out: Path, choice: Choice | None = None) -> li
         FairbanditError: an unknown figure, no runs, damaged ones, or a folder that cannot be
             written to.
     """
-    chosen = dict.fromkeys(FIGURES, None) if choice is None else dict(choice)
+    chosen = dict.fromkeys(GENERAL, None) if choice is None else dict(choice)
     check_choice(chosen)
     scenes = read_scenes(folders)
     drawn = []
@@ -138,13 +138,6 @@ def show_on_board(drawn: Sequence[Drawn], out: Path) -> None:
         for one in drawn:
             png, _ = one.files
             events.write(image(png.stem, png.read_bytes()))
-
-
-def listed(drawn: Sequence[Drawn]) -> Iterator[tuple[str, str, str]]:
-    """Environment, figure and file, a line for each file."""
-    for one in drawn:
-        for file in one.files:
-            yield one.scene, FIGURES[one.figure].help, str(file)
 
 
 def _slug(name: str) -> str:

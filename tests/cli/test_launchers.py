@@ -7,7 +7,7 @@ from hydra import compose, initialize_config_dir
 
 from fairbandit.cli.store import publish, register_resolvers
 from fairbandit.presets import conf_folder
-from tests.killing import finish, leftovers, outcome
+from tests.killing import finish, kill_after, leftovers, outcome, start, until, workers
 
 PLUGIN = """
 from fairbandit import register
@@ -50,6 +50,16 @@ def test_a_failing_job_in_a_worker_leaves_the_others_alone(tmp_path):
     assert code == 1
     assert "All jobs: 1 finished, 1 failed" in out
     assert "Traceback" not in out
+
+
+def test_workers_end_soon_after_their_driver_was_killed(tmp_path):
+    words = ["-m", "hydra/launcher=joblib", "hydra.launcher.n_jobs=2", "seed=0,1", "policy=oful"]
+    running = start([*words, "rounds=100000"], tmp_path)
+    until(lambda: len(list(tmp_path.rglob("checkpoint.safetensors"))) == 2)
+    known = list(workers(running.process.pid))
+    assert len(known) == 2
+    kill_after(running, 0)
+    until(lambda: not any(Path(f"/proc/{pid}").exists() for pid in known), seconds=20)
 
 
 def test_the_slurm_config_composes():

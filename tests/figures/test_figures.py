@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from fairbandit.errors import FairbanditError
-from fairbandit.figures import FIGURES, draw
-from fairbandit.figures.compose import compose
+from fairbandit.figures import draw
+from fairbandit.figures.compose import GENERAL, compose
 from fairbandit.figures.data import Scene
 from fairbandit.figures.style import group_name, looks
 
@@ -147,9 +147,9 @@ def test_runs_without_rewards_say_so(scene):
 def test_files_are_the_same_bytes_each_time(simulated, tmp_path):
     drawn = draw([simulated], tmp_path / "one")
     again = draw([simulated], tmp_path / "two")
-    assert [one.figure for one in drawn] == list(FIGURES)
+    assert [one.figure for one in drawn] == list(GENERAL)
     names = sorted(path.name for path in (tmp_path / "one").iterdir())
-    assert names == sorted(f"{name}.{end}" for name in FIGURES for end in ("png", "pdf"))
+    assert names == sorted(f"{name}.{end}" for name in GENERAL for end in ("png", "pdf"))
     for one, two in zip(drawn, again, strict=True):
         for first, second in zip(one.files, two.files, strict=True):
             assert first.read_bytes() == second.read_bytes()
