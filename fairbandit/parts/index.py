@@ -34,7 +34,7 @@ WHITENING = 1 / 16
 SHORTEST = 256
 """The least common part of all windows worth sorting."""
 
-OVERHEAD = 5e5
+OVERHEAD = 1.5e6
 """Using the index at all, in the same unit."""
 
 

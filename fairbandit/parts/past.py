@@ -69,6 +69,14 @@ class _Seats:
     stop: Tensor
     bounds: tuple[int, int, int, int]
 
+    def window(self, index: Tensor, low: int, high: int) -> Tensor:
+        """Which of the entries low+1 … high each seat's window holds, (B, U, S, high − low)."""
+        _, latest, earliest, _ = self.bounds
+        if high <= earliest:
+            return self.start[..., None] <= index
+        over = index < self.stop[..., None]
+        return over if low >= latest else over & (self.start[..., None] <= index)
+
     def place(self, values: Tensor) -> Tensor:
         """Values of the candidates, (B, N, K), at their seats: (B, U, S), NaN at empty ones."""
         return _seated(values, self.seat, self.shape, torch.nan)
@@ -193,7 +201,7 @@ class Past:
             terms = term(scores[:, :, None], *(value[..., None] for value in seated))
             if wanted is not None:
                 index = torch.arange(low, high, device=sums.device)
-                window = (index >= seats.start[..., None]) & (index < seats.stop[..., None])
+                window = seats.window(index, low, high)
                 mask = window if wanted else ~window
                 terms = terms & mask if terms.dtype == torch.bool else terms.where(mask, 0)
             sums.add_(_add_up(terms), alpha=sign)
@@ -205,26 +213,30 @@ class Past:
             if seats is not None:
                 yield group, seats
 
+    @cached_property
+    def _models(self) -> tuple[Tensor, Tensor]:
+        """Each candidate's model, (N·K,), and each model's first candidate, (U,)."""
+        of_candidate = self._of_round.repeat_interleave(self._groups.shape[2])
+        models = torch.arange(len(self._model), device=of_candidate.device)
+        return of_candidate, torch.searchsorted(of_candidate, models)
+
     def _seat(self, group: int) -> _Seats | None:
         b, n, k = self._groups.shape
         member = (self._groups == group).view(b, n * k)
-        of_candidate = self._of_round.repeat_interleave(k)
-        order = member.cumsum(1)
-        # members seated before each model's first round
-        first = torch.searchsorted(
-            of_candidate, torch.arange(len(self._model), device=member.device)
-        )
-        before = torch.cat([order.new_zeros(b, 1), order], 1)[:, first]
-        seat = order - 1 - before[:, of_candidate]
         if not bool(member.any()):
             return None
+        of_candidate, first = self._models
+        order = member.cumsum(1)
+        # less the members seated before each model's first round
+        before = torch.cat([order.new_zeros(b, 1), order], 1)[:, first]
+        seat = order - 1 - before[:, of_candidate]
         u, s = len(self._model), int(seat[member].max()) + 1
         seat = torch.where(member, of_candidate * s + seat, u * s)
         start, stop = (
             totals[:, :, group, None].expand(b, n, k) for totals in (self._start, self._stop)
         )
-        low, high = (totals.reshape(b, n * k)[member] for totals in (start, stop))
-        bounds = (int(low.min()), int(low.max()), int(high.min()), int(high.max()))
+        low, high = (totals.reshape(b, n * k)[member].aminmax() for totals in (start, stop))
+        bounds = (int(low.min), int(low.max), int(high.min), int(high.max))
         return _Seats(
             seat, (u, s), _seated(start, seat, (u, s), 0), _seated(stop, seat, (u, s), 0), bounds
         )
