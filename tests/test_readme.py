@@ -63,7 +63,7 @@ def draw_after_its_sweep(command: str) -> None:
 
 
 @pytest.mark.parametrize("command", COMMANDS)
-def test_command(command, workplace):
+def test_command(command, workplace, capsys):
     if "--help" in command:
         main(["--help"])
         return
@@ -73,6 +73,10 @@ def test_command(command, workplace):
         draw_after_its_sweep(command)
         return
     words = shorter(command)
+    if command.startswith("fairbandit theory"):
+        main(words)
+        assert "th:regret" in capsys.readouterr().out
+        return
     if "=census_" in command:
         if not support.CENSUS.is_dir():
             pytest.skip("the census records are not beside this")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import math
 from collections.abc import Mapping
 from enum import Enum
@@ -129,6 +130,14 @@ class Table(Environment):
     def reward_distribution(self, group: int) -> Distribution:
         """The ECDF of a group's members, and a kernel estimate of their density."""
         return of_sample(self._cdf.sample(group).cpu())
+
+    def fingerprint(self) -> str:
+        """A hash of the members and what is true of them, so that a run resumes on its own data."""
+        parts = (self.members.groups, self.members.rewards, self.members.expected)
+        digest = hashlib.sha256()
+        for part in parts:
+            digest.update(part.cpu().numpy().tobytes())
+        return digest.hexdigest()
 
     def _pools(self, first: int, count: int) -> Pools:
         members, streams = self.members, self.streams

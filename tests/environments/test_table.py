@@ -291,3 +291,15 @@ def test_empty_group_cell(tmp_path):
 
 def test_codes_are_those_of_the_tests():
     assert set(people()["job"]) == {0, *CODED["job"]}
+
+
+def test_fingerprint_follows_the_data(tmp_path: Path) -> None:
+    """Another file with the same people has the same one; one changed cell changes it."""
+    rows = ["g,r,x"] + [f"{i % 2},{i * i % 7}.5,{i}" for i in range(40)]
+    prints = []
+    for name, text in (("a", rows), ("b", rows), ("c", [*rows[:-1], "1,9.5,39"])):
+        path = tmp_path / f"{name}.csv"
+        path.write_text("\n".join(text) + "\n")
+        prints.append(Table(path=str(path), group="g", reward="r", columns={"x": None}))
+    first, same, other = (table.fingerprint() for table in prints)
+    assert first == same != other
