@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from fairbandit.environments import population
-from fairbandit.environments.table import CANDIDATES
+from fairbandit.environments.table import CANDIDATES, Table
 from fairbandit.errors import FairbanditError
 from fairbandit.registry import create, describe
 from fairbandit.streams import Purpose, Streams
