@@ -24,7 +24,7 @@ SNIPPETS = [text for kind, text in BLOCKS if kind == "python"]
 
 
 @pytest.fixture
-def workplace(tmp_path, monkeypatch):
+def fresh_folder(tmp_path, monkeypatch):
     """A folder like a new user's, with the table that the README speaks of."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
@@ -63,7 +63,7 @@ def draw_after_its_sweep(command: str) -> None:
 
 
 @pytest.mark.parametrize("command", COMMANDS)
-def test_command(command, workplace, capsys):
+def test_command(command, fresh_folder, capsys):
     if "--help" in command:
         main(["--help"])
         return
@@ -88,7 +88,7 @@ def test_command(command, workplace, capsys):
             "environment.min_group_size=30",
         ]
     main(words)
-    assert list(workplace.glob("outputs/**/summary.json"))
+    assert list(fresh_folder.glob("outputs/**/summary.json"))
 
 
 @pytest.mark.parametrize("snippet", SNIPPETS)

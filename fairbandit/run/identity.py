@@ -120,7 +120,7 @@ def _foreign_source(cls: type[Any]) -> str:
         return ""
     try:
         file = inspect.getsourcefile(cls)
-    except TypeError:  # made in an interactive session
+    except TypeError:  # made at a prompt
         return ""
     if file is None or not Path(file).is_file():
         return ""

@@ -24,7 +24,7 @@ FILES = {Path(name): text for kind, name, text in BLOCKS if name}
 
 
 @pytest.fixture
-def workplace(tmp_path, monkeypatch, clean):
+def fresh_folder(tmp_path, monkeypatch, clean):
     """The folder of the guide, with every file that it shows."""
     for name, text in FILES.items():
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
@@ -64,32 +64,32 @@ def test_the_guide_shows_what_it_speaks_of():
     assert len(FILES[Path("my_plugins/beta_cdf.py")].splitlines()) <= 30
 
 
-def test_every_command_in_order(workplace, command):
+def test_every_command_in_order(fresh_folder, command):
     for words in map(shlex.split, COMMANDS):
         if words[0] == "fairbandit":
             shorter = ["rounds=30" if word.startswith("rounds=") else word for word in words[1:]]
             code, _, err = command(*shorter)
             assert (code, err) == (0, ""), words
         elif words[0] == "python":
-            assert "passed" in python(*words[1:], "-p", "no:cacheprovider", cwd=workplace)
-    runs = pyarrow.csv.read_csv(workplace / "ranks.csv").to_pylist()
+            assert "passed" in python(*words[1:], "-p", "no:cacheprovider", cwd=fresh_folder)
+    runs = pyarrow.csv.read_csv(fresh_folder / "ranks.csv").to_pylist()
     assert [run["policy.rank.name"] for run in runs].count("beta_cdf") == 3
     assert len(runs) == 6
-    shown = python("compare.py", cwd=workplace)
+    shown = python("compare.py", cwd=fresh_folder)
     assert {line.split()[0] for line in shown.splitlines()} == {"empirical_cdf", "beta_cdf"}
 
 
-def test_the_package_of_the_guide(workplace, command, monkeypatch):
+def test_the_package_of_the_guide(fresh_folder, command, monkeypatch):
     (table,) = tomllib.loads(FILES[Path("my_ranks/pyproject.toml")])["project"][
         "entry-points"
     ].items()
     assert table == (plugins.GROUP, {"my_ranks": "my_ranks"})
-    package = workplace / "my_ranks" / "my_ranks"
+    package = fresh_folder / "my_ranks" / "my_ranks"
     package.mkdir()
-    (workplace / "my_plugins" / "beta_cdf.py").rename(package / "beta_cdf.py")
+    (fresh_folder / "my_plugins" / "beta_cdf.py").rename(package / "beta_cdf.py")
     (package / "__init__.py").write_text("from my_ranks.beta_cdf import BetaCdf\n")
     monkeypatch.delenv("FAIRBANDIT_PLUGINS")
-    monkeypatch.syspath_prepend(workplace / "my_ranks")
+    monkeypatch.syspath_prepend(fresh_folder / "my_ranks")
     entry = EntryPoint("my_ranks", "my_ranks", plugins.GROUP)
     monkeypatch.setattr(plugins, "entry_points", lambda *, group: [entry])
     assert command("policy/rank=beta_cdf", "rounds=20", "replicas=2")[0] == 0
