@@ -101,6 +101,7 @@ class Engine:
                     high = min(low + self.at_once, until)
                     piece = pools[low + 1 - first : high + 1 - first]
                     done.append(self._decide(low + 1, piece))
+            self.policy.forget(self.history)
             yield self._judge(first, pools, torch.cat(done, 1))
 
     def state(self) -> dict[str, Any]:
@@ -120,7 +121,6 @@ class Engine:
         self.history.add_outcomes(
             *(of_pick(part, actions) for part in (pools.contexts, pools.groups, pools.rewards))
         )
-        self.policy.forget(self.history)
         return actions
 
     def _judge(self, first: int, pools: Pools, actions: Tensor) -> Played:

@@ -76,41 +76,37 @@ class Policy:
         Returns:
             Actions, (B, N) int64.
         """
-        t = torch.arange(first, first + groups.shape[1], device=groups.device)
-        spans = self.split.spans(t)
-        # having learned from no round, a learning policy picks uniformly
-        blind = int((spans.taught == 0).sum()) if self.estimator.learns else 0
-        index = torch.zeros(groups.shape, dtype=self.problem.dtype, device=groups.device)
-        tie = index
+        n = groups.shape[1]
+        spans = self.split.between(first, first + n - 1)
+        blind = self._blind(first, n)
+        if 0 < blind < n:
+            one = self.decide(first, contexts[:, :blind], groups[:, :blind], history)
+            rest = self.decide(first + blind, contexts[:, blind:], groups[:, blind:], history)
+            return torch.cat([one, rest], 1)
         if blind:
-            self.rank.observe(first, contexts[:, :blind], groups[:, :blind])
-        if blind < len(t):
-            spans = type(spans)(*(span[blind:] for span in spans))
+            index = tie = torch.zeros(groups.shape, dtype=self.problem.dtype, device=groups.device)
+        else:
             model, of_round = self.estimator.models(spans.taught, history)
             stream = self.problem.streams[Purpose.RANK]
-            asked = Candidates(
-                first + blind,
-                spans,
-                contexts[:, blind:],
-                groups[:, blind:],
-                model,
-                of_round,
-                history,
-                stream,
-            )
-            given = self.rank.index(asked)
-            tied = self.rank.tie(given, asked)
-            index, tie = (torch.cat([index[:, :blind], some], 1) for some in (given, tied))
-            self.rank.observe(first + blind, asked.contexts, asked.groups)
+            asked = Candidates(first, spans, contexts, groups, model, of_round, history, stream)
+            index = self.rank.index(asked)
+            tie = self.rank.tie(index, asked)
+        self.rank.observe(first, contexts, groups)
         return self.selector.select(first, index, tie, groups >= 0)
+
+    def _blind(self, first: int, n: int) -> int:
+        """How many of n rounds a learning policy, having learned nothing, picks uniformly."""
+        if not self.estimator.learns:
+            return 0
+        return sum(self.split.taught(t) == 0 for t in range(first, first + n))
 
     def forget(self, history: History) -> None:
         """Lets go of what no later round reads, once the rounds played are all decided."""
         played = history.played
-        spans = self.split.spans(torch.tensor([played, played + 1]))
         # the estimator has taken in what taught round `played`, and no more
-        taught = int(spans.taught[0]) if self.estimator.learns else played
-        history.forget(outcomes=taught, contexts=int(spans.after[1]))
+        taught = self.split.taught(played) if self.estimator.learns else played
+        after = self.split.between(played + 1, played + 1).after
+        history.forget(outcomes=taught, contexts=int(after))
 
     def describe(self) -> dict[str, Any]:
         """Plain data from which `fairbandit.build` makes the same policy again."""

@@ -25,15 +25,29 @@ def quadratic_sums(
     """
     if len(at) == 1:  # one product instead of n outer ones
         n = at[0]
-        x, r = contexts[:, :n], rewards[:, :n]
-        grown = torch.baddbmm(V, x.transpose(1, 2), x)
-        return grown[:, None], torch.baddbmm(b[..., None], x.transpose(1, 2), r[..., None])[
-            :, None, :, 0
-        ]
+        x, r = contexts[:, :n], rewards[:, :n, None]
+        return add_outer(V, x, x)[:, None], add_outer(b[..., None], x, r)[:, None, :, 0]
     index = torch.tensor(at, device=V.device)
     outer = torch.cat([V[:, None], contexts[..., :, None] * contexts[..., None, :]], 1)
     weighed = torch.cat([b[:, None], contexts * rewards[..., None]], 1)
     return outer.cumsum(1)[:, index], weighed.cumsum(1)[:, index]
+
+
+def add_outer(start: Tensor, left: Tensor, right: Tensor, times: float = 1) -> Tensor:
+    """start + times · Σₛ left_s right_sᵀ.
+
+    Args:
+        start: (B, d, e).
+        left: (B, n, d).
+        right: (B, n, e).
+        times: a factor.
+
+    Returns:
+        The sums, (B, d, e).
+    """
+    if left.shape[1] == 1:  # many times as fast as the general product
+        return torch.addcmul(start, left.transpose(1, 2), right, value=times)
+    return torch.baddbmm(start, left.transpose(1, 2), right, alpha=times)
 
 
 def factor(V: Tensor) -> Tensor:

@@ -12,13 +12,17 @@ import torch
 from torch import Tensor
 
 from fairbandit.errors import FairbanditError
-from fairbandit.maths.linear import factor, quadratic_sums
+from fairbandit.maths.linear import quadratic_sums
+from fairbandit.maths.recursive import Anew, Onward, Solutions, Solved
 from fairbandit.parts.base import Part, Problem, State
 from fairbandit.parts.history import History
 from fairbandit.parts.model import LinearModel, OptimisticModel, RewardModel
 from fairbandit.parts.splits import PAPER
 from fairbandit.registry import register
-from fairbandit.streams import Purpose
+from fairbandit.streams import GRID, Purpose
+
+ILL = 1e4
+"""Where V⁻¹ is larger than this, relative to the rows, rounding rules out going on from it."""
 
 
 class Estimator(Part):
@@ -45,14 +49,21 @@ class Estimator(Part):
         Raises:
             FairbanditError: a model that is not finite.
         """
-        if not self.learns:
-            nodes = torch.zeros_like(nodes)
-        distinct, of_round = nodes.unique_consecutive(return_inverse=True)
-        model = self._models(distinct.tolist(), history)
-        if not all(bool(p.isfinite().all()) for p in model.parameters):
+        taught = nodes.tolist() if self.learns else [0] * len(nodes)
+        distinct = sorted(set(taught))
+        if len(distinct) == len(taught):
+            of_round = torch.arange(len(taught), device=nodes.device)
+        else:
+            place = {node: i for i, node in enumerate(distinct)}
+            of_round = torch.tensor([place[node] for node in taught], device=nodes.device)
+        model = self._models(distinct, history)
+        # a sum is finite where all terms are, up to overflow, and much cheaper to look at
+        if not all(
+            math.isfinite(float(p.sum())) or bool(p.isfinite().all()) for p in model.parameters
+        ):
             raise FairbanditError(
                 f"estimator {self.part_name!r} gave a model that is not finite between rounds "
-                f"{int(nodes[0])} and {int(nodes[-1])}"
+                f"{taught[0]} and {taught[-1]}"
             )
         return model, of_round
 
@@ -96,6 +107,7 @@ class Ridge(Estimator):
         self._V = problem.zeros(b, d, d)
         self._V.diagonal(dim1=1, dim2=2).fill_(self.regularization)
         self._b = problem.zeros(b, d)
+        self._solved: Solved | None = None  # at the last node, where it can be gone on from
 
     def statistics(self, nodes: list[int], history: History) -> tuple[Tensor, Tensor]:
         """V and b after each node, before any solve; a private ridge adds its noise here.
@@ -115,20 +127,49 @@ class Ridge(Estimator):
         return V, b
 
     def state(self) -> State:
-        """The last node asked for, with V and b there."""
-        return {"node": self._node, "V": self._V, "b": self._b}
+        """The last node asked for, with V and b there, and θ, ln det V and V⁻¹ if these go on."""
+        blank = Solved(self._b, self._b[:, 0], self._V)
+        goes_on = self._solved is not None
+        solved = (self._solved or blank)._asdict()
+        return {"node": self._node, "V": self._V, "b": self._b, "goes_on": goes_on, **solved}
 
     def _load(self, state: Mapping[str, Any]) -> None:
         self._node, self._V, self._b = state["node"], state["V"], state["b"]
+        solved = Solved(*(state[name] for name in Solved._fields))
+        self._solved = solved if state["goes_on"] else None
 
-    def _solve(self, nodes: list[int], history: History) -> tuple[Tensor, Tensor]:
-        """θ and the Cholesky factor of V after each node: (B, U, d) and (B, U, d, d)."""
-        V, b = self.statistics(nodes, history)
-        lower = factor(V)
-        theta = torch.cholesky_solve(b[..., None], lower)[..., 0]
-        if self.noise > 0 and nodes[-1] > 0:
+    def _solve(self, nodes: list[int], history: History) -> tuple[Tensor, Solutions]:
+        """θ with its noise after each node, (B, U, d), and what it was solved from.
+
+        The solution goes on from the last one. It is made anew from V and b on a fixed grid of
+        nodes, so that rounding never adds up, and at every node where V is ill-conditioned or
+        `statistics` is not the plain sum that rank-one steps follow.
+        """
+        start, first, last = self._solved, self._node, nodes[-1]
+        solutions: Solutions
+        if start is not None:
+            picks, _, rewards = history.outcomes(first, last)
+            self.statistics([last], history)
+            solutions = Onward(start, picks, rewards, [node - first for node in nodes])
+            self._solved = solutions.last
+        else:
+            solutions = Anew(*self.statistics(nodes, history))
+        if start is None or first // GRID < last // GRID:
+            self._solved = self._anew()
+        theta = solutions.theta
+        if self.noise > 0 and last > 0:
             theta = theta + self._injected(nodes)
-        return theta, lower
+        return theta, solutions
+
+    def _anew(self) -> Solved | None:
+        """The solution from V and b, if later ones can go on from it."""
+        if type(self).statistics is not Ridge.statistics:
+            return None
+        solved = Anew(self._V[:, None], self._b[:, None]).last
+        diagonal = self._V.diagonal(dim1=1, dim2=2)
+        row = diagonal.sum(1) / max(self._node, 1)
+        spread = solved.inverse.diagonal(dim1=1, dim2=2).amax(1)
+        return solved if bool((row * spread < ILL).all()) else None
 
     def _injected(self, nodes: list[int]) -> Tensor:
         """ρ/(d√n)·γ_n at each node n, (B, U, d); nothing was learned at 0, nor noise added."""
@@ -205,10 +246,9 @@ class OptimisticRidge(Ridge):
         self.exploration = problem.exploration if self._given is None else self._given
 
     def _models(self, nodes: list[int], history: History) -> RewardModel:
-        theta, lower = self._solve(nodes, history)
+        theta, solutions = self._solve(nodes, history)
         d = self.problem.features
-        log_det = 2 * lower.diagonal(dim1=-2, dim2=-1).log().sum(-1)
-        growth = (log_det - d * math.log(self.regularization)).clamp(min=0)
+        growth = (solutions.log_det - d * math.log(self.regularization)).clamp(min=0)
         if self.radius is Radius.practical:
             learned = theta.new_tensor([math.log(node + 1) for node in nodes])
             beta = (2 * growth * learned).sqrt()
@@ -216,7 +256,7 @@ class OptimisticRidge(Ridge):
             spread = (growth - 2 * math.log(self.delta)).sqrt()
             beta = self.subgaussian * spread + math.sqrt(self.regularization) * self.norm
         assert self.exploration is not None
-        return OptimisticModel(theta, torch.cholesky_inverse(lower), self.exploration * beta)
+        return OptimisticModel(theta, solutions.inverse, self.exploration * beta)
 
 
 @register("estimator", "oracle")

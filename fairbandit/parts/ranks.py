@@ -14,6 +14,9 @@ from fairbandit.parts.candidates import Candidates
 from fairbandit.parts.splits import PAPER
 from fairbandit.registry import register
 
+FINITE = torch.finfo(torch.float64).max
+"""The largest finite number."""
+
 
 class Rank(Part):
     """Gives every candidate an index; a subclass writes `_index`.
@@ -46,8 +49,9 @@ class Rank(Part):
                 f"{index.dtype}; expected {tuple(candidates.groups.shape)} and torch.float64"
             )
         low, high = self.range
-        good = (index >= low) & (index <= high) & index.isfinite()
-        if not bool(good.all()):
+        least, greatest = (float(end) for end in index.aminmax())  # NaN if any is
+        if not (max(low, -FINITE) <= least and greatest <= min(high, FINITE)):
+            good = (index >= low) & (index <= high) & index.isfinite()
             b, n, k = (~good).nonzero()[0].tolist()
             raise FairbanditError(
                 f"rank {self.part_name!r} gave {index[b, n, k].item()} at replica "

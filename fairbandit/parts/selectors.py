@@ -33,10 +33,10 @@ class Selector(Part):
             FairbanditError: a pool without candidates, or a pick that is no candidate.
         """
         actions = self._select(first, index, tie, present)
-        picked = present.gather(2, actions.clamp(0, present.shape[2] - 1)[..., None])[..., 0]
-        wrong = ~picked | (actions < 0) | (actions >= present.shape[2])
-        if bool(wrong.any()):
-            b, n = wrong.nonzero()[0].tolist()
+        place = actions.clamp(0, present.shape[2] - 1)
+        right = present.gather(2, place[..., None])[..., 0] & (place == actions)
+        if not bool(right.all()):
+            b, n = (~right).nonzero()[0].tolist()
             where = f"at replica {self.problem.streams.replicas[b]}, round {first + n}"
             if not bool(present[b, n].any()):
                 raise FairbanditError(f"the pool {where} has no candidates")
@@ -62,8 +62,10 @@ class Argmax(Selector):
     draws = True
 
     def _select(self, first: int, index: Tensor, tie: Tensor, present: Tensor) -> Tensor:
-        greatest = index.masked_fill(~present, -torch.inf).amax(2, keepdim=True)
+        greatest, actions = index.where(present, -torch.inf).max(2, keepdim=True)
         best = (tie >= greatest) & present
+        if int(best.sum()) == actions.numel():  # no ties
+            return actions[..., 0]
         order = best.cumsum(2)
         draw = self.problem.streams[Purpose.SELECTOR].uniform(first, index.shape[1], 1)
         chosen = (draw * order[..., -1:]).floor().to(torch.int64) + 1

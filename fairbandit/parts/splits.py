@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Mapping
-from types import MappingProxyType
 from typing import NamedTuple
 
 import torch
@@ -35,7 +33,9 @@ class Spans(NamedTuple):
 class Split(Part):
     """Divides the past at every round; a subclass writes `_spans`."""
 
-    _taught: Mapping[int, list[int]] = MappingProxyType({})  # one stretch of rounds, looked up
+    _grid = -1  # one stretch of rounds is kept, to be looked up round by round
+    _kept: Spans
+    _taught: list[int]
 
     def spans(self, t: Tensor) -> Spans:
         """The division of the past at rounds t.
@@ -60,13 +60,26 @@ class Split(Part):
             )
         return spans
 
+    def between(self, first: int, last: int) -> Spans:
+        """The division at rounds first … last, as `spans` gives it."""
+        grid, place = divmod(first - 1, GRID)
+        if place + last - first >= GRID:
+            return self.spans(torch.arange(first, last + 1, device=self.problem.device))
+        self._look_up(grid)
+        return Spans(*(span[place : place + last - first + 1] for span in self._kept))
+
     def taught(self, t: int) -> int:
         """How many rounds teach the estimator at round t."""
         grid, place = divmod(t - 1, GRID)
-        if grid not in self._taught:
-            rounds = torch.arange(grid * GRID + 1, (grid + 1) * GRID + 1)
-            self._taught = {grid: self.spans(rounds).taught.tolist()}
-        return self._taught[grid][place]
+        self._look_up(grid)
+        return self._taught[place]
+
+    def _look_up(self, grid: int) -> None:
+        if grid != self._grid:
+            device = self.problem.device
+            rounds = torch.arange(grid * GRID + 1, (grid + 1) * GRID + 1, device=device)
+            self._grid, self._kept = grid, self.spans(rounds)
+            self._taught = self._kept.taught.tolist()
 
     @abstractmethod
     def _spans(self, t: Tensor) -> Spans:

@@ -1,0 +1,139 @@
+"""Ridge regressions one row after another: each solved anew, or from the one before it."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import NamedTuple, Protocol
+
+import torch
+from torch import Tensor
+
+from fairbandit.maths.linear import add_outer, factor
+
+
+class Solved(NamedTuple):
+    """One regression a replica, to go on from.
+
+    Attributes:
+        theta: V⁻¹b, (B, d).
+        log_det: ln det V, (B,).
+        inverse: V⁻¹, (B, d, d).
+    """
+
+    theta: Tensor
+    log_det: Tensor
+    inverse: Tensor
+
+
+class Solutions(Protocol):
+    """U regressions a replica, each with more rows than the one before.
+
+    Attributes:
+        theta: V⁻¹b, (B, U, d).
+    """
+
+    theta: Tensor
+
+    @property
+    def log_det(self) -> Tensor:
+        """ln det V, (B, U)."""
+
+    @property
+    def inverse(self) -> Tensor:
+        """V⁻¹, (B, U, d, d)."""
+
+    @property
+    def last(self) -> Solved:
+        """The last of them."""
+
+
+class Anew:
+    """Each regression from its own Cholesky factor.
+
+    Args:
+        V: (B, U, d, d).
+        b: (B, U, d).
+
+    Raises:
+        FairbanditError: a V that is not positive definite in floating point.
+    """
+
+    def __init__(self, V: Tensor, b: Tensor) -> None:
+        self._lower = factor(V)
+        self.theta = torch.cholesky_solve(b[..., None], self._lower)[..., 0]
+
+    @cached_property
+    def log_det(self) -> Tensor:
+        """ln det V, (B, U)."""
+        return 2 * self._lower.diagonal(dim1=-2, dim2=-1).log().sum(-1)
+
+    @cached_property
+    def inverse(self) -> Tensor:
+        """V⁻¹, (B, U, d, d)."""
+        return torch.cholesky_inverse(self._lower)
+
+    @property
+    def last(self) -> Solved:
+        """The last of them."""
+        lower = self._lower[:, -1]
+        log_det = 2 * lower.diagonal(dim1=-2, dim2=-1).log().sum(-1)
+        return Solved(self.theta[:, -1], log_det, torch.cholesky_inverse(lower))
+
+
+class Onward:
+    """Regressions after i more rows each, from one that is solved, by one small factorisation.
+
+    With rows X and P = V⁻¹, let LLᵀ = I + XPXᵀ, W = L⁻¹XP and z = L⁻¹(r − Xθ). After the first i
+    rows, θᵢ = θ + Σ_{j≤i} zⱼwⱼ, Vᵢ⁻¹ = P − Σ_{j≤i} wⱼwⱼᵀ and ln det Vᵢ = ln det V + 2Σ_{j≤i} ln Lⱼⱼ:
+    the formula of Sherman, Morrison and Woodbury for all i at once.
+
+    Args:
+        start: the solved regression.
+        contexts: the rows X, (B, n, d).
+        rewards: r, (B, n).
+        at: U ascending numbers of rows, the last of them n.
+    """
+
+    def __init__(self, start: Solved, contexts: Tensor, rewards: Tensor, at: list[int]) -> None:
+        theta, log_det, inverse = start
+        self._inverse = inverse
+        n = contexts.shape[1]
+        if n == 1:  # a factor is a square root, and sums of products beat small matrix products
+            projected = (inverse * contexts).sum(2)[:, None]
+            missed = rewards[..., None] - (contexts * theta[:, None]).sum(2, keepdim=True)
+            root = ((projected * contexts).sum(2, keepdim=True) + 1).sqrt()
+            self._w, z = projected / root, missed / root
+            logs = root[..., 0].log()
+        else:
+            projected = contexts @ inverse
+            missed = rewards[..., None] - contexts @ theta[..., None]
+            gram = projected @ contexts.transpose(1, 2)
+            gram.diagonal(dim1=1, dim2=2).add_(1)
+            lower = factor(gram)
+            both = torch.cat([projected, missed], 2)
+            both = torch.linalg.solve_triangular(lower, both, upper=False)
+            self._w, z = both[..., :-1], both[..., -1:]
+            logs = lower.diagonal(dim1=1, dim2=2).log()
+        self._at = None if at == list(range(1, n + 1)) else torch.tensor(at, device=theta.device)
+        self.theta = self._up_to(theta, z * self._w)
+        self.log_det = self._up_to(log_det, 2 * logs)
+
+    @cached_property
+    def inverse(self) -> Tensor:
+        """V⁻¹, (B, U, d, d)."""
+        if self.theta.shape[1] == 1:
+            return self.last.inverse[:, None]
+        return self._up_to(self._inverse, -self._w[..., :, None] * self._w[..., None, :])
+
+    @cached_property
+    def last(self) -> Solved:
+        """The last of them, all rows in."""
+        inverse = add_outer(self._inverse, self._w, self._w, -1)
+        return Solved(self.theta[:, -1], self.log_det[:, -1], inverse)
+
+    def _up_to(self, start: Tensor, steps: Tensor) -> Tensor:
+        """A start plus the first i of n steps, for each i asked for: (B, U, …)."""
+        sums = start[:, None] + (steps if steps.shape[1] == 1 else steps.cumsum(1))
+        if self._at is None:
+            return sums
+        return torch.cat([start[:, None], sums], 1).index_select(1, self._at)
