@@ -84,7 +84,7 @@ class Onward:
     """Regressions after i more rows each, from one that is solved, by one small factorisation.
 
     With rows X and P = V⁻¹, let LLᵀ = I + XPXᵀ, W = L⁻¹XP and z = L⁻¹(r − Xθ). After the first i
-    rows, θᵢ = θ + Σ_{j≤i} zⱼwⱼ, Vᵢ⁻¹ = P − Σ_{j≤i} wⱼwⱼᵀ and ln det Vᵢ = ln det V + 2Σ_{j≤i} ln Lⱼⱼ:
+    rows, θᵢ = θ + Σ_{j≤i} zⱼwⱼ, Vᵢ⁻¹ = P − Σ_{j≤i} wⱼwⱼᵀ, ln det Vᵢ = ln det V + 2Σ_{j≤i} ln Lⱼⱼ:
     the formula of Sherman, Morrison and Woodbury for all i at once.
 
     Args:

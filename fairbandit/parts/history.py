@@ -10,8 +10,9 @@ from torch import Tensor
 
 from fairbandit.errors import FairbanditError
 from fairbandit.maths.buffers import Rows
+from fairbandit.maths.lists import Lists
 from fairbandit.parts.base import Problem
-from fairbandit.parts.index import GroupIndex
+from fairbandit.parts.index import Index
 from fairbandit.parts.splits import Spans
 
 
@@ -53,10 +54,8 @@ class History:
         self._picks = Rows(problem.zeros(b, 0, d))
         self._groups = Rows(torch.empty(b, 0, dtype=torch.int64, device=problem.device))
         self._rewards = Rows(problem.zeros(b, 0))
-        # one list a group, (B, entries, d), and how many entries are gone from its front
-        self._entries = [problem.zeros(b, 0, d) for _ in range(g)]
-        self._dropped = [0] * g
-        self.indexes = [GroupIndex() for _ in range(g)]
+        self.lists = Lists(problem.zeros(b, 0, d), g)
+        self.index = Index()
         # entries by the end of each round, (B, round, G), and by now
         self._totals = Rows(torch.zeros(b, 0, g, dtype=torch.int64, device=problem.device))
         self._total = torch.zeros(b, g, dtype=torch.int64, device=problem.device)
@@ -86,16 +85,11 @@ class History:
         flat = groups.reshape(b, n * k)
         member = flat[..., None] == torch.arange(g, device=flat.device)
         order = self._total[:, None] + member.cumsum(1)
-        filled = self._total.max(0).values.tolist()
         self._totals.append(order.view(b, n, k, g)[:, :, -1])
         self._total = order[:, -1]
-        place = (order - 1).gather(2, flat.clamp(min=0)[..., None])[..., 0]
-        contexts = contexts.reshape(b, n * k, d)
-        for group, most in enumerate(self._total.max(0).values.tolist()):
-            self._reserve(group, filled[group], most)
-            replica, candidate = (flat == group).nonzero(as_tuple=True)
-            slot = place[replica, candidate] - self._dropped[group]
-            self._entries[group][replica, slot] = contexts[replica, candidate]
+        number = order.gather(2, flat.clamp(min=0)[..., None])[..., 0] - 1
+        self.lists.reserve(self._total.amax(0).tolist())
+        self.lists.write(flat, number, contexts.reshape(b, n * k, d))
 
     def total(self, rounds: Tensor) -> Tensor:
         """How many entries each group has had by the end of given rounds, (N,): (B, N, G)."""
@@ -113,10 +107,9 @@ class History:
     def entries(self, group: int, after: int, until: int) -> Tensor:
         """Entries after+1 … until of a group, in order of round: (B, until − after, d).
 
-        Entries that a replica does not have (yet) are NaN.
+        Entries that a replica does not have (yet) hold anything.
         """
-        start = self._dropped[group]
-        return self._entries[group][:, after - start : until - start]
+        return self.lists.entries(group, after, until)
 
     def forget(self, outcomes: int, contexts: int) -> None:
         """Rounds up to these are not asked for again.
@@ -130,26 +123,20 @@ class History:
                 rows.forget(outcomes)
         if "contexts" in self.needs and contexts > 0:
             gone = self.total(torch.tensor([contexts], device=self._total.device))[:, 0]
-            for group, least in enumerate(gone.min(0).values.tolist()):
-                index = self.indexes[group]
-                # what an index holds is subtracted by scanning it
-                least = min(least, index.start) if index.stop else least
-                unused = least - self._dropped[group]
-                if unused > max(self._entries[group].shape[1] // 2, 64):
-                    self._entries[group] = self._entries[group][:, unused:].clone()
-                    self._dropped[group] = least
+            # what the index holds is subtracted by scanning it
+            self.lists.forget(self.index.least(gone.amin(0).tolist()))
             self._totals.forget(contexts - 1)
 
     def state(self) -> dict[str, Any]:
         """All that is kept, as plain tensors and numbers."""
         kept = {name: rows.state() for name, rows in self._rows().items()}
-        return {**kept, "entries": self._entries, "dropped": self._dropped, "total": self._total}
+        return {**kept, **self.lists.state(), "total": self._total}
 
     def load_state(self, state: Mapping[str, Any]) -> None:
         """Goes on from a state that `state` gave."""
         for name, rows in self._rows().items():
             rows.load_state(state[name])
-        self._entries, self._dropped = list(state["entries"]), list(state["dropped"])
+        self.lists.load_state(state["entries"], state["dropped"])
         self._total = state["total"]
 
     def _rows(self) -> dict[str, Rows]:
@@ -159,13 +146,3 @@ class History:
             "rewards": self._rewards,
             "totals": self._totals,
         }
-
-    def _reserve(self, group: int, filled: int, most: int) -> None:
-        """Makes entries filled+1 … most of a group, NaN until a replica has them."""
-        entries, start = self._entries[group], self._dropped[group]
-        b, have, d = entries.shape
-        if most - start > have:
-            grown = entries.new_empty((b, max(2 * (most - start), 64), d))
-            grown[:, : filled - start] = entries[:, : filled - start]
-            self._entries[group] = grown
-        self._entries[group][:, filled - start : most - start] = torch.nan

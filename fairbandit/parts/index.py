@@ -1,140 +1,193 @@
-"""An index over past contexts: exact counts under a model that drifts slowly, without a full scan.
+"""An index over past contexts: exact counts under models that drift slowly, without a full scan.
 
-A stretch of a group's contexts is sorted once by its scores under a reference model θ₀. Under a
+A stretch of each group's contexts is sorted once by its scores under a reference model θ₀. Under a
 later θ = θ₀ + Δ a score moves by ⟨x, Δ⟩ = ⟨m, Δ⟩ + ⟨x − m, Δ⟩, m being the stretch's mean, and by
 Cauchy-Schwarz |⟨x − m, Δ⟩| ≤ ‖x − m‖_{C⁻¹}·‖Δ‖_C for any positive definite C; here C is the
 stretch's covariance, which makes the bound tight. So all contexts whose reference score lies below
 a candidate's by more than the bound count, all above do not, and only the few in between are
-scored again. The few contexts that lie far out, for which the bound would be loose, are kept apart
-and always scored again.
+scored again. Contexts are sorted in shells of like ‖x − m‖_{C⁻¹}, since the few that lie far out
+would loosen the bound of all the others.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
-FAR = 1 / 64
-"""The share of contexts that is kept apart."""
+from fairbandit.maths.lists import Lists
+from fairbandit.parts.ranges import count_ranges
+from fairbandit.parts.seats import Bounds
+
+SHELLS = (0.7, 0.96, 1.0)
+"""Up to which share of the contexts each shell reaches, by their distance from the mean."""
 
 SLACK = 1e-11
 """Rounding allowed for in the bound, relative to the largest possible Σᵢ|xᵢθᵢ|."""
 
-AT_ONCE = 1 << 17
-"""How many contexts are scored again at a time."""
-
-SORTING = 80.0
-"""Sorting one context in, in units of scoring one context under one model."""
-
-WHITENING = 1 / 16
-"""Bounding one context, in the same unit, for each of d² products."""
-
 SHORTEST = 256
-"""The least common part of all windows worth sorting."""
+"""Fewer contexts than this are not worth sorting."""
 
-OVERHEAD = 1.5e6
-"""Using the index at all, in the same unit."""
+WORTHWHILE = 64
+"""Sorting is not begun where it costs more than so many scans."""
+
+
+class Asked(NamedTuple):
+    """Candidates, and how many past contexts of their groups score no higher than their values.
+
+    Attributes:
+        groups: (B, N, K) int64, −1 for none.
+        values: (B, N, K); NaN where nothing is asked.
+        of_round: which model each round uses, (N,) int64.
+        theta: θ of the U linear models, (B, U, d).
+    """
+
+    groups: Tensor
+    values: Tensor
+    of_round: Tensor
+    theta: Tensor
 
 
 class SortedStretch:
-    """The contexts of one group in one stretch of its entries, sorted under a reference model.
+    """The contexts of one stretch of each group's list, sorted under a reference model.
+
+    All lie in one table: shell after shell, group after group, replica after replica. A context's
+    key is twice the number of its shell in this order plus its score, brought to [0, 1], so that
+    one search finds places in all of them.
 
     Args:
-        contexts: (B, L, d), all finite.
+        lists: the contexts.
+        stretches: start and stop of each group's, the same for all replicas.
         theta: the reference θ₀, (B, d).
     """
 
-    def __init__(self, contexts: Tensor, theta: Tensor) -> None:
-        _, length, d = contexts.shape
+    def __init__(self, lists: Lists, stretches: list[tuple[int, int]], theta: Tensor) -> None:
+        b, d = theta.shape
+        g, s = len(stretches), len(SHELLS)
         self._theta = theta
-        self._mean = contexts.mean(1)
-        centred = contexts - self._mean[:, None]
+        self._mean, self._factor = theta.new_zeros(b, g, d), theta.new_zeros(b, g, d, d)
+        self._radius, self._largest = theta.new_zeros(b, g, s), theta.new_zeros(b, g, d)
+        self._low, self._scale = theta.new_zeros(b, g), theta.new_ones(b, g)
+        keys, places = [], []
+        first = torch.arange(b, device=theta.device)[:, None] * g
+        for group, (after, until) in enumerate(stretches):
+            if after == until:
+                continue
+            contexts = lists.entries(group, after, until)
+            norms = self._measure(group, contexts)
+            scores = (contexts @ theta[..., None])[..., 0]
+            self._low[:, group] = low = scores.amin(1)
+            spread = scores.amax(1) - low
+            self._scale[:, group] = scale = spread.where(spread > 0, 1.0)
+            shell = (norms[..., None] > self._radius[:, group, None]).sum(2)
+            segment = (first + group) * s + shell.clamp(max=s - 1)
+            keys.append((2 * segment + (scores - low[:, None]) / scale[:, None]).flatten())
+            entry = torch.arange(after, until, device=theta.device)
+            own = lists.address(torch.full((b, 1), group, device=theta.device))
+            places.append((own + entry).flatten())
+        self._keys, order = torch.cat(keys).sort()
+        self._table = lists.table.index_select(0, torch.cat(places)[order])
+        segments = 2.0 * torch.arange(b * g * s, device=theta.device, dtype=theta.dtype)
+        self._segment = segments.view(b, g, s)
+        self._begin = torch.searchsorted(self._keys, self._segment - 0.5)
+        # a key is off by so much; see `_search`
+        self._rounding = 4 * torch.finfo(theta.dtype).eps * (2 * b * g * s + 2)
+
+    def _measure(self, group: int, contexts: Tensor) -> Tensor:
+        """Notes a group's mean, covariance and shells; gives each ‖x − m‖_{C⁻¹}, (B, L)."""
+        length, d = contexts.shape[1:]
+        self._mean[:, group] = mean = contexts.mean(1)
+        self._largest[:, group] = contexts.abs().amax(1)
+        centred = contexts - mean[:, None]
         covariance = centred.transpose(1, 2) @ centred / length
         scale = covariance.diagonal(dim1=1, dim2=2).mean(1).clamp(min=1e-300)
-        ridge = torch.eye(d, dtype=theta.dtype, device=theta.device) * (1e-6 * scale)[:, None, None]
-        self._factor = torch.linalg.cholesky(covariance + ridge)
-        white = torch.linalg.solve_triangular(self._factor, centred.transpose(1, 2), upper=False)
-        norms = white.square().sum(1)
-        far = int(length * FAR)
-        near = length - far
-        out = norms.topk(far + 1, 1)
-        self._radius = out.values[:, -1:].sqrt()
-        scores = (contexts @ theta[..., None])[..., 0]
-        scores.scatter_(1, out.indices[:, :-1], torch.inf)  # those far out go last
-        scores, rank = scores.sort(1)
-        self._scores = scores[:, :near].contiguous()
-        ordered = _rows(contexts, rank)
-        self._contexts, self._far = ordered[:, :near].contiguous(), ordered[:, near:]
-        self._largest = contexts.abs().amax(1)
+        ridge = torch.eye(d, dtype=contexts.dtype, device=contexts.device)
+        covariance += ridge * (1e-6 * scale)[:, None, None]
+        self._factor[:, group] = factor = torch.linalg.cholesky(covariance)
+        white = torch.linalg.solve_triangular(factor, centred.transpose(1, 2), upper=False)
+        norms = white.square().sum(1).sqrt()
+        for shell, share in enumerate(SHELLS):
+            rank = max(1, round(share * length))
+            self._radius[:, group, shell] = norms.kthvalue(rank, 1).values
+        return norms
 
-    def at_most(
-        self, values: Tensor, theta: Tensor, budget: float = torch.inf
-    ) -> tuple[Tensor, int] | None:
-        """How many of the contexts score no higher than given values, exactly.
+    def at_most(self, asked: Asked, budget: float = torch.inf) -> tuple[Tensor, int] | None:
+        """How many of the contexts of each candidate's group score no higher, exactly.
 
         Args:
-            values: (B, U, S), NaN where nothing is asked.
-            theta: θ of U linear models, (B, U, d).
+            asked: the candidates.
             budget: the most contexts to score again.
 
         Returns:
-            Counts, (B, U, S) float64, and how many contexts were scored again for them; None if
+            Counts, (B, N, K) float64, and how many contexts were scored again for them; None if
             they would be more than the budget.
         """
-        b, u, s = values.shape
+        groups, values, of_round, theta = asked
+        (b, u, d), g, s = theta.shape, self._mean.shape[1], len(SHELLS)
         drift = theta - self._theta[:, None]
-        spread = self._radius * (drift @ self._factor).square().sum(-1).sqrt()
+        spread = (drift[:, None] @ self._factor).square().sum(-1).sqrt()  # (B, G, U)
+        moved = self._mean @ drift.transpose(1, 2)
         rounding = SLACK * (
-            (theta.abs() + self._theta.abs()[:, None]) * self._largest[:, None]
-        ).sum(-1)
-        margin = (spread + rounding)[..., None]
-        centre = values - (drift @ self._mean[..., None])
-        low = torch.searchsorted(self._scores, (centre - margin).view(b, u * s))
-        high = torch.searchsorted(self._scores, (centre + margin).view(b, u * s), right=True)
-        asked = ~values.isnan().view(b, u * s)
-        low, high = low * asked, high * asked
-        width = high - low
-        again = int(width.sum()) + self._far.shape[1] * b * u
+            self._largest @ (theta.abs() + self._theta.abs()[:, None]).transpose(1, 2)
+        )
+        replica = torch.arange(b, device=groups.device)[:, None, None]
+        own = replica * g + groups.clamp(min=0)  # (B, N, K), one of B·G
+        model = own * u + of_round[:, None]
+        centre = values - moved.flatten()[model] - self._low.flatten()[own]
+        radius = self._radius.view(b * g, s)[own]
+        margin = radius * spread.flatten()[model][..., None] + rounding.flatten()[model][..., None]
+        # the ends of what is unsure, in units of keys
+        ends = torch.stack([centre[..., None] - margin, centre[..., None] + margin])
+        ends = (ends / self._scale.flatten()[own][..., None]).clamp(-0.5, 1.5)
+        ends[0] -= self._rounding
+        ends[1] += self._rounding
+        ends = ends.nan_to_num(-0.5) + self._segment.view(b * g, s)[own]
+        low, high = torch.searchsorted(self._keys, ends)
+        nothing = ((groups < 0) | values.isnan())[..., None]
+        length = (high - low).masked_fill(nothing, 0)
+        again = int(length.sum())
         if again > budget:
             return None
-        counts = low.to(values.dtype)
-        self._score_again(counts, low, width.flatten(), values, theta)
-        counts = counts.view(b, u, s)
-        if self._far.shape[1]:
-            scores = theta @ self._far.transpose(1, 2)
-            counts = counts + (scores[:, :, None] <= values[..., None]).sum(-1)
-        return counts, again
-
-    def _score_again(
-        self, counts: Tensor, low: Tensor, width: Tensor, values: Tensor, theta: Tensor
-    ) -> None:
-        """Adds those of `width` contexts from `low` on that do score no higher, query by query."""
-        b, u, s = values.shape
-        flat, bar, model = counts.view(-1), values.reshape(-1), theta.reshape(b * u, -1)
-        ends = width.cumsum(0)
-        near = self._contexts.shape[1]
-        contexts = self._contexts.reshape(b * near, -1)
-        total = int(ends[-1])
-        for start in range(0, total, AT_ONCE):
-            item = torch.arange(start, min(start + AT_ONCE, total), device=values.device)
-            query = torch.searchsorted(ends, item, right=True)
-            place = low.view(-1)[query] + item - (ends - width)[query]
-            rows = contexts[query // (u * s) * near + place]
-            scores = (rows * model[query // s]).sum(-1)
-            flat.index_add_(0, query, (scores <= bar[query]).to(flat.dtype))
+        sure = (low - self._begin.view(b * g, s)[own]).masked_fill(nothing, 0).sum(-1)
+        unsure = count_ranges(
+            self._table,
+            low.flatten(),
+            length.flatten(),
+            values[..., None].expand(length.shape).flatten(),
+            theta.reshape(b * u, d),
+            (replica * u + of_round[:, None])[..., None].expand(length.shape).flatten(),
+        )
+        return sure + unsure.view(length.shape).sum(-1), again
 
 
-def _rows(contexts: Tensor, index: Tensor) -> Tensor:
-    """Rows of (B, L, d) by an index (B, M): (B, M, d)."""
-    b, length, d = contexts.shape
-    start = torch.arange(b, device=index.device)[:, None] * length
-    return contexts.reshape(b * length, d)[index + start]
+class Costs(NamedTuple):
+    """What each way to count costs, in nanoseconds on an ordinary core: guides, never decisions.
+
+    Attributes:
+        entry: comparing one more entry of every list with the candidates of its group.
+        again: scoring one context again.
+        use: searching for all candidates.
+        sorting: sorting one entry of a list in, for all replicas.
+    """
+
+    entry: float
+    again: float
+    use: float
+    sorting: float
+
+    @classmethod
+    def of(cls, asked: Asked, groups: int, tiles: bool) -> Costs:
+        """The costs for some candidates, by whether windows are scanned in tiles or one by one."""
+        b, n, k = asked.groups.shape
+        u, d = asked.theta.shape[1:]
+        again, each = 15.0 + d, n * k / groups
+        entry = b * (0.05 * d * u + 0.6 * each if tiles else again * each)
+        return cls(entry, again, 2e5 + 1500.0 * b * n * k, b * (150 + 2 * d + d * d / 16))
 
 
-class GroupIndex:
-    """The sorted stretch of one group's entries, and when it pays to sort anew, or not to.
+class Index:
+    """The sorted stretch, and when it pays to sort anew, or not to.
 
     Windows move on and models drift, so that ever more entries beside the stretch are scanned and
     ever more of it is scored again. Once that work has cost as much as sorting, the stretch is
@@ -142,58 +195,76 @@ class GroupIndex:
     given up until windows have grown.
 
     Attributes:
-        start, stop: the stretch is entries start+1 … stop; both 0 while there is none.
+        stretches: entries start+1 … stop of each group are sorted.
     """
 
     def __init__(self) -> None:
-        self.start = self.stop = 0
-        self._stretch: SortedStretch | None = None
+        self.stretches: list[tuple[int, int]] = []
+        self._sorted: SortedStretch | None = None
         self._spent = self._saved = 0.0
         self._least = 0.0  # scans cheaper than this are not worth an index
 
     def at_most(
-        self,
-        values: Tensor,
-        theta: Tensor,
-        bounds: tuple[int, int, int, int],
-        entries: Callable[[int, int], Tensor],
+        self, asked: Asked, bounds: list[Bounds], lists: Lists, tiles: bool
     ) -> Tensor | None:
-        """How many entries of the stretch score no higher than the values.
+        """How many entries of the stretches score no higher than the candidates' values.
 
         Args:
-            values: (B, U, S), NaN where nothing is asked.
-            theta: (B, U, d).
-            bounds: least and greatest start, least and greatest stop of the windows.
-            entries: gives entries after+1 … until, (B, until − after, d).
+            asked: the candidates.
+            bounds: of their windows, one a group.
+            lists: the entries.
+            tiles: whether the rest of the windows is scanned in tiles, or one by one.
 
         Returns:
-            Counts over the stretch `start`, `stop`, (B, U, S); None where scanning the windows
-            whole is the better way.
+            Counts over `stretches`, (B, N, K); None where scanning the windows whole is the
+            better way.
         """
-        first, latest, earliest, last = bounds
-        b, u, d = theta.shape
-        scan = float(b * u * (last - first))
-        if scan < max(2 * OVERHEAD, self._least) or earliest - latest < SHORTEST:
+        costs = Costs.of(asked, len(bounds), tiles)
+        scan = costs.entry * sum(every.last - every.first for every in bounds)
+        if scan < max(2 * costs.use, self._least):
             return None
-        price = b * (earliest - latest) * (SORTING + WHITENING * d * d)
-        if self._stretch is None or self._spent > price:
-            if self._stretch is not None and self._spent + price > self._saved:
-                self._give_up(scan)
-                return None
-            self.start, self.stop = latest, earliest
-            self._stretch = SortedStretch(entries(latest, earliest), theta[:, -1])
-            self._spent = self._saved = 0.0
-        beside = b * u * (abs(latest - self.start) + abs(last - self.stop))
-        each = 4 + d / 4  # scoring again gathers rows one by one
-        found = self._stretch.at_most(values, theta, (scan - beside) / each)
-        if found is None:
+        common = [(every.latest, max(every.latest, every.earliest)) for every in bounds]
+        length = sum(until - after for after, until in common)
+        price = costs.sorting * length
+        if self._sorted is not None and self._spent <= price:
+            counts = self._count(asked, bounds, costs, scan)
+            if counts is not None:
+                return counts
+        elif self._sorted is not None and self._spent + price > self._saved:
             self._give_up(scan)
             return None
+        if length < SHORTEST or price > scan * WORTHWHILE:
+            return None
+        self.stretches = common
+        self._sorted = SortedStretch(lists, common, asked.theta[:, -1])
+        self._spent = self._saved = 0.0
+        counts = self._count(asked, bounds, costs, scan)
+        if counts is None:
+            self._give_up(scan)
+        return counts
+
+    def least(self, entries: list[int]) -> list[int]:
+        """The first entries that are still read, where windows start at the given ones."""
+        if self._sorted is None:
+            return entries
+        return [min(n, start) for n, (start, _) in zip(entries, self.stretches, strict=True)]
+
+    def _count(
+        self, asked: Asked, bounds: list[Bounds], costs: Costs, scan: float
+    ) -> Tensor | None:
+        assert self._sorted is not None
+        beside = costs.entry * sum(
+            abs(every.latest - start) + abs(every.last - stop)
+            for every, (start, stop) in zip(bounds, self.stretches, strict=True)
+        )
+        left = scan - beside - costs.use
+        found = self._sorted.at_most(asked, left / costs.again)
+        if found is None:
+            return None
         counts, again = found
-        self._saved += scan
-        self._spent += OVERHEAD + beside + again * each
+        self._saved += scan - costs.use
+        self._spent += beside + again * costs.again
         return counts
 
     def _give_up(self, scan: float) -> None:
-        self.start = self.stop = 0
-        self._stretch, self._least = None, 1.5 * scan
+        self.stretches, self._sorted, self._least = [], None, 1.5 * scan

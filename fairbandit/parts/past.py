@@ -8,17 +8,19 @@ Only tiles at a window's edge need a mask.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
-from functools import cached_property, partial
+from collections.abc import Callable, Iterator
+from functools import cached_property
 from itertools import pairwise
 from typing import Protocol
 
 import torch
 from torch import Tensor
 
-from fairbandit.parts.index import GroupIndex
+from fairbandit.maths.lists import Lists
+from fairbandit.parts.index import Asked, Index
 from fairbandit.parts.model import RewardModel
+from fairbandit.parts.ranges import count_ranges
+from fairbandit.parts.seats import Bounds, Seats, seatings
 from fairbandit.parts.splits import Spans
 
 TILE = 1 << 18
@@ -30,13 +32,20 @@ LANES = 8
 LONGEST = 255 * LANES
 """The most entries of a tile, lest a byte overflow."""
 
+FEW = 64
+"""So many candidates or fewer are compared with their own windows, rather than in tiles."""
+
 
 class Store(Protocol):
     """Contexts of the past, one list a group in order of round: the history, or a rank's own."""
 
     @property
-    def indexes(self) -> Sequence[GroupIndex]:
-        """One index a group over its entries; none where windows are always scanned."""
+    def index(self) -> Index | None:
+        """An index over the lists; None where windows are always scanned."""
+
+    @property
+    def lists(self) -> Lists | None:
+        """The lists, where they lie in one table; None where `entries` has to put them together."""
 
     def window(self, spans: Spans) -> tuple[Tensor, Tensor]:
         """The entries that each round's window holds: start+1 … stop of each group.
@@ -50,42 +59,6 @@ class Store(Protocol):
 
     def entries(self, group: int, after: int, until: int) -> Tensor:
         """Entries after+1 … until of a group: (B, until − after, d), anything where none is."""
-
-
-@dataclass(frozen=True)
-class _Seats:
-    """The candidates of one group, seated by model: (B, U, S), some seats empty.
-
-    Attributes:
-        seat: each candidate's seat, flat in U·S, or U·S if of another group: (B, N·K).
-        shape: (U, S).
-        start, stop: the window of each seat's round, as entries of the group: (B, U, S).
-        bounds: the least and greatest start and stop over the taken seats.
-    """
-
-    seat: Tensor
-    shape: tuple[int, int]
-    start: Tensor
-    stop: Tensor
-    bounds: tuple[int, int, int, int]
-
-    def window(self, index: Tensor, low: int, high: int) -> Tensor:
-        """Which of the entries low+1 … high each seat's window holds, (B, U, S, high − low)."""
-        _, latest, earliest, _ = self.bounds
-        if high <= earliest:
-            return self.start[..., None] <= index
-        over = index < self.stop[..., None]
-        return over if low >= latest else over & (self.start[..., None] <= index)
-
-    def place(self, values: Tensor) -> Tensor:
-        """Values of the candidates, (B, N, K), at their seats: (B, U, S), NaN at empty ones."""
-        return _seated(values, self.seat, self.shape, torch.nan)
-
-    def collect(self, seated: Tensor, into: Tensor) -> None:
-        """Adds values at the seats, (B, U, S), to those of the candidates, (B, N, K)."""
-        b = seated.shape[0]
-        padded = torch.cat([seated.reshape(b, -1), seated.new_zeros(b, 1)], 1)
-        into += padded.gather(1, self.seat).view(into.shape)
 
 
 class Past:
@@ -153,20 +126,25 @@ class Past:
         Returns:
             Counts, (B, N, K) float64.
         """
-        total = torch.zeros(self._groups.shape, dtype=torch.float64, device=self._groups.device)
-        theta, indexes = self._model.theta, self._history.indexes
-        for group, seats in self._seatings():
-            seated = seats.place(values)
-            counted, stretch = None, (0, 0)
-            if indexes and theta is not None:
-                entries = partial(self._history.entries, group)
-                counted = indexes[group].at_most(seated, theta, seats.bounds, entries)
+        theta, index, lists = self._model.theta, self._history.index, self._history.lists
+        few = theta is not None and lists is not None and values.numel() <= FEW
+        counted, stretches = None, []
+        if theta is not None and index is not None and lists is not None:
+            asked = Asked(self._groups, values, self._of_round, theta)
+            counted = index.at_most(asked, self._bounds, lists, tiles=not few)
             if counted is not None:
-                stretch = (indexes[group].start, indexes[group].stop)
-            counts = self._scan(group, seats, torch.le, [seated], stretch)
-            counts = counts if counted is None else counts + counted
-            seats.collect(counts, into=total)
-        return total
+                stretches = index.stretches
+        if few:
+            assert theta is not None
+            assert lists is not None
+            total = self._few(values, theta, lists, stretches)
+        else:
+            total = self._zeros()
+            for group, seats in self._seatings():
+                stretch = stretches[group] if stretches else (0, 0)
+                counts = self._scan(group, seats, torch.le, [seats.place(values)], stretch)
+                seats.collect(counts, total)
+        return total if counted is None else total + counted
 
     def sum(self, term: Callable[..., Tensor], *values: Tensor) -> Tensor:
         """Sums a function of past scores over each candidate's window.
@@ -179,16 +157,60 @@ class Past:
         Returns:
             The sums, (B, N, K) float64.
         """
-        total = torch.zeros(self._groups.shape, dtype=torch.float64, device=self._groups.device)
+        total = self._zeros()
         for group, seats in self._seatings():
             seated = [seats.place(value) for value in values]
-            seats.collect(self._scan(group, seats, term, seated), into=total)
+            seats.collect(self._scan(group, seats, term, seated), total)
         return total
+
+    def _zeros(self) -> Tensor:
+        return torch.zeros(self._groups.shape, dtype=torch.float64, device=self._groups.device)
+
+    @cached_property
+    def _bounds(self) -> list[Bounds]:
+        """Of the windows of all rounds, one a group."""
+        ends = [f(t, (0, 1)) for t in (self._start, self._stop) for f in (torch.amin, torch.amax)]
+        return [Bounds(*of_group) for of_group in torch.stack(ends, 1).tolist()]
+
+    def _seatings(self) -> Iterator[tuple[int, Seats]]:
+        return seatings(
+            self._groups,
+            self._of_round,
+            len(self._model),
+            self._start,
+            self._stop,
+            self._bounds,
+        )
+
+    def _few(
+        self, values: Tensor, theta: Tensor, lists: Lists, stretches: list[tuple[int, int]]
+    ) -> Tensor:
+        """Counts over each candidate's own window less the stretches, (B, N, K)."""
+        groups, (b, u, d) = self._groups, theta.shape
+        own = groups.clamp(min=0)
+        start, stop = (ends.gather(2, own) for ends in (self._start, self._stop))
+        # what is in the window and not in the stretch, less what is in the stretch alone
+        from_ = until = start
+        if stretches:
+            from_, until = torch.tensor(stretches, device=groups.device)[own].unbind(-1)
+        begin = torch.stack([torch.minimum(start, from_), torch.minimum(until, stop)])
+        length = torch.stack([from_ - start, stop - until])
+        replica = torch.arange(b, device=groups.device)[:, None, None]
+        model = (replica * u + self._of_round[:, None]).expand(begin.shape)
+        counts = count_ranges(
+            lists.table,
+            (lists.address(own) + begin).flatten(),
+            length.abs().masked_fill(groups < 0, 0).flatten(),
+            values.expand(begin.shape).flatten(),
+            theta.reshape(b * u, d),
+            model.flatten(),
+        )
+        return (counts.view(begin.shape) * length.sign()).sum(0)
 
     def _scan(
         self,
         group: int,
-        seats: _Seats,
+        seats: Seats,
         term: Callable[..., Tensor],
         seated: list[Tensor],
         stretch: tuple[int, int] = (0, 0),
@@ -207,48 +229,14 @@ class Past:
             sums.add_(_add_up(terms), alpha=sign)
         return sums
 
-    def _seatings(self) -> Iterator[tuple[int, _Seats]]:
-        for group in range(self._start.shape[2]):
-            seats = self._seat(group)
-            if seats is not None:
-                yield group, seats
-
-    @cached_property
-    def _models(self) -> tuple[Tensor, Tensor]:
-        """Each candidate's model, (N·K,), and each model's first candidate, (U,)."""
-        of_candidate = self._of_round.repeat_interleave(self._groups.shape[2])
-        models = torch.arange(len(self._model), device=of_candidate.device)
-        return of_candidate, torch.searchsorted(of_candidate, models)
-
-    def _seat(self, group: int) -> _Seats | None:
-        b, n, k = self._groups.shape
-        member = (self._groups == group).view(b, n * k)
-        if not bool(member.any()):
-            return None
-        of_candidate, first = self._models
-        order = member.cumsum(1)
-        # less the members seated before each model's first round
-        before = torch.cat([order.new_zeros(b, 1), order], 1)[:, first]
-        seat = order - 1 - before[:, of_candidate]
-        u, s = len(self._model), int(seat[member].max()) + 1
-        seat = torch.where(member, of_candidate * s + seat, u * s)
-        start, stop = (
-            totals[:, :, group, None].expand(b, n, k) for totals in (self._start, self._stop)
-        )
-        low, high = (totals.reshape(b, n * k)[member].aminmax() for totals in (start, stop))
-        bounds = (int(low.min), int(low.max), int(high.min), int(high.max))
-        return _Seats(
-            seat, (u, s), _seated(start, seat, (u, s), 0), _seated(stop, seat, (u, s), 0), bounds
-        )
-
 
 def _tiles(
-    bounds: tuple[int, int, int, int], stretch: tuple[int, int], size: int
+    bounds: Bounds, stretch: tuple[int, int], size: int
 ) -> Iterator[tuple[int, int, bool | None, int]]:
     """Entries low+1 … high to be scanned for sums over windows less a stretch.
 
     Args:
-        bounds: least and greatest start, least and greatest stop of the windows.
+        bounds: of the windows.
         stretch: start and stop of the stretch; equal if there is none.
         size: about how many entries a tile may have.
 
@@ -257,8 +245,8 @@ def _tiles(
         False: those outside it), and the sign with which they do.
     """
     size = max(64, min(size, LONGEST) // LANES * LANES)
-    first, latest, earliest, last = bounds
-    corners = sorted({*bounds, *stretch})
+    first, latest, earliest, last = bounds.first, bounds.latest, bounds.earliest, bounds.last
+    corners = sorted({first, latest, earliest, last, *stretch})
     for low, high in pairwise(corners):
         within = stretch[0] <= low < stretch[1]
         wanted: bool | None = None
@@ -271,18 +259,7 @@ def _tiles(
         else:
             wanted = not within
         for start in range(low, high, size):
-            stop = min(start + size, high)
-            whole = start + (stop - start) // LANES * LANES
-            for at, end in ((start, whole), (whole, stop)):
-                if at < end:
-                    yield at, end, wanted, -1 if within else 1
-
-
-def _seated(values: Tensor, seat: Tensor, shape: tuple[int, int], empty: float) -> Tensor:
-    b, (u, s) = values.shape[0], shape
-    seated = values.new_full((b, u * s + 1), empty)
-    seated.scatter_(1, seat, values.reshape(b, -1))
-    return seated[:, :-1].view(b, u, s)
+            yield start, min(start + size, high), wanted, -1 if within else 1
 
 
 def _add_up(terms: Tensor) -> Tensor:
@@ -293,8 +270,7 @@ def _add_up(terms: Tensor) -> Tensor:
     """
     if terms.dtype != torch.bool:
         return terms.sum(-1, dtype=torch.float64)
-    length = terms.shape[-1]
-    if length % LANES or length > LONGEST:
+    if terms.shape[-1] % LANES:
         return terms.view(torch.uint8).sum(-1, dtype=torch.int32)
     counters = terms.view(torch.int64).sum(-1, keepdim=True)
     return counters.view(torch.uint8).sum(-1, dtype=torch.int32)

@@ -6,11 +6,22 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from fairbandit.maths.lists import Lists
 from fairbandit.maths.ties import ceiling
-from fairbandit.parts import Full, History, LinearModel, Past, Problem, Spans
+from fairbandit.parts import Full, History, LinearModel, Past, Problem, Spans, ranges
 from fairbandit.parts import index as index_module
-from fairbandit.parts.index import SortedStretch
+from fairbandit.parts.index import Asked, SortedStretch
 from fairbandit.streams import Streams
+
+
+def listed(contexts: torch.Tensor) -> Lists:
+    """One list a replica and group of contexts (B, G, L, d)."""
+    b, g, length, d = contexts.shape
+    lists = Lists(contexts.new_zeros(b, 0, d), g)
+    lists.reserve([length] * g)
+    groups = torch.arange(g).repeat_interleave(length).expand(b, -1)
+    lists.write(groups, torch.arange(length).repeat(g).expand(b, -1), contexts.flatten(1, 2))
+    return lists
 
 
 @settings(max_examples=60, deadline=None)
@@ -18,62 +29,67 @@ from fairbandit.streams import Streams
     st.integers(0, 2**32 - 1),
     st.sampled_from([0.0, 1e-9, 0.01, 1.0]),
     st.booleans(),
-    st.sampled_from([7, 1 << 17]),
+    st.sampled_from([3, 1 << 13]),
 )
 def test_counts_are_a_scans(seed: int, drift: float, whole: bool, at_once: int) -> None:
     """Any drift; repeated, rank-deficient and constant contexts, ties included."""
     draws = np.random.default_rng(seed)
-    b, length, d, u, s = 2, 150, 4, 3, 5
-    x = (
-        draws.integers(-2, 3, (b, length, d)).astype(float)
-        if whole
-        else draws.normal(size=(b, length, d))
-    )
+    b, g, length, d, u, k = 2, 3, 150, 4, 3, 6
+    size = (b, g, length, d)
+    x = draws.integers(-2, 3, size).astype(float) if whole else draws.normal(size=size)
     x[..., 2] = x[..., 0] + x[..., 1]
     x[..., 3] = 1.0
-    x[:, :2] *= 50
+    x[:, :, :2] *= 50
+    x[:, 2] = x[:, 2, :1]
     contexts = torch.from_numpy(x)
     start = torch.from_numpy(draws.normal(size=(b, d)))
     theta = start[:, None] + drift * torch.from_numpy(draws.normal(size=(b, u, d)))
-    asked = contexts[:, draws.integers(0, length, s)]
-    own = torch.einsum("bsd,bud->bus", asked, theta)
-    values = ceiling(own, torch.einsum("bsd,bud->bus", asked.abs(), theta.abs()))
+    groups = torch.from_numpy(draws.integers(-1, g, (b, u, k)))
+    own = torch.stack([contexts[i][groups[i].clamp(min=0)] for i in range(b)])  # (B, U, K, L, d)
+    scores = torch.einsum("bukld,bud->bukl", own, theta)
+    picked = torch.from_numpy(draws.integers(0, length, (b, u, k, 1)))
+    magnitudes = torch.einsum("bukld,bud->bukl", own.abs(), theta.abs())
+    values = ceiling(scores.gather(3, picked), magnitudes.gather(3, picked))[..., 0]
     values[0, 0, 0] = torch.nan
+    stretches = [(0, length), (10, length), (length // 2, length)]
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(index_module, "AT_ONCE", at_once)
-        found = SortedStretch(contexts, start).at_most(values, theta)
+        patch.setattr(ranges, "AT_ONCE", at_once)
+        stretch = SortedStretch(listed(contexts), stretches, start)
+        found = stretch.at_most(Asked(groups, values, torch.arange(u), theta))
     assert found is not None
-    counts, _ = found
-    scores = torch.einsum("bld,bud->bul", contexts, theta)
-    scan = (scores[:, :, None] <= values[..., None]).sum(-1)
-    keep = ~values.isnan()
-    assert torch.equal(counts[keep], scan[keep].double())
+    after = torch.tensor([low for low, _ in stretches])[groups.clamp(min=0)]
+    inside = torch.arange(length) >= after[..., None]
+    scan = ((scores <= values[..., None]) & inside).sum(3)
+    scan[(groups < 0) | values.isnan()] = 0
+    assert torch.equal(found[0], scan.double())
 
 
 def test_little_is_scored_again_after_a_small_drift() -> None:
     draws = np.random.default_rng(0)
-    contexts = torch.from_numpy(draws.random((1, 50_000, 4)))
+    contexts = torch.from_numpy(draws.random((1, 1, 50_000, 4)))
     theta = torch.from_numpy(draws.normal(size=(1, 4)))
     values = torch.linspace(-1, 2, 20, dtype=torch.float64).view(1, 1, 20)
-    stretch, far = SortedStretch(contexts, theta), 50_000 // 64
-    same = stretch.at_most(values, theta[:, None])
-    near = stretch.at_most(values, theta[:, None] + 1e-3)
+    stretch = SortedStretch(listed(contexts), [(0, 50_000)], theta)
+    groups, one = torch.zeros(1, 1, 20, dtype=torch.int64), torch.zeros(1, dtype=torch.int64)
+    same = stretch.at_most(Asked(groups, values, one, theta[:, None]))
+    moved = Asked(groups, values, one, theta[:, None] + 1e-3)
+    near = stretch.at_most(moved)
     assert same is not None
     assert near is not None
-    assert same[1] - far <= 20
-    assert near[1] - far < 20 * 50_000 * 0.01
-    assert stretch.at_most(values, theta[:, None] + 1e-3, budget=far + 1) is None
+    assert same[1] <= 20
+    assert 0 < near[1] < 20 * 50_000 * 0.01
+    assert stretch.at_most(moved, budget=near[1] - 1) is None
 
 
 @pytest.mark.parametrize("rare", [0.002, 0.3])
 def test_many_replicas_of_a_rare_group(rare: float, monkeypatch: pytest.MonkeyPatch) -> None:
     """Windows of different replicas need not overlap at all; counts are those of a scan."""
-    monkeypatch.setattr(index_module, "OVERHEAD", 1.0)
+    free = index_module.Costs(entry=1.0, again=0.0, use=0.0, sorting=0.01)
+    monkeypatch.setattr(index_module.Costs, "of", lambda *asked: free)
     draws = np.random.default_rng(0)
     problem = Problem(2, 2, Streams(0, range(30)), Full())
     indexed, plain = History(problem, {"contexts"}), History(problem, {"contexts"})
-    for index in plain.indexes:
-        monkeypatch.setattr(index, "at_most", lambda *asked: None)
+    monkeypatch.setattr(plain.index, "at_most", lambda *asked, **how: None)
     theta = torch.from_numpy(draws.normal(size=(30, 1, 2)))
     for at in range(0, 2000, 100):
         x = torch.from_numpy(draws.normal(size=(30, 100, 2, 2)))
@@ -88,4 +104,4 @@ def test_many_replicas_of_a_rare_group(rare: float, monkeypatch: pytest.MonkeyPa
             counts.append(window.at_most((x * model.theta[:, :, None]).sum(-1)))
             history.forget(outcomes=0, contexts=int(after[-1]))
         assert torch.equal(*counts)
-    assert indexed.indexes[0].stop > 0
+    assert indexed.index.stretches

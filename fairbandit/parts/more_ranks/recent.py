@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 import torch
@@ -11,7 +11,6 @@ from torch import Tensor
 from fairbandit.errors import FairbanditError
 from fairbandit.parts.base import Problem, State
 from fairbandit.parts.candidates import Candidates
-from fairbandit.parts.index import GroupIndex
 from fairbandit.parts.past import Past
 from fairbandit.parts.ranks import Rank
 from fairbandit.parts.splits import PAPER, Spans
@@ -35,7 +34,7 @@ class Latest:
         groups: (B, N, K) int64, −1 an empty place.
     """
 
-    indexes: Sequence[GroupIndex] = ()
+    index = lists = None
 
     def __init__(
         self, kept: Tensor, seen: Tensor, first: int, contexts: Tensor, groups: Tensor
