@@ -84,7 +84,7 @@ def test_little_is_scored_again_after_a_small_drift() -> None:
 @pytest.mark.parametrize("rare", [0.002, 0.3])
 def test_many_replicas_of_a_rare_group(rare: float, monkeypatch: pytest.MonkeyPatch) -> None:
     """Windows of different replicas need not overlap at all; counts are those of a scan."""
-    free = index_module.Costs(entry=1.0, again=0.0, use=0.0, sorting=0.01)
+    free = index_module.Costs(entry=1.0, again=1e-9, use=0.0, sorting=0.01)
     monkeypatch.setattr(index_module.Costs, "of", lambda *asked: free)
     draws = np.random.default_rng(0)
     problem = Problem(2, 2, Streams(0, range(30)), Full())
