@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import torch
@@ -14,6 +14,7 @@ from fairbandit.parts import (
     Candidates,
     Estimator,
     History,
+    Outcomes,
     Part,
     Problem,
     Rank,
@@ -60,6 +61,21 @@ class Policy:
         for part in self.parts.values():
             part.bind(problem)
 
+    def grow(self, problem: Problem) -> None:
+        """Goes on in a problem with more groups."""
+        self.problem = problem
+        for part in self.parts.values():
+            part.grow(problem)
+
+    def state(self) -> dict[str, Any]:
+        """What every part must remember, by kind."""
+        return {kind: part.state() for kind, part in self.parts.items()}
+
+    def load_state(self, state: Mapping[str, Any]) -> None:
+        """Goes on from a state that the same policy, bound to the same problem, gave."""
+        for kind, part in self.parts.items():
+            part.load_state(state[kind])
+
     def reach(self, t: int) -> int:
         """The last round whose reward the decision at round t reads."""
         return max(self.estimator.reach(t), self.rank.reach(t))
@@ -79,13 +95,14 @@ class Policy:
         t = torch.arange(first, first + groups.shape[1], device=groups.device)
         spans = self.split.spans(t)
         # having learned from no round, a learning policy picks uniformly
-        blind = int((spans.taught == 0).sum()) if self.estimator.learns else 0
+        blind = int((spans.taught < history.earliest).sum()) if self.estimator.learns else 0
         index = torch.zeros(groups.shape, dtype=self.problem.dtype, device=groups.device)
         tie = index
         if blind:
             self.rank.observe(first, contexts[:, :blind], groups[:, :blind])
         if blind < len(t):
             spans = type(spans)(*(span[blind:] for span in spans))
+            history.taken = int(spans.taught[-1])
             model, of_round = self.estimator.models(spans.taught, history)
             stream = self.problem.streams[Purpose.RANK]
             asked = Candidates(
@@ -104,13 +121,43 @@ class Policy:
             self.rank.observe(first + blind, asked.contexts, asked.groups)
         return self.selector.select(first, index, tie, groups >= 0)
 
+    def observe(self, first: int, contexts: Tensor, groups: Tensor, history: History) -> None:
+        """Takes in N consecutive rounds that others decided.
+
+        Args:
+            first: the first of the rounds, from 1.
+            contexts: (B, N, K, d).
+            groups: (B, N, K) int64, −1 an empty place.
+            history: outcomes and pools up to the last of these rounds.
+        """
+        self.rank.observe(first, contexts, groups)
+        taught = self.split.taught(history.played)
+        if self.estimator.learns and taught >= history.earliest:
+            history.taken = taught
+            self.estimator.absorb(taught, history)
+        self.forget(history)
+
+    def learn(self, t: int, outcome: Outcomes, history: History) -> None:
+        """Takes in the reward of a round that was decided before, whenever it comes.
+
+        Args:
+            t: the round.
+            outcome: its pick, group and reward, (B, 1, …).
+            history: what is known of the past; holds the round as unknown.
+
+        Raises:
+            FairbanditError: an estimator that cannot learn from late rewards, and has gone on.
+        """
+        if self.estimator.learns and t <= history.taken:
+            self.estimator.amend(outcome.contexts, outcome.rewards)
+        history.learn(t, outcome)
+
     def forget(self, history: History) -> None:
         """Lets go of what no later round reads, once the rounds played are all decided."""
         played = history.played
-        spans = self.split.spans(torch.tensor([played, played + 1]))
-        # the estimator has taken in what taught round `played`, and no more
-        taught = int(spans.taught[0]) if self.estimator.learns else played
-        history.forget(outcomes=taught, contexts=int(spans.after[1]))
+        spans = self.split.spans(torch.tensor([played + 1]))
+        taken = history.taken if self.estimator.learns else played
+        history.forget(outcomes=taken, contexts=int(spans.after[0]))
 
     def describe(self) -> dict[str, Any]:
         """Plain data from which `fairbandit.build` makes the same policy again."""

@@ -84,7 +84,7 @@ class Scattered(Environment):
 class EvenStream(Stream):
     """Draws alike at all places of a round, so that candidates differ by no draw."""
 
-    def uniform(self, first: int, count: int, width: int) -> Tensor:
+    def uniform(self, first: int, count: int, width: int, shift: int = 0) -> Tensor:
         """One uniform draw a round, at each of its places: (B, count, width) float64."""
         return super().uniform(first, count, 1).repeat(1, 1, width)
 

@@ -56,6 +56,31 @@ class Estimator(Part):
             )
         return model, of_round
 
+    def absorb(self, node: int, history: History) -> None:
+        """Takes in the rounds up to a node where no model is asked for.
+
+        Args:
+            node: never below an earlier one.
+            history: past picks and rewards.
+        """
+        self.models(torch.tensor([node]), history)
+
+    def amend(self, contexts: Tensor, rewards: Tensor) -> None:
+        """Learns rewards that came late: of rounds up to the last node, unknown until now.
+
+        Args:
+            contexts: the picks, (B, n, d).
+            rewards: theirs, (B, n).
+
+        Raises:
+            FairbanditError: an estimator that learns and does not override this.
+        """
+        if self.learns:
+            raise FairbanditError(
+                f"estimator {self.part_name!r} cannot learn from a reward that comes after later "
+                "decisions were made: it has no `amend`"
+            )
+
     @abstractmethod
     def _models(self, nodes: list[int], history: History) -> RewardModel:
         """The models after each of the given, ascending numbers of rounds."""
@@ -113,6 +138,16 @@ class Ridge(Estimator):
         V, b = quadratic_sums(self._V, self._b, picks, rewards, at)
         self._node, self._V, self._b = last, V[:, -1], b[:, -1]
         return V, b
+
+    def absorb(self, node: int, history: History) -> None:
+        """Moves V and b on to a node; see `Estimator`."""
+        self.statistics([node], history)
+
+    def amend(self, contexts: Tensor, rewards: Tensor) -> None:
+        """Adds to V and b; see `Estimator`."""
+        at = [rewards.shape[1]]
+        V, b = quadratic_sums(self._V, self._b, contexts, rewards, at)
+        self._V, self._b = V[:, -1], b[:, -1]
 
     def state(self) -> State:
         """The last node asked for, with V and b there."""
