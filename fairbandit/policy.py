@@ -155,9 +155,8 @@ class Policy:
     def forget(self, history: History) -> None:
         """Lets go of what no later round reads, once the rounds played are all decided."""
         played = history.played
-        spans = self.split.spans(torch.tensor([played + 1]))
         taken = history.taken if self.estimator.learns else played
-        history.forget(outcomes=taken, contexts=int(spans.after[0]))
+        history.forget(outcomes=taken, contexts=self.split.after(played + 1))
 
     def describe(self) -> dict[str, Any]:
         """Plain data from which `fairbandit.build` makes the same policy again."""

@@ -16,7 +16,7 @@ from torch import Tensor
 
 from fairbandit.agent import inputs, saving
 from fairbandit.agent.groups import Groups, labels_of
-from fairbandit.agent.refresh import Refreshed
+from fairbandit.agent.refresh import Refreshed, Summed
 from fairbandit.build import build
 from fairbandit.environments.base import Oracle
 from fairbandit.errors import FairbanditError
@@ -99,19 +99,24 @@ class Agent:
         self._refresh, self._config = refresh, policy.describe()
         self._groups = Groups(labels_of(groups))
         self._policy = policy
-        if refresh is not None:
-            policy.split = Refreshed(policy.split, refresh)
+        split = policy.split if refresh is None else Refreshed(policy.split, refresh)
+        policy.split = split
         self._problem = Problem(
             features=features,
             groups=len(self._groups),
             streams=Streams(self._seed, [0]),
-            split=policy.split,
+            split=split,
             exploration=exploration,
             oracle=None if oracle is None else _checked(oracle, features),
         )
         policy.bind(self._problem)
         self._vet(self._groups.labels, 0)
-        self._history = History(self._problem, policy.rank.needs)
+        needs = policy.rank.needs
+        self._history = (
+            Summed(self._problem, needs, split)
+            if isinstance(split, Refreshed) and "rewards" not in needs
+            else History(self._problem, needs)
+        )
         self._pending: dict[int, tuple[Tensor, int]] = {}
         self._latest: int | None = None
 

@@ -35,7 +35,8 @@ class Spans(NamedTuple):
 class Split(Part):
     """Divides the past at every round; a subclass writes `_spans`."""
 
-    _taught: Mapping[int, list[int]] = MappingProxyType({})  # one stretch of rounds, looked up
+    # one stretch of rounds, looked up
+    _stretch: Mapping[int, list[list[int]]] = MappingProxyType({})
 
     def spans(self, t: Tensor) -> Spans:
         """The division of the past at rounds t.
@@ -62,11 +63,18 @@ class Split(Part):
 
     def taught(self, t: int) -> int:
         """How many rounds teach the estimator at round t."""
+        return self._reads(t)[0]
+
+    def after(self, t: int) -> int:
+        """The last round before those that the ranks read at round t."""
+        return self._reads(t)[1]
+
+    def _reads(self, t: int) -> list[int]:
         grid, place = divmod(t - 1, GRID)
-        if grid not in self._taught:
+        if grid not in self._stretch:
             rounds = torch.arange(grid * GRID + 1, (grid + 1) * GRID + 1)
-            self._taught = {grid: self.spans(rounds).taught.tolist()}
-        return self._taught[grid][place]
+            self._stretch = {grid: torch.stack(self.spans(rounds), 1).tolist()}
+        return self._stretch[grid][place]
 
     @abstractmethod
     def _spans(self, t: Tensor) -> Spans:
