@@ -43,8 +43,8 @@ def numbers(values: Any, what: str) -> NDArray[Any]:
             f"{what}: expected real numbers, got {_told(values)} (as an array: {array.dtype})"
         )
     # NaN is no less than anything
-    if array.size and not (array.max() <= LARGEST and array.min() >= -LARGEST):
-        at = tuple(np.argwhere(~(np.abs(array) <= LARGEST))[0].tolist())
+    if array.size and not (float(array.max()) <= LARGEST and float(array.min()) >= -LARGEST):
+        at = tuple(np.argwhere(~(np.abs(array.astype(float)) <= LARGEST))[0].tolist())
         raise FairbanditError(
             f"{what}: expected finite numbers of at most {LARGEST:g} in size, got {array[at]}"
             + (f" at {list(at)}" if at else "")
@@ -186,21 +186,16 @@ def log(contexts: Any, groups: Any, actions: Any, rewards: Any, features: int) -
 
 def _flat(contexts: Any, features: int) -> tuple[NDArray[Any], NDArray[np.int64]]:
     """All candidates' contexts, (M, d), and how many each pool has, (n,)."""
-    if isinstance(contexts, (list, tuple)):
-        pools = [numbers(one, f"contexts[{at}]") for at, one in enumerate(contexts)]
-    else:
+    expected = f"expected (n, K, {features}), or a list of pools (K, {features}), K at least 1"
+    if not isinstance(contexts, (list, tuple)):
         array = numbers(contexts, "contexts")
-        if array.ndim == 3 and array.shape[1] and array.shape[2] == features:
-            sizes = np.full(len(array), array.shape[1])
-            return array.reshape(-1, features), sizes
-        pools = [array]
-    for one in pools:
+        if array.ndim != 3 or not array.shape[1] or array.shape[2] != features:
+            raise FairbanditError(f"contexts: {expected}; got shape {array.shape}")
+        return array.reshape(-1, features), np.full(len(array), array.shape[1])
+    pools = [numbers(one, f"contexts[{at}]") for at, one in enumerate(contexts)]
+    for at, one in enumerate(pools):
         if one.ndim != 2 or one.shape[1] != features or not len(one):
-            raise FairbanditError(
-                f"contexts: expected (n, K, {features}), or a list of pools (K, {features}) with "
-                f"K at least 1; got shape {one.shape}"
-                + (" in the list" if isinstance(contexts, (list, tuple)) else "")
-            )
+            raise FairbanditError(f"contexts[{at}]: {expected}; got shape {one.shape}")
     sizes = np.array([len(one) for one in pools], dtype=np.int64)
     return np.concatenate([np.empty((0, features)), *pools]), sizes
 
