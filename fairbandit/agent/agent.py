@@ -271,10 +271,10 @@ class Agent:
             agent = cls.from_config(saved["config"], oracle=oracle, **saved["options"])
             agent._policy.load_state(saved["parts"])
             agent._history.load_state(saved["history"])
-            waiting, agent._latest = saved["pending"], saved["latest"]
-            contexts = waiting["contexts"].split(1, 1)
-            kept = zip(contexts, waiting["groups"], strict=True)
-            agent._pending = dict(zip(waiting["tickets"], kept, strict=True))
+            agent._latest, waiting = saved["latest"], saved["pending"]
+            for at, ticket in enumerate(waiting["tickets"]):
+                context = waiting["contexts"][:, at : at + 1].clone()
+                agent._pending[ticket] = context, waiting["groups"][at]
         return agent
 
     def _state(self) -> dict[str, Any]:

@@ -30,7 +30,8 @@ def write(path: Path, saved: Mapping[str, Any]) -> None:
     try:
         state.write(state.Packed({"format": FORMAT, "version": VERSION, **whole}), path)
     except OSError as error:
-        raise FairbanditError(f"cannot save the agent to {path}: {error.strerror}") from error
+        reason = error.strerror or error
+        raise FairbanditError(f"cannot save the agent to {path}: {reason}") from error
 
 
 @contextmanager
@@ -43,7 +44,8 @@ def reading(path: Path) -> Iterator[dict[str, Any]]:
     try:
         saved = state.read(path)
     except OSError as error:
-        raise FairbanditError(f"cannot load an agent from {path}: {error.strerror}") from error
+        reason = error.strerror or error
+        raise FairbanditError(f"cannot load an agent from {path}: {reason}") from error
     except ValueError as error:
         raise FairbanditError(
             f"{path} is no whole file of a saved agent: it is cut short, damaged or something else "
@@ -61,8 +63,8 @@ def reading(path: Path) -> Iterator[dict[str, Any]]:
         yield {**saved, "options": {**saved["options"], "groups": labels}}
     except FairbanditError as error:
         raise FairbanditError(
-            f"cannot go on with the agent of {path}: {error}. A part of a plugin must be loaded "
-            "first (fairbandit.plugins.load_plugins)"
+            f"cannot go on with the agent of {path}: {error}. Plugins must be loaded first, and an "
+            "oracle given again"
         ) from error
     except (KeyError, TypeError, IndexError, AttributeError, ValueError) as error:
         raise FairbanditError(

@@ -79,7 +79,8 @@ def write(packed: Packed, path: Path) -> None:
         OSError: the file cannot be written.
     """
     sums = {name: _checksum(tensor) for name, tensor in packed.tensors.items()}
-    texts = {_TREE: json.dumps(packed.tree), _SUMS: json.dumps(sums)}
+    tree = json.dumps(packed.tree)
+    texts = {_TREE: tree, _SUMS: json.dumps({**sums, _TREE: zlib.crc32(tree.encode())})}
     with aside(path) as unfinished:
         try:
             save_file(packed.tensors, unfinished, metadata=texts)
@@ -98,6 +99,8 @@ def read(path: Path) -> Any:
             texts = file.metadata() or {}
             tensors = {name: file.get_tensor(name).clone() for name in file.keys()}  # noqa: SIM118
         tree, sums = json.loads(texts[_TREE]), json.loads(texts[_SUMS])
+        if sums[_TREE] != zlib.crc32(texts[_TREE].encode()):
+            raise ValueError("the checksum of its texts does not match")
         damaged = [name for name, tensor in tensors.items() if sums[name] != _checksum(tensor)]
         if damaged:
             raise ValueError(f"the checksums of {len(damaged)} tensors do not match")
