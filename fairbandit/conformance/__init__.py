@@ -26,6 +26,7 @@ from fairbandit.conformance.contract import (
 )
 from fairbandit.conformance.environments import draws_pools, pools_by_address
 from fairbandit.conformance.playing import (
+    grows,
     honours_reach,
     leaves_global_generators,
     plays,
@@ -62,6 +63,7 @@ __all__ = [
     "draws_pools",
     "examine",
     "finite_in_range",
+    "grows",
     "honours_reach",
     "leaves_global_generators",
     "models_soundly",

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import random
+from dataclasses import replace
 
 import numpy as np
 import torch
 from torch import Tensor
 
+from fairbandit import registry
 from fairbandit.conformance.world import (
     REPLICAS,
     ROUNDS,
@@ -16,8 +18,10 @@ from fairbandit.conformance.world import (
     Spec,
     engine_with,
     heard,
+    name_of,
     play,
 )
+from fairbandit.parts import History, Part
 from fairbandit.streams import GRID
 
 CLOSE = 1e-9
@@ -67,6 +71,24 @@ def resumes(kind: str, spec: Spec) -> None:
     second.load_state(first.state())
     resumed = head.then(heard(second, second.play()))
     _same(whole, resumed, "a run never stopped and one resumed from its state")
+
+
+def grows(kind: str, spec: Spec) -> None:
+    """If it has a `grow`, a group that appears is as one that was known and not seen."""
+    if registry.lookup(kind, name_of(spec)).grow is Part.grow:
+        return
+    rounds = GRID + ROUNDS
+    known, met = (engine_with(kind, spec, rounds=rounds, rare_after=GRID) for _ in range(2))
+    whole = heard(known, known.play())
+    problem, groups = met.policy.problem, known.policy.problem.groups
+    fewer = replace(problem, groups=groups - 1)
+    met.policy.bind(fewer)
+    met.history = History(fewer, met.policy.rank.needs)
+    pieces = met.play()
+    head = heard(met, [next(pieces)])
+    met.policy.grow(problem)
+    met.history.grow(problem)
+    _same(whole, head.then(heard(met, pieces)), "a group known before and one that appears")
 
 
 def leaves_global_generators(kind: str, spec: Spec) -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from fairbandit import registry
 from fairbandit.conformance import contract, environments, playing
-from fairbandit.conformance.world import Spec
+from fairbandit.conformance.world import Spec, name_of
 from fairbandit.errors import FairbanditError
 
 Check = Callable[[str, Spec], None]
@@ -22,6 +22,7 @@ _PLAYED: list[Check] = [
     playing.replicas_alone,
     playing.rounds_alone,
     playing.resumes,
+    playing.grows,
     playing.leaves_global_generators,
     playing.honours_reach,
 ]
@@ -86,7 +87,7 @@ def examine(kind: str, spec: Spec) -> Iterator[Finding]:
     Raises:
         FairbanditError: no such part.
     """
-    cls = registry.lookup(kind, contract.name_of(spec))
+    cls = registry.lookup(kind, name_of(spec))
     gated = False
     for check in checks(kind):
         label = inspect.cleandoc(check.__doc__ or "").split("\n")[0].rstrip(".")
