@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import operator
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import replace
@@ -10,11 +9,10 @@ from os import PathLike
 from pathlib import Path
 from typing import Any, NamedTuple, Self
 
-import numpy as np
 import torch
 from torch import Tensor
 
-from fairbandit.agent import inputs, saving
+from fairbandit.agent import inputs, oracles, saving
 from fairbandit.agent.groups import Groups, labels_of
 from fairbandit.agent.refresh import Refreshed, Summed
 from fairbandit.build import build
@@ -88,14 +86,12 @@ class Agent:
         refresh: float | None = None,
         patience: int | None = None,
     ) -> None:
-        features = _whole(features, "features", 1)
-        self._seed = _whole(seed, "seed", 0)
-        self._patience = patience if patience is None else _whole(patience, "patience", 0)
+        features = inputs.whole(features, "features", 1)
+        self._seed = inputs.whole(seed, "seed", 0)
+        self._patience = patience if patience is None else inputs.whole(patience, "patience", 0)
         exploration = inputs.number(exploration, "exploration")
-        if refresh is not None:
-            refresh = inputs.number(refresh, "refresh")
-            if refresh <= 1:
-                raise FairbanditError(f"refresh: expected a factor above 1, got {refresh}")
+        if refresh is not None and not (refresh := inputs.number(refresh, "refresh")) > 1:
+            raise FairbanditError(f"refresh: expected a factor above 1, got {refresh}")
         self._refresh, self._config = refresh, policy.describe()
         self._groups = Groups(labels_of(groups))
         self._policy = policy
@@ -107,7 +103,7 @@ class Agent:
             streams=Streams(self._seed, [0]),
             split=split,
             exploration=exploration,
-            oracle=None if oracle is None else _checked(oracle, features),
+            oracle=None if oracle is None else oracles.checked(oracle, features),
         )
         policy.bind(self._problem)
         self._vet(self._groups.labels, 0)
@@ -141,6 +137,8 @@ class Agent:
                     f"unknown policy {config!r}; the named ones are {', '.join(presets())}"
                 )
             config = {"name": config}
+        if not isinstance(config, Mapping):
+            raise FairbanditError(f"expected a policy's name or a mapping, got {config!r}")
         policy = build(config)
         if not isinstance(policy, Policy):
             raise FairbanditError(f"expected a policy, got an environment: {dict(config)}")
@@ -311,22 +309,9 @@ class Agent:
         self._history.grow(self._problem)
 
     def _vet(self, labels: Sequence[Hashable], first: int) -> None:
-        """Refuses groups of which the oracle knows no CDF."""
-        oracle = self._problem.oracle
-        if oracle is None or not self._policy.rank.needs_oracle:
-            return
-        for code, label in enumerate(labels, first):
-            top = torch.full((1,), inputs.LARGEST, dtype=self._problem.dtype)
-            try:
-                share = float(oracle.cdf(torch.tensor([code]), top))
-            except Exception as error:
-                share, reason = math.nan, f"it raises {type(error).__name__}: {error}"
-            else:
-                reason = f"it gives {share:g} at {inputs.LARGEST:g}, where a CDF is 1"
-            if not abs(share - 1) < 1e-6:
-                raise FairbanditError(
-                    f"the oracle's cdf does not know group {label!r}, number {code}: {reason}"
-                )
+        """Refuses groups that an oracle must know and does not."""
+        if self._problem.oracle is not None and self._policy.rank.needs_oracle:
+            oracles.vet(self._problem.oracle, labels, first)
 
     def _waiting(self, ticket: int | None) -> int:
         """The round whose reward a ticket stands for."""
@@ -353,19 +338,3 @@ class Agent:
             return
         while self._pending and next(iter(self._pending)) < self.rounds - self._patience:
             del self._pending[next(iter(self._pending))]
-
-
-def _whole(value: Any, what: str, least: int) -> int:
-    if isinstance(value, (int, np.integer)) and not isinstance(value, bool) and value >= least:
-        return int(value)
-    raise FairbanditError(f"{what}: expected a whole number of at least {least}, got {value!r}")
-
-
-def _checked(oracle: Oracle, features: int) -> Oracle:
-    """An oracle whose θ is a vector of d numbers, whatever it came as."""
-    theta = inputs.numbers(oracle.theta, "oracle.theta")
-    if theta.shape != (features,):
-        raise FairbanditError(
-            f"oracle.theta: expected shape ({features},), one number a feature; got {theta.shape}"
-        )
-    return Oracle(torch.from_numpy(np.array(theta, dtype=np.float64)), oracle.cdf)

@@ -64,6 +64,17 @@ def number(value: Any, what: str) -> float:
     return float(array.item())
 
 
+def whole(value: Any, what: str, least: int) -> int:
+    """A whole number.
+
+    Raises:
+        FairbanditError: anything else, or one that is too small.
+    """
+    if isinstance(value, (int, np.integer)) and not isinstance(value, bool) and value >= least:
+        return int(value)
+    raise FairbanditError(f"{what}: expected a whole number of at least {least}, got {value!r}")
+
+
 def pool(values: Any, features: int) -> NDArray[np.float64]:
     """A pool's contexts, (K, d) float64 in memory of their own.
 

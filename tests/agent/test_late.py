@@ -17,7 +17,7 @@ from tests.agent import worlds
 FEW = settings(max_examples=12, deadline=None)
 
 
-@FEW
+@settings(FEW, max_examples=30)
 @given(
     seed=st.integers(0, 10**6),
     split=st.sampled_from(["halves", "full"]),

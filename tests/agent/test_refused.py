@@ -139,6 +139,7 @@ ORACLE = Oracle(torch.ones(3), lambda groups, values: torch.ones_like(values))
     ("config", "options", "message"),
     [
         ("fairest", {}, "unknown policy 'fairest'; the named ones are fair_greedy, "),
+        (3, {}, "expected a policy's name or a mapping, got 3"),
         ({"name": "simulation"}, {}, "expected a policy, got an environment"),
         ({"split": "halves"}, {}, "a policy is made of"),
         ("greedy", {"features": 0}, "features: expected a whole number of at least 1, got 0"),

@@ -148,7 +148,7 @@ def test_foreign_files(foreign, tmp_path):
         ({"format": saving.FORMAT, "version": 1}, r"holds no whole agent \(KeyError"),
         (
             {"format": saving.FORMAT, "version": 1, "options": {"groups": []}, "config": 3},
-            "holds no whole agent",
+            "cannot go on with the agent of .* expected a policy's name or a mapping, got 3",
         ),
     ],
 )
