@@ -160,6 +160,13 @@ class Listing(EmpiricalCdf):
         return {"seen": [1, 2]}
 
 
+class Forgetful(Ridge):
+    """Rewards that come late are lost."""
+
+    def amend(self, contexts: Tensor, rewards: Tensor) -> None:
+        pass
+
+
 class Mislaying(RecentCdf):
     """A growth that loses what was kept."""
 
@@ -175,6 +182,12 @@ FAULTS: list[tuple[str, type[Part], conformance.Check, str]] = [
     ("selector", Floating, conformance.picks_soundly, "picks have shape .* and torch.float64"),
     ("rank", Inverted, conformance.ties, "`tie` must be as large as the index or larger"),
     ("rank", Placed, conformance.permutes, "does more than permute their indices, as for replica"),
+    (
+        "estimator",
+        Forgetful,
+        conformance.learns_late,
+        "after rewards that came late, scores differ",
+    ),
     ("rank", Mislaying, conformance.grows, "a group known before and one that appears give"),
     ("rank", Listing, conformance.resumes, "its state has a list under 'seen'"),
 ]

@@ -28,6 +28,7 @@ from fairbandit.conformance.environments import draws_pools, pools_by_address
 from fairbandit.conformance.playing import (
     grows,
     honours_reach,
+    learns_late,
     leaves_global_generators,
     plays,
     repeats,
@@ -65,6 +66,7 @@ __all__ = [
     "finite_in_range",
     "grows",
     "honours_reach",
+    "learns_late",
     "leaves_global_generators",
     "models_soundly",
     "monotone",

@@ -21,7 +21,8 @@ from fairbandit.conformance.world import (
     name_of,
     play,
 )
-from fairbandit.parts import History, Part
+from fairbandit.metrics import of_pick
+from fairbandit.parts import Estimator, History, Outcomes, Part
 from fairbandit.streams import GRID
 
 CLOSE = 1e-9
@@ -89,6 +90,39 @@ def grows(kind: str, spec: Spec) -> None:
     met.policy.grow(problem)
     met.history.grow(problem)
     _same(whole, head.then(heard(met, pieces)), "a group known before and one that appears")
+
+
+def learns_late(kind: str, spec: Spec) -> None:
+    """If it has an `amend`, rewards that come late give the model of rewards in time."""
+    if registry.lookup(kind, name_of(spec)).amend is Estimator.amend:
+        return
+    in_time, late = (_scores(kind, spec, after) for after in ([], [2, 7, ROUNDS - 3]))
+    if not torch.allclose(in_time, late, rtol=CLOSE, atol=CLOSE):
+        gap = float((in_time - late).abs().max())
+        raise ConformanceError(
+            f"after rewards that came late, scores differ by up to {gap:.3g} from those after the "
+            "same rewards in time"
+        )
+
+
+def _scores(kind: str, spec: Spec, late: list[int]) -> Tensor:
+    """Scores after the first pick of every round, the rewards of some coming only at the end."""
+    engine = engine_with(kind, spec, split="full")
+    policy, history, pools = engine.policy, engine.history, engine.environment.pools(1, ROUNDS)
+    first = (pools.groups >= 0).to(torch.uint8).argmax(2)
+    picks = [of_pick(part, first) for part in (pools.contexts, pools.groups, pools.rewards)]
+    outcomes = [Outcomes(*(part[:, t : t + 1] for part in picks)) for t in range(ROUNDS)]
+    for t, outcome in enumerate(outcomes, 1):
+        if t in late:
+            history.add_unknown()
+        else:
+            history.add_outcomes(*outcome)
+    history.taken = ROUNDS // 2
+    policy.estimator.models(torch.tensor([history.taken]), history)
+    for t in late:
+        policy.learn(t, outcomes[t - 1], history)
+    model, _ = policy.estimator.models(torch.tensor([ROUNDS]), history)
+    return model.score(pools.contexts[:, -1:])
 
 
 def leaves_global_generators(kind: str, spec: Spec) -> None:
