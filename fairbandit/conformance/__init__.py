@@ -26,7 +26,6 @@ from fairbandit.conformance.contract import (
 )
 from fairbandit.conformance.environments import draws_pools, pools_by_address
 from fairbandit.conformance.playing import (
-    grows,
     honours_reach,
     learns_late,
     leaves_global_generators,
@@ -64,7 +63,6 @@ __all__ = [
     "draws_pools",
     "examine",
     "finite_in_range",
-    "grows",
     "honours_reach",
     "learns_late",
     "leaves_global_generators",

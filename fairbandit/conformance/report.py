@@ -12,7 +12,6 @@ from fairbandit import registry
 from fairbandit.conformance import contract, environments, playing
 from fairbandit.conformance.world import Spec, name_of
 from fairbandit.errors import FairbanditError
-from fairbandit.parts import Estimator, Part
 
 Check = Callable[[str, Spec], None]
 """Takes the kind and the part; raises `ConformanceError`, with the reason, if all is not well."""
@@ -23,7 +22,6 @@ _PLAYED: list[Check] = [
     playing.replicas_alone,
     playing.rounds_alone,
     playing.resumes,
-    playing.grows,
     playing.leaves_global_generators,
     playing.honours_reach,
 ]
@@ -38,12 +36,6 @@ _OWN: dict[str, tuple[list[Check], list[Check]]] = {
     "selector": ([contract.picks_soundly], []),
 }
 """What only parts of one kind owe, before and after they play."""
-
-_HOOKS: dict[Check, Callable[..., None]] = {
-    playing.grows: Part.grow,
-    playing.learns_late: Estimator.amend,
-}
-"""What only parts owe that override a method."""
 
 _GATES: tuple[Check, ...] = (playing.plays, environments.draws_pools)
 """A part that fails one of these fails all that follow, for the same reason."""
@@ -88,7 +80,7 @@ def examine(kind: str, spec: Spec) -> Iterator[Finding]:
         spec: its name, or a mapping with `name` and hyperparameters.
 
     Yields:
-        A finding a check that concerns the part. An exception of any type inside the part is a failed check, told with
+        A finding a check. An exception of any type inside the part is a failed check, told with
         its type and the line of the part where it arose.
 
     Raises:
@@ -97,9 +89,6 @@ def examine(kind: str, spec: Spec) -> Iterator[Finding]:
     cls = registry.lookup(kind, name_of(spec))
     gated = False
     for check in checks(kind):
-        hook = _HOOKS.get(check)
-        if hook is not None and getattr(cls, hook.__name__) is hook:
-            continue
         label = inspect.cleandoc(check.__doc__ or "").split("\n")[0].rstrip(".")
         if gated:
             yield Finding(check.__name__, label, "not tried, for the fault above", tried=False)
