@@ -33,7 +33,7 @@ test-ray: $(READY) ## a sweep over two Ray nodes, one of them killed midway (ins
 	.venv/ray/bin/python -m pip install --quiet --constraint .venv/ray/constraints.txt --editable '.[ray]'
 	tests/ray_cluster.sh .venv/ray/bin/python
 
-torture: $(READY) ## a sweep killed 40 times, a full disk, a read-only folder (the disks need root)
+torture: $(READY) ## a sweep and an agent killed again and again, a full disk, a read-only folder (the disks need root)
 	$(BIN)/python -m tests.torture
 
 bench: $(READY) ## speed, side by side with the paper-literal loop

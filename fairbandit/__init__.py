@@ -1,10 +1,22 @@
 """Fair linear contextual bandits, composed from registered parts."""
 
+from fairbandit.agent import Agent, Decision
 from fairbandit.build import build
 from fairbandit.engine import Engine, Played
+from fairbandit.environments.base import Oracle
 from fairbandit.errors import FairbanditError
 from fairbandit.policy import Policy
 from fairbandit.registry import register
 
-__all__ = ["Engine", "FairbanditError", "Played", "Policy", "build", "register"]
+__all__ = [
+    "Agent",
+    "Decision",
+    "Engine",
+    "FairbanditError",
+    "Oracle",
+    "Played",
+    "Policy",
+    "build",
+    "register",
+]
 __version__ = "0.1.0"

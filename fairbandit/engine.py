@@ -106,13 +106,11 @@ class Engine:
 
     def state(self) -> dict[str, Any]:
         """All that is needed to go on from the last piece played, as plain tensors and numbers."""
-        parts = {kind: part.state() for kind, part in self.policy.parts.items()}
-        return {"parts": parts, "history": self.history.state()}
+        return {"parts": self.policy.state(), "history": self.history.state()}
 
     def load_state(self, state: Mapping[str, Any]) -> None:
         """Goes on from a state that an engine of the same policy, problem and seed gave."""
-        for kind, part in self.policy.parts.items():
-            part.load_state(state["parts"][kind])
+        self.policy.load_state(state["parts"])
         self.history.load_state(state["history"])
 
     def _decide(self, first: int, pools: Pools) -> Tensor:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import torch
@@ -14,6 +14,7 @@ from fairbandit.parts import (
     Candidates,
     Estimator,
     History,
+    Outcomes,
     Part,
     Problem,
     Rank,
@@ -60,6 +61,21 @@ class Policy:
         for part in self.parts.values():
             part.bind(problem)
 
+    def grow(self, problem: Problem) -> None:
+        """Goes on in a problem with more groups."""
+        self.problem = problem
+        for part in self.parts.values():
+            part.grow(problem)
+
+    def state(self) -> dict[str, Any]:
+        """What every part must remember, by kind."""
+        return {kind: part.state() for kind, part in self.parts.items()}
+
+    def load_state(self, state: Mapping[str, Any]) -> None:
+        """Goes on from a state that the same policy, bound to the same problem, gave."""
+        for kind, part in self.parts.items():
+            part.load_state(state[kind])
+
     def reach(self, t: int) -> int:
         """The last round whose reward the decision at round t reads."""
         return max(self.estimator.reach(t), self.rank.reach(t))
@@ -78,7 +94,7 @@ class Policy:
         """
         n = groups.shape[1]
         spans = self.split.between(first, first + n - 1)
-        blind = self._blind(first, n)
+        blind = self._blind(first, n, history)
         if 0 < blind < n:
             one = self.decide(first, contexts[:, :blind], groups[:, :blind], history)
             rest = self.decide(first + blind, contexts[:, blind:], groups[:, blind:], history)
@@ -86,6 +102,7 @@ class Policy:
         if blind:
             index = tie = torch.zeros(groups.shape, dtype=self.problem.dtype, device=groups.device)
         else:
+            history.taken = self.split.taught(first + n - 1)
             model, of_round = self.estimator.models(spans.taught, history)
             stream = self.problem.streams[Purpose.RANK]
             asked = Candidates(first, spans, contexts, groups, model, of_round, history, stream)
@@ -94,19 +111,48 @@ class Policy:
         self.rank.observe(first, contexts, groups)
         return self.selector.select(first, index, tie, groups >= 0)
 
-    def _blind(self, first: int, n: int) -> int:
+    def _blind(self, first: int, n: int, history: History) -> int:
         """How many of n rounds a learning policy, having learned nothing, picks uniformly."""
         if not self.estimator.learns:
             return 0
-        return sum(self.split.taught(t) == 0 for t in range(first, first + n))
+        return sum(self.split.taught(t) < history.earliest for t in range(first, first + n))
+
+    def observe(self, first: int, contexts: Tensor, groups: Tensor, history: History) -> None:
+        """Takes in N consecutive rounds that others decided.
+
+        Args:
+            first: the first of the rounds, from 1.
+            contexts: (B, N, K, d).
+            groups: (B, N, K) int64, −1 an empty place.
+            history: outcomes and pools up to the last of these rounds.
+        """
+        self.rank.observe(first, contexts, groups)
+        taught = self.split.taught(history.played)
+        if self.estimator.learns and taught >= history.earliest:
+            history.taken = taught
+            self.estimator.absorb(taught, history)
+        self.forget(history)
+
+    def learn(self, t: int, outcome: Outcomes, history: History) -> None:
+        """Takes in the reward of a round that was decided before, whenever it comes.
+
+        Args:
+            t: the round.
+            outcome: its pick, group and reward, (B, 1, …).
+            history: what is known of the past; holds the round as unknown.
+
+        Raises:
+            FairbanditError: an estimator that cannot learn from late rewards, and has gone on.
+        """
+        if self.estimator.learns and t <= history.taken:
+            self.estimator.amend(outcome.contexts, outcome.rewards)
+        history.learn(t, outcome)
 
     def forget(self, history: History) -> None:
         """Lets go of what no later round reads, once the rounds played are all decided."""
         played = history.played
-        # the estimator has taken in what taught round `played`, and no more
-        taught = self.split.taught(played) if self.estimator.learns else played
-        after = self.split.between(played + 1, played + 1).after
-        history.forget(outcomes=taught, contexts=int(after))
+        taken = history.taken if self.estimator.learns else played
+        history.forget(outcomes=taken, contexts=self.split.after(played + 1))
 
     def describe(self) -> dict[str, Any]:
         """Plain data from which `fairbandit.build` makes the same policy again."""

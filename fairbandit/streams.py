@@ -40,7 +40,8 @@ class Purpose(IntEnum):
 class Stream:
     """One purpose's random numbers for B replicas, addressed by round (or node) from 1 on.
 
-    A caller asks for the same `width` each time, since a round's place is `(t − 1)·width`.
+    A caller asks for the same `width` each time, since a round's place is `(t − 1)·width`; one
+    whose widths vary says by how much its place is off (`shift`).
 
     Args:
         seed: the run's seed, at least 0.
@@ -57,14 +58,14 @@ class Stream:
         self._generators = [np.random.Generator(bits) for bits in self._bits]
         self._position = 0
         self._device = device
-        self._kept: dict[tuple[int, int], Tensor] = {}
+        self._kept: dict[tuple[int, int, int], Tensor] = {}
 
-    def uniform(self, first: int, count: int, width: int) -> Tensor:
+    def uniform(self, first: int, count: int, width: int, shift: int = 0) -> Tensor:
         """Uniform draws in [0, 1) for rounds first … first+count−1: (B, count, width) float64."""
         if count >= AHEAD:
-            return self._draw(first, count, width)
+            return self._draw(first, count, width, shift)
         low, high = (first - 1) // AHEAD, (first + count - 2) // AHEAD
-        pieces = [self._ahead(index, width) for index in range(low, high + 1)]
+        pieces = [self._ahead(index, width, shift) for index in range(low, high + 1)]
         rows = pieces[0] if len(pieces) == 1 else torch.cat(pieces, dim=1)
         start = first - 1 - low * AHEAD
         return rows[:, start : start + count]
@@ -75,18 +76,18 @@ class Stream:
         shifted = (self.uniform(first, count, width) + 2.0**-54).clamp(max=_LARGEST)
         return torch.special.ndtri(shifted)
 
-    def _ahead(self, index: int, width: int) -> Tensor:
+    def _ahead(self, index: int, width: int, shift: int) -> Tensor:
         """A stretch of rounds drawn at once, for callers that ask for a few at a time."""
-        key = (index, width)
+        key = (index, width, shift)
         if key not in self._kept:
             while len(self._kept) >= 2:  # consecutive rounds ask for at most two stretches
                 del self._kept[next(iter(self._kept))]
-            self._kept[key] = self._draw(index * AHEAD + 1, AHEAD, width)
+            self._kept[key] = self._draw(index * AHEAD + 1, AHEAD, width, shift)
         return self._kept[key]
 
-    def _draw(self, first: int, count: int, width: int) -> Tensor:
+    def _draw(self, first: int, count: int, width: int, shift: int) -> Tensor:
         drawn = np.empty((len(self._bits), count * width))
-        position = (first - 1) * width
+        position = (first - 1) * width + shift
         skip = (position - self._position) % PERIOD
         for row, bits, generator in zip(drawn, self._bits, self._generators, strict=True):
             if skip:

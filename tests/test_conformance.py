@@ -19,7 +19,9 @@ from fairbandit.parts import (
     History,
     LinearModel,
     Part,
+    Problem,
     Rank,
+    RecentCdf,
     RewardModel,
     Ridge,
     Spans,
@@ -158,12 +160,35 @@ class Listing(EmpiricalCdf):
         return {"seen": [1, 2]}
 
 
+class Forgetful(Ridge):
+    """Rewards that come late are lost."""
+
+    def amend(self, contexts: Tensor, rewards: Tensor) -> None:
+        pass
+
+
+class Mislaying(RecentCdf):
+    """A growth that loses what was kept."""
+
+    def grow(self, problem: Problem) -> None:
+        observed = self._observed
+        self.bind(problem)
+        self._observed = observed
+
+
 FAULTS: list[tuple[str, type[Part], conformance.Check, str]] = [
     ("split", Unsound, conformance.splits_soundly, "`after` moves back after round 49"),
     ("estimator", Shifted, conformance.models_soundly, "scores differ from ⟨theta, x⟩ by up to 1"),
     ("selector", Floating, conformance.picks_soundly, "picks have shape .* and torch.float64"),
     ("rank", Inverted, conformance.ties, "`tie` must be as large as the index or larger"),
     ("rank", Placed, conformance.permutes, "does more than permute their indices, as for replica"),
+    (
+        "estimator",
+        Forgetful,
+        conformance.learns_late,
+        "after rewards that came late",
+    ),
+    ("rank", Mislaying, conformance.resumes, "a group known before and one that appears give"),
     ("rank", Listing, conformance.resumes, "its state has a list under 'seen'"),
 ]
 

@@ -44,3 +44,13 @@ def test_few_rounds_at_a_time_across_a_stretch() -> None:
     one, other = (Streams(0, [0])[Purpose.POOLS] for _ in range(2))
     pieces = [one.uniform(t, 3, 2) for t in range(1, 2 * AHEAD, 3)]
     assert torch.equal(torch.cat(pieces, 1), other.uniform(1, 3 * len(pieces), 2))
+
+
+@given(st.lists(st.integers(1, 12), min_size=1, max_size=60))
+def test_pools_of_any_size_draw_one_after_the_other(sizes: list[int]) -> None:
+    one, other = (Streams(0, [0, 1])[Purpose.RANK] for _ in range(2))
+    places, pieces = 0, []
+    for first, k in enumerate(sizes, 1):
+        pieces.append(one.uniform(first, 1, k, places - (first - 1) * k)[:, 0])
+        places += k
+    assert torch.equal(torch.cat(pieces, 1), other.uniform(1, places, 1)[..., 0])

@@ -1,8 +1,8 @@
-"""A sweep killed again and again, a disk that fills up, a folder that turns read-only.
+"""A sweep and an agent killed again and again, a full disk, a folder that turns read-only.
 
 `python -m tests.torture [KILLS]` takes some minutes and prints what it found; mounting the small
-disk needs root. It is no part of the test suite, whose tests/cli/test_resume.py does the same in
-small.
+disk needs root. It is no part of the test suite, whose tests/cli/test_resume.py and
+tests/agent/test_saving.py do the same in small.
 """
 
 import os
@@ -16,6 +16,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
 
+from tests.agent import saver
 from tests.killing import finish, kill_after, leftovers, outcome, start, until
 
 SWEEP = [
@@ -37,11 +38,22 @@ def main() -> None:
     random.seed(0)
     with tempfile.TemporaryDirectory() as name:
         base = Path(name)
+        agent(base)
         words = [*SWEEP, "hydra.sweep.dir=sweep"]
         took = whole(base / "whole", words)
         killed(base / "killed", words, base / "whole", kills - kills // 2, took)
         killed(base / "joblib", [*words, *JOBLIB], base / "whole", kills // 2, took, worker=True)
         disks(base)
+
+
+def agent(folder: Path) -> None:
+    """Kills an agent 50 times while it saves; it must go on with the same decisions."""
+    rounds, cut = saver.kill(folder / "agent", 50)
+    print(
+        f"agent: killed 50 times in {rounds} rounds, {cut} times in the midst of its file: the "
+        "same decisions",
+        flush=True,
+    )
 
 
 def whole(folder: Path, words: list[str]) -> float:

@@ -27,6 +27,7 @@ from fairbandit.conformance.contract import (
 from fairbandit.conformance.environments import draws_pools, pools_by_address
 from fairbandit.conformance.playing import (
     honours_reach,
+    learns_late,
     leaves_global_generators,
     plays,
     repeats,
@@ -63,6 +64,7 @@ __all__ = [
     "examine",
     "finite_in_range",
     "honours_reach",
+    "learns_late",
     "leaves_global_generators",
     "models_soundly",
     "monotone",

@@ -16,17 +16,13 @@ from fairbandit.conformance.world import (
     ConformanceError,
     Spec,
     asked,
+    name_of,
     policy_with,
 )
 from fairbandit.parts import Candidates
 
 FIRST = 2
 """After so many rounds of play, decided without it, a rank is asked for the first time."""
-
-
-def name_of(spec: Spec) -> str:
-    """The registered name of a part."""
-    return str(spec["name"]) if isinstance(spec, Mapping) else spec
 
 
 def constructible(kind: str, spec: Spec) -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from fairbandit import registry
 from fairbandit.conformance import contract, environments, playing
-from fairbandit.conformance.world import Spec
+from fairbandit.conformance.world import Spec, name_of
 from fairbandit.errors import FairbanditError
 
 Check = Callable[[str, Spec], None]
@@ -28,7 +28,7 @@ _PLAYED: list[Check] = [
 
 _OWN: dict[str, tuple[list[Check], list[Check]]] = {
     "split": ([contract.splits_soundly], []),
-    "estimator": ([], [contract.models_soundly]),
+    "estimator": ([], [contract.models_soundly, playing.learns_late]),
     "rank": (
         [contract.shapes, contract.finite_in_range],
         [contract.ties, contract.permutes, contract.monotone],
@@ -86,7 +86,7 @@ def examine(kind: str, spec: Spec) -> Iterator[Finding]:
     Raises:
         FairbanditError: no such part.
     """
-    cls = registry.lookup(kind, contract.name_of(spec))
+    cls = registry.lookup(kind, name_of(spec))
     gated = False
     for check in checks(kind):
         label = inspect.cleandoc(check.__doc__ or "").split("\n")[0].rstrip(".")

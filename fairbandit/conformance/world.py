@@ -43,6 +43,11 @@ Spec = str | Mapping[str, Any]
 """A part: its registered name, or a mapping with `name` and hyperparameters."""
 
 
+def name_of(spec: Spec) -> str:
+    """The registered name of a part."""
+    return str(spec["name"]) if isinstance(spec, Mapping) else spec
+
+
 class ConformanceError(FairbanditError):
     """A part does not keep the contract; the message names the fault."""
 
@@ -52,11 +57,13 @@ class Scattered(Environment):
 
     Args:
         upset_after: rewards of later rounds are different; None leaves all alone.
+        rare_after: the rare group appears after this round.
     """
 
     part_kind, part_name = "environment", "scattered"
 
-    def __init__(self, upset_after: int | None = None) -> None:
+    def __init__(self, upset_after: int | None = None, rare_after: int = 0) -> None:
+        self.rare_after = rare_after
         self.features, self.places, self.group_names = 4, 6, ("often", "seldom", "rare")
         self.upset_after = upset_after
         draws = np.random.default_rng(0)
@@ -72,6 +79,8 @@ class Scattered(Environment):
         kind = drawn[..., 4 * k :]
         groups = (kind > 0.6).long() + (kind > 0.85).long()
         groups = torch.where((kind < 0.1) & (torch.arange(k) > 0), -1, groups)
+        early = torch.arange(first, first + count)[:, None] <= self.rare_after
+        groups = torch.where(early, groups.clamp(max=1), groups)
         expected = contexts @ theta
         rewards = expected + self.streams[Purpose.REWARDS].normal(first, count, k)
         if self.upset_after is not None:
@@ -84,7 +93,7 @@ class Scattered(Environment):
 class EvenStream(Stream):
     """Draws alike at all places of a round, so that candidates differ by no draw."""
 
-    def uniform(self, first: int, count: int, width: int) -> Tensor:
+    def uniform(self, first: int, count: int, width: int, shift: int = 0) -> Tensor:
         """One uniform draw a round, at each of its places: (B, count, width) float64."""
         return super().uniform(first, count, 1).repeat(1, 1, width)
 
@@ -156,14 +165,14 @@ def engine_with(
     replicas: Sequence[int] = tuple(range(REPLICAS)),
     at_once: int = GRID,
     upset_after: int | None = None,
+    rare_after: int = 0,
 ) -> Engine:
     """An engine that plays `Scattered` with a part, and listens to its indices."""
     policy = policy_with(kind, spec, split)
     if kind != "selector":
         policy.selector = Listener()
-    return Engine(
-        policy, Scattered(upset_after), rounds=rounds, seed=1, replicas=replicas, at_once=at_once
-    )
+    world = Scattered(upset_after, rare_after)
+    return Engine(policy, world, rounds=rounds, seed=1, replicas=replicas, at_once=at_once)
 
 
 def play(kind: str, spec: Spec, **options: Any) -> Game:

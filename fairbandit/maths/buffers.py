@@ -34,6 +34,16 @@ class Rows:
         self._data[:, used:need] = rows
         self.count += rows.shape[1]
 
+    def write(self, row: int, values: Tensor) -> None:
+        """Replaces a row, (B, 1, …); one that is forgotten stays so."""
+        if row > self._start:
+            at = row - self._start
+            self._data[:, at - 1 : at] = values
+
+    def widen(self, size: int) -> None:
+        """Makes the last dimension larger, what is new being 0."""
+        self._data = torch.nn.functional.pad(self._data, (0, size - self._data.shape[-1]))
+
     def __getitem__(self, span: tuple[int, int]) -> Tensor:
         """Rows after+1 … until of span (after, until], as a view."""
         after, until = span

@@ -89,6 +89,14 @@ class Part(ABC):
             )
         self.problem = problem
 
+    def grow(self, problem: Problem) -> None:
+        """Goes on in a problem with more groups; a part that keeps something by group overrides it.
+
+        Args:
+            problem: as before, but for `groups`.
+        """
+        self.problem = problem
+
     def reach(self, t: int) -> int:
         """The last round whose reward the decision at round t reads; never falls as t grows."""
         return 0

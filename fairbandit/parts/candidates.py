@@ -83,7 +83,7 @@ class Candidates:
     def uniform(self) -> Tensor:
         """One uniform draw in [0, 1) a place, (B, N, K)."""
         _, n, k = self.groups.shape
-        return self.stream.uniform(self.first, n, k)
+        return self.stream.uniform(self.first, n, k, self.history.shift(k))
 
     def drawn_where(self, unseen: Tensor, share: Tensor) -> Tensor:
         """Shares, but a rank drawn from U(0, 1), each candidate its own, where there is none.

@@ -67,6 +67,31 @@ class Estimator(Part):
             )
         return model, of_round
 
+    def absorb(self, node: int, history: History) -> None:
+        """Takes in the rounds up to a node where no model is asked for.
+
+        Args:
+            node: never below an earlier one.
+            history: past picks and rewards.
+        """
+        self.models(torch.tensor([node]), history)
+
+    def amend(self, contexts: Tensor, rewards: Tensor) -> None:
+        """Learns rewards that came late: of rounds up to the last node, unknown until now.
+
+        Args:
+            contexts: the picks, (B, n, d).
+            rewards: theirs, (B, n).
+
+        Raises:
+            FairbanditError: an estimator that learns and does not override this.
+        """
+        if self.learns:
+            raise FairbanditError(
+                f"estimator {self.part_name!r} cannot learn from a reward that comes after later "
+                "decisions were made: it has no `amend`"
+            )
+
     @abstractmethod
     def _models(self, nodes: list[int], history: History) -> RewardModel:
         """The models after each of the given, ascending numbers of rounds."""
@@ -126,9 +151,20 @@ class Ridge(Estimator):
         self._node, self._V, self._b = last, V[:, -1], b[:, -1]
         return V, b
 
+    def absorb(self, node: int, history: History) -> None:
+        """Moves V and b on to a node; see `Estimator`."""
+        self.statistics([node], history)
+        self._solved = None
+
+    def amend(self, contexts: Tensor, rewards: Tensor) -> None:
+        """Adds to V and b; see `Estimator`."""
+        at = [rewards.shape[1]]
+        V, b = quadratic_sums(self._V, self._b, contexts, rewards, at)
+        self._V, self._b, self._solved = V[:, -1], b[:, -1], None
+
     def state(self) -> State:
         """The last node asked for, with V and b there, and θ, ln det V and V⁻¹ if these go on."""
-        blank = Solved(self._b, self._b[:, 0], self._V)
+        blank = Solved(self._b, self._b.sum(1), self._V)
         goes_on = self._solved is not None
         solved = (self._solved or blank)._asdict()
         return {"node": self._node, "V": self._V, "b": self._b, "goes_on": goes_on, **solved}
@@ -150,7 +186,9 @@ class Ridge(Estimator):
         if start is not None:
             picks, _, rewards = history.outcomes(first, last)
             self.statistics([last], history)
-            solutions = Onward(start, picks, rewards, [node - first for node in nodes])
+            # a history that keeps sums may have fewer rows than rounds, and then one node
+            at = [min(node - first, picks.shape[1]) for node in nodes]
+            solutions = Onward(start, picks, rewards, at)
             self._solved = solutions.last
         else:
             solutions = Anew(*self.statistics(nodes, history))

@@ -19,6 +19,9 @@ from fairbandit.parts.splits import Spans
 class Outcomes(NamedTuple):
     """What was picked and what it gave.
 
+    A round whose reward is not known (yet), as happens online, has context 0, group −1 and reward
+    0, and so adds nothing to any sum.
+
     Attributes:
         contexts: the picks' features, (B, n, d).
         groups: the picks' groups, (B, n) int64.
@@ -29,6 +32,11 @@ class Outcomes(NamedTuple):
     groups: Tensor
     rewards: Tensor
 
+
+NEVER = torch.iinfo(torch.int64).max
+"""Later than every round."""
+
+_NUMBERS = ("earliest", "taken", "pools", "places")
 
 NEEDS = frozenset({"contexts", "rewards"})
 """What a rank may declare to need: past pools' contexts, or past picks with their rewards."""
@@ -43,6 +51,11 @@ class History:
     Args:
         problem: sizes, device and dtype.
         needs: what to keep besides the picks that teach the estimator; a subset of `NEEDS`.
+
+    Attributes:
+        earliest: the first round whose reward is known, `NEVER` while there is none.
+        taken: the estimator has taken in the outcomes up to this round.
+        pools, places: how many pools there were so far, and how many places in them.
     """
 
     def __init__(self, problem: Problem, needs: Collection[str]) -> None:
@@ -59,10 +72,16 @@ class History:
         # entries by the end of each round, (B, round, G), and by now
         self._totals = Rows(torch.zeros(b, 0, g, dtype=torch.int64, device=problem.device))
         self._total = torch.zeros(b, g, dtype=torch.int64, device=problem.device)
+        self._unknown = Outcomes(
+            problem.zeros(b, 1, d),
+            torch.full((b, 1), -1, device=problem.device),
+            problem.zeros(b, 1),
+        )
+        self.earliest, self.taken, self.pools, self.places = NEVER, 0, 0, 0
 
     @property
     def played(self) -> int:
-        """The last round whose reward is known."""
+        """The last round that was decided."""
         return self._rewards.count
 
     def outcomes(self, after: int, until: int) -> Outcomes:
@@ -72,15 +91,33 @@ class History:
 
     def add_outcomes(self, contexts: Tensor, groups: Tensor, rewards: Tensor) -> None:
         """Records the picks of the next N rounds: (B, N, d), (B, N), (B, N)."""
-        self._picks.append(contexts)
-        self._groups.append(groups)
-        self._rewards.append(rewards)
+        self.earliest = min(self.earliest, self.played + 1)
+        self._add(Outcomes(contexts, groups, rewards))
 
-    def add_pools(self, contexts: Tensor, groups: Tensor) -> None:
-        """Records the pools of the next N rounds: (B, N, K, d), (B, N, K); −1 is left out."""
+    def add_unknown(self) -> None:
+        """Records that the next round was decided, and that its reward is not known yet."""
+        self._add(self._unknown)
+
+    def learn(self, t: int, outcome: Outcomes) -> None:
+        """Records the outcome, (B, 1, …), of a round that was unknown."""
+        self.earliest = min(self.earliest, t)
+        self._picks.write(t, outcome.contexts)
+        self._groups.write(t, outcome.groups)
+        self._rewards.write(t, outcome.rewards)
+
+    def add_pools(self, contexts: Tensor, groups: Tensor, places: int | None = None) -> None:
+        """Records the pools of the next N rounds; −1 is left out.
+
+        Args:
+            contexts: (B, N, K, d).
+            groups: (B, N, K).
+            places: of all N pools together, where K is but the largest pool's; N·K unless given.
+        """
+        b, n, k, d = contexts.shape
+        self.pools += n
+        self.places += n * k if places is None else places
         if "contexts" not in self.needs:
             return
-        b, n, k, d = contexts.shape
         g = self._total.shape[1]
         flat = groups.reshape(b, n * k)
         member = flat[..., None] == torch.arange(g, device=flat.device)
@@ -90,6 +127,10 @@ class History:
         number = order.gather(2, flat.clamp(min=0)[..., None])[..., 0] - 1
         self.lists.reserve(self._total.amax(0).tolist())
         self.lists.write(flat, number, contexts.reshape(b, n * k, d))
+
+    def shift(self, k: int) -> int:
+        """How many more places the pools so far had than as many pools of k places."""
+        return self.places - self.pools * k
 
     def total(self, rounds: Tensor) -> Tensor:
         """How many entries each group has had by the end of given rounds, (N,): (B, N, G)."""
@@ -127,10 +168,19 @@ class History:
             self.lists.forget(self.index.least(gone.amin(0).tolist()))
             self._totals.forget(contexts - 1)
 
+    def grow(self, problem: Problem) -> None:
+        """Makes room for the groups that a problem has more."""
+        g = problem.groups
+        self.lists.grow(g)
+        self.index = Index()
+        self._totals.widen(g)
+        self._total = torch.nn.functional.pad(self._total, (0, g - self._total.shape[1]))
+
     def state(self) -> dict[str, Any]:
         """All that is kept, as plain tensors and numbers."""
         kept = {name: rows.state() for name, rows in self._rows().items()}
-        return {**kept, **self.lists.state(), "total": self._total}
+        numbers = {name: getattr(self, name) for name in _NUMBERS}
+        return {**kept, **numbers, **self.lists.state(), "total": self._total}
 
     def load_state(self, state: Mapping[str, Any]) -> None:
         """Goes on from a state that `state` gave."""
@@ -138,6 +188,13 @@ class History:
             rows.load_state(state[name])
         self.lists.load_state(state["entries"], state["dropped"])
         self._total = state["total"]
+        for name in _NUMBERS:
+            setattr(self, name, state[name])
+
+    def _add(self, outcomes: Outcomes) -> None:
+        self._picks.append(outcomes.contexts)
+        self._groups.append(outcomes.groups)
+        self._rewards.append(outcomes.rewards)
 
     def _rows(self) -> dict[str, Rows]:
         return {

@@ -33,9 +33,9 @@ class Spans(NamedTuple):
 class Split(Part):
     """Divides the past at every round; a subclass writes `_spans`."""
 
-    _grid = -1  # one stretch of rounds is kept, to be looked up round by round
+    _stretch = -1  # one stretch of rounds is kept, to be looked up round by round
     _kept: Spans
-    _taught: list[int]
+    _numbers: list[list[int]]
 
     def spans(self, t: Tensor) -> Spans:
         """The division of the past at rounds t.
@@ -70,16 +70,23 @@ class Split(Part):
 
     def taught(self, t: int) -> int:
         """How many rounds teach the estimator at round t."""
+        return self._reads(t)[0]
+
+    def after(self, t: int) -> int:
+        """The last round before those that the ranks read at round t."""
+        return self._reads(t)[1]
+
+    def _reads(self, t: int) -> list[int]:
         grid, place = divmod(t - 1, GRID)
         self._look_up(grid)
-        return self._taught[place]
+        return self._numbers[place]
 
     def _look_up(self, grid: int) -> None:
-        if grid != self._grid:
+        if grid != self._stretch:
             device = self.problem.device
             rounds = torch.arange(grid * GRID + 1, (grid + 1) * GRID + 1, device=device)
-            self._grid, self._kept = grid, self.spans(rounds)
-            self._taught = self._kept.taught.tolist()
+            self._stretch, self._kept = grid, self.spans(rounds)
+            self._numbers = torch.stack(self._kept, 1).tolist()
 
     @abstractmethod
     def _spans(self, t: Tensor) -> Spans:

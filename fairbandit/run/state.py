@@ -14,6 +14,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
@@ -79,7 +80,8 @@ def write(packed: Packed, path: Path) -> None:
         OSError: the file cannot be written.
     """
     sums = {name: _checksum(tensor) for name, tensor in packed.tensors.items()}
-    texts = {_TREE: json.dumps(packed.tree), _SUMS: json.dumps(sums)}
+    tree = json.dumps(packed.tree)
+    texts = {_TREE: tree, _SUMS: json.dumps({**sums, _TREE: zlib.crc32(tree.encode())})}
     with aside(path) as unfinished:
         try:
             save_file(packed.tensors, unfinished, metadata=texts)
@@ -98,6 +100,8 @@ def read(path: Path) -> Any:
             texts = file.metadata() or {}
             tensors = {name: file.get_tensor(name).clone() for name in file.keys()}  # noqa: SIM118
         tree, sums = json.loads(texts[_TREE]), json.loads(texts[_SUMS])
+        if sums[_TREE] != zlib.crc32(texts[_TREE].encode()):
+            raise ValueError("the checksum of its texts does not match")
         damaged = [name for name, tensor in tensors.items() if sums[name] != _checksum(tensor)]
         if damaged:
             raise ValueError(f"the checksums of {len(damaged)} tensors do not match")
@@ -119,7 +123,7 @@ def _together(tree: Any, tensors: Mapping[str, Tensor]) -> Any:
 
 
 def _checksum(tensor: Tensor) -> int:
-    return zlib.crc32(tensor.reshape(-1).view(torch.uint8).numpy().data)
+    return zlib.crc32(tensor.reshape(-1).numpy().view(np.uint8).data)
 
 
 def _system_error(error: SafetensorError, path: Path) -> OSError:

@@ -30,3 +30,16 @@ def test_rows_that_are_gone() -> None:
     rows.forget(150)
     with pytest.raises(IndexError, match="rows 1 to 200 are not kept"):
         rows[0, 200]
+
+
+def test_rows_are_written_and_widened() -> None:
+    rows = Rows(torch.zeros(1, 0, 2))
+    rows.append(torch.ones(1, 200, 2))
+    rows.write(160, torch.full((1, 1, 2), 7.0))
+    rows.forget(150)
+    rows.write(150, torch.full((1, 1, 2), 9.0))  # it is gone
+    rows.widen(3)
+    rows.append(torch.ones(1, 1, 3))
+    expected = torch.ones(51, 3)
+    expected[9], expected[:50, 2] = 7.0, 0.0
+    assert torch.equal(rows[150, 201][0], expected)

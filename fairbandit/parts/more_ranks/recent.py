@@ -11,13 +11,11 @@ from torch import Tensor
 from fairbandit.errors import FairbanditError
 from fairbandit.parts.base import Problem, State
 from fairbandit.parts.candidates import Candidates
+from fairbandit.parts.history import NEVER
 from fairbandit.parts.past import Past
 from fairbandit.parts.ranks import Rank
 from fairbandit.parts.splits import PAPER, Spans
 from fairbandit.registry import register
-
-NEVER = torch.iinfo(torch.int64).max
-"""The round of an entry that does not exist."""
 
 
 class Latest:
@@ -122,6 +120,14 @@ class RecentCdf(Rank):
         self._kept = problem.zeros(b, g, m, problem.features)
         self._seen = torch.zeros(b, g, m, dtype=torch.int64, device=problem.device)
         self._observed = 0
+
+    def grow(self, problem: Problem) -> None:
+        """Starts with nothing kept of the new groups."""
+        kept, seen = self._kept, self._seen
+        self._kept = problem.zeros(kept.shape[0], problem.groups, *kept.shape[2:])
+        self._seen = seen.new_zeros(self._kept.shape[:3])
+        self._kept[:, : kept.shape[1]], self._seen[:, : seen.shape[1]] = kept, seen
+        super().grow(problem)
 
     def observe(self, first: int, contexts: Tensor, groups: Tensor) -> None:
         """Keeps the last m contexts of each group."""

@@ -1,0 +1,340 @@
+"""An agent: a policy that decides for real pools, one at a time, as they arrive."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import replace
+from os import PathLike
+from pathlib import Path
+from typing import Any, NamedTuple, Self
+
+import torch
+from torch import Tensor
+
+from fairbandit.agent import inputs, oracles, saving
+from fairbandit.agent.groups import Groups, labels_of
+from fairbandit.agent.refresh import Refreshed, Summed
+from fairbandit.build import build
+from fairbandit.environments.base import Oracle
+from fairbandit.errors import FairbanditError
+from fairbandit.parts import History, Outcomes, Problem
+from fairbandit.policy import Policy
+from fairbandit.presets import presets
+from fairbandit.streams import Streams
+
+
+class Decision(NamedTuple):
+    """What an agent decided.
+
+    Attributes:
+        candidate: the index of the picked candidate in its pool, from 0.
+        ticket: the round's number, from 1, by which its reward is reported.
+    """
+
+    candidate: int
+    ticket: int
+
+
+class Agent:
+    """A policy deciding online: `act` picks from a pool, `update` reports what the pick gave.
+
+    Each `act` is one round, decided by the same parts as a simulated one: fed the pools and the
+    rewards of replica 0 of an `Engine` with the same seed, the agent decides as it does. A round
+    learns from those of its rounds whose rewards have come; every pool feeds the ranks at once.
+    While no reward has come that may teach, a learning policy picks uniformly.
+
+    With `refresh` f the reward model of round t is not that after t̃ rounds, as in the paper, but
+    that after n, n being the largest not above t̃ of 1, ⌈f⌉, ⌈f⌈f⌉⌉, … (each at least one more
+    than the one before). Between two of them θ changes only by rewards of the first n rounds that
+    come late, and their rounds are kept as sums: no round's pick is stored for itself. Ranks read
+    the window of the paper. Together with a rank of bounded memory, such as `recent_cdf`, the
+    agent's memory does not grow, but for the rewards it waits for, which `patience` bounds.
+
+    Args:
+        policy: decides; bound here, and not to be used elsewhere.
+        features: d.
+        groups: the labels of the groups that are known, in the order of an oracle's groups; a
+            number G stands for 0 … G−1. Labels that appear later join them.
+        seed: of all random numbers.
+        exploration: of optimistic estimators that leave theirs unset.
+        oracle: the truth, for policies that need it.
+        refresh: re-estimate θ only when the rounds that teach have grown by this factor, above 1;
+            None re-estimates it in every round.
+        patience: a reward that has not come after so many further rounds is not waited for any
+            more; None waits for ever.
+
+    Raises:
+        FairbanditError: a value out of range, or a policy that needs an oracle without one.
+
+    >>> agent = Agent.from_config("fair_greedy", features=2, groups=["a", "b"], seed=0)
+    >>> decision = agent.act([[0.1, 0.9], [0.3, 0.2], [0.8, 0.5]], ["a", "b", "b"])
+    >>> agent.update(1.5, decision.ticket)
+    >>> decision.ticket, agent.rounds, agent.pending
+    (1, 1, ())
+    """
+
+    def __init__(
+        self,
+        policy: Policy,
+        *,
+        features: int,
+        groups: int | Sequence[Hashable] = (),
+        seed: int = 0,
+        exploration: float = 1.0,
+        oracle: Oracle | None = None,
+        refresh: float | None = None,
+        patience: int | None = None,
+    ) -> None:
+        features = inputs.whole(features, "features", 1)
+        self._seed = inputs.whole(seed, "seed", 0)
+        self._patience = patience if patience is None else inputs.whole(patience, "patience", 0)
+        exploration = inputs.number(exploration, "exploration")
+        if refresh is not None and not (refresh := inputs.number(refresh, "refresh")) > 1:
+            raise FairbanditError(f"refresh: expected a factor above 1, got {refresh}")
+        self._refresh, self._config = refresh, policy.describe()
+        self._groups = Groups(labels_of(groups))
+        self._policy = policy
+        split = policy.split if refresh is None else Refreshed(policy.split, refresh)
+        policy.split = split
+        self._problem = Problem(
+            features=features,
+            groups=len(self._groups),
+            streams=Streams(self._seed, [0]),
+            split=split,
+            exploration=exploration,
+            oracle=None if oracle is None else oracles.checked(oracle, features),
+        )
+        policy.bind(self._problem)
+        self._vet(self._groups.labels, 0)
+        needs = policy.rank.needs
+        self._history = (
+            Summed(self._problem, needs, split)
+            if isinstance(split, Refreshed) and "rewards" not in needs
+            else History(self._problem, needs)
+        )
+        self._pending: dict[int, tuple[Tensor, int]] = {}
+        self._latest: int | None = None
+
+    @classmethod
+    def from_config(cls, config: str | Mapping[str, Any], **options: Any) -> Self:
+        """An agent from plain data.
+
+        Args:
+            config: a policy's name, or a mapping as `fairbandit.build` takes it.
+            options: `features` and whatever else an `Agent` takes.
+
+        Raises:
+            FairbanditError: no such policy, or whatever an `Agent` raises.
+
+        >>> parts = {"split": "full", "estimator": "ridge", "rank": "recent_cdf"}
+        >>> Agent.from_config(parts, features=3).groups
+        ()
+        """
+        if isinstance(config, str):
+            if config not in presets():
+                raise FairbanditError(
+                    f"unknown policy {config!r}; the named ones are {', '.join(presets())}"
+                )
+            config = {"name": config}
+        if not isinstance(config, Mapping):
+            raise FairbanditError(f"expected a policy's name or a mapping, got {config!r}")
+        policy = build(config)
+        if not isinstance(policy, Policy):
+            raise FairbanditError(f"expected a policy, got an environment: {dict(config)}")
+        return cls(policy, **options)
+
+    @property
+    def rounds(self) -> int:
+        """How many rounds there were, decided and observed."""
+        return self._history.played
+
+    @property
+    def groups(self) -> tuple[Hashable, ...]:
+        """The labels of all groups so far, in the order of their codes."""
+        return self._groups.labels
+
+    @property
+    def pending(self) -> tuple[int, ...]:
+        """The tickets whose rewards have not come, oldest first."""
+        return tuple(self._pending)
+
+    def act(self, contexts: Any, groups: Any) -> Decision:
+        """Picks a candidate of a pool: the next round.
+
+        Args:
+            contexts: the candidates' features, (K, d), an array, a tensor or lists; K ≥ 1 may
+                differ from round to round.
+            groups: their groups' labels, K of them, known or new.
+
+        Returns:
+            The pick, and the ticket that its reward is reported by.
+
+        Raises:
+            FairbanditError: contexts of the wrong shape or not finite, labels that are too many,
+                too few or not hashable, a group that the oracle does not know. Nothing changes.
+        """
+        pool = inputs.pool(contexts, self._problem.features)
+        codes, fresh = self._groups.coded(inputs.listed(groups, "groups"))
+        if len(codes) != len(pool):
+            raise FairbanditError(
+                f"groups: expected {len(pool)} labels, one a candidate; got {len(codes)}"
+            )
+        self._welcome(fresh)
+        x, g = torch.from_numpy(pool)[None, None], torch.from_numpy(codes)[None, None]
+        t = self.rounds + 1
+        place = int(self._policy.decide(t, x, g, self._history))
+        self._history.add_pools(x, g)
+        self._history.add_unknown()
+        self._policy.forget(self._history)
+        self._pending[t], self._latest = (x[:, :, place].clone(), int(codes[place])), t
+        self._give_up()
+        return Decision(place, t)
+
+    def update(self, reward: Any, ticket: int | None = None) -> None:
+        """Learns the reward of a decision, now or however late, in any order.
+
+        Args:
+            reward: the reward of the candidate that was picked.
+            ticket: of the decision; None is the latest one.
+
+        Raises:
+            FairbanditError: a reward that is no finite number, a ticket that is not known or whose
+                reward came already. Nothing changes.
+        """
+        value = inputs.number(reward, "reward")
+        t = self._waiting(ticket)
+        context, group = self._pending[t]
+        outcome = Outcomes(context, torch.tensor([[group]]), context.new_tensor([[value]]))
+        self._policy.learn(t, outcome, self._history)
+        del self._pending[t]
+
+    def drop(self, ticket: int) -> None:
+        """Waits no longer for the reward of a decision: it never comes.
+
+        Raises:
+            FairbanditError: a ticket that is not known or whose reward came already.
+        """
+        del self._pending[self._waiting(ticket)]
+
+    def observe(self, contexts: Any, groups: Any, actions: Any, rewards: Any) -> None:
+        """Takes in logged rounds, whoever decided them, as the next ones.
+
+        Args:
+            contexts: n pools, (n, K, d), or a list of n pools (Kᵢ, d).
+            groups: their labels, (n, K), or a list of n lists of Kᵢ.
+            actions: the places picked, (n,), from 0.
+            rewards: what the picks gave, (n,).
+
+        Raises:
+            FairbanditError: shapes that do not match, values that are not finite, actions that are
+                no candidate, a group that the oracle does not know. Nothing changes.
+        """
+        log = inputs.log(contexts, groups, actions, rewards, self._problem.features)
+        codes, fresh = self._groups.coded(log.labels)
+        self._welcome(fresh)
+        for low, high in log.pieces():
+            pools, history, first = log.pools(low, high, codes), self._history, self.rounds + 1
+            history.add_pools(*pools, places=int(log.ends[high] - log.ends[low]))
+            history.add_outcomes(*log.outcomes(low, high, codes))
+            self._policy.observe(first, *pools, history)
+        self._give_up()
+
+    def save(self, path: str | PathLike[str]) -> None:
+        """Writes all that is needed to go on; the file is whole, or as it was before.
+
+        The oracle is not part of it.
+
+        Args:
+            path: the file, which is replaced if there is one.
+
+        Raises:
+            FairbanditError: a label that no file can hold, or a file that cannot be written.
+        """
+        saving.write(Path(path), self._state())
+
+    @classmethod
+    def load(cls, path: str | PathLike[str], *, oracle: Oracle | None = None) -> Self:
+        """The agent of a file, which goes on as if never stopped.
+
+        Args:
+            path: a file that `save` wrote.
+            oracle: the truth, for policies that need it.
+
+        Raises:
+            FairbanditError: no such file, one that is cut short, damaged, of another kind or
+                version, or whose policy has a part that is not registered here.
+        """
+        with saving.reading(Path(path)) as saved:
+            agent = cls.from_config(saved["config"], oracle=oracle, **saved["options"])
+            agent._policy.load_state(saved["parts"])
+            agent._history.load_state(saved["history"])
+            agent._latest, waiting = saved["latest"], saved["pending"]
+            for at, ticket in enumerate(waiting["tickets"]):
+                context = waiting["contexts"][:, at : at + 1].clone()
+                agent._pending[ticket] = context, waiting["groups"][at]
+        return agent
+
+    def _state(self) -> dict[str, Any]:
+        contexts = [context for context, _ in self._pending.values()]
+        problem = self._problem
+        return {
+            "config": self._config,
+            "options": {
+                "features": problem.features,
+                "groups": self._groups.labels,
+                "seed": self._seed,
+                "exploration": problem.exploration,
+                "refresh": self._refresh,
+                "patience": self._patience,
+            },
+            "parts": self._policy.state(),
+            "history": self._history.state(),
+            "pending": {
+                "tickets": list(self._pending),
+                "groups": [group for _, group in self._pending.values()],
+                "contexts": torch.cat([problem.zeros(1, 0, problem.features), *contexts], 1),
+            },
+            "latest": self._latest,
+        }
+
+    def _welcome(self, labels: list[Hashable]) -> None:
+        """Makes room for new groups."""
+        if not labels:
+            return
+        self._vet(labels, len(self._groups))
+        self._groups.add(labels)
+        self._problem = replace(self._problem, groups=len(self._groups))
+        self._policy.grow(self._problem)
+        self._history.grow(self._problem)
+
+    def _vet(self, labels: Sequence[Hashable], first: int) -> None:
+        """Refuses groups that an oracle must know and does not."""
+        if self._problem.oracle is not None and self._policy.rank.needs_oracle:
+            oracles.vet(self._problem.oracle, labels, first)
+
+    def _waiting(self, ticket: int | None) -> int:
+        """The round whose reward a ticket stands for."""
+        given = self._latest if ticket is None else ticket
+        if given is None:
+            raise FairbanditError("no decision was made yet that a reward could be of")
+        try:
+            t = operator.index(given)
+        except TypeError:
+            t = 0
+        if t in self._pending:
+            return t
+        kept = ", ".join(map(str, list(self._pending)[:10])) or "none"
+        kept += ", …" if len(self._pending) > 10 else ""
+        raise FairbanditError(
+            f"round {t} waits for no reward: it came already, was given up, or the round was "
+            f"observed with it; those that wait are {kept}"
+            if 0 < t <= self.rounds
+            else f"no decision has ticket {given!r}; those that wait for a reward are {kept}"
+        )
+
+    def _give_up(self) -> None:
+        if self._patience is None:
+            return
+        while self._pending and next(iter(self._pending)) < self.rounds - self._patience:
+            del self._pending[next(iter(self._pending))]

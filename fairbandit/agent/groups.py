@@ -1,0 +1,146 @@
+"""Group labels of any kind, and the codes 0 … G−1 that policies know them by."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from torch import Tensor
+
+from fairbandit.errors import FairbanditError
+
+_MANY = 64  # from so many labels on, sorting an array is faster than looking up each
+
+_WRITABLE = "texts, numbers, booleans, None, bytes and tuples of these"
+
+
+class Groups:
+    """Labels in the order in which they were given or came.
+
+    Labels are equal as Python has it, so that 1, 1.0 and True are one group. NumPy's scalars and
+    tensors of one number are the Python numbers that they hold.
+
+    Args:
+        labels: the first ones.
+
+    Raises:
+        FairbanditError: a label given twice, or one that is not hashable.
+    """
+
+    def __init__(self, labels: Iterable[Hashable] = ()) -> None:
+        self._codes: dict[Hashable, int] = {}
+        given = list(labels)
+        self.add(self.coded(given)[1])
+        if len(self._codes) < len(given):
+            raise FairbanditError(f"groups: expected labels that differ, got {given}")
+
+    def __len__(self) -> int:
+        """G."""
+        return len(self._codes)
+
+    @property
+    def labels(self) -> tuple[Hashable, ...]:
+        """The labels, by code."""
+        return tuple(self._codes)
+
+    def add(self, labels: Iterable[Hashable]) -> None:
+        """Gives new labels the next codes."""
+        for label in labels:
+            self._codes[label] = len(self._codes)
+
+    def coded(self, given: Any) -> tuple[NDArray[np.int64], list[Hashable]]:
+        """Codes of labels; those which are not known get the next ones, in order of appearance.
+
+        Args:
+            given: a list of labels, or a flat array.
+
+        Returns:
+            The codes, and the labels that are new; nothing is added yet.
+
+        Raises:
+            FairbanditError: a label that is not hashable, or not equal to itself.
+        """
+        fresh: dict[Hashable, int] = {}
+        if isinstance(given, np.ndarray) and given.dtype != object and len(given) >= _MANY:
+            distinct, first, place = np.unique(given, return_index=True, return_inverse=True)
+            order = first.argsort()
+            codes = np.empty(len(distinct), dtype=np.int64)
+            codes[order] = [self._code(label, fresh) for label in distinct[order].tolist()]
+            return codes[place], list(fresh)
+        labels = given.tolist() if isinstance(given, np.ndarray) else given
+        return np.array([self._code(label, fresh) for label in labels], np.int64), list(fresh)
+
+    def _code(self, label: Any, fresh: dict[Hashable, int]) -> int:
+        """A label's code; a label that is not known joins the fresh ones."""
+        try:
+            known = self._codes.get(label)
+            if known is not None:
+                return known
+            label = _plain(label)
+            if label != label:  # NaN would be another group each time
+                raise FairbanditError(f"groups: expected labels equal to themselves, got {label!r}")
+            known = self._codes.get(label)
+            if known is not None:
+                return known
+            return fresh.setdefault(label, len(self._codes) + len(fresh))
+        except TypeError as error:
+            raise FairbanditError(
+                f"groups: expected one hashable label for each candidate, got {label!r} "
+                f"({type(label).__name__})"
+            ) from error
+
+
+def written(label: Hashable) -> Any:
+    """A label as plain data for a file.
+
+    Raises:
+        FairbanditError: a label of a type that files do not hold.
+    """
+    if label is None or isinstance(label, (str, int, float)):
+        return label
+    if isinstance(label, bytes):
+        return {"bytes": label.hex()}
+    if isinstance(label, tuple):
+        return {"tuple": [written(one) for one in label]}
+    raise FairbanditError(
+        f"the group label {label!r} ({type(label).__name__}) cannot be saved: files hold labels "
+        f"that are {_WRITABLE}; label the groups with these, such as str(label)"
+    )
+
+
+def read(plain: Any) -> Hashable:
+    """The label that `written` gave."""
+    if isinstance(plain, dict):
+        if "bytes" in plain:
+            return bytes.fromhex(plain["bytes"])
+        return tuple(read(one) for one in plain["tuple"])
+    label: Hashable = plain
+    return label
+
+
+def _plain(label: Any) -> Any:
+    if isinstance(label, (np.generic, np.ndarray, Tensor)):
+        try:
+            return label.item()
+        except (ValueError, RuntimeError) as error:
+            raise TypeError("not one label") from error
+    if type(label) is tuple:
+        return tuple(map(_plain, label))
+    return label
+
+
+def labels_of(groups: int | Sequence[Hashable]) -> list[Hashable]:
+    """The labels that `groups` names: G stands for 0 … G−1.
+
+    Raises:
+        FairbanditError: neither a number of groups nor a list of labels.
+    """
+    if isinstance(groups, (int, np.integer)) and not isinstance(groups, bool) and groups >= 0:
+        return list(range(int(groups)))
+    if isinstance(groups, (int, str, bytes)) or not isinstance(groups, Iterable):
+        raise FairbanditError(
+            f"groups: expected a list of labels, or a number G for 0 … G−1; got {groups!r}"
+        )
+    return list(groups)

@@ -1,0 +1,237 @@
+"""What users hand in, checked and as arrays: NumPy arrays, tensors and nested lists are welcome."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import chain, pairwise
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from fairbandit.errors import FairbanditError
+
+LARGEST = 1e100
+"""Numbers beyond it are refused, for sums of their squares would overflow."""
+
+PIECE = 1 << 21
+"""About how many numbers of logged contexts are taken in at once."""
+
+
+def numbers(values: Any, what: str) -> NDArray[Any]:
+    """An array of real numbers, without a copy where there is one already.
+
+    Args:
+        values: a NumPy array, a tensor on any device, a number, or lists of these.
+        what: what messages call it.
+
+    Raises:
+        FairbanditError: no numbers, rows of different lengths, or a value not finite or too large.
+    """
+    if isinstance(values, Tensor):
+        values = values.detach().cpu()
+        values = (values.double() if values.is_floating_point() else values).numpy()
+    try:
+        array = np.asarray(values)
+    except (ValueError, RuntimeError) as error:
+        raise FairbanditError(f"{what}: expected numbers in rows of one length; {error}") from error
+    if array.dtype.kind not in "biuf":
+        raise FairbanditError(
+            f"{what}: expected real numbers, got {_told(values)} (as an array: {array.dtype})"
+        )
+    # NaN is no less than anything
+    if array.size and not (float(array.max()) <= LARGEST and float(array.min()) >= -LARGEST):
+        at = tuple(np.argwhere(~(np.abs(array.astype(float)) <= LARGEST))[0].tolist())
+        raise FairbanditError(
+            f"{what}: expected finite numbers of at most {LARGEST:g} in size, got {array[at]}"
+            + (f" at {list(at)}" if at else "")
+        )
+    return array
+
+
+def number(value: Any, what: str) -> float:
+    """One finite number.
+
+    Raises:
+        FairbanditError: anything else.
+    """
+    array = numbers(value, what)
+    if array.size != 1:
+        raise FairbanditError(f"{what}: expected one number, got an array of shape {array.shape}")
+    return float(array.item())
+
+
+def whole(value: Any, what: str, least: int) -> int:
+    """A whole number.
+
+    Raises:
+        FairbanditError: anything else, or one that is too small.
+    """
+    if isinstance(value, (int, np.integer)) and not isinstance(value, bool) and value >= least:
+        return int(value)
+    raise FairbanditError(f"{what}: expected a whole number of at least {least}, got {value!r}")
+
+
+def pool(values: Any, features: int) -> NDArray[np.float64]:
+    """A pool's contexts, (K, d) float64 in memory of their own.
+
+    Raises:
+        FairbanditError: other shapes, no candidate, or values that are not finite.
+    """
+    array = numbers(values, "contexts")
+    if array.ndim != 2 or array.shape[1] != features or not len(array):
+        raise FairbanditError(
+            f"contexts: expected (K, {features}), a row of {features} features for each of at "
+            f"least one candidate; got shape {array.shape}"
+        )
+    return np.array(array, dtype=np.float64)
+
+
+def listed(values: Any, what: str) -> list[Any]:
+    """The entries of an array, a tensor, a list or a tuple, as plain Python objects if numbers.
+
+    Raises:
+        FairbanditError: anything else.
+    """
+    if isinstance(values, Tensor):
+        values = values.detach().cpu()
+    entries = values.tolist() if hasattr(values, "tolist") else values
+    if not isinstance(entries, (list, tuple)):
+        raise FairbanditError(f"{what}: expected an array or a list, got {_told(values)}")
+    return list(entries)
+
+
+@dataclass(frozen=True)
+class Log:
+    """n logged rounds, pool after pool.
+
+    Attributes:
+        contexts: of all candidates, (M, d).
+        labels: their groups, M of them: an array or a list.
+        ends: how many of the candidates belong to the first rounds, (n + 1,), from 0 to M.
+        picked: the candidate picked in each round, among all M: (n,) int64.
+        rewards: (n,) float64.
+    """
+
+    contexts: NDArray[Any]
+    labels: Any
+    ends: NDArray[np.int64]
+    picked: NDArray[np.int64]
+    rewards: NDArray[np.float64]
+
+    def pieces(self) -> Iterator[tuple[int, int]]:
+        """Stretches of rounds, low … high−1, to be taken in one after the other."""
+        n = len(self.rewards)
+        largest = int(np.diff(self.ends).max(initial=1))
+        step = max(1, PIECE // (largest * self.contexts.shape[1]))
+        yield from pairwise([*range(0, n, step), n])
+
+    def pools(self, low: int, high: int, codes: NDArray[np.int64]) -> tuple[Tensor, Tensor]:
+        """The pools of rounds low … high−1, small ones filled up with empty places.
+
+        Args:
+            low, high: the stretch.
+            codes: the groups of all M candidates.
+
+        Returns:
+            Contexts, (1, n, K, d) float64, and groups, (1, n, K) int64.
+        """
+        sizes = np.diff(self.ends[low : high + 1])
+        span = slice(self.ends[low], self.ends[high])
+        here = np.arange(sizes.max()) < sizes[:, None]
+        contexts = np.zeros((*here.shape, self.contexts.shape[1]))
+        contexts[here] = self.contexts[span]
+        groups = np.full(here.shape, -1)
+        groups[here] = codes[span]
+        return torch.from_numpy(contexts)[None], torch.from_numpy(groups)[None]
+
+    def outcomes(
+        self, low: int, high: int, codes: NDArray[np.int64]
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        """The picks of rounds low … high−1: contexts (1, n, d), groups (1, n), rewards (1, n)."""
+        at = self.picked[low:high]
+        found = (self.contexts[at].astype(np.float64), codes[at], self.rewards[low:high])
+        contexts, groups, rewards = (torch.from_numpy(part)[None] for part in found)
+        return contexts, groups, rewards
+
+
+def log(contexts: Any, groups: Any, actions: Any, rewards: Any, features: int) -> Log:
+    """Logged rounds, checked.
+
+    Args:
+        contexts: (n, K, d), or a list of n pools (Kᵢ, d).
+        groups: labels, (n, K), or a list of n lists of Kᵢ.
+        actions: the places picked, (n,).
+        rewards: their rewards, (n,).
+        features: d.
+
+    Raises:
+        FairbanditError: shapes that do not match, values that are not finite, actions that are no
+            place of their pool.
+    """
+    flat, sizes = _flat(contexts, features)
+    labels = _labels(groups, sizes)
+    n = len(sizes)
+    found = {"actions": numbers(actions, "actions"), "rewards": numbers(rewards, "rewards")}
+    for what, array in found.items():
+        if array.shape != (n,):
+            raise FairbanditError(
+                f"{what}: expected one for each of the {n} pools, shape ({n},); got {array.shape}"
+            )
+    places = found["actions"]
+    if n and places.dtype.kind not in "iu":
+        raise FairbanditError(f"actions: expected whole numbers, got {places.dtype}")
+    wrong = (places < 0) | (places >= sizes)
+    if wrong.any():
+        at = int(wrong.argmax())
+        raise FairbanditError(
+            f"actions: expected places from 0 to {sizes[at] - 1} in pool {at}, got {places[at]}"
+        )
+    ends = np.concatenate([[0], sizes.cumsum()])
+    picked = ends[:-1] + places.astype(np.int64)
+    return Log(flat, labels, ends, picked, found["rewards"].astype(np.float64))
+
+
+def _flat(contexts: Any, features: int) -> tuple[NDArray[Any], NDArray[np.int64]]:
+    """All candidates' contexts, (M, d), and how many each pool has, (n,)."""
+    expected = f"expected (n, K, {features}), or a list of pools (K, {features}), K at least 1"
+    if not isinstance(contexts, (list, tuple)):
+        array = numbers(contexts, "contexts")
+        if array.ndim != 3 or not array.shape[1] or array.shape[2] != features:
+            raise FairbanditError(f"contexts: {expected}; got shape {array.shape}")
+        return array.reshape(-1, features), np.full(len(array), array.shape[1])
+    pools = [numbers(one, f"contexts[{at}]") for at, one in enumerate(contexts)]
+    for at, one in enumerate(pools):
+        if one.ndim != 2 or one.shape[1] != features or not len(one):
+            raise FairbanditError(f"contexts[{at}]: {expected}; got shape {one.shape}")
+    sizes = np.array([len(one) for one in pools], dtype=np.int64)
+    return np.concatenate([np.empty((0, features)), *pools]), sizes
+
+
+def _labels(groups: Any, sizes: NDArray[np.int64]) -> Any:
+    """All candidates' labels, as an array or a list of M."""
+    if isinstance(groups, Tensor):
+        groups = groups.detach().cpu().numpy()
+    if isinstance(groups, np.ndarray) and groups.ndim == 2:
+        lengths = np.full(len(groups), groups.shape[1])
+    else:
+        groups = [listed(one, f"groups[{at}]") for at, one in enumerate(listed(groups, "groups"))]
+        lengths = np.array([len(one) for one in groups], dtype=np.int64)
+    if len(lengths) != len(sizes):
+        raise FairbanditError(f"groups: expected {len(sizes)} pools, got {len(lengths)}")
+    wrong = lengths != sizes
+    if wrong.any():
+        at = int(wrong.argmax())
+        raise FairbanditError(
+            f"groups: expected {sizes[at]} labels in pool {at}, got {lengths[at]}"
+        )
+    return groups.reshape(-1) if isinstance(groups, np.ndarray) else list(chain(*groups))
+
+
+def _told(value: Any) -> str:
+    """A value for a message, cut short."""
+    text = repr(value)
+    return f"{type(value).__name__} {text if len(text) <= 60 else text[:57] + '...'}"

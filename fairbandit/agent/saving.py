@@ -1,0 +1,73 @@
+"""An agent's file: its state with a name and a version, and one clear error for any other file."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from fairbandit.agent import groups
+from fairbandit.errors import FairbanditError
+from fairbandit.run import state
+
+FORMAT = "fairbandit.Agent"
+"""What a file says that it is."""
+
+VERSION = 1
+"""Of the file's contents; files of other versions are refused."""
+
+
+def write(path: Path, saved: Mapping[str, Any]) -> None:
+    """Writes an agent's state.
+
+    Raises:
+        FairbanditError: a label that no file can hold, or a file that cannot be written.
+    """
+    options = saved["options"]
+    labels = [groups.written(label) for label in options["groups"]]
+    whole = {**saved, "options": {**options, "groups": labels}}
+    try:
+        state.write(state.Packed({"format": FORMAT, "version": VERSION, **whole}), path)
+    except OSError as error:
+        reason = error.strerror or error
+        raise FairbanditError(f"cannot save the agent to {path}: {reason}") from error
+
+
+@contextmanager
+def reading(path: Path) -> Iterator[dict[str, Any]]:
+    """The state that `write` wrote; what goes wrong with it inside is told as the file's fault.
+
+    Raises:
+        FairbanditError: no such file, or one that is no whole agent of this version.
+    """
+    try:
+        saved = state.read(path)
+    except OSError as error:
+        reason = error.strerror or error
+        raise FairbanditError(f"cannot load an agent from {path}: {reason}") from error
+    except ValueError as error:
+        raise FairbanditError(
+            f"{path} is no whole file of a saved agent: it is cut short, damaged or something else "
+            f"({error}); expected what Agent.save wrote"
+        ) from error
+    if not isinstance(saved, dict) or saved.get("format") != FORMAT:
+        raise FairbanditError(f"{path} holds no agent; expected what Agent.save wrote")
+    if saved.get("version") != VERSION:
+        raise FairbanditError(
+            f"{path} is of version {saved.get('version')!r} of the agents' files; expected "
+            f"version {VERSION}, that of the fairbandit installed"
+        )
+    try:
+        labels = [groups.read(label) for label in saved["options"]["groups"]]
+        yield {**saved, "options": {**saved["options"], "groups": labels}}
+    except FairbanditError as error:
+        raise FairbanditError(
+            f"cannot go on with the agent of {path}: {error}. Plugins must be loaded first, and an "
+            "oracle given again"
+        ) from error
+    except (KeyError, TypeError, IndexError, AttributeError, ValueError) as error:
+        raise FairbanditError(
+            f"{path} holds no whole agent ({type(error).__name__}: {error}); expected what "
+            "Agent.save wrote"
+        ) from error

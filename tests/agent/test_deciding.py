@@ -1,0 +1,180 @@
+"""An agent decides as the simulation does, and as Fair-Greedy is written where it cannot."""
+
+import itertools
+
+import numpy as np
+import pytest
+import torch
+
+from fairbandit import Agent, FairbanditError, Oracle, Policy, build, registry
+from fairbandit.agent.refresh import Summed
+from fairbandit.conformance import Scattered
+from fairbandit.plugins import load_plugins
+from tests import support
+from tests.agent import worlds
+
+load_plugins()
+
+ROUNDS = 70
+
+
+@pytest.mark.parametrize("name", support.PRESETS)
+@pytest.mark.parametrize(
+    "world", [support.environment(), worlds.Coarse()], ids=["simulation", "ties"]
+)
+def test_every_preset_decides_as_in_the_simulation(name, world):
+    theirs = support.actions(support.policy(name), world, 150, replicas=2, seed=4)[0].tolist()
+    pools = worlds.pools_of(world, 150, 4)
+    assert worlds.play(worlds.agent_for(world, name, 4), pools) == theirs
+
+
+@pytest.mark.parametrize("split", registry.names("split"))
+@pytest.mark.parametrize(
+    ("estimator", "rank"),
+    [("ridge", rank) for rank in registry.names("rank")]
+    + [(estimator, "recent_cdf") for estimator in registry.names("estimator")],
+)
+def test_every_part_decides_as_in_the_simulation(split, estimator, rank):
+    world = worlds.Coarse()
+    config = {"split": split, "estimator": estimator, "rank": rank}
+    made = build(config)
+    assert isinstance(made, Policy)
+    theirs = support.actions(made, world, ROUNDS, seed=2)[0].tolist()
+    pools = worlds.pools_of(world, ROUNDS, 2)
+    assert worlds.play(worlds.agent_for(world, config, 2), pools) == theirs
+
+
+@pytest.mark.parametrize("name", ["greedy", "oful", "uniform", "optimal", "gmf"])
+def test_a_pool_without_its_empty_places(name):
+    """Places that are empty in the simulation are not there online."""
+    world = Scattered()
+    theirs = support.actions(support.policy(name), world, ROUNDS, seed=1)[0]
+    pools = worlds.pools_of(world, ROUNDS, 1)
+    agent, picked = worlds.agent_for(world, name, 1), []
+    for t in range(ROUNDS):
+        here = (pools.groups[0, t] >= 0).nonzero()[:, 0]
+        decision = agent.act(pools.contexts[0, t, here], pools.groups[0, t, here])
+        place = int(here[decision.candidate])
+        agent.update(pools.rewards[0, t, place])
+        picked.append(place)
+    assert picked == theirs.tolist()
+
+
+@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("refresh", [None, 1.3, 3.0])
+def test_sizes_labels_newcomers_and_delays_as_written(seed, refresh):
+    given = worlds.stories(seed, 90)
+    agent = Agent.from_config("fair_greedy", features=3, seed=seed, refresh=refresh)
+    assert worlds.live(agent, given) == worlds.fair_greedy(given, seed, refresh)
+    assert set(agent.groups) == {"a", 7, ("x", 1), None, b"\xff", 2.5}
+    missing = [t for t, comes in enumerate(given.comes, 1) if comes > 90]
+    assert list(agent.pending) == missing
+
+
+@pytest.mark.parametrize("estimator", ["ridge", "optimistic_ridge"])
+@pytest.mark.parametrize("rank", registry.names("rank"))
+def test_groups_known_before_or_met_later(estimator, rank):
+    """A group that appears is as one that was known, and not seen."""
+    given = worlds.stories(3, 60)
+    names = list(dict.fromkeys(itertools.chain(*given.labels)))
+    config = {"split": "halves", "estimator": estimator, "rank": rank}
+    oracle = Oracle(torch.ones(3), lambda groups, values: torch.special.ndtr(values + groups))
+    later, before = (
+        Agent.from_config(config, features=3, groups=known, oracle=oracle) for known in ((), names)
+    )
+    assert worlds.live(later, given) == worlds.live(before, given)
+    assert later.groups == before.groups == tuple(names)
+    assert worlds.held(later) == worlds.held(before)
+
+
+@pytest.mark.parametrize("refresh", [None, 1.5])
+@pytest.mark.parametrize("rank", ["empirical_cdf", "recent_cdf", "noisy_rewards_cdf"])
+@pytest.mark.parametrize("split", ["halves", "full"])
+def test_observed_rounds_are_as_decided_ones(split, rank, refresh):
+    """Rounds of varying size taken in at once, or decided one by one: the same model and future."""
+    given = worlds.stories(11, 80)
+    config = {"split": split, "estimator": "ridge", "rank": rank}
+    acting, watching = (
+        Agent.from_config(config, features=3, refresh=refresh, groups=["a", 7]) for _ in range(2)
+    )
+    given.comes = [float(t) for t in range(1, 81)]
+    past, future = (
+        worlds.Stories(*(part[span] for part in vars(given).values()))
+        for span in (slice(50), slice(50, None))
+    )
+    picked = worlds.live(acting, past)
+    rewards = [float(r[a]) for r, a in zip(past.rewards, picked, strict=True)]
+    watching.observe(past.contexts[:20], past.labels[:20], picked[:20], rewards[:20])
+    watching.observe(past.contexts[20:], past.labels[20:], picked[20:], rewards[20:])
+    assert watching.rounds == acting.rounds == 50
+    assert watching.groups == acting.groups
+    future.comes = [comes - 50 for comes in future.comes]
+    assert worlds.live(watching, future) == worlds.live(acting, future)
+    for one, other in zip(worlds.sums(watching), worlds.sums(acting), strict=True):
+        torch.testing.assert_close(one, other, rtol=1e-10, atol=1e-10)
+
+
+@pytest.mark.parametrize("name", ["fair_greedy", "greedy", "oful"])
+def test_a_run_taken_in_at_once(name, monkeypatch):
+    """An array of a whole run, in several pieces, then the run's own future."""
+    monkeypatch.setattr("fairbandit.agent.inputs.PIECE", 300)
+    world = worlds.Coarse()
+    theirs = support.actions(support.policy(name), world, 140, seed=6)[0]
+    pools = worlds.pools_of(world, 140, 6)
+    agent, past = worlds.agent_for(world, name, 6), slice(100)
+    agent.observe(
+        pools.contexts[0, past].float(),  # small integers, exact
+        pools.groups[0, past].numpy(),
+        theirs[past],
+        pools.rewards[0].gather(1, theirs[:, None])[past, 0],
+    )
+    assert worlds.play(agent, pools, 101) == theirs[100:].tolist()
+
+
+def test_memory_does_not_grow():
+    """Sums in place of rounds, the last contexts of each group, and no reward waited for long."""
+    config = {
+        "split": "halves",
+        "estimator": "ridge",
+        "rank": {"name": "recent_cdf", "size": 20},
+    }
+    draws = np.random.default_rng(0)
+
+    def size(rounds: int) -> int:
+        agent = Agent.from_config(config, features=5, groups=3, refresh=1.5, patience=10)
+        assert isinstance(agent._history, Summed)
+        n = rounds - 60
+        x, labels = draws.normal(size=(n, 4, 5)), draws.integers(0, 3, (n, 4))
+        agent.observe(x, labels, draws.integers(0, 4, n), draws.normal(size=n))
+        for t in range(60):
+            agent.act(x[t], labels[t])
+            if t % 2:
+                agent.update(1.0)
+        assert len(agent.pending) <= 10
+        _, _, tensors = worlds.held(agent)
+        return sum(map(len, tensors.values()))
+
+    sizes = [size(rounds) for rounds in (300, 3000, 30000)]
+    assert max(sizes) <= 1.2 * sizes[0]
+
+
+def test_what_an_oracle_does_not_know():
+    world = support.environment()
+    agent = worlds.agent_for(world, "gmf", 0)
+    pools = worlds.pools_of(world, 3, 0)
+    worlds.play(agent, pools)
+    before = worlds.held(agent)
+    with pytest.raises(
+        FairbanditError, match="the oracle's cdf does not know group 'new', number 4"
+    ):
+        agent.act(pools.contexts[0, 0], [0, 1, 2, "new"])
+    assert worlds.held(agent) == before
+    worlds.agent_for(world, "optimal", 0).act(pools.contexts[0, 0], [0, 1, 2, "new"])
+
+
+@pytest.mark.parametrize(
+    "name", ["fair_greedy_oracle_cdf", "fair_greedy_oracle_rewards", "gmf", "optimal"]
+)
+def test_a_policy_that_needs_an_oracle(name):
+    with pytest.raises(FairbanditError, match="needs an oracle"):
+        Agent.from_config(name, features=17, groups=4)

@@ -1,0 +1,211 @@
+"""Agents go on from their files as if never stopped; other files are refused."""
+
+import json
+import pickle
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from fairbandit import Agent, FairbanditError, registry
+from fairbandit.agent import saving
+from fairbandit.parts import Identity
+from fairbandit.run import state
+from tests import support
+from tests.agent import saver, worlds
+
+
+@pytest.mark.parametrize("name", support.PRESETS)
+def test_every_preset_goes_on(name, tmp_path):
+    world = worlds.Coarse()
+    pools = worlds.pools_of(world, 90, 5)
+    whole = worlds.play(worlds.agent_for(world, name, 5), pools)
+    agent, path = worlds.agent_for(world, name, 5), tmp_path / "agent"
+    picked = []
+    for first in range(1, 91, 15):
+        picked += worlds.play(agent, pools, first, first + 14)
+        agent.save(path)
+        before = worlds.held(agent)
+        agent = Agent.load(path, oracle=world.oracle)
+        assert worlds.held(agent) == before
+    assert picked == whole
+    assert [file.name for file in tmp_path.iterdir()] == ["agent"]
+
+
+@pytest.mark.parametrize("refresh", [None, 1.5])
+@pytest.mark.parametrize("rank", ["empirical_cdf", "recent_cdf", "noisy_rewards_cdf"])
+def test_what_waits_and_who_is_new_goes_on(rank, refresh, tmp_path):
+    """Late rewards of rounds before the file, labels of every kind, groups that appear after it."""
+    given, config = worlds.stories(9, 80, delay=12), {"split": "halves", "estimator": "ridge"}
+    whole = Agent.from_config({**config, "rank": rank}, features=3, refresh=refresh, patience=60)
+    picked = worlds.live(whole, given)
+    agent = Agent.from_config({**config, "rank": rank}, features=3, refresh=refresh, patience=60)
+    again, tickets = [], []
+    for t, (x, labels) in enumerate(zip(given.contexts, given.labels, strict=True), 1):
+        decision = agent.act(x, labels)
+        again.append(decision.candidate)
+        tickets.append(decision.ticket)
+        for s in [s for s in range(t) if given.comes[s] == t]:
+            agent.update(given.rewards[s][again[s]], tickets[s])
+        if t % 16 == 0:
+            agent.save(tmp_path / "agent")
+            agent = Agent.load(tmp_path / "agent")
+    assert again == picked
+    assert agent.groups == whole.groups
+    assert agent.pending == whole.pending
+    agent.update(1.0, agent.pending[-1])
+
+
+def test_the_latest_decision_is_known(tmp_path):
+    agent = Agent.from_config("greedy", features=1)
+    agent.act([[1.0]], ["a"])
+    agent.save(str(tmp_path / "agent"))
+    again = Agent.load(str(tmp_path / "agent"))
+    again.update(2.0)
+    agent.update(2.0)
+    assert worlds.held(again) == worlds.held(agent)
+
+
+def test_labels_that_no_file_holds(tmp_path):
+    agent, path = Agent.from_config("greedy", features=1, groups=["a"]), tmp_path / "agent"
+    agent.save(path)
+    before = path.read_bytes()
+    agent.act([[1.0]], [("a", frozenset({1}))])
+    with pytest.raises(
+        FairbanditError, match=r"label frozenset\(\{1\}\) \(frozenset\) cannot be s"
+    ):
+        agent.save(path)
+    assert path.read_bytes() == before
+    assert len(list(tmp_path.iterdir())) == 1
+
+
+def test_labels_that_files_hold(tmp_path):
+    labels = ["é", "", 10**30, -1, 0.5, float("inf"), None, b"", (), ("a", (1, b"\x00")), True]
+    agent = Agent.from_config("greedy", features=1, groups=[*labels, np.str_("z"), np.int8(9)])
+    agent.save(tmp_path / "agent")
+    again = Agent.load(tmp_path / "agent").groups
+    assert again == agent.groups == (*labels, "z", 9)
+    assert list(map(type, again)) == [*map(type, labels), str, int]
+
+
+def test_files_hold_what_is_used(tmp_path):
+    """Buffers are larger than what is in them; files are not."""
+    sizes = []
+    for n in (1000, 1100):
+        agent = Agent.from_config("fair_greedy", features=20, groups=2)
+        agent.observe(
+            np.ones((n, 2, 20)), np.tile([0, 1], (n, 1)), np.zeros(n, dtype=int), np.ones(n)
+        )
+        agent.save(tmp_path / "agent")
+        sizes.append((tmp_path / "agent").stat().st_size)
+    assert sizes[1] < 1.2 * sizes[0]
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    agent = Agent.from_config("fair_greedy", features=3)
+    worlds.live(agent, worlds.stories(1, 30))
+    agent.save(tmp_path / "agent")
+    return tmp_path / "agent"
+
+
+def test_every_way_to_be_cut_short_or_damaged(file):
+    whole = file.read_bytes()
+    step = len(whole) // 150
+    for at in [*range(0, len(whole), step), len(whole) - 1]:
+        file.write_bytes(whole[:at])
+        with pytest.raises(FairbanditError, match="is no whole file of a saved agent"):
+            Agent.load(file)
+        file.write_bytes(whole[:at] + bytes([whole[at] ^ 1]) + whole[at + 1 :])
+        with pytest.raises(FairbanditError, match=r"no whole file|holds no"):
+            Agent.load(file)
+    file.write_bytes(whole)
+    Agent.load(file)
+
+
+@pytest.mark.parametrize(
+    "foreign",
+    [b"", b"\x00" * 100, b"no agent", pickle.dumps({"a": 1}), json.dumps({"version": 1}).encode()],
+)
+def test_foreign_files(foreign, tmp_path):
+    (tmp_path / "file").write_bytes(foreign)
+    with pytest.raises(FairbanditError, match=r"no whole file of a saved agent.*Agent.save"):
+        Agent.load(tmp_path / "file")
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ({"identity": 1, "contents": torch.ones(2)}, "holds no agent"),
+        ([1, 2], "holds no agent"),
+        (
+            {"format": saving.FORMAT, "version": 2, "new": 1},
+            "of version 2 .* expected version 1",
+        ),
+        ({"format": saving.FORMAT}, "is of version None"),
+        ({"format": saving.FORMAT, "version": 1}, r"holds no whole agent \(KeyError"),
+        (
+            {"format": saving.FORMAT, "version": 1, "options": {"groups": []}, "config": 3},
+            "cannot go on with the agent of .* expected a policy's name or a mapping, got 3",
+        ),
+    ],
+)
+def test_files_of_the_same_container(content, message, tmp_path):
+    state.write(state.Packed(content), tmp_path / "file")
+    with pytest.raises(FairbanditError, match=message):
+        Agent.load(tmp_path / "file")
+
+
+def test_files_that_are_not_there(tmp_path):
+    with pytest.raises(FairbanditError, match=r"cannot load an agent from .*none: No such file"):
+        Agent.load(tmp_path / "none")
+    with pytest.raises(FairbanditError, match="cannot load an agent from"):
+        Agent.load(tmp_path)
+    agent = Agent.from_config("greedy", features=1)
+    with pytest.raises(FairbanditError, match=r"cannot save the agent to .*no/agent: No such file"):
+        agent.save(tmp_path / "no" / "agent")
+    with pytest.raises(FairbanditError, match="cannot save the agent to"):
+        agent.save(tmp_path)
+
+
+def test_a_part_that_is_not_loaded(tmp_path):
+    registry.register("rank", "passing")(type("Passing", (Identity,), {}))
+    config = {"split": "full", "estimator": "ridge", "rank": "passing"}
+    try:
+        Agent.from_config(config, features=1).save(tmp_path / "agent")
+        Agent.load(tmp_path / "agent")
+    finally:
+        del registry._registry["rank"]["passing"]
+    with pytest.raises(FairbanditError, match=r"unknown rank 'passing'.*Plugins must be loaded"):
+        Agent.load(tmp_path / "agent")
+
+
+def test_an_oracle_is_given_again(tmp_path):
+    world = worlds.Coarse()
+    worlds.agent_for(world, "gmf", 0).save(tmp_path / "agent")
+    with pytest.raises(FairbanditError, match="needs an oracle"):
+        Agent.load(tmp_path / "agent")
+    assert Agent.load(tmp_path / "agent", oracle=world.oracle).groups == (0, 1, 2)
+
+
+def test_killed_while_saving_it_goes_on_from_the_last_whole_save(tmp_path):
+    """`python -m tests.torture` kills more."""
+    rounds, _ = saver.kill(tmp_path / "agent", 15)
+    assert rounds > 0
+
+
+def test_nothing_is_left_beside(tmp_path: Path, monkeypatch: Any) -> None:
+    agent = Agent.from_config("greedy", features=1)
+    agent.save(tmp_path / "agent")
+    before = (tmp_path / "agent").read_bytes()
+
+    def full(*_: Any, **__: Any) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(state, "save_file", full)
+    with pytest.raises(FairbanditError, match="agent: No space left on device"):
+        agent.save(tmp_path / "agent")
+    assert (tmp_path / "agent").read_bytes() == before
+    assert len(list(tmp_path.iterdir())) == 1

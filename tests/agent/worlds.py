@@ -1,0 +1,182 @@
+"""Pools to decide on, runs to compare with, and what an agent holds, for the tests of agents."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from fairbandit import Agent
+from fairbandit.environments.base import Environment, Oracle, Pools
+from fairbandit.maths.grouped_cdf import GroupedCdf
+from fairbandit.run.state import Packed
+from fairbandit.streams import Purpose, Streams
+from tests import literal
+
+Array = NDArray[Any]
+
+
+class Coarse(Environment):
+    """Three groups, one rare, and contexts of few small integers, so that scores tie often."""
+
+    part_kind, part_name = "environment", "coarse"
+
+    def __init__(self) -> None:
+        self.features, self.places, self.group_names = 3, 5, ("often", "seldom", "rare")
+        theta = torch.tensor([1.0, -1.0, 2.0], dtype=torch.float64)
+        sample = torch.arange(-8.0, 9.0, dtype=torch.float64)
+        self.oracle = Oracle(theta, GroupedCdf([sample, sample + 1, sample / 2]))
+
+    def _pools(self, first: int, count: int) -> Pools:
+        assert self.oracle is not None
+        k, d = self.places, self.features
+        drawn = self.streams[Purpose.POOLS].uniform(first, count, k * (d + 1))
+        contexts = (drawn[..., : k * d].unflatten(-1, (k, d)) * 5).floor() - 2
+        groups = (drawn[..., k * d :] > 0.6).long() + (drawn[..., k * d :] > 0.95).long()
+        expected = contexts @ self.oracle.theta
+        rewards = expected + self.streams[Purpose.REWARDS].normal(first, count, k)
+        return Pools(contexts, groups, rewards, expected, self.oracle.cdf(groups, expected))
+
+
+def pools_of(world: Environment, rounds: int, seed: int) -> Pools:
+    """The pools that replica 0 of a run meets."""
+    world.bind(Streams(seed, [0]))
+    return world.pools(1, rounds)
+
+
+def agent_for(world: Environment, config: Any, seed: int, **options: Any) -> Agent:
+    """An agent of the same problem as a run's."""
+    return Agent.from_config(
+        config,
+        features=world.features,
+        groups=len(world.group_names),
+        seed=seed,
+        exploration=world.exploration,
+        oracle=world.oracle,
+        **options,
+    )
+
+
+def play(agent: Agent, pools: Pools, first: int = 1, last: int | None = None) -> list[int]:
+    """Decides some rounds of the pools, each reward in time."""
+    picked = []
+    for t in range(first - 1, pools.groups.shape[1] if last is None else last):
+        decision = agent.act(pools.contexts[0, t], pools.groups[0, t])
+        agent.update(pools.rewards[0, t, decision.candidate], decision.ticket)
+        picked.append(decision.candidate)
+    return picked
+
+
+def held(agent: Agent) -> tuple[object, tuple[Any, ...], dict[str, bytes]]:
+    """All that an agent holds, comparable."""
+    state = agent._state()
+    labels = state["options"].pop("groups")
+    packed = Packed(state)
+    tensors = {name: tensor.numpy().tobytes() for name, tensor in packed.tensors.items()}
+    return packed.tree, labels, tensors
+
+
+def sums(agent: Agent) -> tuple[Tensor, Tensor]:
+    """V and b of an agent whose estimator is a ridge."""
+    state = agent._policy.estimator.state()
+    V, b = state["V"], state["b"]
+    assert isinstance(V, Tensor)
+    assert isinstance(b, Tensor)
+    return V, b
+
+
+@dataclass
+class Stories:
+    """Rounds as they may be online: pools of any size, and rewards that come when they come.
+
+    Attributes:
+        contexts: a pool a round, (K, d).
+        labels: K of them.
+        rewards: of every candidate, (K,).
+        comes: after the decision of which round each reward comes; infinite for never.
+    """
+
+    contexts: list[Array]
+    labels: list[list[Any]]
+    rewards: list[Array]
+    comes: list[float]
+
+
+def stories(seed: int, rounds: int, d: int = 3, delay: float = 5.0) -> Stories:
+    """Random ones, with labels of all kinds of which some appear late, and integer contexts."""
+    draws = np.random.default_rng(seed)
+    names = ["a", 7, ("x", 1), None, b"\xff", 2.5]
+    contexts, labels, rewards, comes = [], [], [], []
+    for t in range(1, rounds + 1):
+        k = int(draws.integers(1, 7))
+        rough = draws.integers(-2, 3, (k, d)).astype(float)
+        contexts.append(rough if t % 3 else draws.normal(size=(k, d)))
+        known = 1 + min(len(names) - 1, t // 12)
+        labels.append([names[int(one)] for one in draws.integers(0, known, k)])
+        rewards.append(contexts[-1].sum(1) + draws.normal(size=k))
+        late = [0.0, float(draws.integers(1, 1 + int(delay) * 2)), math.inf]
+        comes.append(t + float(draws.choice(late, p=[0.4, 0.5, 0.1])))
+    return Stories(contexts, labels, rewards, comes)
+
+
+def live(agent: Agent, given: Stories, order: np.random.Generator | None = None) -> list[int]:
+    """Lives through the stories; rewards that come at the same time come in a random order."""
+    order = order or np.random.default_rng(0)
+    picked: list[int] = []
+    tickets: list[int] = []
+    for t, (x, labels) in enumerate(zip(given.contexts, given.labels, strict=True), 1):
+        decision = agent.act(x, labels)
+        picked.append(decision.candidate)
+        tickets.append(decision.ticket)
+        come = [s for s in range(t) if given.comes[s] == t]
+        for s in order.permutation(come).tolist() if come else []:
+            agent.update(given.rewards[s][picked[s]], tickets[s])
+    return picked
+
+
+def fair_greedy(given: Stories, seed: int, refresh: float | None = None) -> list[int]:
+    """Fair-Greedy as it is written, where pools vary in size and rewards come late or never."""
+    streams, d = Streams(seed, [0]), given.contexts[0].shape[1]
+    rounds = len(given.contexts)
+    gamma = streams[Purpose.ESTIMATOR].normal(1, rounds, d)[0].numpy()
+    ties = streams[Purpose.SELECTOR].uniform(1, rounds, 1)[0, :, 0].numpy()
+    places = sum(map(len, given.contexts))
+    unseen = streams[Purpose.RANK].uniform(1, places, 1)[0, :, 0].numpy()
+    picked: list[int] = []
+    place = 0
+    for t in range(1, rounds + 1):
+        pool, labels = given.contexts[t - 1], given.labels[t - 1]
+        half = (t - 1) // 2
+        node = half if refresh is None else floor_of_grid(half, refresh)
+        known = [s for s in range(node) if given.comes[s] < t]
+        index = np.zeros(len(pool))
+        if known:
+            X = np.array([given.contexts[s][picked[s]] for s in known])
+            r = np.array([given.rewards[s][picked[s]] for s in known])
+            theta = literal.ridge(X, r, 0.1)[1] + literal.injected(gamma, node, 1e-8)
+            for a, label in enumerate(labels):
+                past = [
+                    x
+                    for s in range(half, t - 1)
+                    for x, other in zip(given.contexts[s], given.labels[s], strict=True)
+                    if other == label
+                ]
+                top = literal.scored(pool[a], theta)[1]
+                share = [float(np.dot(x, theta)) <= top for x in past]
+                index[a] = np.mean(share) if share else unseen[place + a]
+        picked.append(literal.pick(index, index, ties[t - 1]))
+        place += len(pool)
+    return picked
+
+
+def floor_of_grid(n: int, factor: float) -> int:
+    """The largest number of the refresh's grid that is not above n."""
+    grid = [0, 1]
+    while grid[-1] <= n:
+        grid.append(max(grid[-1] + 1, math.ceil(factor * grid[-1])))
+    return max(number for number in grid if number <= n)
