@@ -47,9 +47,10 @@ class Agent:
     With `refresh` f the reward model of round t is not that after t̃ rounds, as in the paper, but
     that after n, n being the largest not above t̃ of 1, ⌈f⌉, ⌈f⌈f⌉⌉, … (each at least one more
     than the one before). Between two of them θ changes only by rewards of the first n rounds that
-    come late, and their rounds are kept as sums: no round's pick is stored for itself. Ranks read
-    the window of the paper. Together with a rank of bounded memory, such as `recent_cdf`, the
-    agent's memory does not grow, but for the rewards it waits for, which `patience` bounds.
+    come late. Ranks read the window of the paper. Where the estimator is a ridge and the rank
+    reads no rewards, the rounds between two of them are kept as sums, no pick for itself; together
+    with a rank of bounded memory, such as `recent_cdf`, the agent's memory does not grow, but for
+    the rewards it waits for, which `patience` bounds.
 
     Args:
         policy: decides; bound here, and not to be used elsewhere.
@@ -107,10 +108,10 @@ class Agent:
         )
         policy.bind(self._problem)
         self._vet(self._groups.labels, 0)
-        needs = policy.rank.needs
+        needs, sums = policy.rank.needs, policy.estimator.least_squares
         self._history = (
             Summed(self._problem, needs, split)
-            if isinstance(split, Refreshed) and "rewards" not in needs
+            if isinstance(split, Refreshed) and sums and "rewards" not in needs
             else History(self._problem, needs)
         )
         self._pending: dict[int, tuple[Tensor, int]] = {}

@@ -30,6 +30,8 @@ class Estimator(Part):
 
     learns: ClassVar[bool] = True
     """Whether models depend on rewards; one that does not is asked for node 0 alone."""
+    least_squares: ClassVar[bool] = False
+    """Whether of picks x and rewards r only Σ x xᵀ and Σ r x matter, whatever rows give them."""
 
     def reach(self, t: int) -> int:
         """The last round that teaches the estimator at round t."""
@@ -114,6 +116,7 @@ class Ridge(Estimator):
 
     reference = PAPER
     draws = True
+    least_squares = True
 
     def __init__(self, *, regularization: float = 0.1, noise: float = 1e-8) -> None:
         if not (regularization > 0 and math.isfinite(regularization)):

@@ -18,7 +18,7 @@ import numpy as np
 import torch
 
 from fairbandit import Agent
-from tests.killing import environment
+from tests.killing import environment, until
 
 D, K = 12, 5
 
@@ -86,7 +86,7 @@ def kill(path: Path, kills: int, seed: int = 0) -> tuple[int, int]:
         How many rounds were saved, and how many kills left an unfinished file beside the whole.
     """
     moments, cut, reference = random.Random(seed), 0, new()
-    start, decided = reference.rounds, list[int]()
+    start, decided, told = reference.rounds, list[int](), 0
     log, command = path.with_suffix(".log"), [sys.executable, "-m", __name__, str(path)]
     with subprocess.Popen(
         command,
@@ -101,22 +101,27 @@ def kill(path: Path, kills: int, seed: int = 0) -> tuple[int, int]:
             process.stdin.write("\n")
             process.stdin.flush()
             child = int(process.stdout.readline())
-            while not path.exists():
-                time.sleep(0.001)
-            time.sleep(moments.uniform(0, 0.1))
+            until(lambda told=told: saved(log) > told)
+            time.sleep(moments.uniform(0, 0.05))
             os.kill(child, signal.SIGKILL)
             assert process.stdout.readline() == "ended\n"
             cut += path.with_name(path.name + ".tmp").exists()
             agent = Agent.load(path)
-            lines = log.read_text(encoding="utf-8").split() if log.exists() else []
-            told = int(lines[-1]) if lines else start
+            told = saved(log)
             assert agent.rounds in (told, told + 1), (agent.rounds, told)
             while len(decided) < agent.rounds - start + 3:
                 decided.append(step(reference))
             done = agent.rounds - start
             assert [step(agent) for _ in range(3)] == decided[done : done + 3]
         process.stdin.close()
-    return int(lines[-1]) - start, cut
+    return told - start, cut
+
+
+def saved(log: Path) -> int:
+    """The last round that was told to be saved; the log may be in the midst of a line."""
+    lines = log.read_text(encoding="utf-8").splitlines(keepends=True) if log.exists() else []
+    whole = [line for line in lines if line.endswith("\n")]
+    return int(whole[-1]) if whole else 0
 
 
 if __name__ == "__main__":

@@ -14,10 +14,10 @@ from fairbandit.errors import FairbanditError
 from fairbandit.parts import Estimator, LinearModel
 from tests.agent import worlds
 
-FEW = settings(max_examples=12, deadline=None)
+FEW = settings(max_examples=8, deadline=None)
 
 
-@settings(FEW, max_examples=30)
+@settings(FEW, max_examples=20)
 @given(
     seed=st.integers(0, 10**6),
     split=st.sampled_from(["halves", "full"]),
