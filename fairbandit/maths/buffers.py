@@ -13,13 +13,14 @@ class Rows:
     """Rows numbered from 1 along dimension 1 of a (B, ·, …) tensor; a prefix may be forgotten.
 
     Args:
-        empty: a (B, 0, …) tensor that fixes every other dimension, the dtype and the device.
+        rows: the first of them, (B, n, …); they fix every other dimension, the dtype and the
+            device.
     """
 
-    def __init__(self, empty: Tensor) -> None:
-        self._data = empty
+    def __init__(self, rows: Tensor) -> None:
+        self._data = rows
         self._start = 0  # rows dropped for good, that is: data[:, 0] is row start + 1
-        self.count = 0
+        self.count = rows.shape[1]
 
     def append(self, rows: Tensor) -> None:
         """Adds rows count+1 … count+n, (B, n, …)."""

@@ -217,6 +217,8 @@ class Ridge(Estimator):
         d = self.problem.features
         first = max(nodes[0], 1)
         drawn = self.problem.streams[Purpose.ESTIMATOR].normal(first, nodes[-1] - first + 1, d)
+        if len(nodes) == 1:
+            return drawn * (self.noise / (d * math.sqrt(first)))
         index = torch.tensor([max(node - first, 0) for node in nodes], device=drawn.device)
         scale = [self.noise / (d * math.sqrt(node)) if node else 0.0 for node in nodes]
         return drawn[:, index] * drawn.new_tensor(scale)[:, None]

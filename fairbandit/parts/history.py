@@ -69,9 +69,9 @@ class History:
         self._rewards = Rows(problem.zeros(b, 0))
         self.lists = Lists(problem.zeros(b, 0, d), g)
         self.index = Index()
-        # entries by the end of each round, (B, round, G), and by now
-        self._totals = Rows(torch.zeros(b, 0, g, dtype=torch.int64, device=problem.device))
+        # entries by now, and by the end of each round from 0 on, (B, 1 + round, G)
         self._total = torch.zeros(b, g, dtype=torch.int64, device=problem.device)
+        self._totals = Rows(self._total[:, None].clone())
         self._unknown = Outcomes(
             problem.zeros(b, 1, d),
             torch.full((b, 1), -1, device=problem.device),
@@ -134,12 +134,9 @@ class History:
 
     def total(self, rounds: Tensor) -> Tensor:
         """How many entries each group has had by the end of given rounds, (N,): (B, N, G)."""
-        low = int(rounds.min()) if rounds.numel() else 0
-        if low > 0:
-            return self._totals[low - 1, self._totals.count][:, rounds - low]
-        counted = self._totals[0, self._totals.count]
-        zero = torch.zeros_like(self._total)[:, None]
-        return torch.cat([zero, counted], 1)[:, rounds]
+        low, high = (int(end) for end in rounds.aminmax())
+        kept = self._totals[low, high + 1]
+        return kept if len(rounds) == 1 else kept.index_select(1, rounds - low)
 
     def window(self, spans: Spans) -> tuple[Tensor, Tensor]:
         """The entries that each round's window holds: start+1 … stop of each group, (B, N, G)."""
@@ -166,7 +163,7 @@ class History:
             gone = self.total(torch.tensor([contexts], device=self._total.device))[:, 0]
             # what the index holds is subtracted by scanning it
             self.lists.forget(self.index.least(gone.amin(0).tolist()))
-            self._totals.forget(contexts - 1)
+            self._totals.forget(contexts)
 
     def grow(self, problem: Problem) -> None:
         """Makes room for the groups that a problem has more."""

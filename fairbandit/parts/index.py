@@ -24,7 +24,7 @@ SHELLS = (0.7, 0.96, 1.0)
 """Up to which share of the contexts each shell reaches, by their distance from the mean."""
 
 SLACK = 1e-11
-"""Rounding allowed for in the bound, relative to the largest possible Σᵢ|xᵢθᵢ|."""
+"""Rounding allowed for in the bound, relative to the largest possible ‖x‖·‖θ‖."""
 
 SHORTEST = 256
 """Fewer contexts than this are not worth sorting."""
@@ -67,22 +67,24 @@ class SortedStretch:
         g, s = len(stretches), len(SHELLS)
         self._theta = theta
         self._mean, self._factor = theta.new_zeros(b, g, d), theta.new_zeros(b, g, d, d)
-        self._radius, self._largest = theta.new_zeros(b, g, s), theta.new_zeros(b, g, d)
-        self._low, self._scale = theta.new_zeros(b, g), theta.new_ones(b, g)
+        self._radius, self._largest = theta.new_zeros(b, g, s), theta.new_zeros(b, g, 1)
+        self._low, self._scale = theta.new_zeros(b, g, 1), theta.new_ones(b, g, 1)
+        self._size = torch.linalg.vector_norm(theta, dim=1, keepdim=True)
         keys, places = [], []
         first = torch.arange(b, device=theta.device)[:, None] * g
         for group, (after, until) in enumerate(stretches):
             if after == until:
                 continue
             contexts = lists.entries(group, after, until)
-            norms = self._measure(group, contexts)
+            shell = self._measure(group, contexts)
             scores = (contexts @ theta[..., None])[..., 0]
-            self._low[:, group] = low = scores.amin(1)
-            spread = scores.amax(1) - low
-            self._scale[:, group] = scale = spread.where(spread > 0, 1.0)
-            shell = (norms[..., None] > self._radius[:, group, None]).sum(2)
-            segment = (first + group) * s + shell.clamp(max=s - 1)
-            keys.append((2 * segment + (scores - low[:, None]) / scale[:, None]).flatten())
+            self._low[:, group] = low = scores.amin(1, keepdim=True)
+            spread = scores.amax(1, keepdim=True) - low
+            self._scale[:, group] = scale = 1 / spread.where(spread > 0, 1.0)
+            self._radius[:, group] *= scale
+            self._largest[:, group] *= scale
+            segment = (first + group) * s + shell
+            keys.append((2 * segment + (scores - low) * scale).flatten())
             entry = torch.arange(after, until, device=theta.device)
             own = lists.address(torch.full((b, 1), group, device=theta.device))
             places.append((own + entry).flatten())
@@ -91,14 +93,14 @@ class SortedStretch:
         segments = 2.0 * torch.arange(b * g * s, device=theta.device, dtype=theta.dtype)
         self._segment = segments.view(b, g, s)
         self._begin = torch.searchsorted(self._keys, self._segment - 0.5)
-        # a key is off by so much; see `_search`
+        # two keys are off by so much
         self._rounding = 4 * torch.finfo(theta.dtype).eps * (2 * b * g * s + 2)
 
     def _measure(self, group: int, contexts: Tensor) -> Tensor:
-        """Notes a group's mean, covariance and shells; gives each ‖x − m‖_{C⁻¹}, (B, L)."""
+        """Notes a group's mean, covariance and shells; gives each context's shell, (B, L)."""
         length, d = contexts.shape[1:]
         self._mean[:, group] = mean = contexts.mean(1)
-        self._largest[:, group] = contexts.abs().amax(1)
+        self._largest[:, group] = contexts.norm(dim=2).amax(1, keepdim=True)
         centred = contexts - mean[:, None]
         covariance = centred.transpose(1, 2) @ centred / length
         scale = covariance.diagonal(dim1=1, dim2=2).mean(1).clamp(min=1e-300)
@@ -110,7 +112,7 @@ class SortedStretch:
         for shell, share in enumerate(SHELLS):
             rank = max(1, round(share * length))
             self._radius[:, group, shell] = norms.kthvalue(rank, 1).values
-        return norms
+        return (norms[..., None] > self._radius[:, group, None, :-1]).sum(2)
 
     def at_most(self, asked: Asked, budget: float = torch.inf) -> tuple[Tensor, int] | None:
         """How many of the contexts of each candidate's group score no higher, exactly.
@@ -124,41 +126,40 @@ class SortedStretch:
             they would be more than the budget.
         """
         groups, values, of_round, theta = asked
-        (b, u, d), g, s = theta.shape, self._mean.shape[1], len(SHELLS)
+        (b, u, d), (_, g, s) = theta.shape, self._radius.shape
+        # of every replica, group and model: the scale, how far keys moved, how far any may be off
         drift = theta - self._theta[:, None]
-        spread = (drift[:, None] @ self._factor).square().sum(-1).sqrt()  # (B, G, U)
-        moved = self._mean @ drift.transpose(1, 2)
-        rounding = SLACK * (
-            self._largest @ (theta.abs() + self._theta.abs()[:, None]).transpose(1, 2)
-        )
+        spread = torch.linalg.vector_norm(drift[:, None] @ self._factor, dim=-1)
+        moved = self._mean @ drift.transpose(1, 2) + self._low
+        size = torch.linalg.vector_norm(theta, dim=2) + self._size
+        off = self._rounding + SLACK * self._largest * size[:, None]
+        frames = torch.stack([self._scale.expand(b, g, u), moved * self._scale, spread, off], 3)
         replica = torch.arange(b, device=groups.device)[:, None, None]
         own = replica * g + groups.clamp(min=0)  # (B, N, K), one of B·G
-        model = own * u + of_round[:, None]
-        centre = values - moved.flatten()[model] - self._low.flatten()[own]
-        radius = self._radius.view(b * g, s)[own]
-        margin = radius * spread.flatten()[model][..., None] + rounding.flatten()[model][..., None]
-        # the ends of what is unsure, in units of keys
+        scale, moved, spread, off = frames.view(-1, 4)[own * u + of_round[:, None]].unbind(-1)
+        centre = values * scale - moved
+        margin = self._radius.view(b * g, s)[own] * spread[..., None] + off[..., None]
         ends = torch.stack([centre[..., None] - margin, centre[..., None] + margin])
-        ends = (ends / self._scale.flatten()[own][..., None]).clamp(-0.5, 1.5)
-        ends[0] -= self._rounding
-        ends[1] += self._rounding
-        ends = ends.nan_to_num(-0.5) + self._segment.view(b * g, s)[own]
+        segment = self._segment.view(b * g, s)[own]
+        ends = ends.clamp_(-0.5, 1.5).nan_to_num_(-0.5).add_(segment)
         low, high = torch.searchsorted(self._keys, ends)
         nothing = ((groups < 0) | values.isnan())[..., None]
-        length = (high - low).masked_fill(nothing, 0)
+        length = (high - low).masked_fill_(nothing, 0)
         again = int(length.sum())
         if again > budget:
             return None
-        sure = (low - self._begin.view(b * g, s)[own]).masked_fill(nothing, 0).sum(-1)
+        sure = (low - self._begin.view(b * g, s)[own]).masked_fill_(nothing, 0).sum(-1)
+        if not again:
+            return sure.to(values.dtype), 0
         unsure = count_ranges(
             self._table,
-            low.flatten(),
-            length.flatten(),
-            values[..., None].expand(length.shape).flatten(),
+            low,
+            length,
+            values[..., None].expand(length.shape),
             theta.reshape(b * u, d),
-            (replica * u + of_round[:, None])[..., None].expand(length.shape).flatten(),
+            (replica * u + of_round[:, None])[..., None].expand(length.shape),
         )
-        return sure + unsure.view(length.shape).sum(-1), again
+        return sure + unsure.sum(-1), again
 
 
 class Costs(NamedTuple):

@@ -169,8 +169,10 @@ class Past:
     @cached_property
     def _bounds(self) -> list[Bounds]:
         """Of the windows of all rounds, one a group."""
-        ends = [f(t, (0, 1)) for t in (self._start, self._stop) for f in (torch.amin, torch.amax)]
-        return [Bounds(*of_group) for of_group in torch.stack(ends, 1).tolist()]
+        ends = torch.cat([self._start, self._stop], 2).flatten(0, 1).aminmax(dim=0)
+        least, most = ends.min.tolist(), ends.max.tolist()
+        g = len(least) // 2
+        return [Bounds(*(e[i] for i in (at, at + g) for e in (least, most))) for at in range(g)]
 
     def _seatings(self) -> Iterator[tuple[int, Seats]]:
         return seatings(
@@ -189,23 +191,23 @@ class Past:
         groups, (b, u, d) = self._groups, theta.shape
         own = groups.clamp(min=0)
         start, stop = (ends.gather(2, own) for ends in (self._start, self._stop))
-        # what is in the window and not in the stretch, less what is in the stretch alone
-        from_ = until = start
-        if stretches:
-            from_, until = torch.tensor(stretches, device=groups.device)[own].unbind(-1)
-        begin = torch.stack([torch.minimum(start, from_), torch.minimum(until, stop)])
-        length = torch.stack([from_ - start, stop - until])
         replica = torch.arange(b, device=groups.device)[:, None, None]
-        model = (replica * u + self._of_round[:, None]).expand(begin.shape)
+        begin, length, sign = start[None], (stop - start)[None], None
+        if stretches:
+            # what comes before the stretch and what after it, negative if outside the window
+            low, high = torch.tensor(stretches, device=groups.device)[own].unbind(-1)
+            begin = torch.stack([torch.minimum(start, low), torch.minimum(high, stop)])
+            length = torch.stack([low - start, stop - high])
+            length, sign = length.abs(), length.sign()
         counts = count_ranges(
             lists.table,
-            (lists.address(own) + begin).flatten(),
-            length.abs().masked_fill(groups < 0, 0).flatten(),
-            values.expand(begin.shape).flatten(),
+            begin + lists.address(own),
+            length.masked_fill(groups < 0, 0),
+            values.expand(begin.shape),
             theta.reshape(b * u, d),
-            model.flatten(),
+            (replica * u + self._of_round[:, None]).expand(begin.shape),
         )
-        return (counts.view(begin.shape) * length.sign()).sum(0)
+        return (counts if sign is None else counts * sign).sum(0)
 
     def _scan(
         self,

@@ -11,6 +11,9 @@ CHUNK = 16
 AT_ONCE = 1 << 13
 """How many pieces are scored at a time."""
 
+SMALL = 1 << 10
+"""So many rows too many are scored rather than cutting stretches of unlike length to pieces."""
+
 
 def count_ranges(
     table: Tensor,
@@ -24,29 +27,49 @@ def count_ranges(
 
     Args:
         table: (R, d).
-        begin: the first row of each of Q stretches, (Q,) int64.
-        length: how many rows it has, (Q,) int64.
-        values: what to compare with, (Q,).
+        begin: the first row of each stretch, (…) int64.
+        length: how many rows it has, (…) int64.
+        values: what to compare with, (…).
         theta: θ of M linear models, (M, d).
-        model: which of them scores each stretch, (Q,) int64.
+        model: which of them scores each stretch, (…) int64.
 
     Returns:
-        Counts, (Q,) float64.
+        Counts, (…) float64.
     """
+    shape = begin.shape
+    begin, length, values, model = (t.reshape(-1) for t in (begin, length, values, model))
+    longest, whole = int(length.max()), int(length.sum())
+    if longest * len(length) <= CHUNK * AT_ONCE and longest * len(length) < 4 * whole + SMALL:
+        counts = _below(table, begin, length, values, theta, model, longest)
+        return counts.to(values.dtype).view(shape)
     counts = values.new_zeros(len(values))
     pieces = (length + (CHUNK - 1)) // CHUNK
     asks = torch.arange(len(values), device=table.device).repeat_interleave(pieces)
-    before = (pieces.cumsum(0) - pieces)[asks]
-    nth = torch.arange(len(asks), device=table.device) - before
-    first = begin[asks] + nth * CHUNK
-    left = length[asks] - nth * CHUNK
-    within = torch.arange(CHUNK, device=table.device)
-    last = len(table) - 1
+    nth = torch.arange(len(asks), device=table.device) - (pieces.cumsum(0) - pieces)[asks]
+    first, left = begin[asks] + nth * CHUNK, length[asks] - nth * CHUNK
     for some in range(0, len(asks), AT_ONCE):
         ask, start, rest = (part[some : some + AT_ONCE] for part in (asks, first, left))
-        place = (start[:, None] + within).clamp(max=last)
-        rows = table.index_select(0, place.view(-1)).view(-1, CHUNK, table.shape[1])
-        scores = torch.bmm(rows, theta[model[ask]][..., None])[..., 0]
-        below = (scores <= values[ask][:, None]) & (within < rest[:, None])
-        counts.index_add_(0, ask, below.sum(1).to(counts.dtype))
-    return counts
+        below = _below(table, start, rest, values[ask], theta, model[ask], CHUNK)
+        counts.index_add_(0, ask, below.to(counts.dtype))
+    return counts.view(shape)
+
+
+def _below(
+    table: Tensor,
+    begin: Tensor,
+    length: Tensor,
+    values: Tensor,
+    theta: Tensor,
+    model: Tensor,
+    most: int,
+) -> Tensor:
+    """As `count_ranges`, for stretches of which at most so many rows count, (Q,) int64."""
+    within = torch.arange(most, device=table.device)
+    place = (begin[:, None] + within).clamp_(max=len(table) - 1)
+    rows = table.index_select(0, place.view(-1))
+    if len(theta) == 1:
+        scores = (rows @ theta[0]).view(place.shape)
+    else:
+        rows = rows.view(*place.shape, -1)
+        scores = torch.bmm(rows, theta.index_select(0, model)[..., None])[..., 0]
+    return ((scores <= values[:, None]) & (within < length[:, None])).sum(1)
