@@ -70,6 +70,6 @@ def _below(
     if len(theta) == 1:
         scores = (rows @ theta[0]).view(place.shape)
     else:
-        rows = rows.view(*place.shape, -1)
+        rows = rows.view(*place.shape, table.shape[1])
         scores = torch.bmm(rows, theta.index_select(0, model)[..., None])[..., 0]
     return ((scores <= values[:, None]) & (within < length[:, None])).sum(1)
