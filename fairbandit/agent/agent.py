@@ -21,7 +21,7 @@ from fairbandit.errors import FairbanditError
 from fairbandit.parts import History, Outcomes, Problem
 from fairbandit.policy import Policy
 from fairbandit.presets import presets
-from fairbandit.streams import Streams
+from fairbandit.streams import GRID, Streams
 
 
 class Decision(NamedTuple):
@@ -187,7 +187,8 @@ class Agent:
         place = int(self._policy.decide(t, x, g, self._history))
         self._history.add_pools(x, g)
         self._history.add_unknown()
-        self._policy.forget(self._history)
+        if t % GRID == 0:
+            self._policy.forget(self._history)
         self._pending[t], self._latest = (x[:, :, place].clone(), int(codes[place])), t
         self._give_up()
         return Decision(place, t)

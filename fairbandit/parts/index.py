@@ -66,53 +66,57 @@ class SortedStretch:
         b, d = theta.shape
         g, s = len(stretches), len(SHELLS)
         self._theta = theta
+        # by replica and group: how keys go with scores, and how drift moves and spreads them
+        self._scale, self._low = theta.new_ones(b, g, 1), theta.new_zeros(b, g, 1)
         self._mean, self._factor = theta.new_zeros(b, g, d), theta.new_zeros(b, g, d, d)
-        self._radius, self._largest = theta.new_zeros(b, g, s), theta.new_zeros(b, g, 1)
-        self._low, self._scale = theta.new_zeros(b, g, 1), theta.new_ones(b, g, 1)
-        self._size = torch.linalg.vector_norm(theta, dim=1, keepdim=True)
+        # by shell: the margin for each unit of spread, and the one for rounding
+        self._radius, self._off = theta.new_zeros(b, g, s), theta.new_zeros(b, g, s)
         keys, places = [], []
         first = torch.arange(b, device=theta.device)[:, None] * g
         for group, (after, until) in enumerate(stretches):
             if after == until:
                 continue
             contexts = lists.entries(group, after, until)
-            shell = self._measure(group, contexts)
-            scores = (contexts @ theta[..., None])[..., 0]
-            self._low[:, group] = low = scores.amin(1, keepdim=True)
-            spread = scores.amax(1, keepdim=True) - low
-            self._scale[:, group] = scale = 1 / spread.where(spread > 0, 1.0)
-            self._radius[:, group] *= scale
-            self._largest[:, group] *= scale
-            segment = (first + group) * s + shell
-            keys.append((2 * segment + (scores - low) * scale).flatten())
+            key, shell = self._sorted_in(group, contexts)
+            keys.append((2 * ((first + group) * s + shell) + key).flatten())
             entry = torch.arange(after, until, device=theta.device)
             own = lists.address(torch.full((b, 1), group, device=theta.device))
             places.append((own + entry).flatten())
         self._keys, order = torch.cat(keys).sort()
         self._table = lists.table.index_select(0, torch.cat(places)[order])
-        segments = 2.0 * torch.arange(b * g * s, device=theta.device, dtype=theta.dtype)
-        self._segment = segments.view(b, g, s)
-        self._begin = torch.searchsorted(self._keys, self._segment - 0.5)
+        number = 2.0 * torch.arange(b * g * s, device=theta.device, dtype=theta.dtype)
+        self._number = number.view(b, g, 1, s)
         # two keys are off by so much
-        self._rounding = 4 * torch.finfo(theta.dtype).eps * (2 * b * g * s + 2)
+        self._off += 4 * torch.finfo(theta.dtype).eps * (2 * b * g * s + 2)
+        ends = torch.searchsorted(self._keys, torch.stack([number - 0.5, number + 1.5]))
+        self._begin, self._end = ends.view(2, b * g, s)
 
-    def _measure(self, group: int, contexts: Tensor) -> Tensor:
-        """Notes a group's mean, covariance and shells; gives each context's shell, (B, L)."""
+    def _sorted_in(self, group: int, contexts: Tensor) -> tuple[Tensor, Tensor]:
+        """Notes what is to be known of a group; gives each context's key, and its shell, (B, L)."""
         length, d = contexts.shape[1:]
-        self._mean[:, group] = mean = contexts.mean(1)
-        self._largest[:, group] = contexts.norm(dim=2).amax(1, keepdim=True)
+        theta = self._theta
+        scores = (contexts @ theta[..., None])[..., 0]
+        low = scores.amin(1, keepdim=True)
+        spread = scores.amax(1, keepdim=True) - low
+        scale = 1 / spread.where(spread > 0, 1.0)
+        mean = contexts.mean(1)
         centred = contexts - mean[:, None]
         covariance = centred.transpose(1, 2) @ centred / length
-        scale = covariance.diagonal(dim1=1, dim2=2).mean(1).clamp(min=1e-300)
+        least = 1e-6 * covariance.diagonal(dim1=1, dim2=2).mean(1)[:, None].clamp(min=1e-300)
         ridge = torch.eye(d, dtype=contexts.dtype, device=contexts.device)
-        covariance += ridge * (1e-6 * scale)[:, None, None]
-        self._factor[:, group] = factor = torch.linalg.cholesky(covariance)
+        factor = torch.linalg.cholesky(covariance + ridge * least[..., None])
         white = torch.linalg.solve_triangular(factor, centred.transpose(1, 2), upper=False)
         norms = white.square().sum(1).sqrt()
-        for shell, share in enumerate(SHELLS):
-            rank = max(1, round(share * length))
-            self._radius[:, group, shell] = norms.kthvalue(rank, 1).values
-        return (norms[..., None] > self._radius[:, group, None, :-1]).sum(2)
+        ranks = [max(1, round(share * length)) for share in SHELLS]
+        radius = torch.stack([norms.kthvalue(rank, 1).values for rank in ranks], 1)
+        # |score| ≤ ‖x‖(‖θ₀‖ + ‖Δ‖), and ‖Δ‖ is at most ‖Δ‖_C over the root of C's least eigenvalue
+        rounding = SLACK * torch.linalg.vector_norm(contexts, dim=2).amax(1, keepdim=True)
+        size = torch.linalg.vector_norm(theta, dim=1, keepdim=True)
+        self._scale[:, group], self._low[:, group] = scale, low * scale
+        self._mean[:, group], self._factor[:, group] = mean * scale, factor * scale[..., None]
+        self._radius[:, group] = radius + rounding / least.sqrt()
+        self._off[:, group] = 2 * rounding * size * scale
+        return (scores - low) * scale, (norms[..., None] > radius[:, None, :-1]).sum(2)
 
     def at_most(self, asked: Asked, budget: float = torch.inf) -> tuple[Tensor, int] | None:
         """How many of the contexts of each candidate's group score no higher, exactly.
@@ -122,44 +126,39 @@ class SortedStretch:
             budget: the most contexts to score again.
 
         Returns:
-            Counts, (B, N, K) float64, and how many contexts were scored again for them; None if
-            they would be more than the budget.
+            Counts, (B, N, K) float64, anything where there is no candidate; and how many contexts
+            were scored again for them. None if they would be more than the budget.
         """
         groups, values, of_round, theta = asked
         (b, u, d), (_, g, s) = theta.shape, self._radius.shape
-        # of every replica, group and model: the scale, how far keys moved, how far any may be off
+        # from a scaled value to the keys between which contexts have to be scored again
         drift = theta - self._theta[:, None]
-        spread = torch.linalg.vector_norm(drift[:, None] @ self._factor, dim=-1)
-        moved = self._mean @ drift.transpose(1, 2) + self._low
-        size = torch.linalg.vector_norm(theta, dim=2) + self._size
-        off = self._rounding + SLACK * self._largest * size[:, None]
-        frames = torch.stack([self._scale.expand(b, g, u), moved * self._scale, spread, off], 3)
+        spread = torch.linalg.vector_norm(drift[:, None] @ self._factor, dim=3, keepdim=True)
+        margin = spread * self._radius[:, :, None] + self._off[:, :, None]
+        shift = (self._mean @ drift.transpose(1, 2) + self._low)[..., None] - self._number
+        shifts = torch.stack([shift + margin, shift - margin]).view(2, -1, s)
         replica = torch.arange(b, device=groups.device)[:, None, None]
-        own = replica * g + groups.clamp(min=0)  # (B, N, K), one of B·G
-        scale, moved, spread, off = frames.view(-1, 4)[own * u + of_round[:, None]].unbind(-1)
-        centre = values * scale - moved
-        margin = self._radius.view(b * g, s)[own] * spread[..., None] + off[..., None]
-        ends = torch.stack([centre[..., None] - margin, centre[..., None] + margin])
-        segment = self._segment.view(b * g, s)[own]
-        ends = ends.clamp_(-0.5, 1.5).nan_to_num_(-0.5).add_(segment)
-        low, high = torch.searchsorted(self._keys, ends)
-        nothing = ((groups < 0) | values.isnan())[..., None]
-        length = (high - low).masked_fill_(nothing, 0)
+        model = of_round[:, None]
+        own = groups.clamp(min=0) if b == 1 else replica * g + groups.clamp(min=0)
+        scaled = (values * self._scale.view(-1)[own])[..., None]
+        ends = scaled - shifts[:, own if u == 1 else own * u + model]
+        begin = self._begin[own]
+        low, high = torch.searchsorted(self._keys, ends).clamp_(begin, self._end[own])
+        length = high - low
         again = int(length.sum())
         if again > budget:
             return None
-        sure = (low - self._begin.view(b * g, s)[own]).masked_fill_(nothing, 0).sum(-1)
-        if not again:
-            return sure.to(values.dtype), 0
-        unsure = count_ranges(
-            self._table,
-            low,
-            length,
-            values[..., None].expand(length.shape),
-            theta.reshape(b * u, d),
-            (replica * u + of_round[:, None])[..., None].expand(length.shape),
-        )
-        return sure + unsure.sum(-1), again
+        counts = (low - begin).sum(3).to(values.dtype)
+        if again:
+            counts += count_ranges(
+                self._table,
+                low,
+                length,
+                values[..., None].expand(length.shape),
+                theta.reshape(b * u, d),
+                (replica * u + model)[..., None].expand(length.shape),
+            ).sum(3)
+        return counts, again
 
 
 class Costs(NamedTuple):

@@ -144,7 +144,7 @@ class Past:
                 stretch = stretches[group] if stretches else (0, 0)
                 counts = self._scan(group, seats, torch.le, [seats.place(values)], stretch)
                 seats.collect(counts, total)
-        return total if counted is None else total + counted
+        return total if counted is None else total + counted.masked_fill(self._groups < 0, 0)
 
     def sum(self, term: Callable[..., Tensor], *values: Tensor) -> Tensor:
         """Sums a function of past scores over each candidate's window.

@@ -34,14 +34,13 @@ def count_ranges(
         model: which of them scores each stretch, (…) int64.
 
     Returns:
-        Counts, (…) float64.
+        Counts, (…).
     """
-    shape = begin.shape
+    shape, most = begin.shape, int(length.max()) * begin.numel()
     begin, length, values, model = (t.reshape(-1) for t in (begin, length, values, model))
-    longest, whole = int(length.max()), int(length.sum())
-    if longest * len(length) <= CHUNK * AT_ONCE and longest * len(length) < 4 * whole + SMALL:
-        counts = _below(table, begin, length, values, theta, model, longest)
-        return counts.to(values.dtype).view(shape)
+    if most <= SMALL or most <= min(4 * int(length.sum()), CHUNK * AT_ONCE):
+        longest = most // begin.numel()
+        return _below(table, begin, length, values, theta, model, longest).view(shape)
     counts = values.new_zeros(len(values))
     pieces = (length + (CHUNK - 1)) // CHUNK
     asks = torch.arange(len(values), device=table.device).repeat_interleave(pieces)
