@@ -29,6 +29,10 @@ class Stub:
     def update(self, reward, ticket):
         assert ticket == 1
 
+    def observe(self, contexts, groups, actions, rewards):
+        assert contexts.shape[:2] == groups.shape
+        assert actions.shape == rewards.shape == groups.shape[:1]
+
 
 @pytest.fixture
 def bench(tmp_path):
@@ -37,15 +41,31 @@ def bench(tmp_path):
     assert said
 
 
-@pytest.mark.parametrize("name", benchmarks.BENCHMARKS)
-def test_it_runs(name, bench, monkeypatch):
-    for module in (long, memory, online):  # in this process, without another import of torch
+@pytest.fixture
+def here(monkeypatch):
+    """What runs in a process of its own runs in this one, without another import of torch."""
+    for module in (long, memory, online):
         monkeypatch.setattr(module, "alone", lambda work, *words: (work(*words), measure.peak()))
+
+
+@pytest.mark.usefixtures("here")
+@pytest.mark.parametrize("name", benchmarks.BENCHMARKS)
+def test_it_runs(name, bench):
     rows = list(benchmarks.BENCHMARKS[name](bench))
     assert rows
     assert all(row.seconds or row.note for row in rows)
     names = [row.name for row in rows]
     assert len(set(names)) == len(names)
+
+
+@pytest.mark.usefixtures("here")
+def test_an_agent_is_timed_after_each_history(bench, monkeypatch):
+    monkeypatch.setattr(fairbandit, "Agent", Stub, raising=False)
+    rows = list(online.online(bench))
+    short, long_ = (rows[index] for index in (0, 3))
+    assert "after 50 rounds, median" in short.name
+    assert (long_.beside, long_.yardstick) == ("after 50", short.seconds)
+    assert all(row.seconds for row in rows if "act" in row.name)
 
 
 def test_a_process_alone_has_a_peak_of_its_own():
