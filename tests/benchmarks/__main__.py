@@ -48,15 +48,25 @@ def main(words: Sequence[str] | None = None) -> None:
 
 
 def run(names: Sequence[str], scale: Scale) -> list[Row]:
-    """All rows of some benchmarks; a line on the standard error says what runs."""
+    """All rows of some benchmarks; a line on the standard error says what runs.
+
+    One that breaks off says so in a row, and the others go on.
+    """
     console, began = Console(stderr=True), time.perf_counter()
 
     def say(text: str) -> None:
         console.print(f"{time.perf_counter() - began:6.0f} s  {text}", highlight=False)
 
     with tempfile.TemporaryDirectory() as folder:
-        bench = Bench(scale, Path(folder), say)
-        return [row for name in names for row in BENCHMARKS[name](bench)]
+        bench, rows = Bench(scale, Path(folder), say), []
+        for name in names:
+            try:
+                for row in BENCHMARKS[name](bench):
+                    rows.append(row)  # noqa: PERF402 - what came before an error counts
+            except Exception as error:
+                reason = str(error).strip() or type(error).__name__
+                rows.append(Row(name, note=f"broke off: {reason.splitlines()[0]}"))
+    return rows
 
 
 def _parser() -> argparse.ArgumentParser:

@@ -141,6 +141,17 @@ def test_results_are_saved_and_compared(tmp_path, monkeypatch, capsys):
     assert "≥ 10 × faster" in printed
 
 
+def test_one_that_breaks_off_does_not_stop_the_others(monkeypatch):
+    def broken(bench):
+        yield ROW
+        raise AssertionError("\nthe loop decides otherwise\nin round 3")
+
+    made = {"broken": broken, "other": lambda bench: iter([ROW])}
+    monkeypatch.setattr(benchmarks, "BENCHMARKS", made)
+    rows = benchmarks.run(["broken", "other"], Scale.tiny)
+    assert rows == [ROW, Row("broken", note="broke off: the loop decides otherwise"), ROW]
+
+
 @pytest.mark.parametrize(
     ("seconds", "text"),
     [(None, ""), (3e-7, "0.3 µs"), (5e-5, "50 µs"), (0.25, "250 ms"), (2, "2 s"), (250, "250 s")],
