@@ -36,14 +36,15 @@ WIDTH = 220
 def main(words: Sequence[str] | None = None) -> None:
     """Runs what is asked for, prints the table and, if asked to, saves it."""
     given = _parser().parse_args(words)
-    before = report.load(given.compare) if given.compare else None
+    before = report.saved(given.compare) if given.compare else None
+    busy = report.busyness()
     rows = run(given.only or list(BENCHMARKS), Scale[given.scale])
     console = Console()
     if not console.is_terminal:
         console = Console(width=WIDTH)
-    console.print(report.table(rows, before))
+    console.print(report.table(rows, busy, before))
     if given.save:
-        report.save(rows, given.save)
+        report.save(rows, given.save, busy)
         console.print(f"saved in {given.save}")
 
 

@@ -24,13 +24,22 @@ PACKAGES = ("fairbandit", "torch", "numpy", "vowpalwabbit", "mabwiser")
 
 CAPTION = (
     "Each ratio is of two times from this one run. In brackets: a target judged at a smaller size "
-    "than it is stated for."
+    "than it is stated for. Only a quiet machine gives ratios that mean anything: {}."
 )
 
 
-def table(rows: Sequence[Row], before: Mapping[str, float] | None = None) -> Table:
-    """All rows; with saved seconds, what they were and how many times as long it takes now."""
-    made = Table(title="fairbandit's benchmarks", caption=CAPTION, box=box.SIMPLE_HEAD)
+def busyness() -> str:
+    """How busy the machine is."""
+    return f"load {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores when it began"
+
+
+def table(rows: Sequence[Row], busy: str = "", before: Mapping[str, float] | None = None) -> Table:
+    """All rows, and how busy the machine was.
+
+    With saved seconds, what they were and how many times as long it takes now.
+    """
+    caption = CAPTION.format(busy)
+    made = Table(title="fairbandit's benchmarks", caption=caption, box=box.SIMPLE_HEAD)
     made.add_column("what", overflow="fold")
     for column in ("time", "yardstick", "its time", "ratio", "peak"):
         made.add_column(column, justify="left" if column == "yardstick" else "right")
@@ -76,7 +85,7 @@ def duration(seconds: float | None) -> str:
     raise AssertionError
 
 
-def about() -> dict[str, Any]:
+def about(busy: str) -> dict[str, Any]:
     """What the figures hold for: versions, the commit, the machine, the date."""
     return {
         "date": datetime.now(UTC).isoformat(timespec="seconds"),
@@ -85,6 +94,7 @@ def about() -> dict[str, Any]:
         "versions": {"python": platform.python_version(), **_versions()},
         "threads": THREADS,
         "cpus": os.cpu_count(),
+        "busy": busy,
         "system": f"{platform.system()} {platform.machine()}",
     }
 
@@ -108,7 +118,7 @@ def _git(*words: str) -> str | None:
         return None
 
 
-def save(rows: Sequence[Row], path: Path) -> None:
+def save(rows: Sequence[Row], path: Path, busy: str) -> None:
     """Writes the results beside the path, then gives them its name."""
     kept = [
         asdict(row)
@@ -122,12 +132,12 @@ def save(rows: Sequence[Row], path: Path) -> None:
     ]
     path.parent.mkdir(parents=True, exist_ok=True)
     unfinished = path.with_name(path.name + ".tmp")
-    text = json.dumps({"about": about(), "rows": kept}, indent=2, ensure_ascii=False)
+    text = json.dumps({"about": about(busy), "rows": kept}, indent=2, ensure_ascii=False)
     unfinished.write_text(text + "\n", encoding="utf-8")
     unfinished.replace(path)
 
 
-def load(path: Path) -> dict[str, float]:
+def saved(path: Path) -> dict[str, float]:
     """The seconds of each row that was saved, by its name."""
     rows = json.loads(path.read_text(encoding="utf-8"))["rows"]
     return {row["name"]: row["seconds"] for row in rows if row["seconds"] is not None}

@@ -129,7 +129,7 @@ def test_results_are_saved_and_compared(tmp_path, monkeypatch, capsys):
     saved = json.loads(path.read_text(encoding="utf-8"))
     assert saved["rows"][0]["ratio"] == 15
     assert {"commit", "cpus", "date", "threads", "versions"} <= set(saved["about"])
-    assert report.load(path) == {"a run": 2.0}
+    assert report.saved(path) == {"a run": 2.0}
     monkeypatch.setattr(
         benchmarks, "BENCHMARKS", {"one": lambda bench: iter([replace(ROW, seconds=3.0)])}
     )
