@@ -2,8 +2,9 @@
 PYTHON ?= python3
 BIN := .venv/bin
 READY := .venv/.ready
+BENCH := .venv/.bench
 
-.PHONY: help run test test-ray torture lint bench clean
+.PHONY: help run test test-ray torture lint bench bench-quick clean
 
 help: ## list the commands
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
@@ -36,8 +37,15 @@ test-ray: $(READY) ## a sweep over two Ray nodes, one of them killed midway (ins
 torture: $(READY) ## a sweep and an agent killed again and again, a full disk, a read-only folder (the disks need root)
 	$(BIN)/python -m tests.torture
 
-bench: $(READY) ## speed, side by side with the paper-literal loop
-	$(BIN)/python -m tests.benchmarks
+$(BENCH): $(READY)
+	-$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[bench]'
+	@touch $@
+
+bench: $(BENCH) ## speed and memory beside the paper-literal loop and other libraries (half an hour)
+	$(BIN)/python -m tests.benchmarks $(ARGS)
+
+bench-quick: $(BENCH) ## the same at smaller sizes, in under two minutes
+	$(BIN)/python -m tests.benchmarks --quick $(ARGS)
 
 clean: ## forget the environment and caches; results in outputs/ stay
 	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -1,48 +1,93 @@
-"""Speed, side by side: the engine and the paper-literal loop on the same draws, in one run."""
+"""`python -m tests.benchmarks`: runs the benchmarks and prints one table with ratios."""
 
 from __future__ import annotations
 
+import argparse
+import tempfile
 import time
-from collections.abc import Callable
-from functools import partial
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
 
-import torch
 from rich.console import Console
-from rich.table import Table
 
-from fairbandit.run.execute import THREADS
-from tests import literal, support
-from tests.test_literal import simulation_truth
+from tests.benchmarks import report
+from tests.benchmarks.batch import batch
+from tests.benchmarks.command import command
+from tests.benchmarks.libraries import libraries
+from tests.benchmarks.long import long
+from tests.benchmarks.memory import memory
+from tests.benchmarks.online import online
+from tests.benchmarks.rows import Row
+from tests.benchmarks.worlds import Bench, Scale
 
-ROUNDS, REPLICAS = 5000, 10
+BENCHMARKS: dict[str, Callable[[Bench], Iterator[Row]]] = {
+    "batch": batch,
+    "command": command,
+    "libraries": libraries,
+    "online": online,
+    "long": long,
+    "memory": memory,
+}
+
+WIDTH = 220
+"""Of the table where no terminal says how wide it is."""
 
 
-def seconds(work: Callable[[], object], times: int = 3) -> float:
-    """The median of a few timings."""
-    taken = []
-    for _ in range(times):
-        start = time.perf_counter()
-        work()
-        taken.append(time.perf_counter() - start)
-    return sorted(taken)[times // 2]
+def main(words: Sequence[str] | None = None) -> None:
+    """Runs what is asked for, prints the table and, if asked to, saves it."""
+    given = _parser().parse_args(words)
+    before = report.saved(given.compare) if given.compare else None
+    busy = report.busyness()
+    rows = run(given.only or list(BENCHMARKS), Scale[given.scale])
+    console = Console()
+    if not console.is_terminal:
+        console = Console(width=WIDTH)
+    console.print(report.table(rows, busy, before))
+    if given.save:
+        report.save(rows, given.save, busy)
+        console.print(f"saved in {given.save}")
 
 
-def main() -> None:
-    """Prints the table."""
-    table = Table(title=f"simulation, {ROUNDS} rounds, {REPLICAS} replicas: seconds for all")
-    for column in ("policy", "engine", "literal loop", "ratio"):
-        table.add_column(column, justify="left" if column == "policy" else "right")
-    torch.set_num_threads(THREADS)
-    world = support.environment()
-    truth = simulation_truth(world)  # type: ignore[arg-type]
-    draws = support.draws(world, ROUNDS, seed=0)
-    for name in ("fair_greedy", "greedy", "oful"):
-        chosen = support.policy(name)
-        support.actions(chosen, world, 300, REPLICAS)  # warm up
-        engine = seconds(partial(support.actions, chosen, world, ROUNDS, REPLICAS))
-        loop = seconds(partial(literal.play, name, draws, truth)) * REPLICAS
-        table.add_row(name, f"{engine:.2f}", f"{loop:.2f}", f"{loop / engine:.1f}")
-    Console().print(table)
+def run(names: Sequence[str], scale: Scale) -> list[Row]:
+    """All rows of some benchmarks; a line on the standard error says what runs.
+
+    One that breaks off says so in a row, and the others go on.
+    """
+    console, began = Console(stderr=True), time.perf_counter()
+
+    def say(text: str) -> None:
+        console.print(f"{time.perf_counter() - began:6.0f} s  {text}", highlight=False)
+
+    with tempfile.TemporaryDirectory() as folder:
+        bench, rows = Bench(scale, Path(folder), say), []
+        for name in names:
+            try:
+                for row in BENCHMARKS[name](bench):
+                    rows.append(row)  # noqa: PERF402 - what came before an error counts
+            except Exception as error:
+                reason = str(error).strip() or type(error).__name__
+                rows.append(Row(name, note=f"broke off: {reason.splitlines()[0]}"))
+    return rows
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="python -m tests.benchmarks", description=__doc__)
+    parser.add_argument(
+        "--quick",
+        dest="scale",
+        action="store_const",
+        const="quick",
+        default="full",
+        help="smaller sizes, in under two minutes",
+    )
+    parser.add_argument(
+        "--only", nargs="+", choices=BENCHMARKS, metavar="NAME", help=", ".join(BENCHMARKS)
+    )
+    parser.add_argument("--save", type=Path, metavar="FILE", help="keep the results, as JSON")
+    parser.add_argument(
+        "--compare", type=Path, metavar="FILE", help="set saved results beside, row by row"
+    )
+    return parser
 
 
 if __name__ == "__main__":

@@ -1,0 +1,105 @@
+"""Many replicas at once, beside the paper-literal loop on the same draws."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from tests import literal, support
+from tests.benchmarks.measure import WARM, median, threads, timed
+from tests.benchmarks.rows import Measure, Row, Target
+from tests.benchmarks.worlds import SIMULATION, Bench, Scale, built, ethnicity, truth
+
+LEARNERS = ("greedy", "oful", "fair_greedy_oracle_cdf")
+
+
+@dataclass(frozen=True)
+class Size:
+    """How many rounds are played, and how often what is timed."""
+
+    rounds: int
+    ethnic: int  # rounds of the ethnicity shape
+    many: int  # replicas where there are many
+    many_rounds: int
+    seeds: int  # replicas that the loop plays, in the first match; the mean stands for the rest
+    times: int  # the engine is timed so often, and so many replicas of the loop in other matches
+
+
+SIZES = {
+    Scale.full: Size(5000, 2500, 200, 5000, seeds=10, times=3),
+    Scale.quick: Size(5000, 2500, 200, 500, seeds=3, times=1),
+    Scale.tiny: Size(60, 60, 3, 30, seeds=1, times=1),
+}
+
+
+@dataclass(frozen=True)
+class Match:
+    """A policy in a world, played by the engine and by the loop."""
+
+    policy: str
+    world: str
+    config: dict[str, Any]
+    rounds: int
+    replicas: int
+    seeds: int
+    times: int
+    least: float  # how many times faster the engine is to be
+
+    @property
+    def name(self) -> str:
+        return f"{self.policy}, {self.world}, {self.rounds:,} rounds × {self.replicas}"
+
+
+def batch(bench: Bench) -> Iterator[Row]:
+    """The engine at 10 and at 200 replicas."""
+    stated = {match.name for match in _matches(bench, SIZES[Scale.full])}
+    for match in _matches(bench, SIZES[bench.scale]):
+        bench.say(match.name)
+        ours, loop = compare(match)
+        timed_seeds = f"loop: {match.seeds} of {match.replicas} replicas timed"
+        yield Row(
+            match.name,
+            ours,
+            "literal loop",
+            loop,
+            targets=(Target(Measure.faster, match.least),),
+            stated=match.name in stated,
+            note=timed_seeds if match.seeds < match.replicas else "",
+        )
+
+
+def _matches(bench: Bench, size: Size) -> Iterator[Match]:
+    seeds, times, census = size.seeds, size.times, ethnicity(bench.folder)
+    yield Match("fair_greedy", "simulation", SIMULATION, size.rounds, 10, seeds, times, least=30)
+    yield Match("fair_greedy", "ethnicity shape", census, size.ethnic, 10, times, times, least=8)
+    for name in LEARNERS:
+        yield Match(name, "simulation", SIMULATION, size.rounds, 10, times, times, least=2.5)
+    for name in LEARNERS:
+        yield Match(name, "simulation", SIMULATION, size.many_rounds, size.many, times, 1, least=10)
+
+
+def compare(match: Match) -> tuple[float, float]:
+    """Seconds of the engine and of the loop, turn about, for all replicas; they must agree.
+
+    Raises:
+        AssertionError: the loop decides otherwise than the engine, so a ratio means nothing.
+    """
+    chosen, world = support.policy(match.policy), built(match.config)
+    known, loop = truth(world), 0.0
+    with threads():
+        support.actions(chosen, world, min(WARM, match.rounds), match.replicas)
+        play = partial(support.actions, chosen, world, match.rounds, match.replicas)
+        plays = []
+        for turn in range(max(match.times, match.seeds)):
+            if turn < match.times:
+                plays.append(timed(play))
+            if turn < match.seeds:
+                draws = support.draws(world, match.rounds, 0, replica=turn)
+                actions, taken = timed(literal.play, match.policy, draws, known)
+                np.testing.assert_array_equal(plays[0][0][turn].numpy(), actions)
+                loop += taken / match.seeds
+    return median(taken for _, taken in plays), loop * match.replicas
