@@ -11,7 +11,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-import fairbandit
+from fairbandit import Agent
 from fairbandit.environments.base import Pools
 
 Array = NDArray[Any]
@@ -42,17 +42,12 @@ class Ours:
     name = "Agent"
 
     def __init__(self, policy: str, features: int, groups: int) -> None:
-        agent: Any = getattr(fairbandit, "Agent", None)
-        if agent is None:
-            raise MissingError("this version of fairbandit has no Agent")
-        self.agent = agent.from_config(
-            policy, features=features, groups=list(range(groups)), seed=0
-        )
+        self.agent = Agent.from_config(policy, features=features, groups=groups, seed=0)
 
     def act(self, contexts: Array, groups: Array) -> int:
         decision = self.agent.act(contexts, groups)
         self._ticket = decision.ticket
-        return int(decision.action)
+        return decision.candidate
 
     def learn(self, reward: float) -> None:
         self.agent.update(reward, self._ticket)
