@@ -7,6 +7,9 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
+SPARE = 4096
+"""Room up to this is made generously, since moving costs more than room that is not used."""
+
 
 class Lists:
     """One growing list of rows a group for each of B replicas; the first rows may be forgotten.
@@ -23,7 +26,8 @@ class Lists:
         b, _, d = empty.shape
         self._rows = empty.new_empty(b, 1, d)  # the last row takes what belongs nowhere
         self._count = [0] * groups  # of the replica that has most
-        self._dropped = [0] * groups
+        self._forgotten = [0] * groups
+        self._dropped = [0] * groups  # those forgotten whose rows are used again
         self._room = [0] * groups
         self._lay_out()
 
@@ -50,12 +54,13 @@ class Lists:
         self.table.index_copy_(0, place.reshape(-1), values.reshape(-1, values.shape[2]))
 
     def reserve(self, counts: Sequence[int]) -> None:
-        """Makes room for so many entries of each group, those that are gone included."""
-        old = self._count
-        self._count = list(counts)
-        if any(n - gone > room for n, gone, room in self._each()):
-            room = [max(2 * (n - gone), 64) for n, gone, _ in self._each()]
-            self._move(old, room, self._dropped)
+        """Makes room for so many entries of each group, those that are forgotten included."""
+        old, self._count = self._count, list(counts)
+        lists = zip(counts, self._forgotten, self._dropped, self._room, strict=True)
+        rooms = [_room(n - forgotten, n - dropped, room) for n, forgotten, dropped, room in lists]
+        full = zip(counts, self._dropped, self._room, strict=True)
+        if any(n - dropped > room for n, dropped, room in full):
+            self._move(old, rooms)
 
     def entries(self, group: int, after: int, until: int) -> Tensor:
         """Entries after … until − 1 of a group, (B, until − after, d); a view."""
@@ -64,50 +69,39 @@ class Lists:
 
     def forget(self, until: Sequence[int]) -> None:
         """The entries of each group before these are not asked for again."""
-        gone = [max(before, now) for before, now in zip(self._dropped, until, strict=True)]
-        used = [n - now for n, now in zip(self._count, gone, strict=True)]
-        if sum(gone) - sum(self._dropped) > max(sum(used), 64):
-            self._move(self._count, [max(2 * n, 64) for n in used], gone)
+        self._forgotten = [max(both) for both in zip(self._forgotten, until, strict=True)]
 
     def grow(self, groups: int) -> None:
         """Adds empty lists until there are so many."""
         more = groups - len(self._count)
-        for numbers in (self._count, self._dropped, self._room):
+        for numbers in (self._count, self._forgotten, self._dropped, self._room):
             numbers.extend([0] * more)
         self._lay_out()
 
     def state(self) -> dict[str, list[Tensor] | list[int]]:
         """The rows that are kept, and how many of each list came before them."""
-        kept = [
-            self.entries(group, gone, n).clone() for group, (n, gone, _) in enumerate(self._each())
-        ]
-        return {"entries": kept, "dropped": list(self._dropped)}
+        ends = enumerate(zip(self._forgotten, self._count, strict=True))
+        kept = [self.entries(group, after, until).clone() for group, (after, until) in ends]
+        return {"entries": kept, "dropped": list(self._forgotten)}
 
     def load_state(self, entries: Sequence[Tensor], dropped: Sequence[int]) -> None:
         """Goes on from what `state` gave."""
-        self._dropped = list(dropped)
-        self._count = [gone + rows.shape[1] for gone, rows in zip(dropped, entries, strict=True)]
+        self._forgotten, self._dropped = list(dropped), list(dropped)
         self._room = [rows.shape[1] for rows in entries]
-        last = self._rows[:, -1:]
-        self._rows = torch.cat([*entries, last.to(entries[0]) if entries else last], 1)
+        self._count = [sum(both) for both in zip(dropped, self._room, strict=True)]
+        self._rows = torch.cat([*entries, self._rows[:, -1:]], 1)
         self._lay_out()
 
-    def _each(self) -> zip[tuple[int, int, int]]:
-        """Of each list, how many entries it had, how many are gone, and its room."""
-        return zip(self._count, self._dropped, self._room, strict=True)
-
-    def _move(
-        self, counts: Sequence[int], room: list[int], dropped: list[int] | None = None
-    ) -> None:
-        """Moves all rows to a table with other room, dropping some."""
-        b, _, d = self._rows.shape
-        dropped = self._dropped if dropped is None else dropped
+    def _move(self, counts: Sequence[int], rooms: list[int]) -> None:
+        """Moves what is kept of so many entries to the front of its room, or to a new table."""
         kept = [
-            self.entries(group, gone, max(n, gone))
-            for group, (n, gone) in enumerate(zip(counts, dropped, strict=True))
+            self.entries(group, forgotten, max(n, forgotten))
+            for group, (n, forgotten) in enumerate(zip(counts, self._forgotten, strict=True))
         ]
-        self._rows = self._rows.new_empty(b, sum(room) + 1, d)
-        self._room, self._dropped = room, list(dropped)
+        self._dropped = list(self._forgotten)
+        if rooms != self._room:
+            b, _, d = self._rows.shape
+            self._rows, self._room = self._rows.new_empty(b, sum(rooms) + 1, d), rooms
         self._lay_out()
         for start, rows in zip(self._start, kept, strict=True):
             self._rows[:, start : start + rows.shape[1]] = rows
@@ -117,3 +111,16 @@ class Lists:
         base = [start - gone for start, gone in zip(self._start, self._dropped, strict=True)]
         nowhere = self._rows.shape[1] - 1
         self._base = torch.tensor([*base, nowhere], device=self._rows.device)
+
+
+def _room(kept: int, held: int, room: int) -> int:
+    """Room for a list: as it is, unless that would soon be too little, or is far too much.
+
+    Args:
+        kept: how many entries are still asked for.
+        held: how many rows they and those that are forgotten take.
+        room: what there is.
+    """
+    if held <= room or 2 * kept <= room <= max(8 * kept, SPARE):
+        return room
+    return max(2 * kept, min(8 * kept, SPARE), 64)

@@ -23,14 +23,8 @@ from fairbandit.parts.ranges import count_ranges
 from fairbandit.parts.seats import Bounds, Seats, seatings
 from fairbandit.parts.splits import Spans
 
-TILE = 1 << 18
+TILE = 1 << 17
 """About how many scores a tile holds, so that they stay in cache."""
-
-LANES = 8
-"""Bytes in a word: comparisons are counted in bytes, eight at a time."""
-
-LONGEST = 255 * LANES
-"""The most entries of a tile, lest a byte overflow."""
 
 FEW = 64
 """So many candidates or fewer are compared with their own windows, rather than in tiles."""
@@ -142,7 +136,7 @@ class Past:
             total = self._zeros()
             for group, seats in self._seatings():
                 stretch = stretches[group] if stretches else (0, 0)
-                counts = self._scan(group, seats, torch.le, [seats.place(values)], stretch)
+                counts = self._scan(group, seats, _Counter(seats.place(values)), stretch)
                 seats.collect(counts, total)
         return total if counted is None else total + counted.masked_fill(self._groups < 0, 0)
 
@@ -159,8 +153,14 @@ class Past:
         """
         total = self._zeros()
         for group, seats in self._seatings():
-            seated = [seats.place(value) for value in values]
-            seats.collect(self._scan(group, seats, term, seated), total)
+            seated = [seats.place(value)[..., None] for value in values]
+
+            def added(scores: Tensor, mask: Tensor | None, seated: list[Tensor] = seated) -> Tensor:
+                terms = term(scores[:, :, None], *seated)
+                terms = terms if mask is None else terms.where(mask > 0, 0)
+                return terms.sum(-1, dtype=torch.float64)
+
+            seats.collect(self._scan(group, seats, added), total)
         return total
 
     def _zeros(self) -> Tensor:
@@ -213,22 +213,24 @@ class Past:
         self,
         group: int,
         seats: Seats,
-        term: Callable[..., Tensor],
-        seated: list[Tensor],
+        add_up: Callable[[Tensor, Tensor | None], Tensor],
         stretch: tuple[int, int] = (0, 0),
     ) -> Tensor:
-        """Sums over each seat's window less those over a stretch, (B, U, S)."""
+        """Sums over each seat's window less those over a stretch, (B, U, S).
+
+        Args:
+            group: whose entries.
+            seats: what is asked about them.
+            add_up: the sums over (B, U, L) scores, of which a (B, U, S, L) mask, if there is one,
+                has 1 for those that count and 0 for the others.
+            stretch: start and stop of what is left out.
+        """
         sums = torch.zeros(seats.start.shape, dtype=torch.float64, device=seats.start.device)
         b, u, _ = seats.start.shape
         for low, high, wanted, sign in _tiles(seats.bounds, stretch, TILE // (b * u)):
             scores = self._model.score(self._history.entries(group, low, high)[:, None])
-            terms = term(scores[:, :, None], *(value[..., None] for value in seated))
-            if wanted is not None:
-                index = torch.arange(low, high, device=sums.device)
-                window = seats.window(index, low, high)
-                mask = window if wanted else ~window
-                terms = terms & mask if terms.dtype == torch.bool else terms.where(mask, 0)
-            sums.add_(_add_up(terms), alpha=sign)
+            mask = None if wanted is None else seats.window(low, high, wanted)
+            sums.add_(add_up(scores, mask), alpha=sign)
         return sums
 
 
@@ -246,7 +248,7 @@ def _tiles(
         low, high, which entries of the tile count (None: all; True: those in a seat's window;
         False: those outside it), and the sign with which they do.
     """
-    size = max(64, min(size, LONGEST) // LANES * LANES)
+    size = max(64, size)
     first, latest, earliest, last = bounds.first, bounds.latest, bounds.earliest, bounds.last
     corners = sorted({first, latest, earliest, last, *stretch})
     for low, high in pairwise(corners):
@@ -264,15 +266,21 @@ def _tiles(
             yield start, min(start + size, high), wanted, -1 if within else 1
 
 
-def _add_up(terms: Tensor) -> Tensor:
-    """The sum over the last dimension.
+class _Counter:
+    """Counts the scores that are at most the values, (B, U, S).
 
-    A comparison's bytes are added as words, each byte a counter of its own: several times as
-    fast as adding booleans.
+    Numbers in memory that is used again are several times as fast to make and to add up as new
+    booleans.
     """
-    if terms.dtype != torch.bool:
-        return terms.sum(-1, dtype=torch.float64)
-    if terms.shape[-1] % LANES:
-        return terms.view(torch.uint8).sum(-1, dtype=torch.int32)
-    counters = terms.view(torch.int64).sum(-1, keepdim=True)
-    return counters.view(torch.uint8).sum(-1, dtype=torch.int32)
+
+    def __init__(self, values: Tensor) -> None:
+        self._values = values[..., None]
+        self._below = values.new_empty(0)
+
+    def __call__(self, scores: Tensor, mask: Tensor | None) -> Tensor:
+        """Counts over (B, U, L) scores, those alone that a (B, U, S, L) mask has."""
+        shape = (*self._values.shape[:-1], scores.shape[-1])
+        if self._below.shape != shape:
+            self._below = scores.new_empty(shape)
+        below = torch.le(scores[:, :, None], self._values, out=self._below)
+        return (below if mask is None else below.mul_(mask)).sum(-1)

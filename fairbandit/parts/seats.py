@@ -31,7 +31,7 @@ class Seats:
     Attributes:
         seat: each candidate's seat, flat in U·S, or U·S if of another group: (B, N·K).
         shape: (U, S).
-        start, stop: the window of each seat's round, as entries of the group: (B, U, S).
+        start, stop: the window of each seat's round, as entries of the group: (B, U, S) float64.
         bounds: of all windows.
     """
 
@@ -41,12 +41,25 @@ class Seats:
     stop: Tensor
     bounds: Bounds
 
-    def window(self, index: Tensor, low: int, high: int) -> Tensor:
-        """Which of the entries low+1 … high each seat's window holds, (B, U, S, high − low)."""
+    def window(self, low: int, high: int, inside: bool) -> Tensor:
+        """1 for those of the entries low+1 … high that each seat's window holds, 0 for the others.
+
+        Args:
+            low, high: the entries.
+            inside: False swaps 0 and 1.
+
+        Returns:
+            (B, U, S, high − low) float64, as quick to multiply by as a mask can be.
+        """
+        entry = torch.arange(low, high, dtype=torch.float64, device=self.start.device)
+        mask = entry.new_empty(*self.start.shape, high - low)
         if high <= self.bounds.earliest:
-            return self.start[..., None] <= index
-        over = index < self.stop[..., None]
-        return over if low >= self.bounds.latest else over & (self.start[..., None] <= index)
+            torch.ge(entry, self.start[..., None], out=mask)
+        else:
+            torch.lt(entry, self.stop[..., None], out=mask)
+            if low < self.bounds.latest:
+                mask.mul_(entry >= self.start[..., None])
+        return mask if inside else mask.neg_().add_(1)
 
     def place(self, values: Tensor) -> Tensor:
         """Values of the candidates, (B, N, K), at their seats: (B, U, S), NaN at empty ones."""
@@ -95,7 +108,7 @@ def seatings(
         shape = (models, last + 1)
         place = (of_candidate * shape[1] + own).where(flat == group, shape[0] * shape[1])
         low, high = (
-            _seated(totals[:, :, group, None].expand(b, n, k), place, shape, 0)
+            _seated(totals[:, :, group, None].expand(b, n, k).to(torch.float64), place, shape, 0)
             for totals in (start, stop)
         )
         yield group, Seats(place, shape, low, high, bounds[group])
