@@ -4,17 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from enum import Enum
-from functools import partial
 
 import numpy as np
 import torch
-from torch import Tensor
 
 from fairbandit.environments.base import Environment, Oracle, Pools
 from fairbandit.environments.distribution import POINTS, Distribution, of_sample
 from fairbandit.errors import FairbanditError
 from fairbandit.maths.grouped_cdf import GroupedCdf
-from fairbandit.maths.uniform_sum import uniform_sum_cdf, uniform_sum_pdf
+from fairbandit.maths.uniform_sum import UniformSums, uniform_sum_cdf, uniform_sum_pdf
 from fairbandit.registry import register
 from fairbandit.streams import Purpose, Streams
 
@@ -84,7 +82,11 @@ class Simulation(Environment):
         self.slice = (len(theta) - 1) // groups
         self.weights = [list(theta[a * self.slice : (a + 1) * self.slice]) for a in range(groups)]
         self.offsets = [theta[-1] * bias * a for a in range(groups)]
-        self._sampled = self._sample_cdf() if cdf is CdfSource.sampled else None
+        self._cdf = (
+            UniformSums(self.weights, self.offsets)
+            if cdf is CdfSource.exact
+            else self._sampled_cdf()
+        )
         self.oracle = self._oracle(torch.device("cpu"))
 
     def bind(self, streams: Streams) -> None:
@@ -94,8 +96,8 @@ class Simulation(Environment):
 
     def reward_distribution(self, group: int) -> Distribution | None:
         """The closed form over a group's rewards, or the sample where the CDF is sampled."""
-        if self._sampled is not None:
-            return of_sample(self._sampled.sample(group))
+        if isinstance(self._cdf, GroupedCdf):
+            return of_sample(self._cdf.sample(group))
         weights, offset = self.weights[group], self.offsets[group]
         if not any(weights):  # one reward, and no density
             return super().reward_distribution(group)
@@ -110,18 +112,10 @@ class Simulation(Environment):
         )
 
     def _oracle(self, device: torch.device) -> Oracle:
-        cdf = self._exact_cdf if self._sampled is None else self._sampled.to(device)
-        return Oracle(torch.tensor(self.theta, dtype=torch.float64, device=device), cdf)
+        theta = torch.tensor(self.theta, dtype=torch.float64, device=device)
+        return Oracle(theta, self._cdf.to(device))
 
-    def _exact_cdf(self, groups: Tensor, values: Tensor) -> Tensor:
-        shares = torch.zeros_like(values)
-        for group in range(self.groups):
-            share = partial(uniform_sum_cdf, weights=self.weights[group])
-            here = share(values, offset=self.offsets[group])
-            shares = torch.where(groups == group, here, shares)
-        return shares
-
-    def _sample_cdf(self) -> GroupedCdf:
+    def _sampled_cdf(self) -> GroupedCdf:
         generator = np.random.default_rng(np.random.SeedSequence(0, spawn_key=(self.cdf_samples,)))
         samples = [np.full(self.cdf_samples, offset) for offset in self.offsets]
         for sample, weights in zip(samples, self.weights, strict=True):

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from copy import copy
 from itertools import combinations
 
 import torch
@@ -18,20 +19,16 @@ ACCURACY = 1e-9
 """The rounding error that the alternating sum may have."""
 
 
-def uniform_sum_cdf(values: Tensor, weights: Sequence[float], offset: float = 0.0) -> Tensor:
-    """P(offset + Σᵢ wᵢUᵢ ≤ v) for independent Uᵢ uniform on [0, 1].
+class UniformSums:
+    """The CDFs of weighted sums of independent uniforms, one for each of several groups.
 
     F(v) = 1/(m! ∏wᵢ) · Σ_{S ⊆ [m]} (−1)^{|S|} (v − Σ_{i∈S} wᵢ)₊^m for m positive weights. A
     negative weight is turned by U → 1 − U, a zero weight dropped, and values above the middle are
     read from the mirrored lower tail, where less cancels.
 
     Args:
-        values: v, any shape.
-        weights: w, at most `MAX_TERMS` of them nonzero.
-        offset: a constant added to the sum.
-
-    Returns:
-        The CDF at the values, the same shape, in [0, 1].
+        weights: each group's w, at most `MAX_TERMS` of them nonzero.
+        offsets: a constant added to each group's sum.
 
     Raises:
         FairbanditError: more than `MAX_TERMS` nonzero weights, or weights so uneven that the sum
@@ -41,24 +38,87 @@ def uniform_sum_cdf(values: Tensor, weights: Sequence[float], offset: float = 0.
         Hall, "The distribution of means for samples of size N drawn from a population in which
         the variate takes values between 0 and 1", Biometrika 1927.
 
-    >>> uniform_sum_cdf(torch.tensor([0.5, 1.0, 1.5]), [1.0, 1.0])
-    tensor([0.1250, 0.5000, 0.8750])
+    >>> cdf = UniformSums([[1.0, 1.0], [2.0]], [0.0, 1.0])
+    >>> cdf(torch.tensor([0, 0, 1]), torch.tensor([0.5, 1.0, 1.5], dtype=torch.float64))
+    tensor([0.1250, 0.5000, 0.2500], dtype=torch.float64)
     """
-    terms = _terms(weights)
-    shifted = values - offset - sum(w for w in weights if w < 0)
-    if not terms:
-        return (shifted >= 0).to(values.dtype)
-    total = math.fsum(terms)
-    upper = shifted > total / 2
-    lower = torch.where(upper, total - shifted, shifted).clamp(min=0)
-    tail = torch.zeros_like(lower)
+
+    def __init__(self, weights: Sequence[Sequence[float]], offsets: Sequence[float]) -> None:
+        terms = [_terms(own) for own in weights]
+        starts = [o + sum(w for w in own if w < 0) for own, o in zip(weights, offsets, strict=True)]
+        totals = [math.fsum(own) for own in terms]
+        self._frames = torch.tensor([starts, totals], dtype=torch.float64).T.contiguous()
+        self._power = torch.tensor([[float(len(own))] for own in terms], dtype=torch.float64)
+        expansions = [
+            list(_expansion(own, total)) for own, total in zip(terms, totals, strict=True)
+        ]
+        # the subsets of every group, filled up with some that count for nothing
+        most = max(map(len, expansions))
+        filled = [own + [(0.0, 0.0)] * (most - len(own)) for own in expansions]
+        self._edge, self._weight = torch.tensor(filled, dtype=torch.float64).unbind(-1)
+        self._constant = torch.tensor([not own for own in terms])
+        self._any_constant = not all(terms)
+
+    def __call__(self, groups: Tensor, values: Tensor) -> Tensor:
+        """The CDF at values of the given groups.
+
+        Args:
+            groups: int64 of any shape; −1 marks an empty place, which gets anything.
+            values: v, the same shape.
+
+        Returns:
+            P(offset + Σᵢ wᵢUᵢ ≤ v), the same shape, in [0, 1].
+        """
+        start, total = self._frames[groups].unbind(-1)
+        shifted = values - start
+        mirrored = total - shifted
+        upper = shifted > mirrored
+        lower = torch.minimum(shifted, mirrored)[..., None]
+        parts = (lower - self._edge[groups]).clamp_(min=0).pow_(self._power[groups])
+        tail = parts.mul_(self._weight[groups]).sum(-1).clamp_(0, 1)
+        shares = torch.where(upper, 1 - tail, tail)
+        if self._any_constant:
+            shares = torch.where(self._constant[groups], (shifted >= 0).to(shares.dtype), shares)
+        return shares
+
+    def to(self, device: torch.device) -> UniformSums:
+        """The same CDFs on another device."""
+        moved = copy(self)
+        for name, value in vars(self).items():
+            if isinstance(value, Tensor):
+                setattr(moved, name, value.to(device))
+        return moved
+
+
+def uniform_sum_cdf(values: Tensor, weights: Sequence[float], offset: float = 0.0) -> Tensor:
+    """P(offset + Σᵢ wᵢUᵢ ≤ v) of one group; see `UniformSums`.
+
+    Args:
+        values: v, any shape.
+        weights: w.
+        offset: a constant added to the sum.
+
+    Returns:
+        The CDF at the values, the same shape, in [0, 1].
+
+    Raises:
+        FairbanditError: as `UniformSums` does.
+
+    >>> uniform_sum_cdf(torch.tensor([0.5, 1.0, 1.5], dtype=torch.float64), [1.0, 1.0])
+    tensor([0.1250, 0.5000, 0.8750], dtype=torch.float64)
+    """
+    cdf = UniformSums([weights], [offset]).to(values.device)
+    return cdf(torch.zeros_like(values, dtype=torch.int64), values)
+
+
+def _expansion(terms: list[float], total: float) -> Iterator[tuple[float, float]]:
+    """The subsets whose sum is in the lower half: that sum, and what its power weighs."""
+    scale = math.factorial(len(terms)) * math.prod(terms)
     for size in range(len(terms) + 1):
         for subset in combinations(terms, size):
             edge = math.fsum(subset)
             if edge < total / 2:
-                tail += (-1) ** size * (lower - edge).clamp(min=0) ** len(terms)
-    tail = (tail / (math.factorial(len(terms)) * math.prod(terms))).clamp(0, 1)
-    return torch.where(upper, 1 - tail, tail)
+                yield edge, (-1) ** size / scale
 
 
 def uniform_sum_pdf(values: Tensor, weights: Sequence[float], offset: float = 0.0) -> Tensor:
