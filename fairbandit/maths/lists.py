@@ -123,4 +123,4 @@ def _room(kept: int, held: int, room: int) -> int:
     """
     if held <= room or 2 * kept <= room <= max(8 * kept, SPARE):
         return room
-    return max(2 * kept, min(8 * kept, SPARE), 64)
+    return max(2 * kept, min(16 * kept, SPARE), 256)

@@ -48,7 +48,8 @@ class UniformSums:
         starts = [o + sum(w for w in own if w < 0) for own, o in zip(weights, offsets, strict=True)]
         totals = [math.fsum(own) for own in terms]
         self._frames = torch.tensor([starts, totals], dtype=torch.float64).T.contiguous()
-        self._power = torch.tensor([[float(len(own))] for own in terms], dtype=torch.float64)
+        self._power = torch.tensor([[len(own)] for own in terms])
+        self._most = max(map(len, terms))
         expansions = [
             list(_expansion(own, total)) for own, total in zip(terms, totals, strict=True)
         ]
@@ -74,12 +75,20 @@ class UniformSums:
         mirrored = total - shifted
         upper = shifted > mirrored
         lower = torch.minimum(shifted, mirrored)[..., None]
-        parts = (lower - self._edge[groups]).clamp_(min=0).pow_(self._power[groups])
-        tail = parts.mul_(self._weight[groups]).sum(-1).clamp_(0, 1)
+        above = (lower - self._edge[groups]).clamp_(min=0)
+        tail = self._powers(above, groups).mul_(self._weight[groups]).sum(-1).clamp_(0, 1)
         shares = torch.where(upper, 1 - tail, tail)
         if self._any_constant:
             shares = torch.where(self._constant[groups], (shifted >= 0).to(shares.dtype), shares)
         return shares
+
+    def _powers(self, base: Tensor, groups: Tensor) -> Tensor:
+        """The m-th powers, m being each group's: several times as fast as `pow`."""
+        powers, running = base, base
+        for exponent in range(2, self._most + 1):
+            running = running * base
+            powers = torch.where(self._power[groups] >= exponent, running, powers)
+        return powers
 
     def to(self, device: torch.device) -> UniformSums:
         """The same CDFs on another device."""

@@ -77,6 +77,7 @@ class Past:
         self._history, self._spans, self._groups = history, spans, groups
         self._model, self._of_round = model, of_round
         self._start, self._stop = history.window(spans)
+        self._memory = torch.empty(0)  # used again, since new memory is slow at first
 
     def of(self, groups: Tensor) -> Past:
         """The same rounds' windows, asked about other groups than the candidates' own.
@@ -228,10 +229,20 @@ class Past:
         sums = torch.zeros(seats.start.shape, dtype=torch.float64, device=seats.start.device)
         b, u, _ = seats.start.shape
         for low, high, wanted, sign in _tiles(seats.bounds, stretch, TILE // (b * u)):
-            scores = self._model.score(self._history.entries(group, low, high)[:, None])
+            scores = self._scores(self._history.entries(group, low, high))
             mask = None if wanted is None else seats.window(low, high, wanted)
             sums.add_(add_up(scores, mask), alpha=sign)
         return sums
+
+    def _scores(self, contexts: Tensor) -> Tensor:
+        """Scores of (B, L, d) contexts under every model, (B, U, L), until the next call."""
+        theta = self._model.theta
+        if theta is None:
+            return self._model.score(contexts[:, None])
+        shape = (*theta.shape[:2], contexts.shape[1])
+        if self._memory.shape != shape:
+            self._memory = theta.new_empty(shape)
+        return torch.bmm(theta, contexts.transpose(1, 2), out=self._memory)
 
 
 def _tiles(

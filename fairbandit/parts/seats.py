@@ -102,14 +102,15 @@ def seatings(
     most = own.new_full((g + 1,), -1).scatter_reduce(
         0, flat.reshape(-1) + 1, own.reshape(-1), "amax"
     )
+    windows = start.to(torch.float64), stop.to(torch.float64)
     for group, last in enumerate(most[1:].tolist()):
         if last < 0:
             continue
         shape = (models, last + 1)
         place = (of_candidate * shape[1] + own).where(flat == group, shape[0] * shape[1])
         low, high = (
-            _seated(totals[:, :, group, None].expand(b, n, k).to(torch.float64), place, shape, 0)
-            for totals in (start, stop)
+            _seated(totals[:, :, group, None].expand(b, n, k), place, shape, 0)
+            for totals in windows
         )
         yield group, Seats(place, shape, low, high, bounds[group])
 
