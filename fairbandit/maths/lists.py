@@ -39,6 +39,8 @@ class Lists:
     def address(self, group: Tensor) -> Tensor:
         """The row at which entry 0 of a group is or would be; groups (B, …), −1 for none."""
         b, rows, _ = self._rows.shape
+        if b == 1:
+            return self._base[group]
         first = torch.arange(b, device=group.device).view(-1, *[1] * (group.ndim - 1)) * rows
         return first + self._base[group]
 

@@ -80,6 +80,18 @@ class Anew:
         return Solved(self.theta[:, -1], log_det, torch.cholesky_inverse(lower))
 
 
+class Again:
+    """One regression that is solved already.
+
+    Args:
+        solved: it.
+    """
+
+    def __init__(self, solved: Solved) -> None:
+        self.last = solved
+        self.theta, self.log_det, self.inverse = (part[:, None] for part in solved)
+
+
 class Onward:
     """Regressions after i more rows each, from one that is solved, by one small factorisation.
 

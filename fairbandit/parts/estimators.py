@@ -13,7 +13,7 @@ from torch import Tensor
 
 from fairbandit.errors import FairbanditError
 from fairbandit.maths.linear import quadratic_sums
-from fairbandit.maths.recursive import Anew, Onward, Solutions, Solved
+from fairbandit.maths.recursive import Again, Anew, Onward, Solutions, Solved
 from fairbandit.parts.base import Part, Problem, State
 from fairbandit.parts.history import History
 from fairbandit.parts.model import LinearModel, OptimisticModel, RewardModel
@@ -186,7 +186,9 @@ class Ridge(Estimator):
         """
         start, first, last = self._solved, self._node, nodes[-1]
         solutions: Solutions
-        if start is not None:
+        if start is not None and first == last:
+            solutions = Again(start)
+        elif start is not None:
             picks, _, rewards = history.outcomes(first, last)
             self.statistics([last], history)
             # a history that keeps sums may have fewer rows than rounds, and then one node

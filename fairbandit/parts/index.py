@@ -26,6 +26,12 @@ SHELLS = (0.7, 0.96, 1.0)
 SLACK = 1e-11
 """Rounding allowed for in the bound, relative to the largest possible ‖x‖·‖θ‖."""
 
+ROOM = 1e-6
+"""Relative rounding allowed for in ‖x − m‖_{C⁻¹}; C may be as ill-conditioned as 1e6."""
+
+SAMPLE = 2048
+"""C is the covariance of about so many of the contexts; any would do."""
+
 SHORTEST = 256
 """Fewer contexts than this are not worth sorting."""
 
@@ -68,7 +74,7 @@ class SortedStretch:
         self._theta = theta
         # by replica and group: how keys go with scores, and how drift moves and spreads them
         self._scale, self._low = theta.new_ones(b, g, 1), theta.new_zeros(b, g, 1)
-        self._mean, self._factor = theta.new_zeros(b, g, d), theta.new_zeros(b, g, d, d)
+        self._factor, self._mean = theta.new_zeros(b, g, d, d), theta.new_zeros(b, g, d)
         # by shell: the margin for each unit of spread, and the one for rounding
         self._radius, self._off = theta.new_zeros(b, g, s), theta.new_zeros(b, g, s)
         keys, places = [], []
@@ -82,12 +88,17 @@ class SortedStretch:
             entry = torch.arange(after, until, device=theta.device)
             own = lists.address(torch.full((b, 1), group, device=theta.device))
             places.append((own + entry).flatten())
+        # drift times this is how it spreads and moves the keys of each group
+        spreads = self._factor.transpose(1, 2).reshape(b, d, g * d)
+        self._effects = torch.cat([spreads, self._mean.transpose(1, 2)], 2)
         self._keys, order = torch.cat(keys).sort()
         self._table = lists.table.index_select(0, torch.cat(places)[order])
         number = 2.0 * torch.arange(b * g * s, device=theta.device, dtype=theta.dtype)
-        self._number = number.view(b, g, 1, s)
+        self._number = number.view(b, 1, g, s)
+        self._start = self._low[:, None] - self._number
         # two keys are off by so much
-        self._off += 4 * torch.finfo(theta.dtype).eps * (2 * b * g * s + 2)
+        off = self._off + 4 * torch.finfo(theta.dtype).eps * (2 * b * g * s + 2)
+        self._off, self._radius = off[:, None], self._radius[:, None]
         ends = torch.searchsorted(self._keys, torch.stack([number - 0.5, number + 1.5]))
         self._begin, self._end = ends.view(2, b * g, s)
 
@@ -101,12 +112,13 @@ class SortedStretch:
         scale = 1 / spread.where(spread > 0, 1.0)
         mean = contexts.mean(1)
         centred = contexts - mean[:, None]
-        covariance = centred.transpose(1, 2) @ centred / length
+        some = centred[:, :: max(1, length // SAMPLE)]
+        covariance = some.transpose(1, 2) @ some / some.shape[1]
         least = 1e-6 * covariance.diagonal(dim1=1, dim2=2).mean(1)[:, None].clamp(min=1e-300)
         ridge = torch.eye(d, dtype=contexts.dtype, device=contexts.device)
         factor = torch.linalg.cholesky(covariance + ridge * least[..., None])
-        white = torch.linalg.solve_triangular(factor, centred.transpose(1, 2), upper=False)
-        norms = white.square().sum(1).sqrt()
+        whiten = torch.linalg.solve_triangular(factor, ridge, upper=False).transpose(1, 2)
+        norms = torch.linalg.vector_norm(centred @ whiten, dim=2) * (1 + ROOM)
         ranks = [max(1, round(share * length)) for share in SHELLS]
         radius = torch.stack([norms.kthvalue(rank, 1).values for rank in ranks], 1)
         # |score| ≤ ‖x‖(‖θ₀‖ + ‖Δ‖), and ‖Δ‖ is at most ‖Δ‖_C over the root of C's least eigenvalue
@@ -126,39 +138,40 @@ class SortedStretch:
             budget: the most contexts to score again.
 
         Returns:
-            Counts, (B, N, K) float64, anything where there is no candidate; and how many contexts
+            Counts, (B, N, K) int64, anything where there is no candidate; and how many contexts
             were scored again for them. None if they would be more than the budget.
         """
         groups, values, of_round, theta = asked
-        (b, u, d), (_, g, s) = theta.shape, self._radius.shape
+        theta = theta.contiguous()
+        (b, u, d), (_, _, g, s) = theta.shape, self._radius.shape
         # from a scaled value to the keys between which contexts have to be scored again
         drift = theta - self._theta[:, None]
-        spread = torch.linalg.vector_norm(drift[:, None] @ self._factor, dim=3, keepdim=True)
-        margin = spread * self._radius[:, :, None] + self._off[:, :, None]
-        shift = (self._mean @ drift.transpose(1, 2) + self._low)[..., None] - self._number
+        effects = torch.bmm(drift, self._effects)
+        spread = effects[..., : g * d].view(b, u, g, d)
+        spread = torch.linalg.vector_norm(spread, dim=3, keepdim=True)
+        margin = torch.addcmul(self._off, spread, self._radius)
+        shift = effects[..., g * d :, None] + self._start
         shifts = torch.stack([shift + margin, shift - margin]).view(2, -1, s)
-        replica = torch.arange(b, device=groups.device)[:, None, None]
-        model = of_round[:, None]
-        own = groups.clamp(min=0) if b == 1 else replica * g + groups.clamp(min=0)
+        own, frame, model = groups.clamp(min=0), None, None
+        if b * u > 1:
+            replica = torch.arange(b, device=groups.device)[:, None, None]
+            own = own + replica * g
+            frame = (replica * u + of_round[:, None]) * g + groups.clamp(min=0)
+            model = (replica * u + of_round[:, None])[..., None]
         scaled = (values * self._scale.view(-1)[own])[..., None]
-        ends = scaled - shifts[:, own if u == 1 else own * u + model]
+        ends = scaled - shifts[:, own if frame is None else frame]
         begin = self._begin[own]
         low, high = torch.searchsorted(self._keys, ends).clamp_(begin, self._end[own])
         length = high - low
         again = int(length.sum())
         if again > budget:
             return None
-        counts = (low - begin).sum(3).to(values.dtype)
+        counts = low - begin
         if again:
-            counts += count_ranges(
-                self._table,
-                low,
-                length,
-                values[..., None].expand(length.shape),
-                theta.reshape(b * u, d),
-                (replica * u + model)[..., None].expand(length.shape),
-            ).sum(3)
-        return counts, again
+            every = values[..., None].expand(length.shape)
+            model = None if model is None else model.expand(length.shape)
+            counts += count_ranges(self._table, low, length, every, theta.view(b * u, d), model)
+        return counts.sum(3), again
 
 
 class Costs(NamedTuple):
@@ -196,7 +209,10 @@ class Index:
 
     Attributes:
         stretches: entries start+1 … stop of each group are sorted.
+        ends: the same as a tensor, (2, G).
     """
+
+    ends: Tensor
 
     def __init__(self) -> None:
         self.stretches: list[tuple[int, int]] = []
@@ -216,7 +232,7 @@ class Index:
             tiles: whether the rest of the windows is scanned in tiles, or one by one.
 
         Returns:
-            Counts over `stretches`, (B, N, K); None where scanning the windows whole is the
+            Counts over `stretches`, (B, N, K) int64; None where scanning the windows whole is the
             better way.
         """
         costs = Costs.of(asked, len(bounds), tiles)
@@ -236,6 +252,7 @@ class Index:
         if length < SHORTEST or price > scan * WORTHWHILE:
             return None
         self.stretches = common
+        self.ends = torch.tensor(common, device=asked.groups.device).T
         self._sorted = SortedStretch(lists, common, asked.theta[:, -1])
         self._spent = self._saved = 0.0
         counts = self._count(asked, bounds, costs, scan)

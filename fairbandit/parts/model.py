@@ -103,6 +103,6 @@ class OptimisticModel(RewardModel):
 
 def _products(theta: Tensor, contexts: Tensor) -> Tensor:
     """⟨θ, x⟩ of (B, U, d) and (B, U or 1, M, d): (B, U, M)."""
-    if contexts.shape[1] == 1:
+    if contexts.shape[1] == 1 and theta.shape[1] * contexts.shape[2] > 64:
         return torch.matmul(theta, contexts[:, 0].transpose(-1, -2))
-    return torch.matmul(contexts, theta[..., None])[..., 0]
+    return (contexts * theta[:, :, None]).sum(-1)  # many small products are slow as matrices

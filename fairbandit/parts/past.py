@@ -122,24 +122,20 @@ class Past:
             Counts, (B, N, K) float64.
         """
         theta, index, lists = self._model.theta, self._history.index, self._history.lists
-        few = theta is not None and lists is not None and values.numel() <= FEW
-        counted, stretches = None, []
-        if theta is not None and index is not None and lists is not None:
+        if theta is None or lists is None:
+            return self._tiled(values, [])
+        few, counted = values.numel() <= FEW, None
+        if index is not None:
             asked = Asked(self._groups, values, self._of_round, theta)
             counted = index.at_most(asked, self._bounds, lists, tiles=not few)
-            if counted is not None:
-                stretches = index.stretches
+        indexed = None if counted is None else index
         if few:
-            assert theta is not None
-            assert lists is not None
-            total = self._few(values, theta, lists, stretches)
+            total = self._few(values, theta, lists, indexed)
         else:
-            total = self._zeros()
-            for group, seats in self._seatings():
-                stretch = stretches[group] if stretches else (0, 0)
-                counts = self._scan(group, seats, _Counter(seats.place(values)), stretch)
-                seats.collect(counts, total)
-        return total if counted is None else total + counted.masked_fill(self._groups < 0, 0)
+            total = self._tiled(values, [] if indexed is None else indexed.stretches)
+        if counted is not None:
+            total = total + counted
+        return total.masked_fill(self._groups < 0, 0).to(torch.float64)
 
     def sum(self, term: Callable[..., Tensor], *values: Tensor) -> Tensor:
         """Sums a function of past scores over each candidate's window.
@@ -168,12 +164,17 @@ class Past:
         return torch.zeros(self._groups.shape, dtype=torch.float64, device=self._groups.device)
 
     @cached_property
+    def _ends(self) -> Tensor:
+        """Start and stop of each round's window in every group, (2, B, N, G)."""
+        return torch.stack([self._start, self._stop])
+
+    @cached_property
     def _bounds(self) -> list[Bounds]:
         """Of the windows of all rounds, one a group."""
-        ends = torch.cat([self._start, self._stop], 2).flatten(0, 1).aminmax(dim=0)
-        least, most = ends.min.tolist(), ends.max.tolist()
-        g = len(least) // 2
-        return [Bounds(*(e[i] for i in (at, at + g) for e in (least, most))) for at in range(g)]
+        (first, earliest), (latest, last) = (
+            e.tolist() for e in self._ends.flatten(1, 2).aminmax(dim=1)
+        )
+        return [Bounds(*ends) for ends in zip(first, latest, earliest, last, strict=True)]
 
     def _seatings(self) -> Iterator[tuple[int, Seats]]:
         return seatings(
@@ -185,30 +186,39 @@ class Past:
             self._bounds,
         )
 
-    def _few(
-        self, values: Tensor, theta: Tensor, lists: Lists, stretches: list[tuple[int, int]]
-    ) -> Tensor:
-        """Counts over each candidate's own window less the stretches, (B, N, K)."""
-        groups, (b, u, d) = self._groups, theta.shape
-        own = groups.clamp(min=0)
-        start, stop = (ends.gather(2, own) for ends in (self._start, self._stop))
-        replica = torch.arange(b, device=groups.device)[:, None, None]
-        begin, length, sign = start[None], (stop - start)[None], None
-        if stretches:
-            # what comes before the stretch and what after it, negative if outside the window
-            low, high = torch.tensor(stretches, device=groups.device)[own].unbind(-1)
-            begin = torch.stack([torch.minimum(start, low), torch.minimum(high, stop)])
-            length = torch.stack([low - start, stop - high])
-            length, sign = length.abs(), length.sign()
+    def _tiled(self, values: Tensor, stretches: list[tuple[int, int]]) -> Tensor:
+        """Counts over the windows less the stretches, (B, N, K), by scanning in tiles."""
+        total = self._zeros()
+        for group, seats in self._seatings():
+            stretch = stretches[group] if stretches else (0, 0)
+            counts = self._scan(group, seats, _Counter(seats.place(values)), stretch)
+            seats.collect(counts, total)
+        return total
+
+    def _few(self, values: Tensor, theta: Tensor, lists: Lists, index: Index | None) -> Tensor:
+        """The same, (B, N, K) int64, each candidate by itself."""
+        (b, u, d), own = theta.shape, self._groups.clamp(min=0)
+        ends = self._ends.gather(3, own.expand(2, *own.shape))
+        if index is None:
+            begin, length, sign = ends[:1], ends[1:] - ends[:1], None
+        else:
+            # less what comes before the window's start and the stretch's, and more after the stops
+            edges = index.ends[:, own]
+            begin, length = torch.minimum(ends, edges), ends - edges
+            sign, length = length.sign(), length.abs()
+        model = None
+        if b * u > 1:
+            replica = torch.arange(b, device=own.device)[:, None, None]
+            model = (replica * u + self._of_round[:, None]).expand(begin.shape)
         counts = count_ranges(
             lists.table,
             begin + lists.address(own),
-            length.masked_fill(groups < 0, 0),
+            length,
             values.expand(begin.shape),
             theta.reshape(b * u, d),
-            (replica * u + self._of_round[:, None]).expand(begin.shape),
+            model,
         )
-        return (counts if sign is None else counts * sign).sum(0)
+        return counts[0] if sign is None else counts[1] * sign[1] - counts[0] * sign[0]
 
     def _scan(
         self,

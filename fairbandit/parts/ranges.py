@@ -11,9 +11,6 @@ CHUNK = 16
 AT_ONCE = 1 << 13
 """How many pieces are scored at a time."""
 
-SMALL = 1 << 10
-"""So many rows too many are scored rather than cutting stretches of unlike length to pieces."""
-
 
 def count_ranges(
     table: Tensor,
@@ -21,7 +18,7 @@ def count_ranges(
     length: Tensor,
     values: Tensor,
     theta: Tensor,
-    model: Tensor,
+    model: Tensor | None,
 ) -> Tensor:
     """How many rows of each stretch score no higher than a value.
 
@@ -31,44 +28,39 @@ def count_ranges(
         length: how many rows it has, (…) int64.
         values: what to compare with, (…).
         theta: θ of M linear models, (M, d).
-        model: which of them scores each stretch, (…) int64.
+        model: which of them scores each stretch, (…) int64; None where there is but one.
 
     Returns:
-        Counts, (…).
+        Counts, (…) int64.
     """
-    shape, most = begin.shape, int(length.max()) * begin.numel()
-    begin, length, values, model = (t.reshape(-1) for t in (begin, length, values, model))
-    if most <= SMALL or most <= min(4 * int(length.sum()), CHUNK * AT_ONCE):
-        longest = most // begin.numel()
-        return _below(table, begin, length, values, theta, model, longest).view(shape)
-    counts = values.new_zeros(len(values))
+    shape = begin.shape
+    begin, length, values = begin.reshape(-1), length.reshape(-1), values.reshape(-1)
     pieces = (length + (CHUNK - 1)) // CHUNK
-    asks = torch.arange(len(values), device=table.device).repeat_interleave(pieces)
-    nth = torch.arange(len(asks), device=table.device) - (pieces.cumsum(0) - pieces)[asks]
-    first, left = begin[asks] + nth * CHUNK, length[asks] - nth * CHUNK
-    for some in range(0, len(asks), AT_ONCE):
-        ask, start, rest = (part[some : some + AT_ONCE] for part in (asks, first, left))
-        below = _below(table, start, rest, values[ask], theta, model[ask], CHUNK)
-        counts.index_add_(0, ask, below.to(counts.dtype))
+    asks = torch.repeat_interleave(pieces)
+    # the first row of each piece, and the row after the last of its stretch
+    before = (pieces.cumsum(0) - pieces) * CHUNK
+    first = torch.arange(0, len(asks) * CHUNK, CHUNK, device=table.device)
+    first += (begin - before)[asks]
+    end = (begin + length)[asks]
+    counts = torch.zeros_like(begin)
+    for low in range(0, len(asks), AT_ONCE):
+        some = slice(low, low + AT_ONCE)
+        ask = asks[some]
+        own = None if model is None else theta.index_select(0, model.reshape(-1)[ask])
+        below = _below(table, first[some], end[some], values[ask], theta[0] if own is None else own)
+        counts.index_add_(0, ask, below)
     return counts.view(shape)
 
 
-def _below(
-    table: Tensor,
-    begin: Tensor,
-    length: Tensor,
-    values: Tensor,
-    theta: Tensor,
-    model: Tensor,
-    most: int,
-) -> Tensor:
-    """As `count_ranges`, for stretches of which at most so many rows count, (Q,) int64."""
-    within = torch.arange(most, device=table.device)
-    place = (begin[:, None] + within).clamp_(max=len(table) - 1)
-    rows = table.index_select(0, place.view(-1))
-    if len(theta) == 1:
-        scores = (rows @ theta[0]).view(place.shape)
+def _below(table: Tensor, first: Tensor, end: Tensor, values: Tensor, theta: Tensor) -> Tensor:
+    """How many of `CHUNK` rows from a first one on, and before an end, score no higher, (Q,).
+
+    θ is (d,) for all, or (Q, d).
+    """
+    place = first[:, None] + torch.arange(CHUNK, device=table.device)
+    rows = table.index_select(0, place.clamp(max=len(table) - 1).view(-1))
+    if theta.ndim == 1:
+        scores = torch.mv(rows, theta).view(place.shape)
     else:
-        rows = rows.view(*place.shape, table.shape[1])
-        scores = torch.bmm(rows, theta.index_select(0, model)[..., None])[..., 0]
-    return ((scores <= values[:, None]) & (within < length[:, None])).sum(1)
+        scores = torch.bmm(rows.view(*place.shape, table.shape[1]), theta[..., None])[..., 0]
+    return ((scores <= values[:, None]) & (place < end[:, None])).sum(1)
