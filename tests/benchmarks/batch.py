@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
 import numpy as np
 
+from fairbandit.run.execute import THREADS
 from tests import literal, support
 from tests.benchmarks.measure import WARM, median, threads, timed
 from tests.benchmarks.rows import Measure, Row, Target
@@ -48,10 +49,12 @@ class Match:
     seeds: int
     times: int
     least: float  # how many times faster the engine is to be
+    threads: int = THREADS
 
     @property
     def name(self) -> str:
-        return f"{self.policy}, {self.world}, {self.rounds:,} rounds × {self.replicas}"
+        name = f"{self.policy}, {self.world}, {self.rounds:,} rounds × {self.replicas}"
+        return name if self.threads == THREADS else f"{name}, threads={self.threads}"
 
 
 def batch(bench: Bench) -> Iterator[Row]:
@@ -74,7 +77,9 @@ def batch(bench: Bench) -> Iterator[Row]:
 
 def _matches(bench: Bench, size: Size) -> Iterator[Match]:
     seeds, times, census = size.seeds, size.times, ethnicity(bench.folder)
-    yield Match("fair_greedy", "simulation", SIMULATION, size.rounds, 10, seeds, times, least=30)
+    paper = Match("fair_greedy", "simulation", SIMULATION, size.rounds, 10, seeds, times, least=30)
+    yield paper
+    yield replace(paper, threads=2)
     yield Match("fair_greedy", "ethnicity shape", census, size.ethnic, 10, times, times, least=8)
     for name in LEARNERS:
         yield Match(name, "simulation", SIMULATION, size.rounds, 10, times, times, least=2.5)
@@ -90,7 +95,7 @@ def compare(match: Match) -> tuple[float, float]:
     """
     chosen, world = support.policy(match.policy), built(match.config)
     known, loop = truth(world), 0.0
-    with threads():
+    with threads(match.threads):
         support.actions(chosen, world, min(WARM, match.rounds), match.replicas)
         play = partial(support.actions, chosen, world, match.rounds, match.replicas)
         plays = []

@@ -40,13 +40,13 @@ def quantile(values: Iterable[float], share: float) -> float:
 
 
 @contextmanager
-def threads() -> Iterator[None]:
-    """Torch's threads as the command sets them for a while, and one for NumPy.
+def threads(count: int = THREADS) -> Iterator[None]:
+    """So many threads for torch for a while, by default as the command, and one for NumPy.
 
     A second one makes NumPy's small products slower, and on a busy machine twenty times so.
     """
     before = torch.get_num_threads()
-    torch.set_num_threads(THREADS)
+    torch.set_num_threads(count)
     try:
         with threadpool_limits(1, user_api="blas"):
             yield
