@@ -7,8 +7,8 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-SPARE = 4096
-"""Room up to this is made generously, since moving costs more than room that is not used."""
+SPARE = 1 << 16
+"""Rows, of all replicas, up to which room is made generously: moving costs more than room."""
 
 
 class Lists:
@@ -59,7 +59,10 @@ class Lists:
         """Makes room for so many entries of each group, those that are forgotten included."""
         old, self._count = self._count, list(counts)
         lists = zip(counts, self._forgotten, self._dropped, self._room, strict=True)
-        rooms = [_room(n - forgotten, n - dropped, room) for n, forgotten, dropped, room in lists]
+        spare = SPARE // len(self._rows)
+        rooms = [
+            _room(n - forgotten, n - dropped, room, spare) for n, forgotten, dropped, room in lists
+        ]
         full = zip(counts, self._dropped, self._room, strict=True)
         if any(n - dropped > room for n, dropped, room in full):
             self._move(old, rooms)
@@ -115,14 +118,15 @@ class Lists:
         self._base = torch.tensor([*base, nowhere], device=self._rows.device)
 
 
-def _room(kept: int, held: int, room: int) -> int:
+def _room(kept: int, held: int, room: int, spare: int) -> int:
     """Room for a list: as it is, unless that would soon be too little, or is far too much.
 
     Args:
         kept: how many entries are still asked for.
         held: how many rows they and those that are forgotten take.
         room: what there is.
+        spare: room up to this is never too much.
     """
-    if held <= room or 2 * kept <= room <= max(8 * kept, SPARE):
+    if held <= room or 2 * kept <= room <= max(8 * kept, spare):
         return room
-    return max(2 * kept, min(16 * kept, SPARE), 256)
+    return max(2 * kept, min(16 * kept, spare), 64)
