@@ -4,7 +4,7 @@ BIN := .venv/bin
 READY := .venv/.ready
 BENCH := .venv/.bench
 
-.PHONY: help run test test-ray torture lint bench bench-quick clean
+.PHONY: help run test test-ray torture exactness lint bench bench-quick clean
 
 help: ## list the commands
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
@@ -36,6 +36,10 @@ test-ray: $(READY) ## a sweep over two Ray nodes, one of them killed midway (ins
 
 torture: $(READY) ## a sweep and an agent killed again and again, a full disk, a read-only folder (the disks need root)
 	$(BIN)/python -m tests.torture
+
+exactness: $(READY) ## long runs: the index changes no decision, the kept inverse stays exact (half an hour)
+	$(BIN)/python -m tests.exactness
+	$(BIN)/python -m tests.exactness --precision
 
 $(BENCH): $(READY)
 	-$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[bench]'

@@ -104,7 +104,9 @@ class Lists:
             for group, (n, forgotten) in enumerate(zip(counts, self._forgotten, strict=True))
         ]
         self._dropped = list(self._forgotten)
-        if rooms != self._room:
+        if rooms == self._room:  # where a list was and where it goes may overlap
+            kept = [rows.clone() for rows in kept]
+        else:
             b, _, d = self._rows.shape
             self._rows, self._room = self._rows.new_empty(b, sum(rooms) + 1, d), rooms
         self._lay_out()

@@ -56,7 +56,8 @@ class UniformSums:
         # the subsets of every group, filled up with some that count for nothing
         most = max(map(len, expansions))
         filled = [own + [(0.0, 0.0)] * (most - len(own)) for own in expansions]
-        self._edge, self._weight = torch.tensor(filled, dtype=torch.float64).unbind(-1)
+        shape = len(filled), most, 2  # none of them, where all sums are constant
+        self._edge, self._weight = torch.tensor(filled, dtype=torch.float64).view(shape).unbind(-1)
         self._constant = torch.tensor([not own for own in terms])
         self._any_constant = not all(terms)
 

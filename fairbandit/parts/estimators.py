@@ -76,7 +76,7 @@ class Estimator(Part):
             node: never below an earlier one.
             history: past picks and rewards.
         """
-        self.models(torch.tensor([node]), history)
+        self.models(torch.tensor([node], device=self.problem.device), history)
 
     def amend(self, contexts: Tensor, rewards: Tensor) -> None:
         """Learns rewards that came late: of rounds up to the last node, unknown until now.

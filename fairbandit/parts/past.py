@@ -77,7 +77,8 @@ class Past:
         self._history, self._spans, self._groups = history, spans, groups
         self._model, self._of_round = model, of_round
         self._start, self._stop = history.window(spans)
-        self._memory = torch.empty(0)  # used again, since new memory is slow at first
+        # used again, since new memory is slow at first
+        self._memory = torch.empty(0, device=groups.device)
 
     def of(self, groups: Tensor) -> Past:
         """The same rounds' windows, asked about other groups than the candidates' own.

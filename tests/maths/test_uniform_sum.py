@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fairbandit.errors import FairbanditError
-from fairbandit.maths.uniform_sum import MAX_TERMS, uniform_sum_cdf, uniform_sum_pdf
+from fairbandit.maths.uniform_sum import MAX_TERMS, UniformSums, uniform_sum_cdf, uniform_sum_pdf
 from tests.support import weighted_uniforms_cdf
 
 WEIGHTS = [[4.0, 3.0, 7.0, 0.0], [8.0, 0.0, 0.0, 0.0], [5.0, 5.0, 0.0, 0.0], [2.0] * 4]
@@ -68,3 +68,35 @@ def test_too_many_terms() -> None:
 def test_weights_too_uneven(weights: list[float]) -> None:
     with pytest.raises(FairbanditError, match="lose too many digits"):
         uniform_sum_cdf(torch.zeros(1), weights)
+
+
+@given(st.integers(0, 2**32 - 1), st.integers(1, 5), st.sampled_from([(), (3,), (2, 4, 3)]))
+def test_several_groups_at_once(seed: int, groups: int, shape: tuple[int, ...]) -> None:
+    """As one by one, constants and negative weights too; an empty place harms no other."""
+    draws = np.random.default_rng(seed)
+    weights = [
+        (draws.uniform(0.5, 3, n) * draws.choice([-1, 0, 1], n, p=[0.2, 0.2, 0.6])).tolist()
+        for n in draws.integers(0, 6, groups)
+    ]
+    offsets = draws.integers(-2, 3, groups).tolist()
+    member = torch.from_numpy(np.asarray(draws.integers(-1, groups, shape)))
+    values = torch.from_numpy(np.asarray(draws.integers(-8, 16, shape) / 2))
+    before = values.clone()
+    shares = UniformSums(weights, offsets)(member, values)
+    assert shares.shape == values.shape
+    assert bool(((shares >= 0) & (shares <= 1)).all())
+    assert torch.equal(values, before)
+    for group in range(groups):
+        own = member == group
+        alone = uniform_sum_cdf(values[own], weights[group], offsets[group])
+        torch.testing.assert_close(shares[own], alone, rtol=0, atol=1e-12)
+
+
+def test_nothing_but_constants() -> None:
+    values = torch.tensor([-0.5, 0.0, 0.5], dtype=torch.float64)
+    assert UniformSums([[], [0.0]], [0.0, 0.5])(torch.tensor([0, 0, 1]), values).tolist() == [
+        0,
+        1,
+        1,
+    ]
+    assert uniform_sum_cdf(values, [0.0, 0.0]).tolist() == [0, 1, 1]

@@ -1,0 +1,218 @@
+"""Long runs that show what the tests show in small: indexed and dense decide alike, digits stay.
+
+`python -m tests.exactness` plays `fair_greedy` with the index and without it: 20,000 rounds of five
+seeds at every injected noise ρ and regularization λ, in each environment, one line a setting.
+`python -m tests.exactness --precision` plays a million rounds of `oful` and says how far the kept
+inverse times V is from the identity. Both take minutes and are no part of the test suite, whose
+tests/test_exactness.py and tests/parts/test_precision.py do the same in small.
+"""
+
+from __future__ import annotations
+
+import argparse
+import tempfile
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import ExitStack
+from enum import Enum
+from itertools import product
+from pathlib import Path
+from typing import Any, NamedTuple
+from unittest.mock import patch
+
+import torch
+from torch import Tensor
+
+from fairbandit import Engine, Policy, build
+from fairbandit.environments import Environment
+from fairbandit.parts import Candidates, Rank, Ridge
+from fairbandit.parts import index as index_module
+from fairbandit.parts.index import Costs, Index, SortedStretch
+from tests import support
+
+NOISES = (1e-8, 0.1, 1.0)
+REGULARIZATIONS = (1e-8, 0.1, 10.0)
+
+FREE = Costs(entry=1.0, again=1e-9, use=0.0, sorting=0.6)
+"""As if searching cost nothing beside a scan, and sorting little."""
+
+
+class Way(Enum):
+    """How past contexts are counted."""
+
+    dense = "by scanning"
+    indexed = "by the index where it pays"
+    forced = "by the index wherever it can"
+
+
+class Decisions(NamedTuple):
+    """What was decided, and how.
+
+    Attributes:
+        actions: of every seed's replicas, (S·B, T).
+        ranked: what each decision was made by, (S·B, T', K); T' leaves out the first rounds, in
+            which the policy has learned nothing.
+        asked: how often the index was asked.
+        answered: how often it gave counts.
+        sortings: how often a stretch was sorted.
+        seconds: how long the play took.
+    """
+
+    actions: Tensor
+    ranked: Tensor
+    asked: int
+    answered: int
+    sortings: int
+    seconds: float
+
+
+def fair_greedy(noise: float, regularization: float) -> dict[str, Any]:
+    """The policy as plain data."""
+    estimator = {"name": "ridge", "noise": noise, "regularization": regularization}
+    return {"split": "halves", "estimator": estimator, "rank": "empirical_cdf"}
+
+
+def decisions(
+    settings: Mapping[str, Any],
+    world: Environment,
+    rounds: int,
+    seeds: Sequence[int],
+    way: Way,
+    replicas: Any = 1,
+    **engine: Any,
+) -> Decisions:
+    """Plays a policy, one seed after another.
+
+    Args:
+        settings: the policy, as `build` takes it.
+        world: the environment.
+        rounds: T.
+        seeds: S of them, one run each.
+        way: whether the index is used.
+        replicas: of each run.
+        engine: other arguments of `Engine`.
+    """
+    counted = {"asked": 0, "answered": 0, "sortings": 0}
+    ask, sort, rank = Index.at_most, SortedStretch.__init__, Rank.index
+    seen: list[Tensor] = []
+
+    def at_most(self: Index, *given: Any, **named: Any) -> Tensor | None:
+        counted["asked"] += 1
+        counts = None if way is Way.dense else ask(self, *given, **named)
+        counted["answered"] += counts is not None
+        return counts
+
+    def sorting(self: SortedStretch, *given: Any, **named: Any) -> None:
+        counted["sortings"] += 1
+        sort(self, *given, **named)
+
+    def index(self: Rank, candidates: Candidates) -> Tensor:
+        seen.append(rank(self, candidates))
+        return seen[-1]
+
+    with ExitStack() as stack:
+        stack.enter_context(patch.object(Rank, "index", index))
+        stack.enter_context(patch.object(Index, "at_most", at_most))
+        stack.enter_context(patch.object(SortedStretch, "__init__", sorting))
+        if way is Way.forced:
+            stack.enter_context(patch.object(Costs, "of", lambda *asked, **named: FREE))
+            stack.enter_context(patch.object(index_module, "SHORTEST", 16))
+        began = time.perf_counter()
+        actions, indices = [], []
+        for seed in seeds:
+            chosen = build(settings)
+            assert isinstance(chosen, Policy)
+            actions.append(support.actions(chosen, world, rounds, replicas, seed, **engine))
+            indices.append(torch.cat(seen, 1))
+            seen.clear()
+    took = time.perf_counter() - began
+    return Decisions(torch.cat(actions), torch.cat(indices), **counted, seconds=took)
+
+
+def grid(
+    worlds: Iterable[tuple[str, Callable[[], Environment]]], rounds: int, seeds: Sequence[int]
+) -> int:
+    """Plays every setting in every world both ways, and prints a line each.
+
+    Returns:
+        In how many rounds decisions, or any candidate's rank, differed.
+    """
+    print(f"{rounds} rounds of {len(seeds)} seeds, fair_greedy: scanning, the index where it pays,")
+    print(
+        "and the index wherever it can; seconds, and of how many queries the index answered which"
+    )
+    print(f"{'environment':17}{'noise':>7}{'lambda':>8}{'differ':>8}{'ranks':>7}", end="")
+    print(
+        f"{'scan s':>9}{'index s':>9}{'forced s':>9}{'where it pays':>15}{'forced':>13}", flush=True
+    )
+    total = 0
+    for name, make in worlds:
+        world = make()
+        for noise, regularization in product(NOISES, REGULARIZATIONS):
+            settings = fair_greedy(noise, regularization)
+            ways = [decisions(settings, world, rounds, seeds, way) for way in Way]
+            differ = [sum(int((way.actions != ways[0].actions).sum()) for way in ways)]
+            differ += [sum(int((way.ranked != ways[0].ranked).any(2).sum()) for way in ways)]
+            total += sum(differ)
+            print(f"{name:17}{noise:7g}{regularization:8g}{differ[0]:8}{differ[1]:7}", end="")
+            print("".join(f"{way.seconds:9.1f}" for way in ways), end="")
+            used = [f"{way.answered} of {way.asked}" for way in ways[1:]]
+            print(f"{used[0]:>15}{used[1]:>13}", flush=True)
+    print(f"rounds decided or ranked differently: {total}")
+    return total
+
+
+def identity_error(estimator: Ridge) -> float:
+    """The largest entry of |V⁻¹V − I| where the estimator is; 0 where it keeps no inverse."""
+    solved = estimator._solved
+    if solved is None:
+        return 0.0
+    unit = torch.eye(solved.theta.shape[1], dtype=solved.theta.dtype)
+    return float((solved.inverse @ estimator._V - unit).abs().max())
+
+
+def precision(rounds: int, every: int = 1 << 17) -> float:
+    """Plays `oful` on the simulation and prints how far V⁻¹V was from the identity.
+
+    The kept inverse is looked at after every piece of rounds, just before it is made anew.
+
+    Returns:
+        The largest entry of |V⁻¹V − I| at any time.
+    """
+    chosen, worst, began = support.policy("oful", regularization=0.1), 0.0, time.perf_counter()
+    estimator = chosen.estimator
+    assert isinstance(estimator, Ridge)
+    world = support.environment("simulation")
+    for played in Engine(chosen, world, rounds=rounds, seed=0, replicas=[0]).play():
+        worst = max(worst, identity_error(estimator))
+        if played.last % every == 0 or played.last == rounds:
+            took = time.perf_counter() - began
+            print(f"oful, {played.last} rounds, {took:.0f} s: ", end="")
+            print(f"largest |inverse V - I| so far {worst:.2e}", flush=True)
+    return worst
+
+
+def main() -> None:
+    """Runs what the command line asks for."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
+    parser.add_argument("--precision", action="store_true", help="a long run of oful instead")
+    parser.add_argument("--rounds", type=int, help="20,000, or a million for the precision")
+    parser.add_argument("--seeds", type=int, default=5)
+    given = parser.parse_args()
+    torch.set_num_threads(1)
+    if given.precision:
+        raise SystemExit(precision(given.rounds or 1_000_000) > 1e-6)
+    worlds: list[tuple[str, Callable[[], Environment]]] = [("simulation", support.environment)]
+    with tempfile.TemporaryDirectory() as cache:
+        if support.CENSUS.is_dir():
+            worlds += [
+                (kind, lambda kind=kind: support.census(kind, Path(cache)))  # type: ignore[misc]
+                for kind in ("census_gender", "census_ethnicity")
+            ]
+        else:
+            print("the census records are not beside this: the simulation alone")
+        raise SystemExit(grid(worlds, given.rounds or 20_000, range(given.seeds)) > 0)
+
+
+if __name__ == "__main__":
+    main()

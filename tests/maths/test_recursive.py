@@ -1,0 +1,150 @@
+"""Regressions gone on from are those solved anew, however the rows are cut into calls."""
+
+import math
+from itertools import pairwise
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch import Tensor
+
+from fairbandit.errors import FairbanditError
+from fairbandit.maths.recursive import Anew, Onward, Solutions, Solved
+
+Sums = tuple[Tensor, Tensor]
+
+
+def rows(
+    seed: int, b: int, n: int, d: int, zeros: float = 0.0, whole: bool = False
+) -> tuple[Tensor, Tensor]:
+    """Contexts (B, n, d) and rewards (B, n); some rows are all 0, as where nothing is known."""
+    draws = np.random.default_rng(seed)
+    x = draws.integers(-2, 3, (b, n, d)).astype(float) if whole else draws.normal(size=(b, n, d))
+    r = draws.normal(size=(b, n))
+    nothing = draws.random((b, n)) < zeros
+    x[nothing], r[nothing] = 0, 0
+    return torch.from_numpy(x), torch.from_numpy(r)
+
+
+def direct(x: Tensor, r: Tensor, regularization: float) -> Sums:
+    """V (B, d, d) and b (B, d) of all rows."""
+    V = x.transpose(1, 2) @ x + regularization * torch.eye(x.shape[2], dtype=x.dtype)
+    return V, (x * r[..., None]).sum(1)
+
+
+def fresh(b: int, d: int, regularization: float) -> Solved:
+    V, none = direct(torch.zeros(b, 0, d).double(), torch.zeros(b, 0).double(), regularization)
+    return Anew(V[:, None], none[:, None]).last
+
+
+def check(found: Solutions, at: list[int], x: Tensor, r: Tensor, regularization: float) -> None:
+    """Every solution against NumPy's, after so many of all rows."""
+    b, _, d = x.shape
+    assert found.theta.shape == (b, len(at), d)
+    assert found.log_det.shape == (b, len(at))
+    assert found.inverse.shape == (b, len(at), d, d)
+    for u, n in enumerate(at):
+        V, sums = (part.numpy() for part in direct(x[:, :n], r[:, :n], regularization))
+        solved = np.linalg.solve(V, sums[..., None])[..., 0]
+        np.testing.assert_allclose(found.theta[:, u], solved, rtol=1e-9, atol=1e-9)
+        np.testing.assert_allclose(found.log_det[:, u], np.linalg.slogdet(V)[1], atol=1e-9)
+        np.testing.assert_allclose(found.inverse[:, u], np.linalg.inv(V), rtol=1e-8, atol=1e-9)
+    for last, part in zip(found.last, (found.theta, found.log_det, found.inverse), strict=True):
+        torch.testing.assert_close(last, part[:, -1], rtol=1e-12, atol=1e-12)
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    seed=st.integers(0, 2**32 - 1),
+    b=st.integers(1, 3),
+    d=st.integers(1, 5),
+    calls=st.lists(st.sampled_from([0, 1, 1, 2, 7, 30]), min_size=1, max_size=6),
+    regularization=st.sampled_from([0.1, 10.0]),
+    zeros=st.sampled_from([0.0, 0.3, 1.0]),
+    whole=st.booleans(),
+    each=st.booleans(),
+)
+def test_onward_is_anew(
+    seed: int,
+    b: int,
+    d: int,
+    calls: list[int],
+    regularization: float,
+    zeros: float,
+    whole: bool,
+    each: bool,
+) -> None:
+    """Any calls, each for every row, or for some of them and the last, none left out or 0."""
+    draws = np.random.default_rng(seed)
+    x, r = rows(seed, b, sum(calls), d, zeros, whole)
+    start, first = fresh(b, d, regularization), 0
+    for n in calls:
+        at = list(range(1, n + 1)) if each and n else sorted({*draws.integers(0, n + 1, 3), n})
+        at = [int(i) for i in at]
+        part = slice(first, first + n)
+        found = Onward(start, x[:, part], r[:, part], at)
+        check(found, [first + i for i in at], x, r, regularization)
+        start, first = found.last, first + n
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.integers(0, 2**32 - 1), st.integers(1, 3), st.sampled_from([1e-8, 0.1, 10.0]))
+def test_anew(seed: int, b: int, regularization: float) -> None:
+    """Also far from well-conditioned, as before there are as many rows as columns."""
+    x, r = rows(seed, b, 12, 4)
+    at = [0, 1, 5, 12] if regularization > 1e-4 else [6, 12]
+    sums = [direct(x[:, :n], r[:, :n], regularization) for n in at]
+    found = Anew(*(torch.stack(part, 1) for part in zip(*sums, strict=True)))
+    check(found, at, x, r, regularization)
+
+
+def test_one_row_at_a_time_or_all_together() -> None:
+    """Two formulas, one for a single row: the same solutions over many steps."""
+    x, r = rows(0, 2, 500, 6)
+    start = alone = fresh(2, 6, 0.1)
+    together = Onward(start, x, r, [500]).last
+    for n in range(500):
+        alone = Onward(alone, x[:, n : n + 1], r[:, n : n + 1], [1]).last
+    uneven = start
+    for low, high in pairwise([0, 1, 2, 130, 131, 400, 500]):
+        uneven = Onward(uneven, x[:, low:high], r[:, low:high], [high - low]).last
+    for other in (alone, uneven):
+        for one, two in zip(other, together, strict=True):
+            torch.testing.assert_close(one, two, rtol=1e-10, atol=1e-12)
+
+
+def test_rows_of_zeros_change_nothing() -> None:
+    x, r = rows(3, 2, 10, 4)
+    start = Onward(fresh(2, 4, 0.1), x, r, [10]).last
+    for n in (1, 5):
+        found = Onward(start, torch.zeros(2, n, 4).double(), torch.zeros(2, n).double(), [n]).last
+        for one, two in zip(found, start, strict=True):
+            assert torch.equal(one, two)
+
+
+def test_the_start_is_left_alone() -> None:
+    x, r = rows(4, 2, 6, 3)
+    start = fresh(2, 3, 0.5)
+    before = [part.clone() for part in start]
+    for n in (1, 6):
+        found = Onward(start, x[:, :n], r[:, :n], [n])
+        assert found.inverse.isfinite().all()
+        assert all(torch.equal(*both) for both in zip(start, before, strict=True))
+
+
+def test_a_matrix_that_is_not_positive_definite() -> None:
+    V = torch.diag(torch.tensor([1.0, -1.0], dtype=torch.float64))[None, None]
+    with pytest.raises(FairbanditError, match="not positive definite in double precision"):
+        Anew(V, torch.zeros(1, 1, 2, dtype=torch.float64))
+
+
+def test_by_hand() -> None:
+    """One feature, λ = 1, a row of 2 with reward 3: V = 5, θ = 6/5."""
+    one = Onward(
+        fresh(1, 1, 1.0), torch.full((1, 1, 1), 2.0).double(), torch.full((1, 1), 3.0), [1]
+    )
+    assert float(one.theta) == pytest.approx(1.2)
+    assert float(one.log_det) == pytest.approx(math.log(5))
+    assert float(one.inverse) == pytest.approx(0.2)

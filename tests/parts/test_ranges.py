@@ -1,0 +1,79 @@
+"""Counts over many short stretches of a table against loops."""
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch import Tensor
+
+from fairbandit.parts import ranges
+from fairbandit.parts.ranges import CHUNK, count_ranges
+
+
+def loops(
+    table: Tensor,
+    begin: Tensor,
+    length: Tensor,
+    values: Tensor,
+    theta: Tensor,
+    model: Tensor | None,
+) -> Tensor:
+    counts = torch.zeros(begin.shape, dtype=torch.float64)
+    for at in np.ndindex(*begin.shape):
+        first, own = int(begin[at]), theta[0 if model is None else model[at]]
+        rows = table[first : first + int(length[at])]
+        counts[at] = int((rows @ own <= values[at]).sum())
+    return counts
+
+
+@settings(max_examples=80, deadline=None)
+@given(
+    seed=st.integers(0, 2**32 - 1),
+    models=st.sampled_from([1, 1, 3]),
+    shape=st.sampled_from([(1,), (7,), (2, 1, 5), (2, 3, 2)]),
+    longest=st.sampled_from([0, 1, CHUNK - 1, CHUNK, CHUNK + 1, 3 * CHUNK, 90]),
+    at_once=st.sampled_from([1, 3, 1 << 13]),
+)
+def test_against_loops(
+    seed: int, models: int, shape: tuple[int, ...], longest: int, at_once: int
+) -> None:
+    """Whole numbers, so that ties are many and every score is exact; stretches of any length."""
+    draws = np.random.default_rng(seed)
+    size = 100
+    table = torch.from_numpy(draws.integers(-2, 3, (size, 3)).astype(float))
+    length = np.minimum(draws.integers(0, longest + 1, shape) * (draws.random(shape) < 0.7), size)
+    begin = torch.from_numpy(draws.integers(0, size + 1 - length))
+    asked = (
+        table,
+        begin,
+        torch.from_numpy(length),
+        torch.from_numpy(draws.integers(-4, 5, shape).astype(float)),
+        torch.from_numpy(draws.integers(-2, 3, (models, 3)).astype(float)),
+        torch.from_numpy(draws.integers(0, models, shape)) if models > 1 else None,
+    )
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(ranges, "AT_ONCE", at_once)
+        found = count_ranges(*asked)
+    assert torch.equal(found.double(), loops(*asked))
+
+
+@pytest.mark.parametrize("lengths", [[CHUNK, 2 * CHUNK, 500], [1, 0, 500], [0, 0, 0], [500] * 3])
+@pytest.mark.parametrize("models", [1, 2])
+def test_stretches_to_the_end_of_the_table(lengths: list[int], models: int) -> None:
+    """Their last pieces reach beyond it; some lie wholly at it, being empty."""
+    table = torch.arange(500, dtype=torch.float64)[:, None]
+    length = torch.tensor(lengths)
+    theta = torch.tensor([[1.0], [-1.0]], dtype=torch.float64)[:models]
+    values = torch.tensor([CHUNK - 1.0, 0.0, 250.0], dtype=torch.float64)
+    model = torch.tensor([0, 1, 0]) if models > 1 else None
+    asked = (table, 500 - length, length, values, theta, model)
+    assert torch.equal(count_ranges(*asked).double(), loops(*asked))
+
+
+def test_no_value_is_no_count() -> None:
+    """NaN marks a question that nobody asks."""
+    table, ones = torch.zeros(5, 1).double(), torch.ones(1, 1).double()
+    values = torch.tensor([torch.nan, 0.0], dtype=torch.float64)
+    zero = torch.zeros(2, dtype=torch.int64)
+    assert count_ranges(table, zero, zero + 5, values, ones, None).tolist() == [0, 5]
