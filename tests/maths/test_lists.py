@@ -94,8 +94,9 @@ def test_like_plain_lists(seed: int, replicas: int, groups: int, spare: int) -> 
             reference.check(lists)
 
 
-def test_a_list_moves_onto_itself() -> None:
+def test_a_list_moves_onto_itself(monkeypatch: pytest.MonkeyPatch) -> None:
     """A full list has all moved to the front, others by less than their length."""
+    monkeypatch.setattr(lists_module, "SPARE", 4096)
     lists, reference = empty(1, 2), Reference(1, 2)
     for _ in range(40):
         write(lists, reference, torch.tensor([[0] * 200 + [1] * 40]))
@@ -106,15 +107,16 @@ def test_a_list_moves_onto_itself() -> None:
         reference.check(lists)
 
 
-def test_memory_follows_what_is_kept() -> None:
+def test_memory_follows_what_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     """A long stream of which little is kept takes little room, however long."""
+    monkeypatch.setattr(lists_module, "SPARE", 4096)
     lists, reference = empty(1, 2), Reference(1, 2)
     for _ in range(200):
         write(lists, reference, torch.tensor([[0] * 90 + [1] * 10]))
         reference.forgotten = [max(0, n - 100) for n in reference.counts]
         lists.forget(reference.forgotten)
     assert reference.counts == [18_000, 2_000]
-    assert len(lists.table) < 4 * lists_module.SPARE
+    assert len(lists.table) < 4 * 4096
 
 
 def test_what_belongs_nowhere_is_lost() -> None:
