@@ -80,6 +80,60 @@ class Anew:
         return Solved(self.theta[:, -1], log_det, torch.cholesky_inverse(lower))
 
 
+class Rooted:
+    """Each regression from the triangular root of its rows, without V and b in between.
+
+    RᵀR = V and θ = R⁻¹z for [R z], the first d rows of the triangular factor of [√λI 0; X r].
+    Rounding is divided by √λ where that of V and b is divided by λ.
+
+    Args:
+        roots: [R z], (B, U, d, d + 1).
+
+    Reference:
+        Golub, Van Loan, Matrix Computations, Sec. 5.3 and 6.1.4.
+    """
+
+    def __init__(self, roots: Tensor) -> None:
+        self._upper = roots[..., :-1]
+        self.theta = torch.linalg.solve_triangular(self._upper, roots[..., -1:], upper=True)[..., 0]
+
+    @cached_property
+    def log_det(self) -> Tensor:
+        """ln det V, (B, U)."""
+        return 2 * self._upper.diagonal(dim1=-2, dim2=-1).abs().log().sum(-1)
+
+    @cached_property
+    def inverse(self) -> Tensor:
+        """V⁻¹, (B, U, d, d)."""
+        d = self._upper.shape[-1]
+        one = torch.eye(d, dtype=self.theta.dtype, device=self.theta.device)
+        inverse = torch.linalg.solve_triangular(self._upper, one, upper=True)
+        return inverse @ inverse.transpose(-1, -2)
+
+    @property
+    def last(self) -> Solved:
+        """The last of them."""
+        return Solved(self.theta[:, -1], self.log_det[:, -1], self.inverse[:, -1])
+
+
+def with_rows(root: Tensor, rows: Tensor, at: list[int]) -> Tensor:
+    """A root with the first i of some more rows, for each i asked for, in one step each.
+
+    Args:
+        root: [R z], (B, d, d + 1).
+        rows: [X r], (B, n, d + 1).
+        at: U numbers of rows, each from 0 to n.
+
+    Returns:
+        The first d rows of the triangular factors of [R z; X r], (B, U, d, d + 1).
+    """
+    first = torch.tensor(at, device=rows.device)[:, None]
+    there = torch.arange(rows.shape[1], device=rows.device) < first
+    some = rows[:, None] * there[..., None]
+    stacked = torch.cat([some, root[:, None].expand(-1, len(at), -1, -1)], 2)
+    return torch.linalg.qr(stacked, mode="r").R[:, :, : root.shape[1]]
+
+
 class Again:
     """One regression that is solved already.
 

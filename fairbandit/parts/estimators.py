@@ -13,7 +13,15 @@ from torch import Tensor
 
 from fairbandit.errors import FairbanditError
 from fairbandit.maths.linear import quadratic_sums
-from fairbandit.maths.recursive import Again, Anew, Onward, Solutions, Solved
+from fairbandit.maths.recursive import (
+    Again,
+    Anew,
+    Onward,
+    Rooted,
+    Solutions,
+    Solved,
+    with_rows,
+)
 from fairbandit.parts.base import Part, Problem, State
 from fairbandit.parts.history import History
 from fairbandit.parts.model import LinearModel, OptimisticModel, RewardModel
@@ -136,6 +144,10 @@ class Ridge(Estimator):
         self._V.diagonal(dim1=1, dim2=2).fill_(self.regularization)
         self._b = problem.zeros(b, d)
         self._solved: Solved | None = None  # at the last node, where it can be gone on from
+        # until that is the first time: a root [R z] of all rows but the latest, and these
+        root = torch.cat([self._V.sqrt(), self._b[..., None]], 2)
+        self._root: Tensor | None = root if self._plain else None
+        self._rows = root[:, :0]
 
     def statistics(self, nodes: list[int], history: History) -> tuple[Tensor, Tensor]:
         """V and b after each node, before any solve; a private ridge adds its noise here.
@@ -156,7 +168,10 @@ class Ridge(Estimator):
 
     def absorb(self, node: int, history: History) -> None:
         """Moves V and b on to a node; see `Estimator`."""
-        self.statistics([node], history)
+        if self._root is None:
+            self.statistics([node], history)
+        else:
+            self._take_in([node], history)
         self._solved = None
 
     def amend(self, contexts: Tensor, rewards: Tensor) -> None:
@@ -164,25 +179,43 @@ class Ridge(Estimator):
         at = [rewards.shape[1]]
         V, b = quadratic_sums(self._V, self._b, contexts, rewards, at)
         self._V, self._b, self._solved = V[:, -1], b[:, -1], None
+        if self._root is not None:
+            self._rows = torch.cat([self._rows, _rows(contexts, rewards)], 1)
 
     def state(self) -> State:
-        """The last node asked for, with V and b there, and θ, ln det V and V⁻¹ if these go on."""
+        """V and b at the last node, and what the next solution is made from."""
         blank = Solved(self._b, self._b.sum(1), self._V)
-        goes_on = self._solved is not None
         solved = (self._solved or blank)._asdict()
-        return {"node": self._node, "V": self._V, "b": self._b, "goes_on": goes_on, **solved}
+        root = self._V[:, :0] if self._root is None else self._root
+        goes_on = self._solved is not None
+        return {
+            "node": self._node,
+            "V": self._V,
+            "b": self._b,
+            "root": root,
+            "rows": self._rows,
+            "goes_on": goes_on,
+            **solved,
+        }
 
     def _load(self, state: Mapping[str, Any]) -> None:
         self._node, self._V, self._b = state["node"], state["V"], state["b"]
+        self._root = state["root"] if state["root"].shape[1] else None
+        self._rows = state["rows"]
         solved = Solved(*(state[name] for name in Solved._fields))
         self._solved = solved if state["goes_on"] else None
+
+    @property
+    def _plain(self) -> bool:
+        """Whether V and b are the plain sums, which rank-one steps and roots follow."""
+        return type(self).statistics is Ridge.statistics
 
     def _solve(self, nodes: list[int], history: History) -> tuple[Tensor, Solutions]:
         """θ with its noise after each node, (B, U, d), and what it was solved from.
 
-        The solution goes on from the last one. It is made anew from V and b on a fixed grid of
-        nodes, so that rounding never adds up, and at every node where V is ill-conditioned or
-        `statistics` is not the plain sum that rank-one steps follow.
+        The solution goes on from the last one, and is made anew from V and b on a fixed grid of
+        nodes, so that rounding never adds up. While V is too ill-conditioned for that, each node
+        is solved from the root of its rows; where `statistics` is not the plain sum, from V and b.
         """
         start, first, last = self._solved, self._node, nodes[-1]
         solutions: Solutions
@@ -195,24 +228,41 @@ class Ridge(Estimator):
             at = [min(node - first, picks.shape[1]) for node in nodes]
             solutions = Onward(start, picks, rewards, at)
             self._solved = solutions.last
+            if first // GRID < last // GRID:
+                self._solved = self._fit(Anew(self._V[:, None], self._b[:, None]))
         else:
-            solutions = Anew(*self.statistics(nodes, history))
-        if start is None or first // GRID < last // GRID:
-            self._solved = self._anew()
+            solutions = self._take_in(nodes, history)
+            self._solved = self._fit(solutions)
         theta = solutions.theta
         if self.noise > 0 and last > 0:
             theta = theta + self._injected(nodes)
         return theta, solutions
 
-    def _anew(self) -> Solved | None:
-        """The solution from V and b, if later ones can go on from it."""
-        if type(self).statistics is not Ridge.statistics:
+    def _take_in(self, nodes: list[int], history: History) -> Solutions:
+        """Moves on to the last node, solving each by itself."""
+        if self._root is None:
+            return Anew(*self.statistics(nodes, history))
+        first, last, before = self._node, nodes[-1], self._rows.shape[1]
+        picks, _, rewards = history.outcomes(first, last)
+        rows = torch.cat([self._rows, _rows(picks, rewards)], 1)
+        roots = with_rows(self._root, rows, [before + node - first for node in nodes])
+        self.statistics([last], history)
+        if first // GRID < last // GRID:  # seldom, since rounding adds up
+            self._root, rows = roots[:, -1], rows[:, :0]
+        self._rows = rows
+        return Rooted(roots)
+
+    def _fit(self, solutions: Solutions) -> Solved | None:
+        """The last of some solutions, if later ones can go on from it."""
+        if not self._plain:
             return None
-        solved = Anew(self._V[:, None], self._b[:, None]).last
-        diagonal = self._V.diagonal(dim1=1, dim2=2)
-        row = diagonal.sum(1) / max(self._node, 1)
+        solved = solutions.last
+        row = self._V.diagonal(dim1=1, dim2=2).sum(1) / max(self._node, 1)
         spread = solved.inverse.diagonal(dim1=1, dim2=2).amax(1)
-        return solved if bool((row * spread < ILL).all()) else None
+        if bool((row * spread >= ILL).any()):
+            return None
+        self._root, self._rows = None, self._rows[:, :0]
+        return solved
 
     def _injected(self, nodes: list[int]) -> Tensor:
         """ρ/(d√n)·γ_n at each node n, (B, U, d); nothing was learned at 0, nor noise added."""
@@ -227,6 +277,11 @@ class Ridge(Estimator):
 
     def _models(self, nodes: list[int], history: History) -> RewardModel:
         return LinearModel(self._solve(nodes, history)[0])
+
+
+def _rows(contexts: Tensor, rewards: Tensor) -> Tensor:
+    """[X r], (B, n, d + 1)."""
+    return torch.cat([contexts, rewards[..., None]], 2)
 
 
 class Radius(Enum):

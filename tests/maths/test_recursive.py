@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from fairbandit.errors import FairbanditError
-from fairbandit.maths.recursive import Anew, Onward, Solutions, Solved
+from fairbandit.maths.recursive import Anew, Onward, Rooted, Solutions, Solved, with_rows
 
 Sums = tuple[Tensor, Tensor]
 
@@ -148,3 +148,37 @@ def test_by_hand() -> None:
     assert float(one.theta) == pytest.approx(1.2)
     assert float(one.log_det) == pytest.approx(math.log(5))
     assert float(one.inverse) == pytest.approx(0.2)
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    seed=st.integers(0, 2**32 - 1),
+    b=st.integers(1, 3),
+    d=st.integers(1, 5),
+    calls=st.lists(st.sampled_from([0, 1, 2, 7, 30]), min_size=1, max_size=4),
+    zeros=st.sampled_from([0.0, 0.3, 1.0]),
+)
+def test_roots_solve_as_sums_do(seed: int, b: int, d: int, calls: list[int], zeros: float) -> None:
+    x, r = rows(seed, b, sum(calls), d, zeros)
+    draws, both = np.random.default_rng(seed), torch.cat([x, r[..., None]], 2)
+    root = torch.cat([torch.eye(d).double() * math.sqrt(0.1), torch.zeros(d, 1).double()], 1)
+    root, first = root.expand(b, -1, -1), 0
+    for n in calls:
+        at = sorted({*draws.integers(0, n + 1, 3).tolist(), n})
+        roots = with_rows(root, both[:, first : first + n], at)
+        check(Rooted(roots), [first + i for i in at], x, r, 0.1)
+        root, first = roots[:, -1], first + n
+
+
+def test_roots_keep_what_sums_lose() -> None:
+    """One direction is never seen: V holds λ = 1e-8 there beside sums of 1e6."""
+    x, r = rows(0, 1, 1000, 3)
+    x = 30 * x
+    x[..., 2] = x[..., 0] + x[..., 1]
+    both = torch.cat([x, r[..., None]], 2)
+    root = torch.cat([torch.eye(3).double() * 1e-4, torch.zeros(3, 1).double()], 1)
+    theta = Rooted(with_rows(root[None], both, [1000])).theta[0, 0]
+    unseen = torch.tensor([1.0, 1.0, -1.0]).double()
+    V, sums = direct(x, r, 1e-8)
+    lost = abs(float(Anew(V[:, None], sums[:, None]).theta[0, 0] @ unseen))
+    assert abs(float(theta @ unseen)) < min(1e-6, lost / 20)
