@@ -198,6 +198,7 @@ def main() -> None:
     parser.add_argument("--precision", action="store_true", help="a long run of oful instead")
     parser.add_argument("--rounds", type=int, help="20,000, or a million for the precision")
     parser.add_argument("--seeds", type=int, default=5)
+    parser.add_argument("--only", nargs="+", metavar="ENVIRONMENT", help="some of the environments")
     given = parser.parse_args()
     torch.set_num_threads(1)
     if given.precision:
@@ -211,6 +212,8 @@ def main() -> None:
             ]
         else:
             print("the census records are not beside this: the simulation alone")
+        if given.only:
+            worlds = [world for world in worlds if world[0] in given.only]
         raise SystemExit(grid(worlds, given.rounds or 20_000, range(given.seeds)) > 0)
 
 
