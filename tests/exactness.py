@@ -27,14 +27,16 @@ from fairbandit import Engine, Policy, build
 from fairbandit.environments import Environment
 from fairbandit.parts import Candidates, Rank, Ridge
 from fairbandit.parts import index as index_module
-from fairbandit.parts.index import Costs, Index, SortedStretch
+from fairbandit.parts.index import Asked, Costs, Index, SortedStretch
 from tests import support
 
 NOISES = (1e-8, 0.1, 1.0)
 REGULARIZATIONS = (1e-8, 0.1, 10.0)
 
-FREE = Costs(entry=1.0, again=1e-9, use=0.0, sorting=0.6)
-"""As if searching cost nothing beside a scan, and sorting little."""
+
+def free(asked: Asked, lengths: list[int], tiles: bool) -> Costs:
+    """As if searching cost nothing beside a scan, and sorting little."""
+    return Costs(entry=[1.0] * len(lengths), again=1e-9, use=0.0, sorting=0.6)
 
 
 class Way(Enum):
@@ -115,7 +117,7 @@ def decisions(
         stack.enter_context(patch.object(Index, "at_most", at_most))
         stack.enter_context(patch.object(SortedStretch, "__init__", sorting))
         if way is Way.forced:
-            stack.enter_context(patch.object(Costs, "of", lambda *asked, **named: FREE))
+            stack.enter_context(patch.object(Costs, "of", free))
             stack.enter_context(patch.object(index_module, "SHORTEST", 16))
         began = time.perf_counter()
         actions, indices = [], []

@@ -27,7 +27,7 @@ from fairbandit.parts import Outcomes
 from fairbandit.parts import index as index_module
 from fairbandit.parts.index import Costs, Index
 from tests import support
-from tests.exactness import FREE
+from tests.exactness import free
 
 PACKAGE = Path(fairbandit.__file__).parent
 
@@ -160,7 +160,7 @@ def index_in_use(monkeypatch: pytest.MonkeyPatch) -> list[int]:
         return counts
 
     monkeypatch.setattr(Index, "at_most", at_most)
-    monkeypatch.setattr(Costs, "of", lambda *asked, **named: FREE)
+    monkeypatch.setattr(Costs, "of", free)
     monkeypatch.setattr(index_module, "SHORTEST", 16)
     return answered
 

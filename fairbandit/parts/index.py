@@ -11,6 +11,7 @@ would loosen the bound of all the others.
 
 from __future__ import annotations
 
+from operator import mul
 from typing import NamedTuple
 
 import torch
@@ -178,25 +179,34 @@ class Costs(NamedTuple):
     """What each way to count costs, in nanoseconds on an ordinary core: guides, never decisions.
 
     Attributes:
-        entry: comparing one more entry of every list with the candidates of its group.
+        entry: comparing one more entry of each group with the candidates of that group.
         again: scoring one context again.
         use: searching for all candidates.
         sorting: sorting one entry of a list in, for all replicas.
     """
 
-    entry: float
+    entry: list[float]
     again: float
     use: float
     sorting: float
 
     @classmethod
-    def of(cls, asked: Asked, groups: int, tiles: bool) -> Costs:
-        """The costs for some candidates, by whether windows are scanned in tiles or one by one."""
-        b, n, k = asked.groups.shape
-        u, d = asked.theta.shape[1:]
-        again, each = 15.0 + d, n * k / groups
-        entry = b * (0.05 * d * u + 0.6 * each if tiles else again * each)
-        return cls(entry, again, 2e5 + 1500.0 * b * n * k, b * (150 + 2 * d + d * d / 16))
+    def of(cls, asked: Asked, lengths: list[int], tiles: bool) -> Costs:
+        """The costs for some candidates.
+
+        Args:
+            asked: the candidates, of whom each group has as large a share as of the entries.
+            lengths: how many entries of each group are to be compared.
+            tiles: whether windows are scanned in tiles, or one by one.
+        """
+        candidates = asked.groups.numel()
+        b, u, d = asked.theta.shape
+        again, models, each = 10 + 1.4 * d, 0.056 * b * d * u, 0.5
+        if not tiles:
+            models, each = 0.0, again
+        total = max(1, sum(lengths))
+        entry = [models + each * candidates * length / total for length in lengths]
+        return cls(entry, again, 1e5 + 600.0 * candidates, b * (150 + 2 * d + d * d / 16))
 
 
 class Index:
@@ -235,8 +245,9 @@ class Index:
             Counts over `stretches`, (B, N, K) int64; None where scanning the windows whole is the
             better way.
         """
-        costs = Costs.of(asked, len(bounds), tiles)
-        scan = costs.entry * sum(every.last - every.first for every in bounds)
+        lengths = [every.last - every.first for every in bounds]
+        costs = Costs.of(asked, lengths, tiles)
+        scan = sum(map(mul, costs.entry, lengths))
         if scan < max(2 * costs.use, self._least):
             return None
         common = [(every.latest, max(every.latest, every.earliest)) for every in bounds]
@@ -270,9 +281,9 @@ class Index:
         self, asked: Asked, bounds: list[Bounds], costs: Costs, scan: float
     ) -> Tensor | None:
         assert self._sorted is not None
-        beside = costs.entry * sum(
-            abs(every.latest - start) + abs(every.last - stop)
-            for every, (start, stop) in zip(bounds, self.stretches, strict=True)
+        beside = sum(
+            entry * (abs(every.latest - start) + abs(every.last - stop))
+            for entry, every, (start, stop) in zip(costs.entry, bounds, self.stretches, strict=True)
         )
         left = scan - beside - costs.use
         found = self._sorted.at_most(asked, left / costs.again)

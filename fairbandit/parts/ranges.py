@@ -5,11 +5,11 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-CHUNK = 16
-"""Rows that are scored together: each question's stretch is cut into pieces of so many."""
+CHUNKS = (4, 8, 16)
+"""Rows that are scored together: stretches are cut into pieces of so many, as they are long."""
 
-AT_ONCE = 1 << 13
-"""How many pieces are scored at a time."""
+AT_ONCE = 1 << 18
+"""How many numbers of contexts are gathered at a time, so that they stay in cache."""
 
 
 def count_ranges(
@@ -35,29 +35,33 @@ def count_ranges(
     """
     shape = begin.shape
     begin, length, values = begin.reshape(-1), length.reshape(-1), values.reshape(-1)
-    pieces = (length + (CHUNK - 1)) // CHUNK
+    mean = int(length.sum()) // max(1, len(length))
+    chunk = next((size for size in CHUNKS if mean <= 2 * size), CHUNKS[-1])
+    pieces = (length + (chunk - 1)) // chunk
     asks = torch.repeat_interleave(pieces)
     # the first row of each piece, and the row after the last of its stretch
-    before = (pieces.cumsum(0) - pieces) * CHUNK
-    first = torch.arange(0, len(asks) * CHUNK, CHUNK, device=table.device)
+    before = (pieces.cumsum(0) - pieces) * chunk
+    first = torch.arange(0, len(asks) * chunk, chunk, device=table.device)
     first += (begin - before)[asks]
     end = (begin + length)[asks]
+    within = torch.arange(chunk, device=table.device)
     counts = torch.zeros_like(begin)
-    for low in range(0, len(asks), AT_ONCE):
-        some = slice(low, low + AT_ONCE)
+    at_once = max(1, AT_ONCE // (chunk * table.shape[1]))
+    for low in range(0, len(asks), at_once):
+        some = slice(low, low + at_once)
         ask = asks[some]
         own = None if model is None else theta.index_select(0, model.reshape(-1)[ask])
-        below = _below(table, first[some], end[some], values[ask], theta[0] if own is None else own)
+        place = first[some, None] + within
+        below = _below(table, place, end[some], values[ask], theta[0] if own is None else own)
         counts.index_add_(0, ask, below)
     return counts.view(shape)
 
 
-def _below(table: Tensor, first: Tensor, end: Tensor, values: Tensor, theta: Tensor) -> Tensor:
-    """How many of `CHUNK` rows from a first one on, and before an end, score no higher, (Q,).
+def _below(table: Tensor, place: Tensor, end: Tensor, values: Tensor, theta: Tensor) -> Tensor:
+    """How many of the rows at (Q, C) places, and before an end, score no higher: (Q,).
 
     θ is (d,) for all, or (Q, d).
     """
-    place = first[:, None] + torch.arange(CHUNK, device=table.device)
     rows = table.index_select(0, place.clamp(max=len(table) - 1).view(-1))
     if theta.ndim == 1:
         scores = torch.mv(rows, theta).view(place.shape)

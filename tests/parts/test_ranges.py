@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from fairbandit.parts import ranges
-from fairbandit.parts.ranges import CHUNK, count_ranges
+from fairbandit.parts.ranges import CHUNKS, count_ranges
 
 
 def loops(
@@ -32,7 +32,7 @@ def loops(
     seed=st.integers(0, 2**32 - 1),
     models=st.sampled_from([1, 1, 3]),
     shape=st.sampled_from([(1,), (7,), (2, 1, 5), (2, 3, 2)]),
-    longest=st.sampled_from([0, 1, CHUNK - 1, CHUNK, CHUNK + 1, 3 * CHUNK, 90]),
+    longest=st.sampled_from([0, 1, CHUNKS[-1] - 1, CHUNKS[-1], CHUNKS[-1] + 1, 3 * CHUNKS[-1], 90]),
     at_once=st.sampled_from([1, 3, 1 << 13]),
 )
 def test_against_loops(
@@ -58,14 +58,16 @@ def test_against_loops(
     assert torch.equal(found.double(), loops(*asked))
 
 
-@pytest.mark.parametrize("lengths", [[CHUNK, 2 * CHUNK, 500], [1, 0, 500], [0, 0, 0], [500] * 3])
+@pytest.mark.parametrize(
+    "lengths", [[CHUNKS[-1], 2 * CHUNKS[-1], 500], [1, 0, 500], [0, 0, 0], [500] * 3]
+)
 @pytest.mark.parametrize("models", [1, 2])
 def test_stretches_to_the_end_of_the_table(lengths: list[int], models: int) -> None:
     """Their last pieces reach beyond it; some lie wholly at it, being empty."""
     table = torch.arange(500, dtype=torch.float64)[:, None]
     length = torch.tensor(lengths)
     theta = torch.tensor([[1.0], [-1.0]], dtype=torch.float64)[:models]
-    values = torch.tensor([CHUNK - 1.0, 0.0, 250.0], dtype=torch.float64)
+    values = torch.tensor([CHUNKS[-1] - 1.0, 0.0, 250.0], dtype=torch.float64)
     model = torch.tensor([0, 1, 0]) if models > 1 else None
     asked = (table, 500 - length, length, values, theta, model)
     assert torch.equal(count_ranges(*asked).double(), loops(*asked))
