@@ -33,6 +33,9 @@ ROOM = 1e-6
 SAMPLE = 2048
 """C is the covariance of about so many of the contexts; any would do."""
 
+LOT = 1 << 12
+"""Contexts are measured so many at a time, so that they stay in cache."""
+
 SHORTEST = 256
 """Fewer contexts than this are not worth sorting."""
 
@@ -67,9 +70,16 @@ class SortedStretch:
         lists: the contexts.
         stretches: start and stop of each group's, the same for all replicas.
         theta: the reference θ₀, (B, d).
+        before: a stretch that is needed no longer, whose memory is used again.
     """
 
-    def __init__(self, lists: Lists, stretches: list[tuple[int, int]], theta: Tensor) -> None:
+    def __init__(
+        self,
+        lists: Lists,
+        stretches: list[tuple[int, int]],
+        theta: Tensor,
+        before: SortedStretch | None = None,
+    ) -> None:
         b, d = theta.shape
         g, s = len(stretches), len(SHELLS)
         self._theta = theta
@@ -93,7 +103,12 @@ class SortedStretch:
         spreads = self._factor.transpose(1, 2).reshape(b, d, g * d)
         self._effects = torch.cat([spreads, self._mean.transpose(1, 2)], 2)
         self._keys, order = torch.cat(keys).sort()
-        self._table = lists.table.index_select(0, torch.cat(places)[order])
+        # new memory is slow at first
+        self._memory: Tensor = theta.new_empty(0, d) if before is None else before._memory
+        if len(self._memory) < len(order):
+            self._memory = theta.new_empty(len(order) * 5 // 4, d)
+        self._table = self._memory[: len(order)]
+        torch.index_select(lists.table, 0, torch.cat(places)[order], out=self._table)
         number = 2.0 * torch.arange(b * g * s, device=theta.device, dtype=theta.dtype)
         self._number = number.view(b, 1, g, s)
         self._start = self._low[:, None] - self._number
@@ -112,14 +127,14 @@ class SortedStretch:
         spread = scores.amax(1, keepdim=True) - low
         scale = 1 / spread.where(spread > 0, 1.0)
         mean = contexts.mean(1)
-        centred = contexts - mean[:, None]
-        some = centred[:, :: max(1, length // SAMPLE)]
+        some = contexts[:, :: max(1, length // SAMPLE)] - mean[:, None]
         covariance = some.transpose(1, 2) @ some / some.shape[1]
         least = 1e-6 * covariance.diagonal(dim1=1, dim2=2).mean(1)[:, None].clamp(min=1e-300)
         ridge = torch.eye(d, dtype=contexts.dtype, device=contexts.device)
         factor = torch.linalg.cholesky(covariance + ridge * least[..., None])
         whiten = torch.linalg.solve_triangular(factor, ridge, upper=False).transpose(1, 2)
-        norms = torch.linalg.vector_norm(centred @ whiten, dim=2) * (1 + ROOM)
+        white = ((lot - mean[:, None]) @ whiten for lot in contexts.split(LOT, 1))
+        norms = torch.cat([torch.linalg.vector_norm(lot, dim=2) for lot in white], 1) * (1 + ROOM)
         ranks = [max(1, round(share * length)) for share in SHELLS]
         radius = torch.stack([norms.kthvalue(rank, 1).values for rank in ranks], 1)
         # |score| ≤ ‖x‖(‖θ₀‖ + ‖Δ‖), and ‖Δ‖ is at most ‖Δ‖_C over the root of C's least eigenvalue
@@ -206,7 +221,7 @@ class Costs(NamedTuple):
             models, each = 0.0, again
         total = max(1, sum(lengths))
         entry = [models + each * candidates * length / total for length in lengths]
-        return cls(entry, again, 1e5 + 600.0 * candidates, b * (150 + 2 * d + d * d / 16))
+        return cls(entry, again, 1e5 + 600.0 * candidates, b * (200 + 3 * d + d * d / 16))
 
 
 class Index:
@@ -264,7 +279,7 @@ class Index:
             return None
         self.stretches = common
         self.ends = torch.tensor(common, device=asked.groups.device).T
-        self._sorted = SortedStretch(lists, common, asked.theta[:, -1])
+        self._sorted = SortedStretch(lists, common, asked.theta[:, -1], self._sorted)
         self._spent = self._saved = 0.0
         counts = self._count(asked, bounds, costs, scan)
         if counts is None:
