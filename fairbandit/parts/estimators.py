@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from fairbandit.errors import FairbanditError
-from fairbandit.maths.linear import quadratic_sums
+from fairbandit.maths.linear import add_outer, quadratic_sums
 from fairbandit.maths.recursive import (
     Again,
     Anew,
@@ -176,9 +176,8 @@ class Ridge(Estimator):
 
     def amend(self, contexts: Tensor, rewards: Tensor) -> None:
         """Adds to V and b; see `Estimator`."""
-        at = [rewards.shape[1]]
-        V, b = quadratic_sums(self._V, self._b, contexts, rewards, at)
-        self._V, self._b, self._solved = V[:, -1], b[:, -1], None
+        self._add(self._node, contexts, rewards)
+        self._solved = None
         if self._root is not None:
             self._rows = torch.cat([self._rows, _rows(contexts, rewards)], 1)
 
@@ -223,7 +222,7 @@ class Ridge(Estimator):
             solutions = Again(start)
         elif start is not None:
             picks, _, rewards = history.outcomes(first, last)
-            self.statistics([last], history)
+            self._add(last, picks, rewards)
             # a history that keeps sums may have fewer rows than rounds, and then one node
             at = [min(node - first, picks.shape[1]) for node in nodes]
             solutions = Onward(start, picks, rewards, at)
@@ -246,11 +245,17 @@ class Ridge(Estimator):
         picks, _, rewards = history.outcomes(first, last)
         rows = torch.cat([self._rows, _rows(picks, rewards)], 1)
         roots = with_rows(self._root, rows, [before + node - first for node in nodes])
-        self.statistics([last], history)
+        self._add(last, picks, rewards)
         if first // GRID < last // GRID:  # seldom, since rounding adds up
             self._root, rows = roots[:, -1], rows[:, :0]
         self._rows = rows
         return Rooted(roots)
+
+    def _add(self, node: int, contexts: Tensor, rewards: Tensor) -> None:
+        """Moves V and b on to a node, by some rows."""
+        self._node = node
+        self._V = add_outer(self._V, contexts, contexts)
+        self._b = add_outer(self._b[..., None], contexts, rewards[..., None])[..., 0]
 
     def _fit(self, solutions: Solutions) -> Solved | None:
         """The last of some solutions, if later ones can go on from it."""

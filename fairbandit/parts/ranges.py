@@ -47,12 +47,11 @@ def count_ranges(
     within = torch.arange(chunk, device=table.device)
     counts = torch.zeros_like(begin)
     at_once = max(1, AT_ONCE // (chunk * table.shape[1]))
-    for low in range(0, len(asks), at_once):
-        some = slice(low, low + at_once)
-        ask = asks[some]
+    lots = zip(*(part.split(at_once) for part in (asks, first, end)), strict=True)
+    for ask, start, stop in [(asks, first, end)] if len(asks) <= at_once else lots:
         own = None if model is None else theta.index_select(0, model.reshape(-1)[ask])
-        place = first[some, None] + within
-        below = _below(table, place, end[some], values[ask], theta[0] if own is None else own)
+        place = start[:, None] + within
+        below = _below(table, place, stop, values[ask], theta[0] if own is None else own)
         counts.index_add_(0, ask, below)
     return counts.view(shape)
 
