@@ -26,6 +26,9 @@ from fairbandit.parts.splits import Spans
 TILE = 1 << 17
 """About how many scores a tile holds, so that they stay in cache."""
 
+SEATS = 4
+"""So many candidates of a model are compared at a time, so that the comparisons stay in cache."""
+
 FEW = 64
 """So many candidates or fewer are compared with their own windows, rather than in tiles."""
 
@@ -301,8 +304,16 @@ class _Counter:
 
     def __call__(self, scores: Tensor, mask: Tensor | None) -> Tensor:
         """Counts over (B, U, L) scores, those alone that a (B, U, S, L) mask has."""
-        shape = (*self._values.shape[:-1], scores.shape[-1])
-        if self._below.shape != shape:
-            self._below = scores.new_empty(shape)
-        below = torch.le(scores[:, :, None], self._values, out=self._below)
-        return (below if mask is None else below.mul_(mask)).sum(-1)
+        b, u, s, _ = self._values.shape
+        counts = scores.new_empty(b, u, s)
+        for low in range(0, s, SEATS):
+            seats = slice(low, low + SEATS)
+            values = self._values[:, :, seats]
+            shape = (*values.shape[:3], scores.shape[2])
+            if self._below.shape != shape:
+                self._below = scores.new_empty(shape)
+            below = torch.le(scores[:, :, None], values, out=self._below)
+            if mask is not None:
+                below.mul_(mask[:, :, seats])
+            torch.sum(below, -1, out=counts[:, :, seats])
+        return counts
