@@ -221,7 +221,7 @@ class Costs(NamedTuple):
             models, each = 0.0, again
         total = max(1, sum(lengths))
         entry = [models + each * candidates * length / total for length in lengths]
-        return cls(entry, again, 1e5 + 600.0 * candidates, b * (200 + 3 * d + d * d / 16))
+        return cls(entry, again, 1e5 + 1000.0 * candidates, b * (200 + 3 * d + d * d / 16))
 
 
 class Index:
@@ -263,7 +263,7 @@ class Index:
         lengths = [every.last - every.first for every in bounds]
         costs = Costs.of(asked, lengths, tiles)
         scan = sum(map(mul, costs.entry, lengths))
-        if scan < max(2 * costs.use, self._least):
+        if scan < max(3 * costs.use, self._least):
             return None
         common = [(every.latest, max(every.latest, every.earliest)) for every in bounds]
         length = sum(until - after for after, until in common)
