@@ -2,7 +2,7 @@
 
 from fairbandit.parts.base import Part, Problem
 from fairbandit.parts.candidates import Candidates
-from fairbandit.parts.estimators import Estimator, OptimisticRidge, Oracle, Ridge, Zero
+from fairbandit.parts.estimators import Estimator, Oracle, Zero
 from fairbandit.parts.history import History, Outcomes
 from fairbandit.parts.model import LinearModel, RewardModel
 from fairbandit.parts.more_ranks import (
@@ -14,6 +14,7 @@ from fairbandit.parts.more_ranks import (
 )
 from fairbandit.parts.past import Past, Store
 from fairbandit.parts.ranks import EmpiricalCdf, Identity, OracleCdf, Rank
+from fairbandit.parts.ridge import OptimisticRidge, Ridge
 from fairbandit.parts.selectors import Argmax, Selector
 from fairbandit.parts.splits import Full, Halves, Spans, Split
 

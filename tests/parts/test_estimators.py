@@ -8,7 +8,7 @@ import torch
 
 from fairbandit import FairbanditError, Policy, build
 from fairbandit.parts import History, OptimisticRidge, Problem, Ridge
-from fairbandit.parts.estimators import Radius
+from fairbandit.parts.ridge import Radius
 from fairbandit.parts.splits import Full
 from fairbandit.streams import Purpose, Streams
 
