@@ -1,16 +1,14 @@
 """Sums over the past members of each candidate's group, re-scored under its round's model.
 
 This is where ranks spend their time. A group's past contexts are one list in order of round, a
-round's window a stretch of it. Tiles of the list are scored once by every distinct model of the
-rounds at hand, as a matrix product, and compared with all the candidates of that model together.
-Only tiles at a window's edge need a mask.
+round's window a stretch of it. Short windows are scanned for each candidate, others in tiles for
+all candidates together, and of long ones the most part is counted by an index.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import cached_property
-from itertools import pairwise
 from typing import Protocol
 
 import torch
@@ -20,14 +18,10 @@ from fairbandit.maths.lists import Lists
 from fairbandit.parts.index import Asked, Index
 from fairbandit.parts.model import RewardModel
 from fairbandit.parts.ranges import count_ranges
-from fairbandit.parts.seats import Bounds, Seats, seatings
+from fairbandit.parts.seats import Bounds, Seating
 from fairbandit.parts.splits import Spans
-
-TILE = 1 << 17
-"""About how many scores a tile holds, so that they stay in cache."""
-
-SEATS = 4
-"""So many candidates of a model are compared at a time, so that the comparisons stay in cache."""
+from fairbandit.parts.tiles import AddUp, Counter, scan
+from fairbandit.threads import each
 
 FEW = 64
 """So many candidates or fewer are compared with their own windows, rather than in tiles."""
@@ -80,8 +74,6 @@ class Past:
         self._history, self._spans, self._groups = history, spans, groups
         self._model, self._of_round = model, of_round
         self._start, self._stop = history.window(spans)
-        # used again, since new memory is slow at first
-        self._memory = torch.empty(0, device=groups.device)
 
     def of(self, groups: Tensor) -> Past:
         """The same rounds' windows, asked about other groups than the candidates' own.
@@ -152,20 +144,19 @@ class Past:
         Returns:
             The sums, (B, N, K) float64.
         """
-        total = self._zeros()
-        for group, seats in self._seatings():
-            seated = [seats.place(value)[..., None] for value in values]
+        placed = [self._seating.place(value) for value in values]
 
-            def added(scores: Tensor, mask: Tensor | None, seated: list[Tensor] = seated) -> Tensor:
-                terms = term(scores[:, :, None], *seated)
+        def summed(at: int) -> Tensor:
+            own = [seated[at][..., None] for seated in placed]
+
+            def added(scores: Tensor, mask: Tensor | None) -> Tensor:
+                terms = term(scores[:, :, None], *own)
                 terms = terms if mask is None else terms.where(mask > 0, 0)
                 return terms.sum(-1, dtype=torch.float64)
 
-            seats.collect(self._scan(group, seats, added), total)
-        return total
+            return self._scan(at, added)
 
-    def _zeros(self) -> Tensor:
-        return torch.zeros(self._groups.shape, dtype=torch.float64, device=self._groups.device)
+        return self._over_groups(summed)
 
     @cached_property
     def _ends(self) -> Tensor:
@@ -180,24 +171,27 @@ class Past:
         )
         return [Bounds(*ends) for ends in zip(first, latest, earliest, last, strict=True)]
 
-    def _seatings(self) -> Iterator[tuple[int, Seats]]:
-        return seatings(
-            self._groups,
-            self._of_round,
-            len(self._model),
-            self._start,
-            self._stop,
-            self._bounds,
-        )
+    @cached_property
+    def _seating(self) -> Seating:
+        models = len(self._model)
+        windows = self._start, self._stop, self._bounds
+        return Seating(self._groups, self._of_round, models, *windows)
 
     def _tiled(self, values: Tensor, stretches: list[tuple[int, int]]) -> Tensor:
         """Counts over the windows less the stretches, (B, N, K), by scanning in tiles."""
-        total = self._zeros()
-        for group, seats in self._seatings():
-            stretch = stretches[group] if stretches else (0, 0)
-            counts = self._scan(group, seats, _Counter(seats.place(values)), stretch)
-            seats.collect(counts, total)
-        return total
+        placed = self._seating.place(values)
+        return self._over_groups(lambda at: self._scan(at, Counter(placed[at]), stretches))
+
+    def _over_groups(self, work: Callable[[int], Tensor]) -> Tensor:
+        """What some work gives for each of the groups' seats, for the candidates: (B, N, K)."""
+        return self._seating.collect(each(work, range(len(self._seating.seats))))
+
+    def _scan(
+        self, at: int, add_up: AddUp, stretches: list[tuple[int, int]] | None = None
+    ) -> Tensor:
+        seats = self._seating.seats[at]
+        stretch = stretches[seats.group] if stretches else (0, 0)
+        return scan(self._history.entries, self._model, seats, add_up, stretch)
 
     def _few(self, values: Tensor, theta: Tensor, lists: Lists, index: Index | None) -> Tensor:
         """The same, (B, N, K) int64, each candidate by itself."""
@@ -223,97 +217,3 @@ class Past:
             model,
         )
         return counts[0] if sign is None else counts[1] * sign[1] - counts[0] * sign[0]
-
-    def _scan(
-        self,
-        group: int,
-        seats: Seats,
-        add_up: Callable[[Tensor, Tensor | None], Tensor],
-        stretch: tuple[int, int] = (0, 0),
-    ) -> Tensor:
-        """Sums over each seat's window less those over a stretch, (B, U, S).
-
-        Args:
-            group: whose entries.
-            seats: what is asked about them.
-            add_up: the sums over (B, U, L) scores, of which a (B, U, S, L) mask, if there is one,
-                has 1 for those that count and 0 for the others.
-            stretch: start and stop of what is left out.
-        """
-        sums = torch.zeros(seats.start.shape, dtype=torch.float64, device=seats.start.device)
-        b, u, _ = seats.start.shape
-        for low, high, wanted, sign in _tiles(seats.bounds, stretch, TILE // (b * u)):
-            scores = self._scores(self._history.entries(group, low, high))
-            mask = None if wanted is None else seats.window(low, high, wanted)
-            sums.add_(add_up(scores, mask), alpha=sign)
-        return sums
-
-    def _scores(self, contexts: Tensor) -> Tensor:
-        """Scores of (B, L, d) contexts under every model, (B, U, L), until the next call."""
-        theta = self._model.theta
-        if theta is None:
-            return self._model.score(contexts[:, None])
-        shape = (*theta.shape[:2], contexts.shape[1])
-        if self._memory.shape != shape:
-            self._memory = theta.new_empty(shape)
-        return torch.bmm(theta, contexts.transpose(1, 2), out=self._memory)
-
-
-def _tiles(
-    bounds: Bounds, stretch: tuple[int, int], size: int
-) -> Iterator[tuple[int, int, bool | None, int]]:
-    """Entries low+1 … high to be scanned for sums over windows less a stretch.
-
-    Args:
-        bounds: of the windows.
-        stretch: start and stop of the stretch; equal if there is none.
-        size: about how many entries a tile may have.
-
-    Yields:
-        low, high, which entries of the tile count (None: all; True: those in a seat's window;
-        False: those outside it), and the sign with which they do.
-    """
-    size = max(64, size)
-    first, latest, earliest, last = bounds.first, bounds.latest, bounds.earliest, bounds.last
-    corners = sorted({first, latest, earliest, last, *stretch})
-    for low, high in pairwise(corners):
-        within = stretch[0] <= low < stretch[1]
-        wanted: bool | None = None
-        if latest <= low and high <= earliest:  # in every window
-            if within:
-                continue
-        elif high <= first or low >= last:  # in none
-            if not within:
-                continue
-        else:
-            wanted = not within
-        for start in range(low, high, size):
-            yield start, min(start + size, high), wanted, -1 if within else 1
-
-
-class _Counter:
-    """Counts the scores that are at most the values, (B, U, S).
-
-    Numbers in memory that is used again are several times as fast to make and to add up as new
-    booleans.
-    """
-
-    def __init__(self, values: Tensor) -> None:
-        self._values = values[..., None]
-        self._below = values.new_empty(0)
-
-    def __call__(self, scores: Tensor, mask: Tensor | None) -> Tensor:
-        """Counts over (B, U, L) scores, those alone that a (B, U, S, L) mask has."""
-        b, u, s, _ = self._values.shape
-        counts = scores.new_empty(b, u, s)
-        for low in range(0, s, SEATS):
-            seats = slice(low, low + SEATS)
-            values = self._values[:, :, seats]
-            shape = (*values.shape[:3], scores.shape[2])
-            if self._below.shape != shape:
-                self._below = scores.new_empty(shape)
-            below = torch.le(scores[:, :, None], values, out=self._below)
-            if mask is not None:
-                below.mul_(mask[:, :, seats])
-            torch.sum(below, -1, out=counts[:, :, seats])
-        return counts

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor
+
+from fairbandit.threads import Scratch
+
+_mask, _other = Scratch(), Scratch()
 
 
 @dataclass(frozen=True)
@@ -26,17 +30,15 @@ class Bounds:
 
 @dataclass(frozen=True)
 class Seats:
-    """The candidates of one group, seated by model: (B, U, S), some seats empty.
+    """Seats for the candidates of one group, (B, U, S), some of them empty.
 
     Attributes:
-        seat: each candidate's seat, flat in U·S, or U·S if of another group: (B, N·K).
-        shape: (U, S).
+        group: the group.
         start, stop: the window of each seat's round, as entries of the group: (B, U, S) float64.
         bounds: of all windows.
     """
 
-    seat: Tensor
-    shape: tuple[int, int]
+    group: int
     start: Tensor
     stop: Tensor
     bounds: Bounds
@@ -49,33 +51,23 @@ class Seats:
             inside: False swaps 0 and 1.
 
         Returns:
-            (B, U, S, high − low) float64, as quick to multiply by as a mask can be.
+            (B, U, S, high − low) float64, as quick to multiply by as a mask can be; until the
+            next call.
         """
         entry = torch.arange(low, high, dtype=torch.float64, device=self.start.device)
-        mask = entry.new_empty(*self.start.shape, high - low)
+        shape = (*self.start.shape, high - low)
+        mask = _mask.empty(shape, entry)
         if high <= self.bounds.earliest:
             torch.ge(entry, self.start[..., None], out=mask)
         else:
             torch.lt(entry, self.stop[..., None], out=mask)
             if low < self.bounds.latest:
-                mask.mul_(entry >= self.start[..., None])
+                mask.mul_(torch.ge(entry, self.start[..., None], out=_other.empty(shape, entry)))
         return mask if inside else mask.neg_().add_(1)
 
-    def place(self, values: Tensor) -> Tensor:
-        """Values of the candidates, (B, N, K), at their seats: (B, U, S), NaN at empty ones."""
-        return _seated(values, self.seat, self.shape, torch.nan)
 
-    def collect(self, seated: Tensor, into: Tensor) -> None:
-        """Adds values at the seats, (B, U, S), to those of the candidates, (B, N, K)."""
-        b = seated.shape[0]
-        padded = torch.cat([seated.reshape(b, -1), seated.new_zeros(b, 1)], 1)
-        into += padded.gather(1, self.seat).view(into.shape)
-
-
-def seatings(
-    groups: Tensor, of_round: Tensor, models: int, start: Tensor, stop: Tensor, bounds: list[Bounds]
-) -> Iterator[tuple[int, Seats]]:
-    """Seats the candidates of every group that has any.
+class Seating:
+    """Every candidate's own seat: one of its group and model.
 
     Args:
         groups: (B, N, K) int64, −1 for none.
@@ -84,39 +76,70 @@ def seatings(
         start, stop: each round's window as entries of every group, (B, N, G).
         bounds: of these windows, one a group.
 
-    Yields:
-        The group and its seats.
+    Attributes:
+        seats: of every group that has candidates.
     """
-    b, n, k = groups.shape
-    g = start.shape[2]
-    flat = groups.reshape(b, n * k)
-    of_candidate = of_round.repeat_interleave(k)
-    every = torch.arange(models, device=flat.device)
-    first = torch.searchsorted(of_candidate, every)  # each model's first candidate
-    order = (flat[..., None] == torch.arange(g, device=flat.device)).cumsum(1)
-    # less the members seated before each model's first round
-    earlier = torch.cat([order.new_zeros(b, 1, g), order], 1)[:, first]
-    seat = order - 1 - earlier[:, of_candidate]
-    member = flat.clamp(min=0)[..., None]
-    own = seat.gather(2, member)[..., 0].where(flat >= 0, -1)
-    most = own.new_full((g + 1,), -1).scatter_reduce(
-        0, flat.reshape(-1) + 1, own.reshape(-1), "amax"
-    )
-    windows = start.to(torch.float64), stop.to(torch.float64)
-    for group, last in enumerate(most[1:].tolist()):
-        if last < 0:
-            continue
-        shape = (models, last + 1)
-        place = (of_candidate * shape[1] + own).where(flat == group, shape[0] * shape[1])
-        low, high = (
-            _seated(totals[:, :, group, None].expand(b, n, k), place, shape, 0)
-            for totals in windows
+
+    def __init__(
+        self,
+        groups: Tensor,
+        of_round: Tensor,
+        models: int,
+        start: Tensor,
+        stop: Tensor,
+        bounds: Sequence[Bounds],
+    ) -> None:
+        (b, n, k), g = groups.shape, start.shape[2]
+        flat, own = groups.reshape(b, n * k), groups.clamp(min=0)
+        of_candidate = of_round.repeat_interleave(k)
+        order = (flat[..., None] == torch.arange(g, device=flat.device)).cumsum(1)
+        # less the members seated before each model's first round
+        first = torch.searchsorted(of_candidate, torch.arange(models, device=flat.device))
+        earlier = order[:, (first - 1).clamp(min=0)] * (first > 0)[:, None]
+        member = own.view(b, n * k)
+        number = order.gather(2, member[..., None])[..., 0] - 1
+        number -= earlier.view(b, -1).gather(1, of_candidate * g + member)
+        most = number.new_full((g + 1,), -1)
+        most.scatter_reduce_(0, flat.reshape(-1) + 1, number.reshape(-1), "amax")
+        # one group's seats lie after another's
+        self._widths = [last + 1 for last in most[1:].tolist()]
+        ends = [models * sum(self._widths[: group + 1]) for group in range(g)]
+        self._count, self._models, self._shape = ends[-1], models, groups.shape
+        layout = torch.tensor([[0, *ends[:-1]], self._widths], device=flat.device)
+        base, width = layout[:, member]
+        self._seat = (base + of_candidate * width + number).where(flat >= 0, self._count)
+        starts, stops = (
+            self._seated(totals.gather(2, own).to(torch.float64), 0) for totals in (start, stop)
         )
-        yield group, Seats(place, shape, low, high, bounds[group])
+        taken = [group for group, width in enumerate(self._widths) if width]
+        self.seats = [
+            Seats(group, *ends, bounds[group])
+            for group, *ends in zip(taken, starts, stops, strict=True)
+        ]
 
+    def place(self, values: Tensor) -> list[Tensor]:
+        """Values of the candidates, (B, N, K), at their seats, NaN at empty ones.
 
-def _seated(values: Tensor, seat: Tensor, shape: tuple[int, int], empty: float) -> Tensor:
-    b, (u, s) = values.shape[0], shape
-    seated = values.new_full((b, u * s + 1), empty)
-    seated.scatter_(1, seat, values.reshape(b, -1))
-    return seated[:, :-1].view(b, u, s)
+        Returns:
+            (B, U, S) for each of the `seats`.
+        """
+        return self._seated(values, torch.nan)
+
+    def collect(self, seated: Sequence[Tensor]) -> Tensor:
+        """The candidates' values, (B, N, K), of those at the seats; 0 for those without one.
+
+        Args:
+            seated: (B, U, S) float64 for each of the `seats`.
+        """
+        b = self._shape[0]
+        nothing = torch.zeros(b, 1, dtype=torch.float64, device=self._seat.device)
+        flat = torch.cat([*(part.reshape(b, -1) for part in seated), nothing], 1)
+        return flat.gather(1, self._seat).view(self._shape)
+
+    def _seated(self, values: Tensor, empty: float) -> list[Tensor]:
+        b = self._shape[0]
+        flat = values.new_full((b, self._count + 1), empty)
+        flat.scatter_(1, self._seat, values.reshape(b, -1))
+        sizes = [self._models * width for width in self._widths if width]
+        parts = flat.split([*sizes, 1], 1)[:-1]
+        return [part.view(b, self._models, -1) for part in parts]

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from fairbandit import FairbanditError
 from fairbandit.parts import Candidates, Full, History, LinearModel, Past, Problem, Spans
-from fairbandit.parts import past as past_module
+from fairbandit.parts import tiles as tiles_module
 from fairbandit.streams import Purpose, Streams
 
 
@@ -30,7 +30,7 @@ def test_counts_and_sums(seed: int, models: int, groups: int, tile: int) -> None
     theta = torch.from_numpy(draws.integers(-2, 3, (b, models, d)).astype(float))
     own = (x[:, first:] * theta[:, of_round][:, :, None]).sum(-1)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(past_module, "TILE", tile)
+        patch.setattr(tiles_module, "TILE", tile)
         window = Past(
             history, Spans(after, after, until), s[:, first:], LinearModel(theta), of_round
         )

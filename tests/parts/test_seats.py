@@ -4,9 +4,8 @@ import numpy as np
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from torch import Tensor
 
-from fairbandit.parts.seats import Bounds, Seats, seatings
+from fairbandit.parts.seats import Bounds, Seating
 
 SIZES = st.tuples(st.integers(1, 3), st.integers(1, 6), st.integers(1, 4), st.integers(1, 3))
 
@@ -26,9 +25,10 @@ class Room:
         self.bounds = [Bounds(*(int(e[a]) for part in ends for e in part)) for a in range(g)]
         self.models = models
 
-    def seatings(self) -> dict[int, Seats]:
-        given = self.groups, self.of_round, self.models, self.start, self.stop, self.bounds
-        return dict(seatings(*given))
+        windows = self.start, self.stop, self.bounds
+        self.seating = Seating(self.groups, self.of_round, models, *windows)
+        # every candidate's number, from 1
+        self.numbers = torch.arange(1.0, b * n * k + 1, dtype=torch.float64).view(b, n, k)
 
 
 @settings(max_examples=80, deadline=None)
@@ -38,27 +38,23 @@ def test_every_candidate_has_one_seat(
 ) -> None:
     room = Room(seed, sizes, models)
     b, n, k, _ = sizes
-    found = room.seatings()
-    assert sorted(found) == sorted({g for g in room.groups.unique().tolist() if g >= 0})
-    for group, seats in found.items():
-        u, s = seats.shape
-        assert u == models
-        nowhere, fullest = u * s, 0
-        for r in range(b):
-            taken = list[int]()
-            for number in range(n * k):
-                t, a = divmod(number, k)
-                seat = int(seats.seat[r, number])
-                if int(room.groups[r, t, a]) != group:
-                    assert seat == nowhere
-                    continue
-                assert seat // s == int(room.of_round[t])
-                assert float(seats.start[r].flatten()[seat]) == int(room.start[r, t, group])
-                assert float(seats.stop[r].flatten()[seat]) == int(room.stop[r, t, group])
-                taken.append(seat)
-            assert len(set(taken)) == len(taken)
-            fullest = max(fullest, *np.bincount([seat // s for seat in taken], minlength=u))
-        assert fullest == s  # no more seats than are needed
+    placed = room.seating.place(room.numbers)
+    found = [seats.group for seats in room.seating.seats]
+    assert found == sorted({g for g in room.groups.unique().tolist() if g >= 0})
+    seated = []
+    for seats, numbers in zip(room.seating.seats, placed, strict=True):
+        assert numbers.shape == seats.start.shape == seats.stop.shape
+        assert numbers.shape[:2] == (b, models)
+        for (r, u, s), number in np.ndenumerate(numbers.numpy()):
+            if np.isnan(number):
+                continue
+            replica, t, a = np.unravel_index(int(number) - 1, (b, n, k))
+            assert (replica, room.of_round[t], room.groups[r, t, a]) == (r, u, seats.group)
+            assert float(seats.start[r, u, s]) == int(room.start[r, t, seats.group])
+            assert float(seats.stop[r, u, s]) == int(room.stop[r, t, seats.group])
+            seated.append(number)
+        assert int((~numbers.isnan()).sum(2).max()) == numbers.shape[2]  # no more than are needed
+    assert sorted(seated) == room.numbers[room.groups >= 0].tolist()
 
 
 @settings(max_examples=60, deadline=None)
@@ -67,15 +63,8 @@ def test_what_is_placed_is_collected(
     seed: int, sizes: tuple[int, int, int, int], models: int
 ) -> None:
     room = Room(seed, sizes, models)
-    values = torch.arange(1.0, room.groups.numel() + 1, dtype=torch.float64)
-    values = values.view(room.groups.shape)
-    total = torch.zeros_like(values)
-    for group, seats in room.seatings().items():
-        placed = seats.place(values)
-        own = values[room.groups == group].sort().values
-        assert torch.equal(placed[~placed.isnan()].sort().values, own)  # and NaN elsewhere
-        seats.collect(placed, total)
-    assert torch.equal(total, values.where(room.groups >= 0, 0))
+    collected = room.seating.collect(room.seating.place(room.numbers))
+    assert torch.equal(collected, room.numbers.where(room.groups >= 0, 0))
 
 
 @settings(max_examples=60, deadline=None)
@@ -85,20 +74,13 @@ def test_windows(
 ) -> None:
     """Every tile that may be asked about: one that lies before the last stop, of any start."""
     room = Room(seed, sizes, models)
-    for group, seats in room.seatings().items():
-        high = min(low + length, room.bounds[group].last)
+    for seats, taken in zip(room.seating.seats, room.seating.place(room.numbers), strict=True):
+        high = min(low + length, seats.bounds.last)
         if high <= low:
             continue
-        inside, outside = (seats.window(low, high, wanted) for wanted in (True, False))
-        for seat in _taken(seats):
-            start, stop = (int(end.flatten(1)[seat]) for end in (seats.start, seats.stop))
+        inside, outside = (seats.window(low, high, wanted).clone() for wanted in (True, False))
+        for seat in (~taken.isnan()).nonzero().tolist():
+            start, stop = (int(end[tuple(seat)]) for end in (seats.start, seats.stop))
             truth = [float(start <= entry < stop) for entry in range(low, high)]
-            assert inside.flatten(1, 2)[seat].tolist() == truth
-            assert outside.flatten(1, 2)[seat].tolist() == [1 - share for share in truth]
-
-
-def _taken(seats: Seats) -> list[tuple[int, int]]:
-    """The replica and number of every seat that someone sits on."""
-    u, s = seats.shape
-    rows: Tensor = seats.seat
-    return [(b, seat) for b, own in enumerate(rows.tolist()) for seat in own if seat < u * s]
+            assert inside[tuple(seat)].tolist() == truth
+            assert outside[tuple(seat)].tolist() == [1 - share for share in truth]

@@ -1,0 +1,123 @@
+"""Sums over windows of a group's list, scanned in tiles.
+
+A tile is scored once by every distinct model of the rounds at hand, as a matrix product, and
+compared with all the candidates of that model together. Only tiles at a window's edge need a mask.
+Memory is used again and again, since new memory is slow at first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from itertools import pairwise
+
+import torch
+from torch import Tensor
+
+from fairbandit.parts.model import RewardModel
+from fairbandit.parts.seats import Bounds, Seats
+from fairbandit.threads import Scratch
+
+TILE = 1 << 17
+"""About how many scores a tile holds, so that they stay in cache."""
+
+SEATS = 4
+"""So many candidates of a model are compared at a time, so that the comparisons stay in cache."""
+
+AddUp = Callable[[Tensor, Tensor | None], Tensor]
+"""Sums over (B, U, L) scores, of which a (B, U, S, L) mask, if there is one, has 1 for those that
+count and 0 for the others: (B, U, S)."""
+
+_scores, _below = Scratch(), Scratch()
+
+
+def scan(
+    entries: Callable[[int, int, int], Tensor],
+    model: RewardModel,
+    seats: Seats,
+    add_up: AddUp,
+    stretch: tuple[int, int] = (0, 0),
+) -> Tensor:
+    """Sums over each seat's window less those over a stretch, (B, U, S).
+
+    Args:
+        entries: gives those of a group after one and until another, (B, L, d).
+        model: the U reward models.
+        seats: what is asked about.
+        add_up: sums over a tile's scores.
+        stretch: start and stop of what is left out, the same if there is none.
+    """
+    sums = torch.zeros(seats.start.shape, dtype=torch.float64, device=seats.start.device)
+    b, u, _ = seats.start.shape
+    for low, high, wanted, sign in _tiles(seats.bounds, stretch, TILE // (b * u)):
+        scores = _scored(model, entries(seats.group, low, high))
+        mask = None if wanted is None else seats.window(low, high, wanted)
+        sums.add_(add_up(scores, mask), alpha=sign)
+    return sums
+
+
+class Counter:
+    """Counts the scores that are at most the values.
+
+    Numbers are several times as fast to make and to add up as booleans.
+
+    Args:
+        values: (B, U, S), NaN where nothing is asked.
+    """
+
+    def __init__(self, values: Tensor) -> None:
+        self._counts = torch.empty_like(values, memory_format=torch.contiguous_format)
+        seats = values[..., None].split(SEATS, 2), self._counts.split(SEATS, 2)
+        self._lots = list(zip(*seats, strict=True))
+
+    def __call__(self, scores: Tensor, mask: Tensor | None) -> Tensor:
+        """Counts over a tile, as `AddUp` has it; until the next call."""
+        every = scores[:, :, None]
+        masks = [None] * len(self._lots) if mask is None else mask.split(SEATS, 2)
+        for (values, counts), part in zip(self._lots, masks, strict=True):
+            shape = (*values.shape[:3], scores.shape[2])
+            below = torch.le(every, values, out=_below.empty(shape, scores))
+            if part is not None:
+                below.mul_(part)
+            torch.sum(below, -1, out=counts)
+        return self._counts
+
+
+def _scored(model: RewardModel, contexts: Tensor) -> Tensor:
+    """Scores of (B, L, d) contexts under every model, (B, U, L), until the next call."""
+    theta = model.theta
+    if theta is None:
+        return model.score(contexts[:, None])
+    shape = (*theta.shape[:2], contexts.shape[1])
+    return torch.bmm(theta, contexts.transpose(1, 2), out=_scores.empty(shape, theta))
+
+
+def _tiles(
+    bounds: Bounds, stretch: tuple[int, int], size: int
+) -> Iterator[tuple[int, int, bool | None, int]]:
+    """Entries low+1 … high to be scanned for sums over windows less a stretch.
+
+    Args:
+        bounds: of the windows.
+        stretch: start and stop of the stretch; equal if there is none.
+        size: about how many entries a tile may have.
+
+    Yields:
+        low, high, which entries of the tile count (None: all; True: those in a seat's window;
+        False: those outside it), and the sign with which they do.
+    """
+    size = max(64, size)
+    first, latest, earliest, last = bounds.first, bounds.latest, bounds.earliest, bounds.last
+    corners = sorted({first, latest, earliest, last, *stretch})
+    for low, high in pairwise(corners):
+        within = stretch[0] <= low < stretch[1]
+        wanted: bool | None = None
+        if latest <= low and high <= earliest:  # in every window
+            if within:
+                continue
+        elif high <= first or low >= last:  # in none
+            if not within:
+                continue
+        else:
+            wanted = not within
+        for start in range(low, high, size):
+            yield start, min(start + size, high), wanted, -1 if within else 1
