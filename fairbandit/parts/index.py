@@ -110,13 +110,16 @@ class SortedStretch:
         self._table = self._memory[: len(order)]
         torch.index_select(lists.table, 0, torch.cat(places)[order], out=self._table)
         number = 2.0 * torch.arange(b * g * s, device=theta.device, dtype=theta.dtype)
-        self._number = number.view(b, 1, g, s)
-        self._start = self._low[:, None] - self._number
+        start = self._low[:, None] - number.view(b, 1, g, s)
         # two keys are off by so much
-        off = self._off + 4 * torch.finfo(theta.dtype).eps * (2 * b * g * s + 2)
-        self._off, self._radius = off[:, None], self._radius[:, None]
+        off = (self._off + 4 * torch.finfo(theta.dtype).eps * (2 * b * g * s + 2))[:, None]
+        radius = self._radius[:, None]
+        # from scaled values to the keys between which contexts have to be scored again
+        self._starts = torch.stack([start + off, start - off])
+        self._radii = torch.stack([radius, -radius])
+        self._theta = theta[:, None]
         ends = torch.searchsorted(self._keys, torch.stack([number - 0.5, number + 1.5]))
-        self._begin, self._end = ends.view(2, b * g, s)
+        self._limits = ends.view(2, b * g, s)
 
     def _sorted_in(self, group: int, contexts: Tensor) -> tuple[Tensor, Tensor]:
         """Notes what is to be known of a group; gives each context's key, and its shell, (B, L)."""
@@ -154,20 +157,17 @@ class SortedStretch:
             budget: the most contexts to score again.
 
         Returns:
-            Counts, (B, N, K) int64, anything where there is no candidate; and how many contexts
+            Counts, (B, N, K) float64, anything where there is no candidate; and how many contexts
             were scored again for them. None if they would be more than the budget.
         """
         groups, values, of_round, theta = asked
         theta = theta.contiguous()
-        (b, u, d), (_, _, g, s) = theta.shape, self._radius.shape
-        # from a scaled value to the keys between which contexts have to be scored again
-        drift = theta - self._theta[:, None]
-        effects = torch.bmm(drift, self._effects)
+        (b, u, d), (_, _, _, g, s) = theta.shape, self._radii.shape
+        effects = torch.bmm(theta - self._theta, self._effects)
         spread = effects[..., : g * d].view(b, u, g, d)
         spread = torch.linalg.vector_norm(spread, dim=3, keepdim=True)
-        margin = torch.addcmul(self._off, spread, self._radius)
-        shift = effects[..., g * d :, None] + self._start
-        shifts = torch.stack([shift + margin, shift - margin]).view(2, -1, s)
+        shifts = torch.addcmul(self._starts, spread, self._radii)
+        shifts = shifts.add_(effects[..., g * d :, None]).view(2, -1, s)
         own, frame, model = groups.clamp(min=0), None, None
         if b * u > 1:
             replica = torch.arange(b, device=groups.device)[:, None, None]
@@ -176,17 +176,19 @@ class SortedStretch:
             model = (replica * u + of_round[:, None])[..., None]
         scaled = (values * self._scale.view(-1)[own])[..., None]
         ends = scaled - shifts[:, own if frame is None else frame]
-        begin = self._begin[own]
-        low, high = torch.searchsorted(self._keys, ends).clamp_(begin, self._end[own])
+        begin, end = self._limits[:, own]
+        low, high = torch.searchsorted(self._keys, ends).clamp_(begin, end)
         length = high - low
         again = int(length.sum())
         if again > budget:
             return None
         counts = low - begin
         if again:
-            every = values[..., None].expand(length.shape)
+            every = values[..., None].expand(length.shape)[..., None]
             model = None if model is None else model.expand(length.shape)
-            counts += count_ranges(self._table, low, length, every, theta.view(b * u, d), model)
+            counts = counts + count_ranges(
+                self._table, low, length, every, theta.view(b * u, d), model
+            ).squeeze(4)
         return counts.sum(3), again
 
 
@@ -212,15 +214,15 @@ class Costs(NamedTuple):
         Args:
             asked: the candidates, of whom each group has as large a share as of the entries.
             lengths: how many entries of each group are to be compared.
-            tiles: whether windows are scanned in tiles, or one by one.
+            tiles: whether windows are scanned in tiles, or round by round.
         """
-        candidates = asked.groups.numel()
-        b, u, d = asked.theta.shape
-        again, models, each = 10 + 1.4 * d, 0.056 * b * d * u, 0.5
-        if not tiles:
-            models, each = 0.0, again
-        total = max(1, sum(lengths))
-        entry = [models + each * candidates * length / total for length in lengths]
+        (b, n, k), (_, u, d) = asked.groups.shape, asked.theta.shape
+        again, candidates, total = 10 + 1.4 * d, b * n * k, max(1, sum(lengths))
+        if tiles:
+            models = 0.056 * b * d * u
+            entry = [models + 0.5 * candidates * length / total for length in lengths]
+        else:
+            entry = [b * n * (again + k)] * len(lengths)
         return cls(entry, again, 1e5 + 1000.0 * candidates, b * (200 + 3 * d + d * d / 16))
 
 
@@ -234,7 +236,7 @@ class Index:
 
     Attributes:
         stretches: entries start+1 … stop of each group are sorted.
-        ends: the same as a tensor, (2, G).
+        ends: the same as a tensor, (2, 1, 1, G).
     """
 
     ends: Tensor
@@ -254,10 +256,10 @@ class Index:
             asked: the candidates.
             bounds: of their windows, one a group.
             lists: the entries.
-            tiles: whether the rest of the windows is scanned in tiles, or one by one.
+            tiles: whether the rest of the windows is scanned in tiles, or round by round.
 
         Returns:
-            Counts over `stretches`, (B, N, K) int64; None where scanning the windows whole is the
+            Counts over `stretches`, (B, N, K) float64; None where scanning the windows whole is the
             better way.
         """
         lengths = [every.last - every.first for every in bounds]
@@ -278,7 +280,7 @@ class Index:
         if length < SHORTEST or price > scan * WORTHWHILE:
             return None
         self.stretches = common
-        self.ends = torch.tensor(common, device=asked.groups.device).T
+        self.ends = torch.tensor(common, device=asked.groups.device).T[:, None, None]
         self._sorted = SortedStretch(lists, common, asked.theta[:, -1], self._sorted)
         self._spent = self._saved = 0.0
         counts = self._count(asked, bounds, costs, scan)

@@ -24,7 +24,7 @@ from fairbandit.parts.tiles import AddUp, Counter, scan
 from fairbandit.threads import each
 
 FEW = 64
-"""So many candidates or fewer are compared with their own windows, rather than in tiles."""
+"""So many candidates or fewer are compared with windows as they are, rather than in tiles."""
 
 
 class Store(Protocol):
@@ -194,26 +194,28 @@ class Past:
         return scan(self._history.entries, self._model, seats, add_up, stretch)
 
     def _few(self, values: Tensor, theta: Tensor, lists: Lists, index: Index | None) -> Tensor:
-        """The same, (B, N, K) int64, each candidate by itself."""
-        (b, u, d), own = theta.shape, self._groups.clamp(min=0)
-        ends = self._ends.gather(3, own.expand(2, *own.shape))
+        """The same, group by group: each round's pool is compared with all windows at once."""
+        (b, u, d), (_, n, k), g = theta.shape, values.shape, self._start.shape[2]
+        every = torch.arange(g, device=values.device)
         if index is None:
-            begin, length, sign = ends[:1], ends[1:] - ends[:1], None
+            begin, length, sign = self._start[None], (self._stop - self._start)[None], None
         else:
             # less what comes before the window's start and the stretch's, and more after the stops
-            edges = index.ends[:, own]
-            begin, length = torch.minimum(ends, edges), ends - edges
-            sign, length = length.sign(), length.abs()
+            begin, more = torch.minimum(self._ends, index.ends), self._ends - index.ends
+            length, sign = more.abs(), more.sign()
+            sign[0].neg_()
+        present = (self._groups[..., None] == every).any(2)
         model = None
         if b * u > 1:
-            replica = torch.arange(b, device=own.device)[:, None, None]
+            replica = torch.arange(b, device=values.device)[:, None, None]
             model = (replica * u + self._of_round[:, None]).expand(begin.shape)
         counts = count_ranges(
             lists.table,
-            begin + lists.address(own),
-            length,
-            values.expand(begin.shape),
+            begin + lists.address(every.expand(b, 1, g)),
+            length * present,
+            values[:, :, None].expand(*begin.shape, k),
             theta.reshape(b * u, d),
             model,
         )
-        return counts[0] if sign is None else counts[1] * sign[1] - counts[0] * sign[0]
+        total = counts[0] if sign is None else (counts * sign[..., None]).sum(0)
+        return total.gather(2, self._groups.clamp(min=0)[:, :, None])[:, :, 0]
