@@ -14,13 +14,22 @@ SPARE = 1 << 16
 class Lists:
     """One growing list of rows a group for each of B replicas; the first rows may be forgotten.
 
-    Entry i (from 0) of a group is row `address` + i of `table`. Rows of a list that a replica does
-    not have (yet), while another one does, hold anything.
+    Entry i (from 0) of a group is that many rows of `table` after its address. Rows of a list that
+    a replica does not have (yet), while another one does, hold anything.
 
     Args:
         empty: a (B, 0, d) tensor that fixes d, the dtype and the device.
         groups: how many lists each replica has.
+
+    Attributes:
+        table: all rows, (R, d); a view.
+        addresses: the row at which entry 0 of each group is or would be, (B, 1, G) int64.
+        nowhere: the row that takes what is not kept.
     """
+
+    table: Tensor
+    addresses: Tensor
+    nowhere: int
 
     def __init__(self, empty: Tensor, groups: int) -> None:
         b, _, d = empty.shape
@@ -31,29 +40,14 @@ class Lists:
         self._room = [0] * groups
         self._lay_out()
 
-    @property
-    def table(self) -> Tensor:
-        """All rows, (R, d); a view."""
-        return self._rows.view(-1, self._rows.shape[2])
-
-    def address(self, group: Tensor) -> Tensor:
-        """The row at which entry 0 of a group is or would be; groups (B, …), −1 for none."""
-        b, rows, _ = self._rows.shape
-        if b == 1:
-            return self._base[group]
-        first = torch.arange(b, device=group.device).view(-1, *[1] * (group.ndim - 1)) * rows
-        return first + self._base[group]
-
-    def write(self, groups: Tensor, number: Tensor, values: Tensor) -> None:
+    def write(self, place: Tensor, values: Tensor) -> None:
         """Writes entries, each where it belongs.
 
         Args:
-            groups: (B, M), −1 for values that belong nowhere.
-            number: which entry of its group each is, from 0: (B, M).
+            place: rows of the table, (B, M); `nowhere` for values that belong nowhere.
             values: (B, M, d).
         """
-        place = self.address(groups) + number.where(groups >= 0, 0)
-        self.table.index_copy_(0, place.reshape(-1), values.reshape(-1, values.shape[2]))
+        self.table.index_copy_(0, place.view(-1), values.reshape(-1, values.shape[2]))
 
     def reserve(self, counts: Sequence[int]) -> None:
         """Makes room for so many entries of each group, those that are forgotten included."""
@@ -116,8 +110,10 @@ class Lists:
     def _lay_out(self) -> None:
         self._start = [sum(self._room[:group]) for group in range(len(self._room))]
         base = [start - gone for start, gone in zip(self._start, self._dropped, strict=True)]
-        nowhere = self._rows.shape[1] - 1
-        self._base = torch.tensor([*base, nowhere], device=self._rows.device)
+        b, rows, d = self._rows.shape
+        first = torch.arange(b, device=self._rows.device).view(b, 1, 1) * rows
+        self.table, self.nowhere = self._rows.view(-1, d), b * rows - 1
+        self.addresses = first + torch.tensor(base, dtype=torch.int64, device=first.device)
 
 
 def _room(kept: int, held: int, room: int, spare: int) -> int:

@@ -70,8 +70,9 @@ class History:
         self.lists = Lists(problem.zeros(b, 0, d), g)
         self.index = Index()
         # entries by now, and by the end of each round from 0 on, (B, 1 + round, G)
-        self._total = torch.zeros(b, g, dtype=torch.int64, device=problem.device)
-        self._totals = Rows(self._total[:, None].clone())
+        self._total = torch.zeros(b, 1, g, dtype=torch.int64, device=problem.device)
+        self._totals = Rows(self._total.clone())
+        self._every = torch.arange(g, device=problem.device)
         self._unknown = Outcomes(
             problem.zeros(b, 1, d),
             torch.full((b, 1), -1, device=problem.device),
@@ -118,15 +119,17 @@ class History:
         self.places += n * k if places is None else places
         if "contexts" not in self.needs:
             return
-        g = self._total.shape[1]
+        g = self._total.shape[2]
         flat = groups.reshape(b, n * k)
-        member = flat[..., None] == torch.arange(g, device=flat.device)
-        order = self._total[:, None] + member.cumsum(1)
-        self._totals.append(order.view(b, n, k, g)[:, :, -1])
-        self._total = order[:, -1]
-        number = order.gather(2, flat.clamp(min=0)[..., None])[..., 0] - 1
-        self.lists.reserve(self._total.amax(0).tolist())
-        self.lists.write(flat, number, contexts.reshape(b, n * k, d))
+        member = flat.unsqueeze(2) == self._every
+        order = member.cumsum(1).add_(self._total)
+        self._totals.append(order.view(b, n, k, g).select(2, k - 1))
+        self._total = order[:, -1:]
+        self.lists.reserve(self._total.amax((0, 1)).tolist())
+        own = flat.clamp(min=0).unsqueeze(2)
+        place = (self.lists.addresses + order).gather(2, own).squeeze(2) - 1
+        place = place.where(flat >= 0, self.lists.nowhere)
+        self.lists.write(place, contexts.reshape(b, n * k, d))
 
     def shift(self, k: int) -> int:
         """How many more places the pools so far had than as many pools of k places."""
@@ -134,9 +137,11 @@ class History:
 
     def total(self, rounds: Tensor) -> Tensor:
         """How many entries each group has had by the end of given rounds, (N,): (B, N, G)."""
+        if len(rounds) == 1:
+            low = int(rounds.item())
+            return self._totals[low, low + 1]
         low, high = (int(end) for end in rounds.aminmax())
-        kept = self._totals[low, high + 1]
-        return kept if len(rounds) == 1 else kept.index_select(1, rounds - low)
+        return self._totals[low, high + 1].index_select(1, rounds - low)
 
     def window(self, spans: Spans) -> tuple[Tensor, Tensor]:
         """The entries that each round's window holds: start+1 … stop of each group, (B, N, G)."""
@@ -171,7 +176,8 @@ class History:
         self.lists.grow(g)
         self.index = Index()
         self._totals.widen(g)
-        self._total = torch.nn.functional.pad(self._total, (0, g - self._total.shape[1]))
+        self._total = torch.nn.functional.pad(self._total, (0, g - self._total.shape[2]))
+        self._every = torch.arange(g, device=problem.device)
 
     def state(self) -> dict[str, Any]:
         """All that is kept, as plain tensors and numbers."""

@@ -47,7 +47,7 @@ class Asked(NamedTuple):
     """Candidates, and how many past contexts of their groups score no higher than their values.
 
     Attributes:
-        groups: (B, N, K) int64, −1 for none.
+        groups: (B, N, K) int64, any where there is no candidate.
         values: (B, N, K); NaN where nothing is asked.
         of_round: which model each round uses, (N,) int64.
         theta: θ of the U linear models, (B, U, d).
@@ -97,7 +97,7 @@ class SortedStretch:
             key, shell = self._sorted_in(group, contexts)
             keys.append((2 * ((first + group) * s + shell) + key).flatten())
             entry = torch.arange(after, until, device=theta.device)
-            own = lists.address(torch.full((b, 1), group, device=theta.device))
+            own = lists.addresses[:, :, group]
             places.append((own + entry).flatten())
         # drift times this is how it spreads and moves the keys of each group
         spreads = self._factor.transpose(1, 2).reshape(b, d, g * d)
@@ -168,11 +168,11 @@ class SortedStretch:
         spread = torch.linalg.vector_norm(spread, dim=3, keepdim=True)
         shifts = torch.addcmul(self._starts, spread, self._radii)
         shifts = shifts.add_(effects[..., g * d :, None]).view(2, -1, s)
-        own, frame, model = groups.clamp(min=0), None, None
+        own, frame, model = groups, None, None
         if b * u > 1:
             replica = torch.arange(b, device=groups.device)[:, None, None]
             own = own + replica * g
-            frame = (replica * u + of_round[:, None]) * g + groups.clamp(min=0)
+            frame = (replica * u + of_round[:, None]) * g + groups
             model = (replica * u + of_round[:, None])[..., None]
         scaled = (values * self._scale.view(-1)[own])[..., None]
         ends = scaled - shifts[:, own if frame is None else frame]
@@ -184,7 +184,7 @@ class SortedStretch:
             return None
         counts = low - begin
         if again:
-            every = values[..., None].expand(length.shape)[..., None]
+            every = values[..., None, None].expand(*length.shape, 1)
             model = None if model is None else model.expand(length.shape)
             counts = counts + count_ranges(
                 self._table, low, length, every, theta.view(b * u, d), model
@@ -237,9 +237,11 @@ class Index:
     Attributes:
         stretches: entries start+1 … stop of each group are sorted.
         ends: the same as a tensor, (2, 1, 1, G).
+        signs: −1 for starts and 1 for stops, (2, 1, 1, 1).
     """
 
     ends: Tensor
+    signs: Tensor
 
     def __init__(self) -> None:
         self.stretches: list[tuple[int, int]] = []
@@ -281,6 +283,7 @@ class Index:
             return None
         self.stretches = common
         self.ends = torch.tensor(common, device=asked.groups.device).T[:, None, None]
+        self.signs = self.ends.new_tensor([-1, 1]).view(2, 1, 1, 1)
         self._sorted = SortedStretch(lists, common, asked.theta[:, -1], self._sorted)
         self._spent = self._saved = 0.0
         counts = self._count(asked, bounds, costs, scan)

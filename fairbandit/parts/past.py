@@ -95,8 +95,8 @@ class Past:
     @cached_property
     def count(self) -> Tensor:
         """How many past contexts of its group each candidate's window holds: (B, N, K) float64."""
-        inside = (self._stop - self._start).gather(2, self._groups.clamp(min=0))
-        return inside.masked_fill(self._groups < 0, 0).to(torch.float64)
+        inside = self._length.gather(2, self._own).masked_fill(self._absent, 0)
+        return inside.to(torch.float64)
 
     @cached_property
     def mean(self) -> Tensor:
@@ -122,7 +122,7 @@ class Past:
             return self._tiled(values, [])
         few, counted = values.numel() <= FEW, None
         if index is not None:
-            asked = Asked(self._groups, values, self._of_round, theta)
+            asked = Asked(self._own, values, self._of_round, theta)
             counted = index.at_most(asked, self._bounds, lists, tiles=not few)
         indexed = None if counted is None else index
         if few:
@@ -131,7 +131,7 @@ class Past:
             total = self._tiled(values, [] if indexed is None else indexed.stretches)
         if counted is not None:
             total = total + counted
-        return total.masked_fill(self._groups < 0, 0).to(torch.float64)
+        return total.masked_fill(self._absent, 0)
 
     def sum(self, term: Callable[..., Tensor], *values: Tensor) -> Tensor:
         """Sums a function of past scores over each candidate's window.
@@ -159,6 +159,20 @@ class Past:
         return self._over_groups(summed)
 
     @cached_property
+    def _absent(self) -> Tensor:
+        return self._groups < 0
+
+    @cached_property
+    def _own(self) -> Tensor:
+        """The candidates' groups, 0 for none."""
+        return self._groups.clamp(min=0)
+
+    @cached_property
+    def _length(self) -> Tensor:
+        """How many entries each round's window has in every group, (B, N, G)."""
+        return self._stop - self._start
+
+    @cached_property
     def _ends(self) -> Tensor:
         """Start and stop of each round's window in every group, (2, B, N, G)."""
         return torch.stack([self._start, self._stop])
@@ -166,10 +180,10 @@ class Past:
     @cached_property
     def _bounds(self) -> list[Bounds]:
         """Of the windows of all rounds, one a group."""
-        (first, earliest), (latest, last) = (
-            e.tolist() for e in self._ends.flatten(1, 2).aminmax(dim=1)
-        )
-        return [Bounds(*ends) for ends in zip(first, latest, earliest, last, strict=True)]
+        ends = self._ends.flatten(1, 2)
+        low, high = (ends[:, 0],) * 2 if ends.shape[1] == 1 else ends.aminmax(dim=1)
+        (first, earliest), (latest, last) = low.tolist(), high.tolist()
+        return list(map(Bounds, first, latest, earliest, last))
 
     @cached_property
     def _seating(self) -> Seating:
@@ -195,27 +209,25 @@ class Past:
 
     def _few(self, values: Tensor, theta: Tensor, lists: Lists, index: Index | None) -> Tensor:
         """The same, group by group: each round's pool is compared with all windows at once."""
-        (b, u, d), (_, n, k), g = theta.shape, values.shape, self._start.shape[2]
-        every = torch.arange(g, device=values.device)
+        (b, u, d), k = theta.shape, values.shape[2]
         if index is None:
-            begin, length, sign = self._start[None], (self._stop - self._start)[None], None
+            begin, length, sign = self._start[None], self._length[None], None
         else:
-            # less what comes before the window's start and the stretch's, and more after the stops
+            # less what lies between the stretch's start and the window's, and more between stops
             begin, more = torch.minimum(self._ends, index.ends), self._ends - index.ends
-            length, sign = more.abs(), more.sign()
-            sign[0].neg_()
-        present = (self._groups[..., None] == every).any(2)
+            length, sign = more.abs(), more.sign() * index.signs
+        present = torch.zeros_like(self._start).scatter_(2, self._own, 1)
         model = None
         if b * u > 1:
             replica = torch.arange(b, device=values.device)[:, None, None]
             model = (replica * u + self._of_round[:, None]).expand(begin.shape)
         counts = count_ranges(
             lists.table,
-            begin + lists.address(every.expand(b, 1, g)),
+            begin + lists.addresses,
             length * present,
-            values[:, :, None].expand(*begin.shape, k),
+            values.unsqueeze(2).expand(*begin.shape, k),
             theta.reshape(b * u, d),
             model,
         )
-        total = counts[0] if sign is None else (counts * sign[..., None]).sum(0)
-        return total.gather(2, self._groups.clamp(min=0)[:, :, None])[:, :, 0]
+        total = counts[0] if sign is None else (counts * sign.unsqueeze(4)).sum(0)
+        return total.gather(2, self._own.unsqueeze(2)).squeeze(2)

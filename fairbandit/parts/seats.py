@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
@@ -13,8 +14,7 @@ from fairbandit.threads import Scratch
 _mask, _other = Scratch(), Scratch()
 
 
-@dataclass(frozen=True)
-class Bounds:
+class Bounds(NamedTuple):
     """Windows of all rounds at hand: entries after+1 … until of each, for one group.
 
     Attributes:

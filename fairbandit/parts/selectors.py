@@ -34,7 +34,7 @@ class Selector(Part):
         """
         actions = self._select(first, index, tie, present)
         place = actions.clamp(0, present.shape[2] - 1)
-        right = present.gather(2, place[..., None])[..., 0] & (place == actions)
+        right = present.gather(2, place.unsqueeze(2)).squeeze(2).logical_and_(place == actions)
         if not bool(right.all()):
             b, n = (~right).nonzero()[0].tolist()
             where = f"at replica {self.problem.streams.replicas[b]}, round {first + n}"

@@ -41,7 +41,7 @@ class Reference:
         """Every entry that is still asked for, read in both ways."""
         for group, (after, until) in enumerate(zip(self.forgotten, self.counts, strict=True)):
             read = lists.entries(group, after, max(after, until))
-            first = lists.address(torch.full((len(self.entries), 1), group))
+            first = lists.addresses[:, :, group]
             for b, own in enumerate(self.entries):
                 expected = own[group][after:]
                 assert read[b, : len(expected), 0].tolist() == expected
@@ -57,7 +57,9 @@ def empty(replicas: int, groups: int) -> Lists:
 def write(lists: Lists, reference: Reference, groups: torch.Tensor) -> None:
     number, value = reference.extend(groups)
     lists.reserve(reference.counts)
-    lists.write(groups, number, torch.stack([value, -value], 2))
+    own = groups.clamp(min=0)[..., None]
+    place = lists.addresses.expand(*groups.shape, -1).gather(2, own)[..., 0] + number
+    lists.write(place.where(groups >= 0, lists.nowhere), torch.stack([value, -value], 2))
 
 
 @settings(max_examples=80, deadline=None)
@@ -122,9 +124,7 @@ def test_memory_follows_what_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_what_belongs_nowhere_is_lost() -> None:
     lists = empty(2, 1)
     lists.reserve([1])
-    lists.write(
-        torch.tensor([[-1, 0], [0, -1]]),
-        torch.tensor([[7, 0], [0, 99]]),
-        torch.arange(8, dtype=torch.float64).view(2, 2, 2),
-    )
+    first, second = lists.addresses.flatten().tolist()
+    place = torch.tensor([[lists.nowhere, first], [second, lists.nowhere]])
+    lists.write(place, torch.arange(8, dtype=torch.float64).view(2, 2, 2))
     assert lists.entries(0, 0, 1).tolist() == [[[2.0, 3.0]], [[4.0, 5.0]]]

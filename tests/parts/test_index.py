@@ -19,8 +19,8 @@ def listed(contexts: torch.Tensor) -> Lists:
     b, g, length, d = contexts.shape
     lists = Lists(contexts.new_zeros(b, 0, d), g)
     lists.reserve([length] * g)
-    groups = torch.arange(g).repeat_interleave(length).expand(b, -1)
-    lists.write(groups, torch.arange(length).repeat(g).expand(b, -1), contexts.flatten(1, 2))
+    place = lists.addresses.view(b, g, 1) + torch.arange(length)
+    lists.write(place.flatten(1), contexts.flatten(1, 2))
     return lists
 
 
