@@ -101,7 +101,8 @@ class Engine:
                     high = min(low + self.at_once, until)
                     piece = pools[low + 1 - first : high + 1 - first]
                     done.append(self._decide(low + 1, piece))
-            self.policy.forget(self.history)
+            with self.policy.mode():
+                self.policy.forget(self.history)
             yield self._judge(first, pools, torch.cat(done, 1))
 
     def state(self) -> dict[str, Any]:
@@ -114,12 +115,13 @@ class Engine:
         self.history.load_state(state["history"])
 
     def _decide(self, first: int, pools: Pools) -> Tensor:
-        self.history.add_pools(pools.contexts, pools.groups)
-        actions = self.policy.decide(first, pools.contexts, pools.groups, self.history)
-        self.history.add_outcomes(
-            *(of_pick(part, actions) for part in (pools.contexts, pools.groups, pools.rewards))
-        )
-        return actions
+        with self.policy.mode():
+            self.history.add_pools(pools.contexts, pools.groups)
+            actions = self.policy.decide(first, pools.contexts, pools.groups, self.history)
+            self.history.add_outcomes(
+                *(of_pick(part, actions) for part in (pools.contexts, pools.groups, pools.rewards))
+            )
+            return actions
 
     def _judge(self, first: int, pools: Pools, actions: Tensor) -> Played:
         lost = regrets(pools, actions)

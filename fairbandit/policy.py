@@ -51,6 +51,10 @@ class Policy:
         """The parts by kind."""
         return {kind: getattr(self, kind) for kind in registry.PART_KINDS}
 
+    def mode(self) -> torch.inference_mode:
+        """The context to decide and learn in: torch's inference mode, if no part differentiates."""
+        return torch.inference_mode(not any(part.autograd for part in self.parts.values()))
+
     def bind(self, problem: Problem) -> None:
         """Prepares every part for a problem.
 

@@ -17,6 +17,8 @@ from typing import TypeVar
 import torch
 from torch import Tensor
 
+from fairbandit.maths.buffers import fresh
+
 T = TypeVar("T")
 S = TypeVar("S")
 
@@ -70,5 +72,5 @@ class Scratch(threading.local):
         """
         size, kept = math.prod(shape), self._kept
         if len(kept) < size or kept.dtype != like.dtype or kept.device != like.device:
-            kept = self._kept = like.new_empty(size)
+            kept = self._kept = fresh((size,), like)
         return kept[:size].view(shape)

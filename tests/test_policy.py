@@ -1,14 +1,27 @@
 """Blocks, and what a policy refuses."""
 
 import math
+from typing import Any
 
 import pytest
 import torch
 from torch import Tensor
 
-from fairbandit import Engine, FairbanditError
+from fairbandit import Agent, Engine, FairbanditError
 from fairbandit.conformance import Scattered
-from fairbandit.parts import Candidates, Problem, Rank, Selector, Spans, Split
+from fairbandit.parts import (
+    Candidates,
+    Estimator,
+    History,
+    Identity,
+    LinearModel,
+    Problem,
+    Rank,
+    RewardModel,
+    Selector,
+    Spans,
+    Split,
+)
 from fairbandit.policy import Policy, blocks
 from fairbandit.streams import Streams
 from tests import support
@@ -114,3 +127,61 @@ def test_a_selector_that_picks_an_empty_place() -> None:
     policy.selector = First()
     with pytest.raises(FairbanditError, match="selector 'first' picked place 5 at replica 0"):
         support.actions(policy, Scattered(), 60)
+
+
+class Descent(Estimator):
+    """Least squares by gradient descent on everything learned, from scratch for every node."""
+
+    part_kind, part_name = "estimator", "descent"
+
+    def _models(self, nodes: list[int], history: History) -> RewardModel:
+        outcomes = history.outcomes(0, nodes[-1])
+        b, d = outcomes.contexts.shape[0], outcomes.contexts.shape[2]
+        theta = torch.zeros(b, len(nodes), d, dtype=torch.float64, requires_grad=True)
+        upto = torch.arange(nodes[-1]) < torch.tensor(nodes)[:, None]
+        for _ in range(20):
+            missed = torch.einsum("bnd,bud->bun", outcomes.contexts, theta)
+            missed = (missed - outcomes.rewards[:, None]) * upto
+            (missed**2).sum().backward()
+            assert theta.grad is not None
+            theta = (theta - 1e-3 * theta.grad).detach().requires_grad_()
+        return LinearModel(theta.detach())
+
+
+@pytest.mark.parametrize("differentiates", [False, True])
+def test_parts_that_differentiate(differentiates: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where none does, as of those that come with the package, torch keeps no record."""
+    chosen, modes = support.policy("fair_greedy"), set()
+    if differentiates:
+        chosen.estimator = Descent()
+    select = chosen.selector.select
+
+    def watched(*asked: Any) -> Tensor:
+        modes.add(torch.is_inference_mode_enabled())
+        return select(*asked)
+
+    monkeypatch.setattr(chosen.selector, "select", watched)
+    assert support.actions(chosen, support.environment(), 80, 2).shape == (2, 80)
+    assert modes == {not differentiates}
+
+
+def test_a_subclass_may_differentiate_unless_it_says_otherwise() -> None:
+    class Silent(Identity):
+        pass
+
+    class Firm(Identity):
+        autograd = False
+
+    assert (Identity.autograd, Silent.autograd, Firm.autograd) == (False, True, False)
+
+
+@pytest.mark.parametrize("differentiates", [False, True])
+def test_an_agent_whose_parts_differentiate(differentiates: bool) -> None:
+    chosen = support.policy("fair_greedy")
+    if differentiates:
+        chosen.estimator = Descent()
+    agent = Agent(chosen, features=2, groups=2)
+    for t in range(30):
+        decision = agent.act([[0.1 * t, 1.0], [0.5, 0.0]], [0, 1])
+        agent.update(float(decision.candidate), decision.ticket)
+    assert agent.rounds == 30

@@ -181,14 +181,18 @@ class Agent:
             raise FairbanditError(
                 f"groups: expected {len(pool)} labels, one a candidate; got {len(codes)}"
             )
-        self._welcome(fresh)
-        x, g = torch.from_numpy(pool)[None, None], torch.from_numpy(codes)[None, None]
-        t = self.rounds + 1
-        place = int(self._policy.decide(t, x, g, self._history))
-        self._history.add_pools(x, g)
-        self._history.add_unknown()
-        if t % GRID == 0:
-            self._policy.forget(self._history)
+        x, g, t = (
+            torch.from_numpy(pool[None, None]),
+            torch.from_numpy(codes[None, None]),
+            self.rounds + 1,
+        )
+        with self._policy.mode():
+            self._welcome(fresh)
+            place = int(self._policy.decide(t, x, g, self._history))
+            self._history.add_pools(x, g)
+            self._history.add_unknown()
+            if t % GRID == 0:
+                self._policy.forget(self._history)
         self._pending[t], self._latest = (x[:, :, place].clone(), int(codes[place])), t
         self._give_up()
         return Decision(place, t)
@@ -208,7 +212,8 @@ class Agent:
         t = self._waiting(ticket)
         context, group = self._pending[t]
         outcome = Outcomes(context, torch.tensor([[group]]), context.new_tensor([[value]]))
-        self._policy.learn(t, outcome, self._history)
+        with self._policy.mode():
+            self._policy.learn(t, outcome, self._history)
         del self._pending[t]
 
     def drop(self, ticket: int) -> None:
@@ -234,12 +239,13 @@ class Agent:
         """
         log = inputs.log(contexts, groups, actions, rewards, self._problem.features)
         codes, fresh = self._groups.coded(log.labels)
-        self._welcome(fresh)
-        for low, high in log.pieces():
-            pools, history, first = log.pools(low, high, codes), self._history, self.rounds + 1
-            history.add_pools(*pools, places=int(log.ends[high] - log.ends[low]))
-            history.add_outcomes(*log.outcomes(low, high, codes))
-            self._policy.observe(first, *pools, history)
+        with self._policy.mode():
+            self._welcome(fresh)
+            for low, high in log.pieces():
+                pools, history, first = log.pools(low, high, codes), self._history, self.rounds + 1
+                history.add_pools(*pools, places=int(log.ends[high] - log.ends[low]))
+                history.add_outcomes(*log.outcomes(low, high, codes))
+                self._policy.observe(first, *pools, history)
         self._give_up()
 
     def save(self, path: str | PathLike[str]) -> None:

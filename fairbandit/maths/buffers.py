@@ -2,11 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import torch
 from torch import Tensor
+
+
+def fresh(shape: Sequence[int], like: Tensor) -> Tensor:
+    """A tensor that holds anything and can be written to in and out of torch's inference mode.
+
+    Args:
+        shape: of the tensor.
+        like: fixes its dtype and device.
+    """
+    with torch.inference_mode(False):
+        return like.new_empty(shape)
 
 
 class Rows:
@@ -29,7 +40,7 @@ class Rows:
         if need > self._data.shape[1]:
             shape = list(self._data.shape)
             shape[1] = max(2 * need, 64)
-            grown = self._data.new_empty(shape)
+            grown = fresh(shape, self._data)
             grown[:, :used] = self._data[:, :used]
             self._data = grown
         self._data[:, used:need] = rows
@@ -43,7 +54,9 @@ class Rows:
 
     def widen(self, size: int) -> None:
         """Makes the last dimension larger, what is new being 0."""
-        self._data = torch.nn.functional.pad(self._data, (0, size - self._data.shape[-1]))
+        data = fresh((*self._data.shape[:-1], size), self._data).zero_()
+        data[..., : self._data.shape[-1]] = self._data
+        self._data = data
 
     def __getitem__(self, span: tuple[int, int]) -> Tensor:
         """Rows after+1 … until of span (after, until], as a view."""
@@ -62,9 +75,9 @@ class Rows:
             kept = self[until, self.count]
             shape = list(self._data.shape)
             shape[1] = max(2 * keep, 64)
-            fresh = torch.empty(shape, dtype=self._data.dtype, device=self._data.device)
-            fresh[:, :keep] = kept
-            self._data, self._start = fresh, until
+            data = fresh(shape, self._data)
+            data[:, :keep] = kept
+            self._data, self._start = data, until
 
     def state(self) -> dict[str, Tensor | int]:
         """The rows that are kept, and how many came before them."""

@@ -7,6 +7,8 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
+from fairbandit.maths.buffers import fresh
+
 SPARE = 1 << 16
 """Rows, of all replicas, up to which room is made generously: moving costs more than room."""
 
@@ -102,7 +104,7 @@ class Lists:
             kept = [rows.clone() for rows in kept]
         else:
             b, _, d = self._rows.shape
-            self._rows, self._room = self._rows.new_empty(b, sum(rooms) + 1, d), rooms
+            self._rows, self._room = fresh((b, sum(rooms) + 1, d), self._rows), rooms
         self._lay_out()
         for start, rows in zip(self._start, kept, strict=True):
             self._rows[:, start : start + rows.shape[1]] = rows

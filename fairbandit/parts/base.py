@@ -71,10 +71,18 @@ class Part(ABC):
     """Whether the part reads `problem.oracle`."""
     draws: ClassVar[bool] = False
     """Whether the part draws random numbers."""
+    autograd: ClassVar[bool] = True
+    """Whether the part may differentiate; not inherited. Policies of parts that never do decide in
+    torch's inference mode, which is faster. fairbandit's own parts never do."""
     reference: ClassVar[str] = ""
     """Where the part comes from."""
 
     problem: Problem
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        own = cls.__module__.startswith("fairbandit.")
+        cls.autograd = vars(cls).get("autograd", not own)
 
     def bind(self, problem: Problem) -> None:
         """Prepares for a problem, once, before its first round.

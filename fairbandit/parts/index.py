@@ -20,21 +20,7 @@ from torch import Tensor
 from fairbandit.maths.lists import Lists
 from fairbandit.parts.ranges import count_ranges
 from fairbandit.parts.seats import Bounds
-
-SHELLS = (0.7, 0.96, 1.0)
-"""Up to which share of the contexts each shell reaches, by their distance from the mean."""
-
-SLACK = 1e-11
-"""Rounding allowed for in the bound, relative to the largest possible ‖x‖·‖θ‖."""
-
-ROOM = 1e-6
-"""Relative rounding allowed for in ‖x − m‖_{C⁻¹}; C may be as ill-conditioned as 1e6."""
-
-SAMPLE = 2048
-"""C is the covariance of about so many of the contexts; any would do."""
-
-LOT = 1 << 12
-"""Contexts are measured so many at a time, so that they stay in cache."""
+from fairbandit.parts.shells import SHELLS, Measured
 
 SHORTEST = 256
 """Fewer contexts than this are not worth sorting."""
@@ -82,26 +68,36 @@ class SortedStretch:
     ) -> None:
         b, d = theta.shape
         g, s = len(stretches), len(SHELLS)
-        self._theta = theta
+        self._theta = theta[:, None]
+        self._measured: Measured = Measured(g) if before is None else before._measured
         # by replica and group: how keys go with scores, and how drift moves and spreads them
-        self._scale, self._low = theta.new_ones(b, g, 1), theta.new_zeros(b, g, 1)
-        self._factor, self._mean = theta.new_zeros(b, g, d, d), theta.new_zeros(b, g, d)
+        self._scale, low = theta.new_ones(b, g, 1), theta.new_zeros(b, g, 1)
+        factor, mean = theta.new_zeros(b, g, d, d), theta.new_zeros(b, g, d)
         # by shell: the margin for each unit of spread, and the one for rounding
-        self._radius, self._off = theta.new_zeros(b, g, s), theta.new_zeros(b, g, s)
+        radius, off = theta.new_zeros(b, g, s), theta.new_zeros(b, g, s)
+        size = torch.linalg.vector_norm(theta, dim=1, keepdim=True)
         keys, places = [], []
         first = torch.arange(b, device=theta.device)[:, None] * g
         for group, (after, until) in enumerate(stretches):
             if after == until:
                 continue
             contexts = lists.entries(group, after, until)
-            key, shell = self._sorted_in(group, contexts)
-            keys.append((2 * ((first + group) * s + shell) + key).flatten())
+            shells = self._measured.of(group, contexts, after)
+            scores = (contexts @ theta[..., None])[..., 0]
+            least = scores.amin(1, keepdim=True)
+            spread = scores.amax(1, keepdim=True) - least
+            scale = 1 / spread.where(spread > 0, 1.0)
+            self._scale[:, group], low[:, group] = scale, least * scale
+            mean[:, group], factor[:, group] = shells.mean * scale, shells.factor * scale[..., None]
+            radius[:, group] = shells.radius
+            off[:, group] = 2 * shells.rounding * size * scale
+            number = 2 * ((first + group) * s + shells.shell)
+            keys.append((scores.sub_(least).mul_(scale).add_(number)).flatten())
             entry = torch.arange(after, until, device=theta.device)
-            own = lists.addresses[:, :, group]
-            places.append((own + entry).flatten())
+            places.append((lists.addresses[:, :, group] + entry).flatten())
         # drift times this is how it spreads and moves the keys of each group
-        spreads = self._factor.transpose(1, 2).reshape(b, d, g * d)
-        self._effects = torch.cat([spreads, self._mean.transpose(1, 2)], 2)
+        spreads = factor.transpose(1, 2).reshape(b, d, g * d)
+        self._effects = torch.cat([spreads, mean.transpose(1, 2)], 2)
         self._keys, order = torch.cat(keys).sort()
         # new memory is slow at first
         self._memory: Tensor = theta.new_empty(0, d) if before is None else before._memory
@@ -110,44 +106,14 @@ class SortedStretch:
         self._table = self._memory[: len(order)]
         torch.index_select(lists.table, 0, torch.cat(places)[order], out=self._table)
         number = 2.0 * torch.arange(b * g * s, device=theta.device, dtype=theta.dtype)
-        start = self._low[:, None] - number.view(b, 1, g, s)
+        start = low[:, None] - number.view(b, 1, g, s)
         # two keys are off by so much
-        off = (self._off + 4 * torch.finfo(theta.dtype).eps * (2 * b * g * s + 2))[:, None]
-        radius = self._radius[:, None]
+        off = (off + 4 * torch.finfo(theta.dtype).eps * (2 * b * g * s + 2))[:, None]
         # from scaled values to the keys between which contexts have to be scored again
         self._starts = torch.stack([start + off, start - off])
-        self._radii = torch.stack([radius, -radius])
-        self._theta = theta[:, None]
+        self._radii = torch.stack([radius[:, None], -radius[:, None]])
         ends = torch.searchsorted(self._keys, torch.stack([number - 0.5, number + 1.5]))
         self._limits = ends.view(2, b * g, s)
-
-    def _sorted_in(self, group: int, contexts: Tensor) -> tuple[Tensor, Tensor]:
-        """Notes what is to be known of a group; gives each context's key, and its shell, (B, L)."""
-        length, d = contexts.shape[1:]
-        theta = self._theta
-        scores = (contexts @ theta[..., None])[..., 0]
-        low = scores.amin(1, keepdim=True)
-        spread = scores.amax(1, keepdim=True) - low
-        scale = 1 / spread.where(spread > 0, 1.0)
-        mean = contexts.mean(1)
-        some = contexts[:, :: max(1, length // SAMPLE)] - mean[:, None]
-        covariance = some.transpose(1, 2) @ some / some.shape[1]
-        least = 1e-6 * covariance.diagonal(dim1=1, dim2=2).mean(1)[:, None].clamp(min=1e-300)
-        ridge = torch.eye(d, dtype=contexts.dtype, device=contexts.device)
-        factor = torch.linalg.cholesky(covariance + ridge * least[..., None])
-        whiten = torch.linalg.solve_triangular(factor, ridge, upper=False).transpose(1, 2)
-        white = ((lot - mean[:, None]) @ whiten for lot in contexts.split(LOT, 1))
-        norms = torch.cat([torch.linalg.vector_norm(lot, dim=2) for lot in white], 1) * (1 + ROOM)
-        ranks = [max(1, round(share * length)) for share in SHELLS]
-        radius = torch.stack([norms.kthvalue(rank, 1).values for rank in ranks], 1)
-        # |score| ≤ ‖x‖(‖θ₀‖ + ‖Δ‖), and ‖Δ‖ is at most ‖Δ‖_C over the root of C's least eigenvalue
-        rounding = SLACK * torch.linalg.vector_norm(contexts, dim=2).amax(1, keepdim=True)
-        size = torch.linalg.vector_norm(theta, dim=1, keepdim=True)
-        self._scale[:, group], self._low[:, group] = scale, low * scale
-        self._mean[:, group], self._factor[:, group] = mean * scale, factor * scale[..., None]
-        self._radius[:, group] = radius + rounding / least.sqrt()
-        self._off[:, group] = 2 * rounding * size * scale
-        return (scores - low) * scale, (norms[..., None] > radius[:, None, :-1]).sum(2)
 
     def at_most(self, asked: Asked, budget: float = torch.inf) -> tuple[Tensor, int] | None:
         """How many of the contexts of each candidate's group score no higher, exactly.
@@ -223,7 +189,7 @@ class Costs(NamedTuple):
             entry = [models + 0.5 * candidates * length / total for length in lengths]
         else:
             entry = [b * n * (again + k)] * len(lengths)
-        return cls(entry, again, 1e5 + 1000.0 * candidates, b * (200 + 3 * d + d * d / 16))
+        return cls(entry, again, 1e5 + 1000.0 * candidates, b * (200.0 + 5 * d))
 
 
 class Index:

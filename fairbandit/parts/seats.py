@@ -113,8 +113,8 @@ class Seating:
         )
         taken = [group for group, width in enumerate(self._widths) if width]
         self.seats = [
-            Seats(group, *ends, bounds[group])
-            for group, *ends in zip(taken, starts, stops, strict=True)
+            Seats(group, low, high, bounds[group])
+            for group, low, high in zip(taken, starts, stops, strict=True)
         ]
 
     def place(self, values: Tensor) -> list[Tensor]:

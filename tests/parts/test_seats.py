@@ -49,7 +49,8 @@ def test_every_candidate_has_one_seat(
             if np.isnan(number):
                 continue
             replica, t, a = np.unravel_index(int(number) - 1, (b, n, k))
-            assert (replica, room.of_round[t], room.groups[r, t, a]) == (r, u, seats.group)
+            own = int(room.of_round[t]), int(room.groups[r, t, a])
+            assert (int(replica), *own) == (r, u, seats.group)
             assert float(seats.start[r, u, s]) == int(room.start[r, t, seats.group])
             assert float(seats.stop[r, u, s]) == int(room.stop[r, t, seats.group])
             seated.append(number)
