@@ -14,7 +14,6 @@ LAYERS = {
     "errors": 0,
     "registry": 0,
     "streams": 0,
-    "threads": 0,
     "maths": 0,
     "plugins": 0,
     "parts": 1,

@@ -1,7 +1,9 @@
-"""A growing tensor: rows are appended and old ones dropped at amortised constant cost."""
+"""Memory that grows, and memory that is used again."""
 
 from __future__ import annotations
 
+import math
+import threading
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -87,3 +89,22 @@ class Rows:
         """Goes on from a state that `state` gave."""
         self._data, self._start = state["rows"], state["start"]
         self.count = self._start + self._data.shape[1]
+
+
+class Scratch(threading.local):
+    """Memory that each thread uses again and again, since new memory is slow at first."""
+
+    def __init__(self) -> None:
+        self._kept = torch.empty(0)
+
+    def empty(self, shape: tuple[int, ...], like: Tensor) -> Tensor:
+        """A tensor that holds anything, and is this thread's until it asks again.
+
+        Args:
+            shape: of the tensor.
+            like: fixes its dtype and device.
+        """
+        size, kept = math.prod(shape), self._kept
+        if len(kept) < size or kept.dtype != like.dtype or kept.device != like.device:
+            kept = self._kept = fresh((size,), like)
+        return kept[:size].view(shape)

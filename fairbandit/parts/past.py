@@ -20,8 +20,7 @@ from fairbandit.parts.model import RewardModel
 from fairbandit.parts.ranges import count_ranges
 from fairbandit.parts.seats import Bounds, Seating
 from fairbandit.parts.splits import Spans
-from fairbandit.parts.tiles import AddUp, Counter, scan
-from fairbandit.threads import each
+from fairbandit.parts.tiles import AddUp, counting, scan
 
 FEW = 64
 """So many candidates or fewer are compared with windows as they are, rather than in tiles."""
@@ -194,11 +193,11 @@ class Past:
     def _tiled(self, values: Tensor, stretches: list[tuple[int, int]]) -> Tensor:
         """Counts over the windows less the stretches, (B, N, K), by scanning in tiles."""
         placed = self._seating.place(values)
-        return self._over_groups(lambda at: self._scan(at, Counter(placed[at]), stretches))
+        return self._over_groups(lambda at: self._scan(at, counting(placed[at]), stretches))
 
     def _over_groups(self, work: Callable[[int], Tensor]) -> Tensor:
         """What some work gives for each of the groups' seats, for the candidates: (B, N, K)."""
-        return self._seating.collect(each(work, range(len(self._seating.seats))))
+        return self._seating.collect([work(at) for at in range(len(self._seating.seats))])
 
     def _scan(
         self, at: int, add_up: AddUp, stretches: list[tuple[int, int]] | None = None

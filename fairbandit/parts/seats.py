@@ -9,7 +9,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from fairbandit.threads import Scratch
+from fairbandit.maths.buffers import Scratch
 
 _mask, _other = Scratch(), Scratch()
 

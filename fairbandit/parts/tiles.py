@@ -8,20 +8,24 @@ Memory is used again and again, since new memory is slow at first.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import cache
 from itertools import pairwise
 
 import torch
 from torch import Tensor
 
+from fairbandit.maths.buffers import Scratch
 from fairbandit.parts.model import RewardModel
 from fairbandit.parts.seats import Bounds, Seats
-from fairbandit.threads import Scratch
 
 TILE = 1 << 17
 """About how many scores a tile holds, so that they stay in cache."""
 
 SEATS = 4
 """So many candidates of a model are compared at a time, so that the comparisons stay in cache."""
+
+Entries = Callable[[int, int, int], Tensor]
+"""Gives the entries of a group after one and until another, (B, L, d)."""
 
 AddUp = Callable[[Tensor, Tensor | None], Tensor]
 """Sums over (B, U, L) scores, of which a (B, U, S, L) mask, if there is one, has 1 for those that
@@ -31,7 +35,7 @@ _scores, _below = Scratch(), Scratch()
 
 
 def scan(
-    entries: Callable[[int, int, int], Tensor],
+    entries: Entries,
     model: RewardModel,
     seats: Seats,
     add_up: AddUp,
@@ -40,7 +44,7 @@ def scan(
     """Sums over each seat's window less those over a stretch, (B, U, S).
 
     Args:
-        entries: gives those of a group after one and until another, (B, L, d).
+        entries: the group's.
         model: the U reward models.
         seats: what is asked about.
         add_up: sums over a tile's scores.
@@ -48,47 +52,54 @@ def scan(
     """
     sums = torch.zeros(seats.start.shape, dtype=torch.float64, device=seats.start.device)
     b, u, _ = seats.start.shape
+    score = _scoring(model)
     for low, high, wanted, sign in _tiles(seats.bounds, stretch, TILE // (b * u)):
-        scores = _scored(model, entries(seats.group, low, high))
+        scores = score(entries(seats.group, low, high))
         mask = None if wanted is None else seats.window(low, high, wanted)
         sums.add_(add_up(scores, mask), alpha=sign)
     return sums
 
 
-class Counter:
-    """Counts the scores that are at most the values.
+def counting(values: Tensor) -> AddUp:
+    """Counts the scores that are at most the values, (B, U, S), NaN where nothing is asked.
 
     Numbers are several times as fast to make and to add up as booleans.
-
-    Args:
-        values: (B, U, S), NaN where nothing is asked.
     """
+    counts = torch.empty_like(values, memory_format=torch.contiguous_format)
+    seats = values.unsqueeze(3).split(SEATS, 2), counts.split(SEATS, 2)
+    lots = list(zip(*seats, strict=True))
 
-    def __init__(self, values: Tensor) -> None:
-        self._counts = torch.empty_like(values, memory_format=torch.contiguous_format)
-        seats = values[..., None].split(SEATS, 2), self._counts.split(SEATS, 2)
-        self._lots = list(zip(*seats, strict=True))
+    @cache
+    def memory(seats: int, length: int) -> Tensor:
+        return _below.empty((*values.shape[:2], seats, length), values)
 
-    def __call__(self, scores: Tensor, mask: Tensor | None) -> Tensor:
-        """Counts over a tile, as `AddUp` has it; until the next call."""
-        every = scores[:, :, None]
-        masks = [None] * len(self._lots) if mask is None else mask.split(SEATS, 2)
-        for (values, counts), part in zip(self._lots, masks, strict=True):
-            shape = (*values.shape[:3], scores.shape[2])
-            below = torch.le(every, values, out=_below.empty(shape, scores))
+    def add_up(scores: Tensor, mask: Tensor | None) -> Tensor:
+        every, length = scores.unsqueeze(2), scores.shape[2]
+        masks = [None] * len(lots) if mask is None else mask.split(SEATS, 2)
+        for (asked, found), part in zip(lots, masks, strict=True):
+            below = torch.le(every, asked, out=memory(asked.shape[2], length))
             if part is not None:
                 below.mul_(part)
-            torch.sum(below, -1, out=counts)
-        return self._counts
+            torch.sum(below, -1, out=found)
+        return counts
+
+    return add_up
 
 
-def _scored(model: RewardModel, contexts: Tensor) -> Tensor:
-    """Scores of (B, L, d) contexts under every model, (B, U, L), until the next call."""
+def _scoring(model: RewardModel) -> Callable[[Tensor], Tensor]:
+    """Scores (B, L, d) contexts under every model, (B, U, L), until the next call."""
     theta = model.theta
     if theta is None:
-        return model.score(contexts[:, None])
-    shape = (*theta.shape[:2], contexts.shape[1])
-    return torch.bmm(theta, contexts.transpose(1, 2), out=_scores.empty(shape, theta))
+        return lambda contexts: model.score(contexts.unsqueeze(1))
+
+    @cache
+    def memory(length: int) -> Tensor:
+        return _scores.empty((*theta.shape[:2], length), theta)
+
+    def score(contexts: Tensor) -> Tensor:
+        return torch.bmm(theta, contexts.transpose(1, 2), out=memory(contexts.shape[1]))
+
+    return score
 
 
 def _tiles(

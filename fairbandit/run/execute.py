@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
 
+import torch
 from torch import Tensor
 
 from fairbandit.build import build
@@ -27,7 +29,6 @@ from fairbandit.run.rows import RowsWriter
 from fairbandit.run.settings import Settings, settings
 from fairbandit.run.tally import Tally
 from fairbandit.run.tensorboard import EventWriter
-from fairbandit.threads import threads
 
 THREADS = 1
 """Torch's threads where a run leaves them unset.
@@ -70,7 +71,7 @@ def execute(
     found = finished(config, checked, folder)
     if found is not None:
         return found
-    with claim(folder, wait=wait), threads(checked.threads or THREADS):
+    with claim(folder, wait=wait), _threads(checked.threads or THREADS):
         found = finished(config, checked, folder)
         if found is not None:  # by the process waited for
             return found
@@ -212,3 +213,14 @@ def _on_cpu(played: Played) -> Played:
     values = {field.name: getattr(played, field.name) for field in fields(played)}
     moved = {key: value.cpu() for key, value in values.items() if isinstance(value, Tensor)}
     return Played(**{**values, **moved})
+
+
+@contextmanager
+def _threads(count: int) -> Iterator[None]:
+    """Torch's threads for the time of a run; the next job of a sweep finds them as they were."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(count)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)

@@ -13,10 +13,10 @@ from multiprocessing import get_context
 from pathlib import Path
 from typing import Any, TypeVar
 
+import torch
 from threadpoolctl import threadpool_limits
 
 from fairbandit.run.execute import THREADS
-from fairbandit.threads import threads as engines_threads
 
 T = TypeVar("T")
 
@@ -41,12 +41,17 @@ def quantile(values: Iterable[float], share: float) -> float:
 
 @contextmanager
 def threads(count: int = THREADS) -> Iterator[None]:
-    """So many threads for the engine for a while, by default as the command, and one for NumPy.
+    """So many threads for torch for a while, by default as the command, and one for NumPy.
 
     A second one makes NumPy's small products slower, and on a busy machine twenty times so.
     """
-    with engines_threads(count), threadpool_limits(1, user_api="blas"):
-        yield
+    before = torch.get_num_threads()
+    torch.set_num_threads(count)
+    try:
+        with threadpool_limits(1, user_api="blas"):
+            yield
+    finally:
+        torch.set_num_threads(before)
 
 
 def alone(work: Callable[..., T], *arguments: Any) -> tuple[T, int]:

@@ -1,11 +1,13 @@
-"""Growing rows behave like a list that forgets its head."""
+"""Growing rows behave like a list that forgets its head; scratch memory is one thread's."""
+
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairbandit.maths.buffers import Rows
+from fairbandit.maths.buffers import Rows, Scratch, fresh
 
 
 @given(st.lists(st.tuples(st.integers(0, 90), st.integers(0, 60)), max_size=12))
@@ -43,3 +45,26 @@ def test_rows_are_written_and_widened() -> None:
     expected = torch.ones(51, 3)
     expected[9], expected[:50, 2] = 7.0, 0.0
     assert torch.equal(rows[150, 201][0], expected)
+
+
+def test_scratch_is_used_again_by_its_thread_alone() -> None:
+    scratch, like = Scratch(), torch.zeros(0, dtype=torch.float64)
+    first = scratch.empty((3, 4), like)
+    assert (first.shape, first.dtype) == ((3, 4), torch.float64)
+    assert scratch.empty((2, 5), like).data_ptr() == first.data_ptr()
+    assert scratch.empty((2, 5), like.to(torch.float32)).dtype == torch.float32
+    with ThreadPoolExecutor(1) as other:
+        elsewhere = other.submit(scratch.empty, (2, 5), like).result()
+    assert scratch.empty((2, 5), like).data_ptr() != elsewhere.data_ptr()
+
+
+def test_what_is_made_in_inference_mode_can_be_written_to_outside() -> None:
+    rows = Rows(torch.zeros(1, 0, 2))
+    with torch.inference_mode():
+        made = [fresh((2, 3), torch.zeros(1)), Scratch().empty((2, 3), torch.zeros(1))]
+        rows.append(torch.ones(1, 3, 2))
+        rows.widen(3)
+    for one in made:
+        one.fill_(1)
+    rows.write(2, torch.full((1, 1, 3), 5.0))
+    assert rows[0, 3].tolist() == [[[1, 1, 0], [5, 5, 5], [1, 1, 0]]]
