@@ -95,7 +95,7 @@ class Scratch(threading.local):
     """Memory that each thread uses again and again, since new memory is slow at first."""
 
     def __init__(self) -> None:
-        self._kept = torch.empty(0)
+        self._kept: Tensor | None = None
 
     def empty(self, shape: tuple[int, ...], like: Tensor) -> Tensor:
         """A tensor that holds anything, and is this thread's until it asks again.
@@ -105,6 +105,7 @@ class Scratch(threading.local):
             like: fixes its dtype and device.
         """
         size, kept = math.prod(shape), self._kept
-        if len(kept) < size or kept.dtype != like.dtype or kept.device != like.device:
+        fits = kept is not None and (kept.dtype, kept.device) == (like.dtype, like.device)
+        if kept is None or not fits or len(kept) < size:
             kept = self._kept = fresh((size,), like)
         return kept[:size].view(shape)
