@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -119,7 +120,8 @@ class Policy:
         """How many of n rounds a learning policy, having learned nothing, picks uniformly."""
         if not self.estimator.learns:
             return 0
-        return sum(self.split.taught(t) < history.earliest for t in range(first, first + n))
+        rounds = range(first, first + n)
+        return bisect_left(rounds, history.earliest, key=self.split.taught)
 
     def observe(self, first: int, contexts: Tensor, groups: Tensor, history: History) -> None:
         """Takes in N consecutive rounds that others decided.
@@ -182,9 +184,7 @@ def blocks(policy: Policy, rounds: int, after: int = 0) -> Iterator[tuple[int, i
     """
     played = after
     while played < rounds:
-        end = played
-        while end < rounds and policy.reach(end + 1) <= played:
-            end += 1
+        end = played + bisect_right(range(played + 1, rounds + 1), played, key=policy.reach)
         if end == played:
             raise FairbanditError(
                 f"round {played + 1} cannot be decided: policy {policy.name!r} says that it reads "

@@ -107,5 +107,5 @@ class Scratch(threading.local):
         size, kept = math.prod(shape), self._kept
         fits = kept is not None and (kept.dtype, kept.device) == (like.dtype, like.device)
         if kept is None or not fits or len(kept) < size:
-            kept = self._kept = fresh((size,), like)
+            kept = self._kept = fresh((size + size // 2,), like)
         return kept[:size].view(shape)

@@ -40,6 +40,9 @@ class Lists:
         self._forgotten = [0] * groups
         self._dropped = [0] * groups  # those forgotten whose rows are used again
         self._room = [0] * groups
+        # which columns some entry has a number other than 0 in, and up to where that is known
+        self._used = empty.new_zeros(groups, empty.shape[2], dtype=torch.bool)
+        self._looked = [0] * groups
         self._lay_out()
 
     def write(self, place: Tensor, values: Tensor) -> None:
@@ -68,6 +71,20 @@ class Lists:
         start = self._start[group] - self._dropped[group]
         return self._rows[:, start + after : start + until]
 
+    def columns(self, group: int, complete: int, until: int) -> Tensor:
+        """The columns in which the entries of a group so far are not all 0, ascending.
+
+        Args:
+            group: the group.
+            complete: every replica has its entries up to this one.
+            until: some have entries up to this one.
+        """
+        used, looked = self._used[group], max(self._looked[group], self._forgotten[group])
+        if looked < until and not bool(used.all()):
+            used |= self.entries(group, looked, until).abs().sum((0, 1)) != 0
+            self._looked[group] = complete
+        return used.nonzero()[:, 0]
+
     def forget(self, until: Sequence[int]) -> None:
         """The entries of each group before these are not asked for again."""
         self._forgotten = [max(both) for both in zip(self._forgotten, until, strict=True)]
@@ -75,8 +92,9 @@ class Lists:
     def grow(self, groups: int) -> None:
         """Adds empty lists until there are so many."""
         more = groups - len(self._count)
-        for numbers in (self._count, self._forgotten, self._dropped, self._room):
+        for numbers in (self._count, self._forgotten, self._dropped, self._room, self._looked):
             numbers.extend([0] * more)
+        self._used = torch.cat([self._used, self._used.new_zeros(more, self._used.shape[1])])
         self._lay_out()
 
     def state(self) -> dict[str, list[Tensor] | list[int]]:

@@ -49,7 +49,7 @@ class UniformSums:
         totals = [math.fsum(own) for own in terms]
         self._frames = torch.tensor([starts, totals], dtype=torch.float64).T.contiguous()
         self._power = torch.tensor([[len(own)] for own in terms])
-        self._most = max(map(len, terms))
+        self._least, self._most = min(map(len, terms)), max(map(len, terms))
         expansions = [
             list(_expansion(own, total)) for own, total in zip(terms, totals, strict=True)
         ]
@@ -85,10 +85,13 @@ class UniformSums:
 
     def _powers(self, base: Tensor, groups: Tensor) -> Tensor:
         """The m-th powers, m being each group's: several times as fast as `pow`."""
-        powers, running = base, base
+        powers = running = base
         for exponent in range(2, self._most + 1):
             running = running * base
-            powers = torch.where(self._power[groups] >= exponent, running, powers)
+            if exponent <= self._least:
+                powers = running
+            else:
+                powers = torch.where(self._power[groups] >= exponent, running, powers)
         return powers
 
     def to(self, device: torch.device) -> UniformSums:

@@ -12,11 +12,12 @@ from fairbandit.parts.more_ranks import (
     SmoothedCdf,
     Tradeoff,
 )
-from fairbandit.parts.past import Past, Store
+from fairbandit.parts.past import Past
 from fairbandit.parts.ranks import EmpiricalCdf, Identity, OracleCdf, Rank
 from fairbandit.parts.ridge import OptimisticRidge, Ridge
 from fairbandit.parts.selectors import Argmax, Selector
 from fairbandit.parts.splits import Full, Halves, Spans, Split
+from fairbandit.parts.store import Store
 
 __all__ = [
     "Argmax",

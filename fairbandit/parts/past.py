@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cached_property
-from typing import Protocol
 
 import torch
 from torch import Tensor
@@ -20,35 +19,11 @@ from fairbandit.parts.model import RewardModel
 from fairbandit.parts.ranges import count_ranges
 from fairbandit.parts.seats import Bounds, Seating
 from fairbandit.parts.splits import Spans
+from fairbandit.parts.store import Store
 from fairbandit.parts.tiles import AddUp, counting, scan
 
 FEW = 64
 """So many candidates or fewer are compared with windows as they are, rather than in tiles."""
-
-
-class Store(Protocol):
-    """Contexts of the past, one list a group in order of round: the history, or a rank's own."""
-
-    @property
-    def index(self) -> Index | None:
-        """An index over the lists; None where windows are always scanned."""
-
-    @property
-    def lists(self) -> Lists | None:
-        """The lists, where they lie in one table; None where `entries` has to put them together."""
-
-    def window(self, spans: Spans) -> tuple[Tensor, Tensor]:
-        """The entries that each round's window holds: start+1 … stop of each group.
-
-        Args:
-            spans: fields (N,).
-
-        Returns:
-            Starts and stops, (B, N, G) int64 each, with start ≤ stop.
-        """
-
-    def entries(self, group: int, after: int, until: int) -> Tensor:
-        """Entries after+1 … until of a group: (B, until − after, d), anything where none is."""
 
 
 class Past:
@@ -204,7 +179,7 @@ class Past:
     ) -> Tensor:
         seats = self._seating.seats[at]
         stretch = stretches[seats.group] if stretches else (0, 0)
-        return scan(self._history.entries, self._model, seats, add_up, stretch)
+        return scan(self._history, self._model, seats, add_up, stretch)
 
     def _few(self, values: Tensor, theta: Tensor, lists: Lists, index: Index | None) -> Tensor:
         """The same, group by group: each round's pool is compared with all windows at once."""

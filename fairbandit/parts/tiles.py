@@ -17,25 +17,26 @@ from torch import Tensor
 from fairbandit.maths.buffers import Scratch
 from fairbandit.parts.model import RewardModel
 from fairbandit.parts.seats import Bounds, Seats
+from fairbandit.parts.store import Store
 
-TILE = 1 << 17
+TILE = 1 << 18
 """About how many scores a tile holds, so that they stay in cache."""
 
 SEATS = 4
 """So many candidates of a model are compared at a time, so that the comparisons stay in cache."""
 
-Entries = Callable[[int, int, int], Tensor]
-"""Gives the entries of a group after one and until another, (B, L, d)."""
-
 AddUp = Callable[[Tensor, Tensor | None], Tensor]
 """Sums over (B, U, L) scores, of which a (B, U, S, L) mask, if there is one, has 1 for those that
 count and 0 for the others: (B, U, S)."""
 
-_scores, _below = Scratch(), Scratch()
+COLUMN = 20
+"""Taking a column out of contexts costs as much as so many products with it."""
+
+_scores, _below, _part = Scratch(), Scratch(), Scratch()
 
 
 def scan(
-    entries: Entries,
+    store: Store,
     model: RewardModel,
     seats: Seats,
     add_up: AddUp,
@@ -44,7 +45,7 @@ def scan(
     """Sums over each seat's window less those over a stretch, (B, U, S).
 
     Args:
-        entries: the group's.
+        store: the contexts.
         model: the U reward models.
         seats: what is asked about.
         add_up: sums over a tile's scores.
@@ -52,9 +53,15 @@ def scan(
     """
     sums = torch.zeros(seats.start.shape, dtype=torch.float64, device=seats.start.device)
     b, u, _ = seats.start.shape
-    score = _scoring(model)
-    for low, high, wanted, sign in _tiles(seats.bounds, stretch, TILE // (b * u)):
-        scores = score(entries(seats.group, low, high))
+    tiles = list(_tiles(seats.bounds, stretch, TILE // (b * u)))
+    if not tiles:
+        return sums
+    first = min(low for low, *_ in tiles)
+    last = max(high for _, high, *_ in tiles)
+    columns = _columns(store, model, seats)
+    score = _scoring(model, store.entries(seats.group, first, last), columns)
+    for low, high, wanted, sign in tiles:
+        scores = score(low - first, high - first)
         mask = None if wanted is None else seats.window(low, high, wanted)
         sums.add_(add_up(scores, mask), alpha=sign)
     return sums
@@ -86,18 +93,40 @@ def counting(values: Tensor) -> AddUp:
     return add_up
 
 
-def _scoring(model: RewardModel) -> Callable[[Tensor], Tensor]:
-    """Scores (B, L, d) contexts under every model, (B, U, L), until the next call."""
+def _columns(store: Store, model: RewardModel, seats: Seats) -> Tensor | None:
+    """The columns to take out of a group's contexts, the others being 0; None to leave them in.
+
+    Features that other groups alone have are 0 throughout.
+    """
+    lists, theta = store.lists, model.theta
+    if lists is None or theta is None:
+        return None
+    _, u, d = theta.shape
+    used = lists.columns(seats.group, seats.bounds.earliest, seats.bounds.last)
+    return used if u * (d - len(used)) > COLUMN * len(used) else None
+
+
+def _scoring(
+    model: RewardModel, contexts: Tensor, columns: Tensor | None
+) -> Callable[[int, int], Tensor]:
+    """Scores contexts low+1 … high of (B, L, d) under every model, until the next call."""
     theta = model.theta
     if theta is None:
-        return lambda contexts: model.score(contexts.unsqueeze(1))
+        return lambda low, high: model.score(contexts[:, None, low:high])
+    if columns is not None:
+        theta = theta.index_select(2, columns)
+    b, u, d = theta.shape
 
     @cache
-    def memory(length: int) -> Tensor:
-        return _scores.empty((*theta.shape[:2], length), theta)
+    def memory(length: int) -> tuple[Tensor, Tensor]:
+        return _scores.empty((b, u, length), theta), _part.empty((b, length, d), theta)
 
-    def score(contexts: Tensor) -> Tensor:
-        return torch.bmm(theta, contexts.transpose(1, 2), out=memory(contexts.shape[1]))
+    def score(low: int, high: int) -> Tensor:
+        scores, part = memory(high - low)
+        tile = contexts[:, low:high]
+        if columns is not None:
+            tile = torch.index_select(tile, 2, columns, out=part)
+        return torch.bmm(theta, tile.transpose(1, 2), out=scores)
 
     return score
 

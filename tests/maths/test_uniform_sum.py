@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 import torch
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fairbandit.errors import FairbanditError
@@ -70,6 +70,7 @@ def test_weights_too_uneven(weights: list[float]) -> None:
         uniform_sum_cdf(torch.zeros(1), weights)
 
 
+@settings(deadline=None)
 @given(st.integers(0, 2**32 - 1), st.integers(1, 5), st.sampled_from([(), (3,), (2, 4, 3)]))
 def test_several_groups_at_once(seed: int, groups: int, shape: tuple[int, ...]) -> None:
     """As one by one, constants and negative weights too; an empty place harms no other."""
