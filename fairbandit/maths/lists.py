@@ -41,7 +41,7 @@ class Lists:
         self._dropped = [0] * groups  # those forgotten whose rows are used again
         self._room = [0] * groups
         # which columns some entry has a number other than 0 in, and up to where that is known
-        self._used = empty.new_zeros(groups, empty.shape[2], dtype=torch.bool)
+        self._used = [empty.new_zeros(empty.shape[2], dtype=torch.bool) for _ in range(groups)]
         self._looked = [0] * groups
         self._lay_out()
 
@@ -74,6 +74,8 @@ class Lists:
     def columns(self, group: int, complete: int, until: int) -> Tensor:
         """The columns in which the entries of a group so far are not all 0, ascending.
 
+        No others, unless a replica lacks some of the entries.
+
         Args:
             group: the group.
             complete: every replica has its entries up to this one.
@@ -81,8 +83,8 @@ class Lists:
         """
         used, looked = self._used[group], max(self._looked[group], self._forgotten[group])
         if looked < until and not bool(used.all()):
-            used |= self.entries(group, looked, until).abs().sum((0, 1)) != 0
-            self._looked[group] = complete
+            used = used | (self.entries(group, looked, until).abs().sum((0, 1)) != 0)
+            self._used[group], self._looked[group] = used, complete
         return used.nonzero()[:, 0]
 
     def forget(self, until: Sequence[int]) -> None:
@@ -94,7 +96,8 @@ class Lists:
         more = groups - len(self._count)
         for numbers in (self._count, self._forgotten, self._dropped, self._room, self._looked):
             numbers.extend([0] * more)
-        self._used = torch.cat([self._used, self._used.new_zeros(more, self._used.shape[1])])
+        none = self._rows.new_zeros(self._rows.shape[2], dtype=torch.bool)
+        self._used.extend([none] * more)
         self._lay_out()
 
     def state(self) -> dict[str, list[Tensor] | list[int]]:

@@ -1,8 +1,8 @@
 """Sums over the past members of each candidate's group, re-scored under its round's model.
 
 This is where ranks spend their time. A group's past contexts are one list in order of round, a
-round's window a stretch of it. Short windows are scanned for each candidate, others in tiles for
-all candidates together, and of long ones the most part is counted by an index.
+round's window a stretch of it. Many rounds at once are compared with theirs in tiles, a few one by
+one, and of long windows the most part is counted by an index.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from fairbandit.parts.store import Store
 from fairbandit.parts.tiles import AddUp, counting, scan
 
 FEW = 64
-"""So many candidates or fewer are compared with windows as they are, rather than in tiles."""
+"""So many candidates or fewer are compared with their windows one by one, rather than in tiles."""
 
 
 class Past:

@@ -128,3 +128,30 @@ def test_what_belongs_nowhere_is_lost() -> None:
     place = torch.tensor([[lists.nowhere, first], [second, lists.nowhere]])
     lists.write(place, torch.arange(8, dtype=torch.float64).view(2, 2, 2))
     assert lists.entries(0, 0, 1).tolist() == [[[2.0, 3.0]], [[4.0, 5.0]]]
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.integers(0, 2**32 - 1), st.integers(1, 3))
+def test_columns_that_are_not_0(seed: int, replicas: int) -> None:
+    """Asked about now and then, while replicas have lists of different lengths and heads go."""
+    draws = np.random.default_rng(seed)
+    lists = Lists(torch.empty(replicas, 0, 4, dtype=torch.float64), 1)
+    counts, used, forgotten = np.zeros(replicas, dtype=int), np.zeros(4, dtype=bool), 0
+    for _ in range(12):
+        news = draws.integers(0, 20, replicas)
+        lists.reserve([int((counts + news).max())])
+        for b in range(replicas):
+            values = draws.integers(1, 3, (news[b], 4)) * (draws.random(4) < 0.2)
+            place = torch.full((replicas, news[b]), lists.nowhere)
+            place[b] = lists.addresses[b, 0, 0] + counts[b] + torch.arange(news[b])
+            lists.write(place, torch.from_numpy(values).double().expand(replicas, -1, -1))
+            used |= (values != 0).any(0)
+        counts += news
+        if draws.random() < 0.6:
+            found = lists.columns(0, int(counts.min()), int(counts.max()))
+            assert set(np.flatnonzero(used)) <= set(found.tolist())
+            if replicas == 1:
+                assert found.tolist() == np.flatnonzero(used).tolist()
+            if draws.random() < 0.5:
+                forgotten = max(forgotten, int(counts.min()) - 5)
+                lists.forget([forgotten])

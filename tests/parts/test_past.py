@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from fairbandit import FairbanditError
 from fairbandit.parts import Candidates, Full, History, LinearModel, Past, Problem, Spans
+from fairbandit.parts import past as past_module
 from fairbandit.parts import tiles as tiles_module
 from fairbandit.streams import Purpose, Streams
 
@@ -21,6 +22,8 @@ def test_counts_and_sums(seed: int, models: int, groups: int, tile: int) -> None
     history = History(problem, {"contexts"})
     x = torch.from_numpy(draws.integers(-2, 3, (b, rounds, k, d)).astype(float))
     s = torch.from_numpy(draws.integers(-1, groups, (b, rounds, k)))
+    absent = torch.from_numpy(draws.random((groups + 1, d)) < 0.3)  # features of other groups alone
+    x = x.masked_fill(absent[s], 0)
     for low, high in ((0, 1), (1, 17), (17, rounds)):
         history.add_pools(x[:, low:high], s[:, low:high])
     first = rounds - asked
@@ -31,6 +34,8 @@ def test_counts_and_sums(seed: int, models: int, groups: int, tile: int) -> None
     own = (x[:, first:] * theta[:, of_round][:, :, None]).sum(-1)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(tiles_module, "TILE", tile)
+        patch.setattr(tiles_module, "COLUMN", 0 if tile == 8 else 10**6)
+        patch.setattr(past_module, "FEW", 0 if tile == 8 else 64)
         window = Past(
             history, Spans(after, after, until), s[:, first:], LinearModel(theta), of_round
         )
