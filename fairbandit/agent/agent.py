@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import replace
 from os import PathLike
@@ -10,15 +9,15 @@ from pathlib import Path
 from typing import Any, NamedTuple, Self
 
 import torch
-from torch import Tensor
 
 from fairbandit.agent import inputs, oracles, saving
 from fairbandit.agent.groups import Groups, labels_of
 from fairbandit.agent.refresh import Refreshed, Summed
+from fairbandit.agent.tickets import Tickets
 from fairbandit.build import build
 from fairbandit.environments.base import Oracle
 from fairbandit.errors import FairbanditError
-from fairbandit.parts import History, Outcomes, Problem
+from fairbandit.parts import History, Problem
 from fairbandit.policy import Policy
 from fairbandit.presets import presets
 from fairbandit.streams import GRID, Streams
@@ -114,8 +113,7 @@ class Agent:
             if isinstance(split, Refreshed) and sums and "rewards" not in needs
             else History(self._problem, needs)
         )
-        self._pending: dict[int, tuple[Tensor, int]] = {}
-        self._latest: int | None = None
+        self._tickets = Tickets(features)
 
     @classmethod
     def from_config(cls, config: str | Mapping[str, Any], **options: Any) -> Self:
@@ -158,7 +156,7 @@ class Agent:
     @property
     def pending(self) -> tuple[int, ...]:
         """The tickets whose rewards have not come, oldest first."""
-        return tuple(self._pending)
+        return tuple(self._tickets)
 
     def act(self, contexts: Any, groups: Any) -> Decision:
         """Picks a candidate of a pool: the next round.
@@ -181,11 +179,8 @@ class Agent:
             raise FairbanditError(
                 f"groups: expected {len(pool)} labels, one a candidate; got {len(codes)}"
             )
-        x, g, t = (
-            torch.from_numpy(pool[None, None]),
-            torch.from_numpy(codes[None, None]),
-            self.rounds + 1,
-        )
+        x, g = torch.from_numpy(pool[None, None]), torch.from_numpy(codes[None, None])
+        t = self.rounds + 1
         with self._policy.mode():
             self._welcome(fresh)
             place = int(self._policy.decide(t, x, g, self._history))
@@ -193,7 +188,7 @@ class Agent:
             self._history.add_unknown()
             if t % GRID == 0:
                 self._policy.forget(self._history)
-        self._pending[t], self._latest = (x[:, :, place].clone(), int(codes[place])), t
+        self._tickets.add(t, x[:, :, place].clone(), int(codes[place]))
         self._give_up()
         return Decision(place, t)
 
@@ -209,12 +204,10 @@ class Agent:
                 reward came already. Nothing changes.
         """
         value = inputs.number(reward, "reward")
-        t = self._waiting(ticket)
-        context, group = self._pending[t]
-        outcome = Outcomes(context, torch.tensor([[group]]), context.new_tensor([[value]]))
+        t = self._tickets.find(ticket, self.rounds)
         with self._policy.mode():
-            self._policy.learn(t, outcome, self._history)
-        del self._pending[t]
+            self._policy.learn(t, self._tickets.outcome(t, value), self._history)
+        self._tickets.remove(t)
 
     def drop(self, ticket: int) -> None:
         """Waits no longer for the reward of a decision: it never comes.
@@ -222,7 +215,7 @@ class Agent:
         Raises:
             FairbanditError: a ticket that is not known or whose reward came already.
         """
-        del self._pending[self._waiting(ticket)]
+        self._tickets.remove(self._tickets.find(ticket, self.rounds))
 
     def observe(self, contexts: Any, groups: Any, actions: Any, rewards: Any) -> None:
         """Takes in logged rounds, whoever decided them, as the next ones.
@@ -277,14 +270,10 @@ class Agent:
             agent = cls.from_config(saved["config"], oracle=oracle, **saved["options"])
             agent._policy.load_state(saved["parts"])
             agent._history.load_state(saved["history"])
-            agent._latest, waiting = saved["latest"], saved["pending"]
-            for at, ticket in enumerate(waiting["tickets"]):
-                context = waiting["contexts"][:, at : at + 1].clone()
-                agent._pending[ticket] = context, waiting["groups"][at]
+            agent._tickets.load_state(saved["pending"], saved["latest"])
         return agent
 
     def _state(self) -> dict[str, Any]:
-        contexts = [context for context, _ in self._pending.values()]
         problem = self._problem
         return {
             "config": self._config,
@@ -298,12 +287,8 @@ class Agent:
             },
             "parts": self._policy.state(),
             "history": self._history.state(),
-            "pending": {
-                "tickets": list(self._pending),
-                "groups": [group for _, group in self._pending.values()],
-                "contexts": torch.cat([problem.zeros(1, 0, problem.features), *contexts], 1),
-            },
-            "latest": self._latest,
+            "pending": self._tickets.state(),
+            "latest": self._tickets.latest,
         }
 
     def _welcome(self, labels: list[Hashable]) -> None:
@@ -321,28 +306,6 @@ class Agent:
         if self._problem.oracle is not None and self._policy.rank.needs_oracle:
             oracles.vet(self._problem.oracle, labels, first)
 
-    def _waiting(self, ticket: int | None) -> int:
-        """The round whose reward a ticket stands for."""
-        given = self._latest if ticket is None else ticket
-        if given is None:
-            raise FairbanditError("no decision was made yet that a reward could be of")
-        try:
-            t = operator.index(given)
-        except TypeError:
-            t = 0
-        if t in self._pending:
-            return t
-        kept = ", ".join(map(str, list(self._pending)[:10])) or "none"
-        kept += ", …" if len(self._pending) > 10 else ""
-        raise FairbanditError(
-            f"round {t} waits for no reward: it came already, was given up, or the round was "
-            f"observed with it; those that wait are {kept}"
-            if 0 < t <= self.rounds
-            else f"no decision has ticket {given!r}; those that wait for a reward are {kept}"
-        )
-
     def _give_up(self) -> None:
-        if self._patience is None:
-            return
-        while self._pending and next(iter(self._pending)) < self.rounds - self._patience:
-            del self._pending[next(iter(self._pending))]
+        if self._patience is not None:
+            self._tickets.give_up(self.rounds - self._patience)

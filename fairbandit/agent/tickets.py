@@ -1,0 +1,98 @@
+"""Decisions whose rewards have not come."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from fairbandit.errors import FairbanditError
+from fairbandit.parts import Outcomes
+
+SHOWN = 10
+"""A message names at most so many of those that wait."""
+
+
+class Tickets:
+    """The picks of rounds that wait for a reward, oldest first; a ticket is the round's number.
+
+    Args:
+        features: d.
+
+    Attributes:
+        latest: the ticket of the last decision, None before there is one.
+    """
+
+    def __init__(self, features: int) -> None:
+        self._none = torch.zeros(1, 0, features, dtype=torch.float64)
+        self._picks: dict[int, tuple[Tensor, int]] = {}
+        self.latest: int | None = None
+
+    def __iter__(self) -> Iterator[int]:
+        """The tickets."""
+        return iter(self._picks)
+
+    def add(self, t: int, context: Tensor, group: int) -> None:
+        """Waits for the reward of the latest round, whose pick had this context, (1, 1, d)."""
+        self._picks[t], self.latest = (context, group), t
+
+    def find(self, ticket: int | None, rounds: int) -> int:
+        """The round that a ticket stands for.
+
+        Args:
+            ticket: of a decision; None is the latest one.
+            rounds: how many there were so far.
+
+        Raises:
+            FairbanditError: a round that waits for no reward.
+        """
+        given = self.latest if ticket is None else ticket
+        if given is None:
+            raise FairbanditError("no decision was made yet that a reward could be of")
+        try:
+            t = operator.index(given)
+        except TypeError:
+            t = 0
+        if t in self._picks:
+            return t
+        kept = ", ".join(map(str, list(self._picks)[:SHOWN])) or "none"
+        kept += ", …" if len(self._picks) > SHOWN else ""
+        raise FairbanditError(
+            f"round {t} waits for no reward: it came already, was given up, or the round was "
+            f"observed with it; those that wait are {kept}"
+            if 0 < t <= rounds
+            else f"no decision has ticket {given!r}; those that wait for a reward are {kept}"
+        )
+
+    def outcome(self, t: int, reward: float) -> Outcomes:
+        """What a round gave, whose reward has come."""
+        context, group = self._picks[t]
+        return Outcomes(context, torch.tensor([[group]]), context.new_tensor([[reward]]))
+
+    def remove(self, t: int) -> None:
+        """Waits no longer for a round's reward."""
+        del self._picks[t]
+
+    def give_up(self, before: int) -> None:
+        """Waits no longer for the rewards of rounds before a given one."""
+        while self._picks and next(iter(self._picks)) < before:
+            del self._picks[next(iter(self._picks))]
+
+    def state(self) -> dict[str, Any]:
+        """All that is kept, as plain tensors and numbers."""
+        contexts = [context for context, _ in self._picks.values()]
+        return {
+            "tickets": list(self._picks),
+            "groups": [group for _, group in self._picks.values()],
+            "contexts": torch.cat([self._none, *contexts], 1),
+        }
+
+    def load_state(self, state: Mapping[str, Any], latest: int | None) -> None:
+        """Goes on from a state that `state` gave, and from the last decision."""
+        self.latest = latest
+        for at, ticket in enumerate(state["tickets"]):
+            context = state["contexts"][:, at : at + 1].clone()
+            self._picks[ticket] = context, state["groups"][at]
