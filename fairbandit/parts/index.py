@@ -1,12 +1,12 @@
 """An index over past contexts: exact counts under models that drift slowly, without a full scan.
 
 A stretch of each group's contexts is sorted once by its scores under a reference model θ₀. Under a
-later θ = θ₀ + Δ a score moves by ⟨x, Δ⟩ = ⟨m, Δ⟩ + ⟨x − m, Δ⟩, m being the stretch's mean, and by
-Cauchy-Schwarz |⟨x − m, Δ⟩| ≤ ‖x − m‖_{C⁻¹}·‖Δ‖_C for any positive definite C; here C is the
-stretch's covariance, which makes the bound tight. So all contexts whose reference score lies below
-a candidate's by more than the bound count, all above do not, and only the few in between are
-scored again. Contexts are sorted in shells of like ‖x − m‖_{C⁻¹}, since the few that lie far out
-would loosen the bound of all the others.
+later θ = θ₀ + Δ a score moves by ⟨x, Δ⟩ = ⟨m, Δ⟩ + ⟨x − m, Δ⟩ for any m, and by Cauchy-Schwarz
+|⟨x − m, Δ⟩| ≤ ‖x − m‖_{C⁻¹}·‖Δ‖_C for any positive definite C; a mean and a covariance of such
+contexts make the bound tight. So all contexts whose reference score lies below a candidate's by
+more than the bound count, all above do not, and only the few in between are scored again. Contexts
+are sorted in shells of like ‖x − m‖_{C⁻¹}, since the few that lie far out would loosen the bound of
+all the others.
 """
 
 from __future__ import annotations
