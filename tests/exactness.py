@@ -34,7 +34,7 @@ NOISES = (1e-8, 0.1, 1.0)
 REGULARIZATIONS = (1e-8, 0.1, 10.0)
 
 
-def free(asked: Asked, lengths: list[int], tiles: bool) -> Costs:
+def free(asked: Asked, width: int, lengths: list[int], tiles: bool) -> Costs:
     """As if searching cost nothing beside a scan, and sorting little."""
     return Costs(entry=[1.0] * len(lengths), again=1e-9, use=0.0, sorting=0.6)
 

@@ -72,7 +72,7 @@ def test_where_it_pays(noise: float) -> None:
     """As it is used by itself: given up and taken up again, now and then."""
     world, settings = support.environment(), fair_greedy(noise, 0.1)
     dense, indexed = (
-        decisions(settings, world, 8000, [3], way) for way in (Way.dense, Way.indexed)
+        decisions(settings, world, 24_000, [3], way) for way in (Way.dense, Way.indexed)
     )
     assert 0 < indexed.answered < indexed.asked
     assert torch.equal(dense.actions, indexed.actions)

@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from fairbandit.maths.buffers import fresh
+from fairbandit.maths.columns import Columns
 
 SPARE = 1 << 16
 """Rows, of all replicas, up to which room is made generously: moving costs more than room."""
@@ -24,35 +25,41 @@ class Lists:
         groups: how many lists each replica has.
 
     Attributes:
-        table: all rows, (R, d); a view.
+        columns: what of every entry is kept.
+        table: all rows, (R, w), as they are kept; a view.
         addresses: the row at which entry 0 of each group is or would be, (B, 1, G) int64.
         nowhere: the row that takes what is not kept.
     """
 
+    columns: Columns
     table: Tensor
     addresses: Tensor
     nowhere: int
 
     def __init__(self, empty: Tensor, groups: int) -> None:
         b, _, d = empty.shape
-        self._rows = empty.new_empty(b, 1, d)  # the last row takes what belongs nowhere
+        self.columns = Columns(empty.new_zeros(groups, d, dtype=torch.bool))
+        # the last row takes what belongs nowhere
+        self._rows = empty.new_empty(b, 1, self.columns.width)
         self._count = [0] * groups  # of the replica that has most
         self._forgotten = [0] * groups
         self._dropped = [0] * groups  # those forgotten whose rows are used again
         self._room = [0] * groups
-        # which columns some entry has a number other than 0 in, and up to where that is known
-        self._used = [empty.new_zeros(empty.shape[2], dtype=torch.bool) for _ in range(groups)]
-        self._looked = [0] * groups
         self._lay_out()
 
-    def write(self, place: Tensor, values: Tensor) -> None:
+    def write(self, groups: Tensor, place: Tensor, values: Tensor) -> None:
         """Writes entries, each where it belongs.
 
         Args:
+            groups: theirs, (B, M); any for values that belong nowhere.
             place: rows of the table, (B, M); `nowhere` for values that belong nowhere.
             values: (B, M, d).
         """
-        self.table.index_copy_(0, place.view(-1), values.reshape(-1, values.shape[2]))
+        picked = self.columns.pick(groups, values)
+        if self.columns.loses(values, picked):
+            self._keep(self.columns.learn(groups.where(place != self.nowhere, -1), values))
+            picked = self.columns.pick(groups, values)
+        self.table.index_copy_(0, place.view(-1), picked.reshape(-1, picked.shape[2]))
 
     def reserve(self, counts: Sequence[int]) -> None:
         """Makes room for so many entries of each group, those that are forgotten included."""
@@ -67,25 +74,13 @@ class Lists:
             self._move(old, rooms)
 
     def entries(self, group: int, after: int, until: int) -> Tensor:
-        """Entries after … until − 1 of a group, (B, until − after, d); a view."""
+        """Entries after … until − 1 of a group, (B, until − after, d)."""
+        return self.columns.whole(group, self.kept(group, after, until))
+
+    def kept(self, group: int, after: int, until: int) -> Tensor:
+        """What is kept of entries after … until − 1 of a group, (B, until − after, w); a view."""
         start = self._start[group] - self._dropped[group]
         return self._rows[:, start + after : start + until]
-
-    def columns(self, group: int, complete: int, until: int) -> Tensor:
-        """The columns in which the entries of a group so far are not all 0, ascending.
-
-        No others, unless a replica lacks some of the entries.
-
-        Args:
-            group: the group.
-            complete: every replica has its entries up to this one.
-            until: some have entries up to this one.
-        """
-        used, looked = self._used[group], max(self._looked[group], self._forgotten[group])
-        if looked < until and not bool(used.all()):
-            used = used | (self.entries(group, looked, until).abs().sum((0, 1)) != 0)
-            self._used[group], self._looked[group] = used, complete
-        return used.nonzero()[:, 0]
 
     def forget(self, until: Sequence[int]) -> None:
         """The entries of each group before these are not asked for again."""
@@ -94,10 +89,9 @@ class Lists:
     def grow(self, groups: int) -> None:
         """Adds empty lists until there are so many."""
         more = groups - len(self._count)
-        for numbers in (self._count, self._forgotten, self._dropped, self._room, self._looked):
+        for numbers in (self._count, self._forgotten, self._dropped, self._room):
             numbers.extend([0] * more)
-        none = self._rows.new_zeros(self._rows.shape[2], dtype=torch.bool)
-        self._used.extend([none] * more)
+        self.columns = self.columns.grow(groups)
         self._lay_out()
 
     def state(self) -> dict[str, list[Tensor] | list[int]]:
@@ -111,13 +105,27 @@ class Lists:
         self._forgotten, self._dropped = list(dropped), list(dropped)
         self._room = [rows.shape[1] for rows in entries]
         self._count = [sum(both) for both in zip(dropped, self._room, strict=True)]
-        self._rows = torch.cat([*entries, self._rows[:, -1:]], 1)
+        used = [(rows != 0).any(1).any(0) for rows in entries]
+        self.columns = Columns(torch.stack(used))
+        picked = [self.columns.pick_of(group, rows) for group, rows in enumerate(entries)]
+        b = len(self._rows)
+        self._rows = torch.cat([*picked, self._rows.new_empty(b, 1, self.columns.width)], 1)
+        self._lay_out()
+
+    def _keep(self, columns: Columns) -> None:
+        """Keeps other columns, which lose nothing that was kept."""
+        b, length, _ = self._rows.shape
+        rows = fresh((b, length, columns.width), self._rows)
+        for group, (start, room) in enumerate(zip(self._start, self._room, strict=True)):
+            whole = self.columns.whole(group, self._rows[:, start : start + room])
+            rows[:, start : start + room] = columns.pick_of(group, whole)
+        self._rows, self.columns = rows, columns
         self._lay_out()
 
     def _move(self, counts: Sequence[int], rooms: list[int]) -> None:
         """Moves what is kept of so many entries to the front of its room, or to a new table."""
         kept = [
-            self.entries(group, forgotten, max(n, forgotten))
+            self.kept(group, forgotten, max(n, forgotten))
             for group, (n, forgotten) in enumerate(zip(counts, self._forgotten, strict=True))
         ]
         self._dropped = list(self._forgotten)

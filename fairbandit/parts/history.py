@@ -126,10 +126,10 @@ class History:
         self._totals.append(order.view(b, n, k, g).select(2, k - 1))
         self._total = order[:, -1:]
         self.lists.reserve(self._total.amax((0, 1)).tolist())
-        own = flat.clamp(min=0).unsqueeze(2)
-        place = (self.lists.addresses + order).gather(2, own).squeeze(2) - 1
+        own = flat.clamp(min=0)
+        place = (self.lists.addresses + order).gather(2, own.unsqueeze(2)).squeeze(2) - 1
         place = place.where(flat >= 0, self.lists.nowhere)
-        self.lists.write(place, contexts.reshape(b, n * k, d))
+        self.lists.write(own, place, contexts.reshape(b, n * k, d))
 
     def shift(self, k: int) -> int:
         """How many more places the pools so far had than as many pools of k places."""

@@ -66,52 +66,55 @@ class SortedStretch:
         theta: Tensor,
         before: SortedStretch | None = None,
     ) -> None:
-        b, d = theta.shape
-        g, s = len(stretches), len(SHELLS)
-        self._theta = theta[:, None]
-        self._measured: Measured = Measured(g) if before is None else before._measured
+        b, g, s = len(theta), len(stretches), len(SHELLS)
+        self._columns = lists.columns
+        d = self._columns.width
+        self._theta = self._columns.of_groups(theta[:, None])
+        if before is None or before._columns is not self._columns:
+            self._measured = Measured(g)
+        else:
+            self._measured = before._measured
         # by replica and group: how keys go with scores, and how drift moves and spreads them
         self._scale, low = theta.new_ones(b, g, 1), theta.new_zeros(b, g, 1)
         factor, mean = theta.new_zeros(b, g, d, d), theta.new_zeros(b, g, d)
         # by shell: the margin for each unit of spread, and the one for rounding
         radius, off = theta.new_zeros(b, g, s), theta.new_zeros(b, g, s)
-        size = torch.linalg.vector_norm(theta, dim=1, keepdim=True)
         keys, places = [], []
         first = torch.arange(b, device=theta.device)[:, None] * g
         for group, (after, until) in enumerate(stretches):
             if after == until:
                 continue
-            contexts = lists.entries(group, after, until)
+            contexts, own = lists.kept(group, after, until), self._theta[:, 0, group]
             shells = self._measured.of(group, contexts, after)
-            scores = (contexts @ theta[..., None])[..., 0]
+            scores = (contexts @ own[..., None])[..., 0]
             least = scores.amin(1, keepdim=True)
             spread = scores.amax(1, keepdim=True) - least
             scale = 1 / spread.where(spread > 0, 1.0)
             self._scale[:, group], low[:, group] = scale, least * scale
             mean[:, group], factor[:, group] = shells.mean * scale, shells.factor * scale[..., None]
             radius[:, group] = shells.radius
+            size = torch.linalg.vector_norm(own, dim=1, keepdim=True)
             off[:, group] = 2 * shells.rounding * size * scale
             number = 2 * ((first + group) * s + shells.shell)
             keys.append((scores.sub_(least).mul_(scale).add_(number)).flatten())
             entry = torch.arange(after, until, device=theta.device)
             places.append((lists.addresses[:, :, group] + entry).flatten())
         # drift times this is how it spreads and moves the keys of each group
-        spreads = factor.transpose(1, 2).reshape(b, d, g * d)
-        self._effects = torch.cat([spreads, mean.transpose(1, 2)], 2)
+        self._effects = torch.cat([factor, mean.unsqueeze(3)], 3)
         self._keys, order = torch.cat(keys).sort()
         # new memory is slow at first
-        self._memory: Tensor = theta.new_empty(0, d) if before is None else before._memory
-        if len(self._memory) < len(order):
-            self._memory = theta.new_empty(len(order) * 5 // 4, d)
-        self._table = self._memory[: len(order)]
+        self._memory: Tensor = theta.new_empty(0) if before is None else before._memory
+        if len(self._memory) < len(order) * d:
+            self._memory = theta.new_empty(len(order) * d * 5 // 4)
+        self._table = self._memory[: len(order) * d].view(-1, d)
         torch.index_select(lists.table, 0, torch.cat(places)[order], out=self._table)
         number = 2.0 * torch.arange(b * g * s, device=theta.device, dtype=theta.dtype)
-        start = low[:, None] - number.view(b, 1, g, s)
+        start = (low - number.view(b, g, s)).unsqueeze(2)
         # two keys are off by so much
-        off = (off + 4 * torch.finfo(theta.dtype).eps * (2 * b * g * s + 2))[:, None]
+        off = (off + 4 * torch.finfo(theta.dtype).eps * (2 * b * g * s + 2)).unsqueeze(2)
         # from scaled values to the keys between which contexts have to be scored again
         self._starts = torch.stack([start + off, start - off])
-        self._radii = torch.stack([radius[:, None], -radius[:, None]])
+        self._radii = torch.stack([radius, -radius]).unsqueeze(3)
         ends = torch.searchsorted(self._keys, torch.stack([number - 0.5, number + 1.5]))
         self._limits = ends.view(2, b * g, s)
 
@@ -127,21 +130,23 @@ class SortedStretch:
             were scored again for them. None if they would be more than the budget.
         """
         groups, values, of_round, theta = asked
-        theta = theta.contiguous()
-        (b, u, d), (_, _, _, g, s) = theta.shape, self._radii.shape
-        effects = torch.bmm(theta - self._theta, self._effects)
-        spread = effects[..., : g * d].view(b, u, g, d)
-        spread = torch.linalg.vector_norm(spread, dim=3, keepdim=True)
+        (b, u, _), (_, _, g, _, s) = theta.shape, self._radii.shape
+        models = self._columns.of_groups(theta)
+        d = self._columns.width
+        effects = torch.matmul((models - self._theta).transpose(1, 2), self._effects)
+        spread = torch.linalg.vector_norm(effects[..., :d], dim=3, keepdim=True)
         shifts = torch.addcmul(self._starts, spread, self._radii)
-        shifts = shifts.add_(effects[..., g * d :, None]).view(2, -1, s)
-        own, frame, model = groups, None, None
+        shifts = shifts.add_(effects[..., d:]).view(2, -1, s)
+        own, frame, model = groups, groups, None
         if b * u > 1:
             replica = torch.arange(b, device=groups.device)[:, None, None]
             own = own + replica * g
-            frame = (replica * u + of_round[:, None]) * g + groups
-            model = (replica * u + of_round[:, None])[..., None]
+            frame = own * u + of_round[:, None]
+        if b * u > 1 or self._columns.kept is not None:
+            model = frame.unsqueeze(3)
+            theta = models.transpose(1, 2)
         scaled = (values * self._scale.view(-1)[own])[..., None]
-        ends = scaled - shifts[:, own if frame is None else frame]
+        ends = scaled - shifts[:, frame]
         begin, end = self._limits[:, own]
         low, high = torch.searchsorted(self._keys, ends).clamp_(begin, end)
         length = high - low
@@ -152,9 +157,9 @@ class SortedStretch:
         if again:
             every = values[..., None, None].expand(*length.shape, 1)
             model = None if model is None else model.expand(length.shape)
-            counts = counts + count_ranges(
-                self._table, low, length, every, theta.view(b * u, d), model
-            ).squeeze(4)
+            theta = theta.reshape(-1, d)
+            found = count_ranges(self._table, low, length, every, theta, model)
+            counts = counts + found.squeeze(4)
         return counts.sum(3), again
 
 
@@ -174,15 +179,16 @@ class Costs(NamedTuple):
     sorting: float
 
     @classmethod
-    def of(cls, asked: Asked, lengths: list[int], tiles: bool) -> Costs:
+    def of(cls, asked: Asked, width: int, lengths: list[int], tiles: bool) -> Costs:
         """The costs for some candidates.
 
         Args:
             asked: the candidates, of whom each group has as large a share as of the entries.
+            width: how many features are kept.
             lengths: how many entries of each group are to be compared.
             tiles: whether windows are scanned in tiles, or round by round.
         """
-        (b, n, k), (_, u, d) = asked.groups.shape, asked.theta.shape
+        (b, n, k), u, d = asked.groups.shape, asked.theta.shape[1], width
         again, candidates, total = 10 + 1.4 * d, b * n * k, max(1, sum(lengths))
         if tiles:
             models = 0.056 * b * d * u
@@ -231,7 +237,7 @@ class Index:
             better way.
         """
         lengths = [every.last - every.first for every in bounds]
-        costs = Costs.of(asked, lengths, tiles)
+        costs = Costs.of(asked, lists.columns.width, lengths, tiles)
         scan = sum(map(mul, costs.entry, lengths))
         if scan < max(3 * costs.use, self._least):
             return None

@@ -183,7 +183,7 @@ class Past:
 
     def _few(self, values: Tensor, theta: Tensor, lists: Lists, index: Index | None) -> Tensor:
         """The same, group by group: each round's pool is compared with all windows at once."""
-        (b, u, d), k = theta.shape, values.shape[2]
+        (b, u, _), (_, _, g), k = theta.shape, self._start.shape, values.shape[2]
         if index is None:
             begin, length, sign = self._start[None], self._length[None], None
         else:
@@ -192,15 +192,17 @@ class Past:
             length, sign = more.abs(), more.sign() * index.signs
         present = torch.zeros_like(self._start).scatter_(2, self._own, 1)
         model = None
-        if b * u > 1:
+        if b * u > 1 or lists.columns.kept is not None:
             replica = torch.arange(b, device=values.device)[:, None, None]
-            model = (replica * u + self._of_round[:, None]).expand(begin.shape)
+            group = torch.arange(g, device=values.device)
+            model = ((replica * u + self._of_round[:, None]) * g + group).expand(begin.shape)
+            theta = lists.columns.of_groups(theta)
         counts = count_ranges(
             lists.table,
             begin + lists.addresses,
             length * present,
             values.unsqueeze(2).expand(*begin.shape, k),
-            theta.reshape(b * u, d),
+            theta.reshape(-1, theta.shape[-1]),
             model,
         )
         total = counts[0] if sign is None else (counts * sign.unsqueeze(4)).sum(0)

@@ -29,10 +29,7 @@ AddUp = Callable[[Tensor, Tensor | None], Tensor]
 """Sums over (B, U, L) scores, of which a (B, U, S, L) mask, if there is one, has 1 for those that
 count and 0 for the others: (B, U, S)."""
 
-COLUMN = 20
-"""Taking a column out of contexts costs as much as so many products with it."""
-
-_scores, _below, _part = Scratch(), Scratch(), Scratch()
+_scores, _below = Scratch(), Scratch()
 
 
 def scan(
@@ -58,10 +55,9 @@ def scan(
         return sums
     first = min(low for low, *_ in tiles)
     last = max(high for _, high, *_ in tiles)
-    columns = _columns(store, model, seats)
-    score = _scoring(model, store.entries(seats.group, first, last), columns)
+    score = _scoring(store, model, seats.group, first, last)
     for low, high, wanted, sign in tiles:
-        scores = score(low - first, high - first)
+        scores = score(low, high)
         mask = None if wanted is None else seats.window(low, high, wanted)
         sums.add_(add_up(scores, mask), alpha=sign)
     return sums
@@ -93,40 +89,33 @@ def counting(values: Tensor) -> AddUp:
     return add_up
 
 
-def _columns(store: Store, model: RewardModel, seats: Seats) -> Tensor | None:
-    """The columns to take out of a group's contexts, the others being 0; None to leave them in.
-
-    Features that other groups alone have are 0 throughout.
-    """
-    lists, theta = store.lists, model.theta
-    if lists is None or theta is None:
-        return None
-    _, u, d = theta.shape
-    used = lists.columns(seats.group, seats.bounds.earliest, seats.bounds.last)
-    return used if u * (d - len(used)) > COLUMN * len(used) else None
-
-
 def _scoring(
-    model: RewardModel, contexts: Tensor, columns: Tensor | None
+    store: Store, model: RewardModel, group: int, first: int, last: int
 ) -> Callable[[int, int], Tensor]:
-    """Scores contexts low+1 … high of (B, L, d) under every model, until the next call."""
-    theta = model.theta
+    """Scores entries low+1 … high of a group under every model, (B, U, L), until the next call.
+
+    Args:
+        store: the contexts.
+        model: the U models.
+        group: whose entries.
+        first, last: all that are asked for are among entries first+1 … last.
+    """
+    theta, lists = model.theta, store.lists
+    if theta is None or lists is None:
+        contexts = store.entries(group, first, last)
+    else:
+        contexts, theta = lists.kept(group, first, last), lists.columns.pick_of(group, theta)
     if theta is None:
-        return lambda low, high: model.score(contexts[:, None, low:high])
-    if columns is not None:
-        theta = theta.index_select(2, columns)
-    b, u, d = theta.shape
+        return lambda low, high: model.score(contexts[:, None, low - first : high - first])
+    b, u, _ = theta.shape
 
     @cache
-    def memory(length: int) -> tuple[Tensor, Tensor]:
-        return _scores.empty((b, u, length), theta), _part.empty((b, length, d), theta)
+    def memory(length: int) -> Tensor:
+        return _scores.empty((b, u, length), theta)
 
     def score(low: int, high: int) -> Tensor:
-        scores, part = memory(high - low)
-        tile = contexts[:, low:high]
-        if columns is not None:
-            tile = torch.index_select(tile, 2, columns, out=part)
-        return torch.bmm(theta, tile.transpose(1, 2), out=scores)
+        tile = contexts[:, low - first : high - first]
+        return torch.bmm(theta, tile.transpose(1, 2), out=memory(high - low))
 
     return score
 

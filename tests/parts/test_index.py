@@ -20,7 +20,8 @@ def listed(contexts: torch.Tensor) -> Lists:
     lists = Lists(contexts.new_zeros(b, 0, d), g)
     lists.reserve([length] * g)
     place = lists.addresses.view(b, g, 1) + torch.arange(length)
-    lists.write(place.flatten(1), contexts.flatten(1, 2))
+    groups = torch.arange(g).repeat_interleave(length).expand(b, -1)
+    lists.write(groups, place.flatten(1), contexts.flatten(1, 2))
     return lists
 
 

@@ -34,7 +34,6 @@ def test_counts_and_sums(seed: int, models: int, groups: int, tile: int) -> None
     own = (x[:, first:] * theta[:, of_round][:, :, None]).sum(-1)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(tiles_module, "TILE", tile)
-        patch.setattr(tiles_module, "COLUMN", 0 if tile == 8 else 10**6)
         patch.setattr(past_module, "FEW", 0 if tile == 8 else 64)
         window = Past(
             history, Spans(after, after, until), s[:, first:], LinearModel(theta), of_round
