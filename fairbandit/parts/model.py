@@ -77,7 +77,7 @@ class LinearModel(RewardModel):
         return _products(self.theta, contexts)
 
     def _magnitude(self, contexts: Tensor) -> Tensor:
-        return _products(self.theta.abs(), contexts.abs())
+        return _magnitudes(self.theta, contexts)
 
 
 class OptimisticModel(RewardModel):
@@ -93,7 +93,7 @@ class OptimisticModel(RewardModel):
         return _products(self.parameters[0], contexts) + self._bonus(contexts)
 
     def _magnitude(self, contexts: Tensor) -> Tensor:
-        return _products(self.parameters[0].abs(), contexts.abs()) + self._bonus(contexts)
+        return _magnitudes(self.parameters[0], contexts) + self._bonus(contexts)
 
     def _bonus(self, contexts: Tensor) -> Tensor:
         _, inverse, width = self.parameters
@@ -103,6 +103,18 @@ class OptimisticModel(RewardModel):
 
 def _products(theta: Tensor, contexts: Tensor) -> Tensor:
     """⟨θ, x⟩ of (B, U, d) and (B, U or 1, M, d): (B, U, M)."""
-    if contexts.shape[1] == 1 and theta.shape[1] * contexts.shape[2] > 64:
+    if _shared(theta, contexts):
         return torch.matmul(theta, contexts[:, 0].transpose(-1, -2))
-    return (contexts * theta[:, :, None]).sum(-1)  # many small products are slow as matrices
+    return (contexts * theta.unsqueeze(2)).sum(-1)  # many small products are slow as matrices
+
+
+def _magnitudes(theta: Tensor, contexts: Tensor) -> Tensor:
+    """Σᵢ|θᵢxᵢ|, likewise."""
+    if _shared(theta, contexts):
+        return _products(theta.abs(), contexts.abs())
+    return (contexts * theta.unsqueeze(2)).abs_().sum(-1)
+
+
+def _shared(theta: Tensor, contexts: Tensor) -> bool:
+    """Whether all models score the same contexts, and so many that a matrix product pays."""
+    return contexts.shape[1] == 1 and theta.shape[1] * contexts.shape[2] > 64
