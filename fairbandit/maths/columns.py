@@ -67,7 +67,8 @@ class Columns:
         """
         every = range(len(self._used))
         news = [(contexts[groups == group] != 0).any(0) for group in every]
-        return Columns(self._used | torch.stack(news))
+        used = self._used | torch.stack(news)
+        return self if torch.equal(used, self._used) else Columns(used)
 
     def grow(self, groups: int) -> Columns:
         """The columns where there are more groups, so many."""

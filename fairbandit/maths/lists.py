@@ -56,9 +56,11 @@ class Lists:
             values: (B, M, d).
         """
         picked = self.columns.pick(groups, values)
-        if self.columns.loses(values, picked):
-            self._keep(self.columns.learn(groups.where(place != self.nowhere, -1), values))
-            picked = self.columns.pick(groups, values)
+        if self.columns.loses(values, picked):  # perhaps of what belongs nowhere
+            columns = self.columns.learn(groups.where(place != self.nowhere, -1), values)
+            if columns is not self.columns:
+                self._keep(columns)
+                picked = self.columns.pick(groups, values)
         self.table.index_copy_(0, place.view(-1), picked.reshape(-1, picked.shape[2]))
 
     def reserve(self, counts: Sequence[int]) -> None:
