@@ -18,12 +18,14 @@ class Columns:
         used: which features some context of each group has, (G, d) bool.
 
     Attributes:
+        features: d.
         kept: theirs, ascending, (G, w) int64; None where all are kept.
         width: w.
     """
 
     def __init__(self, used: Tensor) -> None:
-        g, d = used.shape
+        g, self.features = used.shape
+        d = self.features
         widest = max(1, int(used.sum(1).amax())) if g else 1
         whole = widest > MOST * d
         first = (~used).to(torch.int8).argsort(dim=1, stable=True)
@@ -48,8 +50,7 @@ class Columns:
         """Contexts of a group, (B, L, d), of which (B, L, w) was picked."""
         if self.kept is None:
             return picked
-        d = self._used.shape[1]
-        whole = picked.new_zeros(*picked.shape[:2], d)
+        whole = picked.new_zeros(*picked.shape[:2], self.features)
         return whole.index_copy_(2, self.kept[group], picked)
 
     def of_groups(self, theta: Tensor) -> Tensor:
@@ -72,5 +73,5 @@ class Columns:
 
     def grow(self, groups: int) -> Columns:
         """The columns where there are more groups, so many."""
-        more = self._used.new_zeros(groups - len(self._used), self._used.shape[1])
+        more = self._used.new_zeros(groups - len(self._used), self.features)
         return Columns(torch.cat([self._used, more]))

@@ -107,8 +107,10 @@ class Lists:
         self._forgotten, self._dropped = list(dropped), list(dropped)
         self._room = [rows.shape[1] for rows in entries]
         self._count = [sum(both) for both in zip(dropped, self._room, strict=True)]
-        used = [(rows != 0).any(1).any(0) for rows in entries]
-        self.columns = Columns(torch.stack(used))
+        used = self._rows.new_zeros(len(entries), self.columns.features, dtype=torch.bool)
+        for group, rows in enumerate(entries):
+            used[group] = (rows != 0).any(1).any(0)
+        self.columns = Columns(used)
         picked = [self.columns.pick_of(group, rows) for group, rows in enumerate(entries)]
         b = len(self._rows)
         self._rows = torch.cat([*picked, self._rows.new_empty(b, 1, self.columns.width)], 1)

@@ -143,3 +143,13 @@ def test_what_belongs_nowhere_is_lost() -> None:
     numbers = torch.arange(4, dtype=torch.float64).view(2, 2)
     lists.write(torch.zeros_like(place), place, rows(torch.zeros_like(place), numbers))
     assert lists.entries(0, 0, 1)[..., 0].tolist() == [[1.0], [2.0]]
+
+
+def test_without_groups_there_is_nothing_to_load() -> None:
+    lists, again = empty(2, 0), empty(2, 0)
+    state = lists.state()
+    again.load_state(state["entries"], state["dropped"])  # type: ignore[arg-type]
+    again.grow(1)
+    reference = Reference(2, 1)
+    write(again, reference, torch.zeros(2, 3, dtype=torch.int64))
+    reference.check(again)
