@@ -45,7 +45,7 @@ $(BENCH): $(READY)
 	-$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[bench]'
 	@touch $@
 
-bench: $(BENCH) ## speed and memory beside the paper-literal loop and other libraries (half an hour)
+bench: $(BENCH) ## speed and memory beside the paper-literal loop and other libraries (ten minutes)
 	$(BIN)/python -m tests.benchmarks $(ARGS)
 
 bench-quick: $(BENCH) ## the same at smaller sizes, in under two minutes

@@ -23,14 +23,15 @@ class Columns:
         width: w.
     """
 
+    kept: Tensor | None
+
     def __init__(self, used: Tensor) -> None:
-        g, self.features = used.shape
-        d = self.features
-        widest = max(1, int(used.sum(1).amax())) if g else 1
-        whole = widest > MOST * d
-        first = (~used).to(torch.int8).argsort(dim=1, stable=True)
-        self._used, self.width = used, d if whole else widest
-        self.kept = None if whole else first[:, :widest].sort(dim=1).values
+        groups, self.features = used.shape
+        widest = max(1, int(used.sum(1).amax())) if groups else 1
+        self._used, self.width, self.kept = used, self.features, None
+        if widest <= MOST * self.features:
+            first = (~used).to(torch.int8).argsort(dim=1, stable=True)
+            self.width, self.kept = widest, first[:, :widest].sort(dim=1).values
 
     def pick(self, groups: Tensor, contexts: Tensor) -> Tensor:
         """What is kept of contexts, (B, M, d), of given groups, (B, M): (B, M, w)."""

@@ -76,6 +76,17 @@ def write(lists: Lists, reference: Reference, groups: torch.Tensor) -> None:
     lists.write(own[..., 0], place, rows(groups, value))
 
 
+def stream(
+    lists: Lists, reference: Reference, news: tuple[int, ...], keep: tuple[int, ...]
+) -> None:
+    """Writes so many entries of each group of one replica, then forgets all but the last ones."""
+    groups = torch.arange(len(news)).repeat_interleave(torch.tensor(news))
+    write(lists, reference, groups[None])
+    kept = zip(reference.counts, keep, strict=True)
+    reference.forgotten = [max(0, n - last) for n, last in kept]
+    lists.forget(reference.forgotten)
+
+
 @settings(max_examples=80, deadline=None)
 @given(st.integers(0, 2**32 - 1), st.integers(1, 3), st.integers(1, 3), st.sampled_from([8, 4096]))
 def test_like_plain_lists(seed: int, replicas: int, groups: int, spare: int) -> None:
@@ -115,11 +126,7 @@ def test_a_list_moves_onto_itself(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(lists_module, "SPARE", 4096)
     lists, reference = empty(1, 2), Reference(1, 2)
     for _ in range(40):
-        write(lists, reference, torch.tensor([[0] * 200 + [1] * 40]))
-        reference.forgotten = [
-            max(0, n - keep) for n, keep in zip(reference.counts, (300, 900), strict=True)
-        ]
-        lists.forget(reference.forgotten)
+        stream(lists, reference, news=(200, 40), keep=(300, 900))
         reference.check(lists)
 
 
@@ -128,9 +135,7 @@ def test_memory_follows_what_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(lists_module, "SPARE", 4096)
     lists, reference = empty(1, 2), Reference(1, 2)
     for _ in range(200):
-        write(lists, reference, torch.tensor([[0] * 90 + [1] * 10]))
-        reference.forgotten = [max(0, n - 100) for n in reference.counts]
-        lists.forget(reference.forgotten)
+        stream(lists, reference, news=(90, 10), keep=(100, 100))
     assert reference.counts == [18_000, 2_000]
     assert len(lists.table) < 4 * 4096
 
