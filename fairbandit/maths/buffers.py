@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import math
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import torch
 from torch import Tensor
+from torch.nn.functional import pad
+
+PIECE = 128
+"""Rows in a piece of `Rows`: as many as rounds are decided together."""
 
 
 def fresh(shape: Sequence[int], like: Tensor) -> Tensor:
@@ -25,70 +29,89 @@ def fresh(shape: Sequence[int], like: Tensor) -> Tensor:
 class Rows:
     """Rows numbered from 1 along dimension 1 of a (B, ·, …) tensor; a prefix may be forgotten.
 
+    They lie in pieces of `PIECE` rows, so that the memory of those that go serves those that come.
+
     Args:
         rows: the first of them, (B, n, …); they fix every other dimension, the dtype and the
             device.
     """
 
+    count: int
+    _gone: int
+    _none: Tensor
+    _pieces: dict[int, Tensor]  # piece i starts with row i·PIECE + 1
+
     def __init__(self, rows: Tensor) -> None:
-        self._data = rows
-        self._start = 0  # rows dropped for good, that is: data[:, 0] is row start + 1
-        self.count = rows.shape[1]
+        self._begin(rows, 0)
 
     def append(self, rows: Tensor) -> None:
         """Adds rows count+1 … count+n, (B, n, …)."""
-        used = self.count - self._start
-        need = used + rows.shape[1]
-        if need > self._data.shape[1]:
-            shape = list(self._data.shape)
-            shape[1] = max(2 * need, 64)
-            grown = fresh(shape, self._data)
-            grown[:, :used] = self._data[:, :used]
-            self._data = grown
-        self._data[:, used:need] = rows
-        self.count += rows.shape[1]
+        first, last = self.count, self.count + rows.shape[1]
+        self.count = last
+        for index, low, high in _cut(first, last):
+            if index not in self._pieces:
+                shape = list(self._none.shape)
+                shape[1] = PIECE
+                self._pieces[index] = fresh(shape, self._none)
+            self._piece(index, low, high).copy_(rows[:, low - first : high - first])
 
     def write(self, row: int, values: Tensor) -> None:
         """Replaces a row, (B, 1, …); one that is forgotten stays so."""
-        if row > self._start:
-            at = row - self._start
-            self._data[:, at - 1 : at] = values
+        if row > self._gone:
+            self._piece((row - 1) // PIECE, row - 1, row).copy_(values)
 
     def widen(self, size: int) -> None:
         """Makes the last dimension larger, what is new being 0."""
-        data = fresh((*self._data.shape[:-1], size), self._data).zero_()
-        data[..., : self._data.shape[-1]] = self._data
-        self._data = data
+        more = (0, size - self._none.shape[-1])
+        with torch.inference_mode(False):
+            self._none = pad(self._none, more)
+            self._pieces = {index: pad(piece, more) for index, piece in self._pieces.items()}
 
     def __getitem__(self, span: tuple[int, int]) -> Tensor:
-        """Rows after+1 … until of span (after, until], as a view."""
+        """Rows after+1 … until of span (after, until]; a view, where they lie in one piece."""
         after, until = span
-        if not self._start <= after <= until <= self.count:
+        if not self._gone <= after <= until <= self.count:
             raise IndexError(
-                f"rows {after + 1} to {until} are not kept; kept are {self._start + 1} to "
+                f"rows {after + 1} to {until} are not kept; kept are {self._gone + 1} to "
                 f"{self.count}"
             )
-        return self._data[:, after - self._start : until - self._start]
+        parts = [self._piece(*cut) for cut in _cut(after, until)]
+        if len(parts) == 1:
+            return parts[0]
+        return torch.cat(parts, 1) if parts else self._none
 
     def forget(self, until: int) -> None:
-        """Rows 1 … until are not asked for again; memory is given back when half is unused."""
-        keep = self.count - until
-        if until - self._start > max(keep, 64):
-            kept = self[until, self.count]
-            shape = list(self._data.shape)
-            shape[1] = max(2 * keep, 64)
-            data = fresh(shape, self._data)
-            data[:, :keep] = kept
-            self._data, self._start = data, until
+        """Rows 1 … until are not asked for again."""
+        if until > self._gone:
+            for index in range(self._gone // PIECE, until // PIECE):
+                del self._pieces[index]
+            self._gone = until
 
     def state(self) -> dict[str, Tensor | int]:
         """The rows that are kept, and how many came before them."""
-        return {"rows": self[self._start, self.count].clone(), "start": self._start}
+        return {"rows": self[self._gone, self.count].clone(), "start": self._gone}
 
     def load_state(self, state: Mapping[str, Any]) -> None:
         """Goes on from a state that `state` gave."""
-        self._data, self._start = state["rows"], state["start"]
-        self.count = self._start + self._data.shape[1]
+        self._begin(state["rows"], state["start"])
+
+    def _begin(self, rows: Tensor, gone: int) -> None:
+        self._none = fresh((len(rows), 0, *rows.shape[2:]), rows)
+        self._pieces, self._gone, self.count = {}, gone, gone
+        self.append(rows)
+
+    def _piece(self, index: int, low: int, high: int) -> Tensor:
+        """Rows low+1 … high, all of one piece."""
+        return self._pieces[index][:, low - index * PIECE : high - index * PIECE]
+
+
+def _cut(after: int, until: int) -> Iterator[tuple[int, int, int]]:
+    """Rows after+1 … until by piece: its index, and which of them, low+1 … high, lie in it."""
+    while after < until:
+        index = after // PIECE
+        end = min((index + 1) * PIECE, until)
+        yield index, after, end
+        after = end
 
 
 class Scratch(threading.local):

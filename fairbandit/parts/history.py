@@ -87,8 +87,11 @@ class History:
 
     def outcomes(self, after: int, until: int) -> Outcomes:
         """Picks and rewards of rounds after+1 … until."""
-        span = (after, until)
-        return Outcomes(self._picks[span], self._groups[span], self._rewards[span])
+        return Outcomes(self._picks[after, until], *self.rewards(after, until))
+
+    def rewards(self, after: int, until: int) -> tuple[Tensor, Tensor]:
+        """The same rounds' groups and rewards, (B, n) each: of many rounds, much less to read."""
+        return self._groups[after, until], self._rewards[after, until]
 
     def add_outcomes(self, contexts: Tensor, groups: Tensor, rewards: Tensor) -> None:
         """Records the picks of the next N rounds: (B, N, d), (B, N), (B, N)."""

@@ -35,7 +35,7 @@ class NoisyRewardsCdf(Rank):
     def _index(self, candidates: Candidates) -> Tensor:
         spans = candidates.spans
         low, high = int(spans.after.min()), int(spans.until.max())
-        _, groups, rewards = candidates.history.outcomes(low, high)
+        groups, rewards = candidates.history.rewards(low, high)
         rounds = torch.arange(low + 1, high + 1, device=groups.device)
         window = (rounds > spans.after[:, None]) & (rounds <= spans.until[:, None])
         same = groups[:, None, None] == candidates.groups[..., None]
