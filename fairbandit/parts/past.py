@@ -160,10 +160,17 @@ class Past:
         return list(map(Bounds, first, latest, earliest, last))
 
     @cached_property
+    def _alike(self) -> bool:
+        """Whether all replicas have the same groups and windows."""
+        same = (self._groups == self._groups[:1]).all() & (self._ends == self._ends[:, :1]).all()
+        return bool(same)
+
+    @cached_property
     def _seating(self) -> Seating:
-        models = len(self._model)
-        windows = self._start, self._stop, self._bounds
-        return Seating(self._groups, self._of_round, models, *windows)
+        replicas = slice(1) if self._alike else slice(None)
+        start, stop = self._start[replicas], self._stop[replicas]
+        groups, models = self._groups[replicas], len(self._model)
+        return Seating(groups, self._of_round, models, start, stop, self._bounds)
 
     def _tiled(self, values: Tensor, stretches: list[tuple[int, int]]) -> Tensor:
         """Counts over the windows less the stretches, (B, N, K), by scanning in tiles."""

@@ -34,7 +34,8 @@ class Seats:
 
     Attributes:
         group: the group.
-        start, stop: the window of each seat's round, as entries of the group: (B, U, S) float64.
+        start, stop: the window of each seat's round, as entries of the group: (B, U, S) float64,
+            or (1, U, S) where all replicas are alike.
         bounds: of all windows.
     """
 
@@ -51,8 +52,8 @@ class Seats:
             inside: False swaps 0 and 1.
 
         Returns:
-            (B, U, S, high − low) float64, as quick to multiply by as a mask can be; until the
-            next call.
+            (B, U, S, high − low) float64, or (1, …) as `start`; as quick to multiply by as a mask
+            can be; until the next call.
         """
         entry = torch.arange(low, high, dtype=torch.float64, device=self.start.device)
         shape = (*self.start.shape, high - low)
@@ -68,6 +69,8 @@ class Seats:
 
 class Seating:
     """Every candidate's own seat: one of its group and model.
+
+    Replicas that are alike in groups and windows are seated as one, B = 1.
 
     Args:
         groups: (B, N, K) int64, −1 for none.
@@ -131,15 +134,15 @@ class Seating:
         Args:
             seated: (B, U, S) float64 for each of the `seats`.
         """
-        b = self._shape[0]
+        b = len(seated[0]) if seated else self._shape[0]
         nothing = torch.zeros(b, 1, dtype=torch.float64, device=self._seat.device)
         flat = torch.cat([*(part.reshape(b, -1) for part in seated), nothing], 1)
-        return flat.gather(1, self._seat).view(self._shape)
+        return flat.gather(1, self._seat.expand(b, -1)).view(b, *self._shape[1:])
 
     def _seated(self, values: Tensor, empty: float) -> list[Tensor]:
-        b = self._shape[0]
+        b = len(values)
         flat = values.new_full((b, self._count + 1), empty)
-        flat.scatter_(1, self._seat, values.reshape(b, -1))
+        flat.scatter_(1, self._seat.expand(b, -1), values.reshape(b, -1))
         sizes = [self._models * width for width in self._widths if width]
         parts = flat.split([*sizes, 1], 1)[:-1]
         return [part.view(b, self._models, -1) for part in parts]

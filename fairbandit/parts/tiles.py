@@ -26,8 +26,8 @@ SEATS = 4
 """So many candidates of a model are compared at a time, so that the comparisons stay in cache."""
 
 AddUp = Callable[[Tensor, Tensor | None], Tensor]
-"""Sums over (B, U, L) scores, of which a (B, U, S, L) mask, if there is one, has 1 for those that
-count and 0 for the others: (B, U, S)."""
+"""Sums over (B, U, L) scores, of which a (B or 1, U, S, L) mask, if there is one, has 1 for those
+that count and 0 for the others: (B, U, S)."""
 
 _scores, _below = Scratch(), Scratch()
 
@@ -48,8 +48,8 @@ def scan(
         add_up: sums over a tile's scores.
         stretch: start and stop of what is left out, the same if there is none.
     """
-    sums = torch.zeros(seats.start.shape, dtype=torch.float64, device=seats.start.device)
-    b, u, _ = seats.start.shape
+    b, (_, u, s) = len(model.parameters[0]), seats.start.shape
+    sums = torch.zeros(b, u, s, dtype=torch.float64, device=seats.start.device)
     tiles = list(_tiles(seats.bounds, stretch, TILE // (b * u)))
     if not tiles:
         return sums
