@@ -47,8 +47,8 @@ class UniformSums:
         terms = [_terms(own) for own in weights]
         starts = [o + sum(w for w in own if w < 0) for own, o in zip(weights, offsets, strict=True)]
         totals = [math.fsum(own) for own in terms]
-        self._frames = torch.tensor([starts, totals], dtype=torch.float64).T.contiguous()
-        self._power = torch.tensor([[len(own)] for own in terms])
+        self._frames = torch.tensor([starts, totals], dtype=torch.float64)
+        self._power = torch.tensor([len(own) for own in terms])
         self._least, self._most = min(map(len, terms)), max(map(len, terms))
         expansions = [
             list(_expansion(own, total)) for own, total in zip(terms, totals, strict=True)
@@ -57,7 +57,8 @@ class UniformSums:
         most = max(map(len, expansions))
         filled = [own + [(0.0, 0.0)] * (most - len(own)) for own in expansions]
         shape = len(filled), most, 2  # none of them, where all sums are constant
-        self._edge, self._weight = torch.tensor(filled, dtype=torch.float64).view(shape).unbind(-1)
+        table = torch.tensor(filled, dtype=torch.float64).view(shape)
+        self._edge, self._weight = table.permute(2, 1, 0).contiguous()
         self._constant = torch.tensor([not own for own in terms])
         self._any_constant = not all(terms)
 
@@ -71,17 +72,18 @@ class UniformSums:
         Returns:
             P(offset + Σᵢ wᵢUᵢ ≤ v), the same shape, in [0, 1].
         """
-        start, total = self._frames[groups].unbind(-1)
+        # places first: their groups are often the same in all pools, and are then looked up once
+        once = [slice(1) if step == 0 else slice(None) for step in groups.stride()]
+        groups, values = groups[tuple(once)].movedim(-1, 0), values.movedim(-1, 0).contiguous()
+        start, total = self._frames[:, groups]
         shifted = values - start
         mirrored = total - shifted
-        upper = shifted > mirrored
-        lower = torch.minimum(shifted, mirrored)[..., None]
-        above = (lower - self._edge[groups]).clamp_(min=0)
-        tail = self._powers(above, groups).mul_(self._weight[groups]).sum(-1).clamp_(0, 1)
-        shares = torch.where(upper, 1 - tail, tail)
+        above = (torch.minimum(shifted, mirrored) - self._edge[:, groups]).clamp_(min=0)
+        tail = self._powers(above, groups).mul_(self._weight[:, groups]).sum(0).clamp_(0, 1)
+        shares = torch.where(shifted > mirrored, 1 - tail, tail)
         if self._any_constant:
             shares = torch.where(self._constant[groups], (shifted >= 0).to(shares.dtype), shares)
-        return shares
+        return shares.movedim(0, -1)
 
     def _powers(self, base: Tensor, groups: Tensor) -> Tensor:
         """The m-th powers, m being each group's: several times as fast as `pow`."""
