@@ -14,6 +14,9 @@ from torch.nn.functional import pad
 PIECE = 128
 """Rows in a piece of `Rows`: as many as rounds are decided together."""
 
+VIEWS = 256
+"""Shapes whose views of `Scratch` are remembered."""
+
 
 def fresh(shape: Sequence[int], like: Tensor) -> Tensor:
     """A tensor that holds anything and can be written to in and out of torch's inference mode.
@@ -119,6 +122,7 @@ class Scratch(threading.local):
 
     def __init__(self) -> None:
         self._kept: Tensor | None = None
+        self._views: dict[tuple[int, ...], Tensor] = {}
 
     def empty(self, shape: tuple[int, ...], like: Tensor) -> Tensor:
         """A tensor that holds anything, and is this thread's until it asks again.
@@ -127,8 +131,17 @@ class Scratch(threading.local):
             shape: of the tensor.
             like: fixes its dtype and device.
         """
+        view = self._views.get(shape)
+        if view is None or view.dtype != like.dtype or view.device != like.device:
+            view = self._views[shape] = self._view(shape, like)
+        return view
+
+    def _view(self, shape: tuple[int, ...], like: Tensor) -> Tensor:
         size, kept = math.prod(shape), self._kept
         fits = kept is not None and (kept.dtype, kept.device) == (like.dtype, like.device)
         if kept is None or not fits or len(kept) < size:
             kept = self._kept = fresh((size + size // 2,), like)
+            self._views.clear()
+        elif len(self._views) >= VIEWS:
+            self._views.clear()
         return kept[:size].view(shape)

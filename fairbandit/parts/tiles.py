@@ -8,7 +8,6 @@ Memory is used again and again, since new memory is slow at first.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from functools import cache
 from itertools import pairwise
 
 import torch
@@ -69,18 +68,16 @@ def counting(values: Tensor) -> AddUp:
     Numbers are several times as fast to make and to add up as booleans.
     """
     counts = torch.empty_like(values, memory_format=torch.contiguous_format)
+    b, u, _ = values.shape
     seats = values.unsqueeze(3).split(SEATS, 2), counts.split(SEATS, 2)
     lots = list(zip(*seats, strict=True))
-
-    @cache
-    def memory(seats: int, length: int) -> Tensor:
-        return _below.empty((*values.shape[:2], seats, length), values)
 
     def add_up(scores: Tensor, mask: Tensor | None) -> Tensor:
         every, length = scores.unsqueeze(2), scores.shape[2]
         masks = [None] * len(lots) if mask is None else mask.split(SEATS, 2)
         for (asked, found), part in zip(lots, masks, strict=True):
-            below = torch.le(every, asked, out=memory(asked.shape[2], length))
+            memory = _below.empty((b, u, asked.shape[2], length), values)
+            below = torch.le(every, asked, out=memory)
             if part is not None:
                 below.mul_(part)
             torch.sum(below, -1, out=found)
@@ -108,14 +105,11 @@ def _scoring(
     if theta is None:
         return lambda low, high: model.score(contexts[:, None, low - first : high - first])
     b, u, _ = theta.shape
-
-    @cache
-    def memory(length: int) -> Tensor:
-        return _scores.empty((b, u, length), theta)
+    columns = contexts.transpose(1, 2)
 
     def score(low: int, high: int) -> Tensor:
-        tile = contexts[:, low - first : high - first]
-        return torch.bmm(theta, tile.transpose(1, 2), out=memory(high - low))
+        tile = columns[:, :, low - first : high - first]
+        return torch.bmm(theta, tile, out=_scores.empty((b, u, high - low), theta))
 
     return score
 

@@ -7,7 +7,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairbandit.maths.buffers import Rows, Scratch, fresh
+from fairbandit.maths.buffers import VIEWS, Rows, Scratch, fresh
 
 
 @given(st.lists(st.tuples(st.integers(0, 90), st.integers(0, 60)), max_size=12))
@@ -53,6 +53,10 @@ def test_scratch_is_used_again_by_its_thread_alone() -> None:
     assert (first.shape, first.dtype) == ((3, 4), torch.float64)
     assert scratch.empty((2, 5), like).data_ptr() == first.data_ptr()
     assert scratch.empty((2, 5), like.to(torch.float32)).dtype == torch.float32
+    larger = scratch.empty((30, 40), like)
+    assert scratch.empty((3, 4), like).data_ptr() == larger.data_ptr()  # not what was there before
+    for length in range(2 * VIEWS):
+        assert scratch.empty((length,), like).shape == (length,)
     with ThreadPoolExecutor(1) as other:
         elsewhere = other.submit(scratch.empty, (2, 5), like).result()
     assert scratch.empty((2, 5), like).data_ptr() != elsewhere.data_ptr()
@@ -61,10 +65,11 @@ def test_scratch_is_used_again_by_its_thread_alone() -> None:
 def test_what_is_made_in_inference_mode_can_be_written_to_outside() -> None:
     rows = Rows(torch.zeros(1, 0, 2))
     with torch.inference_mode():
-        made = [fresh((2, 3), torch.zeros(1)), Scratch().empty((2, 3), torch.zeros(1))]
+        scratch = Scratch()
+        made = [fresh((2, 3), torch.zeros(1)), scratch.empty((2, 3), torch.zeros(1))]
         rows.append(torch.ones(1, 3, 2))
         rows.widen(3)
-    for one in made:
+    for one in [*made, scratch.empty((2, 3), torch.zeros(1))]:
         one.fill_(1)
     rows.write(2, torch.full((1, 1, 3), 5.0))
     assert rows[0, 3].tolist() == [[[1, 1, 0], [5, 5, 5], [1, 1, 0]]]
