@@ -43,13 +43,13 @@ class Estimator(Part):
         Raises:
             FairbanditError: a model that is not finite.
         """
-        taught = nodes.tolist() if self.learns else [0] * len(nodes)
+        nodes = nodes if self.learns else torch.zeros_like(nodes)
+        taught = nodes.tolist()
         distinct = sorted(set(taught))
         if len(distinct) == len(taught):
             of_round = torch.arange(len(taught), device=nodes.device)
         else:
-            place = {node: i for i, node in enumerate(distinct)}
-            of_round = torch.tensor([place[node] for node in taught], device=nodes.device)
+            of_round = torch.searchsorted(torch.tensor(distinct, device=nodes.device), nodes)
         model = self._models(distinct, history)
         # a sum is finite where all terms are, up to overflow, and much cheaper to look at
         if not all(

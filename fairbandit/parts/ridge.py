@@ -202,9 +202,11 @@ class Ridge(Estimator):
         drawn = self.problem.streams[Purpose.ESTIMATOR].normal(first, nodes[-1] - first + 1, d)
         if len(nodes) == 1:
             return drawn * (self.noise / (d * math.sqrt(first)))
-        index = torch.tensor([max(node - first, 0) for node in nodes], device=drawn.device)
-        scale = [self.noise / (d * math.sqrt(node)) if node else 0.0 for node in nodes]
-        return drawn[:, index] * drawn.new_tensor(scale)[:, None]
+        at = torch.tensor(nodes, device=drawn.device)
+        if nodes != list(range(first, nodes[-1] + 1)):
+            drawn = drawn[:, (at - first).clamp(min=0)]
+        scale = self.noise / (d * at.to(drawn.dtype).sqrt())
+        return drawn * scale.where(at > 0, 0)[:, None]
 
     def _models(self, nodes: list[int], history: History) -> RewardModel:
         return LinearModel(self._solve(nodes, history)[0])

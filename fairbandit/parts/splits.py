@@ -30,10 +30,14 @@ class Spans(NamedTuple):
     until: Tensor
 
 
+STRETCH = 8 * GRID
+"""So many rounds are divided at a time, to be looked up."""
+
+
 class Split(Part):
     """Divides the past at every round; a subclass writes `_spans`."""
 
-    _stretch = -1  # one stretch of rounds is kept, to be looked up round by round
+    _stretch = -1  # the one that is kept
     _kept: Spans
     _numbers: list[list[int]]
 
@@ -62,10 +66,10 @@ class Split(Part):
 
     def between(self, first: int, last: int) -> Spans:
         """The division at rounds first … last, as `spans` gives it."""
-        grid, place = divmod(first - 1, GRID)
-        if place + last - first >= GRID:
+        stretch, place = divmod(first - 1, STRETCH)
+        if place + last - first >= STRETCH:
             return self.spans(torch.arange(first, last + 1, device=self.problem.device))
-        self._look_up(grid)
+        self._look_up(stretch)
         return Spans(*(span[place : place + last - first + 1] for span in self._kept))
 
     def taught(self, t: int) -> int:
@@ -77,15 +81,15 @@ class Split(Part):
         return self._reads(t)[1]
 
     def _reads(self, t: int) -> list[int]:
-        grid, place = divmod(t - 1, GRID)
-        self._look_up(grid)
+        stretch, place = divmod(t - 1, STRETCH)
+        self._look_up(stretch)
         return self._numbers[place]
 
-    def _look_up(self, grid: int) -> None:
-        if grid != self._stretch:
-            device = self.problem.device
-            rounds = torch.arange(grid * GRID + 1, (grid + 1) * GRID + 1, device=device)
-            self._stretch, self._kept = grid, self.spans(rounds)
+    def _look_up(self, stretch: int) -> None:
+        if stretch != self._stretch:
+            first, device = stretch * STRETCH + 1, self.problem.device
+            rounds = torch.arange(first, first + STRETCH, device=device)
+            self._stretch, self._kept = stretch, self.spans(rounds)
             self._numbers = torch.stack(self._kept, 1).tolist()
 
     @abstractmethod
