@@ -17,7 +17,7 @@ from fairbandit.maths.lists import Lists
 from fairbandit.parts.index import Asked, Index
 from fairbandit.parts.model import RewardModel
 from fairbandit.parts.ranges import count_ranges
-from fairbandit.parts.seats import Bounds, Seating
+from fairbandit.parts.seats import Bounds, Edge, Seating
 from fairbandit.parts.splits import Spans
 from fairbandit.parts.store import Store
 from fairbandit.parts.tiles import AddUp, counting, scan
@@ -123,9 +123,14 @@ class Past:
         def summed(at: int) -> Tensor:
             own = [seated[at][..., None] for seated in placed]
 
-            def added(scores: Tensor, mask: Tensor | None) -> Tensor:
+            def added(scores: Tensor, edges: list[Edge]) -> Tensor:
                 terms = term(scores[:, :, None], *own)
-                terms = terms if mask is None else terms.where(mask > 0, 0)
+                if edges:
+                    seated, length = edges[0][1].shape[:3], terms.shape[3]
+                    counts = torch.ones(*seated, length, dtype=torch.bool, device=terms.device)
+                    for part, mask in edges:
+                        counts[..., part] = mask > 0
+                    terms = terms.where(counts, 0)
                 return terms.sum(-1, dtype=torch.float64)
 
             return self._scan(at, added)

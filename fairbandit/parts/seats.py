@@ -11,7 +11,11 @@ from torch import Tensor
 
 from fairbandit.maths.buffers import Scratch
 
-_mask, _other = Scratch(), Scratch()
+_begun, _unended = Scratch(), Scratch()
+
+Edge = tuple[slice, Tensor]
+"""Some of a tile's entries, and 1 for those that count for a seat, 0 for the others: (B, U, S, ·)
+float64, as quick to multiply by as a mask can be; or (1, …) where all replicas are alike."""
 
 
 class Bounds(NamedTuple):
@@ -44,27 +48,44 @@ class Seats:
     stop: Tensor
     bounds: Bounds
 
-    def window(self, low: int, high: int, inside: bool) -> Tensor:
-        """1 for those of the entries low+1 … high that each seat's window holds, 0 for the others.
+    def edges(self, low: int, high: int, inside: bool) -> list[Edge]:
+        """Where windows begin or end among the entries low+1 … high, with masks of what counts.
 
         Args:
             low, high: the entries.
-            inside: False swaps 0 and 1.
+            inside: False if what counts is outside the windows; all that is there is then masked.
 
         Returns:
-            (B, U, S, high − low) float64, or (1, …) as `start`; as quick to multiply by as a mask
-            can be; until the next call.
+            At most two edges, until the next call.
         """
+        if not inside:
+            return [(slice(0, high - low), self._window(low, high).neg_().add_(1))]
+        begins, ends = min(high, self.bounds.latest), max(low, self.bounds.earliest)
+        if low < begins and ends < high and ends < begins:
+            return [(slice(0, high - low), self._window(low, high))]
+        found = []
+        if low < begins:
+            found.append((slice(0, begins - low), self._begun(low, begins)))
+        if ends < high:
+            found.append((slice(ends - low, high - low), self._unended(ends, high)))
+        return found
+
+    def _window(self, low: int, high: int) -> Tensor:
+        return self._begun(low, high).mul_(self._unended(low, high))
+
+    def _begun(self, low: int, high: int) -> Tensor:
+        """1 for those of the entries low+1 … high that are past each seat's start, 0 for others."""
+        entry, shape = self._entries(low, high)
+        return torch.ge(entry, self.start[..., None], out=_begun.empty(shape, entry))
+
+    def _unended(self, low: int, high: int) -> Tensor:
+        """1 for those that are not past each seat's stop."""
+        entry, shape = self._entries(low, high)
+        return torch.lt(entry, self.stop[..., None], out=_unended.empty(shape, entry))
+
+    def _entries(self, low: int, high: int) -> tuple[Tensor, tuple[int, ...]]:
         entry = torch.arange(low, high, dtype=torch.float64, device=self.start.device)
-        shape = (*self.start.shape, high - low)
-        mask = _mask.empty(shape, entry)
-        if high <= self.bounds.earliest:
-            torch.ge(entry, self.start[..., None], out=mask)
-        else:
-            torch.lt(entry, self.stop[..., None], out=mask)
-            if low < self.bounds.latest:
-                mask.mul_(torch.ge(entry, self.start[..., None], out=_other.empty(shape, entry)))
-        return mask if inside else mask.neg_().add_(1)
+        return entry, (*self.start.shape, high - low)
 
 
 class Seating:

@@ -1,21 +1,20 @@
 """Sums over windows of a group's list, scanned in tiles.
 
 A tile is scored once by every distinct model of the rounds at hand, as a matrix product, and
-compared with all the candidates of that model together. Only tiles at a window's edge need a mask.
-Memory is used again and again, since new memory is slow at first.
+compared with all the candidates of that model together. Masks are needed only where windows begin
+or end. Memory is used again and again, since new memory is slow at first.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from itertools import pairwise
 
 import torch
 from torch import Tensor
 
 from fairbandit.maths.buffers import Scratch
 from fairbandit.parts.model import RewardModel
-from fairbandit.parts.seats import Bounds, Seats
+from fairbandit.parts.seats import Bounds, Edge, Seats
 from fairbandit.parts.store import Store
 
 TILE = 1 << 18
@@ -24,9 +23,8 @@ TILE = 1 << 18
 SEATS = 4
 """So many candidates of a model are compared at a time, so that the comparisons stay in cache."""
 
-AddUp = Callable[[Tensor, Tensor | None], Tensor]
-"""Sums over (B, U, L) scores, of which a (B or 1, U, S, L) mask, if there is one, has 1 for those
-that count and 0 for the others: (B, U, S)."""
+AddUp = Callable[[Tensor, list[Edge]], Tensor]
+"""Sums over (B, U, L) scores, of which edges say where some do not count: (B, U, S)."""
 
 _scores, _below = Scratch(), Scratch()
 
@@ -52,13 +50,12 @@ def scan(
     tiles = list(_tiles(seats.bounds, stretch, TILE // (b * u)))
     if not tiles:
         return sums
-    first = min(low for low, *_ in tiles)
-    last = max(high for _, high, *_ in tiles)
+    first = min(low for low, _, _ in tiles)
+    last = max(high for _, high, _ in tiles)
     score = _scoring(store, model, seats.group, first, last)
-    for low, high, wanted, sign in tiles:
-        scores = score(low, high)
-        mask = None if wanted is None else seats.window(low, high, wanted)
-        sums.add_(add_up(scores, mask), alpha=sign)
+    for low, high, inside in tiles:
+        found = add_up(score(low, high), seats.edges(low, high, inside))
+        sums.add_(found, alpha=1 if inside else -1)
     return sums
 
 
@@ -72,14 +69,13 @@ def counting(values: Tensor) -> AddUp:
     seats = values.unsqueeze(3).split(SEATS, 2), counts.split(SEATS, 2)
     lots = list(zip(*seats, strict=True))
 
-    def add_up(scores: Tensor, mask: Tensor | None) -> Tensor:
+    def add_up(scores: Tensor, edges: list[Edge]) -> Tensor:
         every, length = scores.unsqueeze(2), scores.shape[2]
-        masks = [None] * len(lots) if mask is None else mask.split(SEATS, 2)
-        for (asked, found), part in zip(lots, masks, strict=True):
+        for at, (asked, found) in enumerate(lots):
             memory = _below.empty((b, u, asked.shape[2], length), values)
             below = torch.le(every, asked, out=memory)
-            if part is not None:
-                below.mul_(part)
+            for part, mask in edges:
+                below[..., part].mul_(mask[:, :, at * SEATS : (at + 1) * SEATS])
             torch.sum(below, -1, out=found)
         return counts
 
@@ -114,9 +110,7 @@ def _scoring(
     return score
 
 
-def _tiles(
-    bounds: Bounds, stretch: tuple[int, int], size: int
-) -> Iterator[tuple[int, int, bool | None, int]]:
+def _tiles(bounds: Bounds, stretch: tuple[int, int], size: int) -> Iterator[tuple[int, int, bool]]:
     """Entries low+1 … high to be scanned for sums over windows less a stretch.
 
     Args:
@@ -125,22 +119,21 @@ def _tiles(
         size: about how many entries a tile may have.
 
     Yields:
-        low, high, which entries of the tile count (None: all; True: those in a seat's window;
-        False: those outside it), and the sign with which they do.
+        low, high, and which of these entries count: True, those in a seat's window; False, those
+        of the stretch that are outside it, and they count against.
     """
+    first, latest, earliest, last = bounds
+    start, stop = stretch
+    parts = [(first, last, True)]
+    if start < stop:
+        parts = [(first, min(start, last), True), (max(stop, first), last, True)]
+        common = max(start, latest), min(stop, earliest)  # in the stretch and in every window
+        if common[0] >= common[1]:
+            common = start, start
+        parts += [(start, common[0], False), (common[1], stop, False)]
     size = max(64, size)
-    first, latest, earliest, last = bounds.first, bounds.latest, bounds.earliest, bounds.last
-    corners = sorted({first, latest, earliest, last, *stretch})
-    for low, high in pairwise(corners):
-        within = stretch[0] <= low < stretch[1]
-        wanted: bool | None = None
-        if latest <= low and high <= earliest:  # in every window
-            if within:
-                continue
-        elif high <= first or low >= last:  # in none
-            if not within:
-                continue
-        else:
-            wanted = not within
-        for start in range(low, high, size):
-            yield start, min(start + size, high), wanted, -1 if within else 1
+    for low, high, inside in parts:
+        if low < high:
+            step = -(-(high - low) // -(-(high - low) // size))
+            for begin in range(low, high, step):
+                yield begin, min(begin + step, high), inside

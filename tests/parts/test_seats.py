@@ -4,8 +4,9 @@ import numpy as np
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from torch import Tensor
 
-from fairbandit.parts.seats import Bounds, Seating
+from fairbandit.parts.seats import Bounds, Seating, Seats
 
 SIZES = st.tuples(st.integers(1, 3), st.integers(1, 6), st.integers(1, 4), st.integers(1, 3))
 
@@ -70,18 +71,27 @@ def test_what_is_placed_is_collected(
 
 @settings(max_examples=60, deadline=None)
 @given(st.integers(0, 2**32 - 1), SIZES, st.integers(1, 4), st.integers(0, 40), st.integers(1, 20))
-def test_windows(
+def test_edges(
     seed: int, sizes: tuple[int, int, int, int], models: int, low: int, length: int
 ) -> None:
-    """Every tile that may be asked about: one that lies before the last stop, of any start."""
-    room = Room(seed, sizes, models)
+    """Tiles that lie between the first start and the last stop, and any where outside counts."""
+    room, high = Room(seed, sizes, models), low + length
+
+    def counted(seats: Seats, low: int, high: int, inside: bool) -> Tensor:
+        """1 for the entries that count for each seat, those that no edge has among them."""
+        mask = torch.ones(*seats.start.shape, high - low, dtype=torch.float64)
+        for part, edge in seats.edges(low, high, inside):
+            assert 0 <= part.start < part.stop <= high - low
+            mask[..., part] = edge
+        return mask
+
     for seats, taken in zip(room.seating.seats, room.seating.place(room.numbers), strict=True):
-        high = min(low + length, seats.bounds.last)
-        if high <= low:
-            continue
-        inside, outside = (seats.window(low, high, wanted).clone() for wanted in (True, False))
-        for seat in (~taken.isnan()).nonzero().tolist():
-            start, stop = (int(end[tuple(seat)]) for end in (seats.start, seats.stop))
-            truth = [float(start <= entry < stop) for entry in range(low, high)]
-            assert inside[tuple(seat)].tolist() == truth
-            assert outside[tuple(seat)].tolist() == [1 - share for share in truth]
+        first, last = max(low, seats.bounds.first), min(high, seats.bounds.last)
+        inside = counted(seats, first, last, inside=True) if first < last else None
+        outside = counted(seats, low, high, inside=False)
+        for seat in map(tuple, (~taken.isnan()).nonzero().tolist()):
+            start, stop = (int(end[seat]) for end in (seats.start, seats.stop))
+            held = [float(start <= entry < stop) for entry in range(low, high)]
+            assert outside[seat].tolist() == [1 - share for share in held]
+            if inside is not None:
+                assert inside[seat].tolist() == held[first - low : last - low]
