@@ -15,6 +15,10 @@ from fairbandit.parts import History, Problem
 from fairbandit.policy import Policy, blocks
 from fairbandit.streams import GRID, Streams
 
+CANDIDATES = 1 << 10
+"""About how many to rank together: what is done for all of them at once becomes cheaper with more,
+and the ends of their windows, which differ, dearer."""
+
 
 @dataclass(frozen=True)
 class Played:
@@ -61,7 +65,7 @@ class Engine:
         replicas: the replicas' numbers; each decides as it would alone.
         device: where tensors live.
         at_once: the most rounds to decide together; 1 plays round by round, with the same
-            decisions.
+            decisions. Unless given, all of the grid's, or half as many where pools are large.
     """
 
     def __init__(
@@ -73,10 +77,11 @@ class Engine:
         seed: int,
         replicas: Sequence[int],
         device: str | torch.device = "cpu",
-        at_once: int = GRID,
+        at_once: int | None = None,
     ) -> None:
         self.policy, self.environment = policy, environment
-        self.rounds, self.at_once = rounds, at_once
+        many = environment.places * GRID > CANDIDATES
+        self.rounds, self.at_once = rounds, at_once or (GRID // 2 if many else GRID)
         self.streams = Streams(seed, replicas, device)
         environment.bind(self.streams)
         problem = Problem(
@@ -92,8 +97,9 @@ class Engine:
 
     def play(self) -> Iterator[Played]:
         """Plays the rounds that are left, in pieces on the fixed grid of `streams.GRID` rounds."""
-        for first in range(self.history.played + 1, self.rounds + 1, GRID):
-            last = min(first + GRID - 1, self.rounds)
+        while self.history.played < self.rounds:
+            first = self.history.played + 1
+            last = min(self.history.played // GRID * GRID + GRID, self.rounds)
             pools = self.environment.pools(first, last - first + 1)
             done = []
             for after, until in blocks(self.policy, last, first - 1):

@@ -15,7 +15,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-GRID = 128
+GRID = 256
 """Rounds are drawn, decided and recorded in pieces that never cross a multiple of this."""
 
 AHEAD = 32

@@ -26,6 +26,7 @@ from fairbandit.metrics import of_pick
 from fairbandit.parts import Outcomes
 from fairbandit.parts import index as index_module
 from fairbandit.parts.index import Costs, Index
+from fairbandit.streams import GRID
 from tests import support
 from tests.exactness import free
 
@@ -165,7 +166,7 @@ def index_in_use(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     return answered
 
 
-@pytest.mark.parametrize("at_once", [1, 128])
+@pytest.mark.parametrize("at_once", [1, GRID])
 @pytest.mark.parametrize("name", PRESETS)
 def test_presets(name: str, at_once: int) -> None:
     rounds = 30 if at_once == 1 else 140
@@ -185,10 +186,10 @@ def test_estimators(estimator: str, rank: str) -> None:
     everywhere({"split": "halves", "estimator": estimator, "rank": rank}, support.environment)
 
 
-@pytest.mark.parametrize("at_once", [1, 128])
+@pytest.mark.parametrize("at_once", [1, GRID])
 def test_the_index(at_once: int, index_in_use: list[int]) -> None:
     settings = {"split": "halves", "estimator": "ridge", "rank": "empirical_cdf"}
-    everywhere(settings, support.environment, 100 if at_once == 1 else 700, at_once=at_once)
+    everywhere(settings, support.environment, 100 if at_once == 1 else 1100, at_once=at_once)
     assert index_in_use[0] > 8
 
 

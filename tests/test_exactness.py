@@ -57,7 +57,7 @@ def test_blocks(world: Environment, noise: float, regularization: float) -> None
 
 @pytest.mark.parametrize("world", WORLDS, indirect=True)
 def test_replicas_together(world: Environment) -> None:
-    alike(fair_greedy(1e-8, 0.1), world, 1000, replicas=3)
+    alike(fair_greedy(1e-8, 0.1), world, 1500, replicas=3)
 
 
 @pytest.mark.parametrize("split", ["halves", "full"])

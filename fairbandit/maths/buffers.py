@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import pad
 
-PIECE = 128
+PIECE = 256
 """Rows in a piece of `Rows`: as many as rounds are decided together."""
 
 VIEWS = 256

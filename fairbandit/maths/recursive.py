@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import cached_property
 from typing import NamedTuple, Protocol
 
@@ -9,6 +10,9 @@ import torch
 from torch import Tensor
 
 from fairbandit.maths.linear import add_outer, factor
+
+SMALL = 64
+"""Rows that one factorisation takes in: what a row costs grows with the square of their number."""
 
 
 class Solved(NamedTuple):
@@ -157,7 +161,7 @@ class Onward:
         start: the solved regression.
         contexts: the rows X, (B, n, d).
         rewards: r, (B, n).
-        at: U ascending numbers of rows, the last of them n.
+        at: U ascending numbers of rows, at most n.
     """
 
     def __init__(self, start: Solved, contexts: Tensor, rewards: Tensor, at: list[int]) -> None:
@@ -180,26 +184,71 @@ class Onward:
             both = torch.linalg.solve_triangular(lower, both, upper=False)
             self._w, z = both[..., :-1], both[..., -1:]
             logs = lower.diagonal(dim1=1, dim2=2).log()
-        self._at = None if at == list(range(1, n + 1)) else torch.tensor(at, device=theta.device)
-        self.theta = self._up_to(theta, z * self._w)
-        self.log_det = self._up_to(log_det, 2 * logs)
+        every, self._last_alone = at == list(range(1, n + 1)), at == [n]
+        self._at = None if every else torch.tensor(at, dtype=torch.int64, device=theta.device)
+        self.theta, self._theta = self._up_to(theta, z * self._w)
+        self.log_det, self._log_det = self._up_to(log_det, 2 * logs)
 
     @cached_property
     def inverse(self) -> Tensor:
         """V⁻¹, (B, U, d, d)."""
-        if self.theta.shape[1] == 1:
+        if self._last_alone:
             return self.last.inverse[:, None]
-        return self._up_to(self._inverse, -self._w[..., :, None] * self._w[..., None, :])
+        return self._up_to(self._inverse, -self._w[..., :, None] * self._w[..., None, :])[0]
 
     @cached_property
     def last(self) -> Solved:
         """The last of them, all rows in."""
         inverse = add_outer(self._inverse, self._w, self._w, -1)
-        return Solved(self.theta[:, -1], self.log_det[:, -1], inverse)
+        return Solved(self._theta, self._log_det, inverse)
 
-    def _up_to(self, start: Tensor, steps: Tensor) -> Tensor:
-        """A start plus the first i of n steps, for each i asked for: (B, U, …)."""
+    def _up_to(self, start: Tensor, steps: Tensor) -> tuple[Tensor, Tensor]:
+        """A start plus the first i of n steps, for each i asked for, and all: (B, U, …), (B, …)."""
         sums = start[:, None] + (steps if steps.shape[1] == 1 else steps.cumsum(1))
-        if self._at is None:
-            return sums
-        return torch.cat([start[:, None], sums], 1).index_select(1, self._at)
+        if self._at is not None:
+            every = torch.cat([start[:, None], sums], 1)
+            return every.index_select(1, self._at), every[:, -1]
+        return sums, sums[:, -1]
+
+
+class Joined:
+    """Regressions of which each stretch goes on from the one before.
+
+    Args:
+        stretches: at least one.
+    """
+
+    def __init__(self, stretches: Sequence[Solutions]) -> None:
+        self._stretches = stretches
+        self.theta = torch.cat([part.theta for part in stretches], 1)
+
+    @cached_property
+    def log_det(self) -> Tensor:
+        """ln det V, (B, U)."""
+        return torch.cat([part.log_det for part in self._stretches], 1)
+
+    @cached_property
+    def inverse(self) -> Tensor:
+        """V⁻¹, (B, U, d, d)."""
+        return torch.cat([part.inverse for part in self._stretches], 1)
+
+    @property
+    def last(self) -> Solved:
+        """The last of them."""
+        return self._stretches[-1].last
+
+
+def onward(start: Solved, contexts: Tensor, rewards: Tensor, at: list[int]) -> Solutions:
+    """The same as `Onward` gives, by factorisations that are all small.
+
+    Args:
+        start, contexts, rewards, at: as of `Onward`.
+    """
+    n, stretches = contexts.shape[1], list[Solutions]()
+    for low in range(0, max(n, 1), SMALL):
+        high = min(low + SMALL, n)
+        inside = [i - low for i in at if low < i <= high or i == low == 0]
+        step = Onward(start, contexts[:, low:high], rewards[:, low:high], inside)
+        stretches.append(step)
+        start = step.last
+    return stretches[0] if len(stretches) == 1 else Joined(stretches)

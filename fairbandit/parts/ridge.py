@@ -15,10 +15,10 @@ from fairbandit.maths.linear import add_outer, quadratic_sums
 from fairbandit.maths.recursive import (
     Again,
     Anew,
-    Onward,
     Rooted,
     Solutions,
     Solved,
+    onward,
     with_rows,
 )
 from fairbandit.parts.base import Problem, State
@@ -151,7 +151,7 @@ class Ridge(Estimator):
             self._add(last, picks, rewards)
             # a history that keeps sums may have fewer rows than rounds, and then one node
             at = [min(node - first, picks.shape[1]) for node in nodes]
-            solutions = Onward(start, picks, rewards, at)
+            solutions = onward(start, picks, rewards, at)
             self._solved = solutions.last
             if first // GRID < last // GRID:
                 self._solved = self._fit(Anew(self._V[:, None], self._b[:, None]))

@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from fairbandit.errors import FairbanditError
-from fairbandit.maths.recursive import Anew, Onward, Rooted, Solutions, Solved, with_rows
+from fairbandit.maths import recursive
+from fairbandit.maths.recursive import Anew, Onward, Rooted, Solutions, Solved, onward, with_rows
 
 Sums = tuple[Tensor, Tensor]
 
@@ -65,6 +66,7 @@ def check(found: Solutions, at: list[int], x: Tensor, r: Tensor, regularization:
     zeros=st.sampled_from([0.0, 0.3, 1.0]),
     whole=st.booleans(),
     each=st.booleans(),
+    small=st.sampled_from([1, 2, 64]),
 )
 def test_onward_is_anew(
     seed: int,
@@ -75,6 +77,7 @@ def test_onward_is_anew(
     zeros: float,
     whole: bool,
     each: bool,
+    small: int,
 ) -> None:
     """Any calls, each for every row, or for some of them and the last, none left out or 0."""
     draws = np.random.default_rng(seed)
@@ -84,7 +87,9 @@ def test_onward_is_anew(
         at = list(range(1, n + 1)) if each and n else sorted({*draws.integers(0, n + 1, 3), n})
         at = [int(i) for i in at]
         part = slice(first, first + n)
-        found = Onward(start, x[:, part], r[:, part], at)
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(recursive, "SMALL", small)
+            found = onward(start, x[:, part], r[:, part], at)
         check(found, [first + i for i in at], x, r, regularization)
         start, first = found.last, first + n
 

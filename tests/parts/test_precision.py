@@ -191,7 +191,7 @@ def test_predictions_of_what_was_never_learned(errors: Any, kind: str, name: str
 
 def test_the_kept_inverse_is_one() -> None:
     """Just before each refresh; a million rounds are played by `python -m tests.exactness`."""
-    rounds, chosen, world = 3000, support.policy("oful", regularization=0.1), support.environment()
+    rounds, chosen, world = 6000, support.policy("oful", regularization=0.1), support.environment()
     ridge = chosen.estimator
     assert isinstance(ridge, Ridge)
     worst, kept, picks, rewards = 0.0, 0, list[Tensor](), list[Tensor]()

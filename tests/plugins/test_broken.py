@@ -9,6 +9,7 @@ import pytest
 from fairbandit import conformance, registry
 from fairbandit.conformance import ConformanceError
 from fairbandit.plugins import load_plugins
+from fairbandit.streams import GRID
 from tests import support
 
 BROKEN = support.REPOSITORY / "tests" / "plugins" / "broken"
@@ -32,7 +33,7 @@ FAULTS = {
     "broken_state": (
         conformance.resumes,
         "a run never stopped and one resumed from its state give different indices, first at "
-        "round 129",
+        f"round {GRID + 1}",
     ),
     "broken_reach": (
         conformance.honours_reach,

@@ -56,13 +56,13 @@ def cut_off(config: dict[str, Any], folder: Path, pieces: int, monkeypatch: Any)
 @pytest.mark.parametrize("whole", [True, False])
 def test_cut_off_anywhere_it_ends_as_if_never_stopped(config, tmp_path, monkeypatch, policy, whole):
     if not whole:  # two batches, and several files in each
-        monkeypatch.setattr(batches, "BUDGET", 1_500_000)
-        monkeypatch.setattr(rows, "FILE_ROWS", 600)
-        monkeypatch.setattr(rows, "GROUP_ROWS", 300)
+        monkeypatch.setattr(batches, "BUDGET", 3_000_000)
+        monkeypatch.setattr(rows, "FILE_ROWS", 1200)
+        monkeypatch.setattr(rows, "GROUP_ROWS", 600)
     split, estimator, rank = policy.split()
     config |= {
         "policy": {"split": split, "estimator": estimator, "rank": rank},
-        "rounds": 700,
+        "rounds": 1400,
     }
     execute(config, tmp_path / "whole")
     expected = outcome(tmp_path / "whole")
@@ -76,11 +76,11 @@ def test_cut_off_anywhere_it_ends_as_if_never_stopped(config, tmp_path, monkeypa
         assert outcome(folder) == expected
         assert leftovers(folder) == []
         assert scalars(folder) == scalars(tmp_path / "whole")
-        assert re.match(r"round \d+ of 700", said[0])
+        assert re.match(r"round [\d,]+ of 1,400", said[0])
 
 
 def test_seconds_add_up_over_the_pieces(config, tmp_path, monkeypatch):
-    config["rounds"] = 300
+    config["rounds"] = 600
     cut_off(config, tmp_path, 1, monkeypatch)
     path = tmp_path / "checkpoint.safetensors"
     saved = state.read(path)
@@ -107,7 +107,7 @@ def test_a_finished_run_of_another_config_is_refused_with_what_differs(config, t
 
 
 def test_a_mismatch_is_refused_with_what_differs(config, tmp_path, monkeypatch):
-    config["rounds"] = 300
+    config["rounds"] = 600
     cut_off(config, tmp_path, 1, monkeypatch)
     held = {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
     monkeypatch.setattr("fairbandit.__version__", "9.9")
@@ -126,13 +126,13 @@ def test_a_mismatch_is_refused_with_what_differs(config, tmp_path, monkeypatch):
 
 
 def test_threads_and_resume_are_no_mismatch(config, tmp_path, monkeypatch):
-    config["rounds"] = 300
+    config["rounds"] = 600
     cut_off(config, tmp_path, 1, monkeypatch)
     assert execute({**config, "threads": 2}, tmp_path)["config"]["threads"] == 2
 
 
 def test_without_resume_a_folder_with_a_run_is_not_touched(config, tmp_path, monkeypatch):
-    config["rounds"] = 300
+    config["rounds"] = 600
     cut_off(config, tmp_path, 1, monkeypatch)
     with pytest.raises(FairbanditError, match="already holds a run, and resume is false"):
         execute({**config, "resume": False}, tmp_path)
@@ -154,7 +154,7 @@ def test_fresh_folders(tmp_path):
 
 @pytest.mark.parametrize("damage", ["cut", "bit", "other", "empty", "structure"])
 def test_a_damaged_checkpoint_is_named(config, tmp_path, monkeypatch, damage):
-    config["rounds"] = 300
+    config["rounds"] = 600
     cut_off(config, tmp_path, 1, monkeypatch)
     path = tmp_path / "checkpoint.safetensors"
     whole = path.read_bytes()
@@ -173,8 +173,8 @@ def test_a_damaged_checkpoint_is_named(config, tmp_path, monkeypatch, damage):
 
 
 def test_a_missing_or_changed_part_is_named(config, tmp_path, monkeypatch):
-    monkeypatch.setattr(rows, "FILE_ROWS", 600)
-    config["rounds"] = 700
+    monkeypatch.setattr(rows, "FILE_ROWS", 1200)
+    config["rounds"] = 1400
     cut_off(config, tmp_path, 3, monkeypatch)
     part = tmp_path / "rounds" / "part-000000-000000001.parquet"
     whole = part.read_bytes()
@@ -187,7 +187,7 @@ def test_a_missing_or_changed_part_is_named(config, tmp_path, monkeypatch):
 
 
 def test_stray_files_of_a_killed_run_go(config, tmp_path, monkeypatch):
-    config["rounds"] = 300
+    config["rounds"] = 600
     cut_off(config, tmp_path, 1, monkeypatch)
     strays = ["rounds/part-000000-000000257.parquet", "rounds/part-000000-000000001.parquet.tmp"]
     strays += ["summary.json.tmp", "checkpoint.safetensors.tmp"]
@@ -241,7 +241,7 @@ def test_the_variable_must_be_a_number(config, tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("number", [errno.ENOSPC, errno.EROFS])
 def test_a_disk_that_can_not_be_written_to(config, tmp_path, monkeypatch, number):
-    config["rounds"] = 300
+    config["rounds"] = 600
     with monkeypatch.context() as full:
         full.setattr(state, "save_file", _fails(number))
         with pytest.raises(StorageError) as caught:
@@ -285,7 +285,7 @@ def test_what_cannot_be_saved_is_named(odd):
 def test_an_environments_own_code_counts(config, tmp_path, monkeypatch):
     """A plugin's part is held to its source, since no version speaks for it."""
     monkeypatch.setattr(fairbandit, "__name__", "another")
-    config["rounds"] = 300
+    config["rounds"] = 600
     cut_off(config, tmp_path, 1, monkeypatch)
     kept = json.dumps(state.read(tmp_path / "checkpoint.safetensors")["identity"]["code"])
     assert "rank empirical_cdf" in kept

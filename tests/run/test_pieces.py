@@ -53,19 +53,19 @@ def played(first: int, count: int, replicas: list[int]) -> Played:
 
 
 def test_files_and_row_groups_end_on_fixed_multiples_of_the_grid(tmp_path, monkeypatch):
-    monkeypatch.setattr(rows, "FILE_ROWS", 600)
-    monkeypatch.setattr(rows, "GROUP_ROWS", 300)
+    monkeypatch.setattr(rows, "FILE_ROWS", 1200)
+    monkeypatch.setattr(rows, "GROUP_ROWS", 600)
     with RowsWriter(tmp_path, [4, 5]) as writer:
-        for first in range(1, 601, 64):
-            writer.add(played(first, min(64, 601 - first), [4, 5]))
+        for first in range(1, 1201, 128):
+            writer.add(played(first, min(128, 1201 - first), [4, 5]))
     made = {path.name: pq.ParquetFile(path) for path in sorted(tmp_path.iterdir())}
-    firsts = ["part-000004-000000001", "part-000004-000000257", "part-000004-000000513"]
+    firsts = ["part-000004-000000001", "part-000004-000000513", "part-000004-000001025"]
     assert list(made) == [f"{name}.parquet" for name in firsts]
     sizes = [
         [file.metadata.row_group(i).num_rows for i in range(file.num_row_groups)]
         for file in made.values()
     ]
-    assert sizes == [[256, 256], [256, 256], [176]]
+    assert sizes == [[512, 512], [512, 512], [352]]
 
 
 def test_a_file_written_aside_appears_only_when_whole(tmp_path):
