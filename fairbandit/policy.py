@@ -184,7 +184,11 @@ def blocks(policy: Policy, rounds: int, after: int = 0) -> Iterator[tuple[int, i
     """
     played = after
     while played < rounds:
-        end = played + bisect_right(range(played + 1, rounds + 1), played, key=policy.reach)
+        end, step = played, 1  # most blocks are of one round, or of very many
+        while end < rounds and policy.reach(min(end + step, rounds)) <= played:
+            end, step = min(end + step, rounds), 2 * step
+        between = range(end + 1, min(end + step, rounds))
+        end += bisect_right(between, played, key=policy.reach)
         if end == played:
             raise FairbanditError(
                 f"round {played + 1} cannot be decided: policy {policy.name!r} says that it reads "

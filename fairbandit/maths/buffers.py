@@ -51,6 +51,10 @@ class Rows:
         """Adds rows count+1 … count+n, (B, n, …)."""
         first, last = self.count, self.count + rows.shape[1]
         self.count = last
+        index = first // PIECE
+        if index in self._pieces and last <= (index + 1) * PIECE:
+            self._piece(index, first, last).copy_(rows)
+            return
         for index, low, high in _cut(first, last):
             if index not in self._pieces:
                 shape = list(self._none.shape)
@@ -78,9 +82,10 @@ class Rows:
                 f"rows {after + 1} to {until} are not kept; kept are {self._gone + 1} to "
                 f"{self.count}"
             )
+        index = after // PIECE
+        if after < until <= (index + 1) * PIECE:
+            return self._piece(index, after, until)
         parts = [self._piece(*cut) for cut in _cut(after, until)]
-        if len(parts) == 1:
-            return parts[0]
         return torch.cat(parts, 1) if parts else self._none
 
     def forget(self, until: int) -> None:
@@ -105,7 +110,7 @@ class Rows:
 
     def _piece(self, index: int, low: int, high: int) -> Tensor:
         """Rows low+1 … high, all of one piece."""
-        return self._pieces[index][:, low - index * PIECE : high - index * PIECE]
+        return self._pieces[index].narrow(1, low - index * PIECE, high - low)
 
 
 def _cut(after: int, until: int) -> Iterator[tuple[int, int, int]]:

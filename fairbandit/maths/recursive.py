@@ -244,11 +244,14 @@ def onward(start: Solved, contexts: Tensor, rewards: Tensor, at: list[int]) -> S
     Args:
         start, contexts, rewards, at: as of `Onward`.
     """
-    n, stretches = contexts.shape[1], list[Solutions]()
-    for low in range(0, max(n, 1), SMALL):
+    n = contexts.shape[1]
+    if n <= SMALL:
+        return Onward(start, contexts, rewards, at)
+    stretches = list[Solutions]()
+    for low in range(0, n, SMALL):
         high = min(low + SMALL, n)
         inside = [i - low for i in at if low < i <= high or i == low == 0]
         step = Onward(start, contexts[:, low:high], rewards[:, low:high], inside)
         stretches.append(step)
         start = step.last
-    return stretches[0] if len(stretches) == 1 else Joined(stretches)
+    return Joined(stretches)
