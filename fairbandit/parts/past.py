@@ -126,8 +126,8 @@ class Past:
             def added(scores: Tensor, edges: list[Edge]) -> Tensor:
                 terms = term(scores[:, :, None], *own)
                 if edges:
-                    seated, length = edges[0][1].shape[:3], terms.shape[3]
-                    counts = torch.ones(*seated, length, dtype=torch.bool, device=terms.device)
+                    shape = *edges[0][1].shape[:3], terms.shape[3]
+                    counts = torch.ones(shape, dtype=torch.bool, device=terms.device)
                     for part, mask in edges:
                         counts[..., part] = mask > 0
                     terms = terms.where(counts, 0)
