@@ -16,8 +16,9 @@ from fairbandit.policy import Policy, blocks
 from fairbandit.streams import GRID, Streams
 
 CANDIDATES = 1 << 10
-"""About how many to rank together: what is done for all of them at once becomes cheaper with more,
-and the ends of their windows, which differ, dearer."""
+"""Where a grid of pools has more candidates than this, half of it is decided at a time: what is
+done for all at once becomes cheaper with more, and the ends of their windows, which differ, dearer.
+"""
 
 
 @dataclass(frozen=True)
@@ -80,8 +81,9 @@ class Engine:
         at_once: int | None = None,
     ) -> None:
         self.policy, self.environment = policy, environment
-        many = environment.places * GRID > CANDIDATES
-        self.rounds, self.at_once = rounds, at_once or (GRID // 2 if many else GRID)
+        if at_once is None:
+            at_once = GRID // 2 if environment.places * GRID > CANDIDATES else GRID
+        self.rounds, self.at_once = rounds, at_once
         self.streams = Streams(seed, replicas, device)
         environment.bind(self.streams)
         problem = Problem(

@@ -1,6 +1,7 @@
 """Blocks, and what a policy refuses."""
 
 import math
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -12,6 +13,7 @@ from fairbandit.conformance import Scattered
 from fairbandit.parts import (
     Candidates,
     Estimator,
+    Full,
     History,
     Identity,
     LinearModel,
@@ -22,6 +24,7 @@ from fairbandit.parts import (
     Spans,
     Split,
 )
+from fairbandit.parts.base import State
 from fairbandit.policy import Policy, blocks
 from fairbandit.streams import Streams
 from tests import support
@@ -84,6 +87,35 @@ class Ahead(Split):
 def test_a_split_that_reads_the_future() -> None:
     with pytest.raises(FairbanditError, match="split 'ahead' at round 3: expected 0 ≤ taught < 3"):
         Ahead().spans(torch.tensor([3]))
+
+
+class Lagging(Full):
+    """Learns as many rounds late as there are groups, and is told more."""
+
+    part_name = "lagging"
+    behind = 0
+
+    def _spans(self, t: Tensor) -> Spans:
+        late = self.problem.groups + self.behind
+        return super()._spans(t)._replace(taught=(t - 1 - late).clamp(min=0))
+
+    def state(self) -> State:
+        return {"behind": self.behind}
+
+    def _load(self, state: Any) -> None:
+        self.behind = state["behind"]
+
+
+def test_what_a_split_looked_up_holds_for_one_problem_and_state() -> None:
+    problem, split = Problem(1, 2, Streams(0, [0]), Lagging()), Lagging()
+    split.bind(problem)
+    assert split.taught(10) == 7
+    split.grow(replace(problem, groups=3))
+    assert split.taught(10) == 6
+    split.load_state({"behind": 4})
+    assert split.taught(10) == 2
+    split.bind(problem)
+    assert split.taught(10) == 3
 
 
 class Odd(Rank):

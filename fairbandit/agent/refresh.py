@@ -48,6 +48,7 @@ class Refreshed(Split):
     def load_state(self, state: Mapping[str, Any]) -> None:
         """The other split's."""
         self._split.load_state(state)
+        self._stretch = -1
 
     def node(self, t: int) -> int:
         """The first number of the grid that is not below t: what round t teaches first."""

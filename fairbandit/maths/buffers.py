@@ -50,17 +50,17 @@ class Rows:
     def append(self, rows: Tensor) -> None:
         """Adds rows count+1 … count+n, (B, n, …)."""
         first, last = self.count, self.count + rows.shape[1]
-        self.count = last
         index = first // PIECE
         if index in self._pieces and last <= (index + 1) * PIECE:
             self._piece(index, first, last).copy_(rows)
-            return
-        for index, low, high in _cut(first, last):
-            if index not in self._pieces:
-                shape = list(self._none.shape)
-                shape[1] = PIECE
-                self._pieces[index] = fresh(shape, self._none)
-            self._piece(index, low, high).copy_(rows[:, low - first : high - first])
+        else:
+            for index, low, high in _cut(first, last):
+                if index not in self._pieces:
+                    shape = list(self._none.shape)
+                    shape[1] = PIECE
+                    self._pieces[index] = fresh(shape, self._none)
+                self._piece(index, low, high).copy_(rows[:, low - first : high - first])
+        self.count = last
 
     def write(self, row: int, values: Tensor) -> None:
         """Replaces a row, (B, 1, …); one that is forgotten stays so."""

@@ -79,7 +79,8 @@ class UniformSums:
         shifted = values - start
         mirrored = total - shifted
         above = (torch.minimum(shifted, mirrored) - self._edge[:, groups]).clamp_(min=0)
-        tail = self._powers(above, groups).mul_(self._weight[:, groups]).sum(0).clamp_(0, 1)
+        tail = self._powers(above, groups).mul_(self._weight[:, groups])
+        tail = _total(tail).clamp_(0, 1)
         shares = torch.where(shifted > mirrored, 1 - tail, tail)
         if self._any_constant:
             shares = torch.where(self._constant[groups], (shifted >= 0).to(shares.dtype), shares)
@@ -125,6 +126,16 @@ def uniform_sum_cdf(values: Tensor, weights: Sequence[float], offset: float = 0.
     """
     cdf = UniformSums([weights], [offset]).to(values.device)
     return cdf(torch.zeros_like(values, dtype=torch.int64), values)
+
+
+def _total(terms: Tensor) -> Tensor:
+    """The sum over the first dimension, in an order that nothing else in the tensor changes."""
+    left = len(terms)
+    while left > 1:
+        half = (left + 1) // 2
+        terms[: left - half] += terms[half:left]
+        left = half
+    return terms.sum(0) if left == 0 else terms[0]
 
 
 def _expansion(terms: list[float], total: float) -> Iterator[tuple[float, float]]:

@@ -49,7 +49,8 @@ class Estimator(Part):
         if len(distinct) == len(taught):
             of_round = torch.arange(len(taught), device=nodes.device)
         else:
-            of_round = torch.searchsorted(torch.tensor(distinct, device=nodes.device), nodes)
+            some = torch.tensor(distinct, device=nodes.device)
+            of_round = torch.searchsorted(some, nodes.contiguous())
         model = self._models(distinct, history)
         # a sum is finite where all terms are, up to overflow, and much cheaper to look at
         if not all(

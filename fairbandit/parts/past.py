@@ -184,7 +184,8 @@ class Past:
 
     def _over_groups(self, work: Callable[[int], Tensor]) -> Tensor:
         """What some work gives for each of the groups' seats, for the candidates: (B, N, K)."""
-        return self._seating.collect([work(at) for at in range(len(self._seating.seats))])
+        found = self._seating.collect([work(at) for at in range(len(self._seating.seats))])
+        return found.expand(self._groups.shape)
 
     def _scan(
         self, at: int, add_up: AddUp, stretches: list[tuple[int, int]] | None = None

@@ -13,8 +13,10 @@ from torch import Tensor
 from fairbandit.errors import FairbanditError
 from fairbandit.maths.linear import add_outer, quadratic_sums
 from fairbandit.maths.recursive import (
+    SMALL,
     Again,
     Anew,
+    Joined,
     Rooted,
     Solutions,
     Solved,
@@ -167,12 +169,15 @@ class Ridge(Estimator):
         """Moves on to the last node, solving each by itself."""
         if self._root is None:
             return Anew(*self.statistics(nodes, history))
+        if len(nodes) > SMALL:
+            lots = [nodes[low : low + SMALL] for low in range(0, len(nodes), SMALL)]
+            return Joined([self._take_in(lot, history) for lot in lots])
         first, last, before = self._node, nodes[-1], self._rows.shape[1]
         picks, _, rewards = history.outcomes(first, last)
         rows = torch.cat([self._rows, _rows(picks, rewards)], 1)
         roots = with_rows(self._root, rows, [before + node - first for node in nodes])
         self._add(last, picks, rewards)
-        if first // GRID < last // GRID:  # seldom, since rounding adds up
+        if rows.shape[1] > 4 * SMALL:  # seldom, since rounding adds up
             self._root, rows = roots[:, -1], rows[:, :0]
         self._rows = rows
         return Rooted(roots)
@@ -205,7 +210,8 @@ class Ridge(Estimator):
         at = torch.tensor(nodes, device=drawn.device)
         if nodes != list(range(first, nodes[-1] + 1)):
             drawn = drawn[:, (at - first).clamp(min=0)]
-        scale = self.noise / (d * at.to(drawn.dtype).sqrt())
+        root = at.to(drawn.dtype).sqrt()
+        scale = torch.full_like(root, self.noise) / (d * root)
         return drawn * scale.where(at > 0, 0)[:, None]
 
     def _models(self, nodes: list[int], history: History) -> RewardModel:

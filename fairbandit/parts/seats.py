@@ -53,13 +53,17 @@ class Seats:
 
         Args:
             low, high: the entries.
-            inside: False if what counts is outside the windows; all that is there is then masked.
+            inside: False if what counts is outside the windows; what is in no window always does.
 
         Returns:
             At most two edges, until the next call.
         """
         if not inside:
-            return [(slice(0, high - low), self._window(low, high).neg_().add_(1))]
+            begins, ends = max(low, self.bounds.first), min(high, self.bounds.last)
+            if begins >= ends:
+                return []
+            outside = self._window(begins, ends).neg_().add_(1)
+            return [(slice(begins - low, ends - low), outside)]
         begins, ends = min(high, self.bounds.latest), max(low, self.bounds.earliest)
         if low < begins and ends < high and ends < begins:
             return [(slice(0, high - low), self._window(low, high))]

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import NamedTuple
+from collections.abc import Mapping
+from typing import Any, NamedTuple
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from fairbandit.errors import FairbanditError
-from fairbandit.parts.base import Part
+from fairbandit.parts.base import Part, Problem
 from fairbandit.registry import register
 from fairbandit.streams import GRID
 
@@ -37,9 +40,24 @@ STRETCH = 8 * GRID
 class Split(Part):
     """Divides the past at every round; a subclass writes `_spans`."""
 
-    _stretch = -1  # the one that is kept
+    _stretch = -1  # which one is kept
     _kept: Spans
-    _numbers: list[list[int]]
+    _numbers: NDArray[np.int64]  # the same, (STRETCH, 3)
+
+    def bind(self, problem: Problem) -> None:
+        """Prepares for a problem; what was divided in another counts no more."""
+        super().bind(problem)
+        self._stretch = -1
+
+    def grow(self, problem: Problem) -> None:
+        """Goes on in a problem with more groups."""
+        super().grow(problem)
+        self._stretch = -1
+
+    def load_state(self, state: Mapping[str, Any]) -> None:
+        """Goes on from a state that the same split, bound to the same problem, gave."""
+        super().load_state(state)
+        self._stretch = -1
 
     def spans(self, t: Tensor) -> Spans:
         """The division of the past at rounds t.
@@ -74,27 +92,30 @@ class Split(Part):
 
     def taught(self, t: int) -> int:
         """How many rounds teach the estimator at round t."""
-        return self._reads(t)[0]
+        return self._read(t, 0)
 
     def after(self, t: int) -> int:
         """The last round before those that the ranks read at round t."""
-        return self._reads(t)[1]
+        return self._read(t, 1)
 
-    def _reads(self, t: int) -> list[int]:
+    def _read(self, t: int, what: int) -> int:
         stretch, place = divmod(t - 1, STRETCH)
         self._look_up(stretch)
-        return self._numbers[place]
+        return int(self._numbers[place, what])
 
     def _look_up(self, stretch: int) -> None:
         if stretch != self._stretch:
             first, device = stretch * STRETCH + 1, self.problem.device
             rounds = torch.arange(first, first + STRETCH, device=device)
             self._stretch, self._kept = stretch, self.spans(rounds)
-            self._numbers = torch.stack(self._kept, 1).tolist()
+            self._numbers = torch.stack(self._kept, 1).cpu().numpy()
 
     @abstractmethod
     def _spans(self, t: Tensor) -> Spans:
-        """The division at rounds t, elementwise and nondecreasing in t."""
+        """The division at rounds t, elementwise and nondecreasing in t.
+
+        It is asked about `STRETCH` rounds at a time, so also about some after the last one played.
+        """
 
 
 @register("split", "halves")

@@ -16,7 +16,7 @@ def replica_batches(replicas: int, *, rounds: int, places: int, features: int) -
     """Divides replicas into batches of nearly equal size.
 
     A replica is reckoned to keep every candidate it has seen, and one grid piece of pools:
-    (T + 64)·K·(d + 8) numbers of 8 bytes. The rule asks nothing of the machine, so one config
+    (T + GRID)·K·(d + 8) numbers of 8 bytes. The rule asks nothing of the machine, so one config
     always makes the same batches, hence the same files.
 
     Args:

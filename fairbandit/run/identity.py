@@ -21,6 +21,7 @@ from fairbandit.parts import Part
 from fairbandit.policy import Policy
 from fairbandit.registry import describe
 from fairbandit.run.settings import Settings
+from fairbandit.streams import GRID
 
 _NO_MATTER = ("threads", "resume")
 """Settings that change nothing of what a run gives."""
@@ -62,10 +63,11 @@ def identity(policy: Policy, environment: Environment, settings: Settings) -> di
         settings: the run's, with `rounds` filled in.
 
     Returns:
-        The config without what changes no result, the versions of fairbandit, torch and numpy, a
-        hash of the source of every part from elsewhere, and the data's fingerprint.
+        The config without what changes no result, the versions of fairbandit, torch and numpy, the
+        grid of rounds, a hash of the source of every part from elsewhere, and the data's
+        fingerprint.
     """
-    code = {"fairbandit": fairbandit.__version__}
+    code = {"fairbandit": fairbandit.__version__, "grid": str(GRID)}
     code |= {name: version(name) for name in ("torch", "numpy")}
     parts: dict[str, Part | Environment] = {**policy.parts, "environment": environment}
     for kind, part in parts.items():

@@ -70,7 +70,7 @@ class Tally:
     """Sums of the current batch, and curves over the batches so far.
 
     Regrets are sampled at log-spaced rounds. Candidates received are known at the ends of pieces
-    of 64 rounds, so selection rates are sampled there, at the first such round from each
+    of `GRID` rounds, so selection rates are sampled there, at the first such round from each
     log-spaced one on; with them the parity gap, the greatest rate less the least. Instantaneous
     regrets are means over the rounds since the last of some fifty log-spaced ones.
 

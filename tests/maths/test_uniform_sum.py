@@ -70,6 +70,17 @@ def test_weights_too_uneven(weights: list[float]) -> None:
         uniform_sum_cdf(torch.zeros(1), weights)
 
 
+@given(st.integers(0, 2**32 - 1), st.integers(1, 6))
+def test_company_changes_no_digit(seed: int, terms: int) -> None:
+    draws = np.random.default_rng(seed)
+    cdf = UniformSums(draws.uniform(0.5, 3, (3, terms)).tolist(), [0.0, 1.0, 2.0])
+    groups = torch.arange(3).expand(4, 7, 3)
+    values = torch.from_numpy(draws.uniform(0, 10, (4, 7, 3)))
+    together = cdf(groups, values)
+    for part in ((slice(1, 2),), (slice(None), slice(2, 5)), (3, 6), (0, 0, slice(1, 2))):
+        assert torch.equal(cdf(groups[part], values[part]), together[part])
+
+
 @settings(deadline=None)
 @given(st.integers(0, 2**32 - 1), st.integers(1, 5), st.sampled_from([(), (3,), (2, 4, 3)]))
 def test_several_groups_at_once(seed: int, groups: int, shape: tuple[int, ...]) -> None:

@@ -68,6 +68,22 @@ def test_counts_and_sums(seed: int, models: int, groups: int, tile: int) -> None
                         assert np.isnan([mean, variance]).all()
 
 
+@pytest.mark.parametrize("alike", [True, False])
+def test_nobody_asks(alike: bool) -> None:
+    """Nobody's sums are as large as anybody's, whether replicas are alike or not."""
+    problem = Problem(1, 1, Streams(0, range(2)), Full())
+    history = History(problem, {"contexts"})
+    groups = torch.zeros(2, 9, 1).long()
+    groups[0, 3] = 0 if alike else -1
+    history.add_pools(torch.ones(2, 9, 1, 1).double(), groups)
+    rounds = torch.arange(4, 9)
+    model, of_round = LinearModel(torch.ones(2, 1, 1).double()), torch.zeros(5).long()
+    past = Past(history, Spans(rounds, 0 * rounds, rounds), groups[:, 4:], model, of_round)
+    nobody = past.of(torch.full((2, 5, 3), -1))
+    assert torch.equal(nobody.sum(lambda old: old), torch.zeros(2, 5, 3).double())
+    assert torch.equal(nobody.at_most(torch.ones(2, 5, 3).double()), torch.zeros(2, 5, 3).double())
+
+
 @settings(max_examples=20, deadline=None)
 @given(st.integers(0, 2**32 - 1))
 def test_forgetting_changes_no_later_answer(seed: int) -> None:

@@ -20,6 +20,7 @@ from fairbandit.run import batches, rows, state
 from fairbandit.run.checkpoint import VARIABLE, Checkpoints
 from fairbandit.run.execute import execute
 from fairbandit.run.folder import StorageError, fresh
+from fairbandit.streams import GRID
 from tests.killing import leftovers, outcome
 from tests.run.test_pieces import scalars
 
@@ -111,6 +112,7 @@ def test_a_mismatch_is_refused_with_what_differs(config, tmp_path, monkeypatch):
     cut_off(config, tmp_path, 1, monkeypatch)
     held = {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
     monkeypatch.setattr("fairbandit.__version__", "9.9")
+    monkeypatch.setattr("fairbandit.run.identity.GRID", 64)
     monkeypatch.setattr(Simulation, "fingerprint", lambda self: "others", raising=False)
     with pytest.raises(FairbanditError) as caught:
         execute({**config, "seed": 5}, tmp_path)
@@ -118,6 +120,7 @@ def test_a_mismatch_is_refused_with_what_differs(config, tmp_path, monkeypatch):
     for words in (
         "config.seed: 1 there, 5 here",
         'code.fairbandit: "0.1.0" there, "9.9" here',
+        f'code.grid: "{GRID}" there, "64" here',
         'data: "" there, "others" here',
         "resume=false starts anew",
     ):
