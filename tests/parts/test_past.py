@@ -112,7 +112,7 @@ def test_forgetting_changes_no_later_answer(seed: int) -> None:
         lean = copy
 
 
-def test_long_tiles_do_not_overflow_their_byte_counters() -> None:
+def test_a_long_window_is_counted_whole() -> None:
     problem = Problem(1, 1, Streams(0, [0]), Full())
     history = History(problem, {"contexts"})
     history.add_pools(
