@@ -11,6 +11,9 @@ from torch import Tensor
 class GroupedCdf:
     """F(v, g): the share of group g's sample that is no higher than v.
 
+    A share is the quotient of two whole numbers in the precision of the values, so that shares of
+    two groups are equal exactly where the fractions are.
+
     Args:
         samples: one 1-D tensor of rewards a group, none of them empty.
 
@@ -30,12 +33,12 @@ class GroupedCdf:
             values: rewards, the same shape.
 
         Returns:
-            Shares in [0, 1], the same shape.
+            Shares in [0, 1], the same shape and dtype: the nearest number to each fraction.
         """
         shares = torch.zeros_like(values)
         for group, ordered in enumerate(self._sorted):
             count = torch.searchsorted(ordered, values.contiguous(), right=True)
-            shares = torch.where(groups == group, count / len(ordered), shares)
+            shares = torch.where(groups == group, count.to(values.dtype) / len(ordered), shares)
         return shares
 
     def sample(self, group: int) -> Tensor:

@@ -1,0 +1,35 @@
+"""The CDF of a sample against fractions."""
+
+from fractions import Fraction
+
+import numpy as np
+import torch
+
+from fairbandit.maths.grouped_cdf import GroupedCdf
+
+
+def test_shares_are_the_nearest_numbers_to_their_fractions() -> None:
+    """Division of whole numbers rounds once, as does that of fractions."""
+    draws = np.random.default_rng(0)
+    sizes = [1, 3, 7, 32885, 1_000_003]
+    samples = [np.sort(draws.integers(0, size, size).astype(float)) for size in sizes]
+    groups = torch.from_numpy(draws.integers(0, len(sizes), 2000))
+    values = torch.from_numpy(draws.random(2000)) * torch.tensor(sizes, dtype=torch.float64)[groups]
+    shares = GroupedCdf([torch.from_numpy(sample) for sample in samples])(groups, values)
+    assert shares.dtype == torch.float64
+    for group, value, share in zip(groups.tolist(), values.tolist(), shares.tolist(), strict=True):
+        members = int(np.searchsorted(samples[group], value, side="right"))
+        assert share == float(Fraction(members, sizes[group]))
+
+
+def test_groups_of_nearly_equal_shares_do_not_tie() -> None:
+    """32,884/32,885 and 32,885/32,886 are 9e-10 apart, which is nothing in single precision."""
+    sizes = (32_885, 32_886)
+    cdf = GroupedCdf([torch.arange(size, dtype=torch.float64) for size in sizes])
+    one, other = cdf(torch.tensor([0, 1]), torch.tensor([size - 2.0 for size in sizes]).double())
+    assert one < other
+
+
+def test_an_empty_place_has_the_rank_0() -> None:
+    cdf = GroupedCdf([torch.zeros(2, dtype=torch.float64)])
+    assert cdf(torch.tensor([-1, 0]), torch.ones(2, dtype=torch.float64)).tolist() == [0, 1]
