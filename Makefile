@@ -27,11 +27,10 @@ lint: $(READY) ## style and types
 test: lint ## style, types and tests
 	$(BIN)/pytest -n auto --dist loadgroup
 
-test-ray: $(READY) ## a sweep over two Ray nodes, one of them killed midway (installs Ray, 1.3 GB)
+test-ray: ## a sweep over two Ray nodes, one of them killed midway (installs Ray, 1.3 GB)
 	$(PYTHON) -m venv .venv/ray
-	grep -v -e '^cloudpickle' -e '^joblib' constraints.txt > .venv/ray/constraints.txt # Ray's launcher wants older ones
-	.venv/ray/bin/python -m pip install --quiet --constraint .venv/ray/constraints.txt torch
-	.venv/ray/bin/python -m pip install --quiet --constraint .venv/ray/constraints.txt --editable '.[ray]'
+	.venv/ray/bin/python -m pip install --quiet --constraint constraints-ray.txt torch
+	.venv/ray/bin/python -m pip install --quiet --constraint constraints-ray.txt --editable '.[ray]'
 	tests/ray_cluster.sh .venv/ray/bin/python
 
 torture: $(READY) ## a sweep and an agent killed again and again, a full disk, a read-only folder (the disks need root)
