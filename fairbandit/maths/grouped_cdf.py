@@ -35,7 +35,7 @@ class GroupedCdf:
         shares = torch.zeros_like(values)
         for group, ordered in enumerate(self._sorted):
             count = torch.searchsorted(ordered, values.contiguous(), right=True)
-            shares = torch.where(groups == group, count / len(ordered), shares)
+            shares = torch.where(groups == group, count.double() / len(ordered), shares)
         return shares
 
     def sample(self, group: int) -> Tensor:
