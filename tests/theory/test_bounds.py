@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 
 from fairbandit import FairbanditError
 from fairbandit.theory import (
@@ -230,8 +231,8 @@ def test_the_bounds_are_the_sums_of_their_lemmas(known):
     log_t = np.linspace(math.log(bound.warm_up), math.log(rounds), 200_001)
     t = np.exp(log_t)
 
-    def total(values):
-        return np.trapezoid(values * t, log_t)
+    def total(values: NDArray[np.float64]) -> float:
+        return float(np.trapezoid(values * t, log_t))
 
     logs = known.features * np.log((8 + 4 * t * max(norm**2 / ridge, 1)) / given)
     factor = 8 * norm / np.sqrt(least * t)
