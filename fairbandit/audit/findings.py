@@ -84,9 +84,11 @@ def examine(picks: Picks, level: float = LEVEL) -> Finding:
     hold too. Policies that learn are not tested: parity does not carry over to them, and their
     band is a normal one, from the spread over replicas.
 
-    A run is too small to be tested where no counts at all could be rejected at this level.
-    Beyond that size the test sees only large departures: with N decisions, a group is rejected
-    when it is off by about √(2·log(2TK/level)/(K·N)) or more.
+    A run is too small to be tested where no counts at all could be rejected at this level. In a
+    larger one, a round of n decisions is rejected where one group's rate is off by about
+    √(2·log(2TK/level)/(K·n)). Pearson's test would need less where many groups are off by as much
+    each, and more where one is; but its level is approximate, and exceeded several times where T
+    is large and n/K small.
 
     Args:
         picks: the run.
