@@ -16,7 +16,7 @@ class GroupedCdf:
 
     >>> cdf = GroupedCdf([torch.tensor([1.0, 2.0]), torch.tensor([5.0])])
     >>> cdf(torch.tensor([0, 0, 1]), torch.tensor([1.0, 9.0, 4.0]))
-    tensor([0.5000, 1.0000, 0.0000])
+    tensor([0.5000, 1.0000, 0.0000], dtype=torch.float64)
     """
 
     def __init__(self, samples: Sequence[Tensor]) -> None:
