@@ -12,7 +12,11 @@ import torch
 from torch import Tensor
 
 from fairbandit import Engine
+from fairbandit.environments import Environment, Oracle, Pools
+from fairbandit.streams import Purpose
+from fairbandit.theory import laws, trade_off
 from tests import support
+from tests.theory.chance import refuted
 
 
 def chi_square_p(counts: Tensor) -> Tensor:
@@ -62,6 +66,52 @@ def test_gmf_has_parity() -> None:
     """Proposition gmdm, pooled over rounds, which are independent. Fails with probability 1e-3."""
     counts = counts_by_round("gmf", rounds=100, replicas=1_000)
     assert float(chi_square_p(counts.sum(0)[None])) > 1e-3
+
+
+class RareLoss(Environment):
+    """Two groups of one feature in [−1, 1], of equal rewards but for the best half of one.
+
+    A candidate of rank y has the feature y/10 − 1, in the second group above the median y/10 + 0.9
+    instead. The fair optimum loses reward, 1.85 to 1.9, where the first group's rank is the higher
+    one of two above the median: in 1/8 of the rounds. No loss could be above 2L‖μ*‖ = 2.
+    """
+
+    part_name = "rare_loss"
+    features, places, group_names = 1, 2, ("0", "1")
+
+    def __init__(self) -> None:
+        theta = torch.ones(1, dtype=torch.float64)
+        self.oracle = Oracle(
+            theta, lambda groups, values: 10 * torch.where(values > 0, values - 0.9, values + 1)
+        )
+
+    def _pools(self, first: int, count: int) -> Pools:
+        ranks = self.streams[Purpose.POOLS].uniform(first, count, 2)
+        groups = torch.arange(2).expand(ranks.shape)
+        rewards = ranks / 10 + torch.where((groups == 1) & (ranks > 0.5), 0.9, -1.0)
+        return Pools(rewards[..., None], groups.contiguous(), rewards, rewards, ranks)
+
+
+@pytest.mark.parametrize("rounds", [1, 200])
+def test_the_fair_optimum_pays_as_often_as_promised(rounds: int) -> None:
+    """`thm:linreg_opt`: standard regret of at least T·εp/2 with probability εp/(4L‖μ*‖) or more.
+
+    A correct engine fails with probability 1e-6. The test has teeth because losses are rare and
+    nearly as large as any can be: at T = 1 four times the stated chance is refuted, and at T = 200
+    the stated chance of four times the regret.
+    """
+    first, second = laws(RareLoss())
+    found = trade_off(first, second, 1.8)
+    assert found.share == pytest.approx(1 / 8, abs=0.01)
+    world = RareLoss()
+    engine = Engine(support.policy("gmf"), world, rounds=rounds, seed=1, replicas=range(1000))
+    regret = torch.cat([played.standard_regret for played in engine.play()], 1).sum(1)
+    chance, least = found.chance(norm=1.0, theta=1.0), rounds * found.rate / 2
+    assert not refuted(regret >= least, chance)
+    if rounds == 1:
+        assert refuted(regret >= least, 4 * chance)
+    else:
+        assert refuted(regret >= 4 * least, chance)
 
 
 def test_policies_share_pools_and_noise() -> None:

@@ -3,14 +3,14 @@
 from fairbandit.audit.findings import LEVEL, Finding, examine
 from fairbandit.audit.picks import Picks, read_picks
 from fairbandit.audit.report import Report, report
-from fairbandit.audit.statistics import chi_square_p, holm, mean_band
+from fairbandit.audit.statistics import binomial_p, holm, mean_band
 
 __all__ = [
     "LEVEL",
     "Finding",
     "Picks",
     "Report",
-    "chi_square_p",
+    "binomial_p",
     "examine",
     "holm",
     "mean_band",

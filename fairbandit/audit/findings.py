@@ -9,13 +9,10 @@ import torch
 from torch import Tensor
 
 from fairbandit.audit.picks import Picks
-from fairbandit.audit.statistics import check_level, chi_square_p, holm, mean_band
+from fairbandit.audit.statistics import binomial_p, check_level, holm, mean_band
 
 LEVEL = 0.001
 """The family-wise level where none is given: of each run's tests together, and of its band."""
-
-EXPECTED = 5
-"""A chi-square test takes at least so many expected picks in each category."""
 
 Verdict = Literal[
     "parity not rejected",
@@ -36,8 +33,10 @@ class Finding:
 
     Attributes:
         picks: the run.
-        level: the family-wise level: the most probable that a run with parity is rejected at all,
-            and that the band misses any of its probabilities.
+        level: the family-wise level. A run with parity is rejected with at most this probability,
+            and the band misses any of its probabilities with at most this probability, for any
+            number of replicas, rounds and groups; the normal band of a run that is not tested
+            holds only approximately.
         rates: the estimates, (N, G).
         low: the band's lower end, (N, G); NaN where there is none.
         high: its upper end.
@@ -77,12 +76,19 @@ def examine(picks: Picks, level: float = LEVEL) -> Finding:
     """Estimates and tests the parity of one run.
 
     With a place for each group, replicas are independent and each round has its own counts of
-    them: Pearson's test against 1/K, corrected over rounds by Holm's method, and Chernoff's
-    bounds at level/(T·K) each. With groups mixed at random the counts of all rounds are pooled,
-    which takes decisions that do not depend on the past; given the groups received they vary
-    less than Pearson's test supposes, so that it is on the safe side. Policies that learn are
-    not tested: parity does not carry over to them, and their band is a normal one, from the
-    spread over replicas.
+    them: each count is tested against 1/K by its binomial tail, corrected over groups by
+    Bonferroni's method and over rounds by Holm's, and the band is made of Chernoff's bounds at
+    level/(T·K) each. With groups mixed at random the counts of all rounds are pooled, which takes
+    decisions that do not depend on the past: given the groups received, a group's count is a sum
+    of independent decisions of different probabilities, for which `binomial_p` and `mean_band`
+    hold too. Policies that learn are not tested: parity does not carry over to them, and their
+    band is a normal one, from the spread over replicas.
+
+    A run is too small to be tested where no counts at all could be rejected at this level. In a
+    larger one, a round of n decisions is rejected where one group's rate is off by about
+    √(2·log(2TK/level)/(K·n)). Pearson's test would need less where many groups are off by as much
+    each, and more where one is; but its level is approximate, and exceeded several times where T
+    is large and n/K small.
 
     Args:
         picks: the run.
@@ -105,9 +111,11 @@ def examine(picks: Picks, level: float = LEVEL) -> Finding:
 
 def _by_round(picks: Picks, level: float) -> Finding:
     counts = picks.counts
-    low, high = mean_band(counts, picks.replicas, level / counts.numel())
+    distinct, at = counts.unique(return_inverse=True)
+    ends = mean_band(distinct, picks.replicas, level / counts.numel())
+    low, high = (end[at] for end in ends)
     expected = torch.full(counts.shape, picks.replicas / counts.shape[1], dtype=torch.float64)
-    p = chi_square_p(counts, expected)
+    p = binomial_p(counts, expected)
     return _judged(picks, level, counts / picks.replicas, low, high, p, expected)
 
 
@@ -117,7 +125,7 @@ def _pooled(picks: Picks, level: float) -> Finding:
     low, high = mean_band(selected, decisions, level / int(here.sum()))
     scale = decisions / picks.received
     expected = (picks.received / picks.places)[here]
-    p = chi_square_p(selected[here], expected)[None]
+    p = binomial_p(selected[here], expected)[None]
     rates, low, high = ((values * scale)[None] for values in (selected / decisions, low, high))
     return _judged(picks, level, rates, low, high, p, expected)
 
@@ -133,12 +141,23 @@ def _judged(
 ) -> Finding:
     adjusted = holm(p)
     verdict: Verdict = "parity not rejected"
-    if float(expected.min()) < EXPECTED:
+    if _least_p(expected) * len(p) > level:
         p, adjusted = p * torch.nan, adjusted * torch.nan
         verdict = "not tested: too few replicas"
     elif bool((adjusted <= level).any()):
         verdict = "parity rejected"
     return Finding(picks, level, rates, low, high, p, adjusted, verdict)
+
+
+def _least_p(expected: Tensor) -> float:
+    """The smallest p-value of any counts: the one where a single group gets all decisions.
+
+    Args:
+        expected: mean counts, (…, k), alike in all rows.
+    """
+    row = expected.reshape(-1, expected.shape[-1])[0]
+    alone = row.sum().round() * torch.eye(len(row), dtype=torch.float64)
+    return float(binomial_p(alone, row).min())
 
 
 def _untested(picks: Picks, level: float, verdict: Verdict) -> Finding:

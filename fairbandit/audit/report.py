@@ -133,7 +133,8 @@ def overview(findings: Sequence[Finding]) -> Table:
     level = findings[0].level
     table = Table(
         title=f"Demographic parity, family-wise level {level:g} a run",
-        caption="χ² tests against 1/K, by Holm's method over rounds; bands by Chernoff's bound",
+        caption="binomial tests against 1/K, by Bonferroni's method over groups and Holm's over "
+        "rounds; bands by Chernoff's bound",
         title_justify="left",
         caption_justify="left",
     )

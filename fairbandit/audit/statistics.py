@@ -1,4 +1,4 @@
-"""Bands and tests on counts: bounds that hold for any sample size, and chi-square with Holm."""
+"""Bands and tests on counts, which hold for any sample size, and Holm's method."""
 
 from __future__ import annotations
 
@@ -10,6 +10,9 @@ from torch import Tensor
 from fairbandit.errors import FairbanditError
 
 _HALVINGS = 60
+
+_NEGLIGIBLE = 2.0**-60
+"""Terms of a tail that are smaller than this share of it are left out."""
 
 
 def mean_band(hits: Tensor, trials: Tensor | int, level: float) -> tuple[Tensor, Tensor]:
@@ -63,12 +66,21 @@ def _relative_entropy(p: Tensor, q: Tensor) -> Tensor:
     return torch.xlogy(p, p / q) + torch.xlogy(1 - p, (1 - p) / (1 - q))
 
 
-def chi_square_p(counts: Tensor, expected: Tensor) -> Tensor:
-    """P-values of Pearson's test: P(χ²_{k−1} ≥ Σ (count − expected)²/expected).
+def binomial_p(counts: Tensor, expected: Tensor) -> Tensor:
+    """P-values of counts that add up to n decisions, by binomial tails; valid for any n.
+
+    p = min(1, c·2·min_i P(X_i is at least as far out as count_i)), X_i ~ Bin(n, expected_i/n) and
+    "out" meaning above where the count is above its expectation, below where it is below. The 2
+    is for the two sides and c is Bonferroni's correction over categories: k of them, or 1 where
+    k = 2, whose counts are one count told twice.
+
+    P(p ≤ u) ≤ u for every u and n where all decisions have the same probabilities, and also where
+    they are independent with different probabilities of these means: binomial tails bound those
+    of such sums from one beyond the mean on (Hoeffding 1956). Nearer counts have a tail of 1.
 
     Args:
         counts: (…, k), k at least 2.
-        expected: of the same sum, (…, k), above 0; the approximation wants 5 or more in each.
+        expected: mean counts of the same sum, (…, k), above 0.
 
     Returns:
         One p-value for each row, (…).
@@ -76,15 +88,43 @@ def chi_square_p(counts: Tensor, expected: Tensor) -> Tensor:
     Raises:
         FairbanditError: one category, or a category that is not to be expected at all.
 
-    >>> counts = torch.tensor([[30.0, 20.0], [25.0, 25.0]])
-    >>> chi_square_p(counts, torch.full_like(counts, 25.0)).round(decimals=4)
-    tensor([0.1573, 1.0000], dtype=torch.float64)
+    Reference:
+        Hoeffding, "On the distribution of the number of successes in independent trials", Annals
+        of Mathematical Statistics 1956, Theorem 4.
+
+    >>> counts = torch.tensor([[10, 0], [6, 4]])  # twice 1/1024 and 386/1024
+    >>> binomial_p(counts, torch.full((2, 2), 5.0))
+    tensor([0.0020, 0.7539], dtype=torch.float64)
     """
-    if counts.shape[-1] < 2 or bool((expected <= 0).any()):
-        raise FairbanditError("a chi-square test takes two categories or more, all expected")
-    off = (counts.double() - expected.double()) ** 2 / expected.double()
-    freedom = torch.tensor(counts.shape[-1] - 1, dtype=torch.float64)
-    return torch.special.gammaincc(freedom / 2, off.sum(-1) / 2)
+    categories = counts.shape[-1]
+    if categories < 2 or bool((expected <= 0).any()):
+        raise FairbanditError("a test of counts takes two categories or more, all expected")
+    mean = expected.double().expand(counts.shape)
+    trials = counts.sum(-1, keepdim=True).double().expand(counts.shape)
+    above = counts >= mean
+    # Below its mean a count is far out as the other n − count are above theirs.
+    hits = torch.where(above, counts, trials - counts)
+    tails = _upper_tail(hits, trials, torch.where(above, mean, trials - mean) / trials)
+    tails = tails.masked_fill((counts - mean).abs() < 1, 1)
+    corrected = 2 * (categories if categories > 2 else 1)
+    return (corrected * tails.amin(-1)).clamp(max=1)
+
+
+def _upper_tail(hits: Tensor, trials: Tensor, chance: Tensor) -> Tensor:
+    """P(X ≥ hits) of X ~ Bin(trials, chance), where hits are at least the mean.
+
+    The term at `hits`, times 1 + r₁ + r₁r₂ + … with the ratios of successive terms, which are
+    below 1 beyond the mean and fall.
+    """
+    missed = trials - hits
+    ways = torch.lgamma(trials + 1) - torch.lgamma(hits + 1) - torch.lgamma(missed + 1)
+    first = ways + torch.xlogy(hits, chance) + torch.xlogy(missed, 1 - chance)
+    odds, term, total, step = chance / (1 - chance), torch.ones_like(first), first.new_ones(()), 0
+    while bool((term > _NEGLIGIBLE * total).any()):
+        term = term * (missed - step) / (hits + step + 1) * odds
+        total = total + term
+        step += 1
+    return first.exp() * total
 
 
 def holm(p: Tensor) -> Tensor:

@@ -21,8 +21,9 @@ Tests runs for demographic parity, from the rows that they saved; nothing is sim
 
 Where each group has a place of its own (K = G, as in the simulation): the probability that each
 group is picked, estimated in every round from the replicas, with a band that holds for all rounds
-and groups at once, and a chi-square test of every round against 1/K, corrected over rounds by
-Holm's method. That takes many replicas of few rounds: fairbandit +experiment=parity.
+and groups at once, and a test of every round against 1/K by binomial tails, corrected over groups
+by Bonferroni's and over rounds by Holm's method. The level holds for any number of replicas; to
+see small departures takes many replicas of few rounds: fairbandit +experiment=parity.
 
 Where pools mix groups at random: selected / received for each group, over all rounds, tested
 against 1/K for policies that do not learn, such as gmf. Parity does not carry over to policies

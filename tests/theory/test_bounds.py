@@ -4,7 +4,9 @@ import math
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
 import pytest
+from numpy.typing import NDArray
 
 from fairbandit import FairbanditError
 from fairbandit.theory import (
@@ -171,11 +173,85 @@ def test_floor_and_round_are_inverse(share):
     assert probability_floor(10, 5, 4) == 0
 
 
-def test_half_of_the_floor_fits_the_warm_up():
-    """τ₁ of `lm:muxbound` covers `prop:patlowerbound` with c = 1/2: 1/(1 − 2^{−1/K}) ≤ 2K."""
-    for places in (2, 4, 10, 100):
-        known = replace(OWN, places=places, groups=places)
-        assert floor_round(0.5, places, 0.05) <= 3 + 2 * regret(known, 10, 0.05).tau_1
+@pytest.mark.parametrize("places", [2, 3, 4, 10, 100])
+def test_half_of_the_floor_and_the_warm_up(places):
+    """From 3 + 2τ₁ on P(a_t = a | the past) ≥ 1/(2K), as `lm:eiguen` says: 1/(1 − 2^{−1/K}) ≤ 2K.
+
+    From 3 + τ₁ on, as its proof counts, this holds by `prop:patlowerbound` for K ≥ 4 only.
+    """
+    known = replace(OWN, places=places, groups=places)
+    tau, first = regret(known, 10, 0.05).tau_1, floor_round(0.5, places, 0.05)
+    assert first <= 3 + 2 * tau
+    assert (first <= 3 + tau) == (places >= 4)
+    assert first > 3 + 0.7 * tau  # no smaller multiple of it would do for all K
+
+
+@pytest.mark.parametrize("share", [0.0, 0.1, 0.5, 0.9])
+@pytest.mark.parametrize("places", [2, 4, 10])
+@pytest.mark.parametrize(("delta", "early"), [(0.9, 4), (0.05, 8), (1e-6, 20)])
+def test_the_floor_round_by_its_union_bound(share, places, delta, early):
+    """`prop:patlowerbound` anew: the first t₀ for which DKW's failures from t₀ on sum up to δ/4.
+
+    2K·Σ_{t ≥ t₀} exp(−2ε²⌈(t − 1)/2⌉) ≤ δ/4 with (1 − 2ε)^K = c. For c = 0 a quarter of the
+    stated round is too early with δ = 0.9, and an eighth and a twentieth with the smaller δ, since
+    it grows with log^{3/2}(1/δ); for greater c it is later still, since it grows with 1/ε³.
+    """
+    gap = (1 - share ** (1 / places)) / 2
+    ratio = math.exp(-2 * gap**2)
+
+    def missed(first: int) -> float:
+        """The sum; ⌈(t − 1)/2⌉ = ⌊t/2⌋ takes every value twice, but for the first at odd t₀."""
+        once = ratio ** (first // 2)
+        return 2 * places * (2 * once / (1 - ratio) - first % 2 * once)
+
+    if share == 0:
+        direct = [ratio ** math.ceil((t - 1) / 2) for t in range(7, 1000)]
+        assert missed(7) == pytest.approx(2 * places * math.fsum(direct))
+    stated = math.ceil(floor_round(share, places, delta))
+    assert missed(stated) <= delta / 4
+    assert share > 0 or missed(stated // early) > delta / 4
+
+
+@pytest.mark.parametrize("known", [OWN, constants(support.environment()), MIXED])
+def test_the_bounds_are_the_sums_of_their_lemmas(known):
+    """Σ_{t ≥ τ} of `lm:instantbound` with `lm:muxbound` for its first term, by quadrature.
+
+    At T = 10¹⁶ the stated terms are above these sums, by at most 4 % where the proof uses
+    Σ t^{−1/2} ≤ 2√T alone, and by 2/√3 for the ranks, where it takes 1/(t − 1) ≤ 4/(3t).
+    `lm:muxbound` in turn is above the product of `lm:boundx` and `lm:boundmu`, by 2 to √8.
+    """
+    rounds, delta, ridge, alpha = 1e16, 0.05, 0.3, 0.7
+    if known.own_places:
+        bound, given, counted, share = regret(known, rounds, delta, ridge), delta, 1.0, 1.0
+    else:
+        bound = regret_2(known, rounds, delta, ridge, alpha, delta_2=0.02)
+        given, counted = 0.03, alpha * known.candidates.value
+        share = known.candidates.value * known.groups / known.places
+    norm, least = known.norm.value, share * known.eigenvalue.value
+    log_t = np.linspace(math.log(bound.warm_up), math.log(rounds), 200_001)
+    t = np.exp(log_t)
+
+    def total(values: NDArray[np.float64]) -> float:
+        return float(np.trapezoid(values * t, log_t))
+
+    logs = known.features * np.log((8 + 4 * t * max(norm**2 / ridge, 1)) / given)
+    factor = 8 * norm / np.sqrt(least * t)
+    confidence = factor * (math.sqrt(ridge) + known.noise.value + norm) * np.sqrt(logs)
+    shrinkage = factor * math.sqrt(ridge) * known.theta
+    for term, each in ((bound.confidence, confidence), (bound.shrinkage, shrinkage)):
+        assert 1 <= term / (6 * known.density.value * total(each)) < 1.04
+    at = np.geomspace(bound.warm_up, rounds, 2000)
+    radii = [cdf_radius(when, rounds, known.groups, given / 4, counted) for when in at]
+    ranks = np.trapezoid(2 * np.array(radii) * at, np.log(at))
+    assert bound.ranks / ranks == pytest.approx(2 / math.sqrt(3), rel=0.001)
+
+    learned = (at - 2) / 2
+    wait = max(bound.tau_1, bound.tau_2, bound.tau_3)
+    furthest = 2 * norm / np.sqrt(least * (learned - wait))
+    product = furthest * [ridge_radius(known, one, given, ridge) for one in learned]
+    stated = np.interp(np.log(at), log_t, confidence + shrinkage)
+    assert 1.9 < (stated / product).min() < 2.1
+    assert (stated / product).max() == pytest.approx(math.sqrt(8), rel=0.02)
 
 
 def test_the_received_round():

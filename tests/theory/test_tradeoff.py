@@ -85,17 +85,6 @@ def test_the_fair_optimum_loses_as_computed(parameters):
     check(support.environment(**parameters), rounds=500, replicas=100)
 
 
-def test_the_promised_regret_comes_often_enough():
-    """Regret is at least T·εp/2 in at least the promised share of replicas (in nearly all)."""
-    world = support.environment(groups=2, theta=[2, 1, 1])
-    first, second = laws(world)
-    found = trade_off(first, second)
-    engine = Engine(support.policy("gmf"), world, rounds=50, seed=1, replicas=range(200))
-    regret = torch.cat([played.standard_regret for played in engine.play()], 1).sum(1)
-    share = float((regret >= 50 * found.rate / 2).double().mean())
-    assert share >= found.chance(norm=math.sqrt(10), theta=math.sqrt(6))
-
-
 @needs_records
 def test_the_census(tmp_path):
     """Over finitely many members, of whom ranks and rewards tie now and then."""
