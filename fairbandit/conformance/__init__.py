@@ -25,10 +25,14 @@ from fairbandit.conformance.contract import (
     ties,
 )
 from fairbandit.conformance.environments import draws_pools, pools_by_address
+from fairbandit.conformance.leaving import (
+    leaves_global_generators,
+    leaves_settings,
+    leaves_tensors,
+)
 from fairbandit.conformance.playing import (
     honours_reach,
     learns_late,
-    leaves_global_generators,
     plays,
     repeats,
     replicas_alone,
@@ -66,6 +70,8 @@ __all__ = [
     "honours_reach",
     "learns_late",
     "leaves_global_generators",
+    "leaves_settings",
+    "leaves_tensors",
     "models_soundly",
     "monotone",
     "permutes",

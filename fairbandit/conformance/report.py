@@ -9,20 +9,26 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from fairbandit import registry
-from fairbandit.conformance import contract, environments, playing
+from fairbandit.conformance import contract, environments, leaving, playing
 from fairbandit.conformance.world import Spec, name_of
 from fairbandit.errors import FairbanditError
 
 Check = Callable[[str, Spec], None]
 """Takes the kind and the part; raises `ConformanceError`, with the reason, if all is not well."""
 
+_LEFT_ALONE: list[Check] = [
+    leaving.leaves_tensors,
+    leaving.leaves_settings,
+    leaving.leaves_global_generators,
+]
+
 _PLAYED: list[Check] = [
     playing.plays,
+    *_LEFT_ALONE,
     playing.repeats,
     playing.replicas_alone,
     playing.rounds_alone,
     playing.resumes,
-    playing.leaves_global_generators,
     playing.honours_reach,
 ]
 
@@ -67,7 +73,7 @@ def checks(kind: str) -> list[Check]:
     """The checks that parts of a kind must pass, the simplest first."""
     common: list[Check] = [contract.constructible, contract.documented]
     if kind == "environment":
-        return [*common, environments.draws_pools, environments.pools_by_address]
+        return [*common, environments.draws_pools, *_LEFT_ALONE, environments.pools_by_address]
     before, after = _OWN[kind]
     return [*common, *before, *_PLAYED, *after]
 
@@ -100,7 +106,8 @@ def examine(kind: str, spec: Spec) -> Iterator[Finding]:
 
 def _fault(check: Check, kind: str, spec: Spec, cls: type) -> str | None:
     try:
-        check(kind, spec)
+        with leaving.restored():  # a part that changes settings is told so, and changes no more
+            check(kind, spec)
     except FairbanditError as error:
         return " ".join(str(error).split())
     except (Exception, SystemExit) as error:

@@ -13,6 +13,7 @@ from torch import Tensor
 
 from fairbandit.environments.distribution import Distribution, of_cdf
 from fairbandit.errors import FairbanditError
+from fairbandit.registry import base
 from fairbandit.streams import Streams
 
 
@@ -60,6 +61,7 @@ class Pools:
         )
 
 
+@base("environment")
 class Environment(ABC):
     """A bandit problem: draws pools and knows the truth about them.
 

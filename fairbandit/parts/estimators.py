@@ -14,9 +14,10 @@ from fairbandit.parts.base import Part
 from fairbandit.parts.history import History
 from fairbandit.parts.model import LinearModel, RewardModel
 from fairbandit.parts.splits import PAPER
-from fairbandit.registry import register
+from fairbandit.registry import base, register
 
 
+@base("estimator")
 class Estimator(Part):
     """Gives the reward models of a stretch of rounds; a subclass writes `_models`."""
 

@@ -12,12 +12,13 @@ from fairbandit.errors import FairbanditError
 from fairbandit.parts.base import Part
 from fairbandit.parts.candidates import Candidates
 from fairbandit.parts.splits import PAPER
-from fairbandit.registry import register
+from fairbandit.registry import base, register
 
 FINITE = torch.finfo(torch.float64).max
 """The largest finite number."""
 
 
+@base("rank")
 class Rank(Part):
     """Gives every candidate an index; a subclass writes `_index`.
 

@@ -10,10 +10,11 @@ from torch import Tensor
 from fairbandit.errors import FairbanditError
 from fairbandit.parts.base import Part
 from fairbandit.parts.splits import PAPER
-from fairbandit.registry import register
+from fairbandit.registry import base, register
 from fairbandit.streams import Purpose
 
 
+@base("selector")
 class Selector(Part):
     """Picks from the index; a subclass writes `_select`."""
 

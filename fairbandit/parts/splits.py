@@ -13,7 +13,7 @@ from torch import Tensor
 
 from fairbandit.errors import FairbanditError
 from fairbandit.parts.base import Part, Problem
-from fairbandit.registry import register
+from fairbandit.registry import base, register
 from fairbandit.streams import GRID
 
 PAPER = "Grazzi et al., Group Meritocratic Fairness in Linear Contextual Bandits, NeurIPS 2022"
@@ -37,6 +37,7 @@ STRETCH = 8 * GRID
 """So many rounds are divided at a time, to be looked up."""
 
 
+@base("split")
 class Split(Part):
     """Divides the past at every round; a subclass writes `_spans`."""
 
