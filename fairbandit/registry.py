@@ -147,6 +147,9 @@ def create(kind: str, spec: str | Mapping[str, Any]) -> Any:
             f"{kind} {cls.part_name!r} has no parameter {', '.join(map(repr, unknown))}; "
             f"it takes {', '.join(keys[1:]) or 'none'}"
         )
+    absent = [key for key, value in values.items() if isinstance(value, str) and value == MISSING]
+    if absent:
+        raise FairbanditError(f"{kind} {cls.part_name!r}, {absent[0]}: the value is missing")
     try:
         merged = OmegaConf.merge(OmegaConf.structured(typed), values)
         arguments = OmegaConf.to_container(merged, throw_on_missing=True)

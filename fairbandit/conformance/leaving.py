@@ -1,4 +1,8 @@
-"""Checks that a part leaves alone what is not its own, from its constructor to its last call."""
+"""Checks that a part leaves alone what is not its own, from its constructor to its last call.
+
+Not its own are the tensors of the candidates, of the past, of the problem and its oracle, of the
+random draws and of a state that it loads, and those that it has returned.
+"""
 
 from __future__ import annotations
 
@@ -41,11 +45,7 @@ THREADS = 3
 
 
 def leaves_tensors(kind: str, spec: Spec) -> None:
-    """Changes no tensor that it was given or returned before, and returns none that requires grad.
-
-    Tensors of the candidates, of the past, of the problem and its oracle, of the random draws and
-    of a state to be loaded are all given.
-    """
+    """Changes no tensor that it was given or returned before; returns none that requires grad."""
     _live(kind, spec, Memory())
 
 

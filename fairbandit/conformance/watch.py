@@ -47,7 +47,7 @@ def watched(kind: str, part: Any, watch: Watch) -> None:
     own = cls.__mro__[: cls.__mro__.index(contract)]
     names = {name for above in own for name in vars(above) if not name.startswith("__")}
     body: dict[str, Any] = {
-        name: _looked_at(getattr(cls, name), watch)
+        name: _looked_at(name, getattr(cls, name), watch)
         for name in names
         if inspect.isfunction(getattr(contract, name, None))
     }
@@ -57,14 +57,14 @@ def watched(kind: str, part: Any, watch: Watch) -> None:
     part.__class__ = metaclass(cls.__name__, (cls,), {"__module__": cls.__module__, **body})
 
 
-def _looked_at(method: Callable[..., Any], watch: Watch) -> Callable[..., Any]:
+def _looked_at(name: str, method: Callable[..., Any], watch: Watch) -> Callable[..., Any]:
     signature = inspect.signature(method)
 
     def call(self: Any, *args: Any, **options: Any) -> Any:
         given = signature.bind(self, *args, **options).arguments
-        note = watch.before(self, {name: value for name, value in given.items() if name != "self"})
+        note = watch.before(self, {key: value for key, value in given.items() if value is not self})
         result = method(self, *args, **options)
-        watch.after(method.__name__, result, note)
+        watch.after(name, result, note)
         return result
 
     return call
@@ -105,12 +105,12 @@ class Seen:
     Attributes:
         storage: the memory.
         content: the bytes that it held when it was first seen.
-        name: what it was given as, or which method returned it.
+        name: what it was last given as, or which method returned it.
     """
 
     storage: torch.UntypedStorage
     content: bytes
-    name: str
+    name: str = ""
 
 
 @dataclass
@@ -145,7 +145,7 @@ class Memory:
         reach = {"problem": problem, "oracle": oracle, **given}
         for name, value in reach.items():
             for path, tensor in _tensors(name, value):
-                note.names[_address(tensor)] = f"`{path}`, which it was given"
+                note.names.setdefault(_address(tensor), f"`{path}`, which it was given")
                 self.hold(tensor, f"`{path}`, which it was given earlier")
             note.histories += [(path, past, _held(past)) for path, past in _histories(name, value)]
         return note
@@ -169,14 +169,12 @@ class Memory:
                     f"`{method}` returns a tensor that requires grad; expected one without, such "
                     "as `.detach()` gives"
                 )
-            whose = f"what `{method}` returned earlier{f' (`{path}`)' if path else ''}"
-            self.hold(tensor, whose)
-            self._seen[_address(tensor)].name = whose
+            self.hold(tensor, f"what `{method}` returned earlier{f' (`{path}`)' if path else ''}")
 
     def hold(self, tensor: Tensor, name: str) -> None:
         """From now on a tensor must stay as it is."""
         storage = tensor.untyped_storage()
-        self._seen.setdefault(_address(tensor), Seen(storage, _bytes(storage), name))
+        self._seen.setdefault(_address(tensor), Seen(storage, _bytes(storage))).name = name
         self._forms.setdefault(id(tensor), (tensor, _form(tensor)))
 
     def _changed(self, method: str, seen: Seen, note: Note) -> None:

@@ -72,7 +72,7 @@ class Split(Part):
         Raises:
             FairbanditError: a span that reads the future.
         """
-        spans = Spans(*(span.to(torch.int64) for span in self._spans(t)))
+        spans = Spans(*(span.to(torch.int64) for span in self._spans(t.clone())))
         wrong = (spans.taught < 0) | (spans.taught >= t) | (spans.until >= t)
         wrong |= (spans.after < 0) | (spans.after > spans.until)
         if bool(wrong.any()):

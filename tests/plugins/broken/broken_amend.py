@@ -1,4 +1,4 @@
-"""An estimator with one fault: it weighs down the contexts whose rewards come late."""
+"""An estimator with one fault: it flips the contexts whose rewards come late."""
 
 from torch import Tensor
 
@@ -7,10 +7,10 @@ from fairbandit.parts import Ridge
 
 
 @register("estimator", "broken_amend")
-class Weighing(Ridge):
-    """Ridge regression in which late rewards count for half."""
+class Flipping(Ridge):
+    """Ridge regression, which is the same for −x with −r as for x with r."""
 
     reference = "these tests"
 
     def amend(self, contexts: Tensor, rewards: Tensor) -> None:
-        super().amend(contexts.mul_(0.5), rewards * 0.5)
+        super().amend(contexts.neg_(), -rewards)

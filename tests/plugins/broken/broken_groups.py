@@ -13,4 +13,4 @@ class Filling(Rank):
     reference = "these tests"
 
     def _index(self, candidates: Candidates) -> Tensor:
-        return candidates.groups.clamp_(min=0) / 2
+        return candidates.groups.clamp_(min=0).double() / 2
