@@ -67,7 +67,8 @@ class Environment(ABC):
 
     A subclass sets `features` (d), `places` (K), `group_names` (G of them) and `oracle` in its
     constructor, which takes keyword-only plain data and stores each under its own name, and
-    writes `_pools`. All randomness comes from `self.streams`, addressed by round.
+    writes `_pools`. All randomness comes from `self.streams`, addressed by round. It never changes
+    a tensor of draws that a stream gave it, nor pools that it has returned.
     """
 
     part_kind: ClassVar[str]

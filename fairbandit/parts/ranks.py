@@ -24,6 +24,10 @@ class Rank(Part):
 
     A rank that keeps a state of its own updates it in `observe`, which sees every round once and
     in order, also those in which the policy picks uniformly and no index is asked for.
+
+    A part never changes a tensor that it was given: not the candidates' (`scores`, `contexts`,
+    `past.count`, …), nor those of the history or the pools that it observes. An index that was
+    returned stays as it is, and requires no grad.
     """
 
     needs: ClassVar[frozenset[str]] = frozenset()

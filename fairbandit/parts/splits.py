@@ -39,7 +39,11 @@ STRETCH = 8 * GRID
 
 @base("split")
 class Split(Part):
-    """Divides the past at every round; a subclass writes `_spans`."""
+    """Divides the past at every round; a subclass writes `_spans`.
+
+    A part never changes a tensor that it was given, such as the rounds t, nor one that it has
+    returned.
+    """
 
     _stretch = -1  # which one is kept
     _kept: Spans
