@@ -22,6 +22,7 @@ from fairbandit.parts import (
     Selector,
     Split,
 )
+from fairbandit.parts.base import KEYS_STAY
 from fairbandit.streams import Purpose
 
 
@@ -65,21 +66,39 @@ class Policy:
         self.problem = problem
         for part in self.parts.values():
             part.bind(problem)
+        self._keys = self._state_keys()
 
     def grow(self, problem: Problem) -> None:
         """Goes on in a problem with more groups."""
         self.problem = problem
         for part in self.parts.values():
             part.grow(problem)
+        self._keys = self._state_keys()
 
     def state(self) -> dict[str, Any]:
-        """What every part must remember, by kind."""
-        return {kind: part.state() for kind, part in self.parts.items()}
+        """What every part must remember, by kind.
+
+        Raises:
+            FairbanditError: a part whose state has other keys than it had when it was bound, so
+                that it could not be loaded.
+        """
+        states = {kind: part.state() for kind, part in self.parts.items()}
+        for kind, state in states.items():
+            if set(state) != self._keys[kind]:
+                raise FairbanditError(
+                    f"the state of {kind} {self.parts[kind].part_name!r} had the keys "
+                    f"{sorted(self._keys[kind])} after `bind` and has {sorted(state)} now: "
+                    f"{KEYS_STAY}"
+                )
+        return states
 
     def load_state(self, state: Mapping[str, Any]) -> None:
         """Goes on from a state that the same policy, bound to the same problem, gave."""
         for kind, part in self.parts.items():
             part.load_state(state[kind])
+
+    def _state_keys(self) -> dict[str, set[str]]:
+        return {kind: set(part.state()) for kind, part in self.parts.items()}
 
     def reach(self, t: int) -> int:
         """The last round whose reward the decision at round t reads."""

@@ -11,6 +11,7 @@ from __future__ import annotations
 import copy
 import dataclasses
 import inspect
+import re
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from types import UnionType
@@ -27,9 +28,37 @@ PART_KINDS = ("split", "estimator", "rank", "selector")
 KINDS = (*PART_KINDS, "environment")
 """Everything that can be registered."""
 
+NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,63}")
+"""Registered names are words of the command line, folders of results and keys of YAML files."""
+
+NOT_TEXT = frozenset({"null", "true", "false", "yes", "no", "on", "off", "nan", "inf"})
+"""Words that YAML or the command line read as something else than a text, in lower case."""
+
+HOLDABLE = (
+    "bool, int, float, str, bytes, pathlib.Path or an Enum; a union of these; a list, Sequence, "
+    "tuple, dict or Mapping of these; any of these or None; or Any"
+)
+"""The annotations of constructor arguments that a config can hold."""
+
 _registry: dict[str, dict[str, type[Any]]] = {kind: {} for kind in KINDS}
+_bases: dict[str, type[Any]] = {}
 
 C = TypeVar("C", bound=type[Any])
+
+
+def base(kind: str) -> Callable[[C], C]:
+    """Class decorator: whatever is registered as one kind must be a subclass of this class."""
+
+    def decorate(cls: C) -> C:
+        _bases[kind] = cls
+        return cls
+
+    return decorate
+
+
+def base_of(kind: str) -> type[Any]:
+    """The class that all classes of a kind derive from."""
+    return _bases[kind]
 
 
 def register(kind: str, name: str) -> Callable[[C], C]:
@@ -37,19 +66,28 @@ def register(kind: str, name: str) -> Callable[[C], C]:
 
     Args:
         kind: one of `KINDS`.
-        name: the name by which configs and the command line choose the class.
+        name: the name by which configs and the command line choose the class: at most 64 letters,
+            digits, underscores and hyphens, a letter first.
 
     Returns:
         The decorator, which returns the class unchanged but for `part_kind` and `part_name`.
 
     Raises:
-        FairbanditError: an unknown kind, a name that is taken, or a constructor whose arguments
-            are not all keyword-only and typed.
+        FairbanditError: an unknown kind, a name that is taken or cannot be one, a class that is no
+            subclass of its kind's or lacks what that one leaves to write, or a constructor whose
+            arguments are not all keyword-only and of types that a config can hold.
     """
     if kind not in _registry:
         raise FairbanditError(f"cannot register a {kind!r}: the kinds are {', '.join(KINDS)}")
+    if not _is_name(name):
+        raise FairbanditError(
+            f"cannot register a {kind} as {name!r}: expected a name of at most 64 letters (a to "
+            "z), digits, '_' and '-', which begins with a letter and which YAML reads as a text "
+            f"(not {', '.join(sorted(NOT_TEXT))})"
+        )
 
     def decorate(cls: C) -> C:
+        _check_class(kind, name, cls)
         known = _registry[kind].get(name)
         if known is not None and _place(known) != _place(cls):
             raise FairbanditError(
@@ -57,7 +95,7 @@ def register(kind: str, name: str) -> Callable[[C], C]:
                 f"{_place(known)} and {_place(cls)}; rename one of them"
             )
         cls.part_kind, cls.part_name = kind, name
-        _node(cls)  # a signature that cannot be published fails here, at its definition
+        _check_signature(cls)  # what cannot be published fails here, at its definition
         _registry[kind][name] = cls
         return cls
 
@@ -109,6 +147,9 @@ def create(kind: str, spec: str | Mapping[str, Any]) -> Any:
             f"{kind} {cls.part_name!r} has no parameter {', '.join(map(repr, unknown))}; "
             f"it takes {', '.join(keys[1:]) or 'none'}"
         )
+    absent = [key for key, value in values.items() if isinstance(value, str) and value == MISSING]
+    if absent:
+        raise FairbanditError(f"{kind} {cls.part_name!r}, {absent[0]}: the value is missing")
     try:
         merged = OmegaConf.merge(OmegaConf.structured(typed), values)
         arguments = OmegaConf.to_container(merged, throw_on_missing=True)
@@ -117,7 +158,14 @@ def create(kind: str, spec: str | Mapping[str, Any]) -> Any:
         key = getattr(error, "full_key", None) or getattr(error, "key", None)
         raise FairbanditError(f"{kind} {cls.part_name!r}, {key}: {reason}") from error
     assert isinstance(arguments, dict)
-    return cls(**{str(key): value for key, value in arguments.items() if key != "name"})
+    plain = {str(key): value for key, value in arguments.items() if key != "name"}
+    for key, value in plain.items():
+        if _has_interpolation(value):
+            raise FairbanditError(
+                f"{kind} {cls.part_name!r}, {key}: expected plain data; got {value!r}, an "
+                "interpolation, which only config files and the command line resolve"
+            )
+    return cls(**plain)
 
 
 def parameters(part: Any) -> dict[str, Any]:
@@ -136,6 +184,14 @@ def summary(cls: type[Any]) -> str:
     return (inspect.getdoc(cls) or "").split("\n", 1)[0]
 
 
+def _has_interpolation(value: Any) -> bool:
+    if isinstance(value, Mapping):
+        return any(map(_has_interpolation, value.values()))
+    if isinstance(value, list):
+        return any(map(_has_interpolation, value))
+    return isinstance(value, str) and "${" in value
+
+
 def _plain(value: Any) -> Any:
     if isinstance(value, Mapping):
         return {key: _plain(item) for key, item in value.items()}
@@ -151,22 +207,90 @@ def _signature(cls: type[Any]) -> dict[str, inspect.Parameter]:
     return {parameter.name: parameter for parameter in listed}
 
 
-def _node(cls: type[Any]) -> type[Any]:
-    hints = get_type_hints(cls.__init__) if cls.__init__ is not object.__init__ else {}
-    fields: list[Any] = [("name", str, dataclasses.field(default=cls.part_name))]
+def _is_name(name: Any) -> bool:
+    is_word = isinstance(name, str) and NAME.fullmatch(name) is not None
+    return is_word and name.lower() not in NOT_TEXT
+
+
+def _check_class(kind: str, name: str, cls: Any) -> None:
+    """Refuses a class that is none of its kind, or that could not be built."""
+    needed = base_of(kind)
+    where = f"{needed.__module__.rpartition('.')[0]}.{needed.__name__}"
+    if not (isinstance(cls, type) and issubclass(cls, needed)):
+        what = _place(cls) if isinstance(cls, type) else f"{cls!r}"
+        raise FairbanditError(
+            f"cannot register {what} as {kind} {name!r}: expected a subclass of {where}"
+        )
+    lacking = sorted(getattr(cls, "__abstractmethods__", ()))
+    if lacking:
+        raise FairbanditError(
+            f"cannot register {_place(cls)} as {kind} {name!r}: it lacks {', '.join(lacking)}, "
+            f"which {where} leaves to write"
+        )
+
+
+def _check_signature(cls: type[Any]) -> None:
+    """Refuses a constructor that no config can describe."""
+    try:
+        hints = _hints(cls)
+    except (NameError, TypeError, SyntaxError) as error:
+        raise FairbanditError(
+            f"{_place(cls)}: the annotations of its constructor cannot be read: {error}; import "
+            "what they name where the module is run"
+        ) from error
     for key, parameter in _signature(cls).items():
         if parameter.kind is not parameter.KEYWORD_ONLY or key not in hints:
             raise FairbanditError(
                 f"{_place(cls)}: constructor argument {key!r} must be keyword-only and typed"
             )
-        default = MISSING if parameter.default is parameter.empty else parameter.default
-        if isinstance(default, (list, tuple, dict)):
-            default = dict(default) if isinstance(default, dict) else list(default)
-            field = dataclasses.field(default_factory=partial(copy.copy, default))
-        else:
-            field = dataclasses.field(default=default)
-        fields.append((key, _omegaconf_type(hints[key]), field))
+        if key == "name":
+            raise FairbanditError(
+                f"{_place(cls)}: no constructor argument can be called 'name', which is the key "
+                "of the registered name; rename it"
+            )
+        argument = f"{_place(cls)}: constructor argument {key!r}"
+        given = inspect.formatannotation(hints[key])
+        unset = parameter.replace(default=parameter.empty)
+        if not _holdable(key, hints[key], unset):
+            raise FairbanditError(
+                f"{argument} is annotated {given}, which no config can hold; expected {HOLDABLE}"
+            )
+        if not _holdable(key, hints[key], parameter):
+            raise FairbanditError(
+                f"{argument} has the default {parameter.default!r}, which is no {given}"
+            )
+
+
+def _holdable(key: str, hint: Any, parameter: inspect.Parameter) -> bool:
+    """Whether a config can hold an argument of such a type and default."""
+    try:
+        field = _field(key, hint, parameter)
+        OmegaConf.structured(dataclasses.make_dataclass("Config", [field]))
+    except (OmegaConfBaseException, TypeError, ValueError):
+        return False
+    return True
+
+
+def _hints(cls: type[Any]) -> dict[str, Any]:
+    return get_type_hints(cls.__init__) if cls.__init__ is not object.__init__ else {}
+
+
+def _node(cls: type[Any]) -> type[Any]:
+    hints, listed = _hints(cls), _signature(cls)
+    fields: list[Any] = [("name", str, dataclasses.field(default=cls.part_name))]
+    fields += [_field(key, hints[key], parameter) for key, parameter in listed.items()]
     return dataclasses.make_dataclass(f"{cls.__name__}Config", fields, kw_only=True)
+
+
+def _field(key: str, hint: Any, parameter: inspect.Parameter) -> tuple[str, Any, Any]:
+    """An argument as `dataclasses.make_dataclass` takes it."""
+    default = MISSING if parameter.default is parameter.empty else parameter.default
+    if isinstance(default, (list, tuple, dict)):
+        default = dict(default) if isinstance(default, dict) else list(default)
+        field = dataclasses.field(default_factory=partial(copy.copy, default))
+    else:
+        field = dataclasses.field(default=default)
+    return key, _omegaconf_type(hint), field
 
 
 def _omegaconf_type(hint: Any) -> Any:
@@ -175,8 +299,10 @@ def _omegaconf_type(hint: Any) -> Any:
     Constructors ask for read-only containers, OmegaConf for concrete ones; and a typed dict is
     closed to new keys once Hydra has composed it, so a mapping is checked by its constructor.
     """
-    if get_origin(hint) is Mapping:
+    if hint is Mapping or get_origin(hint) is Mapping:
         return Any
+    if hint is Sequence:
+        return list
     origin, inside = get_origin(hint), tuple(map(_omegaconf_type, get_args(hint)))
     if origin in (Union, UnionType):
         return Union[inside]  # noqa: UP007 - the types are only known now

@@ -217,3 +217,38 @@ def test_an_agent_whose_parts_differentiate(differentiates: bool) -> None:
         decision = agent.act([[0.1 * t, 1.0], [0.5, 0.0]], [0, 1])
         agent.update(float(decision.candidate), decision.ticket)
     assert agent.rounds == 30
+
+
+class Gathering(Identity):
+    """A rank whose state gets a key with the first round that it observes."""
+
+    part_kind, part_name = "rank", "gathering"
+    observed = 0
+
+    def bind(self, problem: Problem) -> None:
+        super().bind(problem)
+        self.observed = 0
+
+    def observe(self, first: int, contexts: Tensor, groups: Tensor) -> None:
+        self.observed = first
+
+    def state(self) -> State:
+        return {"observed": self.observed} if self.observed else {}
+
+
+def test_the_keys_of_a_state_stay() -> None:
+    """A state that could not be loaded is not given, and not taken over."""
+    rule = r"a part's `state\(\)` must have the same keys from `bind` on"
+    policy = support.policy("optimal")
+    policy.rank = Gathering()
+    engine = Engine(policy, Scattered(), rounds=3, seed=0, replicas=[0])
+    assert policy.state()["rank"] == {}
+    list(engine.play())
+    message = r"rank 'gathering' had the keys \[\] after `bind` and has \['observed'\] now: "
+    with pytest.raises(FairbanditError, match=message + rule):
+        engine.state()
+    with pytest.raises(FairbanditError, match=r"\['observed'\]; got nothing: " + rule):
+        policy.rank.load_state({})
+    Engine(policy, Scattered(), rounds=3, seed=0, replicas=[0])  # bound anew
+    with pytest.raises(FairbanditError, match=r"should have nothing; got \['observed'\]: " + rule):
+        policy.rank.load_state({"observed": 3})

@@ -1,14 +1,18 @@
 """Building by name: every mistake has one clear message."""
 
-from collections.abc import Mapping, Sequence
+import inspect
+import re
+from collections.abc import Callable, Mapping, Sequence
 from enum import Enum
-from typing import Any
+from pathlib import Path
+from typing import Any, Literal
 
 import pytest
+from torch import Tensor
 
 from fairbandit import FairbanditError, Policy, build, registry
 from fairbandit.environments import Simulation
-from fairbandit.parts import Ridge
+from fairbandit.parts import Argmax, Identity, Ridge, Selector
 
 
 class Shade(Enum):
@@ -19,7 +23,7 @@ class Shade(Enum):
 @pytest.fixture
 def part() -> Any:
     @registry.register("selector", "test_part")
-    class TestPart:
+    class TestPart(Argmax):
         """A part of these tests."""
 
         def __init__(
@@ -77,7 +81,7 @@ def test_missing_and_unknown_kinds() -> None:
 
 
 def test_two_classes_under_one_name(part: Any) -> None:
-    class Other:
+    class Other(Argmax):
         """Another."""
 
     with pytest.raises(FairbanditError, match=r"two classes.*TestPart.*Other"):
@@ -88,7 +92,7 @@ def test_unknown_kind_and_untyped_constructor() -> None:
     with pytest.raises(FairbanditError, match="kinds are split, estimator, rank, selector"):
         registry.register("oven", "x")
 
-    class Untyped:
+    class Untyped(Argmax):
         """Takes what it should not."""
 
         def __init__(self, size) -> None:
@@ -97,6 +101,151 @@ def test_unknown_kind_and_untyped_constructor() -> None:
     with pytest.raises(FairbanditError, match="'size' must be keyword-only and typed"):
         registry.register("selector", "untyped")(Untyped)
     assert "untyped" not in registry.names("selector")
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "a/b ../c",
+        "",
+        "..",
+        ".hidden",
+        "a.b",
+        "-x",
+        "_x",
+        "1st",
+        "a b",
+        "a=b",
+        "a,b",
+        "ä",
+        "x" * 65,
+        "null",
+        "True",
+        "on",
+        "nan",
+        "a\n",
+        5,
+        None,
+    ],
+)
+def test_names_that_are_refused(name: Any) -> None:
+    with pytest.raises(FairbanditError, match="expected a name of at most 64 letters"):
+        registry.register("selector", name)
+
+
+@pytest.mark.parametrize("name", ["x", "My-rank_2", "x" * 64])
+def test_names_that_are_taken(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(registry._registry, "selector", {})
+    registry.register("selector", name)(type("Mine", (Argmax,), {}))
+    assert registry.create("selector", name).part_name == name
+
+
+def test_classes_that_are_no_part_of_the_kind() -> None:
+    class Lacking(Selector):
+        """Writes nothing."""
+
+    known = registry.names("selector")
+    for cls in (object, dict, Identity, Simulation, lambda: None, "argmax"):
+        with pytest.raises(FairbanditError, match=r"expected a subclass of fairbandit\.parts\.Sel"):
+            registry.register("selector", "mine")(cls)  # type: ignore[type-var]
+    with pytest.raises(
+        FairbanditError, match=r"expected a subclass of fairbandit\.environments\.E"
+    ):
+        registry.register("environment", "mine")(Argmax)
+    with pytest.raises(
+        FairbanditError, match=r"Lacking \(.*\) as selector .* lacks _select, which"
+    ):
+        registry.register("selector", "mine")(Lacking)
+    assert registry.names("selector") == known
+
+
+def with_argument(annotation: Any, default: Any = inspect.Parameter.empty, key: str = "x") -> type:
+    """A selector whose constructor takes one argument."""
+
+    def init(self: Any, **values: Any) -> None:
+        setattr(self, key, values[key])
+
+    one = inspect.Parameter(key, inspect.Parameter.KEYWORD_ONLY, default=default)
+    own = inspect.Parameter("self", inspect.Parameter.POSITIONAL_OR_KEYWORD)
+    init.__annotations__ = {key: annotation}
+    init.__signature__ = inspect.Signature([own, one])  # type: ignore[attr-defined]
+    return type("Annotated", (Argmax,), {"__init__": init})
+
+
+@pytest.mark.parametrize(
+    "annotation",
+    [
+        set[int],
+        frozenset[str],
+        list[set[int]],
+        dict[str, set[int]],
+        int | list[int],
+        object,
+        Literal["a", "b"],
+        Tensor,
+        Callable[[int], int],
+        complex,
+        None,
+    ],
+)
+def test_annotations_that_no_config_can_hold(annotation: Any) -> None:
+    given = re.escape(inspect.formatannotation(annotation)) if annotation else "NoneType"
+    message = rf"Annotated.*argument 'x' is annotated {given}, which no config can hold; expected b"
+    for default in (inspect.Parameter.empty, None):
+        with pytest.raises(FairbanditError, match=message):
+            registry.register("selector", "annotated")(with_argument(annotation, default))
+    assert "annotated" not in registry.names("selector")
+
+
+@pytest.mark.parametrize(
+    ("annotation", "value"),
+    [
+        (bool, True),
+        (int, 3),
+        (float, 2.5),
+        (str, "a"),
+        (bytes, b"a"),
+        (Path, Path("a")),
+        (Shade, Shade.dark),
+        (int | str, "a"),
+        (int | None, None),
+        (list[int], [1]),
+        (Sequence[str], ["a"]),
+        (Sequence[Sequence[float]], [[1.0]]),
+        (Sequence, [1, "a"]),
+        (tuple[int, ...], [1, 2]),
+        (dict[str, int], {"a": 1}),
+        (Mapping[str, Any], {"a": None}),
+        (Mapping, {"a": [1]}),
+        (Sequence[int] | None, [1]),
+        (Any, {"a": [1, None]}),
+    ],
+)
+def test_annotations_that_a_config_can_hold(
+    annotation: Any, value: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(registry._registry, "selector", {})
+    registry.register("selector", "annotated")(with_argument(annotation))
+    assert registry.create("selector", {"name": "annotated", "x": value}).x == value
+
+
+def test_arguments_that_no_config_can_describe() -> None:
+    for cls, message in (
+        (with_argument(int, "many"), "'x' has the default 'many', which is no int"),
+        (with_argument(set, {1}), "'x' is annotated set, which no config can hold"),
+        (with_argument("Nowhere"), "annotations of its constructor cannot be read: name 'Nowhere'"),
+        (with_argument(str, key="name"), "no constructor argument can be called 'name'"),
+    ):
+        with pytest.raises(FairbanditError, match=message):
+            registry.register("selector", "annotated")(cls)
+
+
+@pytest.mark.parametrize("value", ["${oc.env:HOME}", ["${seed}"], {"a": "${seed}"}])
+def test_interpolations_are_no_plain_data(part: Any, value: Any) -> None:
+    with pytest.raises(FairbanditError, match=r"'test_part', extra: expected plain data; got"):
+        registry.create("selector", {"name": "test_part", "extra": {"value": value}})
+    with pytest.raises(FairbanditError, match=r"'test_part', share: the value is missing"):
+        registry.create("selector", {"name": "test_part", "share": "???"})
 
 
 def test_built_policies_and_environments() -> None:

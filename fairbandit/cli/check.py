@@ -11,6 +11,7 @@ from omegaconf import OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 from rich.console import Console
 from rich.text import Text
+from yaml import YAMLError  # type: ignore[import-untyped]
 
 from fairbandit import conformance, registry
 from fairbandit.cli.tools import Words
@@ -80,10 +81,18 @@ def _parts(words: Sequence[str]) -> list[tuple[str, dict[str, Any]]]:
 
 def _parsed(key: str, value: str) -> dict[str, Any]:
     """A hyperparameter's value, read as on a run's command line."""
+    if not key.isidentifier():
+        raise FairbanditError(
+            f"{key}={value}: expected the name of a hyperparameter before '=', got {key!r}"
+        )
     try:
         read = OmegaConf.to_container(OmegaConf.from_dotlist([f"{key}={value}"]))
-    except (OmegaConfBaseException, ValueError) as error:
-        raise FairbanditError(f"{key}={value}: {str(error).splitlines()[0]}") from error
+    except (OmegaConfBaseException, YAMLError, ValueError, RecursionError) as error:
+        reason = " ".join(str(error).splitlines()[0].split())
+        raise FairbanditError(
+            f"{key}={value}: the value cannot be read: {reason}; expected YAML such as 0.5, text, "
+            "[1, 2] or {a: 1}"
+        ) from error
     assert isinstance(read, dict)
     return {str(name): item for name, item in read.items()}
 
@@ -97,7 +106,12 @@ def _examine(kind: str, spec: dict[str, Any], shown: Console) -> bool:
         findings.append(finding)
         shown.print(_line(finding), soft_wrap=True)
     if all(finding.tried for finding in findings):  # so that it can be played
-        shown.print(f"  {_cost(kind, spec)}", soft_wrap=True, highlight=False)
+        cost = conformance.attempt(conformance.cost, kind, spec)
+        if isinstance(cost, conformance.Cost):
+            shown.print(f"  {_told(cost, kind)}", soft_wrap=True, highlight=False)
+        else:
+            findings.append(conformance.Finding("cost", "Plays the rounds that are timed", cost))
+            shown.print(_line(findings[-1]), soft_wrap=True)
     passed = sum(finding.passed for finding in findings)
     shown.print(f"  {passed} of {len(findings)} checks passed", soft_wrap=True, highlight=False)
     return passed == len(findings)
@@ -112,8 +126,8 @@ def _line(finding: conformance.Finding) -> Text:
     return line if finding.reason is None else line.append(f": {finding.reason}", style=style)
 
 
-def _cost(kind: str, spec: dict[str, Any]) -> str:
-    cost, reference = conformance.cost(kind, spec), conformance.REFERENCES[kind]
+def _told(cost: conformance.Cost, kind: str) -> str:
+    reference = conformance.REFERENCES[kind]
     what = "draws pools in" if kind == "environment" else "plays in"
     return (
         f"{what} {cost.own:.3f} ms a round of {conformance.REPLICAS} replicas "

@@ -9,7 +9,8 @@ Each check raises `ConformanceError` with the reason. In a test suite of one's o
 In place of a name stands a mapping with `name` and hyperparameters where the defaults are not what
 is to be checked. A part that draws random numbers is held to the same checks given the same draws.
 `examine` runs them all and tells what came of each, as `fairbandit check` does; `cost` times a
-part; `asked` gives the candidates that a rank is asked about after some rounds of play.
+part; `attempt` does either and tells a failure in one line; `asked` gives the candidates that a
+rank is asked about after some rounds of play.
 """
 
 from fairbandit.conformance.contract import (
@@ -25,17 +26,21 @@ from fairbandit.conformance.contract import (
     ties,
 )
 from fairbandit.conformance.environments import draws_pools, pools_by_address
+from fairbandit.conformance.leaving import (
+    leaves_global_generators,
+    leaves_settings,
+    leaves_tensors,
+)
 from fairbandit.conformance.playing import (
     honours_reach,
     learns_late,
-    leaves_global_generators,
     plays,
     repeats,
     replicas_alone,
     resumes,
     rounds_alone,
 )
-from fairbandit.conformance.report import Check, Finding, checks, examine
+from fairbandit.conformance.report import Check, Finding, attempt, checks, examine
 from fairbandit.conformance.timing import Cost, cost
 from fairbandit.conformance.world import (
     REFERENCES,
@@ -56,6 +61,7 @@ __all__ = [
     "Scattered",
     "Spec",
     "asked",
+    "attempt",
     "checks",
     "constructible",
     "cost",
@@ -66,6 +72,8 @@ __all__ = [
     "honours_reach",
     "learns_late",
     "leaves_global_generators",
+    "leaves_settings",
+    "leaves_tensors",
     "models_soundly",
     "monotone",
     "permutes",

@@ -2,27 +2,28 @@
 
 from __future__ import annotations
 
-import random
 from dataclasses import replace
 
-import numpy as np
 import torch
 from torch import Tensor
 
 from fairbandit import registry
 from fairbandit.conformance.world import (
+    LATE,
     REPLICAS,
     ROUNDS,
     ConformanceError,
     Game,
     Spec,
+    bind,
     engine_with,
+    grow,
     heard,
     name_of,
     play,
+    scores_with,
 )
-from fairbandit.metrics import of_pick
-from fairbandit.parts import Estimator, History, Outcomes, Part
+from fairbandit.parts import Estimator, Part
 from fairbandit.streams import GRID
 
 CLOSE = 1e-9
@@ -80,23 +81,15 @@ def learns_late(kind: str, spec: Spec) -> None:
     """If it has an `amend`, rewards that come late give the model of rewards in time."""
     if registry.lookup(kind, name_of(spec)).amend is Estimator.amend:
         return
-    in_time, late = (_scores(kind, spec, after) for after in ([], [2, 7, ROUNDS - 3]))
+    in_time, late = (
+        scores_with(engine_with(kind, spec, split="full"), late) for late in ((), LATE)
+    )
     if not torch.allclose(in_time, late, rtol=CLOSE, atol=CLOSE):
         gap = float((in_time - late).abs().max())
         raise ConformanceError(
             f"after rewards that came late, scores differ by up to {gap:.3g} from those after the "
             "same rewards in time"
         )
-
-
-def leaves_global_generators(kind: str, spec: Spec) -> None:
-    """Draws from the problem's streams only, never from a global generator."""
-    before = _global_states()
-    play(kind, spec)
-    after = _global_states()
-    touched = [name for name, state in before.items() if after[name] != state]
-    if touched:
-        raise ConformanceError(f"it draws from {' and '.join(touched)} global generator")
 
 
 def honours_reach(kind: str, spec: Spec) -> None:
@@ -121,36 +114,12 @@ def _grows(kind: str, spec: Spec) -> None:
     """A group that appears is as one that was known and not seen."""
     rounds = GRID + ROUNDS
     known, met = (engine_with(kind, spec, rounds=rounds, rare_after=GRID) for _ in range(2))
-    whole = heard(known, known.play())
-    problem, groups = met.policy.problem, known.policy.problem.groups
-    fewer = replace(problem, groups=groups - 1)
-    met.policy.bind(fewer)
-    met.history = History(fewer, met.policy.rank.needs)
+    whole, problem = heard(known, known.play()), met.policy.problem
+    bind(met, replace(problem, groups=problem.groups - 1))
     pieces = met.play()
     head = heard(met, [next(pieces)])
-    met.policy.grow(problem)
-    met.history.grow(problem)
+    grow(met, problem)
     _same(whole, head.then(heard(met, pieces)), "a group known before and one that appears")
-
-
-def _scores(kind: str, spec: Spec, late: list[int]) -> Tensor:
-    """Scores after the first pick of every round, the rewards of some coming only at the end."""
-    engine = engine_with(kind, spec, split="full")
-    policy, history, pools = engine.policy, engine.history, engine.environment.pools(1, ROUNDS)
-    first = (pools.groups >= 0).to(torch.uint8).argmax(2)
-    picks = [of_pick(part, first) for part in (pools.contexts, pools.groups, pools.rewards)]
-    outcomes = [Outcomes(*(part[:, t : t + 1] for part in picks)) for t in range(ROUNDS)]
-    for t, outcome in enumerate(outcomes, 1):
-        if t in late:
-            history.add_unknown()
-        else:
-            history.add_outcomes(*outcome)
-    history.taken = ROUNDS // 2
-    policy.estimator.models(torch.tensor([history.taken]), history)
-    for t in late:
-        policy.learn(t, outcomes[t - 1], history)
-    model, _ = policy.estimator.models(torch.tensor([ROUNDS]), history)
-    return model.score(pools.contexts[:, -1:])
 
 
 def _reach(kind: str, spec: Spec, split: str) -> list[int]:
@@ -163,16 +132,6 @@ def _reach(kind: str, spec: Spec, split: str) -> list[int]:
         if t > 1 and last < reach[t - 2]:
             raise ConformanceError(f"reach falls from {reach[t - 2]} to {last} at round {t}")
     return reach
-
-
-def _global_states() -> dict[str, object]:
-    """The states of the global generators, comparable."""
-    _, keys, *others = np.random.get_state()  # noqa: NPY002
-    return {
-        "torch's": torch.get_rng_state().tolist(),
-        "NumPy's": (np.asarray(keys).tolist(), others),
-        "Python's": random.getstate(),
-    }
 
 
 def _same(one: Game, other: Game, what: str) -> None:

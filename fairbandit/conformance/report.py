@@ -7,22 +7,31 @@ import traceback
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeVar
 
 from fairbandit import registry
-from fairbandit.conformance import contract, environments, playing
+from fairbandit.conformance import contract, environments, leaving, playing
 from fairbandit.conformance.world import Spec, name_of
 from fairbandit.errors import FairbanditError
+
+Done = TypeVar("Done")
 
 Check = Callable[[str, Spec], None]
 """Takes the kind and the part; raises `ConformanceError`, with the reason, if all is not well."""
 
+_LEFT_ALONE: list[Check] = [
+    leaving.leaves_tensors,
+    leaving.leaves_settings,
+    leaving.leaves_global_generators,
+]
+
 _PLAYED: list[Check] = [
     playing.plays,
+    *_LEFT_ALONE,
     playing.repeats,
     playing.replicas_alone,
     playing.rounds_alone,
     playing.resumes,
-    playing.leaves_global_generators,
     playing.honours_reach,
 ]
 
@@ -67,7 +76,7 @@ def checks(kind: str) -> list[Check]:
     """The checks that parts of a kind must pass, the simplest first."""
     common: list[Check] = [contract.constructible, contract.documented]
     if kind == "environment":
-        return [*common, environments.draws_pools, environments.pools_by_address]
+        return [*common, environments.draws_pools, *_LEFT_ALONE, environments.pools_by_address]
     before, after = _OWN[kind]
     return [*common, *before, *_PLAYED, *after]
 
@@ -80,34 +89,43 @@ def examine(kind: str, spec: Spec) -> Iterator[Finding]:
         spec: its name, or a mapping with `name` and hyperparameters.
 
     Yields:
-        A finding a check. An exception of any type inside the part is a failed check, told with
-        its type and the line of the part where it arose.
+        A finding a check. Whatever is raised inside the part is a failed check; see `attempt`.
 
     Raises:
         FairbanditError: no such part.
     """
-    cls = registry.lookup(kind, name_of(spec))
+    registry.lookup(kind, name_of(spec))
     gated = False
     for check in checks(kind):
         label = inspect.cleandoc(check.__doc__ or "").split("\n")[0].rstrip(".")
         if gated:
             yield Finding(check.__name__, label, "not tried, for the fault above", tried=False)
             continue
-        reason = _fault(check, kind, spec, cls)
+        reason = attempt(check, kind, spec)
         yield Finding(check.__name__, label, reason)
         gated = reason is not None and check in _GATES
 
 
-def _fault(check: Check, kind: str, spec: Spec, cls: type) -> str | None:
+def attempt(work: Callable[[str, Spec], Done], kind: str, spec: Spec) -> Done | str:
+    """Does something with a part, such as a check; leaves no setting changed.
+
+    Returns:
+        What the work returns, or why it failed, in one line: an exception of any type inside the
+        part is told with its type and the line of the part where it arose.
+
+    Raises:
+        FairbanditError: no such part.
+    """
+    cls = registry.lookup(kind, name_of(spec))
     try:
-        check(kind, spec)
+        with leaving.restored():
+            return work(kind, spec)
     except FairbanditError as error:
         return " ".join(str(error).split())
     except (Exception, SystemExit) as error:
         message = " ".join(str(error).split())
         named = type(error).__name__ + (f": {message}" if message else "")
         return f"{named} ({_line(error, cls)})"
-    return None
 
 
 def _line(error: BaseException, cls: type) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -17,7 +17,8 @@ from fairbandit.environments.base import Environment, Oracle, Pools
 from fairbandit.errors import FairbanditError
 from fairbandit.maths.grouped_cdf import GroupedCdf
 from fairbandit.maths.ties import ceiling
-from fairbandit.parts import Argmax, Candidates
+from fairbandit.metrics import of_pick
+from fairbandit.parts import Argmax, Candidates, History, Outcomes, Problem
 from fairbandit.policy import Policy, blocks
 from fairbandit.streams import GRID, Purpose, Stream, Streams
 
@@ -26,6 +27,9 @@ ROUNDS = 40
 
 REPLICAS = 3
 """How many replicas play them."""
+
+LATE = (2, 7, ROUNDS - 3)
+"""The rounds whose rewards come late, where some do."""
 
 ASKERS = 12
 """How many replicas a part is asked for when its answers themselves are looked at."""
@@ -160,6 +164,7 @@ def engine_with(
     kind: str,
     spec: Spec,
     *,
+    prepare: Callable[[Any], None] = lambda part: None,
     split: str = "halves",
     rounds: int = ROUNDS,
     replicas: Sequence[int] = tuple(range(REPLICAS)),
@@ -167,8 +172,12 @@ def engine_with(
     upset_after: int | None = None,
     rare_after: int = 0,
 ) -> Engine:
-    """An engine that plays `Scattered` with a part, and listens to its indices."""
+    """An engine that plays `Scattered` with a part, and listens to its indices.
+
+    Before the part is bound, `prepare` gets it.
+    """
     policy = policy_with(kind, spec, split)
+    prepare(getattr(policy, kind))
     if kind != "selector":
         policy.selector = Listener()
     world = Scattered(upset_after, rare_after)
@@ -189,6 +198,45 @@ def heard(engine: Engine, pieces: Iterable[Played]) -> Game:
         return Game(actions, torch.zeros(*actions.shape, 0))
     index, selector.heard = torch.cat(selector.heard, 1), []
     return Game(actions, index)
+
+
+def bind(engine: Engine, problem: Problem) -> None:
+    """Lets an engine that has not begun play a problem that differs from its own a little."""
+    engine.policy.bind(problem)
+    engine.history = History(problem, engine.policy.rank.needs)
+
+
+def grow(engine: Engine, problem: Problem) -> None:
+    """Lets an engine go on in a problem with more groups."""
+    engine.policy.grow(problem)
+    engine.history.grow(problem)
+
+
+def scores_with(engine: Engine, late: Collection[int]) -> Tensor:
+    """Scores after the first pick of every round, some rewards of which come only at the end.
+
+    Args:
+        engine: one that has not begun.
+        late: the rounds of these rewards.
+
+    Returns:
+        Scores of the last round's candidates, (B, 1, K).
+    """
+    policy, history, pools = engine.policy, engine.history, engine.environment.pools(1, ROUNDS)
+    first = (pools.groups >= 0).to(torch.uint8).argmax(2)
+    picks = [of_pick(part, first) for part in (pools.contexts, pools.groups, pools.rewards)]
+    outcomes = [Outcomes(*(part[:, t : t + 1] for part in picks)) for t in range(ROUNDS)]
+    for t, outcome in enumerate(outcomes, 1):
+        if t in late:
+            history.add_unknown()
+        else:
+            history.add_outcomes(*outcome)
+    history.taken = ROUNDS // 2
+    policy.estimator.models(torch.tensor([history.taken]), history)
+    for t in late:
+        policy.learn(t, outcomes[t - 1], history)
+    model, _ = policy.estimator.models(torch.tensor([ROUNDS]), history)
+    return model.score(pools.contexts[:, -1:])
 
 
 def asked(kind: str, spec: Spec, after: int = ROUNDS) -> tuple[Candidates, Policy]:

@@ -13,6 +13,7 @@ from torch import Tensor
 
 from fairbandit.environments.distribution import Distribution, of_cdf
 from fairbandit.errors import FairbanditError
+from fairbandit.registry import base
 from fairbandit.streams import Streams
 
 
@@ -60,12 +61,14 @@ class Pools:
         )
 
 
+@base("environment")
 class Environment(ABC):
     """A bandit problem: draws pools and knows the truth about them.
 
     A subclass sets `features` (d), `places` (K), `group_names` (G of them) and `oracle` in its
     constructor, which takes keyword-only plain data and stores each under its own name, and
-    writes `_pools`. All randomness comes from `self.streams`, addressed by round.
+    writes `_pools`. All randomness comes from `self.streams`, addressed by round. It never changes
+    a tensor of draws that a stream gave it, nor pools that it has returned.
     """
 
     part_kind: ClassVar[str]

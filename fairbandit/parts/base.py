@@ -20,6 +20,12 @@ if TYPE_CHECKING:
 State = dict[str, Tensor | int | float]
 """All that a part must remember to go on as if never stopped."""
 
+KEYS_STAY = (
+    "a part's `state()` must have the same keys from `bind` on (`grow` may change them), whatever "
+    "it has seen since"
+)
+"""The rule that lets a part, freshly bound, take over a state."""
+
 
 @dataclass(frozen=True)
 class Problem:
@@ -62,7 +68,9 @@ class Part(ABC):
     """A split, an estimator, a rank or a selector.
 
     A constructor takes plain, keyword-only hyperparameters and stores each under its own name.
-    Everything else waits for `bind`.
+    Everything else waits for `bind`. A part never changes a tensor that it was given, as an
+    argument or by a method of one, nor a tensor that it has returned: others go on using them.
+    Nor does it change settings of torch, or use a global random generator.
     """
 
     part_kind: ClassVar[str]
@@ -110,18 +118,29 @@ class Part(ABC):
         return 0
 
     def state(self) -> State:
-        """Plain tensors and numbers, enough to go on as if never stopped."""
+        """Plain tensors and numbers, enough to go on as if never stopped.
+
+        The keys are the same from `bind` on. What is returned stays as it is: a part that adds to
+        its tensors in place returns copies.
+        """
         return {}
 
     def load_state(self, state: Mapping[str, Any]) -> None:
-        """Goes on from a state that the same part, bound to the same problem, gave."""
+        """Goes on from a state that the same part, bound to the same problem, gave.
+
+        Raises:
+            FairbanditError: a state with other keys than the part's own.
+        """
         expected = set(self.state())
         if set(state) != expected:
             raise FairbanditError(
                 f"the saved state of {self.part_kind} {self.part_name!r} should have "
-                f"{sorted(expected) or 'nothing'}; got {sorted(state)}"
+                f"{sorted(expected) or 'nothing'}; got {sorted(state) or 'nothing'}: {KEYS_STAY}"
             )
         self._load(state)
 
     def _load(self, state: Mapping[str, Any]) -> None:  # noqa: B027 - most parts have no state
-        """Takes over a checked state; parts with a state override it."""
+        """Takes over a checked state; parts with a state override it.
+
+        The state's tensors are others' too: a part that adds to its own in place copies them.
+        """

@@ -14,11 +14,16 @@ from fairbandit.parts.base import Part
 from fairbandit.parts.history import History
 from fairbandit.parts.model import LinearModel, RewardModel
 from fairbandit.parts.splits import PAPER
-from fairbandit.registry import register
+from fairbandit.registry import base, register
 
 
+@base("estimator")
 class Estimator(Part):
-    """Gives the reward models of a stretch of rounds; a subclass writes `_models`."""
+    """Gives the reward models of a stretch of rounds; a subclass writes `_models`.
+
+    A part never changes a tensor that it was given, such as the picks and rewards of the history,
+    nor the parameters of a model that it has returned.
+    """
 
     learns: ClassVar[bool] = True
     """Whether models depend on rewards; one that does not is asked for node 0 alone."""

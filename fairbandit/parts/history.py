@@ -86,12 +86,16 @@ class History:
         return self._rewards.count
 
     def outcomes(self, after: int, until: int) -> Outcomes:
-        """Picks and rewards of rounds after+1 … until."""
-        return Outcomes(self._picks[after, until], *self.rewards(after, until))
+        """Picks and rewards of rounds after+1 … until.
+
+        Raises:
+            FairbanditError: rounds that are not kept.
+        """
+        return Outcomes(_kept(self._picks, after, until), *self.rewards(after, until))
 
     def rewards(self, after: int, until: int) -> tuple[Tensor, Tensor]:
         """The same rounds' groups and rewards, (B, n) each: of many rounds, much less to read."""
-        return self._groups[after, until], self._rewards[after, until]
+        return _kept(self._groups, after, until), _kept(self._rewards, after, until)
 
     def add_outcomes(self, contexts: Tensor, groups: Tensor, rewards: Tensor) -> None:
         """Records the picks of the next N rounds: (B, N, d), (B, N), (B, N)."""
@@ -209,3 +213,14 @@ class History:
             "rewards": self._rewards,
             "totals": self._totals,
         }
+
+
+def _kept(rows: Rows, after: int, until: int) -> Tensor:
+    """Rows of rounds after+1 … until, or what to do for them."""
+    try:
+        return rows[after, until]
+    except IndexError as error:
+        raise FairbanditError(
+            f"past outcomes: {error}. Rounds that the estimator has learned from are forgotten, "
+            'unless the rank declares needs = frozenset({"rewards"})'
+        ) from error

@@ -12,17 +12,22 @@ from fairbandit.errors import FairbanditError
 from fairbandit.parts.base import Part
 from fairbandit.parts.candidates import Candidates
 from fairbandit.parts.splits import PAPER
-from fairbandit.registry import register
+from fairbandit.registry import base, register
 
 FINITE = torch.finfo(torch.float64).max
 """The largest finite number."""
 
 
+@base("rank")
 class Rank(Part):
     """Gives every candidate an index; a subclass writes `_index`.
 
     A rank that keeps a state of its own updates it in `observe`, which sees every round once and
     in order, also those in which the policy picks uniformly and no index is asked for.
+
+    A part never changes a tensor that it was given: not the candidates' (`scores`, `contexts`,
+    `past.count`, …), nor those of the history or the pools that it observes. An index that was
+    returned stays as it is, and requires no grad.
     """
 
     needs: ClassVar[frozenset[str]] = frozenset()

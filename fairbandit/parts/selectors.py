@@ -10,12 +10,17 @@ from torch import Tensor
 from fairbandit.errors import FairbanditError
 from fairbandit.parts.base import Part
 from fairbandit.parts.splits import PAPER
-from fairbandit.registry import register
+from fairbandit.registry import base, register
 from fairbandit.streams import Purpose
 
 
+@base("selector")
 class Selector(Part):
-    """Picks from the index; a subclass writes `_select`."""
+    """Picks from the index; a subclass writes `_select`.
+
+    A part never changes a tensor that it was given: the index, the ties and `present` are others'
+    too.
+    """
 
     def select(self, first: int, index: Tensor, tie: Tensor, present: Tensor) -> Tensor:
         """Picks one place of each pool.

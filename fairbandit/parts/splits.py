@@ -13,7 +13,7 @@ from torch import Tensor
 
 from fairbandit.errors import FairbanditError
 from fairbandit.parts.base import Part, Problem
-from fairbandit.registry import register
+from fairbandit.registry import base, register
 from fairbandit.streams import GRID
 
 PAPER = "Grazzi et al., Group Meritocratic Fairness in Linear Contextual Bandits, NeurIPS 2022"
@@ -37,8 +37,13 @@ STRETCH = 8 * GRID
 """So many rounds are divided at a time, to be looked up."""
 
 
+@base("split")
 class Split(Part):
-    """Divides the past at every round; a subclass writes `_spans`."""
+    """Divides the past at every round; a subclass writes `_spans`.
+
+    A part never changes a tensor that it was given, such as the rounds t, nor one that it has
+    returned.
+    """
 
     _stretch = -1  # which one is kept
     _kept: Spans
@@ -71,7 +76,7 @@ class Split(Part):
         Raises:
             FairbanditError: a span that reads the future.
         """
-        spans = Spans(*(span.to(torch.int64) for span in self._spans(t)))
+        spans = Spans(*(span.to(torch.int64) for span in self._spans(t.clone())))
         wrong = (spans.taught < 0) | (spans.taught >= t) | (spans.until >= t)
         wrong |= (spans.after < 0) | (spans.after > spans.until)
         if bool(wrong.any()):

@@ -41,7 +41,7 @@ def test_a_good_part(command):
     first, *lines, cost, count = out.splitlines()
     assert first.startswith("rank identity (")
     assert "ranks.py:" in first
-    labels = [(check.__doc__ or "").rstrip(".\n") for check in conformance.checks("rank")]
+    labels = [(check.__doc__ or "").strip().rstrip(".") for check in conformance.checks("rank")]
     assert lines == [f"  ✓ {label}" for label in labels]
     assert cost.startswith("  plays in 0.")
     assert "ms a round of 3 replicas (empirical_cdf: 0." in cost
@@ -72,6 +72,11 @@ def test_a_plugin_with_hyperparameters(command, mine):
         (["rank.alpha=1"], "'rank.alpha=1' must come after the rank that it is for"),
         (["rank=identity", "split.x=1"], "'split.x=1' must come after the split"),
         (["rank=identity", "--loud"], "unrecognized arguments: --loud"),
+        (["rank=recent_cdf", "rank.size=["], "size=[: the value cannot be read: while parsing a"),
+        (["rank=recent_cdf", "rank.size='"], "size=': the value cannot be read: while scanning a"),
+        (["rank=recent_cdf", "rank.size=*b"], "size=*b: the value cannot be read: found undefined"),
+        (["rank=recent_cdf", "rank.size=&a [*a]"], "size=&a [*a]: the value cannot be read: "),
+        (["rank=recent_cdf", "rank.[=1"], "expected the name of a hyperparameter before '=', got"),
     ],
 )
 def test_wrong_words(command, words, message):

@@ -1,0 +1,20 @@
+"""A rank with one fault: its tie is the index itself, made larger."""
+
+from torch import Tensor
+
+from fairbandit import register
+from fairbandit.parts import Candidates, Rank
+
+
+@register("rank", "broken_tie")
+class Lifting(Rank):
+    """The score."""
+
+    reference = "these tests"
+    range = (-float("inf"), float("inf"))
+
+    def _index(self, candidates: Candidates) -> Tensor:
+        return candidates.scores.clone()
+
+    def tie(self, index: Tensor, candidates: Candidates) -> Tensor:
+        return index.add_(candidates.ceilings - candidates.scores)
