@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from fairbandit.environments.reading import Block, listed
+from fairbandit.environments.reading import Block, canonical, listed
 from fairbandit.errors import FairbanditError
 
 _SPEC = "null (a number), a list of codes, or {codes: [...], reference: [...]}"
@@ -83,20 +83,23 @@ class Feature:
             return
         book = [*self.codes, *self.reference]
         if isinstance(book[0], str):
-            cells, kind = block.texts(self.column), pa.string()
+            known = {canonical(str(code)): place for place, code in enumerate(book)}
+            cells, rows = block.texts(self.column, known)
+            places = np.array([known.get(cell, -1) for cell in cells])[rows]
         else:
-            cells, kind = pa.array(block.numbers(self.column)), pa.float64()
-        found = pc.fill_null(pc.index_in(cells, pa.array(book, kind)), -1)
-        places = found.to_numpy(zero_copy_only=False)
+            cells, rows = block.numbers(self.column), np.arange(len(block))
+            found = pc.fill_null(pc.index_in(pa.array(cells), pa.array(book, pa.float64())), -1)
+            places = found.to_numpy(zero_copy_only=False)
         unknown = places < 0
         if unknown.any():
             offset = int(unknown.argmax())
             codes = listed([str(code) for code in book])
-            got = cells[offset].as_py()
+            got = cells[rows[offset]]
+            got = got if isinstance(got, str) else float(got)
             problem = f"expected one of the codes {codes}; got {got!r}"
             raise block.error(self.column, offset, problem)
-        rows = np.flatnonzero(places < len(self.codes))
-        out[rows, places[rows]] = 1.0
+        coded = np.flatnonzero(places < len(self.codes))
+        out[coded, places[coded]] = 1.0
 
 
 class Encoding:

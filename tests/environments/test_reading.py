@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from fairbandit.environments import reading
+from fairbandit.environments import csv_records, reading
 from fairbandit.environments.reading import Source
 from fairbandit.errors import FairbanditError
 from tests.environments.data import people, write
@@ -38,7 +38,7 @@ def text(tmp_path: Path, content: str | bytes, name: str = "t.csv") -> Path:
 
 @pytest.mark.parametrize("ending", ["csv", "parquet"])
 def test_blocks_join_to_the_column(tmp_path, ending, monkeypatch):
-    monkeypatch.setattr(reading, "BLOCK_BYTES", 1 << 10)
+    monkeypatch.setattr(csv_records, "BLOCK_BYTES", 1 << 10)
     monkeypatch.setattr(reading, "BLOCK_ROWS", 50)
     table = people(count=400)
     path = write(tmp_path / f"t.{ending}", table)
@@ -50,7 +50,7 @@ def test_blocks_join_to_the_column(tmp_path, ending, monkeypatch):
 
 
 def test_rows_are_numbered_across_blocks(tmp_path, monkeypatch):
-    monkeypatch.setattr(reading, "BLOCK_BYTES", 1 << 10)
+    monkeypatch.setattr(csv_records, "BLOCK_BYTES", 1 << 10)
     table = people(count=400)
     table["age"][300] = "old"
     message = refused(write(tmp_path / "t.csv", table), "age")
