@@ -223,9 +223,7 @@ class CsvFile:
 def _names(piece: Piece) -> list[str]:
     """The cells of the first row. A name that is not UTF-8 matters only if it is asked for."""
     names = [piece.text[start:stop].decode("utf-8", "replace") for start, stop in piece.cells(0)]
-    return [
-        name[1:-1].replace('""', '"') if name.startswith('"') else name for name in names
-    ]
+    return [name[1:-1].replace('""', '"') if name.startswith('"') else name for name in names]
 
 
 def _read(file: BinaryIO) -> bytes:

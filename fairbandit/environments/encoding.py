@@ -8,8 +8,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from fairbandit.environments.reading import Block, canonical, listed
@@ -91,25 +89,29 @@ class Feature:
         if self.codes is None:
             out[:, 0] = block.numbers(self.column)
             return
-        book = [*self.codes, *self.reference]
+        places = self._places(block, [*self.codes, *self.reference])
+        rows = np.flatnonzero(places < len(self.codes))
+        out[rows, places[rows]] = 1.0
+
+    def _places(self, block: Block, book: list[float | str]) -> NDArray[np.int64]:
+        """The place of each row's code in the code book."""
+        cells: list[Any]
         if isinstance(book[0], str):
-            known = {_spelled(code): place for place, code in enumerate(book)}
+            known = {canonical(str(code)): place for place, code in enumerate(book)}
             cells, rows = block.texts(self.column, known)
-            places = np.array([known.get(cell, -1) for cell in cells])[rows]
+            places = np.array([known.get(cell, -1) for cell in cells], dtype=np.int64)
         else:
-            cells, rows = block.numbers(self.column), np.arange(len(block))
-            found = pc.fill_null(pc.index_in(pa.array(cells), pa.array(book, pa.float64())), -1)
-            places = found.to_numpy(zero_copy_only=False)
-        unknown = places < 0
+            values, rows = np.unique(block.numbers(self.column), return_inverse=True)
+            cells = values.tolist()
+            numbers = {float(code): place for place, code in enumerate(book)}
+            places = np.array([numbers.get(cell, -1) for cell in cells], dtype=np.int64)
+        unknown = places[rows] < 0
         if unknown.any():
             offset = int(unknown.argmax())
-            codes = listed([str(code) for code in book])
-            got = cells[rows[offset]]
-            got = got if isinstance(got, str) else float(got)
+            codes, got = listed([str(code) for code in book]), cells[rows[offset]]
             problem = f"expected one of the codes {codes}; got {got!r}"
             raise block.error(self.column, offset, problem)
-        coded = np.flatnonzero(places < len(self.codes))
-        out[coded, places[coded]] = 1.0
+        return places[rows]
 
 
 class Encoding:

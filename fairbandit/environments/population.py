@@ -286,8 +286,8 @@ def _require_spread(source: Source, moments: Moments, request: Request) -> None:
         at = int(lost.argmax())
         low, high, scale = (float(v[at]) for v in (moments.low, moments.high, moments.scale))
         raise FairbanditError(
-            f"{source.path}, column {names[at]!r}: the values lie between {low!r} and {high!r}, and "
-            f"their standard deviation is {scale:.2g}; it must be at least {RESOLUTION:g} of the "
+            f"{source.path}, column {names[at]!r}: the values lie between {low!r} and {high!r} "
+            f"with a standard deviation of {scale:.2g}; it must be at least {RESOLUTION:g} of the "
             f"largest magnitude and {LEAST_DEVIATION:g}, so that float64 can tell them apart; "
             "subtract a constant from the column, or choose another unit"
         )

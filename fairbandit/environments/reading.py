@@ -283,8 +283,8 @@ class Source:
         columns = list(dict.fromkeys(columns))
         self.require(columns)
         try:
-            yield from self._csv_blocks(self._csv, columns) if self._csv else self._parquet_blocks(
-                columns
+            yield from (
+                self._csv_blocks(self._csv, columns) if self._csv else self._parquet_blocks(columns)
             )
         except _DAMAGE as error:
             raise self._damaged(error) from error
