@@ -194,8 +194,10 @@ def _sample(
         return codes
     sampled = codes.copy()
     short = []
+    order = np.argsort(codes, kind="stable")  # rows of dropped groups, whose code is −1, first
+    edges = np.searchsorted(codes[order], np.arange(len(kept) + 1))
     for group, label in enumerate(kept):
-        rows = np.flatnonzero(codes == group)
+        rows = order[edges[group] : edges[group + 1]]
         if len(rows) < request.group_size:
             short.append(f"{label}: {len(rows)}")
         excess = len(rows) - request.group_size
@@ -331,10 +333,13 @@ def _truth(
     expected = contexts @ theta
     magnitudes = torch.cat([rows.abs() @ theta.abs() for rows in contexts.split(_CHUNK)])
     groups, counted = torch.from_numpy(codes.astype(np.int64)), torch.from_numpy(in_cdf)
-    cdf = GroupedCdf([expected[(groups == g) & counted] for g in range(len(kept))])
-    ranks = cdf(groups, ceiling(expected, magnitudes))
     sizes = torch.bincount(groups, minlength=len(kept))
     order = groups.sort(stable=True).indices
     starts = sizes.cumsum(0) - sizes
+    members_of = order.split(sizes.tolist())
+    cdf = GroupedCdf([expected[rows[counted[rows]]] for rows in members_of])
+    ceilings, ranks = ceiling(expected, magnitudes), torch.empty_like(expected)
+    for group, rows in enumerate(members_of):
+        ranks[rows] = cdf.share(group, ceilings[rows]).to(ranks.dtype)
     members = Members(contexts, groups, rewards, expected, ranks, order, starts, sizes)
     return Population(members, kept, theta, cdf)

@@ -100,9 +100,7 @@ class Block:
         """
         cells = self._cells(column)
         kind = cells.type
-        if pa.types.is_decimal(kind):
-            cells = pc.cast(cells, pa.string())
-        if pa.types.is_string(cells.type):
+        if pa.types.is_string(kind):
             cells = self._parsed(column, cells)
         elif pa.types.is_integer(kind):
             self._require_exact(column, cells)
@@ -177,8 +175,13 @@ class Block:
         cells = self.batch.column(self.batch.schema.get_field_index(column))
         if pa.types.is_dictionary(cells.type):
             cells = cells.dictionary_decode()
-        if pa.types.is_large_string(cells.type) or pa.types.is_string_view(cells.type):
-            cells = cells.cast(pa.string())
+        kind = cells.type
+        if (
+            pa.types.is_large_string(kind)
+            or pa.types.is_string_view(kind)
+            or pa.types.is_decimal(kind)  # read like the text of a CSV file
+        ):
+            cells = pc.cast(cells, pa.string())
         try:
             cells.validate(full=True)
         except pa.ArrowInvalid as error:
@@ -202,11 +205,9 @@ class Block:
 
     def _parsed(self, column: str, cells: Any) -> Any:
         """Texts as numbers."""
-        texts = pc.utf8_trim_whitespace(cells)
-        texts = pc.if_else(pc.equal(texts, ""), pa.scalar(None, pa.string()), texts)
-        values = _cast(texts)
+        texts, values = cells, _cast(cells)
         if values is None:
-            texts = _truth_values_as_digits(texts)
+            texts = _plain(cells)
             values = _cast(texts)
         if values is None:
             offset = _first_refused(texts)
@@ -320,7 +321,8 @@ class Source:
 
     def _csv_blocks(self, file: CsvFile, columns: list[str]) -> Iterator[Block]:
         start = 0
-        places = {name: self.columns.index(name) for name in columns}
+        numbers = {name: number for number, name in enumerate(self.columns)}
+        places = {name: numbers[name] for name in columns}
         for piece in file.pieces():
 
             def place(offset: int, column: str, piece: Piece = piece) -> str:
@@ -390,10 +392,13 @@ def _cast(texts: Any) -> Any:
         return None
 
 
-def _truth_values_as_digits(texts: Any) -> Any:
+def _plain(texts: Any) -> Any:
+    """Texts without surrounding blanks, empty ones as null, truth values as 1 and 0."""
+    texts = pc.utf8_trim_whitespace(texts)
     lowered = pc.utf8_lower(texts)
-    texts = pc.if_else(pc.equal(lowered, "true"), "1", texts)
-    return pc.if_else(pc.equal(lowered, "false"), "0", texts)
+    for spelling, value in (("", None), ("true", "1"), ("false", "0")):
+        texts = pc.if_else(pc.equal(lowered, spelling), pa.scalar(value, pa.string()), texts)
+    return texts
 
 
 def _first_refused(texts: Any) -> int:
@@ -414,14 +419,15 @@ def _doubtful(texts: Any, values: Any) -> NDArray[np.int64]:
     At most 15 significant digits survive in every normal float64, and a text survives that is the
     shortest one to read as its value.
     """
-    long = pc.greater(pc.binary_length(texts), _SAFE)
-    tiny = pc.less(pc.abs(values), _NORMAL)
-    doubtful = pc.and_(pc.or_(long, tiny), pc.is_finite(values))
-    rows = np.flatnonzero(pc.fill_null(doubtful, False).to_numpy(zero_copy_only=False))
-    if len(rows):
-        shortest = pc.cast(values.take(rows), pa.string())
-        rows = rows[pc.not_equal(shortest, texts.take(rows)).to_numpy(zero_copy_only=False)]
-    return rows
+    lengths = pc.binary_length(texts).to_numpy(zero_copy_only=False)
+    numbers = values.to_numpy(zero_copy_only=False)  # NaN where a cell is empty
+    size = np.abs(numbers)
+    rows = np.flatnonzero(np.isfinite(size) & ((lengths > _SAFE) | (size < _NORMAL)))
+    if not len(rows):
+        return rows
+    few, shortest = texts.take(rows), pc.cast(values.take(rows), pa.string())
+    plain = pc.or_(pc.equal(few, shortest), pc.match_substring_regex(few, "^[-+]?[0.]+$"))
+    return rows[~plain.to_numpy(zero_copy_only=False)]
 
 
 def _keeps_digits(text: str, value: float) -> bool:
@@ -439,11 +445,11 @@ def _keeps_digits(text: str, value: float) -> bool:
 
 
 def _texts(distinct: Any) -> list[str]:
-    """Distinct cells as texts; floats as Python writes them, truth values in lower case."""
+    """Distinct cells as texts: floats as Python writes them, truth values in lower case."""
     if pa.types.is_floating(distinct.type):
         texts = [str(value) for value in distinct.to_numpy(zero_copy_only=False)]
     else:
-        texts = [text.strip() for text in pc.cast(distinct, pa.string()).to_pylist()]
+        texts = [(text or "").strip() for text in pc.cast(distinct, pa.string()).to_pylist()]
     return [canonical(text) for text in texts]
 
 

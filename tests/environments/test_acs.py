@@ -202,7 +202,8 @@ def test_lacking_column(root, tmp_path):
 def test_truncated_file(root, tmp_path):
     path = root / "2018" / "1-Year" / "psam_p56.csv"
     path.write_text(path.read_text().rstrip()[:-20])
-    assert "psam_p56.csv, row 300: expected 14 columns, got" in refused(root, tmp_path)
+    message = "psam_p56.csv, column 'SEX', line 301: the file ends without a line end"
+    assert message in refused(root, tmp_path)
 
 
 def test_empty_file(root, tmp_path):
@@ -214,7 +215,7 @@ def test_text_cell(root, tmp_path):
     rows = census_rows(50, seed=1)
     rows[7]["COW"] = "private"
     census_file(root, 2018, "WY", rows)
-    assert "column 'COW', row 8: expected a number, got the text 'private'" in refused(
+    assert "column 'COW', line 9: expected a number, got the text 'private'" in refused(
         root, tmp_path
     )
 
@@ -225,7 +226,7 @@ def test_empty_cell_after_the_filter(root, tmp_path):
     rows[row]["OCCP"] = ""
     census_file(root, 2018, "WY", rows)
     message = refused(root, tmp_path)
-    assert f"psam_p56.csv, column 'OCCP', row {row + 1}: expected a number" in message
+    assert f"psam_p56.csv, column 'OCCP', line {row + 2}: expected a number" in message
 
 
 def test_no_row_left(root, tmp_path):

@@ -49,12 +49,12 @@ def test_blocks_join_to_the_column(tmp_path, ending, monkeypatch):
     assert {name for block in blocks for name in block.batch.schema.names} == {"age", "wage"}
 
 
-def test_rows_are_numbered_across_blocks(tmp_path, monkeypatch):
+def test_lines_are_numbered_across_blocks(tmp_path, monkeypatch):
     monkeypatch.setattr(csv_records, "BLOCK_BYTES", 1 << 10)
     table = people(count=400)
     table["age"][300] = "old"
     message = refused(write(tmp_path / "t.csv", table), "age")
-    assert "column 'age', row 301" in message
+    assert "column 'age', line 302" in message
     assert "expected a number, got the text 'old'" in message
 
 
@@ -137,12 +137,13 @@ def test_duplicate_header(tmp_path):
 
 def test_row_with_too_few_or_too_many_columns(tmp_path):
     message = refused(text(tmp_path, "a,b,c\n1,2,3\n1,2\n"))
-    assert "row 2: expected 3 columns, got 2 ('1,2'); the file may be truncated" in message
-    assert "row 1: expected 3 columns, got 4" in refused(text(tmp_path, "a,b,c\n1,2,3,4\n"))
+    assert "line 3: expected 3 columns, got 2 ('1,2'); the file may be truncated" in message
+    assert "line 2: expected 3 columns, got 4" in refused(text(tmp_path, "a,b,c\n1,2,3,4\n"))
 
 
 def test_quote_that_is_never_closed(tmp_path):
-    assert "row 2: expected 3 columns, got 2" in refused(text(tmp_path, 'a,b,c\n1,2,3\n1,"2,3\n'))
+    message = refused(text(tmp_path, 'a,b,c\n1,2,3\n1,"2,3\n'))
+    assert "column 'b', line 3: the quotation mark that begins this cell is never closed" in message
 
 
 @pytest.mark.parametrize("share", [0.2, 0.5, 0.99])
@@ -159,7 +160,7 @@ def test_csv_under_a_parquet_name(tmp_path):
 
 
 def test_csv_that_is_not_utf8(tmp_path):
-    assert "is not a readable CSV (UTF-8, commas)" in refused(text(tmp_path, b"b\n\xff\n"))
+    assert "column 'b', line 3: the cell is not UTF-8" in refused(text(tmp_path, b"b\n1\n\xff\n"))
     assert "has no column 'b'; it has '\ufffd'" in refused(text(tmp_path, b"\xff\n1\n"))
     assert column(text(tmp_path, b"a,b\n\xff,1\n"), "b").tolist() == [1]  # not in use
 
@@ -167,7 +168,7 @@ def test_csv_that_is_not_utf8(tmp_path):
 @pytest.mark.parametrize("cell", ["", "  ", "nan", "NaN"])
 def test_missing_cell_in_csv(tmp_path, cell):
     path = text(tmp_path, f"a,b\n1,1\n1,{cell}\n")
-    assert "column 'b', row 2: expected a number, got NaN or an empty cell" in refused(path)
+    assert "column 'b', line 3: expected a number, got NaN or an empty cell" in refused(path)
     (block,) = Source(path).blocks(["b"])
     assert np.isnan(block.numbers("b", missing=True)[1])
 
@@ -180,9 +181,9 @@ def test_missing_cell_in_parquet(tmp_path, values, read):
 
 
 def test_infinite_cell(tmp_path):
-    assert "row 1: expected a number, got an infinite number" in refused(text(tmp_path, "b\ninf\n"))
+    assert "line 2: expected a number of at most 1e+100, got an infinite number" in refused(text(tmp_path, "b\ninf\n"))
 
 
 def test_empty_label(tmp_path):
     message = refused(text(tmp_path, "a,b\n1,x\n1,\n"), read="labels")
-    assert "column 'b', row 2: the cell is empty" in message
+    assert "column 'b', line 3: the cell is empty" in message

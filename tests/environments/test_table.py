@@ -238,9 +238,9 @@ def test_csv_and_parquet_are_one_problem(tmp_path, path):
         ({"reward": "pay"}, "has no column 'pay'"),
         ({"columns": {"age": None, "sex": [1, 2]}}, "has no column 'sex'"),
         ({"columns": {}}, "environment.columns is empty"),
-        ({"columns": {"job": [1, 2]}}, "column 'job', row "),
-        ({"columns": {"town": None}}, "column 'town', row 1: expected a number, got the text"),
-        ({"reward": "town"}, "column 'town', row 1: expected a number"),
+        ({"columns": {"job": [1, 2]}}, "column 'job', line "),
+        ({"columns": {"town": None}}, "column 'town', line 2: expected a number, got the text"),
+        ({"reward": "town"}, "column 'town', line 2: expected a number"),
         ({"scaler_path": "none.csv"}, "there is no file none.csv"),
         ({"pool": "all"}, "Invalid value 'all', expected one of [one_per_group, random]"),
     ],
@@ -280,13 +280,13 @@ def test_errors_name_the_scaler(tmp_path, path):
     d1 = people()
     d1["age"][6] = ""
     scaler = write(tmp_path / "d1.csv", d1)
-    assert f"{scaler}, column 'age', row 7" in refused(path, scaler_path=str(scaler))
+    assert f"{scaler}, column 'age', line 8: " in refused(path, scaler_path=str(scaler))
 
 
 def test_empty_group_cell(tmp_path):
     d2 = people()
     d2["group"][2] = ""
-    assert "column 'group', row 3: the cell is empty" in refused(write(tmp_path / "t.csv", d2))
+    assert "column 'group', line 4: the cell is empty" in refused(write(tmp_path / "t.csv", d2))
 
 
 def test_codes_are_those_of_the_tests():
