@@ -14,6 +14,7 @@ import logging
 import lzma
 import os
 import shutil
+import struct
 import tempfile
 import zipfile
 import zlib
@@ -47,6 +48,12 @@ LARGEST_ARCHIVE = 1 << 29
 
 LARGEST_RECORDS = 1 << 32
 """Bytes that a state's records may have when unpacked; a larger size is that of a zip bomb."""
+
+DAMAGE = (
+    *(FairbanditError, OSError, zipfile.BadZipFile, zlib.error, lzma.LZMAError),
+    *(EOFError, ValueError, NotImplementedError, struct.error),
+)
+"""What a download or a damaged archive raises."""
 
 _FORMAT = 1  # raise it when the cached table changes
 _ASIDE = ".download-"
@@ -169,7 +176,7 @@ def _download_one(folder: Path, year: int, state: str, path: Path) -> None:
             _fetch(url, archive)
             _unpack(archive, path.name, records)
             Source(records).require([*COLUMNS, FILTER_COLUMN])
-        except (OSError, zipfile.BadZipFile, NotImplementedError, FairbanditError) as error:
+        except DAMAGE as error:
             reason = " ".join(str(error).replace(aside, str(folder)).split())
             raise FairbanditError(
                 f"the download of {url} failed; fetch it by other means and unpack it into "
@@ -219,9 +226,8 @@ def _unpack(archive: Path, name: str, target: Path) -> None:
     size is written.
 
     Raises:
-        OSError, zipfile.BadZipFile, NotImplementedError: a damaged archive, or one of an unknown
-            kind.
-        FairbanditError: no such member, several, an encrypted one, or one that is too large.
+        DAMAGE: a damaged archive, one of an unknown kind, or one without such a member, with
+            several, with an encrypted one, or with one that is too large.
     """
     with zipfile.ZipFile(archive) as opened:
         members = [member for member in opened.infolist() if member.filename == name]
@@ -237,11 +243,8 @@ def _unpack(archive: Path, name: str, target: Path) -> None:
             raise FairbanditError(
                 f"{name} would take {member.file_size} bytes; expected at most {LARGEST_RECORDS}"
             )
-        try:
-            with opened.open(member) as packed, target.open("wb") as file:
-                shutil.copyfileobj(packed, file, _CHUNK)
-        except (zlib.error, lzma.LZMAError, EOFError) as error:
-            raise zipfile.BadZipFile(f"{name} is damaged in the archive: {error}") from error
+        with opened.open(member) as packed, target.open("wb") as file:
+            shutil.copyfileobj(packed, file, _CHUNK)
         if target.stat().st_size != member.file_size:
             raise zipfile.BadZipFile(f"{name} is cut short in the archive")
 

@@ -142,10 +142,8 @@ class CsvFile:
     def __init__(self, path: Path) -> None:
         self.path = path
         self.columns: list[str] = []
-        for piece in self._pieces():
-            starts, _ = piece.rows
-            if len(starts):
-                self.columns = _names(piece)
+        for _ in self._pieces():
+            if self.columns:
                 break
 
     def pieces(self) -> Iterator[Piece]:
@@ -184,6 +182,8 @@ class CsvFile:
                 quoted ^= data.count(b'"') % 2 == 1
                 if end:
                     piece = Piece(self.path, line, b"".join([*waiting, data[:end]]))
+                    if not self.columns and len(piece.rows[0]):
+                        self.columns = _names(piece)
                     yield self._checked(piece)
                     line, waiting = line + piece.lines, []
                 waiting.append(data[end:])
