@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fairbandit.environments import csv_records, reading
@@ -229,6 +229,7 @@ def test_number_that_float64_cannot_hold(tmp_path, number):
         assert f"column 'b', {where}: float64 cannot hold {str(number)[:60]}, which" in message
 
 
+@settings(deadline=None)
 @given(st.floats(-1e100, 1e100))
 def test_every_float64_is_read_as_python_writes_it(value):
     cells = [repr(value), f"{value:.17g}", f"{value:.30e}"]
@@ -236,6 +237,7 @@ def test_every_float64_is_read_as_python_writes_it(value):
     assert block.numbers("b").tolist() == [value] * 3
 
 
+@settings(deadline=None)
 @given(st.integers(-(2**63), 2**64 - 1), st.integers(0, 20), st.sampled_from([1, 2**10, 2**53]))
 def test_a_number_is_exact_or_refused(integer, places, factor):
     """Whole numbers are held exactly, others to the last digit, by exact arithmetic."""
@@ -325,6 +327,7 @@ def test_lines_are_those_of_the_file(tmp_path, monkeypatch, end, size):
     assert f"column {name!r}, line 6: expected a number" in refused(path, name)
 
 
+@settings(max_examples=40, deadline=None)  # it writes files
 @given(
     st.lists(
         st.lists(st.text('ab",\r\n 1', max_size=5), min_size=3, max_size=3), min_size=1, max_size=9
