@@ -1,7 +1,7 @@
 """Person records of the American Community Survey: found, downloaded, filtered and cached.
 
-Files lie as folktables lays them out, and folktables names and downloads them; they are read
-here, with the thirteen columns in use of some 286.
+Files lie as folktables lays them out and names them. They are downloaded here, because folktables
+keeps whatever a server answers, and read here, with the twelve columns in use of some 286.
 """
 
 from __future__ import annotations
@@ -9,11 +9,15 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import importlib
-import io
 import json
 import logging
+import lzma
 import os
+import shutil
+import struct
 import tempfile
+import zipfile
+import zlib
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -39,7 +43,22 @@ COLUMNS = (
 FILTER_COLUMN = "PWGTP"
 """Read for the filter alone."""
 
+LARGEST_ARCHIVE = 1 << 29
+"""Bytes that a state's archive may have; the largest, California's, has about a tenth of it."""
+
+LARGEST_RECORDS = 1 << 32
+"""Bytes that a state's records may have when unpacked; a larger size is that of a zip bomb."""
+
+DAMAGE = (
+    *(FairbanditError, OSError, zipfile.BadZipFile, zlib.error, lzma.LZMAError),
+    *(EOFError, ValueError, NotImplementedError, struct.error),
+)
+"""What a download or a damaged archive raises."""
+
 _FORMAT = 1  # raise it when the cached table changes
+_ASIDE = ".download-"
+_CHUNK = 1 << 20
+_TIMEOUT = 60  # seconds to connect, and between two pieces
 _SITE = "https://www2.census.gov/programs-surveys/acs/data/pums"
 _log = logging.getLogger("fairbandit")
 
@@ -140,28 +159,94 @@ def _located(root: Path, year: int, states: list[str], download: bool) -> list[P
 def _download(folder: Path, year: int, paths: dict[str, Path]) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     with _locked(folder / ".download.lock", "environment.root"):
+        for left in folder.glob(f"{_ASIDE}*"):  # by a process that was killed: we hold the lock
+            shutil.rmtree(left, ignore_errors=True)
         for state, path in paths.items():
             if not path.is_file():  # another process may have fetched it meanwhile
                 _download_one(folder, year, state, path)
 
 
 def _download_one(folder: Path, year: int, state: str, path: Path) -> None:
-    """Fetches one file aside, and moves it into place when it is whole."""
+    """Fetches one file aside, and moves it into place when it is whole and has the columns."""
     _log.info("downloading the %d census records of %s", year, state)
-    with tempfile.TemporaryDirectory(dir=folder, prefix=".download-") as aside:
-        printed = io.StringIO()
-        with contextlib.redirect_stdout(printed):
-            fetch = _folktables().initialize_and_download
-            fetched = Path(fetch(aside, state, year, "1-Year", "person", download=True))
-        # folktables prints a failure and goes on; it deletes the archive only if all went well
-        if not fetched.is_file() or list(Path(aside).glob("*.zip")):
-            reason = " ".join(printed.getvalue().replace(aside, str(folder)).split())
+    url = f"{_SITE}/{year}/1-Year/csv_p{state.lower()}.zip"
+    with tempfile.TemporaryDirectory(dir=folder, prefix=_ASIDE) as aside:
+        archive, records = Path(aside, "archive.zip"), Path(aside, path.name)
+        try:
+            _fetch(url, archive)
+            _unpack(archive, path.name, records)
+            Source(records).require([*COLUMNS, FILTER_COLUMN])
+        except DAMAGE as error:
+            reason = " ".join(str(error).replace(aside, str(folder)).split())
             raise FairbanditError(
-                f"the download of {_SITE}/{year}/1-Year/csv_p{state.lower()}.zip failed; fetch "
-                f"it by other means and unpack it into {folder}. folktables says: {reason}"
+                f"the download of {url} failed; fetch it by other means and unpack it into "
+                f"{folder}. The reason: {reason or type(error).__name__}"
+            ) from error
+        records.replace(path)
+
+
+def _fetch(url: str, target: Path) -> None:
+    """Writes what a server answers into a file.
+
+    Raises:
+        OSError: the server cannot be reached, or broke off.
+        FairbanditError: another status than 200, or more or fewer bytes than may be or than were
+            announced.
+    """
+    # not at the top: it takes a tenth of a second, and few runs download anything
+    import requests
+
+    wanted = {"Accept-Encoding": "identity"}  # so that the announced size is the file's
+    with requests.get(url, headers=wanted, stream=True, timeout=_TIMEOUT) as response:
+        if response.status_code != 200:
+            raise FairbanditError(
+                f"expected status 200, got {response.status_code} {response.reason}"
             )
-        Source(fetched).require([*COLUMNS, FILTER_COLUMN])
-        fetched.replace(path)
+        length = response.headers.get("Content-Length", "")
+        announced = int(length) if length.isdecimal() else None
+        if announced is not None and announced > LARGEST_ARCHIVE:
+            raise FairbanditError(
+                f"{announced} bytes are announced; expected at most {LARGEST_ARCHIVE}"
+            )
+        got = 0
+        with target.open("wb") as file:
+            for data in response.iter_content(_CHUNK):
+                got += len(data)
+                if got > LARGEST_ARCHIVE:
+                    raise FairbanditError(f"expected at most {LARGEST_ARCHIVE} bytes, got more")
+                file.write(data)
+    if announced is not None and got != announced:
+        raise FairbanditError(f"{announced} bytes were announced, {got} came")
+
+
+def _unpack(archive: Path, name: str, target: Path) -> None:
+    """Writes the one member of an archive that has this name into a file.
+
+    No other member is touched, so none can be written anywhere, and no byte more than the declared
+    size is written.
+
+    Raises:
+        DAMAGE: a damaged archive, one of an unknown kind, or one without such a member, with
+            several, with an encrypted one, or with one that is too large.
+    """
+    with zipfile.ZipFile(archive) as opened:
+        members = [member for member in opened.infolist() if member.filename == name]
+        if len(members) != 1:
+            names = listed([repr(member.filename) for member in opened.infolist()], 5)
+            raise FairbanditError(
+                f"expected one member {name!r} in the archive, got {len(members)} of {names}"
+            )
+        (member,) = members
+        if member.flag_bits & 1:
+            raise FairbanditError(f"{name} is encrypted in the archive")
+        if member.file_size > LARGEST_RECORDS:
+            raise FairbanditError(
+                f"{name} would take {member.file_size} bytes; expected at most {LARGEST_RECORDS}"
+            )
+        with opened.open(member) as packed, target.open("wb") as file:
+            shutil.copyfileobj(packed, file, _CHUNK)
+        if target.stat().st_size != member.file_size:
+            raise zipfile.BadZipFile(f"{name} is cut short in the archive")
 
 
 def _key(year: int, states: list[str], files: list[Path]) -> str:

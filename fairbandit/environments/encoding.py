@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from fairbandit.environments.reading import Block, listed
+from fairbandit.environments.reading import Block, canonical, listed
 from fairbandit.errors import FairbanditError
+
+_LEAST_EXPONENT = -1021
+"""2¹⁰²¹ is a float64; smaller values than 2⁻¹⁰²¹ are measured in that unit too."""
 
 _SPEC = "null (a number), a list of codes, or {codes: [...], reference: [...]}"
 
@@ -57,7 +59,13 @@ class Feature:
                 f"environment.columns.{column}: codes are all numbers or all texts (put a text "
                 f"in quotes), got {known}"
             )
-        if len(set(known)) != len(known):
+        unfit = [code for code in known if not isinstance(code, str) and not _is_float64(code)]
+        if unfit:
+            raise FairbanditError(
+                f"environment.columns.{column}: a code must be a number that float64 holds, or a "
+                f"text; got {unfit[0]}"
+            )
+        if len({_spelled(code) for code in known}) != len(known):
             raise FairbanditError(f"environment.columns.{column}: a code stands twice in {known}")
         return cls(column, tuple(codes), tuple(reference))
 
@@ -81,22 +89,29 @@ class Feature:
         if self.codes is None:
             out[:, 0] = block.numbers(self.column)
             return
-        book = [*self.codes, *self.reference]
-        if isinstance(book[0], str):
-            cells, kind = block.texts(self.column), pa.string()
-        else:
-            cells, kind = pa.array(block.numbers(self.column)), pa.float64()
-        found = pc.fill_null(pc.index_in(cells, pa.array(book, kind)), -1)
-        places = found.to_numpy(zero_copy_only=False)
-        unknown = places < 0
-        if unknown.any():
-            offset = int(unknown.argmax())
-            codes = listed([str(code) for code in book])
-            got = cells[offset].as_py()
-            problem = f"expected one of the codes {codes}; got {got!r}"
-            raise block.error(self.column, offset, problem)
+        places = self._places(block, [*self.codes, *self.reference])
         rows = np.flatnonzero(places < len(self.codes))
         out[rows, places[rows]] = 1.0
+
+    def _places(self, block: Block, book: list[float | str]) -> NDArray[np.int64]:
+        """The place of each row's code in the code book."""
+        cells: list[Any]
+        if isinstance(book[0], str):
+            known = {canonical(str(code)): place for place, code in enumerate(book)}
+            cells, rows = block.texts(self.column, known)
+            places = np.array([known.get(cell, -1) for cell in cells], dtype=np.int64)
+        else:
+            values, rows = np.unique(block.numbers(self.column), return_inverse=True)
+            cells = values.tolist()
+            numbers = {float(code): place for place, code in enumerate(book)}
+            places = np.array([numbers.get(cell, -1) for cell in cells], dtype=np.int64)
+        unknown = places[rows] < 0
+        if unknown.any():
+            offset = int(unknown.argmax())
+            codes, got = listed([str(code) for code in book]), cells[rows[offset]]
+            problem = f"expected one of the codes {codes}; got {got!r}"
+            raise block.error(self.column, offset, problem)
+        return places[rows]
 
 
 class Encoding:
@@ -129,6 +144,12 @@ class Encoding:
         if bias:
             self.names.append("bias")
 
+    def column(self, at: int) -> str:
+        """The table's column that a feature comes from; no column for the bias."""
+        widths = [len(feature.names) for feature in self._features]
+        owner = int(np.searchsorted(np.cumsum(widths), at, side="right"))
+        return self._features[owner].column
+
     def encode(self, block: Block) -> NDArray[np.float64]:
         """A block's features, not yet standardised: (rows, d)."""
         out = np.zeros((len(block), len(self.names)))
@@ -145,10 +166,17 @@ class Encoding:
 class Moments:
     """Mean and standard deviation of columns, from rows that arrive in blocks.
 
-    Blocks are merged by their means and centred sums of squares, which cancels nothing.
+    Blocks are merged by their means and centred sums of squares, which cancels nothing. Each column
+    is measured in a unit of its own, a power of two no smaller than its values: no square overflows
+    or vanishes, and nothing is rounded that would not be without it.
 
     Args:
         width: the number of columns.
+
+    Attributes:
+        count: the number of rows so far.
+        low: the least value of each column, (width,).
+        high: the greatest value of each column, (width,).
 
     Reference:
         Chan, Golub, LeVeque, "Updating formulae and a pairwise algorithm for computing sample
@@ -157,33 +185,68 @@ class Moments:
 
     def __init__(self, width: int) -> None:
         self.count = 0
-        self.mean = np.zeros(width)
+        self.low, self.high = np.full(width, np.inf), np.full(width, -np.inf)
+        self._exponent = np.full(width, _LEAST_EXPONENT)  # of the units
+        self._mean = np.zeros(width)
         self._squares = np.zeros(width)
-        self._low, self._high = np.full(width, np.inf), np.full(width, -np.inf)
 
     def add(self, rows: NDArray[np.float64]) -> None:
         """Takes in some rows, (n, width)."""
         if not len(rows):
             return
+        self.low = np.minimum(self.low, rows.min(axis=0))
+        self.high = np.maximum(self.high, rows.max(axis=0))
+        self._widen()
+        rows = rows * np.ldexp(1.0, -self._exponent)
         mean, total = rows.mean(axis=0), self.count + len(rows)
-        shift = mean - self.mean
+        shift = mean - self._mean
         self._squares += ((rows - mean) ** 2).sum(axis=0)
         self._squares += shift**2 * (self.count * len(rows) / total)
-        self.mean += shift * (len(rows) / total)
-        self._low = np.minimum(self._low, rows.min(axis=0))
-        self._high = np.maximum(self._high, rows.max(axis=0))
+        self._mean += shift * (len(rows) / total)
         self.count = total
+
+    @property
+    def constant(self) -> NDArray[np.bool_]:
+        """Which columns hold one value; exact, where a rounded variance need not be 0."""
+        return self.low >= self.high
+
+    @property
+    def magnitude(self) -> NDArray[np.float64]:
+        """The largest absolute value of each column."""
+        return np.maximum(np.abs(self.low), np.abs(self.high))
 
     @property
     def scale(self) -> NDArray[np.float64]:
         """What to divide by: the standard deviation (ddof 0), or 1 where a column is constant."""
-        constant = self._low >= self._high  # exact, where a rounded variance need not be 0
-        return np.where(constant, 1.0, np.sqrt(self._squares / max(self.count, 1)))
+        deviation = np.ldexp(np.sqrt(self._squares / max(self.count, 1)), self._exponent)
+        return np.where(self.constant, 1.0, deviation)
 
     @property
     def centre(self) -> NDArray[np.float64]:
         """What to subtract: the mean, or the very value of a constant column."""
-        return np.where(self._low >= self._high, self._low, self.mean)
+        return np.where(self.constant, self.low, np.ldexp(self._mean, self._exponent))
+
+    def _widen(self) -> None:
+        """Moves on to larger units where a column has outgrown its own."""
+        magnitude = self.magnitude
+        needed = np.where(magnitude > 0, np.frexp(magnitude)[1], _LEAST_EXPONENT)
+        exponent = np.maximum(needed, self._exponent)
+        growth = exponent - self._exponent
+        self._mean = np.ldexp(self._mean, -growth)
+        self._squares = np.ldexp(self._squares, -2 * growth)
+        self._exponent = exponent
+
+
+def _spelled(code: float | str) -> float | str:
+    """A code as cells are compared with it."""
+    return canonical(code) if isinstance(code, str) else code
+
+
+def _is_float64(code: float) -> bool:
+    try:
+        return math.isfinite(code) and float(code) == code
+    except OverflowError:
+        return False
 
 
 def _is_list(value: Any) -> bool:

@@ -26,6 +26,17 @@ from fairbandit.maths.ties import ceiling
 REGULARIZATION = 1e-8
 """λ of the ridge regression on D2 that makes θ, as in the paper (App. D.2)."""
 
+RESOLUTION = 1e-8
+"""The least standard deviation of a column that varies, relative to its largest magnitude.
+
+Values are rounded to 1.1e-16 of their magnitude, so standardised ones keep eight digits."""
+
+LEAST_DEVIATION = 1e-290
+"""The least standard deviation of a column that varies; below it float64 loses digits."""
+
+FARTHEST = 1e8
+"""The largest magnitude of a standardised value."""
+
 _log = logging.getLogger("fairbandit")
 _CHUNK = 1 << 16
 
@@ -113,8 +124,15 @@ def load_population(path: Path, scaler_path: Path | None, request: Request) -> P
     sampled = _sample(codes, kept, request, table=2, path=path)
     groups = sampled if request.thin else codes
     contexts, rewards = _encode(source, groups, request)
-    moments = None if scaler_path is None else _scaler_moments(scaler_path, kept, request)
+    _require_rewards_that_differ(source, rewards, request)
+    if scaler_path is None:
+        scaler, moments = source, _moments_of(contexts, rewards)
+    else:
+        scaler = _checked_source(scaler_path, request)
+        moments = _scaler_moments(scaler, kept, request)
+    _require_spread(scaler, moments, request)
     _standardise(contexts, rewards, moments, request.encoding.bias)
+    _require_range(source, contexts, rewards, groups, request)
     in_cdf = sampled[groups >= 0] >= 0
     return _truth(contexts, rewards, groups[groups >= 0], in_cdf, kept)
 
@@ -176,8 +194,10 @@ def _sample(
         return codes
     sampled = codes.copy()
     short = []
+    order = np.argsort(codes, kind="stable")  # rows of dropped groups, whose code is −1, first
+    edges = np.searchsorted(codes[order], np.arange(len(kept) + 1))
     for group, label in enumerate(kept):
-        rows = np.flatnonzero(codes == group)
+        rows = order[edges[group] : edges[group + 1]]
         if len(rows) < request.group_size:
             short.append(f"{label}: {len(rows)}")
         excess = len(rows) - request.group_size
@@ -225,35 +245,80 @@ def _encode(source: Source, groups: NDArray[np.int32], request: Request) -> tupl
     return contexts, rewards
 
 
-def _scaler_moments(path: Path, kept: tuple[str, ...], request: Request) -> Moments:
+def _moments_of(contexts: Tensor, rewards: Tensor) -> Moments:
+    """The moments of the features, and of the rewards as a last column."""
+    moments = Moments(contexts.shape[1] + 1)
+    for rows, values in zip(contexts.split(_CHUNK), rewards.split(_CHUNK), strict=True):
+        moments.add(np.column_stack([rows.numpy(), values.numpy()]))
+    return moments
+
+
+def _scaler_moments(source: Source, kept: tuple[str, ...], request: Request) -> Moments:
     """The moments of D1's features, and of its rewards as a last column."""
-    source = _checked_source(path, request)
     labels, codes = _survey(source, request.group)
     groups = _relabelled(codes, labels, kept)
     if request.thin:
-        groups = _sample(groups, kept, request, table=1, path=path)
+        groups = _sample(groups, kept, request, table=1, path=source.path)
     moments = Moments(len(request.encoding.names) + 1)
     for features, rewards in _rows(source, groups, request):
         moments.add(np.column_stack([features, rewards]))
     if not moments.count:
         raise FairbanditError(
-            f"{path} has no member of the groups {listed(list(kept))} in column "
+            f"{source.path} has no member of the groups {listed(list(kept))} in column "
             f"{request.group!r}, so it cannot standardise their features; it has the groups "
             f"{listed(sorted(set(labels), key=_by_value))}"
         )
     return moments
 
 
-def _standardise(contexts: Tensor, rewards: Tensor, moments: Moments | None, bias: bool) -> None:
+def _require_rewards_that_differ(source: Source, rewards: Tensor, request: Request) -> None:
+    if bool((rewards == rewards[0]).all()):
+        raise FairbanditError(
+            f"{source.path}, column {request.reward!r}: all rewards of the groups in use are "
+            f"{float(rewards[0])!r}, so there is nothing to learn and every regret would be 0"
+        )
+
+
+def _require_spread(source: Source, moments: Moments, request: Request) -> None:
+    """Checks that what a column varies by is not lost in the rounding of its values."""
+    names = [*request.encoding.names, request.reward]
+    least = np.maximum(RESOLUTION * moments.magnitude, LEAST_DEVIATION)
+    lost = ~moments.constant & (moments.scale < least)
+    if lost.any():
+        at = int(lost.argmax())
+        low, high, scale = (float(v[at]) for v in (moments.low, moments.high, moments.scale))
+        raise FairbanditError(
+            f"{source.path}, column {names[at]!r}: the values lie between {low!r} and {high!r} "
+            f"with a standard deviation of {scale:.2g}; it must be at least {RESOLUTION:g} of the "
+            f"largest magnitude and {LEAST_DEVIATION:g}, so that float64 can tell them apart; "
+            "subtract a constant from the column, or choose another unit"
+        )
+
+
+def _standardise(contexts: Tensor, rewards: Tensor, moments: Moments, bias: bool) -> None:
     """Centres and scales in place; a bias column stays as it is."""
-    if moments is None:
-        moments = Moments(contexts.shape[1] + 1)
-        for rows, values in zip(contexts.split(_CHUNK), rewards.split(_CHUNK), strict=True):
-            moments.add(np.column_stack([rows.numpy(), values.numpy()]))
     centre, scale = torch.from_numpy(moments.centre), torch.from_numpy(moments.scale)
     d = contexts.shape[1] - int(bias)
     contexts[:, :d].sub_(centre[:d]).div_(scale[:d])
     rewards.sub_(centre[-1]).div_(scale[-1])
+
+
+def _require_range(
+    source: Source, contexts: Tensor, rewards: Tensor, groups: NDArray[np.int32], request: Request
+) -> None:
+    """Checks that D1's scale suits the members of D2."""
+    for values in (contexts, rewards[:, None]):
+        far = ~(values.abs() <= FARTHEST)
+        if bool(far.any()):
+            member, at = far.nonzero()[0].tolist()
+            row = int(np.flatnonzero(groups >= 0)[member])
+            column = request.reward if values is not contexts else request.encoding.column(at)
+            raise source.error(
+                column,
+                row,
+                f"standardised with environment.scaler_path it is {float(values[member, at]):.3g}; "
+                f"expected at most {FARTHEST:g} in magnitude",
+            )
 
 
 def _truth(
@@ -268,10 +333,13 @@ def _truth(
     expected = contexts @ theta
     magnitudes = torch.cat([rows.abs() @ theta.abs() for rows in contexts.split(_CHUNK)])
     groups, counted = torch.from_numpy(codes.astype(np.int64)), torch.from_numpy(in_cdf)
-    cdf = GroupedCdf([expected[(groups == g) & counted] for g in range(len(kept))])
-    ranks = cdf(groups, ceiling(expected, magnitudes))
     sizes = torch.bincount(groups, minlength=len(kept))
     order = groups.sort(stable=True).indices
     starts = sizes.cumsum(0) - sizes
+    members_of = order.split(sizes.tolist())
+    cdf = GroupedCdf([expected[rows[counted[rows]]] for rows in members_of])
+    ceilings, ranks = ceiling(expected, magnitudes), torch.empty_like(expected)
+    for group, rows in enumerate(members_of):
+        ranks[rows] = cdf.share(group, ceilings[rows]).to(ranks.dtype)
     members = Members(contexts, groups, rewards, expected, ranks, order, starts, sizes)
     return Population(members, kept, theta, cdf)

@@ -36,10 +36,15 @@ class GroupedCdf:
             Shares in [0, 1], the same shape and dtype: the nearest number to each fraction.
         """
         shares = torch.zeros_like(values)
-        for group, ordered in enumerate(self._sorted):
-            count = torch.searchsorted(ordered, values.contiguous(), right=True)
-            shares = torch.where(groups == group, count.to(values.dtype) / len(ordered), shares)
+        for group in range(len(self._sorted)):
+            shares = torch.where(groups == group, self.share(group, values), shares)
         return shares
+
+    def share(self, group: int, values: Tensor) -> Tensor:
+        """The CDF of one group at values of any shape."""
+        ordered = self._sorted[group]
+        count = torch.searchsorted(ordered, values.contiguous(), right=True)
+        return count.to(values.dtype) / len(ordered)
 
     def sample(self, group: int) -> Tensor:
         """A group's sample in ascending order."""

@@ -67,7 +67,7 @@ def mixed(tmp_path_factory):
     for group, count, lift in (("many", 3000, 0.0), ("few", 600, 1.0)):
         skill = torch.randn(count, generator=draw_, dtype=torch.float64) + lift
         lines += [f"{group},{value},{2 * value}" for value in skill.tolist()]
-    (folder / "people.csv").write_text("\n".join(lines))
+    (folder / "people.csv").write_text("\n".join(lines) + "\n")
     world = {"name": "table", **MIXED, "path": str(folder / "people.csv")}
     for policy in ("gmf", "uniform", "optimal", "fair_greedy"):
         play(folder / policy, policy, rounds=50, replicas=200, environment=world)

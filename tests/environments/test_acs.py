@@ -1,10 +1,16 @@
 from __future__ import annotations
 
+import contextlib
+import io
 import logging
 import os
+import socket
+import struct
 import subprocess
 import sys
+import threading
 import zipfile
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -202,7 +208,8 @@ def test_lacking_column(root, tmp_path):
 def test_truncated_file(root, tmp_path):
     path = root / "2018" / "1-Year" / "psam_p56.csv"
     path.write_text(path.read_text().rstrip()[:-20])
-    assert "psam_p56.csv, row 300: expected 14 columns, got" in refused(root, tmp_path)
+    message = "psam_p56.csv, column 'POBP', line 301: the file ends without a line end"
+    assert message in refused(root, tmp_path)
 
 
 def test_empty_file(root, tmp_path):
@@ -214,7 +221,7 @@ def test_text_cell(root, tmp_path):
     rows = census_rows(50, seed=1)
     rows[7]["COW"] = "private"
     census_file(root, 2018, "WY", rows)
-    assert "column 'COW', row 8: expected a number, got the text 'private'" in refused(
+    assert "column 'COW', line 9: expected a number, got the text 'private'" in refused(
         root, tmp_path
     )
 
@@ -225,7 +232,7 @@ def test_empty_cell_after_the_filter(root, tmp_path):
     rows[row]["OCCP"] = ""
     census_file(root, 2018, "WY", rows)
     message = refused(root, tmp_path)
-    assert f"psam_p56.csv, column 'OCCP', row {row + 1}: expected a number" in message
+    assert f"psam_p56.csv, column 'OCCP', line {row + 2}: expected a number" in message
 
 
 def test_no_row_left(root, tmp_path):
@@ -237,65 +244,186 @@ def test_no_row_left(root, tmp_path):
     assert "no row is left" in refused(root, tmp_path)
 
 
-class Response:
-    def __init__(self, content: bytes) -> None:
-        self.content = content
+class Site:
+    """A web site on loopback that gives every request the same answer."""
+
+    def __init__(self) -> None:
+        self.status = 200
+        self.body = b""
+        self.announced: int | None = None  # None: the body's length
+        self.asked: list[str] = []
+        site = self
+
+        class Handler(BaseHTTPRequestHandler):
+            def do_GET(self) -> None:
+                site.asked.append(self.path)
+                self.send_response(site.status)
+                announced = len(site.body) if site.announced is None else site.announced
+                if announced >= 0:  # below: not announced
+                    self.send_header("Content-Length", str(announced))
+                self.end_headers()
+                with contextlib.suppress(ConnectionError):  # the other side may have had enough
+                    self.wfile.write(site.body)
+
+            def log_message(self, format: str, *args: Any) -> None:
+                pass
+
+        self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.address = f"http://127.0.0.1:{self.server.server_port}"
 
 
-def answer(monkeypatch: pytest.MonkeyPatch, content: Any) -> list[str]:
-    """Makes every download end in the given bytes; returns the addresses asked for."""
-    asked: list[str] = []
-
-    def get(url: str) -> Response:
-        asked.append(url)
-        if isinstance(content, Exception):
-            raise content
-        return Response(content)
-
-    monkeypatch.setattr(acs._folktables().requests, "get", get)
-    return asked
-
-
-def archive(tmp_path: Path, text: str) -> bytes:
-    with zipfile.ZipFile(tmp_path / "made.zip", "w") as made:
-        made.writestr("psam_p15.csv", text)
-    return (tmp_path / "made.zip").read_bytes()
+@pytest.fixture
+def site(monkeypatch):
+    made = Site()
+    thread = threading.Thread(target=made.server.serve_forever, args=(0.01,))
+    thread.start()
+    monkeypatch.setenv("NO_PROXY", "127.0.0.1")
+    monkeypatch.setattr(acs, "_SITE", made.address)
+    yield made
+    made.server.shutdown()
+    thread.join()
+    made.server.server_close()
 
 
-def test_download(root, tmp_path, monkeypatch):
+def archive(text: str, *names: str) -> bytes:
+    made = io.BytesIO()
+    with zipfile.ZipFile(made, "w", zipfile.ZIP_DEFLATED) as opened:
+        for name in names or ("psam_p15.csv",):
+            opened.writestr(name, text)
+    return made.getvalue()
+
+
+def records(root: Path) -> str:
+    return (root / "2018" / "1-Year" / "psam_p10.csv").read_text()
+
+
+def failed(root: Path, tmp_path: Path) -> str:
+    """The reason why a download failed; it leaves nothing but its lock."""
     folder = root / "2018" / "1-Year"
-    text = (folder / "psam_p10.csv").read_text()
-    asked = answer(monkeypatch, archive(tmp_path, text))
+    before = sorted(folder.iterdir())
+    with pytest.raises(FairbanditError) as caught:
+        make(root, tmp_path, states=["HI"], download=True)
+    assert sorted(path for path in folder.iterdir() if path.name != ".download.lock") == before
+    message = str(caught.value)
+    assert "csv_phi.zip failed; fetch it by other means and unpack it into" in message
+    assert "\n" not in message
+    return message.split("The reason: ")[1]
+
+
+def test_download(root, tmp_path, site):
+    folder = root / "2018" / "1-Year"
+    site.body = archive(records(root), "readme.pdf", "psam_p15.csv")
     path = make(root, tmp_path, states=["DE", "HI"], download=True)
-    assert asked == [f"{acs._SITE}/2018/1-Year/csv_phi.zip"]
-    assert (folder / "psam_p15.csv").read_text() == text
+    assert site.asked == ["/2018/1-Year/csv_phi.zip"]
+    assert (folder / "psam_p15.csv").read_text() == records(root)
     assert len(read(path)) == 2 * len(kept(census_rows(300, seed=1)))
     make(root, tmp_path, states=["DE", "HI"], download=True)
-    assert len(asked) == 1
+    assert len(site.asked) == 1
+    assert not (folder / "readme.pdf").exists()
+
+
+@pytest.mark.parametrize("status", [201, 403, 404, 503])
+def test_download_of_another_status(root, tmp_path, site, status):
+    site.status = status
+    site.body = archive(records(root))
+    assert f"expected status 200, got {status}" in failed(root, tmp_path)
 
 
 @pytest.mark.parametrize(
-    ("content", "message"),
+    ("body", "reason"),
     [
-        (b"<html>403 Forbidden</html>", "csv_phi.zip failed; .*not a zip file"),
-        (OSError("no route to host"), "csv_phi.zip failed; .*no route to host"),
-        ("a,b\n1,2\n", r"psam_p15.csv has no column 'AGEP', "),
-        ("", r"psam_p15.csv is empty"),
-        (None, "csv_phi.zip failed; .*"),
+        (b"<html>403 Forbidden</html>", "not a zip file"),
+        (b"", "not a zip file"),
+        (archive("a,b\n1,2\n"), "psam_p15.csv has no column 'AGEP', "),
+        (archive(""), "psam_p15.csv is empty"),
+        (archive("x", "psam_p10.csv", "../psam_p15.csv"), "expected one member 'psam_p15.csv'"),
     ],
 )
-def test_failed_download_leaves_nothing(root, tmp_path, monkeypatch, content, message, capsys):
-    folder = root / "2018" / "1-Year"
-    before = sorted(folder.iterdir())
-    if isinstance(content, str):
-        content = archive(tmp_path, content)
-    elif content is None:  # cut short
-        content = archive(tmp_path, (folder / "psam_p10.csv").read_text())[:-50]
-    answer(monkeypatch, content)
-    with pytest.raises(FairbanditError, match=message):
-        make(root, tmp_path, states=["HI"], download=True)
-    assert sorted(p for p in folder.iterdir() if p.name != ".download.lock") == before
-    assert capsys.readouterr().out == ""
+def test_download_of_something_else(root, tmp_path, site, body, reason):
+    site.body = body
+    assert reason in failed(root, tmp_path)
+
+
+def test_download_of_two_members_of_one_name(root, tmp_path, site):
+    with pytest.warns(UserWarning, match="Duplicate name"):
+        site.body = archive(records(root), "psam_p15.csv", "psam_p15.csv")
+    assert "expected one member 'psam_p15.csv' in the archive, got 2" in failed(root, tmp_path)
+
+
+def test_damaged_archive(root, tmp_path, site):
+    whole = archive(records(root))
+    draw = np.random.default_rng(0)
+    for _ in range(60):
+        damaged = bytearray(whole)
+        damaged[draw.integers(30 + len("psam_p15.csv"), len(whole))] ^= 1 << int(draw.integers(8))
+        (tmp_path / "damaged.zip").write_bytes(damaged)
+        target = tmp_path / "records.csv"
+        try:
+            acs._unpack(tmp_path / "damaged.zip", "psam_p15.csv", target)
+        except acs.DAMAGE:
+            continue
+        assert target.read_text() == records(root)  # the bit was one that means nothing
+    site.body = whole[:200] + bytes([whole[200] ^ 1]) + whole[201:]
+    assert failed(root, tmp_path)
+    site.body = whole[:-50]
+    assert "not a zip file" in failed(root, tmp_path)
+
+
+def test_download_that_breaks_off(root, tmp_path, site):
+    site.body = archive(records(root))
+    site.announced = len(site.body) + 10
+    assert failed(root, tmp_path)
+
+
+def test_server_that_is_not_there(root, tmp_path, monkeypatch):
+    monkeypatch.setenv("NO_PROXY", "127.0.0.1")
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        monkeypatch.setattr(acs, "_SITE", f"http://127.0.0.1:{free.getsockname()[1]}")
+        assert "refused" in failed(root, tmp_path)
+
+
+@pytest.mark.parametrize("announced", [None, -1])
+def test_archive_that_is_too_large(root, tmp_path, site, monkeypatch, announced):
+    monkeypatch.setattr(acs, "LARGEST_ARCHIVE", 1000)
+    site.body = archive(records(root))
+    site.announced = announced
+    assert "expected at most 1000" in failed(root, tmp_path)
+
+
+def test_records_that_are_too_large(root, tmp_path, site, monkeypatch):
+    monkeypatch.setattr(acs, "LARGEST_RECORDS", 1000)
+    site.body = archive(records(root))
+    size = len(records(root).encode())
+    assert f"would take {size} bytes; expected at most 1000" in failed(root, tmp_path)
+
+
+def test_declared_size_binds_what_is_unpacked(tmp_path):
+    """A member that declares ten bytes and holds more is no member at all."""
+    whole = archive("x" * 5000)
+    size = struct.pack("<L", 5000)
+    (tmp_path / "lying.zip").write_bytes(whole.replace(size, struct.pack("<L", 10)))
+    with pytest.raises(acs.DAMAGE):
+        acs._unpack(tmp_path / "lying.zip", "psam_p15.csv", tmp_path / "records.csv")
+    assert (tmp_path / "records.csv").stat().st_size <= 10
+
+
+def test_download_clears_what_a_killed_one_left(root, tmp_path, site):
+    left = root / "2018" / "1-Year" / ".download-killed"
+    left.mkdir()
+    (left / "archive.zip").write_bytes(b"half")
+    site.body = archive(records(root))
+    make(root, tmp_path, states=["HI"], download=True)
+    assert not left.exists()
+
+
+def test_absurd_income(root, tmp_path):
+    rows = census_rows(50, seed=1)
+    row = next(index for index, row in enumerate(rows) if row["WKHP"])
+    rows[row]["PINCP"] = "1e308"
+    census_file(root, 2018, "WY", rows)
+    message = refused(root, tmp_path)
+    assert f"column 'PINCP', line {row + 2}: expected a number of at most 1e+100" in message
 
 
 @needs_records

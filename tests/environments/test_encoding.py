@@ -63,6 +63,10 @@ def test_unknown_code():
         ([None], "all numbers or all texts"),
         ([1, 1.0], "stands twice"),
         ({"codes": [1], "reference": [1]}, "stands twice"),
+        (["True", "true"], "stands twice"),
+        ([1, float("nan")], "a number that float64 holds"),
+        ([10**400], "a number that float64 holds"),
+        ([2**53 + 1], "a number that float64 holds"),
     ],
 )
 def test_spec_that_is_none(spec, message):
@@ -104,7 +108,8 @@ def test_moments_do_not_depend_on_the_blocks(rows, cuts):
     spread = np.abs(rows).max()
     assert moments.count == len(rows)
     np.testing.assert_allclose(moments.centre, rows.mean(axis=0), rtol=1e-12, atol=1e-12 * spread)
-    expected = np.where(constant, 1.0, rows.std(axis=0))
+    unit = spread or 1.0  # or else NumPy's squares of tiny values vanish
+    expected = np.where(constant, 1.0, (rows / unit).std(axis=0) * unit)
     np.testing.assert_allclose(moments.scale, expected, rtol=1e-9, atol=1e-12 * spread)
 
 
@@ -114,6 +119,21 @@ def test_far_from_zero_nothing_cancels():
     for row in rows:
         moments.add(row[None])
     np.testing.assert_allclose(moments.scale, rows.std(axis=0), rtol=1e-6)
+
+
+def test_blocks_of_very_different_size():
+    """The unit of a column follows its largest value so far."""
+    rows = np.array([[0.0], [1e-200], [3e-200], [1e-100], [-1e-100], [1.0], [1e90], [3e90]])
+    for cut in (0, 1, 3, 5, 6, 7):
+        moments = Moments(1)
+        moments.add(rows[:cut])
+        moments.add(rows[cut:])
+        np.testing.assert_allclose(moments.centre, 5e89, rtol=1e-14)
+        np.testing.assert_allclose(moments.scale, (rows / 1e90).std(axis=0) * 1e90, rtol=1e-14)
+    small = Moments(1)
+    for row in rows[:3]:
+        small.add(row[None])
+    np.testing.assert_allclose(small.scale, (rows[:3] * 1e200).std(axis=0) * 1e-200, rtol=1e-14)
 
 
 def test_constant_column_is_centred_to_zero_exactly():

@@ -1,7 +1,10 @@
 from __future__ import annotations
 
 import logging
+import re
 from collections import Counter
+from decimal import Decimal
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +13,7 @@ import pytest
 import torch
 
 from fairbandit.environments import population
-from fairbandit.environments.table import CANDIDATES, Table
+from fairbandit.environments.table import CANDIDATES, PoolKind, Table
 from fairbandit.errors import FairbanditError
 from fairbandit.registry import create, describe
 from fairbandit.streams import Purpose, Streams
@@ -239,9 +242,9 @@ def test_csv_and_parquet_are_one_problem(tmp_path, path):
         ({"reward": "pay"}, "has no column 'pay'"),
         ({"columns": {"age": None, "sex": [1, 2]}}, "has no column 'sex'"),
         ({"columns": {}}, "environment.columns is empty"),
-        ({"columns": {"job": [1, 2]}}, "column 'job', row "),
-        ({"columns": {"town": None}}, "column 'town', row 1: expected a number, got the text"),
-        ({"reward": "town"}, "column 'town', row 1: expected a number"),
+        ({"columns": {"job": [1, 2]}}, "column 'job', line "),
+        ({"columns": {"town": None}}, "column 'town', line 2: expected a number, got the text"),
+        ({"reward": "town"}, "column 'town', line 2: expected a number"),
         ({"scaler_path": "none.csv"}, "there is no file none.csv"),
         ({"pool": "all"}, "Invalid value 'all', expected one of [one_per_group, random]"),
     ],
@@ -281,13 +284,161 @@ def test_errors_name_the_scaler(tmp_path, path):
     d1 = people()
     d1["age"][6] = ""
     scaler = write(tmp_path / "d1.csv", d1)
-    assert f"{scaler}, column 'age', row 7" in refused(path, scaler_path=str(scaler))
+    assert f"{scaler}, column 'age', line 8: " in refused(path, scaler_path=str(scaler))
 
 
 def test_empty_group_cell(tmp_path):
     d2 = people()
     d2["group"][2] = ""
-    assert "column 'group', row 3: the cell is empty" in refused(write(tmp_path / "t.csv", d2))
+    assert "column 'group', line 4: the cell is empty" in refused(write(tmp_path / "t.csv", d2))
+
+
+def numeric(tmp_path: Path, ending: str = "csv", **columns: Any) -> Path:
+    """A table of two groups with the given columns."""
+    count = len(next(iter(columns.values())))
+    return write(
+        tmp_path / f"n.{ending}", {"g": ["ab"[row % 2] for row in range(count)], **columns}
+    )
+
+
+def standard(values: Any) -> Any:
+    """(x − mean)/deviation in exact arithmetic but for the last root and division."""
+    exact = [Fraction(value) for value in values]
+    mean = sum(exact) / len(exact)
+    variance = sum((value - mean) ** 2 for value in exact) / len(exact)
+    scale = Decimal(variance.numerator) / Decimal(variance.denominator)
+    centred = [Decimal((v - mean).numerator) / Decimal((v - mean).denominator) for v in exact]
+    return [float(value / scale.sqrt()) for value in centred]
+
+
+@pytest.mark.parametrize("ending", ["csv", "parquet"])
+@pytest.mark.parametrize("unit", [1e-280, 1e-170, 1e-160, 1.0, 1e80, 1e99])
+def test_any_unit_is_standardised_alike(tmp_path, ending, unit):
+    draw = np.random.default_rng(0)
+    x, r = (draw.normal(size=60) * unit for _ in range(2))
+    path = numeric(tmp_path, ending, x=x.tolist(), r=r.tolist())
+    members = Table(path=str(path), group="g", reward="r", columns={"x": None}).members
+    np.testing.assert_allclose(members.contexts[:, 0], standard(x), rtol=1e-12, atol=1e-13)
+    np.testing.assert_allclose(members.rewards, standard(r), rtol=1e-12, atol=1e-13)
+    plain = Table(
+        path=str(numeric(tmp_path, ending, x=(x / unit).tolist(), r=(r / unit).tolist())),
+        group="g",
+        reward="r",
+        columns={"x": None},
+    )
+    np.testing.assert_allclose(members.expected, plain.members.expected, atol=1e-9)
+    assert members.ranks.equal(plain.members.ranks)
+
+
+@pytest.mark.parametrize("ending", ["csv", "parquet"])
+@pytest.mark.parametrize("name", ["x", "r"])
+@pytest.mark.parametrize(
+    ("cells", "problem"),
+    [
+        ({3: 1e308}, "of at most 1e+100, got 1e+308"),
+        ({0: 1e200, 1: 2e200}, "of at most 1e+100, got 1e+200"),
+    ],
+)
+def test_cells_beyond_the_range(tmp_path, ending, name, cells, problem):
+    values: dict[str, Any] = {"x": [float(row) for row in range(8)], "r": [1.0, 2.0] * 4}
+    for row, cell in cells.items():
+        values[name][row] = cell
+    path = numeric(tmp_path, ending, **values)
+    row = min(cells)
+    where = f"line {row + 2}" if ending == "csv" else f"row {row + 1}"
+    with pytest.raises(FairbanditError, match=re.escape(f"column '{name}', {where}: ")) as caught:
+        Table(path=str(path), group="g", reward="r", columns={"x": None})
+    assert problem in str(caught.value)
+
+
+@pytest.mark.parametrize("name", ["x", "r"])
+def test_column_that_float64_cannot_resolve(tmp_path, name):
+    """A few units in the last place apart, values say little more than how they were rounded."""
+    values: dict[str, Any] = {"x": [float(row) for row in range(8)], "r": [1.0, 2.0] * 4}
+    values[name] = [1e30 + 2e14 * row for row in range(8)]
+    path = numeric(tmp_path, **values)
+    with pytest.raises(FairbanditError, match=rf"column '{name}': the values lie between 1e\+30 "):
+        Table(path=str(path), group="g", reward="r", columns={"x": None})
+    values[name] = [1e7 + row for row in range(8)]  # as far from zero as is well
+    path = numeric(tmp_path, **values)
+    members = Table(path=str(path), group="g", reward="r", columns={"x": None}).members
+    got = members.contexts[:, 0] if name == "x" else members.rewards
+    np.testing.assert_allclose(got, standard(values[name]), rtol=1e-7, atol=1e-7)
+
+
+def test_column_of_vanishing_values(tmp_path):
+    path = numeric(tmp_path, x=[1e-300 * row for row in range(8)], r=[1.0, 2.0] * 4)
+    with pytest.raises(FairbanditError, match=r"column 'x': .*must be at least .* and 1e-290"):
+        Table(path=str(path), group="g", reward="r", columns={"x": None})
+
+
+@pytest.mark.parametrize("rewards", [[5.0] * 8, [1e30 + row for row in range(8)]])
+def test_rewards_that_are_all_one(tmp_path, rewards):
+    path = numeric(tmp_path, x=[float(row) for row in range(8)], r=rewards)
+    with pytest.raises(FairbanditError, match=r"column 'r': all rewards of the groups in use are"):
+        Table(path=str(path), group="g", reward="r", columns={"x": None})
+
+
+@pytest.mark.parametrize("name", ["x", "r"])
+def test_member_that_the_scaler_throws_far_off(tmp_path, name):
+    values: dict[str, Any] = {"x": [float(row) for row in range(8)], "r": [1.0, 2.0] * 4}
+    d1 = numeric(tmp_path, **values).rename(tmp_path / "d1.csv")
+    values[name][5] = 1e30
+    d2 = numeric(tmp_path, **values)
+    expected = re.escape(f"column '{name}', line 7: standardised with environment.scaler_path")
+    with pytest.raises(FairbanditError, match=expected):
+        Table(path=str(d2), scaler_path=str(d1), group="g", reward="r", columns={"x": None})
+
+
+def test_truth_values_are_one_problem(tmp_path):
+    flags = [row % 3 == 0 for row in range(12)]
+    rewards = [float(row * row % 7) for row in range(12)]
+    made = [
+        Table(path=str(path), group="f", reward="r", columns={"f": None, "h": ["true", "false"]})
+        for path in (
+            numeric(tmp_path, "csv", f=flags, h=flags, r=rewards),
+            numeric(tmp_path, "parquet", f=flags, h=flags, r=rewards),
+        )
+    ]
+    assert made[0].group_names == made[1].group_names == ("false", "true")
+    assert made[0].members.contexts.equal(made[1].members.contexts)
+    assert made[0].members.contexts[:, 1].gt(0).tolist() == flags
+
+
+def test_code_that_spells_a_missing_value(tmp_path):
+    """A code book says what is meant; a label of a group is taken for what it usually means."""
+    codes = ["NA", "DE"] * 4
+    path = numeric(tmp_path, x=codes, r=[1.0, 2.0, 3.0, 4.0] * 2)
+    made = Table(path=str(path), group="g", reward="r", columns={"x": ["NA", "DE"]})
+    assert made.members.contexts[:, 0].gt(0).tolist() == [True, False] * 4
+    with pytest.raises(FairbanditError, match=r"column 'x', line 2: 'NA' stands for a missing"):
+        Table(path=str(path), group="g", reward="r", columns={"x": ["DE"]})
+    with pytest.raises(FairbanditError, match=r"column 'x', line 2: 'NA' stands for a missing"):
+        Table(path=str(path), group="x", reward="r", columns={"x": ["DE"]})
+
+
+def test_many_groups(tmp_path):
+    """Ranks and samples of thousands of groups, against a literal loop."""
+    draw = np.random.default_rng(0)
+    groups = draw.integers(0, 2000, 8000)
+    values = {"x": draw.normal(size=8000).tolist(), "r": draw.normal(size=8000).tolist()}
+    path = write(tmp_path / "t.csv", {"g": groups.tolist(), **values})
+    made = Table(
+        path=str(path),
+        group="g",
+        reward="r",
+        columns={"x": None},
+        pool=PoolKind.random,
+        group_size=3,
+    )
+    members = made.members
+    truth, codes = members.expected.numpy(), members.groups.numpy()
+    for row in range(0, 8000, 173):
+        sample = made._cdf.sample(int(codes[row])).numpy()
+        assert len(sample) == min(3, (codes == codes[row]).sum())
+        assert set(sample.tolist()) <= set(truth[codes == codes[row]].tolist())
+        share = np.mean(sample <= truth[row] + 1e-12)
+        assert members.ranks[row].item() == pytest.approx(share, abs=1e-6)
 
 
 def test_codes_are_those_of_the_tests():
