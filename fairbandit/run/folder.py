@@ -179,9 +179,7 @@ def _is_replaced(name: str) -> bool:
     return found is not None and found.end() == len(name)
 
 
-def finished_below(
-    folder: Path, onerror: Callable[[OSError], None] | None = None
-) -> Iterator[str]:
+def finished_below(folder: Path, onerror: Callable[[OSError], None] | None = None) -> Iterator[str]:
     """The folders of the finished runs below a folder.
 
     A job whose last attempt failed is none, whatever an earlier attempt left there; nor are

@@ -19,7 +19,7 @@ from fairbandit.run.execute import execute
 from fairbandit.run.folder import written_aside
 from fairbandit.run.progress import RunProgress
 from fairbandit.run.rows import RowsWriter
-from fairbandit.run.table import Outcome, failures_table, run_table, sweep_table
+from fairbandit.run.table import Outcome, console, failures_table, run_table, sweep_table
 from fairbandit.run.tally import log_spaced
 
 
@@ -125,7 +125,9 @@ def test_batches_of_replicas_merge_into_the_same_curves(config, tmp_path, monkey
 
 def text_of(table: Table) -> str:
     text = io.StringIO()
-    Console(file=text, width=200).print(table)
+    shown = console()
+    shown.file, shown.width = text, 200
+    shown.print(table)
     return text.getvalue()
 
 
