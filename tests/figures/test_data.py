@@ -74,7 +74,7 @@ def test_missing_rounds_and_damaged_files_are_refused(tmp_path, simulated):
     with pytest.raises(FairbanditError, match="cannot be read"):
         read_curves(folder, summary)
     part.unlink()
-    with pytest.raises(FairbanditError, match="part-000000-000000001.parquet lacking"):
+    with pytest.raises(FairbanditError, match=r"part-000000-000000001\.parquet lacking"):
         read_curves(folder, summary)
 
 
