@@ -36,10 +36,9 @@ def file_hash(path: Path) -> str | None:
     Raises:
         OSError: the file cannot be read.
     """
-    try:
-        before = _version(path)
-    except (FileNotFoundError, NotADirectoryError):
+    if not path.is_file():
         return None
+    before = _version(path)
     key = hashlib.sha256(os.fsencode(path.resolve())).hexdigest()
     kept = default_cache() / FOLDER / f"{key[:32]}.json"
     known = _read(kept)
