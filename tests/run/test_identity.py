@@ -5,14 +5,15 @@ import os
 import sys
 import threading
 from collections.abc import Callable
+from functools import partial
 from importlib.metadata import EntryPoint
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from fairbandit import build, registry
 from fairbandit import plugins as loading
-from fairbandit import registry
 from fairbandit.environments import CensusGender, Simulation, Table, table
 from fairbandit.errors import FairbanditError
 from fairbandit.plugins import load_plugins
@@ -21,6 +22,7 @@ from fairbandit.run import execute as executing
 from fairbandit.run import hashes, identity, sources
 from fairbandit.run.execute import execute
 from fairbandit.run.folder import claim
+from fairbandit.run.settings import settings
 from tests.cli.conftest import clean
 from tests.environments.data import arguments, people, write
 from tests.plugins.edited import edit, forget, rank
@@ -50,13 +52,17 @@ def sweep(tmp_path, config, folder) -> Callable[..., list[int]]:
         load_plugins()
         new: list[int] = []
         for number, change in enumerate(changes):
-            given = {**config, "rounds": 12, **change}
+            begun = partial(_note, new, number)
             execute(
-                given, tmp_path / "sweep" / str(number), started=lambda _, n=number: new.append(n)
+                {**config, "rounds": 12, **change}, tmp_path / "sweep" / str(number), started=begun
             )
         return new
 
     return play
+
+
+def _note(new: list[int], number: int, where: str) -> None:
+    new.append(number)
 
 
 def ranked(*names: str) -> list[dict[str, Any]]:
@@ -202,7 +208,6 @@ def test_a_folder_that_holds_more_than_the_run_is_not_moved(config, tmp_path, mo
 def test_data_that_change_while_they_are_read(config, tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     path = write(tmp_path / "people.csv", people())
-    build = executing.build
 
     def reads(described: Any) -> Any:
         made = build(described)
@@ -230,7 +235,7 @@ def test_a_part_made_at_a_prompt_is_played_again(config, tmp_path, clean, monkey
 def test_a_part_of_a_script_counts_by_its_file(config, tmp_path, clean, monkeypatch):
     register("environment", "of_this_file")(type("Mine", (Simulation,), {"__module__": __name__}))
     found = identity.identity(
-        executing._policy(config["policy"]), {"name": "of_this_file"}, executing.settings(config)
+        executing._policy(config["policy"]), {"name": "of_this_file"}, settings(config)
     )
     assert found["plugins"] == {"tests/run/test_identity.py": hashes.sha256(Path(__file__))}
 
@@ -363,7 +368,12 @@ def test_hashes_are_kept_once_a_file_is_settled(tmp_path, monkeypatch):
     path.write_text("1")
     count: list[Path] = []
     real = hashes.sha256
-    monkeypatch.setattr(hashes, "sha256", lambda file: count.append(file) or real(file))
+
+    def counted(file: Path) -> str:
+        count.append(file)
+        return real(file)
+
+    monkeypatch.setattr(hashes, "sha256", counted)
     first = [hashes.file_hash(path) for _ in range(2)]
     assert len(count) == 2  # it has just changed, and may change again unseen
     monkeypatch.setattr(hashes, "SETTLED", -(10**12))

@@ -100,7 +100,7 @@ def test_whatever_a_killed_process_left_goes_when_the_file_is_next_written(tmp_p
 
 def test_the_files_of_a_library_stay_within(tmp_path, monkeypatch):
     """What safetensors writes on its way is in our own folder, whenever the process is killed."""
-    seen = set()
+    seen: set[str] = set()
     path = tmp_path / "checkpoint.safetensors"
 
     def killed(tensors, file, metadata):
