@@ -1,14 +1,24 @@
-"""Plugins: modules that register parts of their own, from folders and from entry points."""
+"""Plugins: modules that register parts of their own, from folders and from entry points.
+
+What a module of a plugin folder or of a plugin's package does is what its source says: such
+modules are compiled anew in every process and their source is kept, for the identity of runs.
+Python's own cache of compiled modules goes by whole seconds and by sizes, so that of two versions
+within a second it may run the older one.
+"""
 
 from __future__ import annotations
 
 import importlib
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from importlib.abc import MetaPathFinder
+from importlib.machinery import ModuleSpec, PathFinder, SourceFileLoader
 from importlib.metadata import EntryPoint, entry_points
 from importlib.util import find_spec
 from pathlib import Path
+from types import ModuleType
+from typing import Any
 
 from fairbandit.errors import FairbanditError
 
@@ -17,6 +27,11 @@ VARIABLE = "FAIRBANDIT_PLUGINS"
 
 GROUP = "fairbandit.plugins"
 """The group of entry points by which an installed package offers its parts."""
+
+_places: set[Path] = set()  # the plugin folders
+_packages: set[str] = set()  # the packages of entry points, and modules without a package
+_sources: dict[str, bytes] = {}  # what this process runs, by module
+_INSTALLED = {"site-packages", "dist-packages"}
 
 
 def load_plugins() -> None:
@@ -31,14 +46,99 @@ def load_plugins() -> None:
         FairbanditError: a folder that is not there, a plugin whose name another module has, or
             one that fails to load; the message names the file.
     """
+    _join_finders()
     for folder in list(_folders()):
+        _places.add(folder)
         files = sorted(file for file in folder.glob("*.py") if not file.name.startswith("_"))
         if files:
             _join_path(folder)
         for file in files:
             _load_file(file)
     for entry in entry_points(group=GROUP):
+        _packages.add(entry.module.partition(".")[0])
         _load_entry(entry)
+
+
+def is_plugin(module: str, file: str | None) -> bool:
+    """Whether a module lies in a plugin folder, or belongs to the package of an entry point.
+
+    Args:
+        module: its full name.
+        file: where it is.
+    """
+    if file is None or module.partition(".")[0] == __name__.partition(".")[0]:
+        return False
+    if module.partition(".")[0] in _packages:
+        return True
+    path = Path(file).resolve()
+    inside = (path.relative_to(folder) for folder in _places if path.is_relative_to(folder))
+    return any(not _INSTALLED & {*relative.parts} for relative in inside)
+
+
+def source(module: str, file: str) -> bytes:
+    """The contents of a module's file as this process runs it, or would.
+
+    Args:
+        module: its full name.
+        file: where it is.
+
+    Raises:
+        OSError: the module is not loaded, and its file cannot be read.
+    """
+    known = _sources.get(module) if module in sys.modules else None
+    return Path(file).read_bytes() if known is None else known
+
+
+def modules() -> Iterator[tuple[str, str]]:
+    """The name and the file of every module of plugins, loaded or not."""
+    roots = [(folder, folder) for folder in sorted(_places)]
+    for package in sorted(_packages):
+        spec = find_spec(package)
+        if spec is not None and spec.submodule_search_locations is None and spec.origin:
+            yield package, spec.origin
+        places = map(Path, (spec and spec.submodule_search_locations) or ())
+        roots += [(place, place.parent) for place in places]
+    for root, base in roots:
+        for file in sorted(root.rglob("*.py")):
+            name = ".".join(file.relative_to(base).with_suffix("").parts).removesuffix(".__init__")
+            if is_plugin(name, str(file)):
+                yield name, str(file)
+
+
+class _Loader(SourceFileLoader):
+    """Compiles a module from its source, past Python's cache, and keeps the source."""
+
+    def path_stats(self, path: str) -> dict[str, float]:
+        """Refuses, which means that there is no cache."""
+        raise OSError(f"{path} is compiled anew in every process")
+
+    def source_to_code(  # type: ignore[override]
+        self, data: Any, path: Any, **options: Any
+    ) -> Any:
+        """Compiles the source, and keeps it."""
+        _sources[self.name] = bytes(data)
+        return super().source_to_code(data, path, **options)
+
+
+class _Finder(MetaPathFinder):
+    """Python's own finder of files, with another loader for the modules of plugins."""
+
+    def find_spec(
+        self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
+        """A module's spec, or None if it is in no file."""
+        spec = PathFinder.find_spec(fullname, path, target)
+        own = spec is not None and isinstance(spec.loader, SourceFileLoader)
+        if spec is not None and own and is_plugin(fullname, spec.origin):
+            assert spec.origin is not None
+            spec.loader, spec.cached = _Loader(fullname, spec.origin), None
+        return spec
+
+
+def _join_finders() -> None:
+    if not any(isinstance(finder, _Finder) for finder in sys.meta_path):
+        at = sys.meta_path.index(PathFinder) if PathFinder in sys.meta_path else len(sys.meta_path)
+        sys.meta_path.insert(at, _Finder())
 
 
 def _folders() -> Iterator[Path]:
@@ -73,14 +173,18 @@ def _load_file(file: Path) -> None:
         )
     try:
         importlib.import_module(file.stem)
-    except (Exception, SystemExit) as error:
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:
         raise FairbanditError(f"plugin {file} does not load: {_reason(error)}") from error
 
 
 def _load_entry(entry: EntryPoint) -> None:
     try:
         entry.load()
-    except (Exception, SystemExit) as error:
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:
         package = f" of package {entry.dist.name}" if entry.dist is not None else ""
         file = _importable(entry.module) or "no file"
         raise FairbanditError(

@@ -12,6 +12,7 @@ import copy
 import dataclasses
 import inspect
 import re
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from types import UnionType
@@ -43,6 +44,8 @@ HOLDABLE = (
 _registry: dict[str, dict[str, type[Any]]] = {kind: {} for kind in KINDS}
 _bases: dict[str, type[Any]] = {}
 
+_IMPORT = "<frozen importlib._bootstrap>"  # where the interpreter imports modules
+
 C = TypeVar("C", bound=type[Any])
 
 
@@ -70,7 +73,8 @@ def register(kind: str, name: str) -> Callable[[C], C]:
             digits, underscores and hyphens, a letter first.
 
     Returns:
-        The decorator, which returns the class unchanged but for `part_kind` and `part_name`.
+        The decorator, which returns the class unchanged but for `part_kind`, `part_name` and
+        `part_modules`, the modules whose code registered it.
 
     Raises:
         FairbanditError: an unknown kind, a name that is taken or cannot be one, a class that is no
@@ -95,11 +99,21 @@ def register(kind: str, name: str) -> Callable[[C], C]:
                 f"{_place(known)} and {_place(cls)}; rename one of them"
             )
         cls.part_kind, cls.part_name = kind, name
+        cls.part_modules = _registering()
         _check_signature(cls)  # what cannot be published fails here, at its definition
         _registry[kind][name] = cls
         return cls
 
     return decorate
+
+
+def _registering() -> tuple[str, ...]:
+    """The modules of the calls that led here, up to the module that is being imported."""
+    found, frame = [], sys._getframe(2)
+    while frame is not None and frame.f_code.co_filename != _IMPORT:
+        found.append(str(frame.f_globals.get("__name__")))
+        frame = frame.f_back  # type: ignore[assignment]
+    return tuple(dict.fromkeys(found))
 
 
 def names(kind: str) -> list[str]:
@@ -132,6 +146,22 @@ def create(kind: str, spec: str | Mapping[str, Any]) -> Any:
     Raises:
         FairbanditError: an unknown name or key, or a value of the wrong type.
     """
+    cls, arguments = _arguments(kind, spec)
+    return cls(**arguments)
+
+
+def completed(kind: str, spec: str | Mapping[str, Any]) -> dict[str, Any]:
+    """A part's description with all of its parameters, checked as `create` does without building.
+
+    Raises:
+        FairbanditError: an unknown name or key, or a value of the wrong type.
+    """
+    cls, arguments = _arguments(kind, spec)
+    return {"name": cls.part_name, **{key: _plain(value) for key, value in arguments.items()}}
+
+
+def _arguments(kind: str, spec: str | Mapping[str, Any]) -> tuple[type[Any], dict[str, Any]]:
+    """The class of a name, and the arguments of its constructor."""
     values = dict(spec) if isinstance(spec, Mapping) else {"name": spec}
     if not isinstance(values.get("name"), str):
         raise FairbanditError(
@@ -165,7 +195,7 @@ def create(kind: str, spec: str | Mapping[str, Any]) -> Any:
                 f"{kind} {cls.part_name!r}, {key}: expected plain data; got {value!r}, an "
                 "interpolation, which only config files and the command line resolve"
             )
-    return cls(**plain)
+    return cls, plain
 
 
 def parameters(part: Any) -> dict[str, Any]:

@@ -7,13 +7,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import pyarrow.parquet as pq
 import torch
 from torch import Tensor
 
 from fairbandit.errors import FairbanditError
 from fairbandit.run import summary as summaries
-from fairbandit.run.folder import ROUNDS, SUMMARY
+from fairbandit.run.folder import ROUNDS, SUMMARY, finished_below
+from fairbandit.run.stored import row_files
 
 _ROWS = 1 << 20  # read at once
 
@@ -87,7 +87,7 @@ def read_picks(folders: Sequence[Path]) -> list[Picks]:
 def _runs(folder: Path) -> Iterator[Path]:
     if not folder.is_dir():
         raise FairbanditError(f"there is no folder {folder}")
-    yield from sorted(path.parent for path in folder.rglob(SUMMARY))
+    yield from sorted(map(Path, finished_below(folder)))
 
 
 def _labels(places: Sequence[Path], read: Sequence[Mapping[str, Any]]) -> list[str]:
@@ -119,7 +119,7 @@ def _picks(place: Path, summary: Mapping[str, Any], label: str) -> Picks:
         groups=groups,
         rounds=rounds,
         replicas=replicas,
-        counts=_counts(place, rounds, replicas, len(groups)),
+        counts=_counts(place, summary),
         received=(received[:, 0] * replicas).round(),
         rates=_spreads(summary["selection_rate"], groups),
         own_places=own,
@@ -134,15 +134,19 @@ def _spreads(values: Mapping[str, Mapping[str, float | None]], groups: Sequence[
     return torch.tensor(known, dtype=torch.float64)
 
 
-def _counts(place: Path, rounds: int, replicas: int, groups: int) -> Tensor:
+def _counts(place: Path, summary: Mapping[str, Any]) -> Tensor:
     """How often each group was picked in each round, read piece by piece."""
+    rounds, replicas, groups = summary["rounds"], summary["replicas"], len(summary["groups"])
     total = torch.zeros(rounds * groups, dtype=torch.int64)
-    for path in sorted((place / ROUNDS).glob("part-*.parquet")):
-        with pq.ParquetFile(path) as file:
-            for batch in file.iter_batches(batch_size=_ROWS, columns=["round", "group"]):
-                when = torch.from_numpy(batch.column("round").to_numpy().copy())
-                group = torch.from_numpy(batch.column("group").to_numpy().copy())
-                total += torch.bincount((when - 1) * groups + group, minlength=len(total))
+    for file in row_files(place, summary):
+        for batch in file.iter_batches(batch_size=_ROWS, columns=["round", "group"]):
+            when = torch.from_numpy(batch.column("round").to_numpy().copy())
+            group = torch.from_numpy(batch.column("group").to_numpy().copy())
+            if _outside(when, 1, rounds) or _outside(group, 0, groups - 1):
+                raise FairbanditError(
+                    f"{place / ROUNDS} holds rounds or groups that {SUMMARY} does not speak of"
+                )
+            total += torch.bincount((when - 1) * groups + group, minlength=len(total))
     counts = total.view(rounds, groups)
     if not bool((counts.sum(1) == replicas).all()):
         raise FairbanditError(
@@ -150,3 +154,7 @@ def _counts(place: Path, rounds: int, replicas: int, groups: int) -> Tensor:
             f"{rounds:,} rounds of {replicas:,} replicas: some are missing or there twice"
         )
     return counts
+
+
+def _outside(values: Tensor, low: int, high: int) -> bool:
+    return len(values) > 0 and not low <= int(values.min()) <= int(values.max()) <= high

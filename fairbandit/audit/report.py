@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-from rich.markup import escape
 from rich.table import Table
+from rich.text import Text
 
 from fairbandit.audit.figure import draw
 from fairbandit.audit.findings import LEVEL, Finding, examine
@@ -152,7 +152,7 @@ def overview(findings: Sequence[Finding]) -> Table:
         table.add_column(header, justify="right", overflow="fold")
     table.add_column("verdict", overflow="fold")
     for finding in findings:
-        table.add_row(*map(escape, _overview(finding)))
+        table.add_row(*map(Text, _overview(finding)))
     return table
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,11 +14,11 @@ from omegaconf import DictConfig, open_dict, read_write
 from fairbandit.cli.gathering import figures_asked, gather_sweep
 from fairbandit.cli.main import MARK
 from fairbandit.cli.messages import one_message, short
-from fairbandit.cli.outcomes import ERROR, finished_in, outcomes
+from fairbandit.cli.outcomes import finished_in, forget_error, outcomes
 from fairbandit.errors import FairbanditError
 from fairbandit.figures.draw import Choice
-from fairbandit.run.folder import fresh, hold
-from fairbandit.run.table import Outcome, console, failures_table, sweep_table
+from fairbandit.run.folder import ERROR, fresh, hold, walk
+from fairbandit.run.table import Outcome, console, failures_table, named, sweep_table
 
 _DIR = "hydra.sweep.dir"
 
@@ -27,7 +28,7 @@ class _Sweep:
     """The sweep that this process drives."""
 
     folder: Path
-    before: frozenset[Path]
+    before: Mapping[Path, int]
     held: ExitStack
     figures: Choice
 
@@ -77,7 +78,7 @@ def finish_sweep(*, table: bool = True) -> list[Outcome]:
             if failed:
                 shown.print(failures_table(failed))
             place = short(sweep.folder)
-            shown.print(f"[bold]results[/bold]  {place}", highlight=False, soft_wrap=True)
+            shown.print(named("results", place), soft_wrap=True)
             if any(job.summary for job in jobs):
                 gather_sweep(sweep.folder, sweep.figures, shown)
         return failed
@@ -100,8 +101,9 @@ def _begin(config: DictConfig) -> None:
         "same command again, or choose another folder with hydra.sweep.dir"
     )
     held.enter_context(hold(folder, taken))
-    for old in folder.rglob(ERROR):
-        old.unlink()
+    for place, _, files in walk(folder):
+        if ERROR in files:
+            forget_error(Path(place))
     _driven[:] = [_Sweep(folder, finished_in(folder), held, figures)]
 
 

@@ -9,6 +9,7 @@ import tempfile
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from fnmatch import filter as filter_names
 from pathlib import Path
 
 from omegaconf import OmegaConf
@@ -19,7 +20,7 @@ from fairbandit.cli.messages import short
 from fairbandit.cli.names import job_name
 from fairbandit.cli.tools import Words
 from fairbandit.errors import FairbanditError
-from fairbandit.run.folder import EVENTS
+from fairbandit.run.folder import EVENTS, walk
 
 HOST = "127.0.0.1"
 """Nobody else can look."""
@@ -128,7 +129,7 @@ def run_name(folder: Path, top: Path) -> str:
 
 def _recorded(folder: Path) -> list[Path]:
     """The folders of runs and of figures, sorted."""
-    return sorted({path.parent for path in folder.rglob(EVENTS)})
+    return sorted(Path(place) for place, _, files in walk(folder) if filter_names(files, EVENTS))
 
 
 def _overrides(path: Path, key: str | None = None) -> list[str]:

@@ -20,6 +20,7 @@ from fairbandit.figures.draw import (
     show_on_board,
 )
 from fairbandit.run import gather
+from fairbandit.run.table import named
 
 RESULTS = "results.csv"
 """The table of a sweep, a row a finished job."""
@@ -72,7 +73,7 @@ def gather_sweep(folder: Path, figures: Choice, shown: Console) -> None:
     """
     configs, results = gather.gather([folder])
     gather.write(gather.tidy(configs, results), folder / RESULTS)
-    _name(shown, "table", folder / RESULTS)
+    shown.print(named("table", short(folder / RESULTS)), soft_wrap=True)
     if not figures:
         return
     out = folder / SUBFOLDER
@@ -83,7 +84,3 @@ def gather_sweep(folder: Path, figures: Choice, shown: Console) -> None:
     except OSError as error:
         raise FairbanditError(f"cannot write figures to {out}: {error.strerror}") from error
     shown.print(files_table(drawn))
-
-
-def _name(shown: Console, what: str, path: Path) -> None:
-    shown.print(f"[bold]{what}[/bold]  {short(path)}", highlight=False, soft_wrap=True)

@@ -22,7 +22,7 @@ from fairbandit.errors import FairbanditError
 from fairbandit.plugins import load_plugins
 from fairbandit.run.execute import execute
 from fairbandit.run.folder import StorageError, fresh
-from fairbandit.run.table import console, run_table
+from fairbandit.run.table import console, named, run_table
 
 register_resolvers()  # in a worker, unpickling `run_job` imports this module
 
@@ -56,18 +56,20 @@ def _run_alone(config: DictConfig, folder: Path) -> None:
             print(f"going on at {where}", file=sys.stderr, flush=True)
         _save_config(config, folder)
 
+    def replaced(why: str) -> None:
+        print(f"played again: {why}", file=sys.stderr, flush=True)
+
     try:
         load_plugins()
         plain = _plain(config)
         if not config.resume:
             folder = fresh(folder)
-        summary = execute(plain, folder, started=started)
+        summary = execute(plain, folder, started=started, replaced=replaced)
     except (FairbanditError, OSError) as error:
         raise SystemExit(f"{MARK}{one_message(error)}") from None
     shown = console()
     shown.print(run_table(summary))
-    line = f"[bold]results[/bold]  {''.join(how)}{short(folder)}"
-    shown.print(line, highlight=False, soft_wrap=True)
+    shown.print(named("results", f"{''.join(how)}{short(folder)}"), soft_wrap=True)
 
 
 def _run_in_sweep(config: DictConfig, folder: Path) -> None:
@@ -75,12 +77,22 @@ def _run_in_sweep(config: DictConfig, folder: Path) -> None:
         forget_error(folder)
         _save_config(config, folder)
 
+    def replaced(why: str) -> None:
+        print(f"{_job()} is played again: {why}", file=sys.stderr, flush=True)
+
     try:
         load_plugins()  # a worker on another host has not loaded them
         # with resume=false it is the sweep whose folder is new
         end_with_driver()
         plain = {**_plain(config), "resume": True}
-        execute(plain, folder, wait=True, started=started, progress=drives_sweep())
+        execute(
+            plain,
+            folder,
+            wait=True,
+            started=started,
+            replaced=replaced,
+            progress=drives_sweep(),
+        )
     except StorageError as error:
         _fail(str(error), folder, stop=True)
     except (FairbanditError, OSError) as error:
@@ -99,8 +111,7 @@ def _fail(message: str, folder: Path, text: str = "", *, stop: bool = False) -> 
         stop: there is no use in going on with other jobs; nor is there if the error cannot even
             be written to the folder.
     """
-    hydra = HydraConfig.get()
-    line = f"job {hydra.job.num} ({hydra.job.override_dirname}): {message}"
+    line = f"{_job()}: {message}"
     noted = not (stop and drives_sweep()) and note_error(folder, text or message)
     if not noted and drives_sweep():
         raise SystemExit(f"{MARK}{line}")
@@ -108,6 +119,12 @@ def _fail(message: str, folder: Path, text: str = "", *, stop: bool = False) -> 
         raise SweepJobError(line)
     if not stop:  # of many workers with one full disk, the driver's table tells
         print(f"{MARK}{line}", file=sys.stderr, flush=True)
+
+
+def _job() -> str:
+    """What messages call the job of a sweep."""
+    hydra = HydraConfig.get()
+    return f"job {hydra.job.num} ({hydra.job.override_dirname})"
 
 
 def _plain(config: DictConfig) -> dict[str, Any]:

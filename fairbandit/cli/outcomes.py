@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection
+from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 
 from fairbandit.run import summary as summaries
-from fairbandit.run.folder import CHECKPOINT, ROUNDS, SUMMARY, written_aside
+from fairbandit.run.folder import (
+    CHECKPOINT,
+    ERROR,
+    ROUNDS,
+    SUMMARY,
+    finished_below,
+    walk,
+    written_aside,
+)
 from fairbandit.run.table import Outcome
-
-ERROR = "error.txt"
-"""Why a job failed, in its folder; the last line says it in short."""
 
 
 def note_error(folder: Path, text: str) -> bool:
@@ -32,30 +37,33 @@ def forget_error(folder: Path) -> None:
         (folder / ERROR).unlink(missing_ok=True)
 
 
-def finished_in(folder: Path) -> frozenset[Path]:
-    """The folders of the finished runs within a folder."""
-    return frozenset(path.parent for path in folder.rglob(SUMMARY))
+def finished_in(folder: Path) -> dict[Path, int]:
+    """The folders of the finished runs within a folder, each with the time of its summary."""
+    found = map(Path, finished_below(folder))
+    return {place: (place / SUMMARY).stat().st_mtime_ns for place in found}
 
 
-def outcomes(folder: Path, before: Collection[Path]) -> list[Outcome]:
+def outcomes(folder: Path, before: Mapping[Path, int]) -> list[Outcome]:
     """The jobs of a sweep, in natural order of their names.
 
     Args:
         folder: the sweep's.
-        before: the folders of the jobs that were finished before it began.
+        before: what `finished_in` gave before it began.
     """
-    marks = (SUMMARY, ERROR, CHECKPOINT, ROUNDS)
-    jobs = {path.parent for mark in marks for path in folder.rglob(mark)} - {folder}
-    return [_outcome(job, folder, job in before) for job in sorted(jobs, key=_natural)]
+    marks = {SUMMARY, ERROR, CHECKPOINT, ROUNDS}
+    found = walk(folder)
+    jobs = {Path(place) for place, inside, files in found if marks & {*inside, *files}} - {folder}
+    return [_outcome(job, folder, before.get(job)) for job in sorted(jobs, key=_natural)]
 
 
-def _outcome(job: Path, folder: Path, before: bool) -> Outcome:
+def _outcome(job: Path, folder: Path, before: int | None) -> Outcome:
     name = str(job.relative_to(folder))
     error = job / ERROR
     if error.exists():
         return Outcome(name, "failed", error=error.read_text(encoding="utf-8").splitlines()[-1])
     if (job / SUMMARY).exists():
-        return Outcome(name, "skipped" if before else "finished", summary=summaries.read(job))
+        same = (job / SUMMARY).stat().st_mtime_ns == before
+        return Outcome(name, "skipped" if same else "finished", summary=summaries.read(job))
     return Outcome(name, "unfinished")
 
 

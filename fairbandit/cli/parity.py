@@ -14,7 +14,7 @@ from fairbandit.cli.main import MARK
 from fairbandit.cli.messages import one_message, short
 from fairbandit.cli.tools import Words
 from fairbandit.errors import FairbanditError
-from fairbandit.run.table import console
+from fairbandit.run.table import console, named
 
 _HELP = """\
 Tests runs for demographic parity, from the rows that they saved; nothing is simulated.
@@ -73,9 +73,7 @@ def show(made: Report) -> None:
     shown = console()
     shown.print(made.table)
     for path in made.files:
-        shown.print(
-            f"[bold]written[/bold]  {short(path.absolute())}", highlight=False, soft_wrap=True
-        )
+        shown.print(named("written", short(path.absolute())), soft_wrap=True)
 
 
 class ParityAudit(Callback):

@@ -7,7 +7,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 
-from rich.markup import escape
 from rich.table import Table
 
 from fairbandit.theory import (
@@ -63,7 +62,7 @@ def number(value: float, digits: int = 4) -> str:
 
 def constants_table(name: str, known: Constants) -> Table:
     """The problem's constants, where they come from, and how far off they may be."""
-    table = Table(title=f"Constants of {escape(name)}", title_justify="left")
+    table = Table(title=f"Constants of {name}", title_justify="left")
     for header in ("", "meaning", "value", "95 % interval", "how"):
         table.add_column(header, justify="right" if header == "value" else "left")
     sizes = (
@@ -91,7 +90,7 @@ def constants_table(name: str, known: Constants) -> Table:
             meaning,
             number(estimate.value),
             "exact" if estimate.exact else interval,
-            escape(estimate.how),
+            estimate.how,
         )
     table.add_row("‖μ*‖₂", "norm of the true model", number(known.theta), "exact", "")
     return table
@@ -194,7 +193,7 @@ def floor_table(known: Constants, asked: Asked) -> Table:
 
 def trade_off_table(found: TradeOff, known: Constants, names: Sequence[str]) -> Table:
     """What the fair optimum loses in reward, where there are two groups."""
-    title = f"Fairness against reward, groups {' and '.join(map(escape, names))} (thm:linreg_opt)"
+    title = f"Fairness against reward, groups {' and '.join(names)} (thm:linreg_opt)"
     table = Table(title=title, title_justify="left", show_header=False)
     table.add_column()
     table.add_column(justify="right")

@@ -139,9 +139,28 @@ def _chosen(states: Sequence[str] | None) -> list[str]:
     return [state for state in known if state in states]
 
 
+def record_files(*, root: str | Path, year: int, states: Sequence[str] | None = None) -> list[Path]:
+    """Where the person records of some states lie, or would.
+
+    Args:
+        root: folder with {year}/1-Year/psam_p{FIPS}.csv (ss{yy}p{state}.csv before 2017).
+        year: survey year.
+        states: postal codes; None for the 50 states and PR. Their order does not matter.
+
+    Raises:
+        FairbanditError: an unknown state.
+    """
+    return list(_paths(Path(root), year, _chosen(states)).values())
+
+
+def _paths(root: Path, year: int, states: list[str]) -> dict[str, Path]:
+    folder = root / str(year) / "1-Year"
+    return {state: folder / file_name(year, state) for state in states}
+
+
 def _located(root: Path, year: int, states: list[str], download: bool) -> list[Path]:
     folder = root / str(year) / "1-Year"
-    paths = {state: folder / file_name(year, state) for state in states}
+    paths = _paths(root, year, states)
     lacking = [state for state in states if not paths[state].is_file()]
     if lacking and download:
         _download(folder, year, paths)

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import ClassVar
+from pathlib import Path
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor
@@ -83,6 +84,22 @@ class Environment(ABC):
     group_names: tuple[str, ...]
     oracle: Oracle | None
     streams: Streams
+
+    @classmethod
+    def data_files(cls, parameters: Mapping[str, Any]) -> list[Path]:
+        """The files that an environment of these parameters reads, found without reading them.
+
+        A finished run counts as finished only while their contents stay as they were. Here these
+        are the files that a parameter names; a subclass that reads others says which.
+
+        Args:
+            parameters: all of the constructor's, as plain data.
+
+        Returns:
+            The files, whether or not they are there.
+        """
+        texts = (value for value in parameters.values() if isinstance(value, str))
+        return [path for path in map(Path, texts) if path.is_file()]
 
     def bind(self, streams: Streams) -> None:
         """Makes the environment draw from the given streams, on their device."""

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from fairbandit.environments.acs import person_table
+from fairbandit.environments.acs import person_table, record_files
 from fairbandit.environments.table import CANDIDATES, PoolKind, RewardSource, Table, check_settings
 from fairbandit.registry import register
 
@@ -41,6 +42,8 @@ ETHNICITIES = {
     "9": "two_or_more",
 }
 """Names of the codes of RAC1P."""
+
+_SURVEYS = {"root", "year", "states", "scaler_year", "scaler_states"}
 
 
 @register("environment", "census_gender")
@@ -106,6 +109,13 @@ class CensusGender(Table):
             sample_seed=sample_seed,
         )
         self.group_names = tuple(GENDERS.get(code, code) for code in self.group_names)
+
+    @classmethod
+    def data_files(cls, parameters: Mapping[str, Any]) -> list[Path]:
+        """The person records of D2 and of D1."""
+        if not parameters.keys() >= _SURVEYS:  # a subclass of another constructor
+            return super().data_files(parameters)
+        return _records(parameters)
 
 
 @register("environment", "census_ethnicity")
@@ -182,12 +192,37 @@ class CensusEthnicity(Table):
         )
         self.group_names = tuple(ETHNICITIES.get(code, code) for code in self.group_names)
 
+    @classmethod
+    def data_files(cls, parameters: Mapping[str, Any]) -> list[Path]:
+        """The person records of D2 and of D1."""
+        if not parameters.keys() >= _SURVEYS:  # a subclass of another constructor
+            return super().data_files(parameters)
+        return _records(parameters)
+
+
+def _surveys(parameters: Mapping[str, Any]) -> list[tuple[int, list[str] | None]]:
+    """Year and states of D2 and of D1."""
+    year, states = parameters["year"], parameters["states"]
+    scaler_year, scaler_states = parameters["scaler_year"], parameters["scaler_states"]
+    return [
+        (year, states),
+        (
+            year if scaler_year is None else scaler_year,
+            states if scaler_states is None else scaler_states,
+        ),
+    ]
+
+
+def _records(parameters: Mapping[str, Any]) -> list[Path]:
+    """The files of both surveys, each once."""
+    root = parameters["root"]
+    surveys = _surveys(parameters)
+    paths = (record_files(root=root, year=year, states=states) for year, states in surveys)
+    return list(dict.fromkeys(path for files in paths for path in files))
+
 
 def _tables(census: CensusGender | CensusEthnicity) -> tuple[str, str]:
     """The filtered tables of D2 and D1; one and the same where year and states are."""
-    scaler_year = census.year if census.scaler_year is None else census.scaler_year
-    scaler_states = census.states if census.scaler_states is None else census.scaler_states
-    wanted = ((census.year, census.states), (scaler_year, scaler_states))
     paths = [
         person_table(
             root=census.root,
@@ -196,6 +231,6 @@ def _tables(census: CensusGender | CensusEthnicity) -> tuple[str, str]:
             download=census.download,
             cache=census.cache,
         )
-        for year, states in wanted
+        for year, states in _surveys(vars(census))
     ]
     return str(paths[0]), str(paths[1])

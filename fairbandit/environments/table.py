@@ -120,6 +120,15 @@ class Table(Environment):
         self.oracle: Oracle = Oracle(population.theta, population.cdf)
         self._cdf = population.cdf
 
+    @classmethod
+    def data_files(cls, parameters: Mapping[str, Any]) -> list[Path]:
+        """D2, and D1 where it is another file."""
+        if "path" not in parameters:  # a subclass of another constructor
+            return super().data_files(parameters)
+        path, scaler_path = parameters["path"], parameters.get("scaler_path")
+        other = _other(path, scaler_path)
+        return [Path(path), *([] if other is None else [other])]
+
     def bind(self, streams: Streams) -> None:
         """Draws from the given streams, on their device."""
         super().bind(streams)

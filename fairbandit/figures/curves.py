@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.parquet as pq
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
@@ -16,6 +15,7 @@ from torch import Tensor
 from fairbandit.errors import FairbanditError
 from fairbandit.maths.moments import Moments
 from fairbandit.run.folder import ROUNDS
+from fairbandit.run.stored import row_files
 
 POINTS = 300
 """The most points of a curve."""
@@ -39,13 +39,12 @@ class Curve:
     std: NDArray[np.float64]
 
 
-def read_curves(folder: Path, rounds: int, replicas: int, points: int = POINTS) -> dict[str, Curve]:
+def read_curves(folder: Path, summary: Mapping[str, Any], points: int = POINTS) -> dict[str, Curve]:
     """Both pseudo-regrets of a run at evenly spaced rounds.
 
     Args:
         folder: the run's.
-        rounds: T.
-        replicas: how many.
+        summary: the run's.
         points: of a curve, at most.
 
     Returns:
@@ -54,11 +53,12 @@ def read_curves(folder: Path, rounds: int, replicas: int, points: int = POINTS) 
     Raises:
         FairbanditError: a file is damaged, or rounds are missing.
     """
+    rounds, replicas = summary["rounds"], summary["replicas"]
     steps = np.unique(np.linspace(1, rounds, min(points, rounds)).round().astype(np.int64))
     moments = {kind: Moments(len(steps)) for kind in KINDS}
     played = 0
     sums: dict[str, Tensor] = {}
-    for first, regrets in _pieces(folder):
+    for first, regrets in _pieces(folder, summary):
         count, width = regrets[KINDS[0]].shape
         if first == 1:
             sums = {kind: torch.zeros(width, dtype=torch.float64) for kind in KINDS}
@@ -79,19 +79,19 @@ def read_curves(folder: Path, rounds: int, replicas: int, points: int = POINTS) 
     }
 
 
-def _pieces(folder: Path) -> Iterator[tuple[int, dict[str, Tensor]]]:
+def _pieces(folder: Path, summary: Mapping[str, Any]) -> Iterator[tuple[int, dict[str, Tensor]]]:
     """First round and regrets (rounds, replicas) of each row group: batch by batch, in order."""
     columns = ["round", *(f"{kind}_regret" for kind in KINDS)]
-    for path in sorted((folder / ROUNDS).glob("part-*.parquet")):
-        try:
-            with pq.ParquetFile(path) as file:
-                for index in range(file.num_row_groups):
-                    group = file.read_row_group(index, columns=columns)
-                    numbers = group.column("round").to_numpy()
-                    first, count = int(numbers[0]), int(numbers[-1] - numbers[0]) + 1
-                    values = (group.column(name).to_numpy() for name in columns[1:])
-                    shaped = (torch.from_numpy(v.copy()).reshape(count, -1) for v in values)
-                    yield first, dict(zip(KINDS, shaped, strict=True))
-        except (OSError, pa.ArrowException, RuntimeError) as error:
-            reason = str(error).splitlines()[0]
-            raise FairbanditError(f"{path} cannot be read: {reason}; run it again") from error
+    for file in row_files(folder, summary):
+        for index in range(file.num_row_groups):
+            group = file.read_row_group(index, columns=columns)
+            numbers = group.column("round").to_numpy()
+            first, count = int(numbers[0]), int(numbers[-1] - numbers[0]) + 1
+            if count < 1 or len(numbers) % count:
+                raise FairbanditError(
+                    f"{folder / ROUNDS} holds rounds {first} to {first + count - 1} in "
+                    f"{len(numbers)} rows, which are not as many of each; run it again"
+                )
+            values = (group.column(name).to_numpy() for name in columns[1:])
+            shaped = (torch.from_numpy(v.copy()).reshape(count, -1) for v in values)
+            yield first, dict(zip(KINDS, shaped, strict=True))

@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from fairbandit.errors import FairbanditError
@@ -19,6 +18,7 @@ from fairbandit.figures.style import policy_order
 from fairbandit.run import gather
 from fairbandit.run import summary as summaries
 from fairbandit.run.folder import REWARDS
+from fairbandit.run.stored import opened
 
 Floats = NDArray[np.float64]
 
@@ -52,7 +52,7 @@ class Run:
     @cached_property
     def curves(self) -> dict[str, Curve]:
         """Both pseudo-regrets over the rounds, `fair` and `standard`."""
-        return read_curves(self.folder, self.summary["rounds"], self.summary["replicas"])
+        return read_curves(self.folder, self.summary)
 
     def by_group(self, quantity: str) -> tuple[Floats, Floats]:
         """Mean and std of `selection_rate`, `selected` or `received`, (G,) each.
@@ -93,10 +93,11 @@ class Scene:
     @cached_property
     def rewards(self) -> tuple[Rewards | None, ...]:
         """The groups' reward distributions; None of those not known."""
-        path = next((r.folder / REWARDS for r in self.runs if (r.folder / REWARDS).exists()), None)
-        if path is None:
+        run = next((run for run in self.runs if (run.folder / REWARDS).exists()), None)
+        if run is None:
             return (None,) * len(self.groups)
-        table = pq.read_table(path)
+        with opened(run.folder, REWARDS, run.summary) as file:
+            table = file.read()
         columns = [table.column(name).to_numpy() for name in ("value", "density", "cdf")]
         codes = table.column("group").to_numpy()
         found = [codes == code for code in range(len(self.groups))]

@@ -18,7 +18,8 @@ from typing import Any
 from fairbandit.errors import FairbanditError
 from fairbandit.run import state
 from fairbandit.run.folder import CHECKPOINT, ROUNDS
-from fairbandit.run.identity import differences
+from fairbandit.run.hashes import sha256
+from fairbandit.run.identity import changes
 
 VARIABLE = "FAIRBANDIT_CHECKPOINT_SECONDS"
 """The environment variable that sets the seconds between two checkpoints."""
@@ -39,7 +40,8 @@ class Checkpoints:
 
     Args:
         folder: the run's.
-        identity: what the run is; only a checkpoint of the same identity can be gone on from.
+        identity: what the run is, as `continued` says; only a checkpoint of the same identity can
+            be gone on from.
     """
 
     def __init__(self, folder: Path, identity: Mapping[str, Any]) -> None:
@@ -66,22 +68,21 @@ class Checkpoints:
                 f"{self._path} is no whole checkpoint ({error}); remove it to start this run over "
                 f"in its folder; {_ANEW}"
             ) from error
-        different = differences(identity, self._identity)
+        different = changes(identity, self._identity)
         if different:
             raise FairbanditError(
                 f"{self._path} is of a run that differs from this one: {'; '.join(different)}. "
                 f"To go on with it, make these the same again; {_ANEW}"
             )
-        there = self._parts()
-        for name, size in parts.items():
-            if there.get(name) != size:
-                has = f"{there[name]} bytes" if name in there else "not there"
+        for name, digest in parts.items():
+            part = self._folder / ROUNDS / name
+            if not part.is_file() or sha256(part) != digest:
+                has = "not as it was" if part.is_file() else "not there"
                 raise FairbanditError(
-                    f"{self._path} builds upon {self._folder / ROUNDS / name} with {size} bytes, "
-                    f"which is {has}; put it back, or remove the checkpoint to start this run "
-                    f"over in its folder; {_ANEW}"
+                    f"{self._path} builds upon {part}, which is {has}; put it back, or remove the "
+                    f"checkpoint to start this run over in its folder; {_ANEW}"
                 )
-        return {**contents, "parts": list(parts)}
+        return {**contents, "parts": dict(parts)}
 
     @property
     def due(self) -> bool:
@@ -90,17 +91,18 @@ class Checkpoints:
             return self._elapsed >= self._given
         return self._elapsed >= max(SECONDS, TIMES * self._cost)
 
-    def save(self, contents: Mapping[str, Any]) -> None:
+    def save(self, contents: Mapping[str, Any], parts: Mapping[str, str]) -> None:
         """Replaces the checkpoint; waits for a later call where the first would cost too much.
 
         Args:
             contents: nested plain data and tensors.
+            parts: the hash of each Parquet file that is finished, by its name.
 
         Raises:
             OSError: it cannot be written; the last one stays.
         """
         began = time.perf_counter()
-        whole = {"identity": self._identity, "parts": self._parts(), "contents": contents}
+        whole = {"identity": self._identity, "parts": dict(parts), "contents": contents}
         packed = state.Packed(whole)
         if self._cost == 0:
             self._cost = packed.size / _SPEED
@@ -117,11 +119,6 @@ class Checkpoints:
     @property
     def _elapsed(self) -> float:
         return time.perf_counter() - self._last
-
-    def _parts(self) -> dict[str, int]:
-        """The finished Parquet files and their sizes."""
-        files = sorted((self._folder / ROUNDS).glob("part-*.parquet"))
-        return {file.name: file.stat().st_size for file in files}
 
 
 def _seconds_given() -> float | None:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import signal
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import fields, replace
 from pathlib import Path
+from traceback import walk_tb
+from types import CodeType
 from typing import Any
 
 import torch
@@ -21,9 +24,9 @@ from fairbandit.run import boards, rewards
 from fairbandit.run import summary as summaries
 from fairbandit.run.batches import replica_batches
 from fairbandit.run.checkpoint import Checkpoints
-from fairbandit.run.finished import finished
+from fairbandit.run.finished import check_movable, finished
 from fairbandit.run.folder import ROUNDS, claim, clear, writing
-from fairbandit.run.identity import identity, resolved
+from fairbandit.run.identity import continued, identity, resolved
 from fairbandit.run.progress import RunProgress
 from fairbandit.run.rows import RowsWriter
 from fairbandit.run.settings import Settings, settings
@@ -44,11 +47,14 @@ def execute(
     *,
     wait: bool = False,
     started: Callable[[str], None] | None = None,
+    replaced: Callable[[str], None] | None = None,
     progress: bool = True,
 ) -> dict[str, Any]:
     """Plays a policy in an environment and writes what came of it.
 
-    A finished run is left as it is, and one that was cut off goes on from its last checkpoint.
+    A finished run is left as it is while nothing that decides its results has changed. If
+    something has, the folder moves whole to the sibling `NAME.old-HASH`, and the run is played
+    again. A run that was cut off goes on from its last checkpoint.
 
     Args:
         config: plain data: `policy` and `environment` as `fairbandit.build` takes them, and any
@@ -58,6 +64,7 @@ def execute(
         wait: if another process writes to the folder, waits until it is done.
         started: called once the folder is this run's, unless it holds the finished run: with an
             empty text, or with where the run goes on.
+        replaced: called once results are set aside, with why and where they are, in a line.
         progress: shows a progress bar where there is a terminal.
 
     Returns:
@@ -65,36 +72,63 @@ def execute(
 
     Raises:
         FairbanditError: a bad config; a folder that cannot be written to, is in use, or holds a
-            run of another config; with `resume` false, a folder that holds any run.
+            run of another config; with `resume` false, a folder that holds any run; data that
+            change while they are read; or a part that tries to end the process.
     """
-    checked = settings(config)
-    found = finished(config, checked, folder)
-    if found is not None:
-        return found
-    with claim(folder, wait=wait), _threads(checked.threads or THREADS):
-        found = finished(config, checked, folder)
-        if found is not None:  # by the process waited for
-            return found
-        policy, environment = _built(config)
-        rounds = environment.rounds if checked.rounds is None else checked.rounds
-        run = _Run(policy, environment, replace(checked, rounds=rounds), folder)
-        with writing(folder):
-            summary = run.play(started or (lambda text: None), progress=progress)
-            summaries.write(summary, folder)
-            run.checkpoints.remove()
-        return summary
+    with _parts_may_not_exit():
+        checked = settings(config)
+        policy = _policy(config["policy"])
+        world = config["environment"]
+        now = identity(policy, world, checked)
+        found = finished(folder, now, resume=checked.resume)
+        if found is not None and not found.changed:
+            return found.summary
+        environment: Environment | None = None
+        with _threads(checked.threads or THREADS):
+            while True:
+                with claim(folder, wait=wait) as held:
+                    found = finished(folder, now, resume=checked.resume)
+                    if found is not None and not found.changed:  # by the process waited for
+                        return found.summary
+                    if environment is None:
+                        environment, now = _loaded(policy, world, checked, now)
+                    rounds = environment.rounds if checked.rounds is None else checked.rounds
+                    chosen = replace(checked, rounds=rounds)
+                    if found is None:
+                        run = _Run(policy, environment, chosen, folder, now)
+                        return run.record(started or (lambda text: None), progress=progress)
+                    check_movable(folder, now)
+                    # what cannot be played replaces nothing
+                    Engine(
+                        policy,
+                        environment,
+                        rounds=rounds,
+                        seed=chosen.seed,
+                        replicas=[0],
+                        device=chosen.device,
+                    )
+                    with writing(folder):
+                        aside = held.set_aside()
+                if replaced is not None:
+                    replaced(f"{found.changed}; the results before are in {aside.name}")
 
 
 class _Run:
     """A policy in an environment, the settings, and a folder that is this run's alone."""
 
     def __init__(
-        self, policy: Policy, environment: Environment, checked: Settings, folder: Path
+        self,
+        policy: Policy,
+        environment: Environment,
+        checked: Settings,
+        folder: Path,
+        now: Mapping[str, Any],
     ) -> None:
         assert checked.rounds is not None
         self.policy, self.environment, self.folder = policy, environment, folder
-        self.settings, self.rounds = checked, checked.rounds
-        self.checkpoints = Checkpoints(folder, identity(policy, environment, checked))
+        self.settings, self.rounds, self.identity = checked, checked.rounds, now
+        self.checkpoints = Checkpoints(folder, continued(now, environment))
+        self.parts: dict[str, str] = {}
         self.tally = Tally(self.rounds, environment.group_names)
         self.batches = replica_batches(
             checked.replicas,
@@ -103,15 +137,24 @@ class _Run:
             features=environment.features,
         )
 
-    def play(self, started: Callable[[str], None], *, progress: bool) -> dict[str, Any]:
+    def record(self, started: Callable[[str], None], *, progress: bool) -> dict[str, Any]:
+        """Plays the run, and writes its files, the summary last."""
+        with writing(self.folder):
+            summary = self._play(started, progress=progress)
+            summaries.write(summary, self.folder)
+            self.checkpoints.remove()
+        return summary
+
+    def _play(self, started: Callable[[str], None], *, progress: bool) -> dict[str, Any]:
         saved = self.checkpoints.load()
-        clear(self.folder, keep=saved["parts"] if saved else ())
+        self.parts = saved["parts"] if saved else {}
+        clear(self.folder, keep=self.parts)
         started(self._where(saved) if saved else "")
         self.before = saved["seconds"] if saved else 0.0
         self.began = time.perf_counter()
         first = saved["batch"] if saved else 0
         total = self.rounds * self.settings.replicas
-        rewards.write(self.environment, self.folder)
+        files = rewards.write(self.environment, self.folder)
         bar = RunProgress(self.policy.name, total, shown=progress)
         with EventWriter(self.folder) as events, bar:
             bar.advance(self.rounds * sum(map(len, self.batches[:first])))
@@ -119,11 +162,14 @@ class _Run:
                 curves = events if index == len(self.batches) - 1 else None
                 self._record(index, saved, curves, bar)
                 saved = None
+        files |= {f"{ROUNDS}/{name}": digest for name, digest in self.parts.items()}
         return summaries.summarise(
             resolved(self.policy, self.environment, self.settings),
             self.tally.totals(),
             group_names=self.environment.group_names,
             seconds=self._seconds,
+            files=files,
+            identity=self.identity,
         )
 
     def _record(
@@ -155,6 +201,7 @@ class _Run:
                 progress.advance(played.actions.numel())
                 if self.checkpoints.due:
                     self._save(index, engine, rows)
+        self.parts |= rows.written
 
     def _engine(self, replicas: Sequence[int]) -> Engine:
         return Engine(
@@ -186,7 +233,8 @@ class _Run:
                 "engine": engine.state(),
                 "tally": self.tally.state(),
                 "rows": rows.state(),
-            }
+            },
+            {**self.parts, **rows.written},
         )
 
     @property
@@ -199,14 +247,55 @@ class _Run:
         return f"round {saved['round'] + 1:,} of {self.rounds:,}{which}"
 
 
-def _built(config: Mapping[str, Any]) -> tuple[Policy, Environment]:
-    policy, environment = build(config["policy"]), build(config["environment"])
-    for key, made, kind in (("policy", policy, Policy), ("environment", environment, Environment)):
-        if not isinstance(made, kind):
-            raise FairbanditError(f"{key} describes no {kind.__name__.lower()}: {config[key]}")
-    assert isinstance(policy, Policy)
-    assert isinstance(environment, Environment)
-    return policy, environment
+def _policy(config: Mapping[str, Any]) -> Policy:
+    made = build(config)
+    if not isinstance(made, Policy):
+        raise FairbanditError(f"policy describes no policy: {config}")
+    return made
+
+
+def _loaded(
+    policy: Policy, world: Mapping[str, Any], checked: Settings, before: Mapping[str, Any]
+) -> tuple[Environment, dict[str, Any]]:
+    """The environment with its data, and the run's identity now that they are there.
+
+    Raises:
+        FairbanditError: no environment, or data that changed while they were read.
+    """
+    environment = build(world)
+    if not isinstance(environment, Environment):
+        raise FairbanditError(f"environment describes no environment: {world}")
+    now = identity(policy, world, checked)
+    for name, digest in before["data"].items():  # one that was missing may have been downloaded
+        if digest is not None and now["data"].get(name) != digest:
+            raise FairbanditError(f"{name} changed while it was read; run again")
+    return environment, now
+
+
+@contextmanager
+def _parts_may_not_exit() -> Iterator[None]:
+    """Makes it an error that a part ends the process, as `SystemExit(0)` would without a word."""
+    try:
+        yield
+    except (Exception, KeyboardInterrupt):
+        raise
+    except BaseException as error:
+        frames = list(walk_tb(error.__traceback__))
+        if any(frame.f_code in _signal_handlers() for frame, _ in frames):
+            raise
+        frame, line = frames[-1]
+        raise FairbanditError(
+            f"{type(error).__name__}({error}) was raised in the middle of the run, at line {line} "
+            f"of {frame.f_code.co_filename}; a part says what is wrong by an Exception, and does "
+            "not end the process"
+        ) from error
+
+
+def _signal_handlers() -> list[CodeType]:
+    """The code that runs on signals: it may end the process, as SLURM's time limit does."""
+    handlers = [signal.getsignal(number) for number in signal.valid_signals()]
+    functions = [getattr(handler, "__func__", handler) for handler in handlers]
+    return [code for code in (getattr(f, "__code__", None) for f in functions) if code is not None]
 
 
 def _on_cpu(played: Played) -> Played:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import errno
+import hashlib
 import os
-from collections.abc import Collection, Iterator
+import re
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager, suppress
 from itertools import count
 from pathlib import Path
@@ -32,7 +34,12 @@ CHECKPOINT = "checkpoint.safetensors"
 LOCK = ".lock"
 """Held, as `flock` holds it, by the process that writes to the folder, and gone afterwards."""
 
+ERROR = "error.txt"
+"""Why a job of a sweep failed, in its folder; the last line says it in short."""
+
+_REPLACED = re.compile(r"\.old-[0-9a-f]{12}(-\d+)?")  # how the name of a folder set aside ends
 _UNFINISHED = ".tmp"
+_LIBRARYS = ".tmp"  # how safetensors names its own unfinished files
 _FULL = {errno.ENOSPC, errno.EDQUOT, errno.EROFS}
 _FORBIDDEN = {errno.EACCES, errno.EPERM}
 
@@ -41,23 +48,56 @@ class StorageError(FairbanditError):
     """The disk is full, or can no longer be written to."""
 
 
+class Held:
+    """A folder that this process holds against others.
+
+    Attributes:
+        folder: where it is now.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    def set_aside(self) -> Path:
+        """Moves the folder, whole, to the sibling `NAME.old-HASH`, which every reader ignores.
+
+        The lock moves along, so that others may take the folder's name at once; whoever wants to
+        write there must claim it again.
+
+        Returns:
+            The sibling. HASH is of the summary.
+
+        Raises:
+            OSError: the folder cannot be moved.
+        """
+        here = self.folder.absolute()
+        digest = hashlib.sha256((here / SUMMARY).read_bytes()).hexdigest()[:12]
+        aside = fresh(here.with_name(f"{here.name}.old-{digest}"))
+        here.rename(aside)
+        self.folder = aside
+        return aside
+
+
 @contextmanager
-def claim(folder: Path, *, wait: bool = False) -> Iterator[None]:
+def claim(folder: Path, *, wait: bool = False) -> Iterator[Held]:
     """Makes the folder and holds it against other runs.
 
     Args:
         folder: where the run writes.
         wait: until the folder is free, where it would be an error.
 
+    Yields:
+        The folder, held.
+
     Raises:
         FairbanditError: the folder cannot be written to, or is held by another run.
     """
-    with hold(folder, f"another run is writing to {folder}", wait=wait):
-        yield
+    with hold(folder, f"another run is writing to {folder}", wait=wait) as held:
+        yield held
 
 
 @contextmanager
-def hold(folder: Path, taken: str, *, wait: bool = False) -> Iterator[None]:
+def hold(folder: Path, taken: str, *, wait: bool = False) -> Iterator[Held]:
     """Makes a folder and holds its lock; the lock of a killed process is free.
 
     Args:
@@ -65,23 +105,29 @@ def hold(folder: Path, taken: str, *, wait: bool = False) -> Iterator[None]:
         taken: what to say if another process holds it.
         wait: until it is free, where it would be an error.
 
+    Yields:
+        The folder, held.
+
     Raises:
         FairbanditError: the folder cannot be written to, or another process holds it.
     """
     lock = FileLock(folder / LOCK)
     try:
-        folder.mkdir(parents=True, exist_ok=True)
-        lock.acquire(timeout=-1 if wait else 0, poll_interval=0.1)
+        while not lock.is_locked:
+            folder.mkdir(parents=True, exist_ok=True)
+            with suppress(FileNotFoundError):  # another process has just set the folder aside
+                lock.acquire(timeout=-1 if wait else 0, poll_interval=0.1)
     except Timeout:
         raise FairbanditError(taken) from None
     except OSError as error:
         kind = StorageError if error.errno in _FULL else FairbanditError
         raise kind(f"cannot write to the output folder {folder}: {error.strerror}") from error
+    held = Held(folder)
     try:
-        yield
+        yield held
     finally:
         with suppress(OSError):  # as when the folder has become read-only
-            (folder / LOCK).unlink(missing_ok=True)
+            (held.folder / LOCK).unlink(missing_ok=True)
         lock.release()
 
 
@@ -94,10 +140,58 @@ def clear(folder: Path, keep: Collection[str] = ()) -> None:
     """
     for left in folder.glob(f"{ROUNDS}/part-*"):
         if left.name not in keep:
-            left.unlink()
-    for pattern in (EVENTS, f"{SUMMARY}{_UNFINISHED}", f"{CHECKPOINT}{_UNFINISHED}"):
+            _remove(left)
+    for pattern in (EVENTS, *(f"{name}{_UNFINISHED}" for name in (SUMMARY, REWARDS, CHECKPOINT))):
         for left in folder.glob(pattern):
-            left.unlink()
+            _remove(left)
+
+
+def _remove(left: Path) -> None:
+    """Removes a file, or the folder in which `aside` had one written, with what is its own."""
+    if not left.is_dir() or left.is_symlink():
+        left.unlink(missing_ok=True)
+        return
+    for file in left.iterdir():
+        if file.name == left.name.removesuffix(_UNFINISHED) or file.name.startswith(_LIBRARYS):
+            file.unlink()
+    left.rmdir()
+
+
+def walk(
+    folder: Path, onerror: Callable[[OSError], None] | None = None
+) -> Iterator[tuple[str, list[str], list[str]]]:
+    """Every folder below a folder, as `os.walk`, but for those whose results were replaced.
+
+    Args:
+        folder: where to look, itself included whatever its name.
+        onerror: is called with the error where a folder cannot be read.
+
+    Yields:
+        A folder, and the names of the folders and of the files in it.
+    """
+    for place, folders, files in os.walk(folder, onerror=onerror):
+        folders[:] = [name for name in folders if not _is_replaced(name)]
+        yield place, folders, files
+
+
+def _is_replaced(name: str) -> bool:
+    found = _REPLACED.search(name)
+    return found is not None and found.end() == len(name)
+
+
+def finished_below(folder: Path, onerror: Callable[[OSError], None] | None = None) -> Iterator[str]:
+    """The folders of the finished runs below a folder.
+
+    A job whose last attempt failed is none, whatever an earlier attempt left there; nor are
+    results that were replaced.
+
+    Args:
+        folder: where to look, at any depth.
+        onerror: is called with the error where a folder cannot be read.
+    """
+    for place, _, files in walk(folder, onerror):
+        if SUMMARY in files and ERROR not in files:
+            yield place
 
 
 def fresh(folder: Path) -> Path:
@@ -139,22 +233,28 @@ def writing(folder: Path) -> Iterator[None]:
 def aside(path: Path) -> Iterator[Path]:
     """A path to write to; its file gets the right name when complete, and is removed on an error.
 
+    The file is written in a folder of its own, `NAME.tmp` beside its place, so that whatever a
+    library leaves there when the process is killed can be told from the files of others, and goes
+    when the file is next written.
+
     Args:
         path: where the file shall be.
 
     Yields:
         Where to write it.
     """
-    unfinished = path.with_name(path.name + _UNFINISHED)
+    folder = path.with_name(path.name + _UNFINISHED)
+    _remove(folder)
+    folder.mkdir()
+    unfinished = folder / path.name
     try:
         yield unfinished
         with unfinished.open("rb") as file:
             os.fsync(file.fileno())
         unfinished.replace(path)
-    except BaseException:
+    finally:
         with suppress(OSError):
-            unfinished.unlink(missing_ok=True)
-        raise
+            _remove(folder)
 
 
 @contextmanager

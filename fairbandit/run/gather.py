@@ -14,9 +14,10 @@ import pyarrow.csv
 import pyarrow.parquet
 
 from fairbandit.errors import FairbanditError
-from fairbandit.run.folder import SUMMARY, written_aside
+from fairbandit.run import summary as summaries
+from fairbandit.run.folder import SUMMARY, finished_below, written_aside
 
-KEYS = ("policy", "environment", "rounds", "replicas", "seed")
+KEYS = summaries.KEYS
 """Columns that always stand, whether or not the runs differ in them."""
 
 FOLDER = "folder"
@@ -27,10 +28,8 @@ ENDINGS = (".parquet", ".csv")
 
 Row = dict[str, Any]
 
-_OWED = {**dict.fromkeys(KEYS[:2], str), **dict.fromkeys(KEYS[2:], int), "config": dict}
-_NO_METRIC = {*_OWED, "groups", "versions"}
+_NO_METRIC = {*KEYS, "groups", "config", "versions", "identity", "files"}
 _NAMES = {"policy.name", "environment.name"}  # under config: the columns policy and environment
-_REGRETS = ("fair_pseudo_regret", "standard_pseudo_regret")
 
 
 def gather(folders: Sequence[Path]) -> tuple[list[Row], list[Row]]:
@@ -59,7 +58,7 @@ def gather(folders: Sequence[Path]) -> tuple[list[Row], list[Row]]:
         )
     configs, results = [], []
     for shown, path in sorted(found.values(), key=lambda pair: _natural(pair[0])):
-        summary = _read(path)
+        summary = summaries.read_file(path)
         configs.append(_config(summary))
         results.append({**_metrics(summary), FOLDER: shown})
     return configs, results
@@ -116,7 +115,7 @@ def write(table: pa.Table, path: Path) -> None:
             if path.suffix == ".csv":
                 pyarrow.csv.write_csv(table, file)
             else:
-                pyarrow.parquet.write_table(table, file)
+                pyarrow.parquet.write_table(table, file, write_page_checksum=True)
     except OSError as error:
         raise FairbanditError(f"cannot write {path}: {error.strerror or error}") from error
 
@@ -129,39 +128,8 @@ def _summaries(folder: Path) -> Iterator[str]:
 
     if not folder.is_dir():
         raise FairbanditError(f"{folder} is not a folder")
-    for place, _, files in os.walk(folder, onerror=refuse):
-        if SUMMARY in files:
-            yield os.path.join(place, SUMMARY)  # noqa: PTH118 - 10,000 of them
-
-
-def _read(path: str) -> Row:
-    """A summary, checked to be one of ours."""
-    try:
-        with open(path, "rb") as file:  # noqa: PTH123 - 10,000 of them
-            summary = json.load(file)
-    except OSError as error:
-        raise FairbanditError(f"cannot read {path}: {error.strerror}") from error
-    except ValueError as error:
-        raise FairbanditError(
-            f"{path} is not valid JSON: {error}; mend or remove it, and collect again"
-        ) from error
-    fault = _fault(summary)
-    if fault:
-        raise FairbanditError(f"{path} is no summary of a run: {fault}")
-    return summary
-
-
-def _fault(summary: Any) -> str:
-    """Why something is no summary; empty if it is one."""
-    if not isinstance(summary, dict):
-        return f"it holds a {type(summary).__name__}, not a mapping"
-    for key, expected in _OWED.items():
-        if not isinstance(summary.get(key), expected):
-            return f"{key!r} should be a {expected.__name__}, got {summary.get(key)!r:.60}"
-    for key in _REGRETS:
-        if not _is_spread(summary.get(key)):
-            return f"{key!r} should have a mean and a std, got {summary.get(key)!r:.60}"
-    return ""
+    for place in finished_below(folder, refuse):
+        yield os.path.join(place, SUMMARY)  # noqa: PTH118 - 10,000 of them
 
 
 def _config(summary: Mapping[str, Any]) -> Row:
@@ -192,10 +160,6 @@ def _numbers(values: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str,
             yield from _numbers(value, f"{prefix}{key}_")
         elif value is None or (isinstance(value, (int, float)) and not isinstance(value, bool)):
             yield f"{prefix}{key}", value
-
-
-def _is_spread(value: Any) -> bool:
-    return isinstance(value, dict) and {"mean", "std"} <= set(value)
 
 
 def _union(rows: Iterable[Row]) -> list[str]:

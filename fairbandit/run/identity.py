@@ -3,24 +3,24 @@
 from __future__ import annotations
 
 import hashlib
-import inspect
 import json
 from collections.abc import Mapping
 from dataclasses import asdict
+from functools import cache
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from omegaconf import OmegaConf
-
 import fairbandit
 from fairbandit import registry
-from fairbandit.build import build
 from fairbandit.environments import Environment
-from fairbandit.parts import Part
+from fairbandit.errors import FairbanditError
 from fairbandit.policy import Policy
 from fairbandit.registry import describe
+from fairbandit.run import summary as summaries
+from fairbandit.run.hashes import file_hash
 from fairbandit.run.settings import Settings
+from fairbandit.run.sources import sources
 from fairbandit.streams import GRID
 
 _NO_MATTER = ("threads", "resume")
@@ -34,59 +34,144 @@ def resolved(policy: Policy, environment: Environment, settings: Settings) -> di
     return {"policy": policy.describe(), "environment": describe(environment), **chosen}
 
 
-def planned(config: Mapping[str, Any], settings: Settings) -> dict[str, Any]:
-    """Nearly always what the summary shows, without making the environment and reading its data."""
-    policy = build(config["policy"])
-    assert isinstance(policy, Policy)
-    described = policy.describe()
-    name = str(config["environment"].get("name"))
-    node = OmegaConf.structured(registry.node("environment", name))
-    merged = OmegaConf.merge(node, config["environment"])
-    chosen = asdict(settings)
-    del chosen["resume"]
-    known = registry.lookup("environment", name)
-    if settings.rounds is None:
-        chosen["rounds"] = known.rounds
-    for kind in registry.PART_KINDS:
-        if described[kind].get("exploration", 0) is None:
-            described[kind]["exploration"] = known.exploration
-    environment = OmegaConf.to_container(merged, enum_to_str=True)
-    return {"policy": described, "environment": environment, **chosen}
-
-
-def identity(policy: Policy, environment: Environment, settings: Settings) -> dict[str, Any]:
-    """All that must be the same for a run to go on from a checkpoint, as plain data.
+def identity(policy: Policy, world: Mapping[str, Any], settings: Settings) -> dict[str, Any]:
+    """All that decides what a run gives, as plain data, found without reading any data.
 
     Args:
         policy: the policy, not bound yet.
-        environment: the environment; its data are what its `fingerprint()` says, if it has one.
-        settings: the run's, with `rounds` filled in.
+        world: the environment as plain data.
+        settings: the run's.
 
     Returns:
-        The config without what changes no result, the versions of fairbandit, torch and numpy, the
-        grid of rounds, a hash of the source of every part from elsewhere, and the data's
-        fingerprint.
+        `config`, without what changes no result; `versions` of fairbandit; `package`, a hash of
+        fairbandit's own files; `plugins`, a hash of each module of a plugin that the parts or the
+        environment rest on; and `data`, a hash of each file that the environment reads, null of
+        one that is not there.
+
+    Raises:
+        FairbanditError: the environment's description is wrong, or a file cannot be read.
     """
-    code = {"fairbandit": fairbandit.__version__, "grid": str(GRID)}
-    code |= {name: version(name) for name in ("torch", "numpy")}
-    parts: dict[str, Part | Environment] = {**policy.parts, "environment": environment}
-    for kind, part in parts.items():
-        source = _foreign_source(type(part))
-        if source:
-            code[f"{kind} {part.part_name}"] = source
-    fingerprint = getattr(environment, "fingerprint", str)
-    config = without_settings(resolved(policy, environment, settings))
-    return plain({"config": config, "code": code, "data": fingerprint()})
+    known = registry.lookup("environment", str(world.get("name")))
+    described = registry.completed("environment", world)
+    classes = [*map(type, policy.parts.values()), known]
+    try:
+        found = {
+            "config": _planned(policy, described, known, settings),
+            "versions": {"fairbandit": fairbandit.__version__},
+            "package": _own_files(),
+            "plugins": sources(classes),
+            "data": _data(known, described),
+        }
+    except OSError as error:
+        raise FairbanditError(f"cannot read {error.filename}: {error.strerror}") from error
+    return plain(found)
 
 
-def without_settings(config: Mapping[str, Any]) -> dict[str, Any]:
-    """A config without the settings that change nothing of what a run gives."""
-    return {key: value for key, value in config.items() if key not in _NO_MATTER}
+def continued(identity: Mapping[str, Any], environment: Environment) -> dict[str, Any]:
+    """All that must be the same for a run to go on from a checkpoint.
+
+    Args:
+        identity: the run's.
+        environment: its environment; what its `fingerprint()` says counts too, if it has one.
+
+    Returns:
+        The identity, with the versions of torch and numpy and the grid of rounds among its
+        versions, and the fingerprint.
+    """
+    versions = {name: version(name) for name in ("torch", "numpy")} | {"grid": str(GRID)}
+    fingerprint = getattr(environment, "fingerprint", str)()
+    return {
+        **identity,
+        "versions": {**identity["versions"], **versions},
+        "fingerprint": fingerprint,
+    }
+
+
+def changes(then: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
+    """What makes an identity another one, in words; empty if nothing does.
+
+    What cannot be known, such as the source of a class made at a prompt, counts as changed.
+
+    >>> changes({"plugins": {"a.py": "1", "b.py": "2"}, "data": {"t.csv": "3"}},
+    ...         {"plugins": {"a.py": "4"}, "data": {"t.csv": None}})
+    ['plugin a.py changed', 'plugin b.py is used no more', 'data t.csv is missing']
+    """
+    told = [line for key in ("config", "versions") for line in _told(then, now, key)]
+    if then.get("package") != now.get("package") and not _told(then, now, "versions"):
+        told.append("fairbandit's own files changed")
+    for key, noun in (("plugins", "plugin"), ("data", "data")):
+        old, new = _mapping(then, key), _mapping(now, key)
+        for name in {**old, **new}:
+            verb = _verb(key, name, old, new)
+            if verb:
+                told.append(f"{noun} {name} {verb}")
+    if then.get("fingerprint") != now.get("fingerprint"):
+        told.append("the environment's data changed")
+    return told
+
+
+def _told(then: Mapping[str, Any], now: Mapping[str, Any], key: str) -> list[str]:
+    return differences(_mapping(then, key), _mapping(now, key))
+
+
+def _mapping(identity: Mapping[str, Any], key: str) -> Mapping[str, Any]:
+    """A part of an identity that may have been read from a damaged file."""
+    found = identity.get(key)
+    return found if isinstance(found, Mapping) else {}
+
+
+def _verb(key: str, name: str, old: Mapping[str, Any], new: Mapping[str, Any]) -> str:
+    """What became of a module or of a data file; nothing if it is as it was."""
+    if name not in new:
+        return "is used no more"
+    if name not in old:
+        return "is new"
+    if new[name] is None:
+        return "is missing" if key == "data" else "has no source that can be read"
+    return "" if old[name] == new[name] else "changed"
+
+
+def _planned(
+    policy: Policy, described: Mapping[str, Any], known: type[Environment], settings: Settings
+) -> dict[str, Any]:
+    """The config with all defaults, those that the environment's class gives included."""
+    chosen = asdict(settings)
+    if settings.rounds is None:
+        chosen["rounds"] = known.rounds
+    parts = policy.describe()
+    for kind in registry.PART_KINDS:
+        if parts[kind].get("exploration", 0) is None:
+            parts[kind]["exploration"] = known.exploration
+    whole = {"policy": parts, "environment": described, **chosen}
+    return {key: value for key, value in whole.items() if key not in _NO_MATTER}
+
+
+def _data(known: type[Environment], described: Mapping[str, Any]) -> dict[str, str | None]:
+    """The hash of each file that an environment reads.
+
+    An environment that names no file, and yet speaks of its data, is made and asked.
+    """
+    parameters = {key: value for key, value in described.items() if key != "name"}
+    files = {str(path): file_hash(path) for path in map(Path, known.data_files(parameters))}
+    if files or not hasattr(known, "fingerprint"):
+        return files
+    return {"fingerprint": str(registry.create("environment", described).fingerprint())}
+
+
+@cache
+def _own_files() -> str:
+    """A hash of the package's modules, as they were when it was first asked for."""
+    package = Path(fairbandit.__file__).parent
+    digest = hashlib.sha256()
+    for file in sorted(package.rglob("*.py")):
+        digest.update(f"{file.relative_to(package)}\0".encode())
+        digest.update(hashlib.sha256(file.read_bytes()).digest())
+    return digest.hexdigest()
 
 
 def plain(value: Mapping[str, Any]) -> dict[str, Any]:
-    """The data as JSON gives them back."""
-    back: dict[str, Any] = json.loads(json.dumps(value))
+    """The data as JSON gives them back, with null for the numbers that it does not know."""
+    back: dict[str, Any] = json.loads(json.dumps(summaries.finite(value)))
     return back
 
 
@@ -114,16 +199,3 @@ def _leaves(value: Mapping[str, Any], path: str = "") -> dict[str, Any]:
 
 def _shown(leaves: Mapping[str, Any], key: str) -> str:
     return json.dumps(leaves[key], ensure_ascii=False) if key in leaves else "nothing"
-
-
-def _foreign_source(cls: type[Any]) -> str:
-    """A hash of the file of a class from elsewhere than this package; the package has a version."""
-    if cls.__module__.partition(".")[0] == fairbandit.__name__:
-        return ""
-    try:
-        file = inspect.getsourcefile(cls)
-    except TypeError:  # made at a prompt
-        return ""
-    if file is None or not Path(file).is_file():
-        return ""
-    return hashlib.sha256(Path(file).read_bytes()).hexdigest()[:12]

@@ -10,6 +10,7 @@ import torch
 
 from fairbandit.environments import Environment
 from fairbandit.run.folder import REWARDS, written_aside
+from fairbandit.run.hashes import sha256
 from fairbandit.run.rows import arrow_array
 
 SCHEMA = pa.schema(
@@ -18,12 +19,15 @@ SCHEMA = pa.schema(
 """The columns of `rewards.parquet`: a row for each group's code and place of its grid."""
 
 
-def write(environment: Environment, folder: Path) -> None:
+def write(environment: Environment, folder: Path) -> dict[str, str]:
     """Writes `rewards.parquet`; an environment that does not know its rewards leaves none.
 
     Args:
         environment: the run's.
         folder: the run's.
+
+    Returns:
+        The file's SHA-256 hash, by its name.
     """
     pieces = []
     for code in range(len(environment.group_names)):
@@ -32,8 +36,10 @@ def write(environment: Environment, folder: Path) -> None:
             codes = torch.full(found.values.shape, code, dtype=torch.int64)
             pieces.append((codes, found.values, found.density, found.cdf))
     if not pieces:
-        return
+        return {}
     columns = [torch.cat(column).contiguous() for column in zip(*pieces, strict=True)]
     arrays = [arrow_array(column, kind) for column, kind in zip(columns, SCHEMA.types, strict=True)]
     with written_aside(folder / REWARDS) as file:
-        pq.write_table(pa.Table.from_arrays(arrays, schema=SCHEMA), file, compression="zstd")
+        table = pa.Table.from_arrays(arrays, schema=SCHEMA)
+        pq.write_table(table, file, compression="zstd", write_page_checksum=True)
+    return {REWARDS: sha256(folder / REWARDS)}

@@ -14,6 +14,7 @@ from torch import Tensor
 
 from fairbandit.engine import Played
 from fairbandit.run.folder import written_aside
+from fairbandit.run.hashes import sha256
 from fairbandit.streams import GRID
 
 SCHEMA = pa.schema(
@@ -42,10 +43,14 @@ class RowsWriter:
     Args:
         folder: where the files go.
         replicas: the batch's replica numbers.
+
+    Attributes:
+        written: the SHA-256 hash of each file written, by its name.
     """
 
     def __init__(self, folder: Path, replicas: Sequence[int]) -> None:
         folder.mkdir(exist_ok=True)
+        self.written: dict[str, str] = {}
         self._folder, self._replicas = folder, torch.tensor(replicas)
         self._file_rounds = _on_grid(FILE_ROWS, len(replicas))
         self._group_rounds = _on_grid(GROUP_ROWS, len(replicas))
@@ -99,9 +104,11 @@ class RowsWriter:
                 compression="zstd",
                 use_dictionary=["replica", "action", "group"],
                 column_encoding={"round": "DELTA_BINARY_PACKED"},
+                write_page_checksum=True,
             ) as parquet,
         ):
             parquet.write_table(table, row_group_size=group)
+        self.written[name] = sha256(self._folder / name)
         self._waiting.clear()
 
 

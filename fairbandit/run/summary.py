@@ -13,14 +13,33 @@ from typing import Any
 from torch import Tensor
 
 import fairbandit
+from fairbandit.errors import FairbanditError
 from fairbandit.run.folder import SUMMARY, written_aside
 from fairbandit.run.tally import Totals
 
+KEYS = ("policy", "environment", "rounds", "replicas", "seed")
+"""What every summary begins with."""
+
+REGRETS = ("fair_pseudo_regret", "standard_pseudo_regret")
+"""The regrets of every summary."""
+
+_OWED = {
+    **dict.fromkeys(KEYS[:2], str),
+    **dict.fromkeys(KEYS[2:], int),
+    "groups": list,
+    "config": dict,
+}
 _PACKAGES = ("torch", "numpy", "omegaconf", "pyarrow", "tensorboard")
 
 
 def summarise(
-    config: Mapping[str, Any], totals: Totals, *, group_names: Sequence[str], seconds: float
+    config: Mapping[str, Any],
+    totals: Totals,
+    *,
+    group_names: Sequence[str],
+    seconds: float,
+    files: Mapping[str, str],
+    identity: Mapping[str, Any],
 ) -> dict[str, Any]:
     """The summary of a finished run, as plain data.
 
@@ -31,6 +50,8 @@ def summarise(
         group_names: the groups' names, in order of their codes.
         seconds: from the first pool drawn to the last file closed; of an interrupted run, the
             sum over its pieces, each up to the checkpoint that the next went on from.
+        files: the SHA-256 hash of every Parquet file, by its path in the run's folder.
+        identity: all that decides what the run gives.
 
     Returns:
         The contents of `summary.json`.
@@ -52,6 +73,8 @@ def summarise(
         "rounds_per_second": rounds * replicas / seconds,
         "config": dict(config),
         "versions": _versions(),
+        "identity": dict(identity),
+        "files": dict(sorted(files.items())),
     }
 
 
@@ -63,9 +86,71 @@ def write(summary: Mapping[str, Any], folder: Path) -> None:
 
 
 def read(folder: Path) -> dict[str, Any]:
-    """The summary of the finished run in a folder."""
-    contents: dict[str, Any] = json.loads((folder / SUMMARY).read_text(encoding="utf-8"))
-    return contents
+    """The summary of the finished run in a folder, checked to be one.
+
+    Raises:
+        FairbanditError: the file cannot be read, is cut short or damaged, or is something else.
+    """
+    return read_file(str(folder / SUMMARY))
+
+
+def read_file(path: str) -> dict[str, Any]:
+    """The summary in a file, checked to be one.
+
+    Raises:
+        FairbanditError: the file cannot be read, is cut short or damaged, or is something else.
+    """
+    try:
+        with open(path, "rb") as file:  # noqa: PTH123 - 10,000 of them
+            summary = json.load(file)
+    except OSError as error:
+        raise FairbanditError(f"cannot read {path}: {error.strerror}") from error
+    except (ValueError, RecursionError) as error:
+        raise FairbanditError(
+            f"{path} is not valid JSON: {error}; it may be cut short. Mend or remove it, and try "
+            "again; a run whose summary is removed is played again by its command"
+        ) from error
+    fault = _fault(summary)
+    if fault:
+        raise FairbanditError(f"{path} is no summary of a run: {fault}")
+    assert isinstance(summary, dict)
+    return summary
+
+
+def _fault(summary: Any) -> str:
+    """Why something is no summary; empty if it is one."""
+    if not isinstance(summary, dict):
+        return f"it holds a {type(summary).__name__}, not a mapping"
+    owed = _OWED | ({"files": dict} if "identity" in summary else {})
+    for key, expected in owed.items():
+        if not isinstance(summary.get(key), expected) or isinstance(summary[key], bool):
+            return f"{key!r} should be a {expected.__name__}, got {summary.get(key)!r:.60}"
+    for key in REGRETS:
+        if not _is_spread(summary.get(key)):
+            return f"{key!r} should have a mean and a std, got {summary.get(key)!r:.60}"
+    for key in ("selection_rate", "selected", "received"):
+        by_group = summary.get(key)
+        if not isinstance(by_group, dict) or not all(
+            _is_spread(by_group.get(group)) for group in map(str, summary["groups"])
+        ):
+            return f"{key!r} should have a mean and a std for each group, got {by_group!r:.60}"
+    for key in ("seconds", "rounds_per_second"):
+        if not _is_number(summary.get(key)):
+            return f"{key!r} should be a number, got {summary.get(key)!r:.60}"
+    if not isinstance(summary["config"].get("policy"), dict):
+        return "'config' should describe the policy"
+    return ""
+
+
+def _is_spread(value: Any) -> bool:
+    return isinstance(value, dict) and all(
+        part in value and (value[part] is None or _is_number(value[part]))
+        for part in ("mean", "std")
+    )
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool)
 
 
 def _spread(values: Tensor) -> dict[str, float | None]:

@@ -5,19 +5,29 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from rich.console import Console
-from rich.markup import escape
 from rich.table import Table
+from rich.text import Text
 
 _WIDE = 160  # columns where no terminal says how many there are
 
 
 def console() -> Console:
-    """Standard output; wide where it is a file or a pipe."""
-    shown = Console()
-    return shown if shown.is_terminal else Console(width=_WIDE)
+    """Standard output; wide where it is a file or a pipe.
+
+    Text is shown as it is: names of groups, of policies and of files are the users', and may look
+    like markup or like emoji. Styles come in as `rich.text.Text`, or of columns and tables.
+    """
+    shown = Console(markup=False, emoji=False)
+    return shown if shown.is_terminal else Console(width=_WIDE, markup=False, emoji=False)
+
+
+def named(what: str, where: str | Path) -> Text:
+    """A line that names something and where it is."""
+    return Text.assemble((what, "bold"), "  ", str(where))
 
 
 def run_table(summary: Mapping[str, Any]) -> Table:
@@ -77,7 +87,7 @@ def sweep_table(jobs: Sequence[Outcome]) -> Table:
         table.add_column(header, justify="right", overflow="fold")
     for job in jobs:
         first = [*([job.name] if named else []), *([job.status] if status else [])]
-        table.add_row(*map(escape, first), *_numbers(job.summary))
+        table.add_row(*first, *_numbers(job.summary))
     return table
 
 
@@ -87,7 +97,7 @@ def failures_table(jobs: Sequence[Outcome]) -> Table:
     for header in ("job", "error"):
         table.add_column(header, overflow="fold")
     for job in jobs:
-        table.add_row(escape(job.name), escape(job.error or ""))
+        table.add_row(job.name, job.error or "")
     return table
 
 

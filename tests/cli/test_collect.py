@@ -79,7 +79,9 @@ def test_keys_that_only_some_runs_have(command, save):
 def test_the_groups_of_all_environments_have_columns(command, save, summary, tmp_path):
     save("runs/a")
     other = copy.deepcopy(summary)
-    other["selection_rate"] = {"Black": {"mean": 0.5, "std": 0.1}}
+    other["groups"] = ["Black"]
+    for key in ("selection_rate", "selected", "received"):
+        other[key] = {"Black": {"mean": 0.5, "std": 0.1}}
     (tmp_path / "runs" / "b").mkdir()
     (tmp_path / "runs" / "b" / "summary.json").write_text(json.dumps(other))
     first, second = collected(command, "runs")

@@ -197,3 +197,55 @@ def test_plugins_reach_the_command(tmp_path):
     assert (done.returncode, done.stderr) == (0, "")
     (summary,) = summaries(tmp_path)
     assert summary["config"]["policy"]["rank"] == {"name": "backwards", "weight": 3.0}
+
+
+def test_names_that_look_like_markup_are_shown_as_they_are(command, tmp_path):
+    rows = "".join(f"{('[red]', '[/x]')[i % 2]},{i},{i * i % 7}\n" for i in range(40))
+    (tmp_path / "[bold]").mkdir()
+    (tmp_path / "[bold]" / "people.csv").write_text(f"g,r,x\n{rows}")
+    words = ["environment=table", "environment.path='[bold]/people.csv'", "environment.group=g"]
+    words += ["environment.reward=r", "+environment.columns={x:null}", "rounds=6", "replicas=2"]
+    for number, policy in enumerate(("greedy", "uniform")):
+        where = f"hydra.run.dir='runs[/x]/{number}[red]'"
+        code, out, err = command(f"policy={policy}", *words, where)
+        assert (code, err) == (0, "")
+        assert "selection rate, group [red]" in out
+        assert "selection rate, group [/x]" in out
+        assert f"results  runs[/x]/{number}[red]\n" in out
+    code, out, err = command("collect", "runs[/x]")
+    assert (code, err) == (0, "")
+    assert "1[red]" in out
+    code, out, err = command("parity", "runs[/x]")
+    assert (code, err) == (0, "")
+    assert "written  runs[/x]/parity.csv" in out
+    code, out, err = command("figures", "runs[/x]", "--only", "price")
+    assert (code, err) == (0, "")
+    assert "runs[/x]/figures/price.pdf" in out.replace("\n", "")
+
+
+LEAVING = """
+from fairbandit import register
+from fairbandit.parts import Identity
+
+@register("rank", "leaves")
+class Leaves(Identity):
+    '''Leaves.'''
+    def _index(self, candidates):
+        raise SystemExit(0)
+"""
+
+
+@pytest.mark.usefixtures("clean")
+def test_a_part_that_ends_the_process_is_a_failure(command, tmp_path, monkeypatch):
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "plugin_leaves.py").write_text(LEAVING)
+    monkeypatch.setenv("FAIRBANDIT_PLUGINS", str(tmp_path / "mine"))
+    code, out, err = command("policy=greedy", "policy/rank=leaves", "rounds=6", "replicas=2")
+    assert (code, out) == (1, "")
+    assert "SystemExit(0) was raised in the middle of the run, at line 9 of" in err
+    assert "plugin_leaves.py" in err
+    words = ["-m", "policy=greedy", "policy/rank=leaves,identity", "rounds=6", "replicas=2"]
+    code, out, err = command(*words)
+    assert code == 1
+    assert "All jobs: 1 finished, 1 failed" in out
+    assert "plugin_leaves.py" in err

@@ -55,7 +55,7 @@ def test_a_run_that_was_cut_off_goes_on(tmp_path):
         ["seed=1", *words, "hydra.run.dir=outputs/runs/" + run_name(words)], tmp_path
     )
     assert code == 1
-    assert "config.seed: 0 there, 1 here" in out
+    assert "seed: 0 there, 1 here" in out
     code, out = finish(words, tmp_path)
     assert code == 0
     assert re.search(r"going on at round [\d,]+ of 3,000", out)

@@ -12,6 +12,7 @@ import pytest
 from fairbandit.errors import FairbanditError
 from fairbandit.figures.curves import read_curves
 from fairbandit.figures.data import read_scenes
+from fairbandit.run import summary as summaries
 from tests.figures.conftest import sweep
 
 
@@ -29,7 +30,7 @@ def cumulative(folder: Path, kind: str) -> Any:
 @pytest.mark.parametrize("kind", ["fair", "standard"])
 def test_curves_are_means_and_deviations_of_the_saved_rounds(simulated, kind):
     folder = simulated / "greedy"
-    curve = read_curves(folder, 400, 3, points=50)[kind]
+    curve = read_curves(folder, summaries.read(folder), points=50)[kind]
     expected = cumulative(folder, kind)[:, curve.rounds - 1]
     assert (curve.rounds[0], curve.rounds[-1], len(curve.rounds)) == (1, 400, 50)
     np.testing.assert_allclose(curve.mean, expected.mean(0), rtol=1e-12)
@@ -50,24 +51,31 @@ def test_curves_of_several_batches_files_and_row_groups(tmp_path, monkeypatch, s
     monkeypatch.setattr("fairbandit.run.rows.GROUP_ROWS", 100)
     parts = sweep(tmp_path, {"name": "simulation"}, ["greedy"]) / "greedy"
     assert len(list(parts.glob("rounds/*"))) > 3
-    whole = read_curves(simulated / "greedy", 400, 3)["fair"]
-    np.testing.assert_allclose(read_curves(parts, 400, 3)["fair"].mean, whole.mean, rtol=1e-9)
+    whole, made = (
+        read_curves(folder, summaries.read(folder))["fair"]
+        for folder in (simulated / "greedy", parts)
+    )
+    np.testing.assert_allclose(made.mean, whole.mean, rtol=1e-9)
 
 
 def test_one_replica_has_no_deviation(tmp_path):
     folder = sweep(tmp_path, {"name": "simulation"}, ["uniform"], replicas=1) / "uniform"
-    assert np.isnan(read_curves(folder, 400, 1)["fair"].std).all()
+    assert np.isnan(read_curves(folder, summaries.read(folder))["fair"].std).all()
 
 
 def test_missing_rounds_and_damaged_files_are_refused(tmp_path, simulated):
     folder = tmp_path / "greedy"
     shutil.copytree(simulated / "greedy", folder)
+    summary = summaries.read(folder)
     with pytest.raises(FairbanditError, match=r"holds 1,200 rounds .* summary says 1,500"):
-        read_curves(folder, 500, 3)
+        read_curves(folder, {**summary, "rounds": 500})
     (part,) = folder.glob("rounds/*")
     part.write_bytes(part.read_bytes()[:1000])
     with pytest.raises(FairbanditError, match="cannot be read"):
-        read_curves(folder, 400, 3)
+        read_curves(folder, summary)
+    part.unlink()
+    with pytest.raises(FairbanditError, match=r"part-000000-000000001\.parquet lacking"):
+        read_curves(folder, summary)
 
 
 def test_a_scene_lists_its_runs_in_the_papers_order(scene):

@@ -1,7 +1,6 @@
 """Runs that are cut off and gone on with, checkpoints, and what is refused."""
 
 import errno
-import json
 import re
 import time
 from collections.abc import Iterator
@@ -12,7 +11,6 @@ import pytest
 import torch
 from safetensors import SafetensorError
 
-import fairbandit
 from fairbandit.engine import Engine, Played
 from fairbandit.environments import Simulation
 from fairbandit.errors import FairbanditError
@@ -31,7 +29,7 @@ def _often(monkeypatch):
     monkeypatch.setenv(VARIABLE, "0")
 
 
-class Killed(BaseException):
+class Killed(KeyboardInterrupt):
     """Stands for SIGKILL: what a run does on errors, it does not do on this one."""
 
 
@@ -113,15 +111,13 @@ def test_a_mismatch_is_refused_with_what_differs(config, tmp_path, monkeypatch):
     held = {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
     monkeypatch.setattr("fairbandit.__version__", "9.9")
     monkeypatch.setattr("fairbandit.run.identity.GRID", 64)
-    monkeypatch.setattr(Simulation, "fingerprint", lambda self: "others", raising=False)
     with pytest.raises(FairbanditError) as caught:
         execute({**config, "seed": 5}, tmp_path)
     message = str(caught.value)
     for words in (
-        "config.seed: 1 there, 5 here",
-        'code.fairbandit: "0.1.0" there, "9.9" here',
-        f'code.grid: "{GRID}" there, "64" here',
-        'data: "" there, "others" here',
+        "seed: 1 there, 5 here",
+        'fairbandit: "0.1.0" there, "9.9" here',
+        f'grid: "{GRID}" there, "64" here',
         "resume=false starts anew",
     ):
         assert words in message
@@ -181,8 +177,8 @@ def test_a_missing_or_changed_part_is_named(config, tmp_path, monkeypatch):
     cut_off(config, tmp_path, 3, monkeypatch)
     part = tmp_path / "rounds" / "part-000000-000000001.parquet"
     whole = part.read_bytes()
-    part.write_bytes(whole[:-1])
-    with pytest.raises(FairbanditError, match=rf"{part.name} with {len(whole)} bytes"):
+    part.write_bytes(whole[:-9] + bytes([whole[-9] ^ 1]) + whole[-8:])
+    with pytest.raises(FairbanditError, match=rf"{part.name}, which is not as it was"):
         execute(config, tmp_path)
     part.unlink()
     with pytest.raises(FairbanditError, match="not there"):
@@ -216,7 +212,7 @@ def test_checkpoints_are_as_rare_as_they_are_dear(tmp_path, monkeypatch):
     while now[0] < 600:
         now[0] += 0.5
         if made.due:
-            made.save({"x": 1})
+            made.save({"x": 1}, {})
     assert writes[0] == 7.0
     assert writes[1] == 7.0 + 120 + 2
     assert len(writes) * 2.0 / now[0] < 0.02
@@ -232,7 +228,7 @@ def test_a_large_first_checkpoint_waits(tmp_path, monkeypatch):
     while now[0] < 100:
         now[0] += 1.0
         if made.due:
-            made.save({"x": torch.empty(10**7, dtype=torch.float64)})  # 0.8 s, as reckoned
+            made.save({"x": torch.empty(10**7, dtype=torch.float64)}, {})  # 0.8 s, as reckoned
     assert writes[0] == 48.0
 
 
@@ -283,13 +279,3 @@ def test_nested_data_come_back_as_they_were(tmp_path):
 def test_what_cannot_be_saved_is_named(odd):
     with pytest.raises(FairbanditError, match=r"the state part\S* cannot be saved"):
         state.Packed({"part": odd})
-
-
-def test_an_environments_own_code_counts(config, tmp_path, monkeypatch):
-    """A plugin's part is held to its source, since no version speaks for it."""
-    monkeypatch.setattr(fairbandit, "__name__", "another")
-    config["rounds"] = 600
-    cut_off(config, tmp_path, 1, monkeypatch)
-    kept = json.dumps(state.read(tmp_path / "checkpoint.safetensors")["identity"]["code"])
-    assert "rank empirical_cdf" in kept
-    assert "environment simulation" in kept

@@ -1,6 +1,7 @@
 """What a run leaves behind, and what it refuses."""
 
 import json
+import signal
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -17,6 +18,11 @@ from fairbandit.environments import Environment, Pools, Simulation
 from fairbandit.errors import FairbanditError
 from fairbandit.run import batches
 from fairbandit.run.execute import execute
+
+
+class Odd(BaseException):
+    """An error that is no `Exception`."""
+
 
 COLUMNS = ["replica", "round", "action", "group", "reward", "expected_reward", "rank"]
 COLUMNS += ["standard_regret", "fair_regret"]
@@ -42,6 +48,7 @@ def test_summary_json_to_the_letter(config, tmp_path):
         *("policy", "environment", "rounds", "replicas", "seed", "groups", "config"),
         *("fair_pseudo_regret", "standard_pseudo_regret"),
         *("selection_rate", "selected", "received", "seconds", "rounds_per_second", "versions"),
+        *("identity", "files"),
     }
     assert (summary["policy"], summary["environment"]) == ("fair_greedy", "simulation")
     assert (summary["rounds"], summary["replicas"], summary["seed"]) == (100, 3, 1)
@@ -218,6 +225,34 @@ def test_an_error_leaves_nothing_half_written_and_the_folder_can_be_used_again(
     assert list(files(tmp_path)) == ["part-000000-000000001.parquet"]
     assert len(list(tmp_path.glob("events*"))) == 1
     assert not (tmp_path / ".lock").exists()
+
+
+@pytest.mark.parametrize("error", [SystemExit(0), SystemExit(3), GeneratorExit(), Odd("odd")])
+def test_a_part_that_ends_the_process_fails_its_run(config, tmp_path, monkeypatch, error):
+    def ends(*_: object) -> None:
+        raise error
+
+    monkeypatch.setattr(Simulation, "_pools", ends)
+    with pytest.raises(FairbanditError, match=r"was raised in the middle of the run, at line \d+"):
+        execute(config, tmp_path)
+    assert not (tmp_path / "summary.json").exists()
+    assert not files(tmp_path)
+
+
+def test_a_signal_may_end_the_process(config, tmp_path, monkeypatch):
+    """As a cluster's time limit does, for which the process leaves in the handler of a signal."""
+
+    def leave(number: int, frame: object) -> None:
+        raise SystemExit(-1)
+
+    before = signal.signal(signal.SIGUSR2, leave)
+    try:
+        signalled = lambda *_: signal.raise_signal(signal.SIGUSR2)  # noqa: E731
+        monkeypatch.setattr(Simulation, "_pools", signalled)
+        with pytest.raises(SystemExit):
+            execute(config, tmp_path)
+    finally:
+        signal.signal(signal.SIGUSR2, before)
 
 
 def test_threads_are_the_runs_own(config, tmp_path, monkeypatch):

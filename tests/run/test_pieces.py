@@ -10,16 +10,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.console import Console
 from rich.table import Table
+from safetensors.torch import save_file
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
 from fairbandit.engine import Played
-from fairbandit.run import rows
+from fairbandit.run import rows, state
 from fairbandit.run.batches import BUDGET, replica_batches
 from fairbandit.run.execute import execute
-from fairbandit.run.folder import written_aside
+from fairbandit.run.folder import aside, written_aside
 from fairbandit.run.progress import RunProgress
 from fairbandit.run.rows import RowsWriter
-from fairbandit.run.table import Outcome, failures_table, run_table, sweep_table
+from fairbandit.run.table import Outcome, console, failures_table, named, run_table, sweep_table
 from fairbandit.run.tally import log_spaced
 
 
@@ -80,6 +81,58 @@ def test_a_file_written_aside_appears_only_when_whole(tmp_path):
     assert path.read_bytes() == b"all"
 
 
+def test_whatever_a_killed_process_left_goes_when_the_file_is_next_written(tmp_path):
+    path = tmp_path / "agent.safetensors"
+    left = tmp_path / "agent.safetensors.tmp"
+    left.mkdir()
+    for name in (".tmpA1b2C3", path.name):
+        (left / name).write_bytes(b"half")
+    with aside(path) as unfinished:
+        assert list(unfinished.parent.iterdir()) == []
+        unfinished.write_bytes(b"all")
+    assert [file.name for file in tmp_path.iterdir()] == [path.name]
+    left.mkdir()
+    (left / "my notes").write_text("kept")
+    with pytest.raises(OSError, match="not empty"), aside(path):
+        pytest.fail("a folder of someone else's")
+    assert (left / "my notes").read_text() == "kept"
+
+
+def test_the_files_of_a_library_stay_within(tmp_path, monkeypatch):
+    """What safetensors writes on its way is in our own folder, whenever the process is killed."""
+    seen: set[str] = set()
+    path = tmp_path / "checkpoint.safetensors"
+
+    def killed(tensors, file, metadata):
+        save_file(tensors, file, metadata)
+        seen.update(entry.name for entry in tmp_path.iterdir())
+        (file.parent / ".tmpXyZ123").write_bytes(b"half")
+        seen.update(entry.name for entry in tmp_path.iterdir())
+
+    monkeypatch.setattr(state, "save_file", killed)
+    state.write(state.Packed({"x": torch.ones(3)}), path)
+    assert seen == {"checkpoint.safetensors.tmp"}
+    assert [file.name for file in tmp_path.iterdir()] == [path.name]
+
+
+@pytest.mark.parametrize("name", ["[red]", "[/x]", "[bold]a[/bold]", ":car:"])
+def test_names_are_shown_as_they_are(config, tmp_path, name, capsys):
+    summary = execute(config, tmp_path)
+    for key in ("selection_rate", "selected", "received"):
+        summary[key] = {name: summary[key]["0"]}
+    summary |= {"policy": name, "environment": name, "groups": [name]}
+    shown = console()
+    shown.print(run_table(summary))
+    assert f"selection rate, group {name}" in capsys.readouterr().out
+    jobs = [Outcome(name, "finished", summary), Outcome(name, "failed", error=name)]
+    shown.print(sweep_table(jobs))
+    assert capsys.readouterr().out.count(name) == 4
+    shown.print(failures_table(jobs[1:]))
+    assert capsys.readouterr().out.count(name) == 2
+    shown.print(named("results", f"outputs/{name}"))
+    assert capsys.readouterr().out == f"results  outputs/{name}\n"
+
+
 def scalars(folder: Path) -> dict[str, dict[int, float]]:
     events = EventAccumulator(str(folder), size_guidance={"scalars": 0}).Reload()
     return {
@@ -125,7 +178,9 @@ def test_batches_of_replicas_merge_into_the_same_curves(config, tmp_path, monkey
 
 def text_of(table: Table) -> str:
     text = io.StringIO()
-    Console(file=text, width=200).print(table)
+    shown = console()
+    shown.file, shown.width = text, 200
+    shown.print(table)
     return text.getvalue()
 
 

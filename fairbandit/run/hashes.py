@@ -1,0 +1,84 @@
+"""Hashes of data files by content, computed once for each version of a file."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import time
+from contextlib import suppress
+from pathlib import Path
+
+from fairbandit.environments.acs import default_cache
+from fairbandit.run.folder import written_aside
+
+FOLDER = "hashes"
+"""The subfolder of the user's cache folder that keeps the hashes, a file for each path."""
+
+SETTLED = 2 * 10**9
+"""Nanoseconds after which a file's times tell it from its next version.
+
+Clocks of file systems move in steps, of 2 s at most (FAT). A file hashed within a step of its last
+change may change again without a trace in its times, so its hash is not kept: git treats its index
+in the same way.
+"""
+
+
+def file_hash(path: Path) -> str | None:
+    """The SHA-256 hash of a file's content; None if there is no such file.
+
+    It is kept in the user's cache folder with the file's size, times and inode, and is computed
+    again when one of these changes. A cache that cannot be read or written costs time alone.
+
+    Args:
+        path: the file.
+
+    Raises:
+        OSError: the file cannot be read.
+    """
+    if not path.is_file():
+        return None
+    before = _version(path)
+    key = hashlib.sha256(os.fsencode(path.resolve())).hexdigest()
+    kept = default_cache() / FOLDER / f"{key[:32]}.json"
+    known = _read(kept)
+    if known.get("version") == before and isinstance(known.get("sha256"), str):
+        return str(known["sha256"])
+    began = time.time_ns()
+    digest = sha256(path)
+    if _version(path) == before and max(before["mtime_ns"], before["ctime_ns"]) < began - SETTLED:
+        with suppress(OSError):
+            kept.parent.mkdir(parents=True, exist_ok=True)
+            with written_aside(kept) as file:
+                whole = {"path": str(path.resolve()), "version": before, "sha256": digest}
+                file.write(json.dumps(whole).encode())
+    return digest
+
+
+def sha256(path: Path) -> str:
+    """The SHA-256 hash of a file's content, in hexadecimal digits.
+
+    Raises:
+        OSError: the file cannot be read.
+    """
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def _version(path: Path) -> dict[str, int]:
+    """What the file system knows of a file that changes when its content does."""
+    stat = path.stat()
+    return {
+        "size": stat.st_size,
+        "mtime_ns": stat.st_mtime_ns,
+        "ctime_ns": stat.st_ctime_ns,
+        "inode": stat.st_ino,
+    }
+
+
+def _read(kept: Path) -> dict[str, object]:
+    try:
+        known = json.loads(kept.read_bytes())
+    except (OSError, ValueError):
+        return {}
+    return known if isinstance(known, dict) else {}

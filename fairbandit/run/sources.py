@@ -1,0 +1,159 @@
+"""Which modules of plugins a part rests on, and what each of them says.
+
+Imports are read off the source, also those inside of functions, so that the answer is the same
+before and after a run. A module that looks other modules or parts up by a computed name rests on
+all plugins there are.
+"""
+
+from __future__ import annotations
+
+import ast
+import hashlib
+import sys
+from collections.abc import Iterable, Iterator
+from importlib.machinery import PathFinder
+from pathlib import Path
+from typing import Any
+
+import fairbandit
+from fairbandit import plugins
+
+_BUILTINS = {"__import__", "exec", "eval"}
+_LOOKUPS = {
+    *("import_module", "find_spec", "spec_from_file_location", "SourceFileLoader"),
+    *("run_path", "run_module", "iter_modules", "walk_packages"),
+    *("registry", "lookup", "create", "build"),
+}
+"""Names by which code reaches modules or parts that no import statement names."""
+
+
+def sources(classes: Iterable[type[Any]]) -> dict[str, str | None]:
+    """The modules of plugins that some classes rest on.
+
+    These are the modules that define a class or one of its bases, those whose code registered it,
+    and all that they import. The module of a class that is neither the package's own nor a
+    plugin's, as in a script, counts without what it imports.
+
+    Args:
+        classes: parts and environments.
+
+    Returns:
+        For each module its path, as in `my_rank.py` or `my_package/ranks.py`, and the SHA-256 hash
+        of its source; None where no source can be read, as of a class made at a prompt.
+    """
+    found: dict[str, str | None] = {}
+    waiting: list[tuple[str, str]] = []
+    for cls in classes:
+        if not _own(cls.__module__) and not _located(cls.__module__):
+            found[_label(cls.__module__, "")] = _script(cls.__module__)
+        waiting += _plugins(name for base in cls.__mro__ for name in _homes(base))
+    while waiting:
+        name, file = waiting.pop()
+        if (label := _label(name, file)) in found:
+            continue
+        source = plugins.source(name, file)
+        found[label] = hashlib.sha256(source).hexdigest()
+        if file.endswith(".py"):
+            waiting += _imported(source, name, file)
+    return dict(sorted(found.items()))
+
+
+def _homes(cls: type[Any]) -> Iterator[str]:
+    """The module that defines a class, and those that registered it."""
+    yield cls.__module__
+    yield from vars(cls).get("part_modules", ())
+
+
+def _imported(source: bytes, name: str, file: str) -> Iterator[tuple[str, str]]:
+    """The modules of plugins that a module imports, or may."""
+    package = name if _is_package(file) else name.rpartition(".")[0]
+    asked: list[str] = []
+    try:
+        tree = ast.parse(source)
+    except (SyntaxError, ValueError):  # nor can it be imported
+        return iter(())
+    lookups = False
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            asked += [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            base = _base(node, package)
+            inside = (f"{base}.{alias.name}" for alias in node.names)
+            asked += [base, *(_within(base) if node.names[0].name == "*" else inside)]
+            lookups |= any(alias.name in _LOOKUPS for alias in node.names)
+        elif isinstance(node, ast.Name):
+            lookups |= node.id in _BUILTINS | _LOOKUPS
+        elif isinstance(node, ast.Attribute):
+            lookups |= node.attr in _LOOKUPS
+    if lookups:
+        return plugins.modules()
+    return _plugins(asked)
+
+
+def _base(node: ast.ImportFrom, package: str) -> str:
+    """The module after `from`, dots resolved."""
+    if not node.level:
+        return node.module or ""
+    above = package.split(".")[: len(package.split(".")) - node.level + 1]
+    return ".".join([*above, *([node.module] if node.module else [])])
+
+
+def _within(package: str) -> Iterator[str]:
+    """The modules of a package, which `*` may mean."""
+    return (name for name, _ in plugins.modules() if name.startswith(f"{package}."))
+
+
+def _plugins(names: Iterable[str]) -> Iterator[tuple[str, str]]:
+    """Those of the modules, and of the packages around them, that belong to plugins."""
+    for name in names:
+        pieces = name.split(".") if name.strip(".") else []
+        for end in range(1, len(pieces) + 1):
+            whole = ".".join(pieces[:end])
+            file = _located(whole)
+            if file is not None:
+                yield whole, file
+
+
+def _located(name: str) -> str | None:
+    """The file of a plugin's module, found without importing it; None of any other module."""
+    file = _file(name)
+    return file if plugins.is_plugin(name, file) else None
+
+
+def _file(name: str) -> str | None:
+    if name in sys.modules:
+        return getattr(sys.modules[name], "__file__", None)
+    spec = PathFinder.find_spec(name, _search(name.rpartition(".")[0]))
+    return spec.origin if spec is not None and spec.has_location else None
+
+
+def _search(package: str) -> list[str] | None:
+    """Where a package's modules are looked for; None, as of no package, is `sys.path`."""
+    if not package:
+        return None
+    if package in sys.modules:
+        return list(getattr(sys.modules[package], "__path__", ()))
+    spec = PathFinder.find_spec(package, _search(package.rpartition(".")[0]))
+    return list((spec and spec.submodule_search_locations) or ())
+
+
+def _script(name: str) -> str | None:
+    """The hash of the file of a loaded module."""
+    file = _file(name)
+    if file is None or not Path(file).is_file():
+        return None
+    return hashlib.sha256(Path(file).read_bytes()).hexdigest()
+
+
+def _own(name: str) -> bool:
+    return name.partition(".")[0] == fairbandit.__name__
+
+
+def _is_package(file: str) -> bool:
+    return Path(file).stem == "__init__"
+
+
+def _label(name: str, file: str) -> str:
+    """A module's path from the folder that it is imported from."""
+    suffix = Path(file).suffix or ".py"
+    return name.replace(".", "/") + ("/__init__" if _is_package(file) else "") + suffix
