@@ -20,6 +20,7 @@ from omegaconf import MISSING, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
 from fairbandit.errors import FairbanditError
+from fairbandit.plugins import VARIABLE
 
 PART_KINDS = ("split", "estimator", "rank", "selector")
 """The four kinds of part that make a policy, in the order in which a round uses them."""
@@ -79,7 +80,9 @@ def lookup(kind: str, name: str) -> type[Any]:
         return _registry[kind][name]
     except KeyError:
         raise FairbanditError(
-            f"unknown {kind} {name!r}; the registered ones are {', '.join(names(kind))}"
+            f"unknown {kind} {name!r}; the registered ones are {', '.join(names(kind))}; "
+            f"fairbandit.load_plugins() registers those of plugins/, of the folders named in "
+            f"{VARIABLE} and of installed packages, as the command does"
         ) from None
 
 
@@ -107,16 +110,17 @@ def create(kind: str, spec: str | Mapping[str, Any]) -> Any:
     if unknown:
         raise FairbanditError(
             f"{kind} {cls.part_name!r} has no parameter {', '.join(map(repr, unknown))}; "
-            f"it takes {', '.join(keys[1:]) or 'none'}"
+            f"it takes {', '.join(keys[1:]) or 'none'}{_elsewhere(kind, unknown)}"
         )
     try:
         merged = OmegaConf.merge(OmegaConf.structured(typed), values)
-        arguments = OmegaConf.to_container(merged, throw_on_missing=True)
+        arguments = OmegaConf.to_container(merged, resolve=True, throw_on_missing=True)
     except OmegaConfBaseException as error:
         reason = str(error).splitlines()[0]
         key = getattr(error, "full_key", None) or getattr(error, "key", None)
         raise FairbanditError(f"{kind} {cls.part_name!r}, {key}: {reason}") from error
     assert isinstance(arguments, dict)
+    _check_integers(f"{kind} {cls.part_name!r}", arguments)
     return cls(**{str(key): value for key, value in arguments.items() if key != "name"})
 
 
@@ -134,6 +138,32 @@ def describe(part: Any) -> dict[str, Any]:
 def summary(cls: type[Any]) -> str:
     """The first line of a class's docstring."""
     return (inspect.getdoc(cls) or "").split("\n", 1)[0]
+
+
+def having(kind: str, parameter: str) -> list[str]:
+    """The registered names of one kind whose constructor takes a parameter, sorted."""
+    return [name for name in names(kind) if parameter in _signature(lookup(kind, name))]
+
+
+def _elsewhere(kind: str, parameters: Sequence[str]) -> str:
+    """Which others of a kind take some parameters; empty if none does."""
+    found = {parameter: having(kind, parameter) for parameter in parameters}
+    told = [
+        f"; {kind}s with {key!r}: {', '.join(others)}" for key, others in found.items() if others
+    ]
+    return "".join(told)
+
+
+def _check_integers(where: str, value: Any) -> None:
+    """Refuses a whole number that a tensor cannot hold."""
+    if isinstance(value, dict):
+        for key, item in value.items():
+            _check_integers(f"{where}, {key}", item)
+    elif isinstance(value, list):
+        for item in value:
+            _check_integers(where, item)
+    elif isinstance(value, int) and not -(2**63) <= value < 2**63:
+        raise FairbanditError(f"{where}: expected an integer of 64 bits, got {value}")
 
 
 def _plain(value: Any) -> Any:

@@ -22,6 +22,7 @@ import hydra._internal.hydra as composing
 from hydra._internal.config_loader_impl import ConfigLoaderImpl
 from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.core.override_parser.types import Override
+from hydra.core.plugins import Plugins
 from hydra.types import RunMode
 from omegaconf import DictConfig, OmegaConf, open_dict
 from omegaconf.errors import MissingMandatoryValue, OmegaConfBaseException
@@ -169,10 +170,11 @@ def _refuse_callbacks(callbacks: Any, *, needed: bool) -> None:
 
 
 def _refuse_targets(plain: dict[str, Any]) -> None:
-    """Refuses an import path, but for those of the launcher and the sweeper."""
-    allowed = [f"hydra.{kind}._target_" for kind in _PLUGINS]
-    for path, key, _ in _walk(plain):
-        if key == "_target_" and path not in allowed:
+    """Refuses an import path, but for the launcher and the sweeper that Hydra's plugins offer."""
+    plugged = [f"hydra.{kind}._target_" for kind in _PLUGINS]
+    for path, key, value in _walk(plain):
+        offered = path in plugged and Plugins.is_in_toplevel_plugins_module(str(value))
+        if key == "_target_" and not offered:
             raise FairbanditError(f"{path}: {_RULE}; register the class in a plugin instead")
 
 

@@ -15,7 +15,7 @@ from fairbandit.cli.callbacks import drives_sweep
 from fairbandit.cli.configs import plain_config
 from fairbandit.cli.gathering import figures_asked
 from fairbandit.cli.main import MARK
-from fairbandit.cli.messages import SweepJobError, one_message, short
+from fairbandit.cli.messages import SweepJobError, memory_errors, one_message, short
 from fairbandit.cli.names import check_output
 from fairbandit.cli.outcomes import forget_error, note_error
 from fairbandit.cli.store import register_resolvers
@@ -66,7 +66,8 @@ def _run_alone(config: DictConfig, folder: Path) -> None:
         plain = _settings(config)
         if not plain["resume"]:
             folder = fresh(folder)
-        summary = execute(plain, folder, started=started)
+        with memory_errors():
+            summary = execute(plain, folder, started=started)
     except (FairbanditError, OSError) as error:
         raise SystemExit(f"{MARK}{one_message(error)}") from None
     shown = console()
@@ -85,7 +86,8 @@ def _run_in_sweep(config: DictConfig, folder: Path) -> None:
         # with resume=false it is the sweep whose folder is new
         end_with_driver()
         plain = {**_settings(config), "resume": True}
-        execute(plain, folder, wait=True, started=started, progress=drives_sweep())
+        with memory_errors():
+            execute(plain, folder, wait=True, started=started, progress=drives_sweep())
     except StorageError as error:
         _fail(str(error), folder, stop=True)
     except (FairbanditError, OSError) as error:
