@@ -40,8 +40,9 @@ def spelt_out(words: Sequence[str]) -> list[str]:
     ['--multirun', '--config-dir=mine', '--', 'rounds=3', 'seed=0,1']
     """
     parser = Strict(prog="fairbandit", parents=[get_args_parser()], add_help=False)
-    given = vars(parser.parse_intermixed_args(list(words)))
-    overrides = given.pop("overrides")
+    end = words.index("--") if "--" in words else len(words)
+    given = vars(parser.parse_intermixed_args(list(words[:end])))
+    overrides = [*given.pop("overrides"), *words[end + 1 :]]
     flags = []
     for name, value in given.items():
         flag = f"--{name.replace('_', '-')}"
