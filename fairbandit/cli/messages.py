@@ -139,13 +139,13 @@ def _unknown_key(error: OmegaConfBaseException, node: DictConfig) -> str:
     """Which keys there are instead, and which other parts of the kind have the one given."""
     where = (error.full_key or "").rpartition(".")[0]
     keys = [str(key) for key in node if key not in ("name", "hydra")]
-    takes = f"it takes {', '.join(keys) or 'none'}"
+    takes = f"takes {', '.join(keys) or 'none'}"
     kind = where.rpartition(".")[2]
     if kind not in registry.KINDS or "name" not in node:
-        return f"{where or 'the config'} has no key {str(error.key)!r}; {takes}"
+        return f"{where or 'the config'} has no key {str(error.key)!r}; it {takes}"
     others = registry.having(kind, str(error.key))
     elsewhere = f"; {kind}s that have it: {', '.join(others)}" if others else ""
-    return f"{where} has no key {str(error.key)!r}; it is {node.name!r}: {takes}{elsewhere}"
+    return f"{where} has no key {str(error.key)!r}; {node.name!r} {takes}{elsewhere}"
 
 
 def short(folder: Path) -> Path:

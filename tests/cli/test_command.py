@@ -104,9 +104,9 @@ BAD = [
     ("policy=nope", "unknown policy 'nope'; the valid ones are fair_greedy"),
     ("policy/rank=nope", "unknown policy/rank 'nope'; the valid ones are"),
     ("environment=nope", "unknown environment 'nope'; the valid ones are"),
-    ("policy.estimator.nope=1", "policy.estimator has no key 'nope'; it takes regularization"),
+    ("policy.estimator.nope=1", "policy.estimator has no key 'nope'; 'ridge' takes regularization"),
     ("policy.nope=1", "policy has no key 'nope'; it takes split, estimator"),
-    ("environment.nope=1", "environment has no key 'nope'; it takes groups"),
+    ("environment.nope=1", "environment has no key 'nope'; 'simulation' takes groups"),
     ("nope=1", "the config has no key 'nope'; it takes rounds, replicas"),
     ("rounds=many", "rounds: Value 'many' of type 'str' could not be converted to Integer"),
     ("policy.estimator.regularization=big", "policy.estimator.regularization: Value 'big'"),
@@ -122,7 +122,7 @@ BAD = [
     ("policy/estimator=null", "Config group override must be a string or a list"),
     ("hydra.run.dir=file/run", "Not a directory"),
     ("polsh", "unknown tool 'polsh'; the tools are"),
-    ("policy.rank.alpha=1", "it is 'empirical_cdf': it takes none; ranks that have it: tradeoff"),
+    ("policy.rank.alpha=1", "'empirical_cdf' takes none; ranks that have it: tradeoff"),
     ("+policy.rank.alpha=1", "has no parameter 'alpha'; it takes none; ranks with 'alpha': trade"),
     ("policy/rank=nope", "come from plugins/ and the folders in FAIRBANDIT_PLUGINS"),
     ("policy.rank.name=nope", "fairbandit.load_plugins() registers those of"),
@@ -140,7 +140,7 @@ BAD = [
     ("hydra.run.dir=/", "hydra.run.dir must name a folder for the output, got '/'"),
     ("hydra.run.dir=", "hydra.run.dir must name a folder for the output, got ''"),
     ("hydra.run.dir='a\0b'", "embedded null byte"),
-    ("hydra.verbose=3", "AssertionError at `assert"),
+    ("hydra.verbose=3", "AssertionError"),
     ("hydra=1", "Config group override must be a string or a list. Got int"),
 ]
 
@@ -164,7 +164,7 @@ def test_bad_words(command, tmp_path, word, message):
         ("hydra.sweep.subdir=.", "hydra.sweep.subdir must name a folder in"),
         ("hydra.sweep.subdir=../../outside", "hydra.sweep.subdir must name a folder in"),
         ("figures=[{overview:[1]}]", "figures is a list of names"),
-        ("hydra.sweeper.max_batch_size=0", "AssertionError at `assert"),
+        ("hydra.sweeper.max_batch_size=0", "AssertionError"),
     ],
 )
 def test_bad_words_of_a_sweep(command, tmp_path, word, message):

@@ -143,7 +143,7 @@ def test_group_size(tmp_path, path, caplog, pool):
     caplog.set_level(logging.INFO, "fairbandit")
     made = table(path, pool=pool, group_size=100)
     d2 = people()
-    assert "environment.group_size=100 in the groups c: 97: all are taken" in caplog.text
+    assert "environment.group_size=100 in the groups 'c': 97: all are taken" in caplog.text
     members, everyone = made.members, Counter(d2["group"])
     taken = 100 + sum(min(everyone[g], 100) for g in "bc")
     assert len(members.groups) == (taken if pool == "one_per_group" else 400)
