@@ -5,6 +5,7 @@ from fairbandit.build import build
 from fairbandit.engine import Engine, Played
 from fairbandit.environments.base import Oracle
 from fairbandit.errors import FairbanditError
+from fairbandit.plugins import load_plugins
 from fairbandit.policy import Policy
 from fairbandit.registry import register
 
@@ -17,6 +18,7 @@ __all__ = [
     "Played",
     "Policy",
     "build",
+    "load_plugins",
     "register",
 ]
 __version__ = "0.1.0"

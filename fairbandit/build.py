@@ -38,12 +38,17 @@ def build(config: Mapping[str, Any]) -> Policy | Environment:
     >>> build({"name": "simulation", "noise": 0.5}).places
     4
     """
-    named = config.get("name") in presets()
+    name = config.get("name")
+    if not (name is None or isinstance(name, str)):
+        raise FairbanditError(
+            f"the name of a policy or of an environment must be a text, got {name!r}"
+        )
+    named = name in presets()
     if not named and not set(config) & set(registry.PART_KINDS):
         environment: Environment = registry.create("environment", config)
         return environment
     if named:
-        config = {**preset(config["name"]), **config}
+        config = {**preset(str(name)), **config}
     unknown = sorted(set(config) - {*registry.PART_KINDS, "name"})
     missing = sorted({"split", "estimator", "rank"} - set(config))
     if unknown or missing:
@@ -53,4 +58,4 @@ def build(config: Mapping[str, Any]) -> Policy | Environment:
         )
     described = {"selector": "argmax", **config}
     parts = {kind: registry.create(kind, described[kind]) for kind in registry.PART_KINDS}
-    return Policy(**parts, name=str(config.get("name") or "custom"))
+    return Policy(**parts, name=name or "custom")

@@ -22,6 +22,7 @@ from omegaconf import MISSING, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
 from fairbandit.errors import FairbanditError
+from fairbandit.plugins import VARIABLE
 
 PART_KINDS = ("split", "estimator", "rank", "selector")
 """The four kinds of part that make a policy, in the order in which a round uses them."""
@@ -131,7 +132,9 @@ def lookup(kind: str, name: str) -> type[Any]:
         return _registry[kind][name]
     except KeyError:
         raise FairbanditError(
-            f"unknown {kind} {name!r}; the registered ones are {', '.join(names(kind))}"
+            f"unknown {kind} {name!r}; the registered ones are {', '.join(names(kind))}; "
+            f"fairbandit.load_plugins() registers those of plugins/, of the folders named in "
+            f"{VARIABLE} and of installed packages, as the command does"
         ) from None
 
 
@@ -175,7 +178,7 @@ def _arguments(kind: str, spec: str | Mapping[str, Any]) -> tuple[type[Any], dic
     if unknown:
         raise FairbanditError(
             f"{kind} {cls.part_name!r} has no parameter {', '.join(map(repr, unknown))}; "
-            f"it takes {', '.join(keys[1:]) or 'none'}"
+            f"it takes {', '.join(keys[1:]) or 'none'}{_elsewhere(kind, unknown)}"
         )
     absent = [key for key, value in values.items() if isinstance(value, str) and value == MISSING]
     if absent:
@@ -195,6 +198,7 @@ def _arguments(kind: str, spec: str | Mapping[str, Any]) -> tuple[type[Any], dic
                 f"{kind} {cls.part_name!r}, {key}: expected plain data; got {value!r}, an "
                 "interpolation, which only config files and the command line resolve"
             )
+    _check_integers(f"{kind} {cls.part_name!r}", plain)
     return cls, plain
 
 
@@ -220,6 +224,32 @@ def _has_interpolation(value: Any) -> bool:
     if isinstance(value, list):
         return any(map(_has_interpolation, value))
     return isinstance(value, str) and "${" in value
+
+
+def having(kind: str, parameter: str) -> list[str]:
+    """The registered names of one kind whose constructor takes a parameter, sorted."""
+    return [name for name in names(kind) if parameter in _signature(lookup(kind, name))]
+
+
+def _elsewhere(kind: str, parameters: Sequence[str]) -> str:
+    """Which others of a kind take some parameters; empty if none does."""
+    found = {parameter: having(kind, parameter) for parameter in parameters}
+    told = [
+        f"; {kind}s with {key!r}: {', '.join(others)}" for key, others in found.items() if others
+    ]
+    return "".join(told)
+
+
+def _check_integers(where: str, value: Any) -> None:
+    """Refuses a whole number that a tensor cannot hold."""
+    if isinstance(value, dict):
+        for key, item in value.items():
+            _check_integers(f"{where}, {key}", item)
+    elif isinstance(value, list):
+        for item in value:
+            _check_integers(where, item)
+    elif isinstance(value, int) and not -(2**63) <= value < 2**63:
+        raise FairbanditError(f"{where}: expected an integer of 64 bits, got {value}")
 
 
 def _plain(value: Any) -> Any:

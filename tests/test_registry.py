@@ -10,9 +10,11 @@ from typing import Any, Literal
 import pytest
 from torch import Tensor
 
+import fairbandit
 from fairbandit import FairbanditError, Policy, build, registry
 from fairbandit.environments import Simulation
 from fairbandit.parts import Argmax, Identity, Ridge, Selector
+from fairbandit.plugins import load_plugins
 
 
 class Shade(Enum):
@@ -59,6 +61,10 @@ def test_defaults_and_values(part: Any) -> None:
         ({"count": 1.5}, "count: Value '1.5'"),
         ({"shade": "grey"}, r"expected one of \[light, dark\]"),
         ({"sizes": ["x"]}, "could not be converted to Integer"),
+        ({"count": 10**25}, f"count: expected an integer of 64 bits, got {10**25}"),
+        ({"sizes": [1, -(2**63) - 1]}, "sizes: expected an integer of 64 bits"),
+        ({"extra": {"a": [2**63]}}, "extra, a: expected an integer of 64 bits"),
+        ({"share": "${nope}"}, "share: Interpolation key 'nope' not found"),
     ],
 )
 def test_bad_values(part: Any, given: dict[str, Any], message: str) -> None:
@@ -256,3 +262,27 @@ def test_built_policies_and_environments() -> None:
     assert isinstance(again, Policy)
     assert again.describe() == policy.describe()
     assert isinstance(build({"name": "simulation"}), Simulation)
+
+
+def test_which_parts_have_a_parameter() -> None:
+    assert registry.having("rank", "alpha") == ["tradeoff"]
+    with pytest.raises(
+        FairbanditError, match=r"has no parameter 'alpha'.*ranks with 'alpha': trad"
+    ):
+        registry.create("rank", {"name": "identity", "alpha": 1})
+
+
+def test_an_unknown_part_says_how_plugins_are_loaded() -> None:
+    policy = {"split": "halves", "estimator": "ridge", "rank": "my_rank"}
+    for make in (build, lambda config: fairbandit.Agent.from_config(config, features=2)):
+        with pytest.raises(FairbanditError) as caught:
+            make(policy)
+        assert "fairbandit.load_plugins()" in str(caught.value)
+        assert "FAIRBANDIT_PLUGINS" in str(caught.value)
+    assert fairbandit.load_plugins is load_plugins
+
+
+@pytest.mark.parametrize("name", [[], {"a": 1}, 7])
+def test_a_name_that_is_no_text(name: Any) -> None:
+    with pytest.raises(FairbanditError, match=r"the name of a policy .* must be a text, got"):
+        build({"split": "halves", "estimator": "ridge", "rank": "identity", "name": name})

@@ -8,12 +8,12 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 import hydra
-from hydra.errors import CompactHydraException
-from omegaconf.errors import OmegaConfBaseException
 
 from fairbandit.cli.callbacks import drives_sweep, finish_sweep
+from fairbandit.cli.configs import checked_configs
+from fairbandit.cli.flags import spelt_out
 from fairbandit.cli.job import run_job
-from fairbandit.cli.messages import SweepJobError, one_message, raised_by_hydra
+from fairbandit.cli.messages import SweepJobError, in_a_line, one_message, raised_by_hydra
 from fairbandit.cli.store import publish
 from fairbandit.errors import FairbanditError
 from fairbandit.presets import conf_folder
@@ -32,29 +32,28 @@ def run_app(words: Sequence[str]) -> None:
         FairbanditError: whatever the user can mend, Hydra's errors of composition included. With
             HYDRA_FULL_ERROR=1 these come as Hydra raised them.
     """
-    _refuse_code(words)
     publish()
     application = hydra.main(
         version_base="1.3", config_path=str(conf_folder()), config_name="config"
     )(run_job)
     as_raised = os.environ.get(_FULL_ERROR) == "1"
     try:
-        with _words(words), _raised_errors():
+        with _words(spelt_out(words)), _raised_errors(), checked_configs():
             application()
     except SweepJobError as error:
         finish_sweep()
         raise FairbanditError(f"{error}; {_AGAIN}") from None
-    except (CompactHydraException, OmegaConfBaseException, OSError, ValueError) as error:
-        finish_sweep()
-        ours = isinstance(error, ValueError) and not raised_by_hydra(error)
-        if as_raised or ours:
-            raise
-        raise FairbanditError(one_message(error)) from None
     except Exception as error:
-        if as_raised or not drives_sweep():
+        driving = drives_sweep()
+        finish_sweep()
+        if isinstance(error, FairbanditError) or as_raised:
             raise
-        finish_sweep()  # jobs keep their errors to themselves: this is a launcher's
-        raise FairbanditError(f"the sweep was cut short by {_in_a_line(error)}; {_AGAIN}") from None
+        if raised_by_hydra(error):
+            raise FairbanditError(one_message(error)) from None
+        if driving:  # jobs keep their errors to themselves: this is a launcher's
+            line = in_a_line(error)
+            raise FairbanditError(f"the sweep was cut short by {line}; {_AGAIN}") from None
+        raise
     except BaseException:
         finish_sweep(table=False)
         raise
@@ -62,22 +61,6 @@ def run_app(words: Sequence[str]) -> None:
     if failed:
         jobs = "a job" if failed == 1 else f"{failed} jobs"
         raise FairbanditError(f"{jobs} of this sweep failed; {_AGAIN}")
-
-
-def _refuse_code(words: Sequence[str]) -> None:
-    """Neither an import path nor a pickle comes in through the command line."""
-    for word in words:
-        if "_target_" in word or word.startswith("--experimental-rerun"):
-            raise FairbanditError(
-                f"{word!r} is refused: a config names registered parts and cannot name code to "
-                "run; register a class in a plugin instead"
-            )
-
-
-def _in_a_line(error: BaseException) -> str:
-    """The kind of an error and the first line of its text."""
-    text = str(error).strip().splitlines()
-    return f"{type(error).__name__}: {text[0]}" if text else type(error).__name__
 
 
 @contextmanager

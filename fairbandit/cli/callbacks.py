@@ -10,10 +10,13 @@ from typing import Any
 
 from hydra.experimental.callback import Callback
 from omegaconf import DictConfig, open_dict, read_write
+from omegaconf.errors import OmegaConfBaseException
 
+from fairbandit.cli.configs import plain_value
 from fairbandit.cli.gathering import figures_asked, gather_sweep
 from fairbandit.cli.main import MARK
 from fairbandit.cli.messages import one_message, short
+from fairbandit.cli.names import check_output
 from fairbandit.cli.outcomes import finished_in, forget_error, outcomes
 from fairbandit.errors import FairbanditError
 from fairbandit.figures.draw import Choice
@@ -48,7 +51,7 @@ class Sweeps(Callback):
         """
         try:
             _begin(config)
-        except (FairbanditError, OSError) as error:
+        except (FairbanditError, OmegaConfBaseException, OSError) as error:
             raise SystemExit(f"{MARK}{one_message(error)}") from None
 
     def on_job_end(self, config: DictConfig, job_return: Any, **kwargs: Any) -> None:
@@ -90,10 +93,11 @@ def drives_sweep() -> bool:
 
 
 def _begin(config: DictConfig) -> None:
+    check_output("hydra.sweep.dir", config.hydra.sweep.dir)
     folder = Path(config.hydra.sweep.dir).absolute()
     if not config.resume:
         folder = fresh(folder)
-    figures = figures_asked(config)
+    figures = figures_asked(plain_value(config, "figures"))
     _settle(config, folder)
     held = ExitStack()
     taken = (

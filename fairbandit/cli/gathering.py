@@ -5,7 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from omegaconf import DictConfig, OmegaConf
 from rich.console import Console
 
 from fairbandit.cli.figures import files_table
@@ -26,15 +25,15 @@ RESULTS = "results.csv"
 """The table of a sweep, a row a finished job."""
 
 
-def figures_asked(config: DictConfig) -> Choice:
-    """The figures that a sweep's config asks for; none by default.
+def figures_asked(asked: Any) -> Choice:
+    """The figures that a config asks for; none by default.
+
+    Args:
+        asked: the value of its key `figures`, as plain data.
 
     Raises:
         FairbanditError: an unknown figure, or neither names nor a mapping.
     """
-    asked: Any = config.figures
-    if OmegaConf.is_config(asked):
-        asked = OmegaConf.to_container(asked)
     choice: dict[str, list[str] | None] = {}
     for item in _items(asked):
         choice.update({item: None} if isinstance(item, str) else item)
@@ -56,8 +55,13 @@ def _items(asked: Any) -> list[Any]:
 
 def _is_item(item: Any) -> bool:
     if isinstance(item, dict):
-        return all(isinstance(whose, list) and whose for whose in item.values())
+        return all(_are_names([name]) and _are_names(whose) for name, whose in item.items())
     return isinstance(item, str)
+
+
+def _are_names(values: Any) -> bool:
+    """Whether it is a list of texts, and not empty."""
+    return isinstance(values, list) and all(isinstance(one, str) for one in values) and bool(values)
 
 
 def gather_sweep(folder: Path, figures: Choice, shown: Console) -> None:

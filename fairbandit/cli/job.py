@@ -5,16 +5,18 @@ from __future__ import annotations
 import sys
 import traceback
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 from hydra.core.hydra_config import HydraConfig
 from hydra.types import RunMode
 from omegaconf import DictConfig, OmegaConf
-from omegaconf.errors import MissingMandatoryValue
 
 from fairbandit.cli.callbacks import drives_sweep
+from fairbandit.cli.configs import plain_config
+from fairbandit.cli.gathering import figures_asked
 from fairbandit.cli.main import MARK
-from fairbandit.cli.messages import SweepJobError, one_message, short
+from fairbandit.cli.messages import SweepJobError, memory_errors, one_message, short
+from fairbandit.cli.names import check_output
 from fairbandit.cli.outcomes import forget_error, note_error
 from fairbandit.cli.store import register_resolvers
 from fairbandit.cli.workers import end_with_driver
@@ -42,6 +44,8 @@ def run_job(config: DictConfig) -> None:
     hydra = HydraConfig.get()
     folder = Path(hydra.runtime.output_dir)
     if hydra.mode == RunMode.MULTIRUN:
+        if Path(hydra.sweep.dir).resolve() not in folder.resolve().parents:
+            _stop(f"hydra.sweep.subdir must name a folder in {hydra.sweep.dir}, got {folder}")
         _run_in_sweep(config, folder)
     else:
         _run_alone(config, folder)
@@ -61,10 +65,12 @@ def _run_alone(config: DictConfig, folder: Path) -> None:
 
     try:
         load_plugins()
-        plain = _plain(config)
-        if not config.resume:
+        check_output("hydra.run.dir", HydraConfig.get().run.dir)
+        plain = _settings(config)
+        if not plain["resume"]:
             folder = fresh(folder)
-        summary = execute(plain, folder, started=started, replaced=replaced)
+        with memory_errors():
+            summary = execute(plain, folder, started=started, replaced=replaced)
     except (FairbanditError, OSError) as error:
         raise SystemExit(f"{MARK}{one_message(error)}") from None
     shown = console()
@@ -78,21 +84,22 @@ def _run_in_sweep(config: DictConfig, folder: Path) -> None:
         _save_config(config, folder)
 
     def replaced(why: str) -> None:
-        print(f"{_job()} is played again: {why}", file=sys.stderr, flush=True)
+        print(_of_job(f"played again: {why}"), file=sys.stderr, flush=True)
 
     try:
         load_plugins()  # a worker on another host has not loaded them
         # with resume=false it is the sweep whose folder is new
         end_with_driver()
-        plain = {**_plain(config), "resume": True}
-        execute(
-            plain,
-            folder,
-            wait=True,
-            started=started,
-            replaced=replaced,
-            progress=drives_sweep(),
-        )
+        plain = {**_settings(config), "resume": True}
+        with memory_errors():
+            execute(
+                plain,
+                folder,
+                wait=True,
+                started=started,
+                replaced=replaced,
+                progress=drives_sweep(),
+            )
     except StorageError as error:
         _fail(str(error), folder, stop=True)
     except (FairbanditError, OSError) as error:
@@ -111,46 +118,30 @@ def _fail(message: str, folder: Path, text: str = "", *, stop: bool = False) -> 
         stop: there is no use in going on with other jobs; nor is there if the error cannot even
             be written to the folder.
     """
-    line = f"{_job()}: {message}"
     noted = not (stop and drives_sweep()) and note_error(folder, text or message)
-    if not noted and drives_sweep():
-        raise SystemExit(f"{MARK}{line}")
-    if not noted:  # the driver will say it
-        raise SweepJobError(line)
+    if not noted:
+        _stop(message)
     if not stop:  # of many workers with one full disk, the driver's table tells
-        print(f"{MARK}{line}", file=sys.stderr, flush=True)
+        print(f"{MARK}{_of_job(message)}", file=sys.stderr, flush=True)
 
 
-def _job() -> str:
-    """What messages call the job of a sweep."""
+def _stop(message: str) -> NoReturn:
+    """Ends a sweep with the error of a job, which cannot be left in the job's folder."""
+    if drives_sweep():
+        raise SystemExit(f"{MARK}{_of_job(message)}")
+    raise SweepJobError(_of_job(message))  # the driver will say it
+
+
+def _of_job(message: str) -> str:
     hydra = HydraConfig.get()
-    return f"job {hydra.job.num} ({hydra.job.override_dirname})"
+    return f"job {hydra.job.num} ({hydra.job.override_dirname}): {message}"
 
 
-def _plain(config: DictConfig) -> dict[str, Any]:
-    try:
-        plain = OmegaConf.to_container(
-            config, resolve=True, throw_on_missing=True, enum_to_str=True
-        )
-    except MissingMandatoryValue as error:
-        raise FairbanditError(f"{error.full_key} must be given: it has no default") from None
-    assert isinstance(plain, dict)
-    _refuse_targets(plain)
-    return {str(key): value for key, value in plain.items() if key != "figures"}
-
-
-def _refuse_targets(value: Any, path: str = "") -> None:
-    """No config can run code: parts have registered names, never import paths."""
-    items = value.items() if isinstance(value, dict) else enumerate(value)
-    for key, item in items:
-        here = f"{path}.{key}".lstrip(".")
-        if key == "_target_":
-            raise FairbanditError(
-                f"{here}: a config names registered parts and cannot name an import path; "
-                "register the class in a plugin instead"
-            )
-        if isinstance(item, (dict, list)):
-            _refuse_targets(item, here)
+def _settings(config: DictConfig) -> dict[str, Any]:
+    """What a run takes, as plain data; the figures are the sweep's, and only checked here."""
+    plain = plain_config(config)
+    figures_asked(plain.pop("figures"))
+    return plain
 
 
 def _save_config(config: DictConfig, folder: Path) -> None:

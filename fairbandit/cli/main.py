@@ -31,7 +31,10 @@ def main(words: Sequence[str] | None = None) -> None:
             return
         load_plugins()
         if given and names_tool(given[0]):
-            run_tool(given[0], given[1:])
+            from fairbandit.cli.messages import memory_errors  # Hydra: not for --help
+
+            with memory_errors():
+                run_tool(given[0], given[1:])
         elif {"-h", "--help"} & set(given):
             _print_help()
         else:

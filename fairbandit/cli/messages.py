@@ -3,15 +3,23 @@
 from __future__ import annotations
 
 import traceback
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
+from types import ModuleType
 
 import hydra
+import torch
 from hydra.errors import CompactHydraException, MissingConfigException
 from omegaconf import DictConfig
 from omegaconf.errors import ConfigAttributeError, ConfigKeyError, OmegaConfBaseException
 
+import fairbandit
+from fairbandit import registry
 from fairbandit.errors import FairbanditError
+from fairbandit.plugins import VARIABLE as PLUGINS
 
+_NO_MEMORY = "DefaultCPUAllocator"  # whose only error this is
 _UNKNOWN_KEY = (ConfigAttributeError, ConfigKeyError)
 
 
@@ -38,23 +46,70 @@ def one_message(error: BaseException) -> str:
         if group == "hydra/launcher" and option in LAUNCHERS:
             return _not_installed(option)
         if error.options:
-            return f"unknown {group} {option!r}; the valid ones are {', '.join(error.options)}"
+            known = f"unknown {group} {option!r}; the valid ones are {', '.join(error.options)}"
+            plugins = f"; those of your own come from plugins/ and the folders in {PLUGINS}"
+            return known + plugins * (group.rpartition("/")[2] in registry.KINDS)
+    cause = error.__cause__
     if isinstance(error, CompactHydraException):
-        cause = error.__cause__
         if isinstance(cause, OmegaConfBaseException):
-            return _of_omegaconf(cause)
-        return " ".join(str(error).split())
+            return one_message(cause)
+        return " ".join(str(error).split()) or in_a_line(cause or error)
     if isinstance(error, OmegaConfBaseException):
-        return _of_omegaconf(error)
+        return _of_resolver(error) or _of_omegaconf(error)
     if isinstance(error, OSError) and error.filename is not None:
         return f"{error.filename}: {error.strerror}"
-    return str(error)
+    if isinstance(error, FairbanditError):
+        return str(error)
+    return " ".join(str(error).split()) if isinstance(error, ValueError) else in_a_line(error)
+
+
+def in_a_line(error: BaseException) -> str:
+    """The kind of an error and the first line of its text; of one without, where it arose."""
+    kind, text = type(error).__name__, str(error).strip().splitlines()
+    if text:
+        return f"{kind}: {text[0]}"
+    place = traceback.extract_tb(error.__traceback__)[-1]
+    return f"{kind} at `{place.line}` ({Path(place.filename).name}:{place.lineno})"
+
+
+@contextmanager
+def memory_errors() -> Iterator[None]:
+    """Turns a lack of memory, as numpy and torch report it, into one message.
+
+    Raises:
+        FairbanditError: more memory was asked for than there is.
+    """
+    try:
+        yield
+    except (MemoryError, RuntimeError) as error:
+        text = str(error).partition("\n")[0]
+        if not isinstance(error, (MemoryError, torch.OutOfMemoryError)) and _NO_MEMORY not in text:
+            raise
+        raise FairbanditError(
+            f"there is not enough memory: {text}; choose smaller sizes or fewer replicas"
+        ) from None
 
 
 def raised_by_hydra(error: BaseException) -> bool:
-    """Whether Hydra itself raised the error, as it does for words that make no sense to it."""
-    frames = traceback.extract_tb(error.__traceback__)
-    return Path(frames[-1].filename).is_relative_to(Path(hydra.__file__).parent)
+    """Whether Hydra raised the error over what it was given, rather than our code that it called.
+
+    Hydra has errors of its own and of OmegaConf for most of what it cannot make sense of; for the
+    rest it fails in whatever library the words have led it to. Such an error comes from a call of
+    Hydra's that did not lead back to this package. A part, a job or a callback that fails has a
+    frame of this package within those of Hydra.
+    """
+    if isinstance(error, (CompactHydraException, OmegaConfBaseException)):
+        return True
+    files = [frame.filename for frame in traceback.extract_tb(error.__traceback__)]
+    return _deepest(files, hydra) > _deepest(files, fairbandit)
+
+
+def _deepest(files: Sequence[str], package: ModuleType) -> int:
+    """The last frame within a package; -1 if there is none."""
+    folder = Path(str(package.__file__)).parent
+    return max(
+        (at for at, file in enumerate(files) if Path(file).is_relative_to(folder)), default=-1
+    )
 
 
 def _not_installed(launcher: str) -> str:
@@ -65,13 +120,32 @@ def _not_installed(launcher: str) -> str:
     )
 
 
+def _of_resolver(error: OmegaConfBaseException) -> str:
+    """The message of a `FairbanditError` that a resolver of ours raised; empty if none did."""
+    inner: BaseException | None = error
+    while inner is not None and not isinstance(inner, FairbanditError):
+        inner = inner.__context__  # OmegaConf drops the cause
+    return "" if inner is None else str(inner)
+
+
 def _of_omegaconf(error: OmegaConfBaseException) -> str:
     text = str(error).splitlines()[0]
     if isinstance(error, _UNKNOWN_KEY) and isinstance(error.parent_node, DictConfig):
-        where = (error.full_key or "").rpartition(".")[0] or "the config"
-        keys = [str(key) for key in error.parent_node if key not in ("name", "hydra")]
-        return f"{where} has no key {str(error.key)!r}; it takes {', '.join(keys) or 'none'}"
+        return _unknown_key(error, error.parent_node)
     return f"{error.full_key}: {text}" if error.full_key else text
+
+
+def _unknown_key(error: OmegaConfBaseException, node: DictConfig) -> str:
+    """Which keys there are instead, and which other parts of the kind have the one given."""
+    where = (error.full_key or "").rpartition(".")[0]
+    keys = [str(key) for key in node if key not in ("name", "hydra")]
+    takes = f"takes {', '.join(keys) or 'none'}"
+    kind = where.rpartition(".")[2]
+    if kind not in registry.KINDS or "name" not in node:
+        return f"{where or 'the config'} has no key {str(error.key)!r}; it {takes}"
+    others = registry.having(kind, str(error.key))
+    elsewhere = f"; {kind}s that have it: {', '.join(others)}" if others else ""
+    return f"{where} has no key {str(error.key)!r}; {node.name!r} {takes}{elsewhere}"
 
 
 def short(folder: Path) -> Path:

@@ -5,6 +5,9 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Collection, Iterable
+from pathlib import Path
+
+from fairbandit.errors import FairbanditError
 
 LONGEST = 80
 """Characters of a name, at most."""
@@ -50,3 +53,18 @@ def job_name(overrides: Iterable[str], unsaid: Collection[str] = ()) -> str:
             short = re.sub(r"^policy[./]", "", key).replace("/", ".")
             words.append(f"{short}-{value}".rstrip("-"))
     return folder_name("_".join(words) or "default")
+
+
+def check_output(key: str, text: str) -> None:
+    """Refuses an output folder that cannot be meant: no name at all, or the file system's root.
+
+    Args:
+        key: the key that names it, for the message.
+        text: the folder, as the config gives it.
+
+    Raises:
+        FairbanditError: such a folder.
+    """
+    place = Path(text).resolve()
+    if not text.strip() or place == place.parent:
+        raise FairbanditError(f"{key} must name a folder for the output, got {text!r}")

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
 from hydra.core.config_store import ConfigStore
-from omegaconf import MISSING, DictConfig, OmegaConf
+from omegaconf import MISSING, DictConfig, ListConfig, OmegaConf
+from omegaconf.errors import OmegaConfBaseException
 
 from fairbandit import registry
 from fairbandit.cli.names import job_name
+from fairbandit.errors import FairbanditError
 from fairbandit.plugins import VARIABLE as PLUGINS
 from fairbandit.run.checkpoint import VARIABLE as CHECKPOINTS
 from fairbandit.run.settings import Settings
@@ -56,7 +59,17 @@ def register_resolvers() -> None:
 
 
 def _job_name(*unsaid: str, _root_: DictConfig) -> str:
-    return job_name(OmegaConf.select(_root_, "hydra.overrides.task"), unsaid)
+    return job_name(_resolved(OmegaConf.select(_root_, "hydra.overrides.task")), unsaid)
+
+
+def _resolved(words: ListConfig) -> Iterator[str]:
+    """Overrides, with the interpolations in them resolved."""
+    raw: Any = OmegaConf.to_container(words, resolve=False)
+    for index, word in enumerate(raw):
+        try:
+            yield words[index]
+        except OmegaConfBaseException as error:
+            raise FairbanditError(f"{word}: {str(error).splitlines()[0]}") from None
 
 
 def _worker_env() -> dict[str, str]:

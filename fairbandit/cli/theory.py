@@ -98,7 +98,7 @@ def _parsed(words: Sequence[str]) -> tuple[dict[str, Any], dict[str, float]]:
         key, equals, value = word.partition("=")
         if equals and key == "environment":
             name = value
-        elif equals and key.startswith("environment."):
+        elif equals and key.startswith("environment.") and key != "environment.name":
             parameters.append(word.removeprefix("environment."))
         elif equals and key in _NUMBERS:
             numbers[key] = _number(key, value)

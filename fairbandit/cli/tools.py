@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import NoReturn
+from typing import Any, NoReturn
 
 from fairbandit.errors import FairbanditError
 
@@ -23,8 +23,23 @@ class Tool:
     run: Callable[[Sequence[str]], None]
 
 
-class Words(argparse.ArgumentParser):
-    """Reads the words after a tool's name; what is wrong with them is a `FairbanditError`.
+class Strict(argparse.ArgumentParser):
+    """A parser of words that completes no abbreviation; what is wrong is a `FairbanditError`."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**options, allow_abbrev=False)
+
+    def error(self, message: str) -> NoReturn:
+        """Says what is wrong with the words.
+
+        Raises:
+            FairbanditError: always.
+        """
+        raise FairbanditError(f"{self.prog}: {message} (see {self.prog} --help)")
+
+
+class Words(Strict):
+    """Reads the words after a tool's name.
 
     Args:
         tool: the tool's name.
@@ -38,16 +53,7 @@ class Words(argparse.ArgumentParser):
             description=description,
             epilog=epilog,
             formatter_class=argparse.RawDescriptionHelpFormatter,
-            allow_abbrev=False,
         )
-
-    def error(self, message: str) -> NoReturn:
-        """Says what is wrong with the words.
-
-        Raises:
-            FairbanditError: always.
-        """
-        raise FairbanditError(f"{self.prog}: {message} (see {self.prog} --help)")
 
 
 def _collect(words: Sequence[str]) -> None:

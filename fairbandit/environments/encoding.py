@@ -108,7 +108,7 @@ class Feature:
         unknown = places[rows] < 0
         if unknown.any():
             offset = int(unknown.argmax())
-            codes, got = listed([str(code) for code in book]), cells[rows[offset]]
+            codes, got = listed([repr(code) for code in book]), cells[rows[offset]]
             problem = f"expected one of the codes {codes}; got {got!r}"
             raise block.error(self.column, offset, problem)
         return places[rows]
@@ -133,6 +133,11 @@ class Encoding:
     """
 
     def __init__(self, columns: Mapping[str, Any], bias: bool) -> None:
+        if not isinstance(columns, Mapping):
+            raise FairbanditError(
+                f"environment.columns must be a mapping {{column: spec}}, a spec being {_SPEC}; "
+                f"got {columns!r}"
+            )
         self._features = [Feature.parse(str(name), spec) for name, spec in columns.items()]
         if not self._features:
             raise FairbanditError(

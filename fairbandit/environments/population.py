@@ -164,7 +164,7 @@ def _kept(
     kept = sorted((name for name in labels if sizes[name] >= request.min_group_size), key=_by_value)
     if len(kept) < 2:
         largest = sorted(sizes, key=lambda name: -sizes[name])
-        found = listed([f"{name}: {sizes[name]}" for name in largest])
+        found = listed([f"{name!r}: {sizes[name]}" for name in largest])
         raise FairbanditError(
             f"{source.path}: {len(kept)} group(s) of column {request.group!r} have at least "
             f"environment.min_group_size={request.min_group_size} members, and a problem needs "
@@ -199,7 +199,7 @@ def _sample(
     for group, label in enumerate(kept):
         rows = order[edges[group] : edges[group + 1]]
         if len(rows) < request.group_size:
-            short.append(f"{label}: {len(rows)}")
+            short.append(f"{label!r}: {len(rows)}")
         excess = len(rows) - request.group_size
         if excess > 0:
             seeds = np.random.SeedSequence(request.sample_seed, spawn_key=(table, group))
@@ -264,9 +264,9 @@ def _scaler_moments(source: Source, kept: tuple[str, ...], request: Request) -> 
         moments.add(np.column_stack([features, rewards]))
     if not moments.count:
         raise FairbanditError(
-            f"{source.path} has no member of the groups {listed(list(kept))} in column "
+            f"{source.path} has no member of the groups {listed(list(map(repr, kept)))} in column "
             f"{request.group!r}, so it cannot standardise their features; it has the groups "
-            f"{listed(sorted(set(labels), key=_by_value))}"
+            f"{listed(list(map(repr, sorted(set(labels), key=_by_value))))}"
         )
     return moments
 

@@ -16,6 +16,12 @@ from fairbandit.maths.uniform_sum import UniformSums, uniform_sum_cdf, uniform_s
 from fairbandit.registry import register
 from fairbandit.streams import Purpose, Streams
 
+GREATEST = 1e50
+"""The greatest size of a weight, of the bias and of the noise; their products stay finite."""
+
+MOST_SAMPLES = 1 << 29
+"""The most samples of a sampled CDF, over all groups: 4 GiB."""
+
 
 class CdfSource(Enum):
     """How the true reward CDF is known."""
@@ -39,7 +45,7 @@ class Simulation(Environment):
         bias: c_a = bias·a for a = 0 … G−1.
         noise: standard deviation of the reward noise, at least 0.
         cdf: `exact`, or `sampled` as in the paper.
-        cdf_samples: sample size of the sampled CDF.
+        cdf_samples: sample size of the sampled CDF, for each group.
 
     Raises:
         FairbanditError: a θ that does not divide into the groups, or values out of range.
@@ -68,13 +74,16 @@ class Simulation(Environment):
                 f"environment.theta has {len(theta)} values, which do not make {groups} equal "
                 f"slices and one weight for the bias; expected d = n·{groups} + 1 of them"
             )
-        if not np.isfinite([*theta, bias, noise]).all() or noise < 0:
+        if not (np.abs([*theta, bias, noise]) <= GREATEST).all() or noise < 0:
             raise FairbanditError(
-                "environment.theta, bias and noise must be finite, and noise at least 0; got "
-                f"{list(theta)}, {bias}, {noise}"
+                "environment.theta, bias and noise must be finite and at most "
+                f"{GREATEST:g} in size, and noise at least 0; got {list(theta)}, {bias}, {noise}"
             )
-        if cdf_samples < 1:
-            raise FairbanditError(f"environment.cdf_samples must be at least 1, got {cdf_samples}")
+        if not 1 <= cdf_samples <= MOST_SAMPLES // groups:
+            raise FairbanditError(
+                f"environment.cdf_samples must be from 1 to {MOST_SAMPLES // groups:,} for "
+                f"{groups} groups, got {cdf_samples}"
+            )
         self.groups, self.theta, self.bias, self.noise = groups, list(theta), bias, noise
         self.cdf, self.cdf_samples = cdf, cdf_samples
         self.features, self.places = len(theta), groups

@@ -23,6 +23,9 @@ from fairbandit.streams import Purpose, Streams
 CANDIDATES = 10
 """K of random pools where `candidates` is left unset, as in the paper."""
 
+MOST_CANDIDATES = 1_000_000
+"""The greatest K of random pools."""
+
 
 class PoolKind(Enum):
     """How a pool is drawn."""
@@ -191,6 +194,10 @@ def check_settings(
     for name, value in least_one.items():
         if value is not None and value < 1:
             raise FairbanditError(f"environment.{name} must be at least 1, got {value}")
+    if candidates is not None and candidates > MOST_CANDIDATES:
+        raise FairbanditError(
+            f"environment.candidates must be at most {MOST_CANDIDATES:,}, got {candidates}"
+        )
     if not (math.isfinite(noise) and noise >= 0):
         raise FairbanditError(f"environment.noise must be finite and at least 0, got {noise}")
     if sample_seed < 0:

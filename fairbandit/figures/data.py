@@ -115,8 +115,8 @@ class Scene:
         if not kept:
             have = sorted({run.summary["policy"] for run in self.runs})
             raise FairbanditError(
-                f"no run in {self.name} is of {' or '.join(policies)}; there are runs of "
-                f"{', '.join(have)}"
+                f"no run in {self.name} is of {' or '.join(map(repr, policies))}; there are runs "
+                f"of {', '.join(map(repr, have))}"
             )
         return Scene(self.name, kept)
 

@@ -271,9 +271,9 @@ class OptimisticRidge(Ridge):
         super().__init__(regularization=regularization, noise=noise)
         if exploration is not None and not (exploration >= 0 and math.isfinite(exploration)):
             raise FairbanditError(f"exploration (c) must be at least 0, got {exploration}")
-        if not (subgaussian >= 0 and norm >= 0 and 0 < delta < 1):
+        if not (0 <= subgaussian < math.inf and 0 <= norm < math.inf and 0 < delta < 1):
             raise FairbanditError(
-                "expected subgaussian (R) ≥ 0, norm (S) ≥ 0 and 0 < delta (δ) < 1; got "
+                "expected finite subgaussian (R) ≥ 0, norm (S) ≥ 0 and 0 < delta (δ) < 1; got "
                 f"{subgaussian}, {norm}, {delta}"
             )
         self._given, self.exploration, self.radius = exploration, exploration, radius

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import Any
@@ -12,17 +14,30 @@ from omegaconf.errors import OmegaConfBaseException
 
 from fairbandit.errors import FairbanditError
 
+MOST_ROUNDS = 1_000_000_000
+"""The greatest T of a run."""
+
+MOST_REPLICAS = 1_000_000
+"""The most replicas of a run; it keeps the sums of each in memory until its summary is written."""
+
+MOST_THREADS = 256
+"""The most threads of torch, where the machine has no more processors than this; torch ends the
+process where the system grants it fewer threads than asked for.
+"""
+
 
 @dataclass
 class Settings:
     """The top-level keys of a config.
 
     Attributes:
-        rounds: T; None takes the environment's own.
-        replicas: how many independent runs of the setting, played side by side.
+        rounds: T, at most `MOST_ROUNDS`; None takes the environment's own.
+        replicas: how many independent runs of the setting, played side by side; at most
+            `MOST_REPLICAS`.
         seed: the seed from which every random stream derives.
         device: where tensors live: cpu, cuda, cuda:1, …
-        threads: torch's threads; None takes `execute.THREADS`, which is one.
+        threads: torch's threads, at most `MOST_THREADS` or as many as the machine has processors;
+            None takes `execute.THREADS`, which is one.
         resume: whether a run that has been started before is gone on with, and a finished one
             left as it is; if not, it is started anew, in a new folder.
     """
@@ -61,12 +76,24 @@ def settings(config: Mapping[str, Any]) -> Settings:
                 f"{key} must be a mapping that describes it, got {config.get(key)!r}"
             )
     checked = _typed({key: config[key] for key in keys if key in config})
-    for key, least in (("rounds", 1), ("replicas", 1), ("seed", 0), ("threads", 1)):
+    for key, (least, most) in _ranges().items():
         value = getattr(checked, key)
         if value is not None and value < least:
             raise FairbanditError(f"{key} must be at least {least}, got {value}")
+        if value is not None and value > most:
+            raise FairbanditError(f"{key} must be at most {most:,}, got {value}")
     _check_device(checked.device)
     return checked
+
+
+def _ranges() -> dict[str, tuple[int, float]]:
+    """The least and the greatest value of each number."""
+    return {
+        "rounds": (1, MOST_ROUNDS),
+        "replicas": (1, MOST_REPLICAS),
+        "seed": (0, math.inf),
+        "threads": (1, max(MOST_THREADS, os.cpu_count() or 1)),
+    }
 
 
 def _typed(values: dict[str, Any]) -> Settings:

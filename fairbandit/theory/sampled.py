@@ -52,7 +52,7 @@ def sampled_constants(environment: Environment, seed: int = 0) -> Constants:
     if few:
         raise FairbanditError(
             f"among {REPLICAS * ROUNDS:,} pools of environment {environment.part_name!r} there are "
-            f"fewer than two candidates of {', '.join(few)}: too few to estimate from"
+            f"fewer than two candidates of {', '.join(map(repr, few))}: too few to estimate from"
         )
     contexts = pools.contexts.flatten(0, 2).cpu()
     groups = [contexts[here.cpu()] for here in rows]

@@ -104,9 +104,9 @@ BAD = [
     ("policy=nope", "unknown policy 'nope'; the valid ones are fair_greedy"),
     ("policy/rank=nope", "unknown policy/rank 'nope'; the valid ones are"),
     ("environment=nope", "unknown environment 'nope'; the valid ones are"),
-    ("policy.estimator.nope=1", "policy.estimator has no key 'nope'; it takes regularization"),
+    ("policy.estimator.nope=1", "policy.estimator has no key 'nope'; 'ridge' takes regularization"),
     ("policy.nope=1", "policy has no key 'nope'; it takes split, estimator"),
-    ("environment.nope=1", "environment has no key 'nope'; it takes groups"),
+    ("environment.nope=1", "environment has no key 'nope'; 'simulation' takes groups"),
     ("nope=1", "the config has no key 'nope'; it takes rounds, replicas"),
     ("rounds=many", "rounds: Value 'many' of type 'str' could not be converted to Integer"),
     ("policy.estimator.regularization=big", "policy.estimator.regularization: Value 'big'"),
@@ -122,6 +122,26 @@ BAD = [
     ("policy/estimator=null", "Config group override must be a string or a list"),
     ("hydra.run.dir=file/run", "Not a directory"),
     ("polsh", "unknown tool 'polsh'; the tools are"),
+    ("policy.rank.alpha=1", "'empirical_cdf' takes none; ranks that have it: tradeoff"),
+    ("+policy.rank.alpha=1", "has no parameter 'alpha'; it takes none; ranks with 'alpha': trade"),
+    ("policy/rank=nope", "come from plugins/ and the folders in FAIRBANDIT_PLUGINS"),
+    ("policy.rank.name=nope", "fairbandit.load_plugins() registers those of"),
+    ("policy.name=[]", "the name of a policy or of an environment must be a text, got []"),
+    ("policy.name={a:1}", "must be a text, got {'a': 1}"),
+    ("rounds=10000000000000000000000000", "rounds must be at most 1,000,000,000, got 1000"),
+    ("replicas=1000000000", "replicas must be at most 1,000,000, got 1000000000"),
+    ("threads=100000", "threads must be at most"),
+    ("environment.groups=10000000000000000000000000", "groups: expected an integer of 64 bits"),
+    ("environment.cdf_samples=1000000000000", "must be from 1 to 134,217,728 for 4 groups"),
+    ("environment.bias=1e300", "at most 1e+50 in size"),
+    ("figures=17", "figures is a list of names"),
+    ("figures=[nope]", "unknown figure 'nope'; the figures are overview"),
+    ("figures=[{overview:[1]}]", "figures is a list of names"),
+    ("hydra.run.dir=/", "hydra.run.dir must name a folder for the output, got '/'"),
+    ("hydra.run.dir=", "hydra.run.dir must name a folder for the output, got ''"),
+    ("hydra.run.dir='a\0b'", "embedded null byte"),
+    ("hydra.verbose=3", "AssertionError"),
+    ("hydra=1", "Config group override must be a string or a list. Got int"),
 ]
 
 
@@ -135,6 +155,45 @@ def test_bad_words(command, tmp_path, word, message):
     assert err.count("\n") == 1
     assert "Traceback" not in out + err
     assert not summaries(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("word", "message"),
+    [
+        ("hydra.sweep.dir=/", "hydra.sweep.dir must name a folder for the output, got '/'"),
+        ("hydra.sweep.subdir=.", "hydra.sweep.subdir must name a folder in"),
+        ("hydra.sweep.subdir=../../outside", "hydra.sweep.subdir must name a folder in"),
+        ("figures=[{overview:[1]}]", "figures is a list of names"),
+        ("hydra.sweeper.max_batch_size=0", "AssertionError"),
+    ],
+)
+def test_bad_words_of_a_sweep(command, tmp_path, word, message):
+    code, out, err = command("-m", "seed=0,1", *SMALL, word)
+    assert code == 1
+    assert message in err
+    assert err.count("\n") == 1
+    assert "Traceback" not in out + err
+    assert not summaries(tmp_path)
+
+
+@pytest.mark.parametrize("columns", ["[a,b]", "a", "3", "null"])
+def test_columns_that_are_no_mapping(command, columns):
+    table = ("environment=table", "environment.path=x.csv", "environment.group=g")
+    word = f"environment.columns={columns}"
+    code, out, err = command(*table, "environment.reward=r", word)
+    assert code == 1
+    assert "environment.columns must be a mapping {column: spec}, a spec being null" in err
+    assert "Traceback" not in out + err
+
+
+def test_more_memory_than_there_is(command, monkeypatch):
+    monkeypatch.setattr("fairbandit.parts.more_ranks.recent.MOST_KEPT", 10**15)
+    words = ("policy/rank=recent_cdf", "policy.rank.size=100000000000000")
+    for mode in ((), ("-m",)):
+        code, out, err = command(*mode, *words, *SMALL)
+        assert code == 1
+        assert "there is not enough memory: " in err
+        assert "Traceback" not in out + err
 
 
 def test_bad_words_in_a_process_of_their_own(tmp_path):

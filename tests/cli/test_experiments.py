@@ -110,7 +110,7 @@ def test_a_wrong_choice_is_refused_before_anything_runs(command, tmp_path, asked
 def test_figures_that_cannot_be_drawn_leave_the_results(command, tmp_path):
     code, out, err = command("-m", "policy=uniform", "figures=[{price:[gmf]}]", *SMALL)
     assert code == 1
-    assert "no run in simulation is of gmf; there are runs of uniform" in err
+    assert "no run in simulation is of 'gmf'; there are runs of 'uniform'" in err
     assert "results.csv" in out
     assert len(list(tmp_path.glob("sweep/*/summary.json"))) == 1
 

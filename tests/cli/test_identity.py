@@ -64,7 +64,7 @@ def test_an_edit_of_a_plugin_concerns_the_jobs_that_use_it(again, plugins, tmp_p
     code, out, err = again(*words, "hydra.sweep.dir=sweep")
     assert code == 0
     assert "All jobs: 2 finished, 4 skipped" in out
-    assert err.count("is played again: plugin rank_one.py changed; the results before are in ") == 2
+    assert err.count(": played again: plugin rank_one.py changed; the results before are in ") == 2
     assert err.count("\n") == 2
     after, new = played(folder), regrets(folder)
     changed = {job for job in before if after[job] != before[job]}

@@ -159,7 +159,9 @@ def test_code_outside_the_code_book(tmp_path, root):
 
 @pytest.mark.usefixtures("root")
 def test_too_few_groups(tmp_path):
-    with pytest.raises(FairbanditError, match=r"min_group_size=5000 members, .* sizes are 1: \d+"):
+    with pytest.raises(
+        FairbanditError, match=r"min_group_size=5000 members, .* sizes are '1': \d+"
+    ):
         census("census_ethnicity", tmp_path)
 
 

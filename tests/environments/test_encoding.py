@@ -44,7 +44,7 @@ def test_unknown_code():
     with pytest.raises(FairbanditError) as caught:
         encode({"job": {"codes": [1, 2], "reference": [0]}}, job=[1, 0, 7])
     assert "column 'job', row 13: expected one of the codes 1, 2, 0; got 7.0" in str(caught.value)
-    with pytest.raises(FairbanditError, match=r"column 'town', row 11: .*codes n, s; got 'w'"):
+    with pytest.raises(FairbanditError, match=r"column 'town', row 11: .*codes 'n', 's'; got 'w'"):
         encode({"town": ["n", "s"]}, town=["w"])
 
 
@@ -141,3 +141,14 @@ def test_constant_column_is_centred_to_zero_exactly():
     moments.add(np.full((7, 1), 0.1))
     moments.add(np.full((3, 1), 0.1))
     assert (moments.centre[0], moments.scale[0]) == (0.1, 1.0)
+
+
+@pytest.mark.parametrize("columns", [["a", "b"], "a", 3, None])
+def test_columns_that_are_no_mapping(columns):
+    with pytest.raises(FairbanditError, match=r"environment\.columns must be a mapping"):
+        Encoding(columns, bias=True)
+
+
+def test_codes_with_commas_stay_apart():
+    with pytest.raises(FairbanditError, match=r"codes 'a, b', 'c'; got 'a'"):
+        encode({"town": ["a, b", "c"]}, town=["a"])

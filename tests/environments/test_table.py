@@ -147,7 +147,7 @@ def test_group_size(tmp_path, path, caplog, pool):
     caplog.set_level(logging.INFO, "fairbandit")
     made = table(path, pool=pool, group_size=100)
     d2 = people()
-    assert "environment.group_size=100 in the groups c: 97: all are taken" in caplog.text
+    assert "environment.group_size=100 in the groups 'c': 97: all are taken" in caplog.text
     members, everyone = made.members, Counter(d2["group"])
     taken = 100 + sum(min(everyone[g], 100) for g in "bc")
     assert len(members.groups) == (taken if pool == "one_per_group" else 400)
@@ -233,6 +233,10 @@ def test_csv_and_parquet_are_one_problem(tmp_path, path):
     [
         ({"candidates": 0, "pool": "random"}, "environment.candidates must be at least 1, got 0"),
         ({"candidates": 3}, "goes with environment.pool=random"),
+        (
+            {"pool": "random", "candidates": 10**18},
+            "environment.candidates must be at most 1,000,000, got",
+        ),
         ({"min_group_size": 0}, "environment.min_group_size must be at least 1, got 0"),
         ({"group_size": 0}, "environment.group_size must be at least 1, got 0"),
         ({"noise": -1.0}, "environment.noise must be finite and at least 0, got -1.0"),
@@ -257,7 +261,7 @@ def test_fewer_than_two_groups(path):
     sizes = Counter(people()["group"])
     message = refused(path, min_group_size=150)
     assert "1 group(s) of column 'group' have at least environment.min_group_size=150" in message
-    listed = ", ".join(f"{name}: {size}" for name, size in sizes.most_common())
+    listed = ", ".join(f"{name!r}: {size}" for name, size in sizes.most_common())
     assert f"the groups and their sizes are {listed}" in message
     many = refused(path, group="id", min_group_size=2)
     assert "and 370 more" in many
@@ -271,7 +275,7 @@ def test_header_and_no_rows(tmp_path):
 def test_scaler_without_the_groups(tmp_path, path):
     d1 = people(groups=["x", "y"])
     scaler = str(write(tmp_path / "d1.csv", d1))
-    assert "has no member of the groups a, b, c in column 'group'" in refused(
+    assert "has no member of the groups 'a', 'b', 'c' in column 'group'" in refused(
         path, scaler_path=scaler
     )
 

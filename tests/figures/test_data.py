@@ -129,7 +129,9 @@ def test_rewards_that_nobody_saved_are_not_known(tmp_path, simulated):
 def test_a_choice_of_policies(scene):
     assert [run.label for run in scene.only(["greedy", "gmf"]).runs] == ["greedy"]
     assert scene.only(None) is scene
-    with pytest.raises(FairbanditError, match="is of gmf; there are runs of fair_greedy, greedy"):
+    with pytest.raises(
+        FairbanditError, match="of 'gmf'; there are runs of 'fair_greedy', 'greedy'"
+    ):
         scene.only(["gmf"])
 
 

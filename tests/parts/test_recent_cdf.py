@@ -117,7 +117,7 @@ def test_rounds_out_of_order_are_refused() -> None:
         rank.observe(5, *pool)
 
 
-@pytest.mark.parametrize("value", [0, -3])
+@pytest.mark.parametrize("value", [0, -3, 1_000_001])
 def test_size_out_of_range(value: int) -> None:
-    with pytest.raises(FairbanditError, match="size must be at least 1, got"):
+    with pytest.raises(FairbanditError, match="size must be from 1 to 1,000,000, got"):
         RecentCdf(size=value)

@@ -64,3 +64,18 @@ def test_it_teaches(command):
     _, out, _ = command("theory", "--help")
     assert "environment.KEY=VALUE" in out
     assert "examples:" in out
+
+
+@pytest.mark.parametrize(
+    ("word", "message"),
+    [
+        ("environment.bias=1e300", "at most 1e+50 in size"),
+        ("environment.noise=${nope}", "noise: Interpolation key 'nope' not found"),
+        ("environment.name=table", "is none of environment=NAME"),
+    ],
+)
+def test_words_that_cannot_be_meant(command, word, message):
+    code, out, err = command("theory", word)
+    assert code == 1
+    assert message in err
+    assert "Traceback" not in out + err

@@ -17,6 +17,9 @@ from fairbandit.parts.ranks import Rank
 from fairbandit.parts.splits import PAPER, Spans
 from fairbandit.registry import register
 
+MOST_KEPT = 1_000_000
+"""The most contexts of a group that are kept; the rank exists to keep few."""
+
 
 class Latest:
     """The last m contexts of each group before some rounds, and those of these rounds.
@@ -96,7 +99,7 @@ class RecentCdf(Rank):
     most δ. A candidate of a group without such contexts gets a rank drawn from U(0, 1).
 
     Args:
-        size: m ≥ 1.
+        size: m, from 1 to `MOST_KEPT`.
 
     Raises:
         FairbanditError: a size out of range.
@@ -109,8 +112,8 @@ class RecentCdf(Rank):
     draws = True
 
     def __init__(self, *, size: int = 200) -> None:
-        if size < 1:
-            raise FairbanditError(f"size must be at least 1, got {size}")
+        if not 1 <= size <= MOST_KEPT:
+            raise FairbanditError(f"size must be from 1 to {MOST_KEPT:,}, got {size}")
         self.size = size
 
     def bind(self, problem: Problem) -> None:

@@ -1,0 +1,234 @@
+"""Composed configs: what they may not do, and how they become plain data.
+
+Hydra instantiates whatever a config names under `_target_`, imports the factories of a logging
+config, sets environment variables for a job, and imports packages of a search path. Every config
+that Hydra composes, for a run, for a sweep or for one job of it, comes from one loader. The loader
+of this module refuses such a config before Hydra acts on it, whether a word of the command line,
+a file, a default or a sweep's parameter brought it in.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import cache
+from itertools import islice
+from math import prod
+from pathlib import Path
+from typing import Any
+
+import hydra
+import hydra._internal.hydra as composing
+from hydra._internal.config_loader_impl import ConfigLoaderImpl
+from hydra.core.override_parser.overrides_parser import OverridesParser
+from hydra.core.override_parser.types import Override
+from hydra.core.plugins import Plugins
+from hydra.types import RunMode
+from omegaconf import DictConfig, OmegaConf, open_dict
+from omegaconf.errors import MissingMandatoryValue, OmegaConfBaseException
+
+from fairbandit.cli.messages import one_message
+from fairbandit.errors import FairbanditError
+
+MOST_JOBS = 100_000
+"""The most jobs of one sweep."""
+
+CALLBACKS = {
+    "sweeps": "fairbandit.cli.callbacks.Sweeps",
+    "parity": "fairbandit.cli.parity.ParityAudit",
+}
+"""The callbacks that fairbandit's own config files name; there are no others."""
+
+_PLUGINS = ("launcher", "sweeper")
+_LOGGING = ("job_logging", "hydra_logging")
+_WORKER_ENV = {"env_vars": "${fairbandit.worker_env:}"}
+_RULE = "a config names registered parts and cannot name code to run"
+
+
+class CheckedLoader(ConfigLoaderImpl):
+    """Hydra's loader of configs, which hands out none that names code to run."""
+
+    def load_configuration(
+        self,
+        config_name: str | None,
+        overrides: list[str],
+        run_mode: RunMode,
+        from_shell: bool = True,
+        validate_sweep_overrides: bool = True,
+    ) -> DictConfig:
+        """Composes a config and checks it.
+
+        Raises:
+            FairbanditError: a config that names code, or a sweep of no jobs or of too many.
+        """
+        for word in overrides:
+            _refuse_search_path(word)
+        config = super().load_configuration(
+            config_name, overrides, run_mode, from_shell, validate_sweep_overrides
+        )
+        refuse_code(config)
+        if run_mode == RunMode.MULTIRUN and validate_sweep_overrides:
+            self._check_sweep(config)
+        return config
+
+    def _check_sweep(self, config: DictConfig) -> None:
+        given: Any = OmegaConf.to_container(config.hydra.overrides.task, resolve=False)
+        params = OmegaConf.select(config, "hydra.sweeper.params") or {}
+        words = [*(f"{key}={value}" for key, value in params.items()), *given]
+        swept: dict[str, int] = {}
+        for override in OverridesParser.create(config_loader=self).parse_overrides(words):
+            if override.is_discrete_sweep():
+                swept[override.get_key_element()] = _count(override)
+        jobs = prod(swept.values())
+        if jobs > MOST_JOBS:
+            raise FairbanditError(
+                f"the sweep over {', '.join(swept)} has more than {MOST_JOBS:,} jobs; divide it "
+                "into several"
+            )
+
+
+def _count(override: Override) -> int:
+    """How many values a word sweeps over, but no more than one too many."""
+    count = sum(1 for _ in islice(override.sweep_iterator(), MOST_JOBS + 1))
+    if not count:
+        raise FairbanditError(
+            f"{override.input_line}: there is no value to sweep over, so the sweep has no job"
+        )
+    return count
+
+
+@contextmanager
+def checked_configs() -> Iterator[None]:
+    """Has Hydra load all configs by a `CheckedLoader`."""
+    before = composing.ConfigLoaderImpl  # type: ignore[attr-defined]
+    composing.ConfigLoaderImpl = CheckedLoader  # type: ignore[attr-defined]
+    try:
+        yield
+    finally:
+        composing.ConfigLoaderImpl = before  # type: ignore[attr-defined]
+
+
+def refuse_code(config: DictConfig) -> None:
+    """Refuses a composed config that names code to run, in whatever way.
+
+    * `_target_` stands nowhere but in the nodes of a launcher and a sweeper, where Hydra takes
+      installed plugins of its own alone, and in fairbandit's own callbacks.
+    * Below a launcher and a sweeper nothing is instantiated, not even what an interpolation makes.
+    * No environment variable is set. A list of harmless ones could not be complete (PYTHONPATH
+      and LD_PRELOAD name code as FAIRBANDIT_PLUGINS does), and the shell sets them as well.
+    * Logging is one of Hydra's choices, unchanged, since its classes and factories are imported.
+    * A launcher runs no commands of a config, and gives workers no further environment.
+
+    Args:
+        config: as Hydra composed it, with its own node.
+
+    Raises:
+        FairbanditError: with the key at fault.
+    """
+    plain: Any = OmegaConf.to_container(config, resolve=False, enum_to_str=True)
+    own = plain.get("hydra") or {}
+    _refuse_callbacks(own.get("callbacks"), needed="policy" in plain)
+    _refuse_targets({**plain, "hydra": {**own, "callbacks": None}})
+    for kind in _PLUGINS:
+        _refuse_launching(f"hydra.{kind}", own.get(kind))
+        if own.get(kind):
+            with open_dict(config.hydra[kind]):
+                config.hydra[kind]._recursive_ = False
+    job = own.get("job") or {}
+    for key in ("env_set", "env_copy"):
+        if job.get(key):
+            raise FairbanditError(
+                f"hydra.job.{key} is refused: environment variables can name code, and {_RULE}; "
+                "set them in the shell that gives the command"
+            )
+    for kind in _LOGGING:
+        if kind in own and own[kind] not in _logging_choices(kind).values():
+            raise FairbanditError(
+                f"hydra.{kind} cannot be changed: its classes are imported, and {_RULE}; choose "
+                f"hydra/{kind} among {', '.join(_logging_choices(kind))}"
+            )
+
+
+def _refuse_search_path(word: str) -> None:
+    if "hydra.searchpath" in word.partition("=")[0]:
+        raise FairbanditError(
+            f"{word!r} is refused: a search path can name packages to import, and {_RULE}; "
+            "--config-dir adds a folder of config files"
+        )
+
+
+def _refuse_callbacks(callbacks: Any, *, needed: bool) -> None:
+    given = callbacks or {}
+    known = {name: {"_target_": target} for name, target in CALLBACKS.items()}
+    for name, spec in given.items() if isinstance(given, dict) else [("", given)]:
+        if spec != known.get(name):
+            raise FairbanditError(
+                f"hydra.callbacks{name and '.'}{name} is refused: {_RULE}, and callbacks are code"
+            )
+    if needed and "sweeps" not in given:
+        raise FairbanditError("hydra.callbacks.sweeps cannot be removed: it looks after sweeps")
+
+
+def _refuse_targets(plain: dict[str, Any]) -> None:
+    """Refuses an import path, but for the launcher and the sweeper that Hydra's plugins offer."""
+    plugged = [f"hydra.{kind}._target_" for kind in _PLUGINS]
+    for path, key, value in _walk(plain):
+        offered = path in plugged and Plugins.is_in_toplevel_plugins_module(str(value))
+        if key == "_target_" and not offered:
+            raise FairbanditError(f"{path}: {_RULE}; register the class in a plugin instead")
+
+
+def _refuse_launching(where: str, node: Any) -> None:
+    """Refuses commands that a launcher would run, and environments other than fairbandit's own."""
+    if node is None:
+        return
+    if not isinstance(node, dict):
+        raise FairbanditError(f"{where} must be a mapping, got {node!r}")
+    for path, key, item in _walk(node, where):
+        if (key == "setup" and item) or (key == "runtime_env" and item not in (None, _WORKER_ENV)):
+            raise FairbanditError(
+                f"{path} is refused: it gives workers commands or an environment, and {_RULE}"
+            )
+
+
+def _walk(value: Any, path: str = "") -> Iterator[tuple[str, Any, Any]]:
+    """All entries of nested mappings and lists: their paths, keys and values."""
+    items = value.items() if isinstance(value, dict) else enumerate(value)
+    for key, item in items:
+        here = f"{path}.{key}".lstrip(".")
+        yield here, key, item
+        if isinstance(item, (dict, list)):
+            yield from _walk(item, here)
+
+
+@cache
+def _logging_choices(kind: str) -> dict[str, Any]:
+    """The logging configs that Hydra brings along, by name."""
+    folder = Path(hydra.__file__).parent / "conf" / "hydra" / kind
+    return {
+        file.stem: OmegaConf.to_container(OmegaConf.load(file), resolve=False)
+        for file in sorted(folder.glob("*.yaml"))
+    }
+
+
+def plain_config(config: DictConfig) -> dict[str, Any]:
+    """A job's config as plain data, with every interpolation resolved.
+
+    Raises:
+        FairbanditError: an interpolation that cannot be resolved or gives a value of the wrong
+            type, or a key that must be given and is not.
+    """
+    return {str(key): plain_value(config, str(key)) for key in config}
+
+
+def plain_value(config: DictConfig, key: str) -> Any:
+    """One entry of a config as plain data; see `plain_config`."""
+    try:
+        value = config[key]
+        if not OmegaConf.is_config(value):
+            return value
+        return OmegaConf.to_container(value, resolve=True, throw_on_missing=True, enum_to_str=True)
+    except MissingMandatoryValue as error:
+        raise FairbanditError(f"{error.full_key} must be given: it has no default") from None
+    except OmegaConfBaseException as error:
+        raise FairbanditError(one_message(error)) from None
