@@ -38,11 +38,10 @@ def build(config: Mapping[str, Any]) -> Policy | Environment:
     >>> build({"name": "simulation", "noise": 0.5}).places
     4
     """
-    named = config.get("name") in presets()
-    if not named and not set(config) & set(registry.PART_KINDS):
+    if not describes_policy(config):
         environment: Environment = registry.create("environment", config)
         return environment
-    if named:
+    if _named(config):
         config = {**preset(config["name"]), **config}
     unknown = sorted(set(config) - {*registry.PART_KINDS, "name"})
     missing = sorted({"split", "estimator", "rank"} - set(config))
@@ -54,3 +53,18 @@ def build(config: Mapping[str, Any]) -> Policy | Environment:
     described = {"selector": "argmax", **config}
     parts = {kind: registry.create(kind, described[kind]) for kind in registry.PART_KINDS}
     return Policy(**parts, name=str(config.get("name") or "custom"))
+
+
+def describes_policy(config: Mapping[str, Any]) -> bool:
+    """Whether `build` makes a policy of plain data, rather than an environment; makes nothing.
+
+    >>> describes_policy({"name": "oful"}), describes_policy({"name": "simulation"})
+    (True, False)
+    """
+    return _named(config) or not set(config).isdisjoint(registry.PART_KINDS)
+
+
+def _named(config: Mapping[str, Any]) -> bool:
+    """Whether the name is one of `conf/policy/`."""
+    name = config.get("name")
+    return isinstance(name, str) and name in presets()

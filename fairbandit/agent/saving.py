@@ -18,17 +18,26 @@ VERSION = 1
 """Of the file's contents; files of other versions are refused."""
 
 
-def write(path: Path, saved: Mapping[str, Any]) -> None:
-    """Writes an agent's state.
+def packed(saved: Mapping[str, Any]) -> state.Packed:
+    """An agent's state as it goes into a file.
 
     Raises:
-        FairbanditError: a label that no file can hold, or a file that cannot be written.
+        FairbanditError: a label that no file can hold.
     """
     options = saved["options"]
     labels = [groups.written(label) for label in options["groups"]]
     whole = {**saved, "options": {**options, "groups": labels}}
+    return state.Packed({"format": FORMAT, "version": VERSION, **whole})
+
+
+def write(path: Path, contents: state.Packed) -> None:
+    """Writes an agent's file.
+
+    Raises:
+        FairbanditError: a file that cannot be written.
+    """
     try:
-        state.write(state.Packed({"format": FORMAT, "version": VERSION, **whole}), path)
+        state.write(contents, path)
     except OSError as error:
         reason = error.strerror or error
         raise FairbanditError(f"cannot save the agent to {path}: {reason}") from error
@@ -59,14 +68,15 @@ def reading(path: Path) -> Iterator[dict[str, Any]]:
             f"version {VERSION}, that of the fairbandit installed"
         )
     try:
-        labels = [groups.read(label) for label in saved["options"]["groups"]]
-        yield {**saved, "options": {**saved["options"], "groups": labels}}
+        options = saved["options"]
+        labels = [groups.read(label) for label in options["groups"]]
+        yield {**saved, "options": {**options, "groups": labels}}
     except FairbanditError as error:
         raise FairbanditError(
             f"cannot go on with the agent of {path}: {error}. Plugins must be loaded first, and an "
             "oracle given again"
         ) from error
-    except (KeyError, TypeError, IndexError, AttributeError, ValueError) as error:
+    except Exception as error:  # whatever a file of a stranger's making may lead to
         raise FairbanditError(
             f"{path} holds no whole agent ({type(error).__name__}: {error}); expected what "
             "Agent.save wrote"
