@@ -117,7 +117,7 @@ class Agent:
                 f"policy: expected a fairbandit.Policy, got {shown(policy)}; "
                 "Agent.from_config takes the name of one, or a mapping"
             )
-        features = inputs.whole(features, "features", 1)
+        features = inputs.whole(features, "features", 1, inputs.FEATURES)
         self._seed = inputs.whole(seed, "seed", 0)
         self._patience = patience if patience is None else inputs.whole(patience, "patience", 0)
         exploration = inputs.number(exploration, "exploration")

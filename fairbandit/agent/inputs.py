@@ -20,6 +20,9 @@ from fairbandit.maths.checks import shown, told
 LARGEST = 1e100
 """Numbers beyond it are refused, for sums of their squares would overflow."""
 
+FEATURES = 1_000_000
+"""Contexts have at most so many features."""
+
 PIECE = 1 << 21
 """About how many numbers of logged contexts are taken in at once."""
 
@@ -122,17 +125,19 @@ def number(value: Any, what: str) -> float:
     return float(array.item())
 
 
-def whole(value: Any, what: str, least: int) -> int:
-    """A whole number of at most 8,192 bits.
+def whole(value: Any, what: str, least: int, most: int | None = None) -> int:
+    """A whole number, of at most 8,192 bits.
 
     Raises:
-        FairbanditError: anything else, or one that is too small.
+        FairbanditError: anything else, or one that is too small or too large.
     """
     number = int(value) if isinstance(value, (int, np.integer)) else least - 1
     if isinstance(value, bool) or number < least:
         raise FairbanditError(
             f"{what}: expected a whole number of at least {least}, got {shown(value)}"
         )
+    if most is not None and number > most:
+        raise FairbanditError(f"{what}: expected at most {most:,}, got {shown(value)}")
     if number.bit_length() > BITS:
         raise FairbanditError(
             f"{what}: expected a whole number below 2^{BITS}, got one of {number.bit_length()} bits"

@@ -9,6 +9,7 @@ from typing import Any
 
 from fairbandit.agent import groups
 from fairbandit.errors import FairbanditError
+from fairbandit.maths import checks
 from fairbandit.run import state
 
 FORMAT = "fairbandit.Agent"
@@ -60,14 +61,16 @@ def reading(path: Path) -> Iterator[dict[str, Any]]:
             f"{path} is no whole file of a saved agent: it is cut short, damaged or something else "
             f"({error}); expected what Agent.save wrote"
         ) from error
-    if not isinstance(saved, dict) or saved.get("format") != FORMAT:
+    if not isinstance(saved, dict) or not _is(saved.get("format"), FORMAT):
         raise FairbanditError(f"{path} holds no agent; expected what Agent.save wrote")
-    if saved.get("version") != VERSION:
+    if not _is(saved.get("version"), VERSION):
         raise FairbanditError(
-            f"{path} is of version {saved.get('version')!r} of the agents' files; expected "
-            f"version {VERSION}, that of the fairbandit installed"
+            f"{path} is of version {checks.shown(saved.get('version'))} of the agents' files; "
+            f"expected version {VERSION}, that of the fairbandit installed"
         )
     try:
+        for part in {"options", "parts", "history", "pending"} & set(saved):
+            checks.mapping(part, saved[part])
         options = saved["options"]
         labels = [groups.read(label) for label in options["groups"]]
         yield {**saved, "options": {**options, "groups": labels}}
@@ -81,3 +84,8 @@ def reading(path: Path) -> Iterator[dict[str, Any]]:
             f"{path} holds no whole agent ({type(error).__name__}: {error}); expected what "
             "Agent.save wrote"
         ) from error
+
+
+def _is(given: Any, expected: str | int) -> bool:
+    """Whether something that may be of any type, a tensor too, is a value."""
+    return type(given) is type(expected) and bool(given == expected)

@@ -116,6 +116,7 @@ class Rows:
         Raises:
             FairbanditError: rows of another kind, or a number of rows that cannot be.
         """
+        checks.mapping("rows", state)
         rows = checks.like("rows", state["rows"], self._none, free=1)
         self._begin(rows, checks.count("start", state["start"]))
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from torch import Tensor
@@ -48,6 +48,17 @@ def count(what: str, given: Any, least: int = 0, most: int = LARGEST) -> int:
         raise FairbanditError(
             f"{what}: expected a whole number from {least} to {most}, got {told(given)}"
         )
+    return given
+
+
+def mapping(what: str, given: Any) -> Mapping[str, Any]:
+    """A mapping.
+
+    Raises:
+        FairbanditError: anything else.
+    """
+    if not isinstance(given, Mapping):
+        raise FairbanditError(f"{what}: expected a mapping, got {told(given)}")
     return given
 
 

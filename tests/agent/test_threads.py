@@ -18,7 +18,7 @@ import torch
 from fairbandit import Agent, Decision
 from tests.agent import worlds
 
-THREADS, CALLS = 8, 1200
+THREADS, CALLS = 8, 800
 D, K = 3, 4
 NAMES = ["a", "b", "c", "d", "e"]
 
