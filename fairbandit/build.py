@@ -43,12 +43,11 @@ def build(config: Mapping[str, Any]) -> Policy | Environment:
         raise FairbanditError(
             f"the name of a policy or of an environment must be a text, got {name!r}"
         )
-    named = name in presets()
-    if not named and not set(config) & set(registry.PART_KINDS):
+    if not describes_policy(config):
         environment: Environment = registry.create("environment", config)
         return environment
-    if named:
-        config = {**preset(str(name)), **config}
+    if _named(config):
+        config = {**preset(config["name"]), **config}
     unknown = sorted(set(config) - {*registry.PART_KINDS, "name"})
     missing = sorted({"split", "estimator", "rank"} - set(config))
     if unknown or missing:
@@ -59,3 +58,18 @@ def build(config: Mapping[str, Any]) -> Policy | Environment:
     described = {"selector": "argmax", **config}
     parts = {kind: registry.create(kind, described[kind]) for kind in registry.PART_KINDS}
     return Policy(**parts, name=name or "custom")
+
+
+def describes_policy(config: Mapping[str, Any]) -> bool:
+    """Whether `build` makes a policy of plain data, rather than an environment; makes nothing.
+
+    >>> describes_policy({"name": "oful"}), describes_policy({"name": "simulation"})
+    (True, False)
+    """
+    return _named(config) or not set(config).isdisjoint(registry.PART_KINDS)
+
+
+def _named(config: Mapping[str, Any]) -> bool:
+    """Whether the name is one of `conf/policy/`."""
+    name = config.get("name")
+    return isinstance(name, str) and name in presets()

@@ -92,6 +92,10 @@ class Policy:
                 )
         return states
 
+    def snapshot(self) -> dict[str, Any]:
+        """The state as it is now, which stays so whatever the parts do next."""
+        return {kind: part.snapshot() for kind, part in self.parts.items()}
+
     def load_state(self, state: Mapping[str, Any]) -> None:
         """Goes on from a state that the same policy, bound to the same problem, gave."""
         for kind, part in self.parts.items():

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
+import threading
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import replace
+from functools import partial
 from os import PathLike
 from pathlib import Path
 from typing import Any, NamedTuple, Self
@@ -12,15 +15,31 @@ import torch
 
 from fairbandit.agent import inputs, oracles, saving
 from fairbandit.agent.groups import Groups, labels_of
-from fairbandit.agent.refresh import Refreshed, Summed
+from fairbandit.agent.refresh import MOST, Refreshed, Summed
 from fairbandit.agent.tickets import Tickets
-from fairbandit.build import build
+from fairbandit.agent.undo import Attributes
+from fairbandit.build import build, describes_policy
 from fairbandit.environments.base import Oracle
 from fairbandit.errors import FairbanditError
+from fairbandit.maths.checks import shown
 from fairbandit.parts import History, Problem
+from fairbandit.parts.index import Index
 from fairbandit.policy import Policy
 from fairbandit.presets import presets
 from fairbandit.streams import GRID, Streams
+
+_LOCKS = {"lock", "_writing"}
+
+_INSIDE = "the agent was called from within one of its own calls; wait until that one has returned"
+
+_LOST = (
+    "a call failed and could not be undone, since a part could not go back to its state; go on "
+    "from a saved file"
+)
+
+
+class _Rehearsed(Exception):  # noqa: N818 - nothing is wrong
+    """Ends a round that nobody asked for."""
 
 
 class Decision(NamedTuple):
@@ -51,6 +70,9 @@ class Agent:
     with a rank of bounded memory, such as `recent_cdf`, the agent's memory does not grow, but for
     the rewards it waits for, which `patience` bounds.
 
+    Threads may share an agent: each call holds its `lock`, so that calls take effect one after the
+    other. A call that raises, whatever it raises, has changed nothing.
+
     Args:
         policy: decides; bound here, and not to be used elsewhere.
         features: d.
@@ -63,6 +85,10 @@ class Agent:
             None re-estimates it in every round.
         patience: a reward that has not come after so many further rounds is not waited for any
             more; None waits for ever.
+
+    Attributes:
+        lock: a re-entrant lock that every call holds; hold it to make several calls one, such as
+            a decision and the line of a log that says in which order decisions and rewards came.
 
     Raises:
         FairbanditError: a value out of range, or a policy that needs an oracle without one.
@@ -86,17 +112,25 @@ class Agent:
         refresh: float | None = None,
         patience: int | None = None,
     ) -> None:
-        features = inputs.whole(features, "features", 1)
+        if not isinstance(policy, Policy):
+            raise FairbanditError(
+                f"policy: expected a fairbandit.Policy, got {shown(policy)}; "
+                "Agent.from_config takes the name of one, or a mapping"
+            )
+        features = inputs.whole(features, "features", 1, inputs.FEATURES)
         self._seed = inputs.whole(seed, "seed", 0)
         self._patience = patience if patience is None else inputs.whole(patience, "patience", 0)
         exploration = inputs.number(exploration, "exploration")
-        if refresh is not None and not (refresh := inputs.number(refresh, "refresh")) > 1:
-            raise FairbanditError(f"refresh: expected a factor above 1, got {refresh}")
+        if exploration < 0:
+            raise FairbanditError(f"exploration: expected at least 0, got {exploration:g}")
+        if refresh is not None and not 1 < (refresh := inputs.number(refresh, "refresh")) <= MOST:
+            raise FairbanditError(
+                f"refresh: expected a factor above 1 and at most {MOST:g}, got {refresh:g}"
+            )
         self._refresh, self._config = refresh, policy.describe()
         self._groups = Groups(labels_of(groups))
         self._policy = policy
         split = policy.split if refresh is None else Refreshed(policy.split, refresh)
-        policy.split = split
         self._problem = Problem(
             features=features,
             groups=len(self._groups),
@@ -105,7 +139,6 @@ class Agent:
             exploration=exploration,
             oracle=None if oracle is None else oracles.checked(oracle, features),
         )
-        policy.bind(self._problem)
         self._vet(self._groups.labels, 0)
         needs, sums = policy.rank.needs, policy.estimator.least_squares
         self._history = (
@@ -114,6 +147,15 @@ class Agent:
             else History(self._problem, needs)
         )
         self._tickets = Tickets(features)
+        before = Attributes(policy, *policy.parts.values())
+        try:
+            policy.split = split
+            policy.bind(self._problem)
+        except BaseException:
+            before.restore()
+            raise
+        self._refusal: str | None = None
+        self._make_locks()
 
     @classmethod
     def from_config(cls, config: str | Mapping[str, Any], **options: Any) -> Self:
@@ -130,33 +172,25 @@ class Agent:
         >>> Agent.from_config(parts, features=3).groups
         ()
         """
-        if isinstance(config, str):
-            if config not in presets():
-                raise FairbanditError(
-                    f"unknown policy {config!r}; the named ones are {', '.join(presets())}"
-                )
-            config = {"name": config}
-        if not isinstance(config, Mapping):
-            raise FairbanditError(f"expected a policy's name or a mapping, got {config!r}")
-        policy = build(config)
-        if not isinstance(policy, Policy):
-            raise FairbanditError(f"expected a policy, got an environment: {dict(config)}")
-        return cls(policy, **options)
+        return cls(_policy(config), **options)
 
     @property
     def rounds(self) -> int:
         """How many rounds there were, decided and observed."""
-        return self._history.played
+        with self.lock:
+            return self._history.played
 
     @property
     def groups(self) -> tuple[Hashable, ...]:
         """The labels of all groups so far, in the order of their codes."""
-        return self._groups.labels
+        with self.lock:
+            return self._groups.labels
 
     @property
     def pending(self) -> tuple[int, ...]:
         """The tickets whose rewards have not come, oldest first."""
-        return tuple(self._tickets)
+        with self.lock:
+            return tuple(self._tickets)
 
     def act(self, contexts: Any, groups: Any) -> Decision:
         """Picks a candidate of a pool: the next round.
@@ -174,22 +208,24 @@ class Agent:
                 too few or not hashable, a group that the oracle does not know. Nothing changes.
         """
         pool = inputs.pool(contexts, self._problem.features)
-        codes, fresh = self._groups.coded(inputs.listed(groups, "groups"))
-        if len(codes) != len(pool):
+        labels = inputs.listed(groups, "groups")
+        if len(labels) != len(pool):
             raise FairbanditError(
-                f"groups: expected {len(pool)} labels, one a candidate; got {len(codes)}"
+                f"groups: expected {len(pool)} labels, one a candidate; got {len(labels)}"
             )
-        x, g = torch.from_numpy(pool[None, None]), torch.from_numpy(codes[None, None])
-        t = self.rounds + 1
-        with self._policy.mode():
-            self._welcome(fresh)
-            place = int(self._policy.decide(t, x, g, self._history))
-            self._history.add_pools(x, g)
-            self._history.add_unknown()
-            if t % GRID == 0:
-                self._policy.forget(self._history)
-        self._tickets.add(t, x[:, :, place].clone(), int(codes[place]))
-        self._give_up()
+        with self._change():
+            codes, fresh = self._groups.coded(labels)
+            x, g = torch.from_numpy(pool[None, None]), torch.from_numpy(codes[None, None])
+            t = self.rounds + 1
+            with self._policy.mode():
+                self._welcome(fresh)
+                place = int(self._policy.decide(t, x, g, self._history))
+                self._history.add_pools(x, g)
+                self._history.add_unknown()
+                if t % GRID == 0:
+                    self._policy.forget(self._history)
+            self._tickets.add(t, x[:, :, place].clone(), int(codes[place]))
+            self._give_up()
         return Decision(place, t)
 
     def update(self, reward: Any, ticket: int | None = None) -> None:
@@ -204,10 +240,12 @@ class Agent:
                 reward came already. Nothing changes.
         """
         value = inputs.number(reward, "reward")
-        t = self._tickets.find(ticket, self.rounds)
-        with self._policy.mode():
-            self._policy.learn(t, self._tickets.outcome(t, value), self._history)
-        self._tickets.remove(t)
+        with self._change() as undo:
+            t = self._tickets.find(ticket, self.rounds)
+            undo.append(partial(self._history.unlearn, t))
+            with self._policy.mode():
+                self._policy.learn(t, self._tickets.outcome(t, value), self._history)
+            self._tickets.remove(t)
 
     def drop(self, ticket: int) -> None:
         """Waits no longer for the reward of a decision: it never comes.
@@ -215,7 +253,8 @@ class Agent:
         Raises:
             FairbanditError: a ticket that is not known or whose reward came already.
         """
-        self._tickets.remove(self._tickets.find(ticket, self.rounds))
+        with self._change():
+            self._tickets.remove(self._tickets.find(ticket, self.rounds))
 
     def observe(self, contexts: Any, groups: Any, actions: Any, rewards: Any) -> None:
         """Takes in logged rounds, whoever decided them, as the next ones.
@@ -231,20 +270,23 @@ class Agent:
                 no candidate, a group that the oracle does not know. Nothing changes.
         """
         log = inputs.log(contexts, groups, actions, rewards, self._problem.features)
-        codes, fresh = self._groups.coded(log.labels)
-        with self._policy.mode():
-            self._welcome(fresh)
-            for low, high in log.pieces():
-                pools, history, first = log.pools(low, high, codes), self._history, self.rounds + 1
-                history.add_pools(*pools, places=int(log.ends[high] - log.ends[low]))
-                history.add_outcomes(*log.outcomes(low, high, codes))
-                self._policy.observe(first, *pools, history)
-        self._give_up()
+        with self._change():
+            codes, fresh = self._groups.coded(log.labels)
+            with self._policy.mode():
+                self._welcome(fresh)
+                for low, high in log.pieces():
+                    pools, history = log.pools(low, high, codes), self._history
+                    first = self.rounds + 1
+                    history.add_pools(*pools, places=int(log.ends[high] - log.ends[low]))
+                    history.add_outcomes(*log.outcomes(low, high, codes))
+                    self._policy.observe(first, *pools, history)
+            self._give_up()
 
     def save(self, path: str | PathLike[str]) -> None:
         """Writes all that is needed to go on; the file is whole, or as it was before.
 
-        The oracle is not part of it.
+        The oracle is not part of it. Other threads may go on once the state is taken, and need not
+        wait for the disk.
 
         Args:
             path: the file, which is replaced if there is one.
@@ -252,7 +294,11 @@ class Agent:
         Raises:
             FairbanditError: a label that no file can hold, or a file that cannot be written.
         """
-        saving.write(Path(path), self._state())
+        with ExitStack() as turn:
+            with self._alone():
+                contents = saving.packed(self._state())
+                turn.enter_context(self._writing)
+            saving.write(Path(path), contents)
 
     @classmethod
     def load(cls, path: str | PathLike[str], *, oracle: Oracle | None = None) -> Self:
@@ -267,11 +313,29 @@ class Agent:
                 version, or whose policy has a part that is not registered here.
         """
         with saving.reading(Path(path)) as saved:
-            agent = cls.from_config(saved["config"], oracle=oracle, **saved["options"])
+            policy, options = _policy(saved["config"]), saved["options"]
+            width = saved["history"]["picks"]["rows"].shape[-1]
+            if options["features"] != width:  # before anything is made that large
+                raise FairbanditError(
+                    f"features: expected {width}, as many as the contexts have; got "
+                    f"{shown(options['features'])}"
+                )
+            agent = cls(policy, oracle=oracle, **options)
             agent._policy.load_state(saved["parts"])
             agent._history.load_state(saved["history"])
-            agent._tickets.load_state(saved["pending"], saved["latest"])
+            rounds, groups = agent.rounds, len(agent._groups)
+            agent._tickets.load_state(saved["pending"], saved["latest"], rounds, groups)
+            agent._rehearse()
         return agent
+
+    def __getstate__(self) -> dict[str, Any]:
+        """All but the locks, which a copy has of its own."""
+        with self._alone():
+            return {key: value for key, value in vars(self).items() if key not in _LOCKS}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        vars(self).update(state, _refusal=None)
+        self._make_locks()
 
     def _state(self) -> dict[str, Any]:
         problem = self._problem
@@ -285,11 +349,70 @@ class Agent:
                 "refresh": self._refresh,
                 "patience": self._patience,
             },
-            "parts": self._policy.state(),
+            "parts": self._policy.snapshot(),
             "history": self._history.state(),
             "pending": self._tickets.state(),
             "latest": self._tickets.latest,
         }
+
+    def _make_locks(self) -> None:
+        self.lock = threading.RLock()
+        self._writing = threading.RLock()
+
+    @contextmanager
+    def _alone(self) -> Iterator[None]:
+        """Holds the lock against other threads, and refuses calls from within another one."""
+        with self.lock:
+            if self._refusal is not None:
+                raise FairbanditError(self._refusal)
+            try:
+                self._refusal = _INSIDE
+                yield
+            finally:
+                if self._refusal is _INSIDE:
+                    self._refusal = None
+
+    @contextmanager
+    def _change(self) -> Iterator[list[Callable[[], None]]]:
+        """A call that changes the agent, and nothing if anything is raised in it.
+
+        Only then is there work to do: parts are bound again and go on from their state before the
+        call, and everything else gets the attributes back that it had.
+
+        Yields:
+            A list for what else takes back what the call does.
+        """
+        with self._alone():
+            self._tickets.begin()
+            own = (self, self._groups, self._tickets)
+            before, parts = Attributes(*own, *self._history.stores()), self._policy.snapshot()
+            undo: list[Callable[[], None]] = []
+            try:
+                yield undo
+            except BaseException:
+                before.restore()
+                self._refusal = _LOST
+                for step in undo:
+                    step()
+                self._tickets.undo(self._history.played)
+                # these two may have been left in the midst of something
+                self._history.index = Index()
+                self._problem = replace(self._problem, streams=Streams(self._seed, [0]))
+                self._policy.bind(self._problem)
+                self._policy.load_state(parts)
+                self._refusal = _INSIDE
+                raise
+
+    def _rehearse(self) -> None:
+        """Decides a round that is taken back, so that a state that does not fit is found out."""
+        if not self._groups.labels:
+            return
+        x = torch.zeros(1, 1, 1, self._problem.features, dtype=torch.float64)
+        g = torch.zeros(1, 1, 1, dtype=torch.int64)
+        with suppress(_Rehearsed), self._change():
+            with self._policy.mode():
+                self._policy.decide(self.rounds + 1, x, g, self._history)
+            raise _Rehearsed
 
     def _welcome(self, labels: list[Hashable]) -> None:
         """Makes room for new groups."""
@@ -309,3 +432,24 @@ class Agent:
     def _give_up(self) -> None:
         if self._patience is not None:
             self._tickets.give_up(self.rounds - self._patience)
+
+
+def _policy(config: str | Mapping[str, Any]) -> Policy:
+    """The policy of a name or of plain data, which are looked at before anything is made of them.
+
+    Raises:
+        FairbanditError: no such policy, or an environment.
+    """
+    if isinstance(config, str):
+        if config not in presets():
+            raise FairbanditError(
+                f"unknown policy {shown(config)}; the named ones are {', '.join(presets())}"
+            )
+        config = {"name": config}
+    if not isinstance(config, Mapping):
+        raise FairbanditError(f"expected a policy's name or a mapping, got {shown(config)}")
+    if not describes_policy(config):
+        raise FairbanditError(f"expected a policy, got an environment: {shown(dict(config))}")
+    policy = build(config)
+    assert isinstance(policy, Policy)
+    return policy

@@ -9,24 +9,30 @@ import numpy as np
 from numpy.typing import NDArray
 from torch import Tensor
 
+from fairbandit.agent.inputs import BITS
 from fairbandit.errors import FairbanditError
+from fairbandit.maths.checks import shown
+
+MOST = 1_000_000
+"""So many groups may be named by their number."""
 
 _MANY = 64  # from so many labels on, sorting an array is faster than looking up each
 
-_WRITABLE = "texts, numbers, booleans, None, bytes and tuples of these"
+_WRITABLE = "texts, numbers (below 2^8192), booleans, None, bytes and tuples of these"
 
 
 class Groups:
     """Labels in the order in which they were given or came.
 
     Labels are equal as Python has it, so that 1, 1.0 and True are one group. NumPy's scalars and
-    tensors of one number are the Python numbers that they hold.
+    tensors of one number are the Python numbers that they hold. A label has to be equal to itself,
+    with all that is in it: every NaN, NaT or NA would be another group.
 
     Args:
         labels: the first ones.
 
     Raises:
-        FairbanditError: a label given twice, or one that is not hashable.
+        FairbanditError: a label given twice, or one that is not hashable or not equal to itself.
     """
 
     def __init__(self, labels: Iterable[Hashable] = ()) -> None:
@@ -34,7 +40,7 @@ class Groups:
         given = list(labels)
         self.add(self.coded(given)[1])
         if len(self._codes) < len(given):
-            raise FairbanditError(f"groups: expected labels that differ, got {given}")
+            raise FairbanditError(f"groups: expected labels that differ, got {shown(given)}")
 
     def __len__(self) -> int:
         """G."""
@@ -47,8 +53,10 @@ class Groups:
 
     def add(self, labels: Iterable[Hashable]) -> None:
         """Gives new labels the next codes."""
+        codes = dict(self._codes)
         for label in labels:
-            self._codes[label] = len(self._codes)
+            codes[label] = len(codes)
+        self._codes = codes
 
     def coded(self, given: Any) -> tuple[NDArray[np.int64], list[Hashable]]:
         """Codes of labels; those which are not known get the next ones, in order of appearance.
@@ -79,15 +87,15 @@ class Groups:
             if known is not None:
                 return known
             label = _plain(label)
-            if label != label:  # NaN would be another group each time
-                raise FairbanditError(f"groups: expected labels equal to themselves, got {label!r}")
             known = self._codes.get(label)
             if known is not None:
                 return known
             return fresh.setdefault(label, len(self._codes) + len(fresh))
-        except TypeError as error:
+        except FairbanditError:
+            raise
+        except Exception as error:  # whatever a label's own `__hash__` and `__eq__` may raise
             raise FairbanditError(
-                f"groups: expected one hashable label for each candidate, got {label!r} "
+                f"groups: expected one hashable label for each candidate, got {shown(label)} "
                 f"({type(label).__name__})"
             ) from error
 
@@ -98,15 +106,17 @@ def written(label: Hashable) -> Any:
     Raises:
         FairbanditError: a label of a type that files do not hold.
     """
-    if label is None or isinstance(label, (str, int, float)):
+    if label is None or isinstance(label, (str, float)):
+        return label
+    if isinstance(label, int) and label.bit_length() <= BITS:
         return label
     if isinstance(label, bytes):
         return {"bytes": label.hex()}
     if isinstance(label, tuple):
         return {"tuple": [written(one) for one in label]}
     raise FairbanditError(
-        f"the group label {label!r} ({type(label).__name__}) cannot be saved: files hold labels "
-        f"that are {_WRITABLE}; label the groups with these, such as str(label)"
+        f"the group label {shown(label)} ({type(label).__name__}) cannot be saved: files hold "
+        f"labels that are {_WRITABLE}; label the groups with these, such as str(label)"
     )
 
 
@@ -121,14 +131,34 @@ def read(plain: Any) -> Hashable:
 
 
 def _plain(label: Any) -> Any:
+    """A label as a Python object, if it is a NumPy scalar or a tensor, or a tuple with such in it.
+
+    Raises:
+        FairbanditError: a label that is not equal to itself, or holds something that is not.
+        TypeError: more than one label, or a masked one.
+    """
+    if isinstance(label, np.ma.MaskedArray):
+        raise TypeError("a masked label")
+    if isinstance(label, (np.datetime64, np.timedelta64)) and np.isnat(label):
+        raise _unequal(label)  # as a Python object it would be None
     if isinstance(label, (np.generic, np.ndarray, Tensor)):
-        try:
-            return label.item()
-        except (ValueError, RuntimeError) as error:
-            raise TypeError("not one label") from error
+        label = label.item()
     if type(label) is tuple:
-        return tuple(map(_plain, label))
+        label = tuple(map(_plain, label))
+    elif isinstance(label, (tuple, frozenset)):
+        for one in label:
+            _plain(one)
+    try:
+        equal = bool(label == label)
+    except (TypeError, ValueError, ArithmeticError):  # as of pandas' NA, and signalling NaN
+        equal = False
+    if not equal:
+        raise _unequal(label)
     return label
+
+
+def _unequal(label: Any) -> FairbanditError:
+    return FairbanditError(f"groups: expected labels equal to themselves, got {shown(label)}")
 
 
 def labels_of(groups: int | Sequence[Hashable]) -> list[Hashable]:
@@ -137,10 +167,12 @@ def labels_of(groups: int | Sequence[Hashable]) -> list[Hashable]:
     Raises:
         FairbanditError: neither a number of groups nor a list of labels.
     """
-    if isinstance(groups, (int, np.integer)) and not isinstance(groups, bool) and groups >= 0:
-        return list(range(int(groups)))
-    if isinstance(groups, (int, str, bytes)) or not isinstance(groups, Iterable):
-        raise FairbanditError(
-            f"groups: expected a list of labels, or a number G for 0 … G−1; got {groups!r}"
-        )
-    return list(groups)
+    if isinstance(groups, (int, np.integer)) and not isinstance(groups, bool):
+        if 0 <= groups <= MOST:
+            return list(range(int(groups)))
+    elif isinstance(groups, Iterable) and not isinstance(groups, (bool, str, bytes)):
+        return list(groups)
+    raise FairbanditError(
+        f"groups: expected a list of labels, or a number G ≤ {MOST:,} for 0 … G−1; got "
+        f"{shown(groups)}"
+    )

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from decimal import Decimal
 from itertools import chain, pairwise
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -13,12 +15,21 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from fairbandit.errors import FairbanditError
+from fairbandit.maths.checks import shown, told
 
 LARGEST = 1e100
 """Numbers beyond it are refused, for sums of their squares would overflow."""
 
+FEATURES = 1_000_000
+"""Contexts have at most so many features."""
+
 PIECE = 1 << 21
 """About how many numbers of logged contexts are taken in at once."""
+
+BITS = 8192
+"""Whole numbers of more bits have more digits than texts of numbers may have."""
+
+_REAL = (Real, Decimal)
 
 
 def numbers(values: Any, what: str) -> NDArray[Any]:
@@ -29,18 +40,15 @@ def numbers(values: Any, what: str) -> NDArray[Any]:
         what: what messages call it.
 
     Raises:
-        FairbanditError: no numbers, rows of different lengths, or a value not finite or too large.
+        FairbanditError: no numbers, rows of different lengths, a masked entry, or a value not
+            finite or too large.
     """
-    if isinstance(values, Tensor):
-        values = values.detach().cpu()
-        values = (values.double() if values.is_floating_point() else values).numpy()
-    try:
-        array = np.asarray(values)
-    except (ValueError, RuntimeError) as error:
-        raise FairbanditError(f"{what}: expected numbers in rows of one length; {error}") from error
+    array = _array(values, what)
+    if array.dtype.kind == "O" and all(isinstance(one, _REAL) for one in array.flat):
+        array = _floats(array, what)
     if array.dtype.kind not in "biuf":
         raise FairbanditError(
-            f"{what}: expected real numbers, got {_told(values)} (as an array: {array.dtype})"
+            f"{what}: expected real numbers, got {told(values)} (as an array: {array.dtype})"
         )
     # NaN is no less than anything
     if array.size and not (float(array.max()) <= LARGEST and float(array.min()) >= -LARGEST):
@@ -50,6 +58,59 @@ def numbers(values: Any, what: str) -> NDArray[Any]:
             + (f" at {list(at)}" if at else "")
         )
     return array
+
+
+def _array(values: Any, what: str) -> NDArray[Any]:
+    """Anything as an array, without a copy where there is one already.
+
+    Raises:
+        FairbanditError: no array in memory that is whole and of one length in each dimension.
+    """
+    if isinstance(values, Tensor):
+        try:
+            wide = values.double() if values.is_floating_point() else values
+            return wide.numpy(force=True)
+        except (RuntimeError, TypeError) as error:
+            kind = "nested" if values.is_nested else f"{values.layout}"
+            raise FairbanditError(
+                f"{what}: expected a tensor that is dense, not quantised, and holds data; got one "
+                f"of {values.dtype}, {kind}, on {values.device}"
+            ) from error
+    try:
+        _refuse_masks(values, what)
+        return np.asarray(values)
+    except FairbanditError:
+        raise
+    except Exception as error:  # whatever an object's own `__array__` may raise
+        raise FairbanditError(f"{what}: expected numbers in rows of one length; {error}") from error
+
+
+def _refuse_masks(values: Any, what: str) -> None:
+    """Refuses masked entries, which as an array would count with what is behind the mask.
+
+    Raises:
+        FairbanditError: an entry that is masked.
+    """
+    if isinstance(values, (list, tuple)):
+        for one in values:
+            if isinstance(one, (list, tuple, np.ma.MaskedArray)):
+                _refuse_masks(one, what)
+    elif isinstance(values, np.ma.MaskedArray) and np.ma.is_masked(values):
+        raise FairbanditError(f"{what}: expected no masked entries, got {told(values)}")
+
+
+def _floats(array: NDArray[Any], what: str) -> NDArray[np.float64]:
+    """Real numbers of any Python type as float64.
+
+    Raises:
+        FairbanditError: one that no float64 holds.
+    """
+    try:
+        return array.astype(np.float64)
+    except (OverflowError, ValueError) as error:
+        raise FairbanditError(
+            f"{what}: expected finite numbers of at most {LARGEST:g} in size; {error}"
+        ) from error
 
 
 def number(value: Any, what: str) -> float:
@@ -64,15 +125,24 @@ def number(value: Any, what: str) -> float:
     return float(array.item())
 
 
-def whole(value: Any, what: str, least: int) -> int:
-    """A whole number.
+def whole(value: Any, what: str, least: int, most: int | None = None) -> int:
+    """A whole number, of at most 8,192 bits.
 
     Raises:
-        FairbanditError: anything else, or one that is too small.
+        FairbanditError: anything else, or one that is too small or too large.
     """
-    if isinstance(value, (int, np.integer)) and not isinstance(value, bool) and value >= least:
-        return int(value)
-    raise FairbanditError(f"{what}: expected a whole number of at least {least}, got {value!r}")
+    number = int(value) if isinstance(value, (int, np.integer)) else least - 1
+    if isinstance(value, bool) or number < least:
+        raise FairbanditError(
+            f"{what}: expected a whole number of at least {least}, got {shown(value)}"
+        )
+    if most is not None and number > most:
+        raise FairbanditError(f"{what}: expected at most {most:,}, got {shown(value)}")
+    if number.bit_length() > BITS:
+        raise FairbanditError(
+            f"{what}: expected a whole number below 2^{BITS}, got one of {number.bit_length()} bits"
+        )
+    return number
 
 
 def pool(values: Any, features: int) -> NDArray[np.float64]:
@@ -94,14 +164,25 @@ def listed(values: Any, what: str) -> list[Any]:
     """The entries of an array, a tensor, a list or a tuple, as plain Python objects if numbers.
 
     Raises:
-        FairbanditError: anything else.
+        FairbanditError: anything else, or an array of which an entry is masked.
     """
-    if isinstance(values, Tensor):
-        values = values.detach().cpu()
+    if isinstance(values, (Tensor, np.ndarray)):
+        values = _labelled(_array(values, what), what)
     entries = values.tolist() if hasattr(values, "tolist") else values
     if not isinstance(entries, (list, tuple)):
-        raise FairbanditError(f"{what}: expected an array or a list, got {_told(values)}")
+        raise FairbanditError(f"{what}: expected an array or a list, got {told(values)}")
     return list(entries)
+
+
+def _labelled(array: NDArray[Any], what: str) -> NDArray[Any]:
+    """An array whose entries may be labels.
+
+    Raises:
+        FairbanditError: a date that is none, which as a Python object would be None.
+    """
+    if array.dtype.kind in "mM" and np.isnat(array).any():
+        raise FairbanditError(f"{what}: expected labels equal to themselves, got NaT")
+    return array
 
 
 @dataclass(frozen=True)
@@ -213,8 +294,8 @@ def _flat(contexts: Any, features: int) -> tuple[NDArray[Any], NDArray[np.int64]
 
 def _labels(groups: Any, sizes: NDArray[np.int64]) -> Any:
     """All candidates' labels, as an array or a list of M."""
-    if isinstance(groups, Tensor):
-        groups = groups.detach().cpu().numpy()
+    if isinstance(groups, (Tensor, np.ndarray)):
+        groups = _labelled(_array(groups, "groups"), "groups")
     if isinstance(groups, np.ndarray) and groups.ndim == 2:
         lengths = np.full(len(groups), groups.shape[1])
     else:
@@ -229,9 +310,3 @@ def _labels(groups: Any, sizes: NDArray[np.int64]) -> Any:
             f"groups: expected {sizes[at]} labels in pool {at}, got {lengths[at]}"
         )
     return groups.reshape(-1) if isinstance(groups, np.ndarray) else list(chain(*groups))
-
-
-def _told(value: Any) -> str:
-    """A value for a message, cut short."""
-    text = repr(value)
-    return f"{type(value).__name__} {text if len(text) <= 60 else text[:57] + '...'}"

@@ -10,14 +10,20 @@ import torch
 from fairbandit.agent.inputs import LARGEST, numbers
 from fairbandit.environments.base import Oracle
 from fairbandit.errors import FairbanditError
+from fairbandit.maths.checks import shown
 
 
 def checked(oracle: Oracle, features: int) -> Oracle:
     """An oracle whose θ is a tensor of d numbers, whatever it came as.
 
     Raises:
-        FairbanditError: another number of them, or some that are not finite.
+        FairbanditError: no oracle, another number of them, or some that are not finite.
     """
+    if not (hasattr(oracle, "theta") and callable(getattr(oracle, "cdf", None))):
+        raise FairbanditError(
+            f"oracle: expected a fairbandit.Oracle(theta, cdf), whose cdf can be called; got "
+            f"{shown(oracle)}"
+        )
     theta = numbers(oracle.theta, "oracle.theta")
     if theta.shape != (features,):
         raise FairbanditError(

@@ -10,8 +10,12 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from fairbandit.maths import checks
 from fairbandit.parts import History, Outcomes, Problem, Spans, Split
 from fairbandit.parts.base import State
+
+MOST = 1e9
+"""The largest factor: beyond it the grid leaves the numbers that rounds can have."""
 
 
 class Refreshed(Split):
@@ -44,6 +48,10 @@ class Refreshed(Split):
     def state(self) -> State:
         """The other split's."""
         return self._split.state()
+
+    def snapshot(self) -> State:
+        """The other split's."""
+        return self._split.snapshot()
 
     def load_state(self, state: Mapping[str, Any]) -> None:
         """The other split's."""
@@ -106,6 +114,9 @@ class Summed(History):
         if t > self.taken:
             self._sum(self._split.node(t), outcome)
 
+    def unlearn(self, t: int) -> None:
+        """Has nothing to take back: `learn` writes over nothing."""
+
     def forget(self, outcomes: int, contexts: int) -> None:
         """Rounds up to these are not asked for again."""
         self._stretches = {end: rows for end, rows in self._stretches.items() if end > outcomes}
@@ -117,10 +128,18 @@ class Summed(History):
         return {**super().state(), "played": self._played, "stretches": stretches}
 
     def load_state(self, state: Mapping[str, Any]) -> None:
-        """Goes on from a state that `state` gave."""
+        """Goes on from a state that `state` gave.
+
+        Raises:
+            FairbanditError: a state of another problem.
+        """
+        self._played = checks.count("played", state["played"])
+        none = self._unknown.contexts.new_empty(1, 0, self._features + 1)
+        self._stretches = {
+            checks.count("stretches", int(end)): checks.like("stretches", rows, none, free=1)
+            for end, rows in state["stretches"].items()
+        }
         super().load_state(state)
-        self._played = state["played"]
-        self._stretches = {int(end): rows for end, rows in state["stretches"].items()}
 
     def _add(self, outcomes: Outcomes) -> None:
         low, last = self._played, self._played + outcomes.rewards.shape[1]
@@ -137,4 +156,4 @@ class Summed(History):
         rows = torch.cat([*kept, rows], 1)
         if rows.shape[1] > 2 * self._features + 1:
             rows = torch.linalg.qr(rows, mode="r").R[:, :-1]
-        self._stretches[end] = rows
+        self._stretches = {**self._stretches, end: rows}

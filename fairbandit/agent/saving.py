@@ -9,6 +9,7 @@ from typing import Any
 
 from fairbandit.agent import groups
 from fairbandit.errors import FairbanditError
+from fairbandit.maths import checks
 from fairbandit.run import state
 
 FORMAT = "fairbandit.Agent"
@@ -18,17 +19,26 @@ VERSION = 1
 """Of the file's contents; files of other versions are refused."""
 
 
-def write(path: Path, saved: Mapping[str, Any]) -> None:
-    """Writes an agent's state.
+def packed(saved: Mapping[str, Any]) -> state.Packed:
+    """An agent's state as it goes into a file.
 
     Raises:
-        FairbanditError: a label that no file can hold, or a file that cannot be written.
+        FairbanditError: a label that no file can hold.
     """
     options = saved["options"]
     labels = [groups.written(label) for label in options["groups"]]
     whole = {**saved, "options": {**options, "groups": labels}}
+    return state.Packed({"format": FORMAT, "version": VERSION, **whole})
+
+
+def write(path: Path, contents: state.Packed) -> None:
+    """Writes an agent's file.
+
+    Raises:
+        FairbanditError: a file that cannot be written.
+    """
     try:
-        state.write(state.Packed({"format": FORMAT, "version": VERSION, **whole}), path)
+        state.write(contents, path)
     except OSError as error:
         reason = error.strerror or error
         raise FairbanditError(f"cannot save the agent to {path}: {reason}") from error
@@ -51,23 +61,31 @@ def reading(path: Path) -> Iterator[dict[str, Any]]:
             f"{path} is no whole file of a saved agent: it is cut short, damaged or something else "
             f"({error}); expected what Agent.save wrote"
         ) from error
-    if not isinstance(saved, dict) or saved.get("format") != FORMAT:
+    if not isinstance(saved, dict) or not _is(saved.get("format"), FORMAT):
         raise FairbanditError(f"{path} holds no agent; expected what Agent.save wrote")
-    if saved.get("version") != VERSION:
+    if not _is(saved.get("version"), VERSION):
         raise FairbanditError(
-            f"{path} is of version {saved.get('version')!r} of the agents' files; expected "
-            f"version {VERSION}, that of the fairbandit installed"
+            f"{path} is of version {checks.shown(saved.get('version'))} of the agents' files; "
+            f"expected version {VERSION}, that of the fairbandit installed"
         )
     try:
-        labels = [groups.read(label) for label in saved["options"]["groups"]]
-        yield {**saved, "options": {**saved["options"], "groups": labels}}
+        for part in {"options", "parts", "history", "pending"} & set(saved):
+            checks.mapping(part, saved[part])
+        options = saved["options"]
+        labels = [groups.read(label) for label in options["groups"]]
+        yield {**saved, "options": {**options, "groups": labels}}
     except FairbanditError as error:
         raise FairbanditError(
             f"cannot go on with the agent of {path}: {error}. Plugins must be loaded first, and an "
             "oracle given again"
         ) from error
-    except (KeyError, TypeError, IndexError, AttributeError, ValueError) as error:
+    except Exception as error:  # whatever a file of a stranger's making may lead to
         raise FairbanditError(
             f"{path} holds no whole agent ({type(error).__name__}: {error}); expected what "
             "Agent.save wrote"
         ) from error
+
+
+def _is(given: Any, expected: str | int) -> bool:
+    """Whether something that may be of any type, a tensor too, is a value."""
+    return type(given) is type(expected) and bool(given == expected)

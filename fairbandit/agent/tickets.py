@@ -10,6 +10,8 @@ import torch
 from torch import Tensor
 
 from fairbandit.errors import FairbanditError
+from fairbandit.maths import checks
+from fairbandit.maths.checks import shown
 from fairbandit.parts import Outcomes
 
 SHOWN = 10
@@ -22,6 +24,8 @@ class Tickets:
     Args:
         features: d.
 
+    Changes since the last `begin` can be taken back, once the attributes are bound as they were.
+
     Attributes:
         latest: the ticket of the last decision, None before there is one.
     """
@@ -29,6 +33,7 @@ class Tickets:
     def __init__(self, features: int) -> None:
         self._none = torch.zeros(1, 0, features, dtype=torch.float64)
         self._picks: dict[int, tuple[Tensor, int]] = {}
+        self._gone: dict[int, tuple[Tensor, int]] = {}  # since `begin`
         self.latest: int | None = None
 
     def __iter__(self) -> Iterator[int]:
@@ -38,6 +43,15 @@ class Tickets:
     def add(self, t: int, context: Tensor, group: int) -> None:
         """Waits for the reward of the latest round, whose pick had this context, (1, 1, d)."""
         self._picks[t], self.latest = (context, group), t
+
+    def begin(self) -> None:
+        """Changes from here on may be taken back."""
+        self._gone = {}
+
+    def undo(self, rounds: int) -> None:
+        """Waits for the same rewards as at `begin`, when there were so many rounds."""
+        picks = {**self._picks, **self._gone}
+        self._picks = {t: picks[t] for t in sorted(picks) if t <= rounds}
 
     def find(self, ticket: int | None, rounds: int) -> int:
         """The round that a ticket stands for.
@@ -64,7 +78,7 @@ class Tickets:
             f"round {t} waits for no reward: it came already, was given up, or the round was "
             f"observed with it; those that wait are {kept}"
             if 0 < t <= rounds
-            else f"no decision has ticket {given!r}; those that wait for a reward are {kept}"
+            else f"no decision has ticket {shown(given)}; those that wait for a reward are {kept}"
         )
 
     def outcome(self, t: int, reward: float) -> Outcomes:
@@ -74,12 +88,13 @@ class Tickets:
 
     def remove(self, t: int) -> None:
         """Waits no longer for a round's reward."""
+        self._gone[t] = self._picks[t]
         del self._picks[t]
 
     def give_up(self, before: int) -> None:
         """Waits no longer for the rewards of rounds before a given one."""
-        while self._picks and next(iter(self._picks)) < before:
-            del self._picks[next(iter(self._picks))]
+        while self._picks and (oldest := next(iter(self._picks))) < before:
+            self.remove(oldest)
 
     def state(self) -> dict[str, Any]:
         """All that is kept, as plain tensors and numbers."""
@@ -90,9 +105,25 @@ class Tickets:
             "contexts": torch.cat([self._none, *contexts], 1),
         }
 
-    def load_state(self, state: Mapping[str, Any], latest: int | None) -> None:
-        """Goes on from a state that `state` gave, and from the last decision."""
-        self.latest = latest
-        for at, ticket in enumerate(state["tickets"]):
-            context = state["contexts"][:, at : at + 1].clone()
-            self._picks[ticket] = context, state["groups"][at]
+    def load_state(
+        self, state: Mapping[str, Any], latest: int | None, rounds: int, groups: int
+    ) -> None:
+        """Goes on from a state that `state` gave, and from the last decision.
+
+        Args:
+            state: what waits.
+            latest: the ticket of the last decision.
+            rounds, groups: how many there are.
+
+        Raises:
+            FairbanditError: a state of other rounds, groups or features.
+        """
+        self.latest = None if latest is None else checks.count("latest", latest, 1, rounds)
+        contexts = checks.like("contexts", state["contexts"], self._none, free=1)
+        tickets = checks.length("tickets", state["tickets"], contexts.shape[1])
+        codes = checks.length("groups", state["groups"], len(tickets))
+        least = 1
+        for at, (ticket, code) in enumerate(zip(tickets, codes, strict=True)):
+            t = checks.count("tickets", ticket, least, rounds)
+            code = checks.count("groups", code, 0, groups - 1)
+            self._picks[t], least = (contexts[:, at : at + 1].clone(), code), t + 1

@@ -11,6 +11,8 @@ import torch
 from torch import Tensor
 from torch.nn.functional import pad
 
+from fairbandit.maths import checks
+
 PIECE = 256
 """Rows in a piece of `Rows`: as many as rounds are decided together."""
 
@@ -33,6 +35,8 @@ class Rows:
     """Rows numbered from 1 along dimension 1 of a (B, ·, …) tensor; a prefix may be forgotten.
 
     They lie in pieces of `PIECE` rows, so that the memory of those that go serves those that come.
+    Every change but `write` leaves the rows that are kept as they were in memory, and binds the
+    attributes anew: whoever keeps the attributes can go back to them.
 
     Args:
         rows: the first of them, (B, n, …); they fix every other dimension, the dtype and the
@@ -88,20 +92,33 @@ class Rows:
         parts = [self._piece(*cut) for cut in _cut(after, until)]
         return torch.cat(parts, 1) if parts else self._none
 
+    @property
+    def kept(self) -> tuple[int, int]:
+        """The span of the rows that are not forgotten."""
+        return self._gone, self.count
+
     def forget(self, until: int) -> None:
         """Rows 1 … until are not asked for again."""
         if until > self._gone:
-            for index in range(self._gone // PIECE, until // PIECE):
-                del self._pieces[index]
+            first = until // PIECE
+            if first > self._gone // PIECE:
+                pieces = self._pieces.items()
+                self._pieces = {index: piece for index, piece in pieces if index >= first}
             self._gone = until
 
     def state(self) -> dict[str, Tensor | int]:
         """The rows that are kept, and how many came before them."""
-        return {"rows": self[self._gone, self.count].clone(), "start": self._gone}
+        return {"rows": self[self.kept].clone(), "start": self._gone}
 
     def load_state(self, state: Mapping[str, Any]) -> None:
-        """Goes on from a state that `state` gave."""
-        self._begin(state["rows"], state["start"])
+        """Goes on from a state that `state` gave.
+
+        Raises:
+            FairbanditError: rows of another kind, or a number of rows that cannot be.
+        """
+        checks.mapping("rows", state)
+        rows = checks.like("rows", state["rows"], self._none, free=1)
+        self._begin(rows, checks.count("start", state["start"]))
 
     def _begin(self, rows: Tensor, gone: int) -> None:
         self._none = fresh((len(rows), 0, *rows.shape[2:]), rows)

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
+from fairbandit.maths import checks
 from fairbandit.maths.buffers import fresh
 from fairbandit.maths.columns import Columns
 
@@ -18,7 +19,8 @@ class Lists:
     """One growing list of rows a group for each of B replicas; the first rows may be forgotten.
 
     Entry i (from 0) of a group is that many rows of `table` after its address. Rows of a list that
-    a replica does not have (yet), while another one does, hold anything.
+    a replica does not have (yet), while another one does, hold anything. No change writes over the
+    entries that are kept, and all bind the attributes anew: whoever keeps them can go back to them.
 
     Args:
         empty: a (B, 0, d) tensor that fixes d, the dtype and the device.
@@ -84,26 +86,40 @@ class Lists:
         start = self._start[group] - self._dropped[group]
         return self._rows[:, start + after : start + until]
 
+    def spans(self) -> list[tuple[int, int]]:
+        """The entries of each group that are not forgotten."""
+        return list(zip(self._forgotten, self._count, strict=True))
+
     def forget(self, until: Sequence[int]) -> None:
         """The entries of each group before these are not asked for again."""
         self._forgotten = [max(both) for both in zip(self._forgotten, until, strict=True)]
 
     def grow(self, groups: int) -> None:
         """Adds empty lists until there are so many."""
-        more = groups - len(self._count)
-        for numbers in (self._count, self._forgotten, self._dropped, self._room):
-            numbers.extend([0] * more)
+        more = [0] * (groups - len(self._count))
+        self._count, self._forgotten = self._count + more, self._forgotten + more
+        self._dropped, self._room = self._dropped + more, self._room + more
         self.columns = self.columns.grow(groups)
         self._lay_out()
 
     def state(self) -> dict[str, list[Tensor] | list[int]]:
         """The rows that are kept, and how many of each list came before them."""
-        ends = enumerate(zip(self._forgotten, self._count, strict=True))
-        kept = [self.entries(group, after, until).clone() for group, (after, until) in ends]
+        spans = enumerate(self.spans())
+        kept = [self.entries(group, after, until).clone() for group, (after, until) in spans]
         return {"entries": kept, "dropped": list(self._forgotten)}
 
     def load_state(self, entries: Sequence[Tensor], dropped: Sequence[int]) -> None:
-        """Goes on from what `state` gave."""
+        """Goes on from what `state` gave.
+
+        Raises:
+            FairbanditError: entries of another kind, or not those of so many groups.
+        """
+        b, _, _ = self._rows.shape
+        none = self._rows.new_empty(b, 0, self.columns.features)
+        checks.length("entries", entries, len(self._count))
+        checks.length("dropped", dropped, len(self._count))
+        entries = [checks.like("entries", rows, none, free=1) for rows in entries]
+        dropped = [checks.count("dropped", number) for number in dropped]
         self._forgotten, self._dropped = list(dropped), list(dropped)
         self._room = [rows.shape[1] for rows in entries]
         self._count = [sum(both) for both in zip(dropped, self._room, strict=True)]
@@ -112,7 +128,6 @@ class Lists:
             used[group] = (rows != 0).any(1).any(0)
         self.columns = Columns(used)
         picked = [self.columns.pick_of(group, rows) for group, rows in enumerate(entries)]
-        b = len(self._rows)
         self._rows = torch.cat([*picked, self._rows.new_empty(b, 1, self.columns.width)], 1)
         self._lay_out()
 
@@ -127,17 +142,14 @@ class Lists:
         self._lay_out()
 
     def _move(self, counts: Sequence[int], rooms: list[int]) -> None:
-        """Moves what is kept of so many entries to the front of its room, or to a new table."""
+        """Moves what is kept of so many entries to the front of its room in a new table."""
         kept = [
             self.kept(group, forgotten, max(n, forgotten))
             for group, (n, forgotten) in enumerate(zip(counts, self._forgotten, strict=True))
         ]
+        b, _, d = self._rows.shape
+        self._rows, self._room = fresh((b, sum(rooms) + 1, d), self._rows), rooms
         self._dropped = list(self._forgotten)
-        if rooms == self._room:  # where a list was and where it goes may overlap
-            kept = [rows.clone() for rows in kept]
-        else:
-            b, _, d = self._rows.shape
-            self._rows, self._room = fresh((b, sum(rooms) + 1, d), self._rows), rooms
         self._lay_out()
         for start, rows in zip(self._start, kept, strict=True):
             self._rows[:, start : start + rows.shape[1]] = rows

@@ -12,6 +12,7 @@ from torch import Tensor
 
 from fairbandit.environments.base import Oracle
 from fairbandit.errors import FairbanditError
+from fairbandit.maths.checks import like, told
 from fairbandit.streams import Streams
 
 if TYPE_CHECKING:
@@ -60,8 +61,18 @@ class Problem:
         return self.streams.device
 
     def zeros(self, *shape: int) -> Tensor:
-        """A zero tensor of the problem's dtype, on its device."""
-        return torch.zeros(shape, dtype=self.dtype, device=self.device)
+        """A zero tensor of the problem's dtype, on its device.
+
+        Raises:
+            FairbanditError: one that is larger than memory.
+        """
+        try:
+            return torch.zeros(shape, dtype=self.dtype, device=self.device)
+        except (RuntimeError, TypeError, OverflowError) as error:
+            raise FairbanditError(
+                f"a tensor of shape {tuple(shape)} does not fit into memory ({self.features} "
+                f"features, {self.groups} groups, {self.replicas} replicas)"
+            ) from error
 
 
 class Part(ABC):
@@ -84,13 +95,15 @@ class Part(ABC):
     torch's inference mode, which is faster. fairbandit's own parts never do."""
     reference: ClassVar[str] = ""
     """Where the part comes from."""
+    _own: ClassVar[bool] = True
+    """Whether fairbandit's tests cover the part: it never writes over what its state held."""
 
     problem: Problem
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
-        own = cls.__module__.startswith("fairbandit.")
-        cls.autograd = vars(cls).get("autograd", not own)
+        cls._own = cls.__module__.startswith("fairbandit.")
+        cls.autograd = vars(cls).get("autograd", not cls._own)
 
     def bind(self, problem: Problem) -> None:
         """Prepares for a problem, once, before its first round.
@@ -125,18 +138,26 @@ class Part(ABC):
         """
         return {}
 
+    def snapshot(self) -> State:
+        """The state as it is now, which stays so whatever the part does next."""
+        state = self.state()
+        return state if self._own else {key: _copied(value) for key, value in state.items()}
+
     def load_state(self, state: Mapping[str, Any]) -> None:
         """Goes on from a state that the same part, bound to the same problem, gave.
 
         Raises:
-            FairbanditError: a state with other keys than the part's own.
+            FairbanditError: a state of another part or problem.
         """
-        expected = set(self.state())
-        if set(state) != expected:
+        now, what = self.state(), f"the saved state of {self.part_kind} {self.part_name!r}"
+        if not isinstance(state, Mapping) or set(state) != set(now):
+            got = sorted(state) or "nothing" if isinstance(state, Mapping) else told(state)
             raise FairbanditError(
-                f"the saved state of {self.part_kind} {self.part_name!r} should have "
-                f"{sorted(expected) or 'nothing'}; got {sorted(state) or 'nothing'}: {KEYS_STAY}"
+                f"{what} should have {sorted(now) or 'nothing'}; got {got}: {KEYS_STAY}"
             )
+        if self._own:
+            for key, value in now.items():
+                _check(f"{what}, {key}", state[key], value)
         self._load(state)
 
     def _load(self, state: Mapping[str, Any]) -> None:  # noqa: B027 - most parts have no state
@@ -144,3 +165,30 @@ class Part(ABC):
 
         The state's tensors are others' too: a part that adds to its own in place copies them.
         """
+
+
+def _copied(value: Any) -> Any:
+    """Plain data with tensors, in memory of its own."""
+    if isinstance(value, Tensor):
+        return value.detach().clone()
+    if isinstance(value, Mapping):
+        return {key: _copied(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_copied(item) for item in value]
+    return value
+
+
+def _check(what: str, given: Any, now: Any) -> None:
+    """Refuses what cannot be a later state of something.
+
+    Tensors keep their sizes, but for dimension 1 where it is 0 now or later.
+    """
+    if not isinstance(now, Tensor):
+        if type(given) is not type(now):
+            raise FairbanditError(f"{what}: expected a {type(now).__name__}, got {told(given)}")
+    elif not isinstance(given, Tensor) or given.ndim != now.ndim or now.ndim < 2:
+        like(what, given, now)
+    elif given.shape[1] == 0:
+        like(what, given, now.new_empty(given.shape))
+    else:
+        like(what, given, now, free=1 if now.shape[1] == 0 else None)

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from fairbandit.errors import FairbanditError
+from fairbandit.maths import checks
 from fairbandit.maths.buffers import Rows
 from fairbandit.maths.lists import Lists
 from fairbandit.parts.base import Problem
@@ -113,6 +114,12 @@ class History:
         self._groups.write(t, outcome.groups)
         self._rewards.write(t, outcome.rewards)
 
+    def unlearn(self, t: int) -> None:
+        """Makes a round unknown that `learn` has, or had begun to have, recorded."""
+        self._picks.write(t, self._unknown.contexts)
+        self._groups.write(t, self._unknown.groups)
+        self._rewards.write(t, self._unknown.rewards)
+
     def add_pools(self, contexts: Tensor, groups: Tensor, places: int | None = None) -> None:
         """Records the pools of the next N rounds; −1 is left out.
 
@@ -193,13 +200,55 @@ class History:
         return {**kept, **numbers, **self.lists.state(), "total": self._total}
 
     def load_state(self, state: Mapping[str, Any]) -> None:
-        """Goes on from a state that `state` gave."""
+        """Goes on from a state that `state` gave.
+
+        Raises:
+            FairbanditError: a state of another problem, or one of which parts do not match.
+        """
         for name, rows in self._rows().items():
             rows.load_state(state[name])
         self.lists.load_state(state["entries"], state["dropped"])
-        self._total = state["total"]
+        self._total = checks.like("total", state["total"], self._total)
         for name in _NUMBERS:
-            setattr(self, name, state[name])
+            setattr(self, name, checks.count(name, state[name], most=NEVER))
+        self._match()
+
+    def stores(self) -> list[object]:
+        """All objects that hold it. Whoever keeps their attributes can go back to them.
+
+        What `learn` writes over is the exception; `unlearn` takes it back.
+        """
+        return [self, self.lists, *self._rows().values()]
+
+    def _match(self) -> None:
+        """Refuses a state whose parts are not of the same rounds and groups.
+
+        Raises:
+            FairbanditError: such a state.
+        """
+        spans = {rows.kept for rows in (self._picks, self._groups, self._rewards)}
+        groups = self._groups[self._groups.kept]
+        known = bool(((groups >= -1) & (groups < len(self._every))).all())
+        match = self.taken <= self.played == self.pools and len(spans) == 1 and known
+        if not match or ("contexts" in self.needs and not self._totals_match()):
+            raise FairbanditError(
+                f"a saved history of {self.played} rounds: its outcomes, pools and contexts are "
+                "not of the same rounds and groups"
+            )
+
+    def _totals_match(self) -> bool:
+        """Whether the totals are of all pools, and the lists hold the entries that they count."""
+        after, until = self._totals.kept
+        if not after < until == self.pools + 1:
+            return False
+        totals = self._totals[after, until]
+        first, last = totals[:, 0].amin(0).tolist(), self._total.amax((0, 1)).tolist()
+        spans = zip(self.lists.spans(), first, last, strict=True)
+        return (
+            bool((totals.diff(dim=1) >= 0).all())
+            and torch.equal(totals[:, -1:], self._total)
+            and all(start <= low and stop == high for (start, stop), low, high in spans)
+        )
 
     def _add(self, outcomes: Outcomes) -> None:
         self._picks.append(outcomes.contexts)

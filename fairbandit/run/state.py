@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import torch
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 from torch import Tensor
@@ -107,18 +108,38 @@ def read(path: Path) -> Any:
         return _together(tree, tensors)
     except SafetensorError as error:
         raise ValueError(str(error)) from error
+    except RecursionError as error:
+        raise ValueError("its texts are nested too deeply") from error
     except (KeyError, TypeError, AttributeError) as error:
         raise ValueError(f"it lacks {error}") from error
 
 
-def _together(tree: Any, tensors: Mapping[str, Tensor]) -> Any:
+def _together(tree: Any, tensors: dict[str, Tensor]) -> Any:
+    """The data of a tree, each tensor of which is taken out of those that are left."""
     if "tensor" in tree:
-        return tensors[tree["tensor"]].to(tree["device"])
+        return _placed(tensors.pop(tree["tensor"]), tree["device"])
     if "map" in tree:
         return {key: _together(item, tensors) for key, item in tree["map"].items()}
     if "list" in tree:
         return [_together(item, tensors) for item in tree["list"]]
+    if not isinstance(tree["plain"], _PLAIN):
+        raise ValueError(f"it holds a {type(tree['plain']).__name__} as plain data")
     return tree["plain"]
+
+
+def _placed(tensor: Tensor, device: Any) -> Tensor:
+    """A tensor on the device of that name.
+
+    Raises:
+        ValueError: no such device here, or one that holds no data.
+    """
+    try:
+        if isinstance(device, str) and torch.device(device).type != "meta":
+            return tensor.to(device)
+    except (RuntimeError, AssertionError, ImportError) as error:
+        reason = str(error).splitlines()[0]
+        raise ValueError(f"it needs the device {device!r}, which is not here: {reason}") from error
+    raise ValueError(f"it needs a device that holds data, got {device!r}")
 
 
 def _checksum(tensor: Tensor) -> int:

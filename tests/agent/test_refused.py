@@ -146,7 +146,7 @@ ORACLE = Oracle(torch.ones(3), lambda groups, values: torch.ones_like(values))
         ("greedy", {"features": 2.5}, "features: expected a whole number"),
         ("greedy", {"seed": -1}, "seed: expected a whole number of at least 0, got -1"),
         ("greedy", {"patience": -2}, "patience: expected a whole number"),
-        ("greedy", {"refresh": 1}, "refresh: expected a factor above 1, got 1"),
+        ("greedy", {"refresh": 1}, "refresh: expected a factor above 1 and at most 1e.09, got 1"),
         ("greedy", {"refresh": NAN}, "refresh: expected finite"),
         ("greedy", {"groups": "ab"}, "groups: expected a list of labels, or a number G"),
         ("greedy", {"groups": ["a", "a"]}, "expected labels that differ"),

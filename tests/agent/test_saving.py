@@ -1,7 +1,10 @@
 """Agents go on from their files as if never stopped; other files are refused."""
 
+import copy
 import json
 import pickle
+import random
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -156,6 +159,127 @@ def test_files_of_the_same_container(content, message, tmp_path):
     state.write(state.Packed(content), tmp_path / "file")
     with pytest.raises(FairbanditError, match=message):
         Agent.load(tmp_path / "file")
+
+
+HOSTILE: list[Any] = [
+    None,
+    True,
+    -1,
+    0,
+    10**18,
+    10**30,
+    0.5,
+    float("nan"),
+    "",
+    [],
+    {},
+    [1],
+    torch.zeros(0),
+    torch.zeros(1, 3),
+    torch.zeros(1, 2, 3, dtype=torch.float64),
+    torch.zeros(1, 5, 77, dtype=torch.float64),
+    torch.zeros(1, 0, 3, dtype=torch.float64),
+    torch.full((1, 1), -1),
+]
+
+
+def places(tree: Any) -> Iterator[tuple[Any, ...]]:
+    """The way to everything that nested data hold."""
+    inside: Any = tree.items() if isinstance(tree, dict) else enumerate(tree)
+    for key, item in inside:
+        yield (key,)
+        if isinstance(item, (dict, list)):
+            yield from ((key, *rest) for rest in places(item))
+
+
+def changed(tree: Any, place: tuple[Any, ...], value: Any) -> Any:
+    """The data with another value at a place."""
+    key, *rest = place
+    tree = copy.copy(tree)
+    tree[key] = changed(tree[key], tuple(rest), value) if rest else value
+    return tree
+
+
+@pytest.mark.parametrize(
+    ("config", "options"),
+    [
+        ({"split": "halves", "estimator": "ridge", "rank": "empirical_cdf"}, {}),
+        ({"split": "full", "estimator": "ridge", "rank": "recent_cdf"}, {"refresh": 1.2}),
+    ],
+)
+def test_crafted_files(config: Any, options: Any, tmp_path: Path) -> None:
+    """Any value anywhere, rightly summed: one clear error, or an agent that can go on."""
+    given, path = worlds.stories(5, 54), tmp_path / "agent"
+    agent = Agent.from_config(config, features=3, **options)
+    past = worlds.Stories(*(part[:50] for part in vars(given).values()))
+    worlds.live(agent, past)
+    agent.save(path)
+    whole, draws, refused = state.read(path), random.Random(0), 0
+    every = [(place, value) for place in places(whole) for value in HOSTILE]
+    for place, value in draws.sample(every, 80):
+        state.write(state.Packed(changed(whole, place, value)), path)
+        try:
+            made = Agent.load(path)
+        except FairbanditError:
+            refused += 1
+            continue
+        for x, labels in zip(given.contexts[50:], given.labels[50:], strict=True):
+            made.act(x, labels)
+            made.update(1.0)
+        for ticket in made.pending:
+            made.update(1.0, ticket)
+    assert refused > 40
+
+
+def test_a_file_of_something_else_makes_nothing(
+    tmp_path: Path, file: Path, monkeypatch: Any
+) -> None:
+    """The environments that a file may name read, make folders and fetch."""
+    saved = state.read(file)
+    for name in registry.names("environment"):
+        kind = registry.lookup("environment", name)
+        monkeypatch.setattr(kind, "__init__", lambda *_, **__: pytest.fail("made"))
+        saved["config"] = {"name": name}
+        state.write(state.Packed(saved), file)
+        with pytest.raises(FairbanditError, match="expected a policy, got an environment"):
+            Agent.load(file)
+        with pytest.raises(FairbanditError, match="expected a policy, got an environment"):
+            Agent.from_config({"name": name}, features=3)
+    assert [one.name for one in tmp_path.iterdir()] == ["agent"]
+
+
+@pytest.mark.parametrize("features", [10**6, 10**12, 10**25, -1, 2.5, "3", None])
+def test_features_that_are_not_the_files(file: Path, features: Any) -> None:
+    saved = state.read(file)
+    saved["options"]["features"] = features
+    state.write(state.Packed(saved), file)
+    with pytest.raises(FairbanditError, match="features: expected 3, as many as the contexts have"):
+        Agent.load(file)
+
+
+def test_parts_larger_than_memory(file: Path) -> None:
+    saved = state.read(file)
+    saved["config"]["rank"] = {"name": "recent_cdf", "size": 10**18}
+    state.write(state.Packed(saved), file)
+    with pytest.raises(FairbanditError, match=r"agent .* does not fit into memory"):
+        Agent.load(file)
+    with pytest.raises(FairbanditError, match=r"shape \(1, 10+, 10+\) does not fit into memory"):
+        Agent.from_config("greedy", features=10**6)
+    with pytest.raises(FairbanditError, match="features: expected at most 1,000,000, got 10"):
+        Agent.from_config("greedy", features=10**12)
+    with pytest.raises(FairbanditError, match="number G ≤ 1,000,000 for"):
+        Agent.from_config("greedy", features=1, groups=10**9)
+
+
+def test_numbers_that_no_file_holds(tmp_path: Path) -> None:
+    with pytest.raises(FairbanditError, match=r"seed: expected a whole number below 2.8192"):
+        Agent.from_config("greedy", features=1, seed=10**5000)
+    agent = Agent.from_config("greedy", features=1, groups=[10**5000])
+    with pytest.raises(FairbanditError, match=r"the group label .* cannot be saved: files hold"):
+        agent.save(tmp_path / "agent")
+    agent = Agent.from_config("greedy", features=1, groups=[2**8191], seed=2**8191)
+    agent.save(tmp_path / "agent")
+    assert Agent.load(tmp_path / "agent").groups == (2**8191,)
 
 
 def test_files_that_are_not_there(tmp_path):

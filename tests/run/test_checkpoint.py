@@ -1,8 +1,10 @@
 """Runs that are cut off and gone on with, checkpoints, and what is refused."""
 
 import errno
+import json
 import re
 import time
+import zlib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -10,6 +12,7 @@ from typing import Any
 import pytest
 import torch
 from safetensors import SafetensorError
+from safetensors.torch import save_file
 
 from fairbandit.engine import Engine, Played
 from fairbandit.environments import Simulation
@@ -279,3 +282,53 @@ def test_nested_data_come_back_as_they_were(tmp_path):
 def test_what_cannot_be_saved_is_named(odd):
     with pytest.raises(FairbanditError, match=r"the state part\S* cannot be saved"):
         state.Packed({"part": odd})
+
+
+def crafted(tree: str, tensors: dict[str, torch.Tensor], path: Path) -> None:
+    """A file with such texts and their right checksums."""
+    sums = {name: zlib.crc32(tensor.numpy().tobytes()) for name, tensor in tensors.items()}
+    texts = {"tree": tree, "crc32": json.dumps({**sums, "tree": zlib.crc32(tree.encode())})}
+    save_file(tensors, path, metadata=texts)
+
+
+DEEP = 100_000
+
+
+@pytest.mark.parametrize(
+    ("tree", "reason"),
+    [
+        ('{"list": [' * DEEP + '{"plain": 1}' + "]}" * DEEP, "nested too deeply"),
+        ("[" * DEEP, "nested too deeply"),
+        ('{"tensor": "0", "device": "nowhere"}', "needs the device 'nowhere'"),
+        ('{"tensor": "0", "device": "cuda:99"}', "needs the device 'cuda:99', which is not here"),
+        ('{"tensor": "0", "device": "vulkan"}', "needs the device 'vulkan', which is not here"),
+        ('{"tensor": "0", "device": "meta"}', "a device that holds data, got 'meta'"),
+        ('{"tensor": "0", "device": 0}', "a device that holds data, got 0"),
+        ('{"tensor": "0"}', "lacks 'device'"),
+        ('{"tensor": "1", "device": "cpu"}', "lacks '1'"),
+        ('{"tensor": [0], "device": "cpu"}', "lacks"),
+        ('{"list": [{"tensor": "0", "device": "cpu"}, {"tensor": "0", "device": "cpu"}]}', "lacks"),
+        ('{"plain": {"a": 1}}', "a dict as plain data"),
+        ('{"plain": [1]}', "a list as plain data"),
+        ('{"map": [1]}', "lacks"),
+        ('{"other": 1}', "lacks 'plain'"),
+        ('"tensor"', "lacks"),
+        ("17", "lacks"),
+        ("null", "lacks"),
+        ("{", "Expecting"),
+        ('{"plain": ' + "9" * 5000 + "}", "digits"),
+    ],
+)
+def test_crafted_files(tree: str, reason: str, tmp_path: Path) -> None:
+    """Whoever made a file, what is wrong with it is one kind of error."""
+    crafted(tree, {"0": torch.ones(2)}, tmp_path / "file")
+    with pytest.raises(ValueError, match=reason):
+        state.read(tmp_path / "file")
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float8_e5m2, torch.complex64])
+def test_tensors_of_types_that_no_state_has(dtype: torch.dtype, tmp_path: Path) -> None:
+    texts = {"tree": '{"tensor": "0", "device": "cpu"}', "crc32": '{"0": 0, "tree": 0}'}
+    save_file({"0": torch.zeros(2, dtype=dtype)}, tmp_path / "file", metadata=texts)
+    with pytest.raises(ValueError, match=r"it lacks|does not match"):
+        state.read(tmp_path / "file")

@@ -1,0 +1,206 @@
+"""Threads that share an agent: calls take effect one after the other, and files are whole.
+
+`python -m tests.agent.test_threads 10000` makes so many calls.
+"""
+
+import copy
+import pickle
+import sys
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import numpy as np
+import torch
+
+from fairbandit import Agent, Decision
+from tests.agent import worlds
+
+THREADS, CALLS = 8, 800
+D, K = 3, 4
+NAMES = ["a", "b", "c", "d", "e"]
+
+CONFIG = {
+    "split": "halves",
+    "estimator": {"name": "ridge", "regularization": 0.5},
+    "rank": "empirical_cdf",
+}
+
+
+def pool(draws: np.random.Generator, names: list[str]) -> tuple[np.ndarray, list[str]]:
+    """Small integers, whose sums are exact in any order."""
+    return draws.integers(-3, 4, (K, D)).astype(float), draws.choice(names, K).tolist()
+
+
+def together(work: Callable[[int], None], also: Callable[[threading.Event], None]) -> None:
+    """Runs the work of all threads and one more beside them, switching as often as can be."""
+    failed: list[BaseException] = []
+    start, done = threading.Barrier(THREADS + 1), threading.Event()
+
+    def run(call: Callable[[Any], None], given: object) -> None:
+        try:
+            start.wait()
+            call(given)
+        except BaseException as error:
+            failed.append(error)
+
+    threads = [threading.Thread(target=run, args=(work, number)) for number in range(THREADS)]
+    beside = threading.Thread(target=run, args=(also, done))
+    often = sys.getswitchinterval()
+    sys.setswitchinterval(1e-5)
+    try:
+        for thread in (*threads, beside):
+            thread.start()
+        for thread in threads:
+            thread.join()
+        done.set()
+        beside.join()
+    finally:
+        sys.setswitchinterval(often)
+    if failed:
+        raise failed[0]
+
+
+def watched(agent: Agent, path: Path, seen: list[int]) -> Callable[[threading.Event], None]:
+    """Saves and loads the agent until it is done, and reads it between."""
+
+    def watch(done: threading.Event) -> None:
+        while not done.is_set():
+            agent.save(path)
+            seen.append(Agent.load(path).rounds)
+            assert len(agent.pending) <= agent.rounds
+            assert set(agent.groups) <= set(NAMES)
+        assert seen == sorted(seen)
+
+    return watch
+
+
+def shared(calls: int, path: Path) -> None:
+    """Every ticket is unique, every round counted and every reward learned once."""
+    agent = Agent.from_config(CONFIG, features=D, seed=3)
+    each, x, tickets = calls // (2 * THREADS), dict[int, np.ndarray](), list[list[int]]()
+
+    def work(number: int) -> None:
+        draws, own = np.random.default_rng(number), list[int]()
+        tickets.append(own)
+        for i in range(each):
+            contexts, labels = pool(draws, NAMES[: 1 + i * len(NAMES) // each])
+            decision = agent.act(contexts, labels)
+            x[decision.ticket] = contexts[decision.candidate]
+            own.append(decision.ticket)
+            if i >= 3:  # late, and of this thread's own decisions
+                agent.update(float(own[i - 3] % 7), own[i - 3])
+
+    seen: list[int] = []
+    together(work, watched(agent, path, seen))
+    given = [ticket for own in tickets for ticket in own]
+    rounds = each * THREADS
+    assert agent.rounds == rounds
+    assert sorted(given) == list(range(1, rounds + 1))
+    assert all(own == sorted(own) for own in tickets)
+    assert agent.pending == tuple(sorted(ticket for own in tickets for ticket in own[-3:]))
+    assert seen
+    for ticket in agent.pending:
+        agent.update(float(ticket % 7), ticket)
+    last = agent.act(np.zeros((K, D)), ["a"] * K)
+    taught = (last.ticket - 1) // 2
+    X = np.array([x[t] for t in range(1, taught + 1)])
+    V, b = worlds.sums(agent)
+    assert np.array_equal(V[0].numpy(), 0.5 * np.eye(D) + X.T @ X)
+    assert np.array_equal(b[0].numpy(), X.T @ np.array([t % 7.0 for t in range(1, taught + 1)]))
+
+
+def recorded(calls: int, path: Path) -> None:
+    """One thread that replays the calls in the order of a log decides alike."""
+    agent, twin = (Agent.from_config(CONFIG, features=D, seed=4) for _ in range(2))
+    log: list[tuple[Any, ...]] = []
+
+    def act(contexts: np.ndarray, labels: list[str]) -> Decision:
+        with agent.lock:  # the decision and its line are one
+            decision = agent.act(contexts, labels)
+            log.append((contexts, labels, decision))
+        return decision
+
+    def update(reward: float, ticket: int) -> None:
+        with agent.lock:
+            agent.update(reward, ticket)
+            log.append((reward, ticket))
+
+    def work(number: int) -> None:
+        draws, mine = np.random.default_rng(number), list[int]()
+        for i in range(calls // (2 * THREADS)):
+            labels = pool(draws, NAMES[: 1 + number % len(NAMES)])[1]
+            mine.append(act(draws.normal(size=(K, D)), labels).ticket)
+            if i % 3:  # two rewards of three rounds, in any order
+                update(draws.normal(), mine.pop(int(draws.integers(len(mine)))))
+
+    together(work, watched(agent, path, []))
+    assert agent.rounds == THREADS * (calls // (2 * THREADS))
+    for line in log:
+        if len(line) == 3:
+            contexts, labels, decision = line
+            assert twin.act(contexts, labels) == decision
+        else:
+            twin.update(*line)
+    assert worlds.held(twin) == worlds.held(agent)
+    agent.save(path)
+    assert worlds.held(Agent.load(path)) == worlds.held(agent)
+
+
+def test_threads_share_an_agent(tmp_path: Path) -> None:
+    shared(CALLS, tmp_path / "agent")
+
+
+def test_the_recorded_order_gives_the_same_decisions(tmp_path: Path) -> None:
+    recorded(CALLS, tmp_path / "agent")
+
+
+def test_threads_save_to_one_file(tmp_path: Path) -> None:
+    """Each file is whole, and the last one is the last state."""
+    agent, path = Agent.from_config("greedy", features=D), tmp_path / "agent"
+
+    def work(number: int) -> None:
+        for _ in range(5):
+            agent.act(np.ones((1, D)), ["a"])
+            agent.save(path)
+            Agent.load(path)
+
+    together(work, lambda done: None)
+    assert Agent.load(path).rounds == agent.rounds == 5 * THREADS
+    assert [file.name for file in tmp_path.iterdir()] == ["agent"]
+
+
+def test_a_call_waits_for_whoever_holds_the_lock() -> None:
+    agent = Agent.from_config("greedy", features=D)
+    thread = threading.Thread(target=agent.act, args=(np.ones((1, D)), ["a"]))
+    with agent.lock:
+        thread.start()
+        thread.join(0.05)
+        assert thread.is_alive()
+        assert agent.act(np.ones((1, D)), ["a"]).ticket == 1  # the holder's own calls go on
+    thread.join()
+    assert agent.rounds == 2
+
+
+def test_copies_have_locks_of_their_own() -> None:
+    agent = Agent.from_config("fair_greedy", features=D)
+    draws = np.random.default_rng(0)
+    for _ in range(20):
+        agent.act(*pool(draws, NAMES))
+        agent.update(1.0)
+    with agent.lock:
+        copies = copy.deepcopy(agent), pickle.loads(pickle.dumps(agent))  # noqa: S301
+    for _ in range(20):
+        given = pool(draws, NAMES)
+        decision = agent.act(*given)
+        assert [one.act(*given) for one in copies] == [decision] * 2
+    assert all(one.lock is not agent.lock for one in copies)
+
+
+if __name__ == "__main__":
+    torch.set_num_threads(1)
+    with TemporaryDirectory() as folder:
+        for test in (shared, recorded):
+            test(int(sys.argv[1]), Path(folder) / "agent")
