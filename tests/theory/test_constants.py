@@ -148,7 +148,7 @@ def test_the_least_eigenvalue_beside_a_huge_one(bias):
         context.prec = 80
         t, q = (Decimal(x.numerator) / Decimal(x.denominator) for x in (trace, det))
         lesser = 2 * q / (t + (t * t - 4 * q).sqrt())
-    assert constants(world).eigenvalue.value == pytest.approx(float(min(lesser, 1 / 6)), rel=1e-6)
+    assert constants(world).eigenvalue.value == pytest.approx(min(float(lesser), 1 / 6), rel=1e-6)
 
 
 def table(folder: Path, **parameters: Any) -> Table:
