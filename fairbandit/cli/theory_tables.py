@@ -218,7 +218,8 @@ class _Lemma:
 def lemmas_table(known: Constants, asked: Asked) -> Table:
     """The lemmas between the constants and the bounds, as stated and corrected.
 
-    A first round beyond T says how large T must be; the right side there is for a T of that round.
+    Right sides are at T, and at twice the first round, where T is taken to be no less. A first
+    round beyond T says how large T must be.
     """
     table = Table(
         title=f"Lemmas of the proofs, for all t up to T = {number(asked.rounds)} at once",
@@ -229,9 +230,9 @@ def lemmas_table(known: Constants, asked: Asked) -> Table:
         ("statement", "left"),
         ("probability ≥", "right"),
         ("as stated:\nfrom round", "right"),
-        ("right side\nthere", "right"),
+        ("right side at\ntwice that", "right"),
         ("corrected:\nfrom round", "right"),
-        ("right side\nthere", "right"),
+        ("right side at\ntwice that", "right"),
         ("right side\nat T", "right"),
     ):
         table.add_column(header, justify="right" if justify == "right" else "left")
@@ -239,7 +240,7 @@ def lemmas_table(known: Constants, asked: Asked) -> Table:
         cells = [lemma.label, lemma.says, _probability(known, asked, lemma.missed)]
         for first, value in zip(lemma.first, lemma.value, strict=True):
             at = _ceiling(first)
-            cells += [number(at), number(value(at)) if math.isfinite(at) else "–"]
+            cells += [number(at), number(value(2 * at)) if math.isfinite(at) else "–"]
         first, value = lemma.first[1], lemma.value[1]
         cells.append(number(value(asked.rounds)) if asked.rounds >= first else "–")
         table.add_row(*cells)
@@ -331,6 +332,8 @@ def trade_off_table(
         given: whether ε was given rather than found.
     """
     title = f"Fairness against reward, groups {' and '.join(map(escape, names))} (thm:linreg_opt)"
+    if any(found.errors):
+        title += ", ± standard errors"
     table = Table(title=title, title_justify="left", show_header=False)
     table.add_column()
     table.add_column(justify="right")
@@ -369,17 +372,17 @@ def remarks(known: Constants, asked: Asked) -> list[str]:
         f"fair pseudo-regret exceeds T, and the bound is below T {beyond}."
         for beyond, labels in silent.items()
     ]
-    if known.own_places:
+    if known.own_places and math.isfinite(known.density.value):
         picks = number(expected_picks(known, asked.rounds))
         said.append(
             f"Fair-Greedy picks each group T/K = {picks} times in T rounds in expectation, and so "
             "do the fair optimum and uniform picks (remark on DGP)."
         )
-        if known.groups != 2:
-            said.append(f"thm:linreg_opt speaks of two groups; here G = {known.groups}.")
-        elif not speaks_of_two(known):
-            said.append("thm:linreg_opt takes rewards that have a density, see the caveat.")
-    else:
+    if known.own_places and known.groups != 2:
+        said.append(f"thm:linreg_opt speaks of two groups; here G = {known.groups}.")
+    elif known.own_places and not speaks_of_two(known):
+        said.append("thm:linreg_opt takes rewards that have a density; see the caveat.")
+    elif not known.own_places:
         said.append(
             "th:regret, lm:dwk and thm:linreg_opt take a place for each group, which this problem "
             "has not."

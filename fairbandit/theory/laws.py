@@ -22,7 +22,7 @@ PIECES = 2048
 FEW = 6
 """A sum of more uniforms has so smooth a density that PIECES/16 pieces do, whatever its knots."""
 
-DRAWN = 100_000
+DRAWN = 20_000
 """The number of rewards drawn from a group whose law has no closed form here."""
 
 

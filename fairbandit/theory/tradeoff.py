@@ -14,7 +14,7 @@ from fairbandit.theory.laws import DiscreteLaw, Law
 TOLERANCE = 1e-3
 """The ε that is found has an ε·p(ε) which falls short of the greatest by at most this share."""
 
-DRAWS = 100
+DRAWS = 50
 """How often values are resampled for a standard error."""
 
 _NEGLIGIBLE = 1e-12  # of the loss's upper bound: an ε·p(ε) that is rounding
@@ -29,8 +29,8 @@ class TradeOff:
         share: p(ε), how often the fair optimum loses more than ε of reward.
         mean_loss: the reward that the fair optimum loses on average; the integral of p.
         loss_upper_bound: no round of the fair optimum loses more, so that p(ε) = 0 beyond. It is
-            the width of both supports together, far above the losses that occur where supports
-            have long tails.
+            the greatest difference of rewards of the two groups, far above the losses that occur
+            where rewards have long tails.
         mean_unfairness: the rank that the reward optimum loses on average, its fair pseudo-regret
             a round.
         errors: the standard errors of `share`, `mean_loss` and `mean_unfairness`, from resampled
