@@ -162,7 +162,7 @@ def bounds_table(known: Constants, asked: Asked) -> Table:
     table.add_row("below T from T =", *(_first(useful_from(bound)) for bound in made), style="bold")
     table.add_section()
     corrected = {
-        "corrected τ, the proofs' gaps closed": [bound.corrected_warm_up for bound in at],
+        "corrected τ (t_N, all t at once, λ⁺)": [bound.corrected_warm_up for bound in at],
         "corrected sum": [bound.corrected_total for bound in at],
     }
     for term, values in corrected.items():
@@ -396,6 +396,11 @@ def remarks(known: Constants, asked: Asked) -> list[str]:
             f"lm:chernoff counts a window of t rounds, yet it holds t/2 of them: t_N = {stated} is "
             f"too early. The tables use {corrected}, with 4 for the constant 2."
         )
+    said.append(
+        "Corrected figures mend t_N, the union over t and the factor of λ⁺. Like the stated ones "
+        "they rest on eq:patboundused, whose proof takes a picked context to be distributed as any "
+        "of its group: it fails where contexts that rank high are small."
+    )
     return [*said, *(f"Caveat: {caveat}." for caveat in known.caveats)]
 
 

@@ -28,7 +28,7 @@ class Bound:
         tau_1: rounds until all groups are picked often enough.
         tau_2: rounds until Σ is estimated well enough.
         tau_3: rounds until all groups were received often enough; 0 where groups are not random.
-        corrected_warm_up: what stands for τ once the gaps of the proofs are closed (`growth`).
+        corrected_warm_up: what stands for τ with the corrected constants (`growth`).
     """
 
     label: str

@@ -75,9 +75,11 @@ def growth(
     than τ₁; no union over t is taken; the matrix Chernoff bound d·exp(−(t̃ − τ)λ⁺/(27L²)) is not
     below δ/4 where t̃ − τ is small; and τ₂ lacks the factor q_K·G/K of λ⁺ (`eq:patboundused`).
 
+    A fifth gap stays open (`picked_moment`): that a pick's second moment is at least c·(q_K·G/K)·Σ.
+
     Corrected: lost = s, and t̃ ≥ s + n with n = 27L²/λ'·log(4d/(δ·(1 − exp(−λ'/(27L²))))),
     λ' = λ⁺_min(Σ)·q_K·G/K: then Σ_{m ≥ n} d·exp(−mλ'/(27L²)) ≤ δ/4, so that the same inequality
-    holds for all t at once, with the same probability.
+    holds for all t at once, with the same probability, wherever `eq:patboundused` does.
 
     Args:
         of: the problem's constants.
@@ -215,7 +217,12 @@ def picked_moment(of: Constants, share: float) -> float:
     """The least eigenvalue that a pick's second moment has on the range of Σ (`eq:patboundused`).
 
     E[X_{t,a_t}X_{t,a_t}ᵀ | past] ⪰ c·(q_K·G/K)·Σ, and so its eigenvalues are at least
-    c·(q_K·G/K)·λ⁺_min(Σ), at every round where P(a_t = a | s_{t,a}, past) ≥ c/K.
+    c·(q_K·G/K)·λ⁺_min(Σ), at every round where P(a_t = a | s_{t,a}, past) ≥ c/K. The paper's proof
+    takes a picked context to be distributed as any of its group. It is not, since it was picked for
+    its rank, and where contexts that rank high are small the statement fails: with X_a uniform on
+    [0, 1] and μ* = −1, the pick's moment is 2/((K + 1)(K + 2)) in place of c/3, in units of 1/K.
+    Without an assumption on that, no constant below c will do for all laws of contexts. It holds
+    where E[⟨v, X_a⟩² | a_t = a, past] ≥ E[⟨v, X_a⟩²] for all v.
 
     Args:
         of: the problem's constants.

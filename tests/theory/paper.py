@@ -115,7 +115,7 @@ class Paper:
             "warm-up τ = 4·max(τ₁, τ₂, τ₃) + 3": tau,
             "sum": terms + tau,
             "sum ÷ T (R_F(T) ≤ T anyway)": (terms + tau) / T,
-            "corrected τ, the proofs' gaps closed": late,
+            "corrected τ (t_N, all t at once, λ⁺)": late,
             "corrected sum": terms + late,
         }
         return rows

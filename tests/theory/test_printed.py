@@ -7,6 +7,7 @@ docstring states how often a correct package fails it over the choice of seed.
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Mapping
 from dataclasses import replace
@@ -32,7 +33,7 @@ ROUNDED = 6e-4
 Rows = Mapping[str, list[str]]
 
 
-def tables(out: str) -> dict[str, Rows]:
+def tables(out: str) -> Mapping[str, Rows]:
     """The printed tables by the first word of their title: header cells under "", rows by name."""
     found: dict[str, dict[str, list[str]]] = {}
     title, rows, heading = "", dict[str, list[str]](), False
@@ -111,14 +112,14 @@ def check_formulas(printed: Mapping[str, Rows], known: Paper, tolerance: float =
     lemmas.pop("")
     wanted = known.lemmas()
     assert set(lemmas) == set(wanted)
-    for label, (missed, first, value) in wanted.items():
+    for label, (missed, starts, value) in wanted.items():
         cells = lemmas[label]
         assert number(cells[1]) == pytest.approx(1 - known.delta * missed - lost)
         for corrected in (False, True):
             start, there = cells[2 + 2 * corrected], cells[3 + 2 * corrected]
-            same(start, first[corrected], tolerance)
-            same(there, value(2 * first[corrected], corrected), tolerance)
-        if first[1] <= known.T:
+            same(start, starts[corrected], tolerance)
+            same(there, value(2 * starts[corrected], corrected), tolerance)
+        if starts[1] <= known.T:
             same(cells[6], value(known.T, True), tolerance)
         else:
             assert cells[6] == "–"
@@ -134,7 +135,7 @@ def check_formulas(printed: Mapping[str, Rows], known: Paper, tolerance: float =
         same(moment, c * known.eig2, max(tolerance, 2 * ROUNDED))
         first = max(known.floor_round(c, known.delta), received)
         if "(T)" not in start:
-            same(start, np.ceil(first), tolerance)
+            same(start, math.ceil(first), tolerance)
         elif c:  # the largest share that is reached at T
             assert known.floor_round(0.999 * c, known.delta) <= known.T * 1.01
             assert known.floor_round(min(1.001 * c, 1 - 1e-9), known.delta) >= known.T * 0.99
@@ -513,7 +514,7 @@ class TwoPlaces(Environment):
 
     def __init__(self) -> None:
         theta = torch.tensor([1.0, 0.5], dtype=torch.float64)
-        self.oracle = Oracle(theta, lambda groups, values: (values / 4.5).clamp(0, 1))
+        self.oracle: Oracle = Oracle(theta, lambda groups, values: (values / 4.5).clamp(0, 1))
 
     def _pools(self, first: int, count: int) -> Pools:
         uniform = self.streams[Purpose.POOLS].uniform(first, count, 8)
@@ -549,8 +550,8 @@ def test_two_fixed_places_a_group(command):
     assert 0.97 <= number(rows["M"][1]) <= 1.08
     assert rows["L"][2] == "not below the value"
     assert 0.97 * 3 * sqrt(2) <= number(rows["L"][1]) <= 3 * sqrt(2)
-    values = [number(rows[letter][1]) for letter in ("L", "λ⁺_min(Σ)", "M", "R")]
-    known = Paper(4, 2, 2, *values, theta=sqrt(1.25), q=2.0, T=10_000)
+    norm, least, peak, noise = (number(rows[name][1]) for name in ("L", "λ⁺_min(Σ)", "M", "R"))
+    known = Paper(4, 2, 2, norm, least, peak, noise, theta=sqrt(1.25), q=2.0, T=10_000)
     check_constants(printed, known, tolerance=2e-3)
     check_formulas(printed, known, tolerance=5e-3)
 
