@@ -219,20 +219,20 @@ def picked_moment(of: Constants, share: float) -> float:
     E[X_{t,a_t}X_{t,a_t}ᵀ | past] ⪰ c·(q_K·G/K)·Σ, and so its eigenvalues are at least
     c·(q_K·G/K)·λ⁺_min(Σ), at every round where P(a_t = a | s_{t,a}, past) ≥ c/K. The paper's proof
     takes a picked context to be distributed as any of its group. It is not, since it was picked for
-    its rank, and where contexts that rank high are small the statement fails: with X_a uniform on
-    [0, 1] and μ* = −1, the pick's moment is 2/((K + 1)(K + 2)) in place of c/3, in units of 1/K.
-    Without an assumption on that, no constant below c will do for all laws of contexts. It holds
+    its rank, and where contexts that rank high are small the statement fails: with every X_a
+    uniform on [0, 1] and μ* = −1, the pick is the least of K, whose E[x²] = 2/((K + 1)(K + 2)) is
+    below the c/3 that is stated. No positive constant does for all laws of contexts. It holds
     where E[⟨v, X_a⟩² | a_t = a, past] ≥ E[⟨v, X_a⟩²] for all v.
 
     Args:
         of: the problem's constants.
-        share: c, from 0 up to but not 1.
+        share: c, from 0 up to 1.
 
     Raises:
         FairbanditError: a share out of range.
     """
-    if not 0 <= share < 1:
-        raise FairbanditError(f"share must be at least 0 and below 1, got {share}")
+    if not 0 <= share <= 1:
+        raise FairbanditError(f"share must be at least 0 and at most 1, got {share}")
     return share * of.share * of.eigenvalue.value
 
 

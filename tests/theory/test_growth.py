@@ -135,7 +135,7 @@ def test_the_cdf_moves_at_most_as_fast_as_the_model():
     assert closest > 1 / 12
 
 
-DELTA, RIDGE, ROUNDS, REPLICAS = 0.2, 0.1, 14_500, 12
+DELTA, RIDGE, ROUNDS, REPLICAS = 0.2, 0.1, 14_500, 8
 
 
 @pytest.fixture(scope="module")
@@ -156,7 +156,7 @@ def played():
 def test_v_grows_as_the_lemmas_say(played, corrected):
     """`lm:eiguen` and `lm:boundx` at all their rounds, in at least a share 1 − δ/2 of the runs.
 
-    Of 12 runs, of which 9 in 10 are promised, 6 or fewer hold by chance once in 1e3. Σ's range is
+    Of 8 runs, of which 9 in 10 are promised, 3 or fewer hold by chance once in 2e3. Σ's range is
     that of the first two features, in which Ŝ is diagonal. Rates four times as high would fail.
     """
     world, picked, _, _ = played
@@ -172,7 +172,7 @@ def test_v_grows_as_the_lemmas_say(played, corrected):
         held &= least[:, learned - 1] >= found.eigenvalue(t)
         held &= longest[:, learned - 1] <= found.context_norm(t, 1.0)
         tight &= bool((least[:, learned - 1] < 4 * found.rate * learned * 1.1).all())
-    assert int(held.sum()) > 6
+    assert int(held.sum()) > 3
     assert tight
     with pytest.raises(FairbanditError, match="t must be at least"):
         found.eigenvalue(found.first - 1)
@@ -181,7 +181,7 @@ def test_v_grows_as_the_lemmas_say(played, corrected):
 def test_errors_and_regrets_of_rounds_are_below_their_bounds(played):
     """`lm:muxbound` from `Growth.half` on and `lm:instantbound` from round 3 on, in 1 − δ of runs.
 
-    Of 12 runs, of which 4 in 5 are promised, 4 or fewer hold by chance once in 1e3. ‖x‖ in V⁻¹ is
+    Of 8 runs, of which 4 in 5 are promised, 1 or none holds by chance once in 1e4. ‖x‖ in V⁻¹ is
     greatest at a unit vector along one of the two features. The injected noise is 1e-8 and left
     out. A bound on the regret ten times as small would fail.
     """
@@ -202,13 +202,13 @@ def test_errors_and_regrets_of_rounds_are_below_their_bounds(played):
         ratio = regret[:, t - 1] / torch.tensor(bound)
         single &= ratio <= 1
         largest = max(largest, float(ratio.max()))
-    assert int(late.sum()) > 4
-    assert int(single.sum()) > 4
+    assert int(late.sum()) > 1
+    assert int(single.sum()) > 1
     assert largest > 0.1
 
 
 def moment_of_picks(theta: list[float]) -> tuple[Constants, float]:
-    """The constants of four groups of one feature, and λ_min(E[xxᵀ]) of the fair optimum's picks."""
+    """The constants of four groups of one feature, and λ_min(E[xxᵀ]) of a fair optimum's picks."""
     world = support.environment(groups=4, theta=theta, bias=0.0)
     chosen = support.actions(support.policy("gmf"), world, 4000, replicas=10, seed=2)
     picked = of_pick(world.pools(1, 4000).contexts, chosen)[..., :4].flatten(0, 1)
@@ -221,7 +221,7 @@ def test_the_moment_of_a_pick():
     assert picked_moment(known, 0.9) == pytest.approx(0.9 / 12)
     assert least == pytest.approx(1 / 6, rel=0.05)  # three standard errors
     with pytest.raises(FairbanditError, match="share must be at least 0"):
-        picked_moment(known, 1.0)
+        picked_moment(known, 1.1)
 
 
 def test_the_moment_of_a_pick_that_the_paper_overstates():

@@ -6,7 +6,14 @@ import pytest
 import torch
 
 from fairbandit import Engine, FairbanditError
-from fairbandit.theory import DiscreteLaw, UniformSumLaw, laws, loss_share, trade_off
+from fairbandit.theory import (
+    DiscreteLaw,
+    UniformSumLaw,
+    laws,
+    loss_share,
+    mean_losses,
+    trade_off,
+)
 from tests import support
 from tests.environments.data import needs_records
 
@@ -102,7 +109,7 @@ def test_the_census(tmp_path):
     check(support.census("census_gender", tmp_path), rounds=1000, replicas=20)
 
 
-def test_DiscreteLaws_by_all_pairs():
+def test_discrete_laws_by_all_pairs():
     """The plug-in differs from the share over all pairs of members by at most 1/n + 1/m."""
     draw = torch.Generator().manual_seed(3)
     one = torch.randn(300, generator=draw, dtype=torch.float64)
@@ -115,6 +122,72 @@ def test_DiscreteLaws_by_all_pairs():
         )
         pairs = float((lost > epsilon).double().mean())
         assert float(loss_share(first, second, epsilon)[0]) == pytest.approx(pairs, abs=1 / 120)
+
+
+def by_pairs(one: torch.Tensor, other: torch.Tensor) -> tuple[float, float, float]:
+    """Over all pairs, ranks tied by half: both optima's mean losses, and the best ε·p(ε)."""
+    ranks = [(v[:, None] >= v[None]).double().mean(1) for v in (one, other)]
+    picks_one = (ranks[0][:, None] > ranks[1][None]).double()
+    picks_one += (ranks[0][:, None] == ranks[1][None]).double() / 2
+    ahead = one[:, None] - other[None]
+    lost_one, lost_other = (-ahead).clamp(min=0), ahead.clamp(min=0)
+    losses = torch.cat([lost_one.flatten(), lost_other.flatten()])
+    weights = torch.cat([picks_one.flatten(), 1 - picks_one.flatten()]) / ahead.numel()
+    unfair = torch.maximum(ranks[0][:, None], ranks[1][None])
+    best = torch.where(ahead > 0, ranks[0][:, None], ranks[1][None])
+    best = torch.where(ahead == 0, (ranks[0][:, None] + ranks[1][None]) / 2, best)
+    falling = losses.argsort(descending=True)
+    rate = float((losses[falling] * weights[falling].cumsum(0)).max())
+    return float((losses * weights).sum()), float((unfair - best).mean()), rate
+
+
+@pytest.mark.parametrize("outlier", [1.0, 1e3, 1e4, 1e8])
+def test_outliers(outlier):
+    """Exact sums over sorted values, whatever the largest one; 300 and 200 members, some tied."""
+    draw = torch.Generator().manual_seed(7)
+    one = (torch.randn(300, generator=draw, dtype=torch.float64) * 20).round() / 20
+    other = (torch.randn(200, generator=draw, dtype=torch.float64) * 20).round() / 20 + 0.3
+    one[0] = outlier
+    found = trade_off(DiscreteLaw(one), DiscreteLaw(other))
+    loss, unfairness, rate = by_pairs(one, other)
+    assert found.mean_loss == pytest.approx(loss, rel=1e-9)
+    assert found.mean_unfairness == pytest.approx(unfairness, rel=1e-9)
+    assert (1 - 1.01e-3) * rate <= found.rate <= rate * (1 + 1e-12)
+    assert found.rate <= found.mean_loss <= found.loss_upper_bound
+
+
+def test_weights_stand_for_repeated_values():
+    """Weights 1 and 3 give the law of a list in which values are repeated as often."""
+    values = torch.tensor([0.0, 2.0, 5.0, -1.0], dtype=torch.float64)
+    counts = torch.tensor([1, 3, 1, 3])
+    other = DiscreteLaw(torch.tensor([1.0, 1.5, 4.0], dtype=torch.float64))
+    weighed = DiscreteLaw(values, counts.double() * 7)
+    repeated = DiscreteLaw(values.repeat_interleave(counts))
+    assert mean_losses(weighed, other) == pytest.approx(mean_losses(repeated, other), rel=1e-12)
+    one, two = (loss_share(law, other, [0.0, 0.4, 1.7]) for law in (weighed, repeated))
+    assert torch.allclose(one, two, rtol=1e-12)
+    for wrong in (torch.ones(3), torch.tensor([1.0, 0.0, 1.0, 1.0])):
+        with pytest.raises(FairbanditError, match="one number above 0 for each of its 4"):
+            DiscreteLaw(values, wrong)
+
+
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        (([2.0], 0.0), ([1.0], 0.5)),
+        (([4.0, 3.0], 0.0), ([5.0, 5.0, 1.0], 2.0)),
+        (([1.0], 0.0), ([1.0] * 7, 40.0)),
+    ],
+)
+def test_the_mean_loss_of_sums_of_uniforms(first, second):
+    """Without atoms it is ½∫(F₁ − F₂)² dv: E max = h − ∫F₁F₂, and E[R·F(R)] = ½E max(R, R′)."""
+    one, other = UniformSumLaw(*first), UniformSumLaw(*second)
+    low, high = min(one.low, other.low), max(one.high, other.high)
+    grid = torch.linspace(low, high, 20_001, dtype=torch.float64)
+    squared = (one.cdf(grid) - other.cdf(grid)) ** 2
+    assert mean_losses(one, other)[0] == pytest.approx(
+        float(torch.trapezoid(squared, grid)) / 2, rel=1e-5
+    )
 
 
 def test_a_sample_has_an_error():
