@@ -17,7 +17,9 @@ LIMIT = 10**30
 
 @dataclass(frozen=True)
 class Bound:
-    """A bound on R_F(T) that holds with probability at least 1 − δ, as a sum.
+    """A bound on R_F(T), stated to hold with probability at least 1 − δ, as a sum.
+
+    Its proof rests on `eq:patboundused`; `picked_moment` says where that may fail.
 
     Attributes:
         label: the statement's, in the paper's source.

@@ -351,7 +351,7 @@ def smoothed_peak(values: Any) -> tuple[float, float]:
 def constant_of(noise: Any) -> float:
     """The least R with E exp(s·η) ≤ exp(s²R²/2), on a dense grid of s."""
     centred = noise - noise.mean()
-    slopes = np.geomspace(1e-3 / centred.std(), 50 / centred.std(), 600)
+    slopes = np.geomspace(1e-3 / centred.std(), 50 / centred.std(), 400)
     best = centred.var()
     for sign in (1, -1):
         for s in slopes:
