@@ -15,10 +15,12 @@ from fairbandit import registry
 from fairbandit.cli.theory_tables import (
     Asked,
     bounds_table,
+    closeness_table,
     constants_table,
     floor_table,
     lemmas_table,
     remarks,
+    speaks_of_two,
     trade_off_table,
 )
 from fairbandit.cli.tools import Words
@@ -30,17 +32,21 @@ from fairbandit.theory import constants, laws, trade_off
 _HELP = """\
 Computes what the paper proves, for a problem of yours: its constants, the bounds on Fair-Greedy's
 fair pseudo-regret term by term, from which T on they say anything, how close the estimates are,
-how soon every group is picked, and, with two groups, what fairness costs in reward.
+the lemmas of the proofs, how soon every group is picked, and, with two groups, what fairness costs
+in reward. Formulas are the paper's; where a proof leaves a gap, a corrected one stands beside it.
 
-It simulates nothing. For the simulation all is exact. For a table and the census it is exact over
-the members, but for the greatest density M, a smoothed one. For any other environment constants
-are estimated from pools that it draws, with their 95 % intervals.
+It plays no policy. For the simulation the constants are exact, unless a group has more than twelve
+weights or very uneven ones (which takes environment.cdf=sampled): M and the trade-off are then
+estimated from drawn rewards. For a table and the census constants are exact over the members, but
+for the greatest density M, a smoothed one. For any other environment they are estimated from pools
+that it draws, with their 95 % intervals.
 
 words:
   environment=NAME             simulation, table, census_gender, census_ethnicity or your own
   environment.KEY=VALUE        as for a run
   rounds=T                     default: the environment's own
-  delta=0.05                   statements hold with probability at least 1 - delta
+  delta=0.05                   the δ of the statements: bounds on the regret hold with probability
+                               at least 1 - delta, each lemma with the one that its table says
   regularization=0.1           the ridge's λ
   alpha=0.5                    th:regret_2, corr:equalprob: the share of a group's expected
                                candidates that is counted on
@@ -78,17 +84,22 @@ def theory(words: Sequence[str]) -> None:
 
 
 def _print(environment: Environment, asked: Asked, shown: Console) -> None:
+    """Prints the tables and remarks, once all of them are made."""
     known = constants(environment)
-    shown.print(constants_table(environment.part_name, known))
-    shown.print(bounds_table(known, asked))
-    shown.print(lemmas_table(known, asked))
-    shown.print(floor_table(known, asked))
-    if known.own_places and known.groups == 2:
+    tables = [constants_table(environment.part_name, known)]
+    tables += [
+        table(known, asked) for table in (bounds_table, closeness_table, lemmas_table, floor_table)
+    ]
+    if speaks_of_two(known):
         first, second = laws(environment)
         found = trade_off(first, second, asked.epsilon)
-        shown.print(trade_off_table(found, known, environment.group_names))
-    for remark in remarks(known, asked):
-        shown.print(remark, highlight=False)
+        names, given = environment.group_names, asked.epsilon is not None
+        tables.append(trade_off_table(found, known, names, given=given))
+    said = remarks(known, asked)
+    for table in tables:
+        shown.print(table)
+    for remark in said:
+        shown.print(remark, highlight=False, markup=False)
 
 
 def _parsed(words: Sequence[str]) -> tuple[dict[str, Any], dict[str, float]]:

@@ -13,10 +13,17 @@ from fairbandit.theory import (
     Bound,
     Constants,
     Estimate,
+    Growth,
     TradeOff,
     cdf_radius,
+    cdf_slope,
     equal_probability,
+    error_bound,
+    expected_picks,
     floor_round_2,
+    growth,
+    instant_regret,
+    picked_moment,
     probability_floor,
     received_round,
     regret,
@@ -75,7 +82,8 @@ def constants_table(name: str, known: Constants) -> Table:
     estimates: tuple[tuple[str, str, Estimate | None], ...] = (
         ("L", "greatest norm of a context", known.norm),
         ("λ⁺_min(Σ)", "least nonzero eigenvalue of the mean second moment", known.eigenvalue),
-        ("M", "greatest reward density of any group", known.density),
+        ("M", "greatest reward density of any group, F's slope (lm:cdfbound)", known.density),
+        ("2ML", "sup |F − F_μ| ≤ 2ML·‖μ* − μ‖₂ (lm:cdfbound)", _slope(known)),
         ("R", "subgaussian constant of the reward noise", known.noise),
         ("q_K", "mean candidates of the rarest group in a pool", known.candidates),
         ("q_min", "G × the rarest group's probability", known.balance),
@@ -84,16 +92,23 @@ def constants_table(name: str, known: Constants) -> Table:
         if estimate is None:
             table.add_row(letter, meaning, "–", "", "places are not drawn alike")
             continue
-        interval = f"{number(estimate.low)} to {number(estimate.high)}"
-        table.add_row(
-            letter,
-            meaning,
-            number(estimate.value),
-            "exact" if estimate.exact else interval,
-            estimate.how,
-        )
+        table.add_row(letter, meaning, number(estimate.value), _interval(estimate), estimate.how)
     table.add_row("‖μ*‖₂", "norm of the true model", number(known.theta), "exact", "")
     return table
+
+
+def _interval(estimate: Estimate) -> str:
+    if estimate.least:
+        return "not below the value"
+    if estimate.exact:
+        return "exact"
+    return f"{number(estimate.low)} to {number(estimate.high)}"
+
+
+def _slope(known: Constants) -> Estimate:
+    low, high = (cdf_slope(known.at(worst=worst)) for worst in (False, True))
+    least = known.norm.least
+    return Estimate(cdf_slope(known), low, high, "of M and L", least=least and low == high)
 
 
 def bounds(known: Constants, asked: Asked) -> list[Callable[[float], Bound]]:
@@ -142,15 +157,24 @@ def bounds_table(known: Constants, asked: Asked) -> Table:
         ]
         table.add_row("sum at the constants' interval ends", *texts)
     table.add_row("below T from T =", *(_first(useful_from(bound)) for bound in made), style="bold")
+    table.add_section()
+    corrected = {
+        "corrected τ (t_N, all t at once, λ⁺)": [bound.corrected_warm_up for bound in at],
+        "corrected sum": [bound.corrected_total for bound in at],
+    }
+    for term, values in corrected.items():
+        table.add_row(term, *map(number, values))
+    table.add_row(
+        "corrected: below T from T =",
+        *(_first(useful_from(bound, corrected=True)) for bound in made),
+    )
     return table
 
 
-def lemmas_table(known: Constants, asked: Asked) -> Table:
+def closeness_table(known: Constants, asked: Asked) -> Table:
     """How close ridge and the empirical CDFs are, at some rounds."""
-    counted = 1.0 if not known.random else asked.alpha * known.candidates.value
     label = "lm:dwk" if known.own_places else "lm:dwk_2"
-    missed = asked.delta * (2 if known.random else 1)  # t_N of lm:chernoff too
-    received = received_round(known, asked.rounds, asked.delta, asked.alpha)
+    received = received_round(known, asked.rounds, asked.delta, asked.alpha, corrected=True)
     table = Table(
         title="Closeness of the estimates, for all t up to T at once, with a probability",
         title_justify="left",
@@ -160,7 +184,8 @@ def lemmas_table(known: Constants, asked: Asked) -> Table:
         f"lm:boundmu, ≥ {number(1 - asked.delta / 4)}:\n‖μ* − μ_t̃‖ in the norm of V ≤",
         justify="right",
     )
-    table.add_column(f"{label}, ≥ {number(1 - missed)}:\nsup |F̂ − F| ≤", justify="right")
+    table.add_column(f"{label}, ≥ {_probability(known, asked, 1)}:\nsup |F̂ − F| ≤", justify="right")
+    counted = known.counted(asked.alpha)
     for t in _rounds(asked.rounds):
         radius = ridge_radius(known, (t - 1) // 2, asked.delta, asked.regularization)
         cdf = cdf_radius(t, max(asked.rounds, t), known.groups, asked.delta, counted)
@@ -168,46 +193,163 @@ def lemmas_table(known: Constants, asked: Asked) -> Table:
     return table
 
 
-def floor_table(known: Constants, asked: Asked) -> Table:
-    """From which round on every place is picked with some probability."""
-    counted = 1.0 if not known.random else asked.alpha * known.candidates.value
-    label = "prop:patlowerbound" if known.own_places else "prop:patlowerbound_2"
-    missed = asked.delta * (1.25 if known.random else 0.25)  # t_N of lm:chernoff too
+@dataclass(frozen=True)
+class _Lemma:
+    """A row of the lemmas' table.
+
+    Attributes:
+        label: the lemma's.
+        says: the inequality.
+        missed: its probability falls short of 1 by so many δ, S_T not counted.
+        first: from which round on it holds, as stated and corrected.
+        value: its right side at a round, as stated and corrected.
+    """
+
+    label: str
+    says: str
+    missed: float
+    first: tuple[float, float]
+    value: tuple[Callable[[float], float], Callable[[float], float]]
+
+
+def lemmas_table(known: Constants, asked: Asked) -> Table:
+    """The lemmas between the constants and the bounds, as stated and corrected.
+
+    Right sides are at T, and at twice the first round, where T is taken to be no less. A first
+    round beyond T says how large T must be.
+    """
     table = Table(
-        title=f"P(a_t = a | the past) ≥ c/K, with probability ≥ {number(1 - missed)} ({label})",
+        title=f"Lemmas of the proofs, for all t up to T = {number(asked.rounds)} at once",
         title_justify="left",
     )
-    for header in ("c", "c/K", "from round"):
-        table.add_column(header, justify="right")
-    received = received_round(known, asked.rounds, asked.delta, asked.alpha)
-    for share in SHARES:
-        first = floor_round_2(share, known.places, known.groups, asked.delta, counted)
-        table.add_row(
-            number(share), number(share / known.places), number(math.ceil(max(first, received)))
-        )
-    if asked.rounds >= received:
-        at = probability_floor(asked.rounds, known.places, known.groups, asked.delta, counted)
-        table.add_row(number(at * known.places), number(at), f"{number(asked.rounds)} (T)")
+    for header, justify in (
+        ("", "left"),
+        ("statement", "left"),
+        ("probability ≥", "right"),
+        ("as stated:\nfrom round", "right"),
+        ("right side at\ntwice that", "right"),
+        ("corrected:\nfrom round", "right"),
+        ("right side at\ntwice that", "right"),
+        ("right side\nat T", "right"),
+    ):
+        table.add_column(header, justify="right" if justify == "right" else "left")
+    for lemma in _lemmas(known, asked):
+        cells = [lemma.label, lemma.says, _probability(known, asked, lemma.missed)]
+        for first, value in zip(lemma.first, lemma.value, strict=True):
+            at = _ceiling(first)
+            cells += [number(at), number(value(2 * at)) if math.isfinite(at) else "–"]
+        first, value = lemma.first[1], lemma.value[1]
+        cells.append(number(value(asked.rounds)) if asked.rounds >= first else "–")
+        table.add_row(*cells)
     return table
 
 
-def trade_off_table(found: TradeOff, known: Constants, names: Sequence[str]) -> Table:
-    """What the fair optimum loses in reward, where there are two groups."""
+def _lemmas(known: Constants, asked: Asked) -> list[_Lemma]:
+    """Those of `lemmas_table`, in the order of the proofs."""
+    rounds, delta, alpha = asked.rounds, asked.delta, asked.alpha
+    grown = [growth(known, rounds, delta, alpha, corrected=fixed) for fixed in (False, True)]
+    t_n = [received_round(known, rounds, delta, alpha, corrected=fixed) for fixed in (False, True)]
+    end = "" if known.own_places else "_2"
+
+    def window(t: float) -> float:
+        return known.counted(alpha) * (t - 1 - (t - 1) // 2)
+
+    def norms(t: float) -> float:
+        return error_bound(known, t, delta, asked.regularization)
+
+    def regret_of(t: float) -> float:
+        return instant_regret(known, t, max(rounds, t), norms(t), delta, alpha)
+
+    def context(of: Growth) -> Callable[[float], float]:
+        return lambda t: of.context_norm(t, known.norm.value)
+
+    stated, fixed = grown
+    first, half = (stated.first, fixed.first), (stated.half, fixed.half)
+    lemmas = [
+        _Lemma("lm:eiguen", "λ_min(Ŝ_t̃) ≥", 0.5, first, (stated.eigenvalue, fixed.eigenvalue)),
+        _Lemma(
+            "lm:boundx", "‖x‖ in the norm of V⁻¹ ≤", 0.5, first, (context(stated), context(fixed))
+        ),
+        _Lemma("lm:muxbound", "‖μ* − μ_t̃‖ in V × ‖x‖ in V⁻¹ ≤", 0.75, half, (norms, norms)),
+        _Lemma(
+            f"lm:instantbound{end}",
+            "fair regret of round t, with lm:muxbound ≤",
+            1.0,
+            half,
+            (regret_of, regret_of),
+        ),
+    ]
+    if known.random:
+        received = _Lemma(
+            "lm:chernoff",
+            "candidates N_{t,i} of each group ≥",
+            0.0,
+            (t_n[0], t_n[1]),
+            (window, window),
+        )
+        lemmas.insert(0, received)
+    return lemmas
+
+
+def floor_table(known: Constants, asked: Asked) -> Table:
+    """From which round on every place is picked with some probability."""
+    label = "prop:patlowerbound" if known.own_places else "prop:patlowerbound_2"
+    table = Table(
+        title=f"P(a_t = a | the past) ≥ c/K, with probability ≥ "
+        f"{_probability(known, asked, 0.25)} ({label})",
+        title_justify="left",
+    )
+    for header in ("c", "c/K", "eq:patboundused: λ⁺_min(E[xxᵀ | past]) ≥", "from round"):
+        table.add_column(header, justify="right")
+    counted = known.counted(asked.alpha)
+    received = received_round(known, asked.rounds, asked.delta, asked.alpha, corrected=True)
+
+    def row(share: float, since: str) -> None:
+        moment = picked_moment(known, share)
+        table.add_row(number(share), number(share / known.places), number(moment), since)
+
+    for share in SHARES:
+        first = floor_round_2(share, known.places, known.groups, asked.delta, counted)
+        row(share, number(_ceiling(max(first, received))))
+    if asked.rounds >= received:
+        at = probability_floor(asked.rounds, known.places, known.groups, asked.delta, counted)
+        row(at * known.places, f"{number(asked.rounds)} (T)")
+    return table
+
+
+def trade_off_table(
+    found: TradeOff, known: Constants, names: Sequence[str], *, given: bool = False
+) -> Table:
+    """What the fair optimum loses in reward and the reward optimum in fairness, for two groups.
+
+    Args:
+        found: the trade-off.
+        known: the constants.
+        names: of the two groups.
+        given: whether ε was given rather than found.
+    """
     title = f"Fairness against reward, groups {' and '.join(names)} (thm:linreg_opt)"
+    if any(found.errors):
+        title += ", ± standard errors"
     table = Table(title=title, title_justify="left", show_header=False)
     table.add_column()
     table.add_column(justify="right")
-    error = f" ± {number(found.error)}" if found.error else ""
+    share, loss, unfairness = (f" ± {number(error)}" if error else "" for error in found.errors)
+    norm, theta = known.norm.value, known.theta
     lines = {
-        "ε": number(found.epsilon),
-        "p(ε): how often GMF loses more than ε": number(found.share) + error,
-        "ε·p(ε): below GMF's standard regret a round": number(found.rate),
-        "GMF's standard regret a round, the integral of p": number(found.mean_loss),
-        "regret of T rounds is at least T·εp/2 = T ×": number(found.rate / 2),
-        "… with probability at least εp/(4L‖μ*‖)": number(
-            found.chance(known.norm.value, known.theta)
+        "ε" if given else "ε of the greatest ε·p(ε), to 0.1 %": number(found.epsilon),
+        "ε is at most 2L‖μ*‖, or else p(ε) = 0": number(2 * norm * theta),
+        "upper bound on the loss of a round, beyond which p(ε) = 0": number(found.loss_upper_bound),
+        "p(ε): how often GMF loses more than ε": number(found.share) + share,
+        "ε·p(ε): at most GMF's standard regret a round": number(found.rate),
+        "GMF's standard regret a round, the integral of p": number(found.mean_loss) + loss,
+        "GMF's regret of T rounds is at least T·εp/2 = T ×": number(found.rate / 2),
+        "… with probability at least εp/(4L‖μ*‖), itself at most ½": number(
+            found.chance(norm, theta)
         ),
-        "beyond this loss p(ε) = 0": number(found.greatest_loss),
+        "the reward optimum's fair regret a round, f": number(found.mean_unfairness) + unfairness,
+        "its fair regret of T rounds is at least T·f/2 = T ×": number(found.mean_unfairness / 2),
+        "… with probability at least f/2": number(found.mean_unfairness / 2),
     }
     for line, value in lines.items():
         table.add_row(line, value)
@@ -227,14 +369,50 @@ def remarks(known: Constants, asked: Asked) -> list[str]:
         f"fair pseudo-regret exceeds T, and the bound is below T {beyond}."
         for beyond, labels in silent.items()
     ]
-    if not known.own_places:
+    if known.own_places and math.isfinite(known.density.value):
+        picks = number(expected_picks(known, asked.rounds))
+        said.append(
+            f"Fair-Greedy picks each group T/K = {picks} times in T rounds in expectation, and so "
+            "do the fair optimum and uniform picks (remark on DGP)."
+        )
+    if known.own_places and known.groups != 2:
+        said.append(f"thm:linreg_opt speaks of two groups; here G = {known.groups}.")
+    elif known.own_places and not speaks_of_two(known):
+        said.append("thm:linreg_opt takes rewards that have a density; see the caveat.")
+    elif not known.own_places:
         said.append(
             "th:regret, lm:dwk and thm:linreg_opt take a place for each group, which this problem "
             "has not."
         )
-    elif known.groups != 2:
-        said.append(f"thm:linreg_opt speaks of two groups; here G = {known.groups}.")
+    if known.random:
+        stated, corrected = (
+            number(received_round(known, asked.rounds, asked.delta, asked.alpha, corrected=fixed))
+            for fixed in (False, True)
+        )
+        said.append(
+            f"lm:chernoff counts a window of t rounds, yet it holds t/2 of them: t_N = {stated} is "
+            f"too early. The tables use {corrected}, with 4 for the constant 2."
+        )
+    said.append(
+        "Corrected figures mend t_N, the union over t and the factor of λ⁺. Like the stated ones "
+        "they rest on eq:patboundused, whose proof takes a picked context to be distributed as any "
+        "of its group: it fails where contexts that rank high are small."
+    )
     return [*said, *(f"Caveat: {caveat}." for caveat in known.caveats)]
+
+
+def speaks_of_two(known: Constants) -> bool:
+    """Whether `thm:linreg_opt` applies: two groups, each with a place of its own and a density."""
+    return known.own_places and known.groups == 2 and math.isfinite(known.density.value)
+
+
+def _probability(known: Constants, asked: Asked, missed: float) -> str:
+    """1 − missed·δ, less the δ of S_T (`lm:chernoff`) where groups are random."""
+    return number(max(0.0, 1 - asked.delta * (missed + known.random)))
+
+
+def _ceiling(first: float) -> float:
+    return float(math.ceil(first)) if math.isfinite(first) else first
 
 
 def _first(found: int | None) -> str:

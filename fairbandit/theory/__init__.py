@@ -3,7 +3,16 @@
 from fairbandit.theory.bounds import Bound, equal_probability, regret, regret_2, useful_from
 from fairbandit.theory.constants import Constants, constants
 from fairbandit.theory.estimate import Estimate
-from fairbandit.theory.laws import Law, empirical_law, laws, uniform_sum_law
+from fairbandit.theory.growth import (
+    Growth,
+    cdf_slope,
+    error_bound,
+    expected_picks,
+    growth,
+    instant_regret,
+    picked_moment,
+)
+from fairbandit.theory.laws import DiscreteLaw, Law, UniformSumLaw, laws
 from fairbandit.theory.lemmas import (
     cdf_radius,
     floor_round,
@@ -12,28 +21,36 @@ from fairbandit.theory.lemmas import (
     received_round,
     ridge_radius,
 )
-from fairbandit.theory.tradeoff import TradeOff, loss_share, trade_off
+from fairbandit.theory.tradeoff import TradeOff, loss_share, mean_losses, trade_off
 
 __all__ = [
     "Bound",
     "Constants",
+    "DiscreteLaw",
     "Estimate",
+    "Growth",
     "Law",
     "TradeOff",
+    "UniformSumLaw",
     "cdf_radius",
+    "cdf_slope",
     "constants",
-    "empirical_law",
     "equal_probability",
+    "error_bound",
+    "expected_picks",
     "floor_round",
     "floor_round_2",
+    "growth",
+    "instant_regret",
     "laws",
     "loss_share",
+    "mean_losses",
+    "picked_moment",
     "probability_floor",
     "received_round",
     "regret",
     "regret_2",
     "ridge_radius",
     "trade_off",
-    "uniform_sum_law",
     "useful_from",
 ]

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from fairbandit.errors import FairbanditError
 from fairbandit.theory.constants import Constants
+from fairbandit.theory.growth import growth, known_from, picked_from, received_from
 from fairbandit.theory.lemmas import ALPHA, DELTA, REGULARIZATION, positive, probability
 
 LIMIT = 10**30
@@ -16,7 +17,9 @@ LIMIT = 10**30
 
 @dataclass(frozen=True)
 class Bound:
-    """A bound on R_F(T) that holds with probability at least 1 − δ, as a sum.
+    """A bound on R_F(T), stated to hold with probability at least 1 − δ, as a sum.
+
+    Its proof rests on `eq:patboundused`; `picked_moment` says where that may fail.
 
     Attributes:
         label: the statement's, in the paper's source.
@@ -27,6 +30,7 @@ class Bound:
         tau_1: rounds until all groups are picked often enough.
         tau_2: rounds until Σ is estimated well enough.
         tau_3: rounds until all groups were received often enough; 0 where groups are not random.
+        corrected_warm_up: what stands for τ with the corrected constants (`growth`).
     """
 
     label: str
@@ -37,6 +41,7 @@ class Bound:
     tau_1: float
     tau_2: float
     tau_3: float
+    corrected_warm_up: float = math.nan
 
     @property
     def warm_up(self) -> float:
@@ -47,6 +52,11 @@ class Bound:
     def total(self) -> float:
         """The bound. R_F(T) ≤ T always holds, so that only below T does it say anything."""
         return self.confidence + self.shrinkage + self.ranks + self.warm_up
+
+    @property
+    def corrected_total(self) -> float:
+        """The bound with the corrected warm-up."""
+        return self.confidence + self.shrinkage + self.ranks + self.corrected_warm_up
 
 
 def regret(
@@ -77,18 +87,15 @@ def regret(
             f"th:regret takes K = G and a place for each group; here K = {of.places} and "
             f"G = {of.groups}, {'drawn at random' if of.random else 'fixed'}: use th:regret_2"
         )
-    delta = probability("delta", delta)
     return _bound(
         "th:regret",
         of,
         rounds,
-        delta,
         regularization,
+        (ALPHA, delta, delta),
         scale=1.0,
-        ranks=of.places / delta,
+        ranks=of.places,
         per_round=1.0,
-        tau_1=32 * of.places**3 * math.log(5 * of.places * math.e / delta) ** 1.5,
-        tau_3=0.0,
     )
 
 
@@ -120,24 +127,16 @@ def regret_2(
     Raises:
         FairbanditError: a value out of range.
     """
-    alpha, delta_1, second = _shares(delta, alpha, delta_2) if of.random else (1.0, delta, 1.0)
-    counted = alpha * of.candidates.value
-    tau_3 = 0.0
-    if of.random:
-        positive("rounds", rounds, least=1)
-        wait = 2 / ((1 - alpha) ** 2 * of.candidates.value)
-        tau_3 = wait * math.log(of.groups * rounds / second)
+    alpha, delta_1, second = _shares(delta, alpha, delta_2)
     return _bound(
         "th:regret_2",
         of,
         rounds,
-        probability("delta", delta_1),
         regularization,
-        scale=math.sqrt(of.places / (of.candidates.value * of.groups)),
-        ranks=of.groups / delta_1,
-        per_round=counted,
-        tau_1=32 * of.places**3 / counted**1.5 * math.log(5 * of.groups * math.e / delta_1) ** 1.5,
-        tau_3=tau_3,
+        (alpha, delta_1, second) if of.random else (alpha, delta, delta),
+        scale=math.sqrt(1 / of.share),
+        ranks=of.groups,
+        per_round=of.counted(alpha),
     )
 
 
@@ -175,26 +174,22 @@ def equal_probability(
             "use th:regret or th:regret_2"
         )
     alpha, delta_1, second = _shares(delta, alpha, delta_2)
-    balance, places, groups = of.balance.value, of.places, of.groups
-    positive("rounds", rounds, least=1)
-    log = math.log(5 * groups * math.e / delta_1)
-    wait = 2 * groups / ((1 - alpha) ** 2 * places * balance)
     return _bound(
         "corr:equalprob",
         of,
         rounds,
-        delta_1,
         regularization,
-        scale=1 / math.sqrt(balance),
-        ranks=groups / delta_1,
-        per_round=places * alpha * balance / groups,
-        tau_1=32 * (places * groups / (alpha * balance) * log) ** 1.5,
-        tau_3=wait * math.log(groups * rounds / second),
+        (alpha, delta_1, second),
+        scale=1 / math.sqrt(of.balance.value),
+        ranks=of.groups,
+        per_round=of.places * alpha * of.balance.value / of.groups,
     )
 
 
-def useful_from(bound: Callable[[float], Bound], limit: int = LIMIT) -> int | None:
-    """The first T from which on a bound is below T, as R_F(T) itself always is.
+def useful_from(
+    bound: Callable[[float], Bound], limit: int = LIMIT, *, corrected: bool = False
+) -> int | None:
+    """The first T from which on a bound is below T, which R_F(T) itself never exceeds.
 
     A bound over T falls as T grows, so that halving intervals finds it. Above 2⁵³ the round is
     known as precisely as floating point knows it.
@@ -202,6 +197,7 @@ def useful_from(bound: Callable[[float], Bound], limit: int = LIMIT) -> int | No
     Args:
         bound: of T.
         limit: where to stop looking.
+        corrected: whether to take the total with the corrected warm-up.
 
     Returns:
         The round; None if it is beyond the limit.
@@ -209,15 +205,20 @@ def useful_from(bound: Callable[[float], Bound], limit: int = LIMIT) -> int | No
     >>> useful_from(lambda T: Bound("", T, 10 * T**0.5, 0.0, 0.0, 0.0, 0.0, 0.0))
     106
     """
+
+    def speaks(at: int) -> bool:
+        found = bound(float(at))
+        return (found.corrected_total if corrected else found.total) < at
+
     high = 1
-    while not bound(float(high)).total < high:
+    while not speaks(high):
         if high > limit:
             return None
         high *= 2
     low = high // 2  # the bound is not below it, or it is 0
     while high - low > 1:
         middle = (low + high) // 2
-        low, high = (low, middle) if bound(float(middle)).total < middle else (middle, high)
+        low, high = (low, middle) if speaks(middle) else (middle, high)
     return high if high <= limit else None
 
 
@@ -234,14 +235,12 @@ def _bound(
     label: str,
     of: Constants,
     rounds: float,
-    delta: float,
     regularization: float,
+    shares: tuple[float, float, float],
     *,
     scale: float,
-    ranks: float,
+    ranks: int,
     per_round: float,
-    tau_1: float,
-    tau_3: float,
 ) -> Bound:
     """What the three bounds have in common.
 
@@ -249,26 +248,28 @@ def _bound(
         label: the bound's.
         of: the problem's constants.
         rounds: T.
-        delta: δ or δ₁.
         regularization: λ.
+        shares: α, δ₁ and δ₂; α and δ₂ count for nothing where groups are fixed.
         scale: what the first term has beside 96ML/√λ⁺.
-        ranks: K/δ or G/δ₁, in the second term's logarithm.
+        ranks: K or G, in the second term's logarithm.
         per_round: candidates a round of the rarest group, below the second term's root.
-        tau_1: τ₁.
-        tau_3: τ₃.
     """
     rounds, ridge = positive("rounds", rounds, least=1), positive("regularization", regularization)
+    alpha, delta, second = shares
+    delta = probability("delta", delta)
     norm, least = of.norm.value, of.eigenvalue.value
     lead = 96 * of.density.value * norm * scale / math.sqrt(least) if least else math.inf
-    log = math.log((8 + 4 * rounds * max(norm**2 / ridge, 1)) / delta)
+    log = math.log(8 + 4 * rounds * max(norm**2 / ridge, 1)) - math.log(delta)
     radius = (math.sqrt(ridge) + of.noise.value + norm) * math.sqrt(of.features * rounds * log)
+    log_ranks = math.log(8 * ranks) + math.log(rounds) - math.log(delta)
     return Bound(
         label=label,
         rounds=rounds,
         confidence=lead * radius,
-        shrinkage=lead * math.sqrt(ridge * rounds) * of.theta,
-        ranks=8 * math.sqrt(rounds * math.log(8 * rounds * ranks) / (3 * per_round)),
-        tau_1=tau_1,
-        tau_2=54 * norm**2 / least * math.log(4 * of.features / delta) if least else math.inf,
-        tau_3=tau_3,
+        shrinkage=lead * math.sqrt(ridge * rounds) * of.theta if of.theta else 0.0,
+        ranks=8 * math.sqrt(rounds * log_ranks / (3 * per_round)),
+        tau_1=picked_from(of, delta, alpha),
+        tau_2=known_from(of, delta),
+        tau_3=received_from(of, rounds, second, alpha),
+        corrected_warm_up=growth(of, rounds, delta, alpha, second, corrected=True).half,
     )

@@ -14,7 +14,8 @@ from fairbandit.errors import FairbanditError
 from fairbandit.maths.uniform_sum import uniform_sum_pdf
 from fairbandit.theory.density import greatest_density
 from fairbandit.theory.estimate import Estimate
-from fairbandit.theory.moments import smallest_direction, smallest_nonzero
+from fairbandit.theory.laws import closed_form, drawn_rewards
+from fairbandit.theory.moments import smallest_direction, smallest_square
 from fairbandit.theory.noise import subgaussian
 
 
@@ -57,6 +58,19 @@ class Constants:
         """Whether G = K and each group has a place of its own, as `th:regret` asks."""
         return not self.random and self.places == self.groups and self.candidates.value == 1
 
+    def counted(self, alpha: float) -> float:
+        """αq_K of `lm:chernoff`: the candidates of each group that a round is counted on to bring.
+
+        Args:
+            alpha: α where groups are random. Where they are fixed, α is 1.
+        """
+        return (alpha if self.random else 1.0) * self.candidates.value
+
+    @property
+    def share(self) -> float:
+        """q_K·G/K of `eq:patboundused`: the rarest group's share of a pool, times G."""
+        return self.candidates.value * self.groups / self.places
+
     @property
     def exact(self) -> bool:
         """Whether no constant has an error."""
@@ -83,12 +97,14 @@ _WORSE_LOW = ("eigenvalue", "candidates", "balance")
 def constants(environment: Environment) -> Constants:
     """The constants of an environment.
 
-    The simulation's are exact, in closed form. Those of a table are exact over its members, but
-    for M and, where the noisy reward is a column, R. Any other environment's are estimated from
-    pools that it draws, which binds it to streams.
+    The simulation's are exact, in closed form, but for M where a group has too many weights, or
+    too uneven ones, for the closed form of its density: M is then estimated from drawn rewards.
+    Those of a table are exact over its members, but for M. Any other environment's are estimated
+    from pools that it draws, which binds it to streams.
 
     Raises:
-        FairbanditError: an environment without an oracle.
+        FairbanditError: an environment without an oracle, or with contexts so large that L² is
+            beyond floating point.
     """
     if environment.oracle is None:
         raise FairbanditError(
@@ -107,18 +123,30 @@ def constants(environment: Environment) -> Constants:
 def _of_simulation(world: Simulation) -> Constants:
     """Moments of uniforms, and the weighted Irwin-Hall density at its centre."""
     closed = "closed form"
-    norm = math.sqrt(world.slice + (world.bias * (world.groups - 1)) ** 2)
+    norm = math.hypot(math.sqrt(world.slice), world.bias * (world.groups - 1))
+    if not math.isfinite(norm * norm):
+        raise FairbanditError(
+            f"the greatest norm of a context, L = {norm:.3g}, has a square beyond floating point; "
+            f"got environment.bias={world.bias:g}, expected one of size below 1e150"
+        )
     peaks = [_peak(world, group) for group in range(world.groups)]
     density = max(peaks, key=lambda peak: peak.value)
+    constant = [
+        name for name, own in zip(world.group_names, world.weights, strict=True) if not any(own)
+    ]
     caveats: tuple[str, ...] = ()
-    if math.isinf(density.value):
-        caveats = ("a group whose weights are all 0 has no reward density (assumption iv)",)
+    if constant:
+        caveats = (
+            f"every candidate of group {', '.join(constant)} has one reward, and so no reward "
+            "density (assumption iv): M is infinite, and so are the bounds; give the group a "
+            "weight other than 0 in environment.theta",
+        )
     return Constants(
         places=world.places,
         groups=world.groups,
         features=world.features,
         norm=Estimate.exactly(norm, closed),
-        eigenvalue=Estimate.exactly(smallest_nonzero(second_moment(world)), closed),
+        eigenvalue=Estimate.exactly(smallest_square(moment_factor(world))[0], closed),
         density=density,
         noise=Estimate.exactly(world.noise, "standard deviation of the normal noise"),
         theta=math.hypot(*world.theta),
@@ -129,17 +157,18 @@ def _of_simulation(world: Simulation) -> Constants:
     )
 
 
-def second_moment(world: Simulation) -> torch.Tensor:
-    """Σ = K⁻¹ Σ_a E[X_a X_aᵀ] of the simulation, (d, d): E[U²] = 1/3, E[UU'] = 1/4, E[U] = 1/2."""
-    moment = torch.zeros(world.features, world.features, dtype=torch.float64)
+def moment_factor(world: Simulation) -> torch.Tensor:
+    """A with AᵀA = Σ = K⁻¹ Σ_a E[X_a X_aᵀ] of the simulation, (d − 1 + K, d).
+
+    E[X_a X_aᵀ] is the covariance, 1/12 for each feature of the group's slice, plus the outer square
+    of the mean: 1/2 for each of these features, and bias·a for the last.
+    """
+    spread = torch.eye(world.features, dtype=torch.float64)[:-1] / math.sqrt(12)
+    means = torch.zeros(world.groups, world.features, dtype=torch.float64)
     for a in range(world.groups):
-        own = slice(a * world.slice, (a + 1) * world.slice)
-        shift = world.bias * a
-        moment[own, own] = 1 / 4
-        moment[own, own].diagonal().fill_(1 / 3)
-        moment[own, -1] = moment[-1, own] = shift / 2
-        moment[-1, -1] += shift**2
-    return moment / world.groups
+        means[a, a * world.slice : (a + 1) * world.slice] = 1 / 2
+        means[a, -1] = world.bias * a
+    return torch.cat([spread, means]) / math.sqrt(world.groups)
 
 
 def _peak(world: Simulation, group: int) -> Estimate:
@@ -149,16 +178,15 @@ def _peak(world: Simulation, group: int) -> Estimate:
     centre is a mode.
     """
     weights, offset = world.weights[group], world.offsets[group]
+    name = world.group_names[group]
     if not any(weights):
-        return Estimate.exactly(math.inf, f"group {group} has one reward")
+        return Estimate.exactly(math.inf, f"group {name} has one reward")
+    if not closed_form(world, group):
+        drawn = greatest_density(drawn_rewards(world, group))
+        return replace(drawn, how=f"{drawn.how} drawn, group {name}")
     centre = torch.tensor([offset + math.fsum(weights) / 2], dtype=torch.float64)
-    try:
-        value = float(uniform_sum_pdf(centre, weights, offset))
-    except FairbanditError:  # too many weights, or too uneven ones, for the closed form
-        generator = torch.Generator().manual_seed(group)
-        drawn = torch.rand(100_000, len(weights), dtype=torch.float64, generator=generator)
-        return greatest_density(drawn @ torch.tensor(weights, dtype=torch.float64))
-    return Estimate.exactly(value, f"closed form, group {world.group_names[group]}")
+    value = float(uniform_sum_pdf(centre, weights, offset))
+    return Estimate.exactly(value, f"closed form, group {name}")
 
 
 def _of_table(world: Table) -> Constants:

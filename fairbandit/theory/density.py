@@ -14,7 +14,7 @@ from fairbandit.theory.estimate import Estimate
 CELLS = 1 << 16
 """The most cells that values are binned into."""
 
-_CELLS_PER_BANDWIDTH = 10
+_CELLS_PER_BANDWIDTH = 40
 _REACH = 6  # bandwidths beyond the values, where the kernel has died out
 
 
@@ -56,12 +56,16 @@ def greatest_density(values: Tensor, *, draws: int = 200, seed: int = 0) -> Esti
     span = float(values.max() - values.min())
     if h <= 0 or not math.isfinite(h) or h < 1e-12 * span:
         return Estimate.exactly(math.inf, "all values are equal")
-    width = max(h / _CELLS_PER_BANDWIDTH, (span + 2 * _REACH * h) / CELLS)
-    start = float(values.min()) - _REACH * h
-    cells = math.ceil((span + 2 * _REACH * h) / width) + 1
-    binned = torch.bincount(((values - start) / width).round().long(), minlength=cells).double()
+    # across a wider gap the kernels do not meet: shortened, outliers cost no cells
+    gaps = values.sort().values.diff().clamp(max=2 * _REACH * h)
+    packed = torch.cat([gaps.new_zeros(1), gaps.cumsum(0)]) + _REACH * h
+    reach = float(packed[-1]) + _REACH * h
+    width = max(h / _CELLS_PER_BANDWIDTH, reach / CELLS)
+    cells = math.ceil(reach / width) + 1
+    binned = torch.bincount((packed / width).round().long(), minlength=cells).double()
     n = len(values)
-    value = float(_maxima(binned[None] / n, width, h)[0])
+    kernel = _kernel(cells, width, h)
+    value = _maximum(binned / n, kernel)
     generator = np.random.default_rng(np.random.SeedSequence(seed))
     occupied = binned.nonzero()[:, 0]
     shares = (binned[occupied] / n).numpy()
@@ -70,19 +74,24 @@ def greatest_density(values: Tensor, *, draws: int = 200, seed: int = 0) -> Esti
         again = torch.zeros_like(binned)
         drawn = generator.multinomial(n, shares / shares.sum())
         again[occupied] = torch.from_numpy(drawn).double()
-        maxima.append(float(_maxima(again[None] / n, width, h)[0]))
+        maxima.append(_maximum(again / n, kernel))
     error = float(np.std(maxima, ddof=1))
     return Estimate.within(value, error, f"kernel density, bandwidth {h:.3g}, {n:,} values")
 
 
-def _maxima(shares: Tensor, width: float, h: float) -> Tensor:
-    """The greatest value of the smoothed shares, (draws, cells) → (draws,)."""
-    cells = shares.shape[1]
+def _kernel(cells: int, width: float, h: float) -> Tensor:
+    """The Fourier transform of the Gaussian kernel on so many cells and as many beside them."""
     size = 1 << (2 * cells - 1).bit_length()
-    distance = torch.arange(cells, dtype=shares.dtype) * width / h
+    distance = torch.arange(cells, dtype=torch.float64) * width / h
     half = torch.exp(-(distance**2) / 2) / (h * math.sqrt(2 * math.pi))
-    kernel = shares.new_zeros(size)
+    kernel = half.new_zeros(size)
     kernel[:cells] = half
     kernel[size - cells + 1 :] = half[1:].flip(0)
-    smooth = torch.fft.irfft(torch.fft.rfft(shares, n=size) * torch.fft.rfft(kernel), n=size)
-    return smooth[:, :cells].amax(1)
+    return torch.fft.rfft(kernel)
+
+
+def _maximum(shares: Tensor, kernel: Tensor) -> float:
+    """The greatest value of the smoothed shares, (cells,)."""
+    size = 2 * (len(kernel) - 1)
+    smooth = torch.fft.irfft(torch.fft.rfft(shares, n=size) * kernel, n=size)
+    return float(smooth[: len(shares)].max())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 Z = 1.96
@@ -10,24 +11,26 @@ Z = 1.96
 
 @dataclass(frozen=True)
 class Estimate:
-    """A number, exact unless `low` and `high` differ.
+    """A number, exact unless `low` and `high` differ or it is only a lower bound.
 
     Attributes:
         value: the number.
         low: the lower end of its interval.
         high: the upper end.
         how: where it comes from, in a few words.
+        least: whether the true number is known to be no less, and by how much it is more is not.
     """
 
     value: float
     low: float
     high: float
     how: str
+    least: bool = False
 
     @property
     def exact(self) -> bool:
         """Whether there is no error to state."""
-        return self.low == self.high
+        return self.low == self.high and not self.least
 
     @staticmethod
     def exactly(value: float, how: str) -> Estimate:
@@ -39,6 +42,15 @@ class Estimate:
         return Estimate(value, value, value, how)
 
     @staticmethod
+    def at_least(value: float, how: str) -> Estimate:
+        """A lower bound, such as the largest of some values that were drawn.
+
+        >>> Estimate.at_least(2.0, "largest of 10").exact
+        False
+        """
+        return Estimate(value, value, value, how, least=True)
+
+    @staticmethod
     def within(value: float, error: float, how: str) -> Estimate:
         """A nonnegative number with a standard error; its interval is value ± `Z`·error.
 
@@ -47,3 +59,16 @@ class Estimate:
         (0.804, 1.196)
         """
         return Estimate(value, max(0.0, value - Z * error), value + Z * error, how)
+
+    @staticmethod
+    def scaled(value: float, error: float, how: str) -> Estimate:
+        """A number above 0 with a standard error; its interval is value·exp(± `Z`·error/value).
+
+        Both ends are above 0, however rare what was counted.
+
+        >>> interval = Estimate.scaled(1.0, 0.1, "from a sample")
+        >>> round(interval.low, 3), round(interval.high, 3)
+        (0.822, 1.217)
+        """
+        factor = math.exp(Z * error / value)
+        return Estimate(value, value / factor, value * factor, how)

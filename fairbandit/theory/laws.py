@@ -1,11 +1,10 @@
-"""Laws of true rewards: a CDF, and nodes to average over."""
+"""Laws of true rewards: CDFs, and nodes to average over."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from functools import partial
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from itertools import chain, combinations
 
 import numpy as np
@@ -18,34 +17,47 @@ from fairbandit.errors import FairbanditError
 from fairbandit.maths.uniform_sum import uniform_sum_cdf, uniform_sum_pdf
 
 PIECES = 2048
-"""Into about so many pieces the support of a sum of few uniforms is cut, 4 nodes each."""
+"""The support of a sum of few uniforms is cut into about this many pieces, with 4 nodes each."""
 
 FEW = 6
-"""A sum of more uniforms has a density so smooth that PIECES/16 do, whatever its knots."""
+"""A sum of more uniforms has so smooth a density that PIECES/16 pieces do, whatever its knots."""
+
+DRAWN = 20_000
+"""The number of rewards drawn from a group whose law has no closed form here."""
 
 
-@dataclass(frozen=True)
-class Law:
-    """The law of a group's true reward.
+class Law(ABC):
+    """The law of a group's true reward R.
 
     Attributes:
-        cdf: F at values of any shape.
         nodes: values, (n,), over which Σ weights·h(nodes) is the mean of h.
         weights: (n,), of sum 1.
         low: the least value.
         high: the greatest.
-        sample: the values, where they are drawn from a law to be estimated by theirs.
+        sample: how many values were drawn from the law that is meant, where this is only theirs;
+            0 where it is the law itself.
     """
 
-    cdf: Callable[[Tensor], Tensor]
-    nodes: Tensor
-    weights: Tensor
-    low: float
-    high: float
-    sample: Tensor | None = None
+    def __init__(
+        self, nodes: Tensor, weights: Tensor, low: float, high: float, *, sample: int = 0
+    ) -> None:
+        self.nodes, self.weights = nodes, weights
+        self.low, self.high, self.sample = low, high, sample
+
+    @abstractmethod
+    def cdf(self, values: Tensor) -> Tensor:
+        """F(v) = P(R ≤ v), at values of any shape."""
+
+    @abstractmethod
+    def below(self, values: Tensor) -> Tensor:
+        """P(R < v), at values of any shape."""
+
+    @abstractmethod
+    def ranked(self, ranks: Tensor) -> tuple[Tensor, Tensor]:
+        """P(F(R) < y) and P(F(R) ≤ y), at ranks of any shape."""
 
 
-def uniform_sum_law(weights: Sequence[float], offset: float = 0.0) -> Law:
+class UniformSumLaw(Law):
     """The law of offset + Σᵢ wᵢUᵢ; means by Gauss-Legendre quadrature between the density's knots.
 
     Args:
@@ -55,22 +67,36 @@ def uniform_sum_law(weights: Sequence[float], offset: float = 0.0) -> Law:
     Raises:
         FairbanditError: no nonzero weight, or weights without a closed form.
 
-    >>> law = uniform_sum_law([2.0, -1.0], offset=3.0)
+    >>> law = UniformSumLaw([2.0, -1.0], offset=3.0)
     >>> round(float((law.weights * law.nodes).sum()), 12)
     3.5
     """
-    terms = [w for w in weights if w]
-    low = offset + math.fsum(w for w in terms if w < 0)
-    high = offset + math.fsum(w for w in terms if w > 0)
-    uniform_sum_pdf(torch.tensor([low], dtype=torch.float64), terms)  # refuses before 2^m knots
-    edges = _edges([abs(w) for w in terms], low, high)
-    points, shares = np.polynomial.legendre.leggauss(4)
-    left, right = torch.from_numpy(edges[:-1, None]), torch.from_numpy(edges[1:, None])
-    nodes = ((left + right) / 2 + (right - left) / 2 * torch.from_numpy(points)).flatten()
-    widths = ((right - left) / 2 * torch.from_numpy(shares)).flatten()
-    masses = widths * uniform_sum_pdf(nodes, terms, offset)
-    cdf = partial(uniform_sum_cdf, weights=terms, offset=offset)
-    return Law(cdf, nodes, masses / masses.sum(), low, high)
+
+    def __init__(self, weights: Sequence[float], offset: float = 0.0) -> None:
+        self._terms, self._offset = [w for w in weights if w], offset
+        low = offset + math.fsum(w for w in self._terms if w < 0)
+        high = offset + math.fsum(w for w in self._terms if w > 0)
+        # refuses before 2^m knots are made
+        uniform_sum_pdf(torch.tensor([low], dtype=torch.float64), self._terms)
+        edges = _edges([abs(w) for w in self._terms], low, high)
+        points, shares = np.polynomial.legendre.leggauss(4)
+        left, right = torch.from_numpy(edges[:-1, None]), torch.from_numpy(edges[1:, None])
+        nodes = ((left + right) / 2 + (right - left) / 2 * torch.from_numpy(points)).flatten()
+        widths = ((right - left) / 2 * torch.from_numpy(shares)).flatten()
+        masses = widths * uniform_sum_pdf(nodes, self._terms, offset)
+        super().__init__(nodes, masses / masses.sum(), low, high)
+
+    def cdf(self, values: Tensor) -> Tensor:
+        """F(v) = P(R ≤ v)."""
+        return uniform_sum_cdf(values, self._terms, self._offset)
+
+    def below(self, values: Tensor) -> Tensor:
+        """P(R < v), which is F(v), since no value has mass."""
+        return self.cdf(values)
+
+    def ranked(self, ranks: Tensor) -> tuple[Tensor, Tensor]:
+        """Ranks are uniform: P(F(R) < y) = P(F(R) ≤ y) = y."""
+        return ranks, ranks
 
 
 def _edges(sizes: Sequence[float], low: float, high: float) -> NDArray[np.float64]:
@@ -82,44 +108,103 @@ def _edges(sizes: Sequence[float], low: float, high: float) -> NDArray[np.float6
     return np.unique(np.concatenate([knots, np.linspace(low, high, PIECES + 1)]))
 
 
-def empirical_law(values: Tensor, *, sample: bool = False) -> Law:
-    """The law of one of finitely many values, all equally likely.
+class DiscreteLaw(Law):
+    """The law of one of finitely many values.
 
     Args:
-        values: (n,).
-        sample: whether they are drawn from a law to be estimated, rather than being all there is.
+        values: (n,) float64; equal ones are joined.
+        weights: how likely each is, up to a common factor, (n,); equally likely by default.
+        sample: whether the values are drawn from a law to be estimated, rather than being all
+            there is.
 
     Raises:
-        FairbanditError: no values.
+        FairbanditError: no values, or weights that are not above 0 or of another length.
+
+    >>> law = DiscreteLaw(torch.tensor([3.0, 1.0, 3.0, 2.0]).double())
+    >>> law.cdf(torch.tensor([1.5, 3.0]).double()), law.below(torch.tensor([3.0]).double())
+    (tensor([0.2500, 1.0000], dtype=torch.float64), tensor([0.5000], dtype=torch.float64))
     """
-    count = len(values)
-    if not count:
-        raise FairbanditError("a law takes at least one value, got none")
-    ordered = values.sort().values
 
-    def cdf(at: Tensor) -> Tensor:
-        return torch.searchsorted(ordered, at.contiguous(), right=True).double() / count
+    def __init__(
+        self, values: Tensor, weights: Tensor | None = None, *, sample: bool = False
+    ) -> None:
+        if not len(values):
+            raise FairbanditError("a law takes at least one value, got none")
+        given = torch.ones_like(values) if weights is None else weights.to(values)
+        if given.shape != values.shape or not bool((given.isfinite() & (given > 0)).all()):
+            raise FairbanditError(
+                f"the weights of a law are one number above 0 for each of its {len(values)} "
+                f"values, got {given.tolist()[:5]}"
+            )
+        nodes, where = values.unique(return_inverse=True)
+        masses = torch.zeros_like(nodes).index_add_(0, where, given)
+        # whole numbers are divided last, so that ranks are those of the environment, bit for bit
+        sums = torch.cat([masses.new_zeros(1), masses.cumsum(0)])
+        self._steps = sums / sums[-1]
+        drawn = len(values) if sample else 0
+        super().__init__(nodes, masses / sums[-1], float(nodes[0]), float(nodes[-1]), sample=drawn)
 
-    weights = torch.full_like(ordered, 1 / count)
-    drawn = ordered if sample else None
-    return Law(cdf, ordered, weights, float(ordered[0]), float(ordered[-1]), drawn)
+    def cdf(self, values: Tensor) -> Tensor:
+        """F(v) = P(R ≤ v)."""
+        return self._steps[torch.searchsorted(self.nodes, values.contiguous(), right=True)]
+
+    def below(self, values: Tensor) -> Tensor:
+        """P(R < v)."""
+        return self._steps[torch.searchsorted(self.nodes, values.contiguous())]
+
+    def ranked(self, ranks: Tensor) -> tuple[Tensor, Tensor]:
+        """P(F(R) < y) and P(F(R) ≤ y), F(R) being one of the steps."""
+        steps, ranks = self._steps[1:], ranks.contiguous()
+        fewer, most = (torch.searchsorted(steps, ranks, right=right) for right in (False, True))
+        return self._steps[fewer], self._steps[most]
 
 
 def laws(environment: Environment) -> list[Law]:
-    """The law of each group's true reward, exact for the simulation and over a table's members.
+    """The law of each group's true reward.
+
+    It is exact for the simulation wherever its CDF has a closed form, and over a table's members;
+    otherwise it is that of rewards drawn from the environment.
 
     Raises:
-        FairbanditError: a group of the simulation without a density.
+        FairbanditError: a group of the simulation whose weights are all 0.
     """
     if isinstance(environment, Simulation) and type(environment)._pools is Simulation._pools:
-        parts = zip(environment.weights, environment.offsets, strict=True)
-        return [uniform_sum_law(weights, offset) for weights, offset in parts]
+        return [_of_simulation(environment, group) for group in range(environment.groups)]
     count = len(environment.group_names)
     if isinstance(environment, Table) and type(environment)._pools is Table._pools:
         members = environment.members
-        return [empirical_law(members.expected[members.groups == g].cpu()) for g in range(count)]
+        return [DiscreteLaw(members.expected[members.groups == g].cpu()) for g in range(count)]
     from fairbandit.theory.sampled import draw
 
     pools = draw(environment)
     values = [pools.expected[pools.groups == g].cpu() for g in range(count)]
-    return [empirical_law(some, sample=True) for some in values]
+    return [DiscreteLaw(some, sample=True) for some in values]
+
+
+def _of_simulation(world: Simulation, group: int) -> Law:
+    if not any(world.weights[group]):
+        raise FairbanditError(
+            f"every candidate of group {world.group_names[group]} has one reward, since its "
+            "weights in environment.theta are all 0: give it a weight other than 0"
+        )
+    if closed_form(world, group):
+        return UniformSumLaw(world.weights[group], world.offsets[group])
+    return DiscreteLaw(drawn_rewards(world, group), sample=True)
+
+
+def closed_form(world: Simulation, group: int) -> bool:
+    """Whether a group's weights are few and even enough for the exact CDF of their sum."""
+    try:
+        uniform_sum_cdf(torch.zeros(0, dtype=torch.float64), world.weights[group])
+    except FairbanditError:
+        return False
+    return True
+
+
+def drawn_rewards(world: Simulation, group: int) -> Tensor:
+    """`DRAWN` true rewards of a group of the simulation, the same at every call."""
+    generator = torch.Generator().manual_seed(group)
+    total = torch.full((DRAWN,), world.offsets[group], dtype=torch.float64)
+    for weight in world.weights[group]:
+        total += weight * torch.rand(DRAWN, dtype=torch.float64, generator=generator)
+    return total

@@ -1,4 +1,7 @@
-"""The lemmas behind the bounds: concentration of ridge and ranks, and the probability floor."""
+"""The lemmas behind the bounds: concentration of ridge and ranks, and the probability floor.
+
+Formulas are the paper's. Where the stated one does not hold, `corrected` gives one that does.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +11,7 @@ from fairbandit.errors import FairbanditError
 from fairbandit.theory.constants import Constants
 
 DELTA = 0.05
-"""δ where it is not given: bounds hold with probability at least 1 − δ."""
+"""δ where it is not given. Regret bounds hold with probability at least 1 − δ."""
 
 REGULARIZATION = 0.1
 """λ where it is not given, as in the paper's experiments."""
@@ -51,7 +54,10 @@ def ridge_radius(
     """How far the ridge estimate can be from μ*, in the norm of V (`lm:boundmu`).
 
     ‖μ* − μ_t̃‖_{V_t̃} ≤ (√λ + R + L)·√(d·log((8 + 8t̃·max(L²/λ, 1))/δ)) + √λ·‖μ*‖₂, for all t ≥ 3
-    at once, with probability at least 1 − δ/4.
+    at once, with probability at least 1 − δ/4. The tail of γ that the paper's proof claims does not
+    hold, yet the statement does for d ≥ 2: ‖γ‖₂² is beyond d³·log((8 + 8t̃)/δ) at some t̃ with
+    probability below δ/8. For d = 1 that needs the injected noise ρ to be small, as it is by
+    default.
 
     Args:
         of: the problem's constants.
@@ -68,7 +74,7 @@ def ridge_radius(
     delta, ridge = probability("delta", delta), positive("regularization", regularization)
     learned = positive("learned", learned, least=1)
     norm = of.norm.value
-    log = math.log((8 + 8 * learned * max(norm**2 / ridge, 1)) / delta)
+    log = math.log(8 + 8 * learned * max(norm**2 / ridge, 1)) - math.log(delta)
     scale = math.sqrt(ridge) + of.noise.value + norm
     return scale * math.sqrt(of.features * log) + math.sqrt(ridge) * of.theta
 
@@ -78,15 +84,18 @@ def cdf_radius(
 ) -> float:
     """How far empirical CDFs can be from the true ones (`lm:dwk`, `lm:dwk_2`).
 
-    sup_{a, r} |F̂_{t,a}(r) − F_{Z_a}(r)| ≤ √(log(2GT/δ)/((t − 1)·αq_K)), for all t up to T at once,
-    with probability at least 1 − δ. `lm:dwk` is the case G = K, αq_K = 1, from t = 3 on.
+    sup_{i, r} |F̂_t(r, i) − F_{Z_i}(r)| ≤ √(log(2GT/δ)/((t − 1)·αq_K)), for all t from t_N up to T
+    at once, with probability at least 1 − δ given S_T(t_N, α), the event of `lm:chernoff` that a
+    window holds αq_K candidates of each group a round; and so with 1 − 2δ where groups are random.
+    Where they are fixed, S_T is certain, α = 1 and t_N = 3; `lm:dwk` is the case G = K, q_K = 1.
 
     Args:
-        t: the round, at least 3.
+        t: the round, at least t_N (`received_round`), which is at least 3.
         rounds: T.
         groups: G.
         delta: δ.
-        candidates: αq_K, how many candidates of a group each round can be counted on.
+        candidates: αq_K, how many candidates of a group each round can be counted on
+            (`Constants.counted`).
 
     Returns:
         The bound on the difference of the CDFs, from 0 on; only below 1 does it say anything.
@@ -99,7 +108,8 @@ def cdf_radius(
     """
     delta, t = probability("delta", delta), positive("t", t, least=3)
     rounds, candidates = positive("rounds", rounds, least=1), positive("candidates", candidates)
-    return math.sqrt(math.log(2 * groups * rounds / delta) / ((t - 1) * candidates))
+    log = math.log(2 * groups) + math.log(rounds) - math.log(delta)
+    return math.sqrt(log / ((t - 1) * candidates))
 
 
 def floor_round(share: float, places: int, delta: float = DELTA) -> float:
@@ -128,10 +138,12 @@ def floor_round(share: float, places: int, delta: float = DELTA) -> float:
 def floor_round_2(
     share: float, places: int, groups: int, delta: float = DELTA, candidates: float = 1.0
 ) -> float:
-    """The same for candidates of random groups (`prop:patlowerbound_2`), but for t_N.
+    """The same for several candidates a group (`prop:patlowerbound_2`), but for t_N.
 
-    t ≥ 3 + 8·log^{3/2}(5Ge/δ)·(1 − c^{1/K})⁻³·(αq_K)^{−3/2}; the round must also be at least t_N of
-    `lm:chernoff`, which is 3 where groups are not random.
+    t ≥ max(t_N, 3 + 8·log^{3/2}(5Ge/δ)·(1 − c^{1/K})⁻³·(αq_K)^{−3/2}): then
+    P(a_t = a | s_{t,a}, past) ≥ c/K for all a, with probability at least 1 − δ/4 given
+    S_T(t_N, α); and so with 1 − 5δ/4 where groups are random, S_T having probability 1 − δ
+    (`lm:chernoff`). Where they are fixed, S_T is certain and t_N = 3.
 
     Args:
         share: c, from 0 up to but not 1.
@@ -141,7 +153,7 @@ def floor_round_2(
         candidates: αq_K.
 
     Returns:
-        The right-hand side, in rounds.
+        The right-hand side without t_N (`received_round`), in rounds.
 
     Raises:
         FairbanditError: a value out of range.
@@ -150,23 +162,32 @@ def floor_round_2(
     if not 0 <= share < 1:
         raise FairbanditError(f"share must be at least 0 and below 1, got {share}")
     gap = 1 - share ** (1 / places)
-    return 3 + 8 * math.log(5 * groups * math.e / delta) ** 1.5 / (gap**3 * candidates**1.5)
+    return 3 + 8 * (math.log(5 * groups) + 1 - math.log(delta)) ** 1.5 / (gap**3 * candidates**1.5)
 
 
 def received_round(
-    of: Constants, rounds: float, delta: float = DELTA, alpha: float = ALPHA
+    of: Constants,
+    rounds: float,
+    delta: float = DELTA,
+    alpha: float = ALPHA,
+    *,
+    corrected: bool = False,
 ) -> float:
     """From which round on every group was received often enough (t_N of `lm:chernoff`).
 
-    t_N = 3 + ⌈2/((1 − α)²·q_K)·log(GT/δ)⌉ where groups are random, else 3: then a window's
-    rounds t̃+1 … t−1 hold at least αq_K candidates a round of every group, for all t up to T,
-    with probability at least 1 − δ.
+    t_N = 3 + ⌈2/((1 − α)²·q_K)·log(GT/δ)⌉ where groups are random, else 3: then the window of
+    rounds t̃+1 … t−1 holds at least αq_K candidates a round of every group, for all t from t_N up
+    to T, with probability at least 1 − δ. The paper's constant is 2, as for a window of t rounds.
+    The window has n = t − 1 − t̃ ≥ (t − 1)/2 of them, and the Chernoff bound gives
+    P(N_{t,i} < nαq_K) ≤ exp(−(1 − α)²·n·q_K/2), which is at most δ/(GT) once
+    n ≥ 2/((1 − α)²·q_K)·log(GT/δ). The corrected constant is therefore 4.
 
     Args:
         of: the problem's constants.
         rounds: T, at least 1.
         delta: δ.
         alpha: α.
+        corrected: whether to take 4 for the constant rather than the paper's 2.
 
     Returns:
         t_N, in rounds.
@@ -178,8 +199,8 @@ def received_round(
     rounds = positive("rounds", rounds, least=1)
     if not of.random:
         return 3.0
-    wait = 2 / ((1 - alpha) ** 2 * of.candidates.value)
-    return 3.0 + math.ceil(wait * math.log(of.groups * rounds / delta))
+    wait = (4 if corrected else 2) / ((1 - alpha) ** 2 * of.candidates.value)
+    return 3.0 + math.ceil(wait * (math.log(of.groups) + math.log(rounds) - math.log(delta)))
 
 
 def probability_floor(
@@ -187,10 +208,11 @@ def probability_floor(
 ) -> float:
     """The probability that no group is picked with less than at round t (`prop:patlowerbound`).
 
-    c/K for the largest c whose first round, `floor_round_2`, is at most t.
+    c/K for the largest c whose first round, `floor_round_2`, is at most t; with the probability
+    that is stated there, and under the same condition S_T.
 
     Args:
-        t: the round, at least 3.
+        t: the round, at least t_N (`received_round`), which is at least 3.
         places: K.
         groups: G.
         delta: δ.
@@ -209,5 +231,5 @@ def probability_floor(
     candidates = positive("candidates", candidates)
     if t == 3:
         return 0.0
-    root = math.log(5 * groups * math.e / delta) / ((t - 3) ** (2 / 3) * candidates)
+    root = (math.log(5 * groups) + 1 - math.log(delta)) / ((t - 3) ** (2 / 3) * candidates)
     return max(0.0, 1 - 2 * math.sqrt(root)) ** places / places

@@ -66,7 +66,7 @@ def sampled_constants(environment: Environment, seed: int = 0) -> Constants:
         places=environment.places,
         groups=count,
         features=environment.features,
-        norm=Estimate.exactly(largest, f"largest of {drawn}: not above the true one"),
+        norm=Estimate.at_least(largest, f"largest of {drawn}"),
         eigenvalue=_eigenvalue(groups, drawn),
         density=max(peaks, key=lambda peak: peak.value),
         noise=_noise((pools.rewards - pools.expected)[present].cpu(), drawn),
@@ -104,7 +104,7 @@ def _proportions(groups: Tensor, count: int, drawn: str) -> tuple[bool, Estimate
     if not random:
         return False, Estimate.exactly(value, "the same groups in every pool"), None
     error = float(in_pool[:, rarest].std()) / math.sqrt(len(pools))
-    candidates = Estimate.within(value, error, drawn)
+    candidates = Estimate.scaled(value, error, drawn)
     if not _alike(by_place, len(pools)):
         return True, candidates, None
     scale = count / pools.shape[1]

@@ -2,6 +2,8 @@
 
 import math
 from dataclasses import fields
+from decimal import Decimal, localcontext
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -15,9 +17,9 @@ from fairbandit.environments.base import Oracle
 from fairbandit.maths.uniform_sum import uniform_sum_pdf
 from fairbandit.streams import Purpose, Streams
 from fairbandit.theory import Estimate, constants
-from fairbandit.theory.constants import second_moment
+from fairbandit.theory.constants import moment_factor
 from fairbandit.theory.density import bandwidth, greatest_density
-from fairbandit.theory.moments import smallest_direction, smallest_nonzero
+from fairbandit.theory.moments import smallest_direction
 from fairbandit.theory.noise import subgaussian
 from fairbandit.theory.sampled import sampled_constants
 from tests import support
@@ -49,7 +51,8 @@ def test_the_second_moment_by_monte_carlo():
     drawn = world.pools(1, 400).contexts.flatten(0, 2)
     products = drawn[:, :, None] * drawn[:, None, :]
     error = products.std(0) / math.sqrt(len(drawn))
-    off = (products.mean(0) - second_moment(world)).abs()
+    factor = moment_factor(world)
+    off = (products.mean(0) - factor.T @ factor).abs()
     assert bool((off <= 5 * error + 1e-12).all())
 
 
@@ -132,7 +135,20 @@ def test_eigenvalues_of_rank_deficient_groups():
     value, direction = smallest_direction([torch.from_numpy(rows) for rows in groups])
     assert value == pytest.approx(expected)
     assert np.allclose(moment @ direction.numpy(), value * direction.numpy())
-    assert smallest_nonzero(torch.from_numpy(moment)) == pytest.approx(expected)
+
+
+@pytest.mark.parametrize("bias", [1e-9, 3.0, 1e7, 1e11])
+def test_the_least_eigenvalue_beside_a_huge_one(bias):
+    """Exact rationals: with K = G = 2 and one feature each, Σ's characteristic polynomial."""
+    world = support.environment(groups=2, theta=[1, 1, 1], bias=bias)
+    third, half, b = Fraction(1, 6), Fraction(bias) / 4, Fraction(bias) ** 2 / 2
+    # Σ = diag(1/6) and the block [[1/6, bias/4], [bias/4, bias²/2]]
+    trace, det = third + b, third * b - half**2
+    with localcontext() as context:
+        context.prec = 80
+        t, q = (Decimal(x.numerator) / Decimal(x.denominator) for x in (trace, det))
+        lesser = 2 * q / (t + (t * t - 4 * q).sqrt())
+    assert constants(world).eigenvalue.value == pytest.approx(min(float(lesser), 1 / 6), rel=1e-6)
 
 
 def table(folder: Path, **parameters: Any) -> Table:

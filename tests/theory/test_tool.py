@@ -52,12 +52,21 @@ def test_random_pools(command, tmp_path):
         (["environment.colour=1"], "has no parameter 'colour'"),
         (["delta=2"], "delta must be above 0 and below 1"),
         (["environment.theta=[1"], "environment.theta=\\[1"),
+        (["environment.bias=1e300"], "L = 3e\\+300, has a square beyond floating point"),
     ],
 )
 def test_words_that_make_no_sense(command, words, message):
     code, _, err = command("theory", *words)
     assert code == 1
     assert re.search(message, err), err
+
+
+@pytest.mark.parametrize("word", ["delta=1e-300", "rounds=1e300", "regularization=1e-310"])
+def test_extreme_numbers(command, word):
+    """Logarithms are taken of each factor, and what is beyond floating point is infinite."""
+    code, out, err = command("theory", "environment=simulation", word)
+    assert (code, err) == (0, "")
+    assert "nan" not in out
 
 
 def test_it_teaches(command):
