@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -99,7 +100,8 @@ class Environment(ABC):
             The files, whether or not they are there.
         """
         texts = (value for value in parameters.values() if isinstance(value, str))
-        return [path for path in map(Path, texts) if path.is_file()]
+        # unlike `Path.is_file`, false of any text that can be no path
+        return [Path(text) for text in texts if os.path.isfile(text)]  # noqa: PTH113
 
     def bind(self, streams: Streams) -> None:
         """Makes the environment draw from the given streams, on their device."""

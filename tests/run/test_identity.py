@@ -394,9 +394,9 @@ def test_hashes_are_kept_once_a_file_is_settled(tmp_path, monkeypatch):
 def test_the_data_files_of_environments(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "here.npy").write_bytes(b"")
-    assert Simulation.data_files({"path": "here.npy", "other": "gone.npy", "x": 3}) == [
-        Path("here.npy")
-    ]
+    assert Simulation.data_files(
+        {"path": "here.npy", "other": "gone.npy", "x": 3, "y": "y" * 999}
+    ) == [Path("here.npy")]
     assert Table.data_files({"path": "a.csv", "scaler_path": "./a.csv"}) == [Path("a.csv")]
     assert Table.data_files({"path": "a.csv", "scaler_path": "b.csv"}) == [
         Path("a.csv"),
