@@ -4,7 +4,7 @@ BIN := .venv/bin
 READY := .venv/.ready
 BENCH := .venv/.bench
 
-.PHONY: help run test test-ray torture exactness lint bench bench-quick clean
+.PHONY: help run test test-ray fuzz torture exactness lint bench bench-quick clean
 
 help: ## list the commands
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
@@ -32,6 +32,9 @@ test-ray: ## a sweep over two Ray nodes, one of them killed midway (installs Ray
 	.venv/ray/bin/python -m pip install --quiet --constraint constraints-ray.txt torch
 	.venv/ray/bin/python -m pip install --quiet --constraint constraints-ray.txt --editable '.[ray]'
 	tests/ray_cluster.sh .venv/ray/bin/python
+
+fuzz: $(READY) ## 10,000 random and hostile inputs against every door (INPUTS=100000 for more)
+	$(BIN)/python -m tests.fuzz $(INPUTS)
 
 torture: $(READY) ## a sweep and an agent killed again and again, a full disk, a read-only folder (the disks need root)
 	$(BIN)/python -m tests.torture

@@ -1,0 +1,1 @@
+"""Random and hostile inputs against every door of the package."""
