@@ -50,10 +50,16 @@ class Table(Environment):
     reward on all of D2. The true reward is ⟨θ, x⟩, its true CDF the ECDF over the group's members
     in D2, and a round's pool a fresh draw from D2.
 
+    A CSV file follows RFC 4180, in UTF-8, and ends with a line end. A number is finite, at most
+    1e100 in magnitude, and keeps its digits in float64; `true` is 1 and `false` is 0. A column that
+    is not constant has a standard deviation of at least 1e-8 of its largest magnitude, and no
+    standardised value exceeds 1e8.
+
     Args:
         path: D2, a file that ends in .csv or .parquet.
-        group: the column of the sensitive group; a whole number is a label without decimals.
-        reward: the column of the reward.
+        group: the column of the sensitive group. A whole number is a label without decimals, a
+            truth value is `true` or `false`, and what spells a missing value is no label.
+        reward: the column of the reward; its values in D2 differ.
         columns: the feature columns, in order: null for a number; for a category a list of its
             codes, which makes one column a code, or {codes: [...], reference: [...]}, codes of
             the reference being valid without a column.
@@ -70,8 +76,8 @@ class Table(Environment):
         sample_seed: seed of the choice of members, the same for all replicas.
 
     Raises:
-        FairbanditError: a value out of range, a file or cell that is not as it should be, or
-            fewer than two groups.
+        FairbanditError: a value out of range, a file or cell that is not as it should be (with its
+            column and its line or row), or fewer than two groups.
 
     Reference:
         Grazzi et al., "Group Meritocratic Fairness in Linear Contextual Bandits", NeurIPS 2022,

@@ -308,8 +308,8 @@ def numeric(tmp_path: Path, ending: str = "csv", **columns: Any) -> Path:
 def standard(values: Any) -> Any:
     """(x − mean)/deviation in exact arithmetic but for the last root and division."""
     exact = [Fraction(value) for value in values]
-    mean = sum(exact, Fraction(0)) / len(exact)
-    variance = sum(((value - mean) ** 2 for value in exact), Fraction(0)) / len(exact)
+    mean = sum(exact, Fraction()) / len(exact)
+    variance = sum(((value - mean) ** 2 for value in exact), Fraction()) / len(exact)
     scale = Decimal(variance.numerator) / Decimal(variance.denominator)
     centred = [Decimal((v - mean).numerator) / Decimal((v - mean).denominator) for v in exact]
     return [float(value / scale.sqrt()) for value in centred]
