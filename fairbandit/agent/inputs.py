@@ -50,6 +50,9 @@ def numbers(values: Any, what: str) -> NDArray[Any]:
         raise FairbanditError(
             f"{what}: expected real numbers, got {told(values)} (as an array: {array.dtype})"
         )
+    if array.dtype.kind == "f" and array.dtype.itemsize > 8:
+        with np.errstate(over="ignore"):  # what is too large becomes infinite
+            array = array.astype(np.float64)
     # NaN is no less than anything
     if array.size and not (float(array.max()) <= LARGEST and float(array.min()) >= -LARGEST):
         at = tuple(np.argwhere(~(np.abs(array.astype(float)) <= LARGEST))[0].tolist())

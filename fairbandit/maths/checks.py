@@ -84,7 +84,7 @@ def told(value: Any) -> str:
 def shown(value: Any) -> str:
     """A value for a message: cut short, and whatever its own `repr` may raise."""
     try:
-        text = repr(value)
+        text = " ".join(repr(value).split())
     except Exception:  # such as that of an int of too many digits
         return f"one that cannot be shown (at {id(value):#x})"
     return text if len(text) <= 60 else text[:57] + "..."

@@ -106,7 +106,7 @@ class Part(ABC):
         cls.autograd = vars(cls).get("autograd", not cls._own)
 
     def bind(self, problem: Problem) -> None:
-        """Prepares for a problem, once, before its first round.
+        """Prepares for a problem, before its first round; what a part kept of another one goes.
 
         Raises:
             FairbanditError: the part needs an oracle and the problem has none.
