@@ -10,6 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from fairbandit.maths.roots import root_of_rows
 from fairbandit.parts import History, Outcomes, Problem, Spans, Split
 from fairbandit.parts.base import State
 
@@ -136,5 +137,5 @@ class Summed(History):
         rows = torch.cat([outcomes.contexts, outcomes.rewards[..., None]], 2)
         rows = torch.cat([*kept, rows], 1)
         if rows.shape[1] > 2 * self._features + 1:
-            rows = torch.linalg.qr(rows, mode="r").R[:, :-1]
+            rows = root_of_rows(rows).rows
         self._stretches[end] = rows

@@ -48,17 +48,17 @@ class Root(NamedTuple):
 def root_of_rows(rows: Tensor) -> Root:
     """The root of some rows.
 
-    Reflections find it, whose rounding is relative to the largest row. That is too coarse where
-    rows are very uneven; there the columns are made orthogonal one after another, always the
-    largest that is left (modified Gram-Schmidt with column pivoting). A row then only ever changes
-    by multiples of its own entries, none above 1, so that its rounding is relative to itself.
+    Rounding of plain reflections is relative to the largest rows. That is too coarse where rows
+    are very uneven; there, each reflection starts from the largest column that is left and from
+    its largest row. A row then only ever changes by multiples of its own entries, none much above
+    1, so that its rounding is relative to itself.
 
     Args:
         rows: [X r], (…, m, d + 1), m ≥ d.
 
     Reference:
-        Golub, Van Loan, Matrix Computations, Sec. 5.2 and 5.4; Cox, Higham, Stability of
-        Householder QR factorization for weighted least squares problems, 1998.
+        Cox, Higham, Stability of Householder QR factorization for weighted least squares problems,
+        1998.
     """
     sizes = rows.abs().amax(-1)
     least = sizes.where(sizes > 0, torch.inf).amin(-1)
@@ -83,20 +83,27 @@ def root_of_sums(V: Tensor, b: Tensor) -> Root:
 
 
 def _pivoted(rows: Tensor) -> Root:
-    """The root by modified Gram-Schmidt with column pivoting."""
+    """The root by reflections, each from the largest column left and its largest row."""
     *batch, m, e = rows.shape
     left = rows.reshape(-1, m, e)
     root = left.new_zeros(len(left), e - 1, e)
     order = torch.zeros(root.shape[:2], dtype=torch.int64, device=rows.device)
     done = torch.zeros_like(order, dtype=torch.bool)
     for k in range(e - 1):
-        sizes = left[..., :-1].square().sum(1).masked_fill(done, -1)
-        largest, pivot = sizes.max(1, keepdim=True)
-        norm = largest.sqrt()
-        places = pivot[:, None].expand(-1, m, -1)
-        unit = left.gather(2, places) / norm.where(norm > 0, 1)[:, None]
-        steps = (unit.transpose(1, 2) @ left)[:, 0].scatter(1, pivot, norm)
-        left = (left - unit * steps[:, None]).scatter(2, places, 0)
-        root[:, k], order[:, k] = steps, pivot[:, 0]
+        squares = left[..., :-1].square().sum(1).masked_fill(done, -1)
+        size, pivot = squares.max(1, keepdim=True)
+        size = size.sqrt()[..., None]
+        column = left.gather(2, pivot[:, None].expand(-1, m, 1))
+        lead, row = column.abs().max(1, keepdim=True)
+        sign = column.gather(1, row).sign()
+        normal = column.scatter_add(1, row, sign * size)
+        half = size * (size + lead)  # ‖normal‖²/2
+        steps = normal.transpose(1, 2) @ left / half.where(half > 0, 1)
+        left = left - normal * steps
+        root[:, k : k + 1] = left.gather(1, row.expand(-1, 1, e))
+        order[:, k] = pivot[:, 0]
+        left = left.scatter(1, row.expand(-1, 1, e), 0).scatter(
+            2, pivot[:, None].expand(-1, m, 1), 0
+        )
         done.scatter_(1, pivot, True)
     return Root(root.view(*batch, e - 1, e), order.view(*batch, e - 1))
