@@ -1,10 +1,11 @@
 """Ridge regression in exact arithmetic, and how far from it a stable method may end.
 
 A method is stable whose result is exact for rows that are off by some roundings. To first order, a
-prediction ⟨y, θ⟩ then is off by Σᵢ ⟨y, P xᵢ⟩(δrᵢ − ⟨δxᵢ, θ⟩) + ⟨P y, δxᵢ⟩ρᵢ, with P = V⁻¹, residuals
-ρ = r − Xθ, and [√λI 0] among the rows [X r] (Wedin 1973; Higham, Accuracy and Stability of Numerical
-Algorithms, Sec. 20.1). Relative to θ that is ε(κ + κ²·ρ), κ being the condition number of [X; √λI].
-It holds on any processor: none is better than its rounding of the rows.
+prediction ⟨y, θ⟩ then is off by Σᵢ ⟨y, P xᵢ⟩(δrᵢ − ⟨δxᵢ, θ⟩) + ⟨P y, δxᵢ⟩ρᵢ, with P = V⁻¹, the
+residuals ρ = r − Xθ, and [√λI 0] among the rows [X r]. Relative to θ that is ε(κ + κ²·ρ), κ being
+the condition number of [X; √λI]. It holds on any processor.
+
+Reference: Higham, Accuracy and Stability of Numerical Algorithms, Sec. 20.1.
 """
 
 from __future__ import annotations
@@ -133,7 +134,7 @@ class Uneven:
         return [rows[i][d] / rows[i][i] for i in range(d)]
 
     def prediction(self, theta: Array, y: Array) -> float:
-        """The error of ⟨y, θ⟩, in units of what it is off by if every row is off by its own size."""
+        """The error of ⟨y, θ⟩, in units of what it is off by where every row is by its own size."""
         exact = [Fraction(float(one)) for one in y]
         given = [Fraction(float(one)) for one in theta]
         error = abs(sum(a * (b - c) for a, b, c in zip(exact, given, self.theta, strict=True)))
@@ -154,9 +155,7 @@ class Uneven:
             abs(_dot(solved, x)) * max(map(abs, x)) for *x, _ in self._rows
         )
         truth = _dot(exact, solved)
-        return (
-            float(abs(Fraction(square) - truth) / (off + truth)) if any(y) else float(square != 0)
-        )
+        return float(abs(Fraction(square) - truth) / (off + truth))
 
 
 def _dot(one: Sequence[Fraction], other: Sequence[Fraction]) -> Fraction:

@@ -206,9 +206,9 @@ class Ridge(Estimator):
 
     def _prepare(self, node: int, history: History) -> None:
         """Goes over to a root before rows up to a node that V and b alone cannot take in."""
-        if self._plain and self._root is None:
-            if self._heavy(history.outcomes(self._node, node).contexts):
-                self._to_root()
+        goes_by_sums = self._plain and self._root is None
+        if goes_by_sums and self._heavy(history.outcomes(self._node, node).contexts):
+            self._to_root()
 
     def _heavy(self, contexts: Tensor) -> bool:
         """Whether V and b alone, if nothing else is kept, cannot take in some rows."""

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Callable
 from functools import cache
+from itertools import product
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -17,7 +18,7 @@ from fairbandit.metrics import of_pick
 from fairbandit.parts import Ridge
 from fairbandit.streams import GRID
 from tests import support
-from tests.exact import exact_ridge, off_by
+from tests.exact import EPS, exact_ridge, off_by
 from tests.exactness import identity_error
 
 BOUND = 1e-6
@@ -132,11 +133,16 @@ def test_predictions_on_the_census(errors: Any, kind: str, name: str) -> None:
     assert errors(kind, name, 0.1).every < BOUND
 
 
-WORLDS = ["simulation", *(pytest.param(kind, marks=without_census) for kind in CENSUS)]
-
-
-@pytest.mark.parametrize("name", POLICIES)
-@pytest.mark.parametrize("kind", WORLDS)
+@pytest.mark.parametrize(
+    ("kind", "name"),
+    [
+        *(("simulation", name) for name in POLICIES),
+        *(
+            pytest.param(kind, name, marks=without_census)
+            for kind, name in product(CENSUS, ["greedy", "fair_greedy"])
+        ),
+    ],
+)
 def test_predictions_at_a_tiny_regularization(errors: Any, kind: str, name: str) -> None:
     """As good as roundings of the rows allow; from sums V and b they are up to 1,000 times worse.
 
@@ -162,19 +168,25 @@ def test_what_sums_lose() -> None:
 
 
 def test_the_kept_inverse_is_one() -> None:
-    """Just before each refresh; a million rounds are played by `python -m tests.exactness`."""
+    """Just before each refresh; a million rounds are played by `python -m tests.exactness`.
+
+    Each of at most 256 steps from a factorization rounds V⁻¹V by about ε·κ(V).
+    """
     rounds, chosen, world = 6000, support.policy("oful", regularization=0.1), support.environment()
     ridge = chosen.estimator
     assert isinstance(ridge, Ridge)
-    worst, kept, picks, rewards = 0.0, 0, list[Tensor](), list[Tensor]()
+    kept, picks, rewards = 0, list[Tensor](), list[Tensor]()
     for piece in Engine(chosen, world, rounds=rounds, seed=1, replicas=[0]).play():
-        worst, kept = max(worst, identity_error(ridge)), kept + (ridge._solved is not None)
+        kept += ridge._solved is not None
+        condition = float(torch.linalg.cond(ridge._V[0]))
+        assert identity_error(ridge) < GRID * EPS * condition
+        assert condition < 1e6
         pools = world.pools(piece.first, piece.actions.shape[1])
         picks.append(of_pick(pools.contexts, piece.actions)[0])
         rewards.append(piece.rewards[0])
-    assert worst < 1e-10
     assert kept > 20
     assert ridge._solved is not None
     x, r = torch.cat(picks)[:-1].numpy(), torch.cat(rewards)[:-1].numpy()
     (theta,) = exact_ridge(x, r, 0.1, [rounds - 1])
-    np.testing.assert_allclose(ridge._solved.theta[0].numpy(), theta, atol=1e-10)
+    bound = GRID * EPS * condition * np.abs(theta).max()
+    np.testing.assert_allclose(ridge._solved.theta[0].numpy(), theta, rtol=0, atol=bound)
