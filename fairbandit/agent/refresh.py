@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 
 from fairbandit.maths import checks
+from fairbandit.maths.roots import root_of_rows
 from fairbandit.parts import History, Outcomes, Problem, Spans, Split
 from fairbandit.parts.base import State
 
@@ -155,5 +156,5 @@ class Summed(History):
         rows = torch.cat([outcomes.contexts, outcomes.rewards[..., None]], 2)
         rows = torch.cat([*kept, rows], 1)
         if rows.shape[1] > 2 * self._features + 1:
-            rows = torch.linalg.qr(rows, mode="r").R[:, :-1]
+            rows = root_of_rows(rows).rows
         self._stretches = {**self._stretches, end: rows}

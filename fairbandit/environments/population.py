@@ -340,6 +340,6 @@ def _truth(
     cdf = GroupedCdf([expected[rows[counted[rows]]] for rows in members_of])
     ceilings, ranks = ceiling(expected, magnitudes), torch.empty_like(expected)
     for group, rows in enumerate(members_of):
-        ranks[rows] = cdf.share(group, ceilings[rows]).to(ranks.dtype)
+        ranks[rows] = cdf.share(group, ceilings[rows])
     members = Members(contexts, groups, rewards, expected, ranks, order, starts, sizes)
     return Population(members, kept, theta, cdf)

@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from fairbandit.maths.linear import add_outer, factor
+from fairbandit.maths.roots import Root, root_of_rows
 
 SMALL = 64
 """Rows that one factorisation takes in: what a row costs grows with the square of their number."""
@@ -43,6 +44,10 @@ class Solutions(Protocol):
         """ln det V, (B, U)."""
 
     @property
+    def factor(self) -> Tensor | None:
+        """F with FFᵀ = V⁻¹, (B, U, d, d), where they are solved from it."""
+
+    @property
     def inverse(self) -> Tensor:
         """V⁻¹, (B, U, d, d)."""
 
@@ -61,6 +66,8 @@ class Anew:
     Raises:
         FairbanditError: a V that is not positive definite in floating point.
     """
+
+    factor = None
 
     def __init__(self, V: Tensor, b: Tensor) -> None:
         self._lower = factor(V)
@@ -87,19 +94,22 @@ class Anew:
 class Rooted:
     """Each regression from the triangular root of its rows, without V and b in between.
 
-    RᵀR = V and θ = R⁻¹z for [R z], the first d rows of the triangular factor of [√λI 0; X r].
-    Rounding is divided by √λ where that of V and b is divided by λ.
+    RᵀR = V and θ = R⁻¹z for the root [R z] of [√λI 0; X r]. Rounding ε moves θ by about
+    ε(κ + κ²ρ), where κ is the condition number of [√λI; X] and ρ = ‖r − Xθ‖/(‖X‖·‖θ‖). Solved
+    from V and b, whose condition number is κ², it would be εκ² whatever the residuals ρ. So what
+    was never learned is known to fewer digits, the smaller λ is: κ ≤ ‖X‖/√λ.
 
     Args:
         roots: [R z], (B, U, d, d + 1).
 
     Reference:
-        Golub, Van Loan, Matrix Computations, Sec. 5.3 and 6.1.4.
+        Golub, Van Loan, Matrix Computations, Sec. 5.3 and 6.1.4; Higham, Accuracy and Stability
+        of Numerical Algorithms, Sec. 20.1.
     """
 
-    def __init__(self, roots: Tensor) -> None:
-        self._upper = roots[..., :-1]
-        self.theta = torch.linalg.solve_triangular(self._upper, roots[..., -1:], upper=True)[..., 0]
+    def __init__(self, roots: Root) -> None:
+        self.roots, self._upper = roots, roots.upper
+        self.theta = roots.restore(self._solve(roots.rows[..., -1:]))[..., 0]
 
     @cached_property
     def log_det(self) -> Tensor:
@@ -107,20 +117,28 @@ class Rooted:
         return 2 * self._upper.diagonal(dim1=-2, dim2=-1).abs().log().sum(-1)
 
     @cached_property
-    def inverse(self) -> Tensor:
-        """V⁻¹, (B, U, d, d)."""
+    def factor(self) -> Tensor:
+        """F with FFᵀ = V⁻¹, (B, U, d, d)."""
         d = self._upper.shape[-1]
         one = torch.eye(d, dtype=self.theta.dtype, device=self.theta.device)
-        inverse = torch.linalg.solve_triangular(self._upper, one, upper=True)
-        return inverse @ inverse.transpose(-1, -2)
+        return self.roots.restore(self._solve(one))
+
+    @property
+    def inverse(self) -> Tensor:
+        """V⁻¹, (B, U, d, d)."""
+        return self.factor @ self.factor.transpose(-1, -2)
 
     @property
     def last(self) -> Solved:
         """The last of them."""
-        return Solved(self.theta[:, -1], self.log_det[:, -1], self.inverse[:, -1])
+        factor = self.factor[:, -1]
+        return Solved(self.theta[:, -1], self.log_det[:, -1], factor @ factor.transpose(-1, -2))
+
+    def _solve(self, right: Tensor) -> Tensor:
+        return torch.linalg.solve_triangular(self._upper, right, upper=True)
 
 
-def with_rows(root: Tensor, rows: Tensor, at: list[int]) -> Tensor:
+def with_rows(root: Tensor, rows: Tensor, at: list[int]) -> Root:
     """A root with the first i of some more rows, for each i asked for, in one step each.
 
     Args:
@@ -129,13 +147,12 @@ def with_rows(root: Tensor, rows: Tensor, at: list[int]) -> Tensor:
         at: U numbers of rows, each from 0 to n.
 
     Returns:
-        The first d rows of the triangular factors of [R z; X r], (B, U, d, d + 1).
+        The roots of [R z; X r], (B, U, d, d + 1).
     """
     first = torch.tensor(at, device=rows.device)[:, None]
     there = torch.arange(rows.shape[1], device=rows.device) < first
     some = rows[:, None] * there[..., None]
-    stacked = torch.cat([some, root[:, None].expand(-1, len(at), -1, -1)], 2)
-    return torch.linalg.qr(stacked, mode="r").R[:, :, : root.shape[1]]
+    return root_of_rows(torch.cat([some, root[:, None].expand(-1, len(at), -1, -1)], 2))
 
 
 class Again:
@@ -144,6 +161,8 @@ class Again:
     Args:
         solved: it.
     """
+
+    factor = None
 
     def __init__(self, solved: Solved) -> None:
         self.last = solved
@@ -163,6 +182,8 @@ class Onward:
         rewards: r, (B, n).
         at: U ascending numbers of rows, at most n.
     """
+
+    factor = None
 
     def __init__(self, start: Solved, contexts: Tensor, rewards: Tensor, at: list[int]) -> None:
         theta, log_det, inverse = start
@@ -226,6 +247,13 @@ class Joined:
     def log_det(self) -> Tensor:
         """ln det V, (B, U)."""
         return torch.cat([part.log_det for part in self._stretches], 1)
+
+    @cached_property
+    def factor(self) -> Tensor | None:
+        """F with FFᵀ = V⁻¹, (B, U, d, d), if every stretch has it."""
+        factors = [part.factor for part in self._stretches]
+        known = [factor for factor in factors if factor is not None]
+        return torch.cat(known, 1) if len(known) == len(factors) else None
 
     @cached_property
     def inverse(self) -> Tensor:

@@ -96,9 +96,24 @@ class OptimisticModel(RewardModel):
         return _magnitudes(self.parameters[0], contexts) + self._bonus(contexts)
 
     def _bonus(self, contexts: Tensor) -> Tensor:
-        _, inverse, width = self.parameters
-        squares = ((contexts @ inverse) * contexts).sum(-1).clamp(min=0)
-        return width[..., None] * squares.sqrt()
+        return self.parameters[2][..., None] * self._norm(contexts)
+
+    def _norm(self, contexts: Tensor) -> Tensor:
+        """‖x‖_{V⁻¹}, (B, U, M)."""
+        return ((contexts @ self.parameters[1]) * contexts).sum(-1).clamp(min=0).sqrt()
+
+
+class RootedOptimisticModel(OptimisticModel):
+    """The same from a factor of V⁻¹, which keeps digits that V⁻¹ loses where V is ill-conditioned.
+
+    Args:
+        theta: (B, U, d).
+        factor: F with FFᵀ = V⁻¹, (B, U, d, d).
+        width: w, (B, U).
+    """
+
+    def _norm(self, contexts: Tensor) -> Tensor:
+        return (contexts @ self.parameters[1]).square().sum(-1).sqrt()
 
 
 def _products(theta: Tensor, contexts: Tensor) -> Tensor:

@@ -23,16 +23,26 @@ from fairbandit.maths.recursive import (
     onward,
     with_rows,
 )
+from fairbandit.maths.roots import root_of_sums
 from fairbandit.parts.base import Problem, State
 from fairbandit.parts.estimators import Estimator
 from fairbandit.parts.history import History
-from fairbandit.parts.model import LinearModel, OptimisticModel, RewardModel
+from fairbandit.parts.model import (
+    LinearModel,
+    OptimisticModel,
+    RewardModel,
+    RootedOptimisticModel,
+)
 from fairbandit.parts.splits import PAPER
 from fairbandit.registry import register
 from fairbandit.streams import GRID, Purpose
 
 ILL = 1e4
 """Where V⁻¹ is larger than this, relative to the rows, rounding rules out going on from it."""
+
+HEAVY = 1e6
+"""V⁻¹ times the squares of a row's entries: a row that reaches this is not added to V and b, nor
+gone on with, for V⁻¹ would lose as many digits, and some few such rows all."""
 
 
 @register("estimator", "ridge")
@@ -72,10 +82,11 @@ class Ridge(Estimator):
         self._V.diagonal(dim1=1, dim2=2).fill_(self.regularization)
         self._b = problem.zeros(b, d)
         self._solved: Solved | None = None  # at the last node, where it can be gone on from
-        # until that is the first time: a root [R z] of all rows but the latest, and these
+        # where it cannot: a root [R z] of all rows but the latest, and these
         root = torch.cat([self._V.sqrt(), self._b[..., None]], 2)
         self._root: Tensor | None = root if self._plain else None
         self._rows = root[:, :0]
+        self._reach = 0.0  # the largest entry of rows that V and b alone can take in
 
     def statistics(self, nodes: list[int], history: History) -> tuple[Tensor, Tensor]:
         """V and b after each node, before any solve; a private ridge adds its noise here.
@@ -96,6 +107,7 @@ class Ridge(Estimator):
 
     def absorb(self, node: int, history: History) -> None:
         """Moves V and b on to a node; see `Estimator`."""
+        self._prepare(node, history)
         if self._root is None:
             self.statistics([node], history)
         else:
@@ -104,6 +116,8 @@ class Ridge(Estimator):
 
     def amend(self, contexts: Tensor, rewards: Tensor) -> None:
         """Adds to V and b; see `Estimator`."""
+        if self._heavy(contexts):
+            self._to_root()
         self._add(self._node, contexts, rewards)
         self._solved = None
         if self._root is not None:
@@ -121,6 +135,7 @@ class Ridge(Estimator):
             "b": self._b,
             "root": root,
             "rows": self._rows,
+            "reach": self._reach,
             "goes_on": goes_on,
             **solved,
         }
@@ -128,7 +143,7 @@ class Ridge(Estimator):
     def _load(self, state: Mapping[str, Any]) -> None:
         self._node, self._V, self._b = state["node"], state["V"], state["b"]
         self._root = state["root"] if state["root"].shape[1] else None
-        self._rows = state["rows"]
+        self._rows, self._reach = state["rows"], state["reach"]
         solved = Solved(*(state[name] for name in Solved._fields))
         self._solved = solved if state["goes_on"] else None
 
@@ -141,29 +156,36 @@ class Ridge(Estimator):
         """θ with its noise after each node, (B, U, d), and what it was solved from.
 
         The solution goes on from the last one, and is made anew from V and b on a fixed grid of
-        nodes, so that rounding never adds up. While V is too ill-conditioned for that, each node
-        is solved from the root of its rows; where `statistics` is not the plain sum, from V and b.
+        nodes, so that rounding never adds up. While V is too ill-conditioned for that, and from
+        rows on that would make it so, each node is solved from the root of its rows; where
+        `statistics` is not the plain sum, from V and b.
         """
-        start, first, last = self._solved, self._node, nodes[-1]
-        solutions: Solutions
-        if start is not None and first == last:
-            solutions = Again(start)
-        elif start is not None:
-            picks, _, rewards = history.outcomes(first, last)
-            self._add(last, picks, rewards)
-            # a history that keeps sums may have fewer rows than rounds, and then one node
-            at = [min(node - first, picks.shape[1]) for node in nodes]
-            solutions = onward(start, picks, rewards, at)
-            self._solved = solutions.last
-            if first // GRID < last // GRID:
-                self._solved = self._fit(Anew(self._V[:, None], self._b[:, None]))
-        else:
+        solutions = None if self._solved is None else self._go_on(self._solved, nodes, history)
+        if solutions is None:
+            self._prepare(nodes[-1], history)
             solutions = self._take_in(nodes, history)
             self._solved = self._fit(solutions)
         theta = solutions.theta
-        if self.noise > 0 and last > 0:
+        if self.noise > 0 and nodes[-1] > 0:
             theta = theta + self._injected(nodes)
         return theta, solutions
+
+    def _go_on(self, start: Solved, nodes: list[int], history: History) -> Solutions | None:
+        """Moves on to the last node from the last solution; None where the rows forbid it."""
+        first, last = self._node, nodes[-1]
+        if first == last:
+            return Again(start)
+        picks, _, rewards = history.outcomes(first, last)
+        if self._heavy(picks):
+            return None
+        self._add(last, picks, rewards)
+        # a history that keeps sums may have fewer rows than rounds, and then one node
+        at = [min(node - first, picks.shape[1]) for node in nodes]
+        solutions = onward(start, picks, rewards, at)
+        self._solved = solutions.last
+        if first // GRID < last // GRID:
+            self._solved = self._fit(Anew(self._V[:, None], self._b[:, None]))
+        return solutions
 
     def _take_in(self, nodes: list[int], history: History) -> Solutions:
         """Moves on to the last node, solving each by itself."""
@@ -178,9 +200,25 @@ class Ridge(Estimator):
         roots = with_rows(self._root, rows, [before + node - first for node in nodes])
         self._add(last, picks, rewards)
         if rows.shape[1] > 4 * SMALL:  # seldom, since rounding adds up
-            self._root, rows = roots[:, -1], rows[:, :0]
+            self._root, rows = roots.rows[:, -1], rows[:, :0]
         self._rows = rows
         return Rooted(roots)
+
+    def _prepare(self, node: int, history: History) -> None:
+        """Goes over to a root before rows up to a node that V and b alone cannot take in."""
+        goes_by_sums = self._plain and self._root is None
+        if goes_by_sums and self._heavy(history.outcomes(self._node, node).contexts):
+            self._to_root()
+
+    def _heavy(self, contexts: Tensor) -> bool:
+        """Whether V and b alone, if nothing else is kept, cannot take in some rows."""
+        if self._root is not None or not self._plain or not contexts.shape[1]:
+            return False
+        return not float(torch.linalg.vector_norm(contexts, torch.inf)) <= self._reach
+
+    def _to_root(self) -> None:
+        """Goes over from V and b to their root."""
+        self._root, self._solved = root_of_sums(self._V, self._b).rows, None
 
     def _add(self, node: int, contexts: Tensor, rewards: Tensor) -> None:
         """Moves V and b on to a node, by some rows."""
@@ -189,15 +227,18 @@ class Ridge(Estimator):
         self._b = add_outer(self._b[..., None], contexts, rewards[..., None])[..., 0]
 
     def _fit(self, solutions: Solutions) -> Solved | None:
-        """The last of some solutions, if later ones can go on from it."""
+        """The last of some solutions, if later ones can go on from it; a root is kept if not."""
         if not self._plain:
             return None
         solved = solutions.last
         row = self._V.diagonal(dim1=1, dim2=2).sum(1) / max(self._node, 1)
         spread = solved.inverse.diagonal(dim1=1, dim2=2).amax(1)
-        if bool((row * spread >= ILL).any()):
+        if not bool((row * spread < ILL).all()):
+            if self._root is None:
+                self._to_root()
             return None
         self._root, self._rows = None, self._rows[:, :0]
+        self._reach = math.sqrt(HEAVY / float(spread.max()))
         return solved
 
     def _injected(self, nodes: list[int]) -> Tensor:
@@ -295,4 +336,7 @@ class OptimisticRidge(Ridge):
             spread = (growth - 2 * math.log(self.delta)).sqrt()
             beta = self.subgaussian * spread + math.sqrt(self.regularization) * self.norm
         assert self.exploration is not None
-        return OptimisticModel(theta, solutions.inverse, self.exploration * beta)
+        width = self.exploration * beta
+        if solutions.factor is None:
+            return OptimisticModel(theta, solutions.inverse, width)
+        return RootedOptimisticModel(theta, solutions.factor, width)

@@ -13,6 +13,7 @@ from torch import Tensor
 from fairbandit.errors import FairbanditError
 from fairbandit.maths import recursive
 from fairbandit.maths.recursive import Anew, Onward, Rooted, Solutions, Solved, onward, with_rows
+from tests.exact import exact_ridge, off_by
 
 Sums = tuple[Tensor, Tensor]
 
@@ -172,18 +173,27 @@ def test_roots_solve_as_sums_do(seed: int, b: int, d: int, calls: list[int], zer
         at = sorted({*draws.integers(0, n + 1, 3).tolist(), n})
         roots = with_rows(root, both[:, first : first + n], at)
         check(Rooted(roots), [first + i for i in at], x, r, 0.1)
-        root, first = roots[:, -1], first + n
+        root, first = roots.rows[:, -1], first + n
 
 
-def test_roots_keep_what_sums_lose() -> None:
-    """One direction is never seen: V holds λ = 1e-8 there beside sums of 1e6."""
+@pytest.mark.parametrize("noise", [0.0, 1.0])
+def test_roots_keep_what_sums_lose(noise: float) -> None:
+    """One direction is never seen: V holds λ = 1e-8 there beside sums of 1e6.
+
+    The root's error is ε(κ + κ²·residual), and that of the sums is εκ² without any residual too.
+    """
     x, r = rows(0, 1, 1000, 3)
     x = 30 * x
     x[..., 2] = x[..., 0] + x[..., 1]
+    r = x[..., 0] - x[..., 1] + noise * r
     both = torch.cat([x, r[..., None]], 2)
     root = torch.cat([torch.eye(3).double() * 1e-4, torch.zeros(3, 1).double()], 1)
-    theta = Rooted(with_rows(root[None], both, [1000])).theta[0, 0]
-    unseen = torch.tensor([1.0, 1.0, -1.0]).double()
+    rooted = Rooted(with_rows(root[None], both, [1000])).theta[0, 0]
     V, sums = direct(x, r, 1e-8)
-    lost = abs(float(Anew(V[:, None], sums[:, None]).theta[0, 0] @ unseen))
-    assert abs(float(theta @ unseen)) < min(1e-6, lost / 20)
+    summed = Anew(V[:, None], sums[:, None]).theta[0, 0]
+    (theta,) = exact_ridge(x[0].numpy(), r[0].numpy(), 1e-8, [1000])
+    unseen = np.array([[1.0, 1.0, -1.0]])
+    (bound,) = off_by(x[0].numpy(), r[0].numpy(), 1e-8, theta, unseen)
+    errors = [abs(float(unseen[0] @ (found.numpy() - theta))) for found in (rooted, summed)]
+    assert errors[0] < bound
+    assert errors[1] > 100 * bound or noise

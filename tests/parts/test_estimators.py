@@ -11,6 +11,7 @@ from fairbandit.parts import History, OptimisticRidge, Problem, Ridge
 from fairbandit.parts.ridge import Radius
 from fairbandit.parts.splits import Full
 from fairbandit.streams import Purpose, Streams
+from tests.exact import off_by
 
 
 def learned(estimator: Ridge, n: int, d: int = 6, b: int = 2) -> tuple[History, Problem]:
@@ -39,7 +40,9 @@ def test_ridge_is_the_augmented_least_squares_solution(regularization: float) ->
             rows = np.vstack([x[b, :n].numpy(), math.sqrt(regularization) * np.eye(6)])
             target = np.concatenate([r[b, :n].numpy(), np.zeros(6)])
             solution = np.linalg.lstsq(rows, target, rcond=None)[0]
-            np.testing.assert_allclose(theta[b, i].numpy(), solution, rtol=1e-6, atol=1e-6)
+            both = x[b, :n].numpy(), r[b, :n].numpy()
+            bound = 2 * off_by(*both, regularization, solution, np.eye(6))  # two stable solutions
+            assert bool((np.abs(theta[b, i].numpy() - solution) <= bound).all())
 
 
 def test_asking_in_pieces_changes_nothing() -> None:
@@ -51,7 +54,8 @@ def test_asking_in_pieces_changes_nothing() -> None:
     parts = [pieces.models(nodes[at : at + 7], history)[0].theta for at in range(0, 31, 7)]
     assert together is not None
     joined = torch.cat([part for part in parts if part is not None], 1)
-    torch.testing.assert_close(joined, together, rtol=1e-12, atol=1e-12)
+    # 30 steps, each of which rounds by ε·κ(V), and κ(V) < 60/λ
+    torch.testing.assert_close(joined, together, rtol=1e-11, atol=1e-11)
 
 
 def test_injected_noise_is_scaled_and_drawn_once_a_node() -> None:

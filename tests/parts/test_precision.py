@@ -1,76 +1,29 @@
 """Rounding stays small: the kept inverse is one, and predictions are those of exact arithmetic."""
 
-from collections.abc import Callable, Iterator
-from fractions import Fraction
+import math
+from collections.abc import Callable
 from functools import cache
-from itertools import pairwise
+from itertools import product
 from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 
 from fairbandit import Engine, Policy
 from fairbandit.environments import Environment
+from fairbandit.maths.recursive import Anew
 from fairbandit.metrics import of_pick
 from fairbandit.parts import Ridge
+from fairbandit.streams import GRID
 from tests import support
+from tests.exact import EPS, exact_ridge, off_by
 from tests.exactness import identity_error
 
-Integers = NDArray[np.object_]
-
 BOUND = 1e-6
-"""The rounding that is allowed."""
-
-
-def scaled(values: NDArray[np.float64]) -> tuple[Integers, int]:
-    """Doubles as integers times 2⁻ˢ, exactly, and s."""
-    shift = max(v.as_integer_ratio()[1].bit_length() - 1 for v in values.ravel().tolist())
-    whole = [int(v) for v in np.ldexp(values, shift).ravel().tolist()]
-    return np.array(whole, dtype=object).reshape(values.shape), shift
-
-
-def solve(rows: list[list[int]]) -> list[Fraction]:
-    """x of Ax = y by fraction-free elimination (Bareiss), A positive definite; rows [A | y]."""
-    d, last = len(rows), 1
-    for k in range(d):
-        pivot = rows[k]
-        for i in range(k + 1, d):
-            row, lead = rows[i], rows[i][k]
-            rows[i] = [
-                0 if j <= k else (row[j] * pivot[k] - lead * pivot[j]) // last for j in range(d + 1)
-            ]
-        last = pivot[k]
-    x = [Fraction(0)] * d
-    for i in reversed(range(d)):
-        rest = sum((rows[i][j] * x[j] for j in range(i + 1, d)), Fraction(0))
-        x[i] = (rows[i][d] - rest) / rows[i][i]
-    return x
-
-
-def exact_ridge(
-    contexts: NDArray[np.float64],
-    rewards: NDArray[np.float64],
-    regularization: float,
-    nodes: list[int],
-) -> Iterator[NDArray[np.float64]]:
-    """θ after each number of rows, solved in exact arithmetic from these doubles, then rounded."""
-    d = contexts.shape[1]
-    x, s = scaled(contexts)
-    r, q = scaled(rewards)
-    s_more = max(0, 40 - s)  # so that λ is an integer too
-    x, s = x * (1 << s_more), s + s_more
-    ridge = Fraction(regularization) * (1 << 2 * s)
-    assert ridge.denominator == 1
-    V, b = np.diag(np.array([ridge.numerator] * d, dtype=object)), np.array([0] * d, dtype=object)
-    for after, until in pairwise([0, *nodes]):
-        part = x[after:until]
-        V, b = V + part.T @ part, b + part.T @ r[after:until]
-        theta = solve([[*row, right] for row, right in zip(V.tolist(), b.tolist(), strict=True)])
-        unit = Fraction(1 << 2 * s, 1 << (s + q))
-        yield np.array([float(value * unit) for value in theta])
+"""The rounding that is allowed at λ = 0.1. A step to the next node adds at most about ε·κ(V) to a
+prediction, relative to the largest: κ(V) is below 600·‖x‖²/λ, some 3e6 here, and there are 600."""
 
 
 def test_the_exact_solution_is_one() -> None:
@@ -112,10 +65,14 @@ class Errors(NamedTuple):
     Attributes:
         learned: over contexts of later pools that are made of what was learned, ‖x‖_{V⁻¹} ≤ 1.
         every: over all contexts of later pools.
+        certain: what `learned` is at most, by analysis.
+        share: the largest share of what the error of any context is at most, by analysis.
     """
 
     learned: float
     every: float
+    certain: float
+    share: float
 
 
 def largest_errors(world: Environment, name: str, regularization: float) -> Errors:
@@ -123,16 +80,20 @@ def largest_errors(world: Environment, name: str, regularization: float) -> Erro
     seen, picks, rewards = played(chosen, world, 1200 if name == "fair_greedy" else 600, NODES)
     assert sorted(seen) == NODES
     x, r, root = picks.numpy(), rewards.numpy(), np.sqrt(regularization) * np.eye(world.features)
-    learned = every = 0.0
+    learned = every = certain = share = 0.0
     for node, theta in zip(NODES, exact_ridge(x, r, regularization, NODES), strict=True):
         later = world.pools(node + 1, 400).contexts[0].flatten(0, 1).numpy()
         truth = later @ theta
-        error = np.abs(later @ seen[node].numpy() - truth) / max(1.0, np.abs(truth).max())
+        error, scale = np.abs(later @ (seen[node].numpy() - theta)), max(1.0, np.abs(truth).max())
+        # a root is solved anew at each node; of the others, at most so many roundings add up
+        bound = math.sqrt(GRID) * off_by(x[:node], r[:node], regularization, theta, later)
         factor = np.asarray(np.linalg.qr(np.vstack([x[:node], root]), mode="r"))
         known = (np.linalg.solve(factor.T, later.T) ** 2).sum(0) <= 1
-        learned = max(learned, float(error[known].max(initial=0.0)))
-        every = max(every, float(error.max()))
-    return Errors(learned, every)
+        learned = max(learned, float(error[known].max(initial=0.0)) / scale)
+        certain = max(certain, float(bound[known].max(initial=0.0)) / scale)
+        every = max(every, float(error.max()) / scale)
+        share = max(share, float((error / bound).max()))
+    return Errors(learned, every, certain, share)
 
 
 CENSUS = ["census_gender", "census_ethnicity"]
@@ -159,10 +120,9 @@ def errors(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str, str, floa
     return measured
 
 
-@pytest.mark.parametrize("regularization", [1e-8, 0.1])
 @pytest.mark.parametrize("name", POLICIES)
-def test_predictions_on_the_simulation(errors: Any, name: str, regularization: float) -> None:
-    assert errors("simulation", name, regularization).every < BOUND
+def test_predictions_on_the_simulation(errors: Any, name: str) -> None:
+    assert errors("simulation", name, 0.1).every < BOUND
 
 
 @without_census
@@ -173,36 +133,60 @@ def test_predictions_on_the_census(errors: Any, kind: str, name: str) -> None:
     assert errors(kind, name, 0.1).every < BOUND
 
 
-@without_census
-@pytest.mark.parametrize("name", ["greedy", "fair_greedy"])
-@pytest.mark.parametrize("kind", CENSUS)
-def test_predictions_of_what_was_learned(errors: Any, kind: str, name: str) -> None:
-    """Even at λ = 1e-8, and to many more digits."""
-    assert errors(kind, name, 1e-8).learned < BOUND * 1e-3
+@pytest.mark.parametrize(
+    ("kind", "name"),
+    [
+        *(("simulation", name) for name in POLICIES),
+        *(
+            pytest.param(kind, name, marks=without_census)
+            for kind, name in product(CENSUS, ["greedy", "fair_greedy"])
+        ),
+    ],
+)
+def test_predictions_at_a_tiny_regularization(errors: Any, kind: str, name: str) -> None:
+    """As good as roundings of the rows allow; from sums V and b they are up to 1,000 times worse.
+
+    For what was learned, that is to many digits. For what was never learned it is not: rounding
+    times residual is divided by λ, so that the census's predictions may be off by 1e-3 and more.
+    """
+    found = errors(kind, name, 1e-8)
+    assert found.share < 1
+    assert found.learned <= found.certain < BOUND * 1e-3
 
 
-@without_census
-@pytest.mark.parametrize("name", ["greedy", "fair_greedy"])
-@pytest.mark.parametrize("kind", CENSUS)
-def test_predictions_of_what_was_never_learned(errors: Any, kind: str, name: str) -> None:
-    """From sums V and b they would be off by up to 1e-3: their rounding is divided by λ."""
-    assert errors(kind, name, 1e-8).every < BOUND
+def test_what_sums_lose() -> None:
+    """Before there are as many rows as columns, residuals are small, and sums at their worst."""
+    world = support.environment()
+    _, picks, rewards = played(support.policy("greedy"), world, 4, [1])
+    x, r = picks[:2], rewards[:2]
+    (theta,) = exact_ridge(x.numpy(), r.numpy(), 1e-8, [2])
+    V = x.T @ x + 1e-8 * torch.eye(x.shape[1], dtype=x.dtype)
+    found = Anew(V[None, None], (r @ x)[None, None]).theta[0, 0].numpy()
+    later = world.pools(3, 100).contexts[0].flatten(0, 1).numpy()
+    bound = math.sqrt(GRID) * off_by(x.numpy(), r.numpy(), 1e-8, theta, later)
+    assert (np.abs(later @ (found - theta)) / bound).max() > 2
 
 
 def test_the_kept_inverse_is_one() -> None:
-    """Just before each refresh; a million rounds are played by `python -m tests.exactness`."""
+    """Just before each refresh; a million rounds are played by `python -m tests.exactness`.
+
+    Each of at most 256 steps from a factorization rounds V⁻¹V by about ε·κ(V).
+    """
     rounds, chosen, world = 6000, support.policy("oful", regularization=0.1), support.environment()
     ridge = chosen.estimator
     assert isinstance(ridge, Ridge)
-    worst, kept, picks, rewards = 0.0, 0, list[Tensor](), list[Tensor]()
+    kept, picks, rewards = 0, list[Tensor](), list[Tensor]()
     for piece in Engine(chosen, world, rounds=rounds, seed=1, replicas=[0]).play():
-        worst, kept = max(worst, identity_error(ridge)), kept + (ridge._solved is not None)
+        kept += ridge._solved is not None
+        condition = float(torch.linalg.cond(ridge._V[0]))
+        assert identity_error(ridge) < GRID * EPS * condition
+        assert condition < 1e6
         pools = world.pools(piece.first, piece.actions.shape[1])
         picks.append(of_pick(pools.contexts, piece.actions)[0])
         rewards.append(piece.rewards[0])
-    assert worst < 1e-10
     assert kept > 20
     assert ridge._solved is not None
     x, r = torch.cat(picks)[:-1].numpy(), torch.cat(rewards)[:-1].numpy()
     (theta,) = exact_ridge(x, r, 0.1, [rounds - 1])
-    np.testing.assert_allclose(ridge._solved.theta[0].numpy(), theta, atol=1e-10)
+    bound = GRID * EPS * condition * np.abs(theta).max()
+    np.testing.assert_allclose(ridge._solved.theta[0].numpy(), theta, rtol=0, atol=bound)
