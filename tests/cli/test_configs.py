@@ -20,8 +20,9 @@ def trap(tmp_path, monkeypatch):
     (tmp_path / "code" / "trap.py").write_text(f"{mark}def run(*args, **kwargs): return {{}}\n")
     monkeypatch.syspath_prepend(tmp_path / "code")
     yield
+    imported = sys.modules.pop("trap", None)
+    assert imported is None
     assert not (tmp_path / "ran").exists()
-    assert "trap" not in sys.modules
 
 
 @pytest.fixture
