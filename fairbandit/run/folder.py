@@ -39,6 +39,7 @@ ERROR = "error.txt"
 
 _REPLACED = re.compile(r"\.old-[0-9a-f]{12}(-\d+)?")  # how the name of a folder set aside ends
 _UNFINISHED = ".tmp"
+_WRITTEN = "unfinished"  # in a folder NAME.tmp; not NAME, which would look like a finished file
 _LIBRARYS = ".tmp"  # how safetensors names its own unfinished files
 _FULL = {errno.ENOSPC, errno.EDQUOT, errno.EROFS}
 _FORBIDDEN = {errno.EACCES, errno.EPERM}
@@ -152,7 +153,7 @@ def _remove(left: Path) -> None:
         left.unlink(missing_ok=True)
         return
     for file in left.iterdir():
-        if file.name == left.name.removesuffix(_UNFINISHED) or file.name.startswith(_LIBRARYS):
+        if file.name == _WRITTEN or file.name.startswith(_LIBRARYS):
             file.unlink()
     left.rmdir()
 
@@ -246,7 +247,7 @@ def aside(path: Path) -> Iterator[Path]:
     folder = path.with_name(path.name + _UNFINISHED)
     _remove(folder)
     folder.mkdir()
-    unfinished = folder / path.name
+    unfinished = folder / _WRITTEN
     try:
         yield unfinished
         with unfinished.open("rb") as file:

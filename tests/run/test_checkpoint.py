@@ -94,10 +94,16 @@ def test_seconds_add_up_over_the_pieces(config, tmp_path, monkeypatch):
 def test_a_finished_run_is_recognised_and_left_as_it_is(config, tmp_path, monkeypatch):
     config["policy"] = {"split": "full", "estimator": "optimistic_ridge", "rank": "identity"}
     summary = execute(config, tmp_path)
-    before = {path: path.stat() for path in tmp_path.rglob("*")}
+
+    def seen() -> dict[Path, tuple[int, int, int]]:
+        """All but the times of access, which this look itself changes."""
+        stats = {path: path.stat() for path in tmp_path.rglob("*")}
+        return {path: (s.st_ino, s.st_size, s.st_mtime_ns) for path, s in stats.items()}
+
+    before = seen()
     monkeypatch.setattr(Simulation, "bind", lambda *_: pytest.fail("simulated"))
     assert execute({**config, "threads": 2}, tmp_path) == summary
-    assert {path: path.stat() for path in tmp_path.rglob("*")} == before
+    assert seen() == before
 
 
 def test_a_finished_run_of_another_config_is_refused_with_what_differs(config, tmp_path):

@@ -85,10 +85,11 @@ def test_whatever_a_killed_process_left_goes_when_the_file_is_next_written(tmp_p
     path = tmp_path / "agent.safetensors"
     left = tmp_path / "agent.safetensors.tmp"
     left.mkdir()
-    for name in (".tmpA1b2C3", path.name):
+    for name in (".tmpA1b2C3", "unfinished"):
         (left / name).write_bytes(b"half")
     with aside(path) as unfinished:
         assert list(unfinished.parent.iterdir()) == []
+        assert not list(tmp_path.rglob(path.name))  # nobody takes it for the whole
         unfinished.write_bytes(b"all")
     assert [file.name for file in tmp_path.iterdir()] == [path.name]
     left.mkdir()
