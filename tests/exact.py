@@ -137,7 +137,8 @@ class Uneven:
         """The error of ⟨y, θ⟩, in units of what it is off by where every row is by its own size."""
         exact = [Fraction(float(one)) for one in y]
         given = [Fraction(float(one)) for one in theta]
-        error = abs(sum(a * (b - c) for a, b, c in zip(exact, given, self.theta, strict=True)))
+        triples = zip(exact, given, self.theta, strict=True)
+        error = abs(sum((a * (b - c) for a, b, c in triples), Fraction()))
         solved, size = self.solve(exact), sum(map(abs, self.theta))
         off = sum(abs(a * b) for a, b in zip(exact, self.theta, strict=True))
         for *x, r in self._rows:

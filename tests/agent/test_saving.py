@@ -261,7 +261,9 @@ def test_parts_larger_than_memory(file: Path) -> None:
     saved = state.read(file)
     saved["config"]["rank"] = {"name": "recent_cdf", "size": 10**18}
     state.write(state.Packed(saved), file)
-    with pytest.raises(FairbanditError, match=r"agent .* size must be from 1 to 1,000,000, got 10+"):
+    with pytest.raises(
+        FairbanditError, match=r"agent .* size must be from 1 to 1,000,000, got 10+"
+    ):
         Agent.load(file)
     with pytest.raises(FairbanditError, match=r"shape \(1, 10+, 10+\) does not fit into memory"):
         Agent.from_config("greedy", features=10**6)
