@@ -137,10 +137,9 @@ class Uneven:
         """The error of ⟨y, θ⟩, in units of what it is off by where every row is by its own size."""
         exact = [Fraction(float(one)) for one in y]
         given = [Fraction(float(one)) for one in theta]
-        triples = zip(exact, given, self.theta, strict=True)
-        error = abs(sum((a * (b - c) for a, b, c in triples), Fraction()))
-        solved, size = self.solve(exact), sum(map(abs, self.theta))
-        off = sum(abs(a * b) for a, b in zip(exact, self.theta, strict=True))
+        error = abs(_dot(exact, given) - _dot(exact, self.theta))
+        solved, size = self.solve(exact), sum(map(abs, self.theta), Fraction(0))
+        off = sum((abs(a * b) for a, b in zip(exact, self.theta, strict=True)), Fraction(0))
         for *x, r in self._rows:
             largest = max(map(abs, x))
             residual = abs(r - _dot(x, self.theta))

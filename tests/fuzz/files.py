@@ -145,7 +145,7 @@ class Files(Subject):
             raise FoundError(Fault.value, "a damaged checkpoint leads to other results")
 
 
-class Killed(BaseException):
+class Killed(KeyboardInterrupt):
     """Stands for SIGKILL: what a run does on errors, it does not do on this one."""
 
 

@@ -280,7 +280,7 @@ def _label(value: Any) -> str:
         raise FoundError(Fault.value, f"accepted, with the group {value!r}")
     if isinstance(value, bytes):
         value = value.decode()
-    text = str(value)
+    text = str(value).lower() if isinstance(value, bool) else str(value)
     if text.strip().lower() in _MISSING:
         raise FoundError(Fault.value, f"accepted, with the group {value!r}")
     return text
@@ -293,7 +293,7 @@ def _number(value: Any) -> Fraction:
     if isinstance(value, bool):
         return Fraction(int(value))
     if isinstance(value, str):
-        text = value.strip(" \t")
+        text = value.strip()
         if text.lower() in ("true", "false"):
             return Fraction(int(text.lower() == "true"))
         if not _NUMBER.fullmatch(text):
