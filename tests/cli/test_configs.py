@@ -8,6 +8,7 @@ import pytest
 from omegaconf import OmegaConf
 
 from fairbandit.cli import configs
+from fairbandit.plugins import load_plugins
 
 SMALL = ["rounds=3", "replicas=1"]
 
@@ -30,6 +31,7 @@ def refused(command, tmp_path):
     """Gives words that must be refused: the message."""
 
     def give(*words):
+        load_plugins()  # which adds their folder to PYTHONPATH
         before = dict(os.environ)
         code, out, err = command(*SMALL, *words)
         assert code == 1
