@@ -7,6 +7,8 @@ from collections.abc import Mapping
 import torch
 from torch import Tensor
 
+from fairbandit.maths.checks import like
+
 
 class Moments:
     """Count, mean and sum of squared deviations at each place of a tensor.
@@ -67,6 +69,12 @@ class Moments:
         return {"count": self._count, "mean": self._mean, "squares": self._squares}
 
     def load_state(self, state: Mapping[str, Tensor]) -> None:
-        """Goes on from a state that `state` gave."""
+        """Goes on from a state that `state` gave.
+
+        Raises:
+            FairbanditError: a state of samples of another shape.
+        """
+        for name, now in self.state().items():
+            like(f"moments, {name}", state[name], now)
         self._count, self._mean = state["count"], state["mean"]
         self._squares = state["squares"]

@@ -11,7 +11,8 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -63,12 +64,9 @@ class Checkpoints:
         try:
             saved = state.read(self._path)
             identity, parts, contents = saved["identity"], saved["parts"], saved["contents"]
-        except (ValueError, KeyError, TypeError) as error:
-            raise FairbanditError(
-                f"{self._path} is no whole checkpoint ({error}); remove it to start this run over "
-                f"in its folder; {_ANEW}"
-            ) from error
-        different = changes(identity, self._identity)
+            different = changes(identity, self._identity)
+        except (ValueError, LookupError, TypeError, AttributeError) as error:
+            raise self._broken(error) from error
         if different:
             raise FairbanditError(
                 f"{self._path} is of a run that differs from this one: {'; '.join(different)}. "
@@ -83,6 +81,24 @@ class Checkpoints:
                     f"checkpoint to start this run over in its folder; {_ANEW}"
                 )
         return {**contents, "parts": dict(parts)}
+
+    @contextmanager
+    def restoring(self) -> Iterator[None]:
+        """Going on from what `load` gave; what does not fit there is the file's fault.
+
+        Raises:
+            FairbanditError: a state that cannot be this run's.
+        """
+        try:
+            yield
+        except (FairbanditError, LookupError, TypeError, ValueError, AttributeError) as error:
+            raise self._broken(error) from error
+
+    def _broken(self, error: Exception) -> FairbanditError:
+        return FairbanditError(
+            f"{self._path} is no whole checkpoint ({error}); remove it to start this run over "
+            f"in its folder; {_ANEW}"
+        )
 
     @property
     def due(self) -> bool:

@@ -19,6 +19,7 @@ from fairbandit.build import build
 from fairbandit.engine import Engine, Played
 from fairbandit.environments import Environment
 from fairbandit.errors import FairbanditError
+from fairbandit.maths.checks import count
 from fairbandit.policy import Policy
 from fairbandit.run import boards, rewards
 from fairbandit.run import summary as summaries
@@ -147,12 +148,12 @@ class _Run:
 
     def _play(self, started: Callable[[str], None], *, progress: bool) -> dict[str, Any]:
         saved = self.checkpoints.load()
+        with self.checkpoints.restoring():
+            where, first, self.before = self._place(saved) if saved else ("", 0, 0.0)
         self.parts = saved["parts"] if saved else {}
         clear(self.folder, keep=self.parts)
-        started(self._where(saved) if saved else "")
-        self.before = saved["seconds"] if saved else 0.0
+        started(where)
         self.began = time.perf_counter()
-        first = saved["batch"] if saved else 0
         total = self.rounds * self.settings.replicas
         files = rewards.write(self.environment, self.folder)
         bar = RunProgress(self.policy.name, total, shown=progress)
@@ -185,9 +186,10 @@ class _Run:
         if saved is None:
             self.tally.start(len(replicas))
         else:
-            engine.load_state(saved["engine"])
-            self.tally.load_state(saved["tally"])
-            rows.load_state(saved["rows"])
+            with self.checkpoints.restoring():
+                engine.load_state(saved["engine"])
+                self.tally.load_state(saved["tally"])
+                rows.load_state(saved["rows"])
             done = engine.history.played
             progress.advance(done * len(replicas))
             self._draw(events, 1, done)
@@ -241,10 +243,13 @@ class _Run:
     def _seconds(self) -> float:
         return float(self.before + time.perf_counter() - self.began)
 
-    def _where(self, saved: Mapping[str, Any]) -> str:
-        batch = self.batches[saved["batch"]]
+    def _place(self, saved: Mapping[str, Any]) -> tuple[str, int, float]:
+        """Where a checkpoint goes on, in words and as the number of the batch; and its seconds."""
+        index = count("batch", saved["batch"], most=len(self.batches) - 1)
+        played = count("round", saved["round"], most=self.rounds)
+        batch = self.batches[index]
         which = f" of replicas {batch[0]} to {batch[-1]}" if len(self.batches) > 1 else ""
-        return f"round {saved['round'] + 1:,} of {self.rounds:,}{which}"
+        return f"round {played + 1:,} of {self.rounds:,}{which}", index, float(saved["seconds"])
 
 
 def _policy(config: Mapping[str, Any]) -> Policy:

@@ -13,6 +13,7 @@ import torch
 from torch import Tensor
 
 from fairbandit.engine import Played
+from fairbandit.maths.checks import length, like
 from fairbandit.run.folder import written_aside
 from fairbandit.run.hashes import sha256
 from fairbandit.streams import GRID
@@ -79,8 +80,17 @@ class RowsWriter:
         return {"waiting": self._columns()}
 
     def load_state(self, state: Mapping[str, Any]) -> None:
-        """Goes on from a state that `state` gave."""
-        self._waiting = [list(state["waiting"])] if state["waiting"] else []
+        """Goes on from a state that `state` gave.
+
+        Raises:
+            FairbanditError: columns that are not those of `SCHEMA`.
+        """
+        waiting = state["waiting"]
+        if waiting:
+            size = len(length("rows", waiting, len(SCHEMA))[0])
+            for name, column in zip(SCHEMA.names, waiting, strict=True):
+                like(f"rows, {name}", column, torch.empty(size, dtype=column.dtype))
+        self._waiting = [list(waiting)] if waiting else []
 
     def _columns(self) -> list[Tensor]:
         return [torch.cat(pieces) for pieces in zip(*self._waiting, strict=True)]

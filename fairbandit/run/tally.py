@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 
 from fairbandit.engine import Played
+from fairbandit.maths.checks import like
 from fairbandit.maths.moments import Moments
 from fairbandit.run.boards import FAIR, GAP, INSTANT, MAX_GROUPS, RATE, STANDARD
 from fairbandit.streams import GRID
@@ -165,10 +166,21 @@ class Tally:
         return {**moments, "batches": [asdict(batch) for batch in self._batches]}
 
     def load_state(self, state: Mapping[str, Any]) -> None:
-        """Goes on from a state that `state` gave."""
+        """Goes on from a state that `state` gave.
+
+        Raises:
+            FairbanditError: a state of other groups or rounds.
+        """
         for name, moments in self._moments().items():
             moments.load_state(state[name])
-        self._batches = [Totals(**batch) for batch in state["batches"]]
+        self._batches = [self._loaded(batch) for batch in state["batches"]]
+
+    def _loaded(self, batch: Mapping[str, Tensor]) -> Totals:
+        """The totals of a batch, of which only the number of replicas may be any."""
+        model = asdict(Totals.zeros(1, len(self._names)))
+        for name, tensor in model.items():
+            like(f"totals, {name}", batch[name], tensor, free=0)
+        return Totals(**batch)
 
     def _moments(self) -> dict[str, Moments]:
         return {"fair": self._fair, "standard": self._standard, "rates": self._rates}

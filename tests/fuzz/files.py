@@ -209,7 +209,7 @@ def _crafted(draw: random.Random, content: Any) -> Any:
     if how == "gone":
         del holder[key]
     elif how == "nest":
-        for _ in range(draw.choice([1, 3, 200, 5000])):
+        for _ in range(draw.choice([1, 3, 50])):
             value = [value]
         holder[key] = value
     elif how == "swap":
