@@ -235,6 +235,8 @@ def test_what_fails_beside_an_index(owner: type, method: str, monkeypatch: Any) 
         twin.update(1.0)
         groups, pending, rounds = agent.groups, agent.pending, agent.rounds
     assert failed > 5
+    assert agent._history.pools == twin._history.pools
+    assert torch.equal(agent._history.state()["total"], twin._history.state()["total"])
 
 
 def test_an_agent_that_could_not_be_made() -> None:
