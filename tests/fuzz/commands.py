@@ -78,7 +78,7 @@ SOUND = (
         "seed=0,1",
     ),
     *("resume=false", "threads=2", "hydra.run.dir=kept", "hydra.run.dir=mine", "policy=greedy"),
-    *("hydra.sweep.dir=swept", "figures=[overview]", "environment.cdf_samples=100"),
+    *("hydra.sweep.dir=swept", "figures=[overview]", "environment.cdf=sampled environment.cdf_samples=100"),
 )
 """Words that are right by themselves; some need -m."""
 
@@ -206,7 +206,8 @@ def _words(draw: random.Random) -> list[str]:
     words = [] if draw.random() < 0.7 else ["-m"]
     if draw.random() < 0.2:
         words.insert(draw.randint(0, len(words)), draw.choice(FLAGS))
-    words += draw.choices(SOUND, k=draw.choice([0, 0, 1, 2]))
+    for some in draw.choices(SOUND, k=draw.choice([0, 0, 1, 2])):
+        words += some.split()
     for _ in range(draw.choice([0, 1, 1, 1, 2])):
         key = draw.choice(KEYS)
         sign = draw.choice(["", "", "", "", "+", "++", "~"])
