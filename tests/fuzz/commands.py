@@ -78,7 +78,11 @@ SOUND = (
         "seed=0,1",
     ),
     *("resume=false", "threads=2", "hydra.run.dir=kept", "hydra.run.dir=mine", "policy=greedy"),
-    *("hydra.sweep.dir=swept", "figures=[overview]", "environment.cdf=sampled environment.cdf_samples=100"),
+    *(
+        "hydra.sweep.dir=swept",
+        "figures=[overview]",
+        "environment.cdf=sampled environment.cdf_samples=100",
+    ),
 )
 """Words that are right by themselves; some need -m."""
 
