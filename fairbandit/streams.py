@@ -119,6 +119,10 @@ class Streams:
         self.device = torch.device(device)
         self._streams: dict[Purpose, Stream] = {}
 
+    def restart(self) -> None:
+        """Makes all streams anew, as after an interrupted draw; what they give stays the same."""
+        self._streams = {}
+
     def __getitem__(self, purpose: Purpose) -> Stream:
         if purpose not in self._streams:
             self._streams[purpose] = Stream(self.seed, self.replicas, purpose, self.device)

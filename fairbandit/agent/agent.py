@@ -154,6 +154,10 @@ class Agent:
         except BaseException:
             before.restore()
             raise
+        parts = [one for part in policy.parts.values() for one in part.inside()]
+        self._foreign = [part for part in parts if not part.own]
+        own = [part for part in parts if part.own]
+        self._held = [self._groups, self._tickets, *self._history.stores(), policy, *own]
         self._refusal: str | None = None
         self._make_locks()
 
@@ -376,16 +380,16 @@ class Agent:
     def _change(self) -> Iterator[list[Callable[[], None]]]:
         """A call that changes the agent, and nothing if anything is raised in it.
 
-        Only then is there work to do: parts are bound again and go on from their state before the
-        call, and everything else gets the attributes back that it had.
+        Only then is there work to do: all objects get the attributes back that they had, and parts
+        of plugins, which may have written over theirs, are bound again and get their state back.
 
         Yields:
             A list for what else takes back what the call does.
         """
         with self._alone():
             self._tickets.begin()
-            own = (self, self._groups, self._tickets)
-            before, parts = Attributes(*own, *self._history.stores()), self._policy.snapshot()
+            before = Attributes(self, *self._held)
+            states = [part.snapshot() for part in self._foreign]
             undo: list[Callable[[], None]] = []
             try:
                 yield undo
@@ -397,9 +401,10 @@ class Agent:
                 self._tickets.undo(self._history.played)
                 # these two may have been left in the midst of something
                 self._history.index = Index()
-                self._problem = replace(self._problem, streams=Streams(self._seed, [0]))
-                self._policy.bind(self._problem)
-                self._policy.load_state(parts)
+                self._problem.streams.restart()
+                for part, state in zip(self._foreign, states, strict=True):
+                    part.bind(self._problem)
+                    part.load_state(state)
                 self._refusal = _INSIDE
                 raise
 

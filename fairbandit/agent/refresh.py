@@ -13,7 +13,7 @@ from torch import Tensor
 from fairbandit.maths import checks
 from fairbandit.maths.roots import root_of_rows
 from fairbandit.parts import History, Outcomes, Problem, Spans, Split
-from fairbandit.parts.base import State
+from fairbandit.parts.base import Part, State
 
 MOST = 1e9
 """The largest factor: beyond it the grid leaves the numbers that rounds can have."""
@@ -50,6 +50,10 @@ class Refreshed(Split):
         """The other split's."""
         return self._split.state()
 
+    def inside(self) -> list[Part]:
+        """The other split too."""
+        return [self, *self._split.inside()]
+
     def snapshot(self) -> State:
         """The other split's."""
         return self._split.snapshot()
@@ -63,7 +67,7 @@ class Refreshed(Split):
         """The first number of the grid that is not below t: what round t teaches first."""
         while self._grid[-1] < t:
             last = self._grid[-1]
-            self._grid.append(max(last + 1, math.ceil(self._factor * last)))
+            self._grid = [*self._grid, max(last + 1, math.ceil(self._factor * last))]
         return self._grid[bisect_left(self._grid, t)]
 
     def _spans(self, t: Tensor) -> Spans:

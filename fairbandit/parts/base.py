@@ -95,15 +95,16 @@ class Part(ABC):
     torch's inference mode, which is faster. fairbandit's own parts never do."""
     reference: ClassVar[str] = ""
     """Where the part comes from."""
-    _own: ClassVar[bool] = True
-    """Whether fairbandit's tests cover the part: it never writes over what its state held."""
+    own: ClassVar[bool] = True
+    """Whether the part is fairbandit's. Such a part binds its attributes anew in every change and
+    never writes over what they held, so that whoever keeps the attributes can go back to them."""
 
     problem: Problem
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
-        cls._own = cls.__module__.startswith("fairbandit.")
-        cls.autograd = vars(cls).get("autograd", not cls._own)
+        cls.own = cls.__module__.startswith("fairbandit.")
+        cls.autograd = vars(cls).get("autograd", not cls.own)
 
     def bind(self, problem: Problem) -> None:
         """Prepares for a problem, before its first round; what a part kept of another one goes.
@@ -138,10 +139,14 @@ class Part(ABC):
         """
         return {}
 
+    def inside(self) -> list[Part]:
+        """The part, and those that it is made of."""
+        return [self]
+
     def snapshot(self) -> State:
         """The state as it is now, which stays so whatever the part does next."""
         state = self.state()
-        return state if self._own else {key: _copied(value) for key, value in state.items()}
+        return state if self.own else {key: _copied(value) for key, value in state.items()}
 
     def load_state(self, state: Mapping[str, Any]) -> None:
         """Goes on from a state that the same part, bound to the same problem, gave.
@@ -155,7 +160,7 @@ class Part(ABC):
             raise FairbanditError(
                 f"{what} should have {sorted(now) or 'nothing'}; got {got}: {KEYS_STAY}"
             )
-        if self._own:
+        if self.own:
             for key, value in now.items():
                 _check(f"{what}, {key}", state[key], value)
         self._load(state)
