@@ -92,18 +92,14 @@ def _pivoted(rows: Tensor) -> Root:
     for k in range(e - 1):
         squares = left[..., :-1].square().sum(1).masked_fill(done, -1)
         size, pivot = squares.max(1, keepdim=True)
-        size = size.sqrt()[..., None]
-        column = left.gather(2, pivot[:, None].expand(-1, m, 1))
+        size, down = size.sqrt()[..., None], pivot[:, None].expand(-1, m, 1)
+        column = left.gather(2, down)
         lead, row = column.abs().max(1, keepdim=True)
-        sign = column.gather(1, row).sign()
-        normal = column.scatter_add(1, row, sign * size)
+        normal = column.scatter_add(1, row, column.gather(1, row).sign() * size)
         half = size * (size + lead)  # ‖normal‖²/2
-        steps = normal.transpose(1, 2) @ left / half.where(half > 0, 1)
-        left = left - normal * steps
-        root[:, k : k + 1] = left.gather(1, row.expand(-1, 1, e))
-        order[:, k] = pivot[:, 0]
-        left = left.scatter(1, row.expand(-1, 1, e), 0).scatter(
-            2, pivot[:, None].expand(-1, m, 1), 0
-        )
+        left = left - normal * (normal.transpose(1, 2) @ left / half.where(half > 0, 1))
+        across = row.expand(-1, 1, e)
+        root[:, k : k + 1], order[:, k] = left.gather(1, across), pivot[:, 0]
+        left = left.scatter(1, across, 0).scatter(2, down, 0)
         done.scatter_(1, pivot, True)
     return Root(root.view(*batch, e - 1, e), order.view(*batch, e - 1))

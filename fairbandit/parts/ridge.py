@@ -41,8 +41,8 @@ ILL = 1e4
 """Where V⁻¹ is larger than this, relative to the rows, rounding rules out going on from it."""
 
 HEAVY = 1e6
-"""V⁻¹ times the squares of a row's entries: a row that reaches this is not added to V and b, nor
-gone on with, for V⁻¹ would lose as many digits, and some few such rows all."""
+"""The largest entry of V⁻¹'s diagonal times the square of a row's largest entry, from which on the
+row is kept beside a root: V⁻¹ would lose as many digits with it, and with larger ones all."""
 
 
 @register("estimator", "ridge")
@@ -211,7 +211,7 @@ class Ridge(Estimator):
             self._to_root()
 
     def _heavy(self, contexts: Tensor) -> bool:
-        """Whether V and b alone, if nothing else is kept, cannot take in some rows."""
+        """Whether V and b would lose too many digits with some rows, and there is no root yet."""
         if self._root is not None or not self._plain or not contexts.shape[1]:
             return False
         return not float(torch.linalg.vector_norm(contexts, torch.inf)) <= self._reach
