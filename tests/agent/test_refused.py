@@ -285,7 +285,7 @@ ORACLE = Oracle(torch.ones(3), lambda groups, values: torch.ones_like(values))
         ("greedy", {"groups": MASKED}, "one hashable label"),
         ("greedy", {"oracle": 3}, "oracle: expected a fairbandit.Oracle"),
         ("greedy", {"patience": 10**5000}, "patience: expected a whole number below"),
-        ({"name": ["greedy"], "split": "full"}, {}, "missing: "),
+        ({"name": ["greedy"], "split": "full"}, {}, "must be a text, got "),
         ("optimal", {}, "estimator 'oracle' needs an oracle"),
         ("optimal", {"oracle": ORACLE}, r"oracle.theta: expected shape \(2,\), .* got \(3,\)"),
     ],

@@ -7,9 +7,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 
 import fairbandit
-from fairbandit import registry
+from fairbandit import FairbanditError, registry
+from fairbandit.cli.messages import memory_errors
 from fairbandit.presets import conf_folder
 
 POLICIES = sorted(path.stem for path in (conf_folder() / "policy").glob("*.yaml"))
@@ -192,8 +194,10 @@ def test_more_memory_than_there_is(command, monkeypatch):
     for mode in ((), ("-m",)):
         code, out, err = command(*mode, *words, *SMALL)
         assert code == 1
-        assert "there is not enough memory: " in err
+        assert "does not fit into memory" in err
         assert "Traceback" not in out + err
+    with pytest.raises(FairbanditError, match="there is not enough memory: "), memory_errors():
+        torch.empty(10**15)
 
 
 def test_bad_words_in_a_process_of_their_own(tmp_path):
