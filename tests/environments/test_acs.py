@@ -300,10 +300,14 @@ def records(root: Path) -> str:
 def failed(root: Path, tmp_path: Path) -> str:
     """The reason why a download failed; it leaves nothing but its lock."""
     folder = root / "2018" / "1-Year"
-    before = sorted(folder.iterdir())
+
+    def there() -> list[Path]:
+        return sorted(path for path in folder.iterdir() if path.name != ".download.lock")
+
+    before = there()
     with pytest.raises(FairbanditError) as caught:
         make(root, tmp_path, states=["HI"], download=True)
-    assert sorted(path for path in folder.iterdir() if path.name != ".download.lock") == before
+    assert there() == before
     message = str(caught.value)
     assert "csv_phi.zip failed; fetch it by other means and unpack it into" in message
     assert "\n" not in message

@@ -316,7 +316,7 @@ def _compare(table: Table, read: Read) -> None:
         raise FoundError(Fault.value, f"{len(members.groups)} rows for {len(read.groups)}")
     labels = [table.group_names[code] for code in members.groups.tolist()]
     for label, text in zip(labels, read.groups, strict=True):
-        if label != text and not _same_number(label, text):
+        if label != text and not _same_label(label, text):
             raise FoundError(Fault.value, f"group {label!r} for {text!r}")
     held = {"age": members.contexts[:, 0], "hours": members.contexts[:, 3], "wage": members.rewards}
     for name, values in held.items():
@@ -328,8 +328,10 @@ def _compare(table: Table, read: Read) -> None:
             )
 
 
-def _same_number(label: str, text: str) -> bool:
-    """Whether a whole number was given with decimals, which a label leaves out."""
+def _same_label(label: str, text: str) -> bool:
+    """Whether a label says the same: whole numbers lose their decimals, truth values their case."""
+    if label in ("true", "false"):
+        return label == text.lower()
     try:
         return Fraction(label) == Fraction(text)
     except ValueError:
