@@ -144,13 +144,18 @@ def test_foreign_files(foreign, tmp_path):
         ({"identity": 1, "contents": torch.ones(2)}, "holds no agent"),
         ([1, 2], "holds no agent"),
         (
-            {"format": saving.FORMAT, "version": 2, "new": 1},
-            "of version 2 .* expected version 1",
+            {"format": saving.FORMAT, "version": 1, "old": 1},
+            "of version 1 .* expected version 2",
         ),
         ({"format": saving.FORMAT}, "is of version None"),
-        ({"format": saving.FORMAT, "version": 1}, r"holds no whole agent \(KeyError"),
+        ({"format": saving.FORMAT, "version": saving.VERSION}, r"holds no whole agent \(KeyError"),
         (
-            {"format": saving.FORMAT, "version": 1, "options": {"groups": []}, "config": 3},
+            {
+                "format": saving.FORMAT,
+                "version": saving.VERSION,
+                "options": {"groups": []},
+                "config": 3,
+            },
             "cannot go on with the agent of .* expected a policy's name or a mapping, got 3",
         ),
     ],
