@@ -12,6 +12,7 @@ import os
 import random
 import shutil
 from collections.abc import Callable, Iterator
+from dataclasses import fields, is_dataclass
 from pathlib import Path
 from typing import Any
 
@@ -237,5 +238,11 @@ def _places(content: Any) -> Any:
 
 
 def _told(value: Any) -> str:
-    torch.set_printoptions(threshold=10**9, precision=17)
+    """All that a reader found, to the last digit."""
+    if isinstance(value, torch.Tensor):
+        return repr(value.tolist())
+    if is_dataclass(value):
+        return repr([_told(getattr(value, field.name)) for field in fields(value)])
+    if isinstance(value, (list, tuple)):
+        return repr([_told(item) for item in value])
     return repr(value)
