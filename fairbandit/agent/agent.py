@@ -245,7 +245,8 @@ class Agent:
         """
         value = inputs.number(reward, "reward")
         with self._change() as undo:
-            t = self._tickets.find(ticket, self.rounds)
+            given = self._tickets.newest() if ticket is None else ticket
+            t = self._tickets.find(given, self.rounds)
             undo.append(partial(self._history.unlearn, t))
             with self._policy.mode():
                 self._policy.learn(t, self._tickets.outcome(t, value), self._history)

@@ -44,7 +44,7 @@ def numbers(values: Any, what: str) -> NDArray[Any]:
             finite or too large.
     """
     array = _array(values, what)
-    if array.dtype.kind == "O" and all(isinstance(one, _REAL) for one in array.flat):
+    if array.dtype.kind == "O" and all(map(_is_real, array.flat)):
         array = _floats(array, what)
     if array.dtype.kind not in "biuf":
         raise FairbanditError(
@@ -61,6 +61,11 @@ def numbers(values: Any, what: str) -> NDArray[Any]:
             + (f" at {list(at)}" if at else "")
         )
     return array
+
+
+def _is_real(value: Any) -> bool:
+    """Whether an object is a real number; NumPy counts spans of time among its integers."""
+    return isinstance(value, _REAL) and not isinstance(value, np.timedelta64)
 
 
 def _array(values: Any, what: str) -> NDArray[Any]:

@@ -53,19 +53,26 @@ class Tickets:
         picks = {**self._picks, **self._gone}
         self._picks = {t: picks[t] for t in sorted(picks) if t <= rounds}
 
-    def find(self, ticket: int | None, rounds: int) -> int:
+    def newest(self) -> int:
+        """The ticket of the last decision.
+
+        Raises:
+            FairbanditError: there is none yet.
+        """
+        if self.latest is None:
+            raise FairbanditError("no decision was made yet that a reward could be of")
+        return self.latest
+
+    def find(self, given: Any, rounds: int) -> int:
         """The round that a ticket stands for.
 
         Args:
-            ticket: of a decision; None is the latest one.
+            given: the ticket of a decision.
             rounds: how many there were so far.
 
         Raises:
             FairbanditError: a round that waits for no reward.
         """
-        given = self.latest if ticket is None else ticket
-        if given is None:
-            raise FairbanditError("no decision was made yet that a reward could be of")
         try:
             t = operator.index(given)
         except TypeError:

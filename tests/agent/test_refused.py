@@ -173,11 +173,25 @@ def test_pools(agent: Agent, contexts: Any, groups: Any, message: str) -> None:
         (1.0, 0, "no decision has ticket 0"),
         (1.0, -1, "no decision has ticket -1"),
         (1.0, "3", "no decision has ticket '3'"),
+        (np.timedelta64(1, "s"), 3, "reward: expected real numbers"),
         (1.0, 3.0, "no decision has ticket 3.0"),
     ],
 )
 def test_rewards(agent: Agent, reward: Any, ticket: Any, message: str) -> None:
     refused(agent, message, lambda: agent.update(reward, ticket))
+
+
+def test_a_ticket_to_drop_is_named(agent: Agent) -> None:
+    """Only `update` has a default."""
+    refused(agent, "no decision has ticket None", lambda: agent.drop(None))  # type: ignore[arg-type]
+    agent.act(X, ["a", "a", "b"])
+    refused(agent, "no decision has ticket None", lambda: agent.drop(None))  # type: ignore[arg-type]
+
+
+def test_spans_of_time_are_no_numbers(agent: Agent) -> None:
+    """NumPy has them derive from its integers."""
+    pool = [[1.0, np.timedelta64(1, "s")], [0.0, 1.0]]
+    refused(agent, "contexts: expected real numbers", lambda: agent.act(pool, ["a", "b"]))
 
 
 def test_rewards_twice_or_of_nothing(agent: Agent) -> None:
