@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Sequence
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -171,7 +172,8 @@ def labels_of(groups: int | Sequence[Hashable]) -> list[Hashable]:
         if 0 <= groups <= MOST:
             return list(range(int(groups)))
     elif isinstance(groups, Iterable) and not isinstance(groups, (bool, str, bytes)):
-        return list(groups)
+        with suppress(TypeError):  # as of arrays and tensors without dimensions
+            return list(groups)
     raise FairbanditError(
         f"groups: expected a list of labels, or a number G ≤ {MOST:,} for 0 … G−1; got "
         f"{shown(groups)}"

@@ -360,8 +360,8 @@ def _plain_rows(values: Any) -> list[list[float]]:
     if isinstance(values, torch.Tensor):
         values = values.detach().to_dense() if values.layout != torch.strided else values.detach()
         values = values.tolist()
-    elif isinstance(values, pd.DataFrame):
-        values = values.to_numpy().tolist()
+    elif isinstance(values, (pd.DataFrame, memoryview)):
+        values = np.asarray(values).tolist()
     return [[_plain_number(value) for value in row] for row in values]
 
 
