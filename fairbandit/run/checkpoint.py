@@ -63,7 +63,8 @@ class Checkpoints:
             return None
         try:
             saved = state.read(self._path)
-            identity, parts, contents = saved["identity"], saved["parts"], saved["contents"]
+            identity, parts = saved["identity"], dict(saved["parts"])
+            contents = dict(saved["contents"])
             different = changes(identity, self._identity)
         except (ValueError, LookupError, TypeError, AttributeError) as error:
             raise self._broken(error) from error
@@ -80,7 +81,7 @@ class Checkpoints:
                     f"{self._path} builds upon {part}, which is {has}; put it back, or remove the "
                     f"checkpoint to start this run over in its folder; {_ANEW}"
                 )
-        return {**contents, "parts": dict(parts)}
+        return {**contents, "parts": parts}
 
     @contextmanager
     def restoring(self) -> Iterator[None]:

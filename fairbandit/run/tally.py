@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 
 from fairbandit.engine import Played
+from fairbandit.errors import FairbanditError
 from fairbandit.maths.checks import like
 from fairbandit.maths.moments import Moments
 from fairbandit.run.boards import FAIR, GAP, INSTANT, MAX_GROUPS, RATE, STANDARD
@@ -174,6 +175,8 @@ class Tally:
         for name, moments in self._moments().items():
             moments.load_state(state[name])
         self._batches = [self._loaded(batch) for batch in state["batches"]]
+        if not self._batches:
+            raise FairbanditError("totals: expected those of at least one batch, got none")
 
     def _loaded(self, batch: Mapping[str, Tensor]) -> Totals:
         """The totals of a batch, of which only the number of replicas may be any."""

@@ -184,7 +184,7 @@ def _csv(draw: random.Random, rows: list[Row], sound: bool) -> tuple[bytes, bool
         return _spoiled(draw, content), True
     if kind == "cut":
         at = draw.randrange(1, len(content))
-        ended = content[:at].endswith(b"\n") and _even_quotes(content[:at])
+        ended = content[:at].endswith((b"\r", b"\n")) and _even_quotes(content[:at])
         return content[:at], ended
     return content, True
 
