@@ -125,6 +125,11 @@ def _fault(summary: Any) -> str:
     for key, expected in owed.items():
         if not isinstance(summary.get(key), expected) or isinstance(summary[key], bool):
             return f"{key!r} should be a {expected.__name__}, got {summary.get(key)!r:.60}"
+    for key in ("rounds", "replicas"):
+        if summary[key] < 1:
+            return f"{key!r} should be at least 1, got {summary[key]!r:.60}"
+    if not isinstance(summary.get("versions", {}), dict):
+        return f"'versions' should be a dict, got {summary['versions']!r:.60}"
     for key in REGRETS:
         if not _is_spread(summary.get(key)):
             return f"{key!r} should have a mean and a std, got {summary.get(key)!r:.60}"
