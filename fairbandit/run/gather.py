@@ -28,7 +28,7 @@ ENDINGS = (".parquet", ".csv")
 
 Row = dict[str, Any]
 
-_NO_METRIC = {*KEYS, "groups", "config", "versions", "identity", "files"}
+_NO_METRIC = {*KEYS, "groups", "config", "versions", "identity", "files", summaries.CHECKSUM}
 _NAMES = {"policy.name", "environment.name"}  # under config: the columns policy and environment
 
 

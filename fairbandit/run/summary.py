@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import math
 import platform
@@ -23,12 +24,16 @@ KEYS = ("policy", "environment", "rounds", "replicas", "seed")
 REGRETS = ("fair_pseudo_regret", "standard_pseudo_regret")
 """The regrets of every summary."""
 
+CHECKSUM = "checksum"
+"""The key of a summary's own checksum."""
+
 _OWED = {
     **dict.fromkeys(KEYS[:2], str),
     **dict.fromkeys(KEYS[2:], int),
     "groups": list,
     "config": dict,
 }
+_SINCE_IDENTITIES: dict[str, type] = {"identity": dict, "files": dict, CHECKSUM: str}
 _PACKAGES = ("torch", "numpy", "omegaconf", "pyarrow", "tensorboard")
 
 
@@ -57,7 +62,7 @@ def summarise(
         The contents of `summary.json`.
     """
     rounds, replicas = config["rounds"], config["replicas"]
-    return {
+    summary = {
         "policy": config["policy"]["name"],
         "environment": config["environment"]["name"],
         "rounds": rounds,
@@ -76,6 +81,20 @@ def summarise(
         "identity": dict(identity),
         "files": dict(sorted(files.items())),
     }
+    return summary | {CHECKSUM: checksum(summary)}
+
+
+def checksum(summary: Mapping[str, Any]) -> str:
+    """The SHA-256 hash, in hexadecimal digits, of all that a summary says.
+
+    Args:
+        summary: the summary. Its own checksum and the layout of its file do not count.
+
+    Raises:
+        ValueError: the summary holds what JSON cannot say.
+    """
+    said = {key: value for key, value in summary.items() if key != CHECKSUM}
+    return hashlib.sha256(json.dumps(finite(said), allow_nan=False).encode()).hexdigest()
 
 
 def write(summary: Mapping[str, Any], folder: Path) -> None:
@@ -121,7 +140,7 @@ def _fault(summary: Any) -> str:
     """Why something is no summary; empty if it is one."""
     if not isinstance(summary, dict):
         return f"it holds a {type(summary).__name__}, not a mapping"
-    owed = _OWED | ({"files": dict} if "identity" in summary else {})
+    owed = _OWED | (_SINCE_IDENTITIES if not _SINCE_IDENTITIES.keys().isdisjoint(summary) else {})
     for key, expected in owed.items():
         if not isinstance(summary.get(key), expected) or isinstance(summary[key], bool):
             return f"{key!r} should be a {expected.__name__}, got {summary.get(key)!r:.60}"
@@ -144,6 +163,8 @@ def _fault(summary: Any) -> str:
             return f"{key!r} should be a number, got {summary.get(key)!r:.60}"
     if not isinstance(summary["config"].get("policy"), dict):
         return "'config' should describe the policy"
+    if CHECKSUM in summary and summary[CHECKSUM] != checksum(summary):
+        return "its checksum is not that of its contents: it was damaged, or changed by hand"
     return ""
 
 

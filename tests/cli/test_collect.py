@@ -2,6 +2,7 @@
 
 import copy
 import json
+from pathlib import Path
 from typing import Any
 
 import pyarrow.csv
@@ -9,6 +10,7 @@ import pyarrow.parquet
 import pytest
 
 from fairbandit.run import gather
+from fairbandit.run.summary import checksum
 
 
 @pytest.fixture(scope="module")
@@ -39,9 +41,14 @@ def save(summary, tmp_path):
             if key in made:
                 made[key] = value
         (tmp_path / folder).mkdir(parents=True)
-        (tmp_path / folder / "summary.json").write_text(json.dumps(made), encoding="utf-8")
+        _write(made, tmp_path / folder)
 
     return run
+
+
+def _write(summary: dict[str, Any], folder: Path) -> None:
+    whole = summary | {"checksum": checksum(summary)}
+    (folder / "summary.json").write_text(json.dumps(whole), encoding="utf-8")
 
 
 def collected(command: Any, *folders: str, out: str = "runs.parquet") -> list[dict[str, Any]]:
@@ -83,7 +90,7 @@ def test_the_groups_of_all_environments_have_columns(command, save, summary, tmp
     for key in ("selection_rate", "selected", "received"):
         other[key] = {"Black": {"mean": 0.5, "std": 0.1}}
     (tmp_path / "runs" / "b").mkdir()
-    (tmp_path / "runs" / "b" / "summary.json").write_text(json.dumps(other))
+    _write(other, tmp_path / "runs" / "b")
     first, second = collected(command, "runs")
     assert (first["selection_rate_Black_mean"], second["selection_rate_Black_mean"]) == (None, 0.5)
     assert second["selection_rate_0_mean"] is None

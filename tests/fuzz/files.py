@@ -27,6 +27,7 @@ from fairbandit.run.checkpoint import VARIABLE
 from fairbandit.run.execute import execute
 from fairbandit.run.folder import CHECKPOINT
 from fairbandit.run.gather import gather
+from fairbandit.run.summary import checksum
 from tests.agent import worlds
 from tests.fuzz.harness import Fault, FoundError, Subject
 from tests.killing import outcome
@@ -128,6 +129,8 @@ class Files(Subject):
         content = json.loads(path.read_text())
         for _ in range(draw.choice([1, 1, 3])):
             content = _crafted(draw, content)
+        if isinstance(content, dict):
+            content |= {"checksum": checksum(content)}
         path.write_text(json.dumps(content))
         gather([run])
         read_picks([run])

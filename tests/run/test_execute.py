@@ -48,7 +48,7 @@ def test_summary_json_to_the_letter(config, tmp_path):
         *("policy", "environment", "rounds", "replicas", "seed", "groups", "config"),
         *("fair_pseudo_regret", "standard_pseudo_regret"),
         *("selection_rate", "selected", "received", "seconds", "rounds_per_second", "versions"),
-        *("identity", "files"),
+        *("identity", "files", "checksum"),
     }
     assert (summary["policy"], summary["environment"]) == ("fair_greedy", "simulation")
     assert (summary["rounds"], summary["replicas"], summary["seed"]) == (100, 3, 1)

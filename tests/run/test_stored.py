@@ -2,6 +2,7 @@
 
 import random
 import shutil
+from contextlib import suppress
 from pathlib import Path
 
 import pyarrow.parquet as pq
@@ -22,6 +23,12 @@ def run(config, tmp_path):
     """The folder of a small finished run."""
     execute({**config, "rounds": 6}, tmp_path / "run")
     return tmp_path / "run"
+
+
+def _without_hashes(run: Path) -> dict[str, object]:
+    """The summary of a run as of before summaries had an identity."""
+    since = ("files", "identity", "checksum")
+    return {key: value for key, value in summaries.read(run).items() if key not in since}
 
 
 @pytest.mark.parametrize("name", [ROWS, "rewards.parquet"])
@@ -62,8 +69,7 @@ def test_pages_carry_checksums_for_any_reader(run, name):
     path.write_bytes(whole)
     with pytest.raises(OSError, match=r"(?i)crc"):
         pq.read_table(path, page_checksum_verification=True, partitioning=None)
-    summary = summaries.read(run)
-    older = {key: value for key, value in summary.items() if key not in ("files", "identity")}
+    older = _without_hashes(run)
     with pytest.raises(FairbanditError, match="cannot be read"), opened(run, name, older) as file:
         file.read()
 
@@ -84,6 +90,17 @@ def test_all_readers_refuse_damaged_files(run, tmp_path):
         shutil.rmtree(tmp_path / "damaged")
 
 
+def test_every_bit_of_a_summary_counts(run):
+    path, found = run / "summary.json", summaries.read(run)
+    whole = path.read_bytes()
+    for place in random.Random(0).sample(range(8 * len(whole)), 500):
+        flipped = bytearray(whole)
+        flipped[place // 8] ^= 1 << place % 8
+        path.write_bytes(flipped)
+        with suppress(FairbanditError):
+            assert summaries.read(run) == found  # as when a space became a tab
+
+
 def test_files_that_are_lacking_or_from_elsewhere(run):
     summary = summaries.read(run)
     part = run / ROWS
@@ -96,8 +113,7 @@ def test_files_that_are_lacking_or_from_elsewhere(run):
 
 
 def test_rows_of_a_run_that_recorded_no_hashes(run):
-    summary = summaries.read(run)
-    older = {key: value for key, value in summary.items() if key not in ("files", "identity")}
+    older = _without_hashes(run)
     (rows,) = [file.read() for file in row_files(run, older)]
     assert rows.num_rows == 18
     pq.write_table(rows.rename_columns([*rows.column_names[:-1], "other"]), run / ROWS)
@@ -116,6 +132,9 @@ def test_rows_of_a_run_that_recorded_no_hashes(run):
         (lambda text: text.replace('"received"', '"got"'), "'received' should have a mean and"),
         (lambda text: text.replace('"seconds": ', '"seconds": "x'), "is not valid JSON"),
         (lambda text: text.replace('"rounds": 6', '"rounds": true'), "'rounds' should be a int"),
+        (lambda text: text.replace('"identity"', '"idendity"'), "'identity' should be a dict"),
+        (lambda text: text.replace('"checksum"', '"checksun"'), "'checksum' should be a str"),
+        (lambda text: text.replace('"seed": 1', '"seed": 3'), "its checksum is not that of its"),
     ],
 )
 def test_a_damaged_summary_is_named_by_all_readers(config, run: Path, cut, message):
