@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from torch import Tensor
 
-from fairbandit.agent.inputs import BITS
+from fairbandit.agent.inputs import BITS, is_whole
 from fairbandit.errors import FairbanditError
 from fairbandit.maths.checks import shown
 
@@ -168,7 +168,7 @@ def labels_of(groups: int | Sequence[Hashable]) -> list[Hashable]:
     Raises:
         FairbanditError: neither a number of groups nor a list of labels.
     """
-    if isinstance(groups, (int, np.integer)) and not isinstance(groups, bool):
+    if is_whole(groups):
         if 0 <= groups <= MOST:
             return list(range(int(groups)))
     elif isinstance(groups, Iterable) and not isinstance(groups, (bool, str, bytes)):

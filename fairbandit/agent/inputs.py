@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from itertools import chain, pairwise
 from numbers import Real
-from typing import Any
+from typing import Any, TypeGuard
 
 import numpy as np
 import torch
@@ -133,14 +133,19 @@ def number(value: Any, what: str) -> float:
     return float(array.item())
 
 
+def is_whole(value: Any) -> TypeGuard[int]:
+    """Whether an object is a whole number; NumPy counts spans of time among its integers."""
+    return isinstance(value, (int, np.integer)) and not isinstance(value, (bool, np.timedelta64))
+
+
 def whole(value: Any, what: str, least: int, most: int | None = None) -> int:
     """A whole number, of at most 8,192 bits.
 
     Raises:
         FairbanditError: anything else, or one that is too small or too large.
     """
-    number = int(value) if isinstance(value, (int, np.integer)) else least - 1
-    if isinstance(value, bool) or number < least:
+    number = int(value) if is_whole(value) else least - 1
+    if number < least:
         raise FairbanditError(
             f"{what}: expected a whole number of at least {least}, got {shown(value)}"
         )

@@ -285,6 +285,8 @@ ORACLE = Oracle(torch.ones(3), lambda groups, values: torch.ones_like(values))
         ("greedy", {"refresh": 1}, "refresh: expected a factor above 1 and at most 1e.09, got 1"),
         ("greedy", {"refresh": NAN}, "refresh: expected finite"),
         ("greedy", {"groups": np.array(3)}, "groups: expected a list of labels"),
+        ("greedy", {"groups": np.timedelta64(3, "s")}, "groups: expected a list of labels"),
+        ("greedy", {"seed": np.timedelta64(3, "s")}, "seed: expected a whole number"),
         ("greedy", {"groups": "ab"}, "groups: expected a list of labels, or a number G"),
         ("greedy", {"groups": ["a", "a"]}, "expected labels that differ"),
         ("greedy", {"groups": [[1]]}, "one hashable label"),

@@ -334,7 +334,7 @@ def _huge(value: Any) -> bool:
 def _length(values: Any, draw: random.Random) -> int:
     try:
         return len(values)
-    except TypeError:
+    except (TypeError, RuntimeError):  # as of tensors without dimensions, and of nested ones
         return draw.randint(0, 3)
 
 
