@@ -15,6 +15,7 @@ from torch import Tensor
 
 import fairbandit
 from fairbandit.errors import FairbanditError
+from fairbandit.maths.checks import shown
 from fairbandit.run.folder import SUMMARY, written_aside
 from fairbandit.run.tally import Totals
 
@@ -23,6 +24,9 @@ KEYS = ("policy", "environment", "rounds", "replicas", "seed")
 
 REGRETS = ("fair_pseudo_regret", "standard_pseudo_regret")
 """The regrets of every summary."""
+
+TIMINGS = ("seconds", "rounds_per_second")
+"""What differs between two runs of one command; each of the two confirms the other."""
 
 CHECKSUM = "checksum"
 """The key of a summary's own checksum."""
@@ -62,6 +66,7 @@ def summarise(
         The contents of `summary.json`.
     """
     rounds, replicas = config["rounds"], config["replicas"]
+    seconds = max(round(seconds, 6), 1e-6)  # fewer digits than their inverse, which confirms all
     summary = {
         "policy": config["policy"]["name"],
         "environment": config["environment"]["name"],
@@ -85,15 +90,15 @@ def summarise(
 
 
 def checksum(summary: Mapping[str, Any]) -> str:
-    """The SHA-256 hash, in hexadecimal digits, of all that a summary says.
+    """The SHA-256 hash, in hexadecimal digits, of a summary's results, which are those of any run.
 
     Args:
-        summary: the summary. Its own checksum and the layout of its file do not count.
+        summary: the summary. The timings, its own checksum and the layout of its file do not count.
 
     Raises:
         ValueError: the summary holds what JSON cannot say.
     """
-    said = {key: value for key, value in summary.items() if key != CHECKSUM}
+    said = {key: value for key, value in summary.items() if key not in (CHECKSUM, *TIMINGS)}
     return hashlib.sha256(json.dumps(finite(said), allow_nan=False).encode()).hexdigest()
 
 
@@ -145,8 +150,8 @@ def _fault(summary: Any) -> str:
         if not isinstance(summary.get(key), expected) or isinstance(summary[key], bool):
             return f"{key!r} should be a {expected.__name__}, got {summary.get(key)!r:.60}"
     for key in ("rounds", "replicas"):
-        if summary[key] < 1:
-            return f"{key!r} should be at least 1, got {summary[key]!r:.60}"
+        if not 1 <= summary[key] < 2**63:
+            return f"{key!r} should be at least 1 and below 2^63, got {shown(summary[key])}"
     if not isinstance(summary.get("versions", {}), dict):
         return f"'versions' should be a dict, got {summary['versions']!r:.60}"
     for key in REGRETS:
@@ -158,14 +163,22 @@ def _fault(summary: Any) -> str:
             _is_spread(by_group.get(group)) for group in map(str, summary["groups"])
         ):
             return f"{key!r} should have a mean and a std for each group, got {by_group!r:.60}"
-    for key in ("seconds", "rounds_per_second"):
+    for key in TIMINGS:
         if not _is_number(summary.get(key)):
             return f"{key!r} should be a number, got {summary.get(key)!r:.60}"
     if not isinstance(summary["config"].get("policy"), dict):
         return "'config' should describe the policy"
-    if CHECKSUM in summary and summary[CHECKSUM] != checksum(summary):
+    if CHECKSUM in summary and not (
+        summary[CHECKSUM] == checksum(summary)
+        and summary["seconds"] > 0
+        and summary["rounds_per_second"] == _speed(summary)
+    ):
         return "its checksum is not that of its contents: it was damaged, or changed by hand"
     return ""
+
+
+def _speed(summary: Mapping[str, Any]) -> float:
+    return float(summary["rounds"] * summary["replicas"] / summary["seconds"])
 
 
 def _is_spread(value: Any) -> bool:
