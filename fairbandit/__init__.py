@@ -3,7 +3,7 @@
 from fairbandit.agent import Agent, Decision
 from fairbandit.build import build
 from fairbandit.engine import Engine, Played
-from fairbandit.environments.base import Oracle
+from fairbandit.environments.base import Truth
 from fairbandit.errors import FairbanditError
 from fairbandit.plugins import load_plugins
 from fairbandit.policy import Policy
@@ -14,9 +14,9 @@ __all__ = [
     "Decision",
     "Engine",
     "FairbanditError",
-    "Oracle",
     "Played",
     "Policy",
+    "Truth",
     "build",
     "load_plugins",
     "register",

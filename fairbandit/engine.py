@@ -92,7 +92,7 @@ class Engine:
             streams=self.streams,
             split=policy.split,
             exploration=environment.exploration,
-            oracle=environment.oracle,
+            truth=environment.truth,
         )
         policy.bind(problem)
         self.history = History(problem, policy.rank.needs)

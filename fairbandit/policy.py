@@ -61,7 +61,7 @@ class Policy:
         """Prepares every part for a problem.
 
         Raises:
-            FairbanditError: a part needs an oracle that the problem lacks.
+            FairbanditError: a part needs a truth that the problem lacks.
         """
         self.problem = problem
         for part in self.parts.values():

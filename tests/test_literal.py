@@ -54,7 +54,7 @@ def test_census(kind: str, name: str, seed: int, tmp_path_factory: pytest.TempPa
     members = world.members
     rewards = [members.expected[members.groups == g].numpy() for g in range(len(world.group_names))]
     # the true CDF is asked at ceilings, and a member's own reward is no rounding away from them
-    truth = literal.Truth(world.oracle.theta.numpy(), literal.ecdf(rewards))
+    truth = literal.Truth(world.truth.linear_theta().numpy(), literal.ecdf(rewards))
     exploration = world.exploration
     theirs = literal.play(name, support.draws(world, rounds, seed), truth, exploration=exploration)
     ours = support.actions(support.policy(name), world, rounds, seed=seed)

@@ -33,7 +33,7 @@ from tests import support
 def bound(name: str) -> Policy:
     policy = support.policy(name)
     world = support.environment()
-    policy.bind(Problem(17, 4, Streams(0, [0]), policy.split, 1.0, world.oracle))
+    policy.bind(Problem(17, 4, Streams(0, [0]), policy.split, 1.0, world.truth))
     return policy
 
 

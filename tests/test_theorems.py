@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from fairbandit import Engine
-from fairbandit.environments import Environment, Oracle, Pools
+from fairbandit.environments import Environment, Pools, Truth
 from fairbandit.streams import Purpose
 from fairbandit.theory import laws, trade_off
 from tests import support
@@ -81,7 +81,7 @@ class RareLoss(Environment):
 
     def __init__(self) -> None:
         theta = torch.ones(1, dtype=torch.float64)
-        self.oracle = Oracle(
+        self.truth = Truth(
             theta, lambda groups, values: 10 * torch.where(values > 0, values - 0.9, values + 1)
         )
 

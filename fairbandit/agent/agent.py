@@ -13,13 +13,13 @@ from typing import Any, NamedTuple, Self
 
 import torch
 
-from fairbandit.agent import inputs, oracles, saving
+from fairbandit.agent import inputs, saving, truths
 from fairbandit.agent.groups import Groups, labels_of
 from fairbandit.agent.refresh import MOST, Refreshed, Summed
 from fairbandit.agent.tickets import Tickets
 from fairbandit.agent.undo import Attributes
 from fairbandit.build import build, describes_policy
-from fairbandit.environments.base import Oracle
+from fairbandit.environments.base import Truth
 from fairbandit.errors import FairbanditError
 from fairbandit.maths.checks import shown
 from fairbandit.parts import History, Problem
@@ -76,11 +76,11 @@ class Agent:
     Args:
         policy: decides; bound here, and not to be used elsewhere.
         features: d.
-        groups: the labels of the groups that are known, in the order of an oracle's groups; a
+        groups: the labels of the groups that are known, in the order of a truth's groups; a
             number G stands for 0 … G−1. Labels that appear later join them.
         seed: of all random numbers.
         exploration: of optimistic estimators that leave theirs unset.
-        oracle: the truth, for policies that need it.
+        truth: the truth, for policies that need it.
         refresh: re-estimate θ only when the rounds that teach have grown by this factor, above 1;
             None re-estimates it in every round.
         patience: a reward that has not come after so many further rounds is not waited for any
@@ -91,7 +91,7 @@ class Agent:
             a decision and the line of a log that says in which order decisions and rewards came.
 
     Raises:
-        FairbanditError: a value out of range, or a policy that needs an oracle without one.
+        FairbanditError: a value out of range, or a policy that needs a truth without one.
 
     >>> agent = Agent.from_config("fair_greedy", features=2, groups=["a", "b"], seed=0)
     >>> decision = agent.act([[0.1, 0.9], [0.3, 0.2], [0.8, 0.5]], ["a", "b", "b"])
@@ -108,7 +108,7 @@ class Agent:
         groups: int | Sequence[Hashable] = (),
         seed: int = 0,
         exploration: float = 1.0,
-        oracle: Oracle | None = None,
+        truth: Truth | None = None,
         refresh: float | None = None,
         patience: int | None = None,
     ) -> None:
@@ -137,7 +137,7 @@ class Agent:
             streams=Streams(self._seed, [0]),
             split=split,
             exploration=exploration,
-            oracle=None if oracle is None else oracles.checked(oracle, features),
+            truth=None if truth is None else truths.checked(truth, features),
         )
         self._vet(self._groups.labels, 0)
         needs, sums = policy.rank.needs, policy.estimator.least_squares
@@ -209,7 +209,7 @@ class Agent:
 
         Raises:
             FairbanditError: contexts of the wrong shape or not finite, labels that are too many,
-                too few or not hashable, a group that the oracle does not know. Nothing changes.
+                too few or not hashable, a group that the truth does not know. Nothing changes.
         """
         pool = inputs.pool(contexts, self._problem.features)
         labels = inputs.listed(groups, "groups")
@@ -272,7 +272,7 @@ class Agent:
 
         Raises:
             FairbanditError: shapes that do not match, values that are not finite, actions that are
-                no candidate, a group that the oracle does not know. Nothing changes.
+                no candidate, a group that the truth does not know. Nothing changes.
         """
         log = inputs.log(contexts, groups, actions, rewards, self._problem.features)
         with self._change():
@@ -290,7 +290,7 @@ class Agent:
     def save(self, path: str | PathLike[str]) -> None:
         """Writes all that is needed to go on; the file is whole, or as it was before.
 
-        The oracle is not part of it. Other threads may go on once the state is taken, and need not
+        The truth is not part of it. Other threads may go on once the state is taken, and need not
         wait for the disk.
 
         Args:
@@ -306,12 +306,12 @@ class Agent:
             saving.write(Path(path), contents)
 
     @classmethod
-    def load(cls, path: str | PathLike[str], *, oracle: Oracle | None = None) -> Self:
+    def load(cls, path: str | PathLike[str], *, truth: Truth | None = None) -> Self:
         """The agent of a file, which goes on as if never stopped.
 
         Args:
             path: a file that `save` wrote.
-            oracle: the truth, for policies that need it.
+            truth: the truth, for policies that need it.
 
         Raises:
             FairbanditError: no such file, one that is cut short, damaged, of another kind or
@@ -325,7 +325,7 @@ class Agent:
                     f"features: expected {width}, as many as the contexts have; got "
                     f"{shown(options['features'])}"
                 )
-            agent = cls(policy, oracle=oracle, **options)
+            agent = cls(policy, truth=truth, **options)
             agent._policy.load_state(saved["parts"])
             agent._history.load_state(saved["history"])
             rounds, groups = agent.rounds, len(agent._groups)
@@ -431,9 +431,9 @@ class Agent:
         self._history.grow(self._problem)
 
     def _vet(self, labels: Sequence[Hashable], first: int) -> None:
-        """Refuses groups that an oracle must know and does not."""
-        if self._problem.oracle is not None and self._policy.rank.needs_oracle:
-            oracles.vet(self._problem.oracle, labels, first)
+        """Refuses groups that a truth must know and does not."""
+        if self._problem.truth is not None and self._policy.rank.needs_truth:
+            truths.vet(self._problem.truth, labels, first)
 
     def _give_up(self) -> None:
         if self._patience is not None:

@@ -72,7 +72,7 @@ def theory(words: Sequence[str]) -> None:
 
     Raises:
         FairbanditError: words that make no sense, or an environment that cannot be built or has
-            no oracle.
+            no truth.
     """
     parser = Words("theory", _HELP, _EXAMPLES)
     parser.add_argument("words", nargs="*", metavar="KEY=VALUE", help="see above")

@@ -9,14 +9,17 @@ from fairbandit.streams import Streams
 
 
 def draws_pools(kind: str, spec: Spec) -> None:
-    """Pools are sound: true rewards from the true θ, and ranks between 0 and 1."""
+    """Pools are sound: true rewards are the truth's, and ranks between 0 and 1."""
     world = environment_of(spec)
     world.bind(Streams(0, range(2)))
     pools = world.pools(1, 200)
-    if world.oracle is not None:
-        gap = (pools.contexts @ world.oracle.theta - pools.expected).abs().max()
+    if world.truth is not None:
+        true = world.truth.score(pools.contexts, pools.groups.clamp(min=0))
+        gap = (true - pools.expected)[pools.groups >= 0].abs().max()
         if float(gap) > 1e-6:
-            raise ConformanceError(f"expected rewards differ from ⟨θ, x⟩ by up to {float(gap):.3g}")
+            raise ConformanceError(
+                f"expected rewards differ from the truth's score by up to {float(gap):.3g}"
+            )
     if float(pools.ranks.min()) < 0 or float(pools.ranks.max()) > 1:
         raise ConformanceError("relative ranks must be from 0 to 1")
 

@@ -1,6 +1,6 @@
 """Checks that a part leaves alone what is not its own, from its constructor to its last call.
 
-Not its own are the tensors of the candidates, of the past, of the problem and its oracle, of the
+Not its own are the tensors of the candidates, of the past, of the problem and its truth, of the
 random draws and of a state that it loads, and those that it has returned.
 """
 

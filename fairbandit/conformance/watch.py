@@ -12,7 +12,7 @@ from torch import Tensor
 
 from fairbandit import registry
 from fairbandit.conformance.world import ConformanceError
-from fairbandit.environments.base import Oracle
+from fairbandit.environments.base import Truth
 from fairbandit.parts import Candidates, History, Part, Past, Problem, RewardModel
 from fairbandit.streams import Purpose, Stream, Streams
 
@@ -141,8 +141,8 @@ class Memory:
     def before(self, part: Any, given: Mapping[str, Any]) -> Note:
         """Notes all that the part can reach; see `Watch`."""
         note = Note()
-        problem, oracle = getattr(part, "problem", None), getattr(part, "oracle", None)
-        reach = {"problem": problem, "oracle": oracle, **given}
+        problem, truth = getattr(part, "problem", None), getattr(part, "truth", None)
+        reach = {"problem": problem, "truth": truth, **given}
         for name, value in reach.items():
             for path, tensor in _tensors(name, value):
                 note.names.setdefault(_address(tensor), f"`{path}`, which it was given")
@@ -280,8 +280,8 @@ def _inside(value: Any) -> Iterable[tuple[str, Any]]:
         names += ["past"] if "contexts" in value.history.needs else []
         return [(f".{name}", getattr(value, name)) for name in names]
     if isinstance(value, Problem):
-        return [(".oracle", value.oracle)]
-    if isinstance(value, Oracle):
+        return [(".truth", value.truth)]
+    if isinstance(value, Truth):
         inner = getattr(value.cdf, "__dict__", {})
         return [(".theta", value.theta), *((f".cdf.{name}", item) for name, item in inner.items())]
     if is_dataclass(value) and not isinstance(value, type):

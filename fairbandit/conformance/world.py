@@ -13,7 +13,7 @@ from torch import Tensor
 from fairbandit import registry
 from fairbandit.build import build
 from fairbandit.engine import Engine, Played
-from fairbandit.environments.base import Environment, Oracle, Pools
+from fairbandit.environments.base import Environment, Pools, Truth
 from fairbandit.errors import FairbanditError
 from fairbandit.maths.grouped_cdf import GroupedCdf
 from fairbandit.maths.ties import ceiling
@@ -73,11 +73,11 @@ class Scattered(Environment):
         draws = np.random.default_rng(0)
         theta = torch.from_numpy(draws.normal(size=4))
         sample = torch.from_numpy(draws.uniform(-1, 1, (500, 4))) @ theta
-        self.oracle = Oracle(theta, GroupedCdf([sample, sample + 0.5, sample - 0.5]))
+        self.truth = Truth(theta, GroupedCdf([sample, sample + 0.5, sample - 0.5]))
 
     def _pools(self, first: int, count: int) -> Pools:
-        assert self.oracle is not None
-        k, theta = self.places, self.oracle.theta
+        assert self.truth is not None
+        k, theta = self.places, self.truth.linear_theta()
         drawn = self.streams[Purpose.POOLS].uniform(first, count, k * 5)
         contexts = 2 * drawn[..., : 4 * k].unflatten(-1, (k, 4)) - 1
         kind = drawn[..., 4 * k :]
@@ -91,7 +91,7 @@ class Scattered(Environment):
             late = torch.arange(first, first + count) > self.upset_after
             rewards = torch.where(late[:, None], -3 * rewards, rewards)
         tops = ceiling(expected, contexts.abs() @ theta.abs())
-        return Pools(contexts, groups, rewards, expected, self.oracle.cdf(groups, tops))
+        return Pools(contexts, groups, rewards, expected, self.truth.cdf(groups, tops))
 
 
 class EvenStream(Stream):

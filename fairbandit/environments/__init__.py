@@ -1,6 +1,6 @@
 """Bandit problems: the simulation, tables of one's own, and the US census."""
 
-from fairbandit.environments.base import Environment, Oracle, Pools
+from fairbandit.environments.base import Environment, Pools, Truth
 from fairbandit.environments.census import CensusEthnicity, CensusGender
 from fairbandit.environments.simulation import Simulation
 from fairbandit.environments.table import Table
@@ -9,8 +9,8 @@ __all__ = [
     "CensusEthnicity",
     "CensusGender",
     "Environment",
-    "Oracle",
     "Pools",
     "Simulation",
     "Table",
+    "Truth",
 ]

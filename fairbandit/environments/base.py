@@ -20,16 +20,55 @@ from fairbandit.streams import Streams
 
 
 @dataclass(frozen=True)
-class Oracle:
-    """What only an oracle knows: the true reward model and each group's true reward CDF.
+class Truth:
+    """The ground truth, which only an environment knows.
 
-    Attributes:
-        theta: the true θ, the paper's μ*: (d,).
+    It is the true rewards of contexts, and the CDF of the true rewards of each group.
+
+    Args:
+        theta: the true θ, the paper's μ*, (d,), where true rewards are ⟨θ, x⟩; None elsewhere.
         cdf: F(groups, values), both of one shape, to shares in [0, 1] of that shape.
+        rewards: the true rewards of contexts (…, d) of groups (…): (…). Needed without θ.
+
+    Raises:
+        FairbanditError: neither θ nor the rewards are given, or both are.
+
+    >>> square = Truth(None, lambda g, v: v.sqrt(), rewards=lambda x, g: x[..., 0] ** 2)
+    >>> square.score(torch.tensor([[0.5]]), torch.tensor([0]))
+    tensor([0.2500])
     """
 
-    theta: Tensor
+    theta: Tensor | None
     cdf: Callable[[Tensor, Tensor], Tensor]
+    rewards: Callable[[Tensor, Tensor], Tensor] | None = None
+
+    def __post_init__(self) -> None:
+        if (self.theta is None) == (self.rewards is None):
+            raise FairbanditError("a truth has either theta or rewards, and not both")
+
+    def score(self, contexts: Tensor, groups: Tensor) -> Tensor:
+        """The true rewards of contexts.
+
+        Args:
+            contexts: (…, d).
+            groups: the contexts' groups, (…) int64.
+
+        Returns:
+            (…).
+        """
+        if self.rewards is not None:
+            return self.rewards(contexts, groups)
+        return contexts @ self.linear_theta()
+
+    def linear_theta(self) -> Tensor:
+        """θ, (d,), for callers that need linear rewards.
+
+        Raises:
+            FairbanditError: the true rewards are not linear.
+        """
+        if self.theta is None:
+            raise FairbanditError("expected linear true rewards ⟨θ, x⟩, and these have no θ")
+        return self.theta
 
 
 @dataclass(frozen=True)
@@ -67,7 +106,7 @@ class Pools:
 class Environment(ABC):
     """A bandit problem: draws pools and knows the truth about them.
 
-    A subclass sets `features` (d), `places` (K), `group_names` (G of them) and `oracle` in its
+    A subclass sets `features` (d), `places` (K), `group_names` (G of them) and `truth` in its
     constructor, which takes keyword-only plain data and stores each under its own name, and
     writes `_pools`. All randomness comes from `self.streams`, addressed by round. It never changes
     a tensor of draws that a stream gave it, nor pools that it has returned.
@@ -83,7 +122,7 @@ class Environment(ABC):
     features: int
     places: int
     group_names: tuple[str, ...]
-    oracle: Oracle | None
+    truth: Truth | None
     streams: Streams
 
     @classmethod
@@ -138,14 +177,15 @@ class Environment(ABC):
     def reward_distribution(self, group: int) -> Distribution | None:
         """How the true rewards of a group are distributed, for figures; None if nobody knows.
 
-        Read off `oracle.cdf` here; a subclass that knows its density may say so.
+        Read off `truth.cdf` here; a subclass that knows its density may say so.
 
         Args:
             group: the group's code.
         """
-        if self.oracle is None:
+        if self.truth is None:
             return None
-        cdf, device = self.oracle.cdf, self.oracle.theta.device
+        theta, cdf = self.truth.theta, self.truth.cdf
+        device = torch.device("cpu") if theta is None else theta.device
 
         def share(values: Tensor) -> Tensor:
             codes = torch.full(values.shape, group, dtype=torch.int64, device=device)

@@ -8,7 +8,7 @@ from enum import Enum
 import numpy as np
 import torch
 
-from fairbandit.environments.base import Environment, Oracle, Pools
+from fairbandit.environments.base import Environment, Pools, Truth
 from fairbandit.environments.distribution import POINTS, Distribution, of_sample
 from fairbandit.errors import FairbanditError
 from fairbandit.maths.grouped_cdf import GroupedCdf
@@ -96,12 +96,12 @@ class Simulation(Environment):
             if cdf is CdfSource.exact
             else self._sampled_cdf()
         )
-        self.oracle = self._oracle(torch.device("cpu"))
+        self.truth = self._truth(torch.device("cpu"))
 
     def bind(self, streams: Streams) -> None:
         """Draws from the given streams, on their device."""
         super().bind(streams)
-        self.oracle = self._oracle(streams.device)
+        self.truth = self._truth(streams.device)
 
     def reward_distribution(self, group: int) -> Distribution | None:
         """The closed form over a group's rewards, or the sample where the CDF is sampled."""
@@ -120,9 +120,9 @@ class Simulation(Environment):
             uniform_sum_cdf(values, weights, offset),
         )
 
-    def _oracle(self, device: torch.device) -> Oracle:
+    def _truth(self, device: torch.device) -> Truth:
         theta = torch.tensor(self.theta, dtype=torch.float64, device=device)
-        return Oracle(theta, self._cdf.to(device))
+        return Truth(theta, self._cdf.to(device))
 
     def _sampled_cdf(self) -> GroupedCdf:
         generator = np.random.default_rng(np.random.SeedSequence(0, spawn_key=(self.cdf_samples,)))
@@ -133,8 +133,8 @@ class Simulation(Environment):
         return GroupedCdf([torch.from_numpy(sample) for sample in samples])
 
     def _pools(self, first: int, count: int) -> Pools:
-        assert self.oracle is not None
-        theta, streams = self.oracle.theta, self.streams
+        assert self.truth is not None
+        theta, streams = self.truth.linear_theta(), self.streams
         drawn = streams[Purpose.POOLS].uniform(first, count, self.groups * self.slice)
         replicas = drawn.shape[0]
         contexts = drawn.new_zeros(replicas, count, self.groups, self.features)
@@ -145,5 +145,5 @@ class Simulation(Environment):
         groups = torch.arange(self.groups, device=drawn.device).expand(replicas, count, -1)
         expected = contexts @ theta
         noise = streams[Purpose.REWARDS].normal(first, count, self.groups)
-        ranks = self.oracle.cdf(groups, expected)
+        ranks = self.truth.cdf(groups, expected)
         return Pools(contexts, groups, expected + self.noise * noise, expected, ranks)

@@ -12,7 +12,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from fairbandit.environments.base import Environment, Oracle, Pools
+from fairbandit.environments.base import Environment, Pools, Truth
 from fairbandit.environments.distribution import Distribution, of_sample
 from fairbandit.environments.encoding import Encoding
 from fairbandit.environments.population import Members, Request, load_population
@@ -126,7 +126,7 @@ class Table(Environment):
         self.features, self.group_names = len(encoding.names), population.labels
         self.places = len(self.group_names) if thin else candidates or CANDIDATES
         self.members: Members = population.members
-        self.oracle: Oracle = Oracle(population.theta, population.cdf)
+        self.truth: Truth = Truth(population.theta, population.cdf)
         self._cdf = population.cdf
 
     @classmethod
@@ -143,7 +143,7 @@ class Table(Environment):
         super().bind(streams)
         self.members = self.members.to(streams.device)
         self._cdf = self._cdf.to(streams.device)
-        self.oracle = Oracle(self.oracle.theta.to(streams.device), self._cdf)
+        self.truth = Truth(self.truth.linear_theta().to(streams.device), self._cdf)
 
     def reward_distribution(self, group: int) -> Distribution:
         """The ECDF of a group's members, and a kernel estimate of their density."""

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import torch
 from torch import Tensor
 
-from fairbandit.environments.base import Oracle
+from fairbandit.environments.base import Truth
 from fairbandit.errors import FairbanditError
 from fairbandit.maths.checks import like, told
 from fairbandit.streams import Streams
@@ -38,7 +38,7 @@ class Problem:
         streams: the run's random numbers; their replicas are the B of every tensor.
         split: which rounds teach the estimator and which feed the ranks.
         exploration: the environment's own `exploration`, for parts that leave theirs unset.
-        oracle: the truth, or None where nobody knows it.
+        truth: the truth, or None where nobody knows it.
         dtype: of all real tensors.
     """
 
@@ -47,7 +47,7 @@ class Problem:
     streams: Streams
     split: Split
     exploration: float = 1.0
-    oracle: Oracle | None = None
+    truth: Truth | None = None
     dtype: torch.dtype = torch.float64
 
     @property
@@ -86,8 +86,8 @@ class Part(ABC):
 
     part_kind: ClassVar[str]
     part_name: ClassVar[str]
-    needs_oracle: ClassVar[bool] = False
-    """Whether the part reads `problem.oracle`."""
+    needs_truth: ClassVar[bool] = False
+    """Whether the part reads `problem.truth`."""
     draws: ClassVar[bool] = False
     """Whether the part draws random numbers."""
     autograd: ClassVar[bool] = True
@@ -110,11 +110,11 @@ class Part(ABC):
         """Prepares for a problem, before its first round; what a part kept of another one goes.
 
         Raises:
-            FairbanditError: the part needs an oracle and the problem has none.
+            FairbanditError: the part needs a truth and the problem has none.
         """
-        if self.needs_oracle and problem.oracle is None:
+        if self.needs_truth and problem.truth is None:
             raise FairbanditError(
-                f"{self.part_kind} {self.part_name!r} needs an oracle (the true rewards and their "
+                f"{self.part_kind} {self.part_name!r} needs a truth (the true rewards and their "
                 "CDFs), and this problem has none"
             )
         self.problem = problem

@@ -102,12 +102,12 @@ class Oracle(Estimator):
     """The true reward model: θ = μ*."""
 
     reference = PAPER
-    needs_oracle = True
+    needs_truth = True
     learns = False
 
     def _models(self, nodes: list[int], history: History) -> RewardModel:
-        assert self.problem.oracle is not None
-        return LinearModel(self.problem.oracle.theta.expand(self.problem.replicas, 1, -1))
+        assert self.problem.truth is not None
+        return LinearModel(self.problem.truth.linear_theta().expand(self.problem.replicas, 1, -1))
 
 
 @register("estimator", "zero")

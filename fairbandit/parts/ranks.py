@@ -112,11 +112,11 @@ class OracleCdf(Rank):
     """
 
     reference = PAPER
-    needs_oracle = True
+    needs_truth = True
 
     def _index(self, candidates: Candidates) -> Tensor:
-        assert self.problem.oracle is not None
-        return self.problem.oracle.cdf(candidates.groups, candidates.ceilings)
+        assert self.problem.truth is not None
+        return self.problem.truth.cdf(candidates.groups, candidates.ceilings)
 
 
 @register("rank", "identity")

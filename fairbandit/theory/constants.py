@@ -103,13 +103,14 @@ def constants(environment: Environment) -> Constants:
     from pools that it draws, which binds it to streams.
 
     Raises:
-        FairbanditError: an environment without an oracle.
+        FairbanditError: an environment without a truth, or whose true rewards are not linear.
     """
-    if environment.oracle is None:
+    if environment.truth is None:
         raise FairbanditError(
             f"the theory of environment {environment.part_name!r} takes its true reward model, "
-            "and it has no oracle"
+            "and it has no truth"
         )
+    environment.truth.linear_theta()
     if isinstance(environment, Simulation) and type(environment)._pools is Simulation._pools:
         return _of_simulation(environment)
     if isinstance(environment, Table) and type(environment)._pools is Table._pools:
@@ -209,7 +210,7 @@ def _of_table(world: Table) -> Constants:
         eigenvalue=Estimate.exactly(eigenvalue, "over all members"),
         density=density,
         noise=noise,
-        theta=float(world.oracle.theta.norm()),
+        theta=float(world.truth.linear_theta().norm()),
         candidates=Estimate.exactly(world.places * share, f"K × {counted}")
         if drawn
         else Estimate.exactly(1.0, "one candidate a group"),

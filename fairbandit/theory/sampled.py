@@ -39,7 +39,7 @@ def sampled_constants(environment: Environment, seed: int = 0) -> Constants:
     not above the true one.
 
     Args:
-        environment: has an oracle; it is bound to streams here.
+        environment: has a truth; it is bound to streams here.
         seed: of the pools.
 
     Raises:
@@ -61,7 +61,7 @@ def sampled_constants(environment: Environment, seed: int = 0) -> Constants:
     peaks = [greatest_density(pools.expected.flatten()[here].cpu()) for here in rows]
     present = pools.groups >= 0
     random, candidates, balance = _proportions(pools.groups.cpu(), count, drawn)
-    assert environment.oracle is not None
+    assert environment.truth is not None
     return Constants(
         places=environment.places,
         groups=count,
@@ -70,7 +70,7 @@ def sampled_constants(environment: Environment, seed: int = 0) -> Constants:
         eigenvalue=_eigenvalue(groups, drawn),
         density=max(peaks, key=lambda peak: peak.value),
         noise=_noise((pools.rewards - pools.expected)[present].cpu(), drawn),
-        theta=float(environment.oracle.theta.norm()),
+        theta=float(environment.truth.linear_theta().norm()),
         candidates=candidates,
         balance=balance,
         random=random,

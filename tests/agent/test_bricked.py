@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from fairbandit import Agent, Engine, Policy, build
 from fairbandit.agent.inputs import LARGEST
-from fairbandit.environments.base import Environment, Oracle, Pools
+from fairbandit.environments.base import Environment, Pools, Truth
 from fairbandit.maths.grouped_cdf import GroupedCdf
 from fairbandit.parts.model import OptimisticModel, RewardModel, RootedOptimisticModel
 from fairbandit.parts.ridge import HEAVY
@@ -51,14 +51,14 @@ def lived(
     draws = np.random.default_rng(seed)
     ones = torch.ones(d, dtype=torch.float64)
     sample = torch.linspace(-3, 3, 50, dtype=torch.float64)
-    oracle = Oracle(ones, GroupedCdf([sample, sample + 1]))
+    truth = Truth(ones, GroupedCdf([sample, sample + 1]))
     agent = Agent.from_config(
         config(name, regularization),
         features=d,
         groups=2,
         seed=seed,
         refresh=refresh,
-        oracle=oracle if name == "fair_greedy_oracle_cdf" else None,
+        truth=truth if name == "fair_greedy_oracle_cdf" else None,
     )
     known: dict[int, tuple[np.ndarray, float]] = {}
     waiting: list[tuple[int, np.ndarray, float]] = []
@@ -145,7 +145,7 @@ class Wild(Environment):
 
     def __init__(self) -> None:
         self.features, self.places, self.group_names = 3, 4, ("one", "other")
-        self.oracle = None
+        self.truth = None
 
     def _pools(self, first: int, count: int) -> Pools:
         k, d = self.places, self.features

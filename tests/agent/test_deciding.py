@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from fairbandit import Agent, FairbanditError, Oracle, Policy, build, registry
+from fairbandit import Agent, FairbanditError, Policy, Truth, build, registry
 from fairbandit.agent.refresh import Summed
 from fairbandit.conformance import Scattered
 from fairbandit.plugins import load_plugins
@@ -78,9 +78,9 @@ def test_groups_known_before_or_met_later(estimator, rank):
     given = worlds.stories(3, 60)
     names = list(dict.fromkeys(itertools.chain(*given.labels)))
     config = {"split": "halves", "estimator": estimator, "rank": rank}
-    oracle = Oracle(torch.ones(3), lambda groups, values: torch.special.ndtr(values + groups))
+    truth = Truth(torch.ones(3), lambda groups, values: torch.special.ndtr(values + groups))
     later, before = (
-        Agent.from_config(config, features=3, groups=known, oracle=oracle) for known in ((), names)
+        Agent.from_config(config, features=3, groups=known, truth=truth) for known in ((), names)
     )
     assert worlds.live(later, given) == worlds.live(before, given)
     assert later.groups == before.groups == tuple(names)
@@ -165,7 +165,7 @@ def test_what_an_oracle_does_not_know():
     worlds.play(agent, pools)
     before = worlds.held(agent)
     with pytest.raises(
-        FairbanditError, match="the oracle's cdf does not know group 'new', number 4"
+        FairbanditError, match="the truth's cdf does not know group 'new', number 4"
     ):
         agent.act(pools.contexts[0, 0], [0, 1, 2, "new"])
     assert worlds.held(agent) == before
@@ -176,5 +176,5 @@ def test_what_an_oracle_does_not_know():
     "name", ["fair_greedy_oracle_cdf", "fair_greedy_oracle_rewards", "gmf", "optimal"]
 )
 def test_a_policy_that_needs_an_oracle(name):
-    with pytest.raises(FairbanditError, match="needs an oracle"):
+    with pytest.raises(FairbanditError, match="needs a truth"):
         Agent.from_config(name, features=17, groups=4)

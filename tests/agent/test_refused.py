@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import torch
 
-from fairbandit import Agent, FairbanditError, Oracle
+from fairbandit import Agent, FairbanditError, Truth
 from tests.agent import worlds
 
 X = np.arange(6.0).reshape(3, 2)
@@ -268,7 +268,7 @@ def test_an_empty_log_changes_nothing(agent: Agent) -> None:
     assert worlds.held(agent) == before
 
 
-ORACLE = Oracle(torch.ones(3), lambda groups, values: torch.ones_like(values))
+TRUTH = Truth(torch.ones(3), lambda groups, values: torch.ones_like(values))
 
 
 @pytest.mark.parametrize(
@@ -300,11 +300,11 @@ ORACLE = Oracle(torch.ones(3), lambda groups, values: torch.ones_like(values))
         ("greedy", {"groups": [("a", NAN)]}, "labels equal to themselves"),
         ("greedy", {"groups": DAYS}, "labels equal to themselves"),
         ("greedy", {"groups": MASKED}, "one hashable label"),
-        ("greedy", {"oracle": 3}, "oracle: expected a fairbandit.Oracle"),
+        ("greedy", {"truth": 3}, "truth: expected a fairbandit.Truth"),
         ("greedy", {"patience": 10**5000}, "patience: expected a whole number below"),
         ({"name": ["greedy"], "split": "full"}, {}, "must be a text, got "),
-        ("optimal", {}, "estimator 'oracle' needs an oracle"),
-        ("optimal", {"oracle": ORACLE}, r"oracle.theta: expected shape \(2,\), .* got \(3,\)"),
+        ("optimal", {}, "estimator 'oracle' needs a truth"),
+        ("optimal", {"truth": TRUTH}, r"truth.theta: expected shape \(2,\), .* got \(3,\)"),
     ],
 )
 def test_agents(config: Any, options: dict[str, Any], message: str) -> None:

@@ -31,7 +31,7 @@ def test_every_preset_goes_on(name, tmp_path):
         picked += worlds.play(agent, pools, first, first + 14)
         agent.save(path)
         before = worlds.held(agent)
-        agent = Agent.load(path, oracle=world.oracle)
+        agent = Agent.load(path, truth=world.truth)
         assert worlds.held(agent) == before
     assert picked == whole
     assert [file.name for file in tmp_path.iterdir()] == ["agent"]
@@ -316,9 +316,9 @@ def test_a_part_that_is_not_loaded(tmp_path):
 def test_an_oracle_is_given_again(tmp_path):
     world = worlds.Coarse()
     worlds.agent_for(world, "gmf", 0).save(tmp_path / "agent")
-    with pytest.raises(FairbanditError, match="needs an oracle"):
+    with pytest.raises(FairbanditError, match="needs a truth"):
         Agent.load(tmp_path / "agent")
-    assert Agent.load(tmp_path / "agent", oracle=world.oracle).groups == (0, 1, 2)
+    assert Agent.load(tmp_path / "agent", truth=world.truth).groups == (0, 1, 2)
 
 
 def test_killed_while_saving_it_goes_on_from_the_last_whole_save(tmp_path):

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 import fairbandit
-from fairbandit import Agent, FairbanditError, Oracle, build, registry
+from fairbandit import Agent, FairbanditError, Truth, build, registry
 from fairbandit.parts import Argmax, Candidates, History, Rank, RecentCdf
 from fairbandit.parts.base import State
 from fairbandit.parts.index import Asked, Costs, SortedStretch
@@ -256,7 +256,7 @@ def test_an_agent_that_could_not_be_made() -> None:
             super().bind(problem)
             raise RuntimeError("no")
 
-    for options in ({"refresh": 1.5}, {"groups": 3}, {"exploration": -1.0}, {"oracle": 3}):
+    for options in ({"refresh": 1.5}, {"groups": 3}, {"exploration": -1.0}, {"truth": 3}):
         other = Policy(policy.split, policy.estimator, Unfit(), policy.selector)
         with pytest.raises((FairbanditError, RuntimeError)):
             Agent(other, **{"features": 5, **options})  # type: ignore[arg-type]
@@ -274,8 +274,8 @@ def test_an_oracle_that_raises_or_calls_back() -> None:
             calls[0]()
         return torch.special.ndtr(values)
 
-    oracle = Oracle(torch.ones(2, dtype=torch.float64), cdf)
-    agent = Agent.from_config("gmf", features=2, groups=["a"], oracle=oracle)
+    truth = Truth(torch.ones(2, dtype=torch.float64), cdf)
+    agent = Agent.from_config("gmf", features=2, groups=["a"], truth=truth)
     agent.act([[1.0, 2.0]], ["a"])
     before = worlds.held(agent)
     for call in (
@@ -331,10 +331,10 @@ def test_states_stay_as_they_were(estimator: str, rank: str) -> None:
     """No part of fairbandit writes over what its attributes held: undoing rests upon that."""
     given = worlds.stories(2, 25)
     theta = torch.ones(3, dtype=torch.float64)
-    oracle = Oracle(theta, lambda groups, values: torch.special.ndtr(values))
+    truth = Truth(theta, lambda groups, values: torch.special.ndtr(values))
     config = {"split": "halves", "estimator": estimator, "rank": rank}
     refresh = 1.2 if rank == "recent_cdf" else None
-    agent = Agent.from_config(config, features=3, oracle=oracle, refresh=refresh)
+    agent = Agent.from_config(config, features=3, truth=truth, refresh=refresh)
     kept = []
     for x, labels in zip(given.contexts, given.labels, strict=True):
         agent.act(x, labels)

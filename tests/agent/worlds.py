@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from fairbandit import Agent
-from fairbandit.environments.base import Environment, Oracle, Pools
+from fairbandit.environments.base import Environment, Pools, Truth
 from fairbandit.maths.grouped_cdf import GroupedCdf
 from fairbandit.run.state import Packed
 from fairbandit.streams import Purpose, Streams
@@ -30,17 +30,17 @@ class Coarse(Environment):
         self.features, self.places, self.group_names = 3, 5, ("often", "seldom", "rare")
         theta = torch.tensor([1.0, -1.0, 2.0], dtype=torch.float64)
         sample = torch.arange(-8.0, 9.0, dtype=torch.float64)
-        self.oracle = Oracle(theta, GroupedCdf([sample, sample + 1, sample / 2]))
+        self.truth = Truth(theta, GroupedCdf([sample, sample + 1, sample / 2]))
 
     def _pools(self, first: int, count: int) -> Pools:
-        assert self.oracle is not None
+        assert self.truth is not None
         k, d = self.places, self.features
         drawn = self.streams[Purpose.POOLS].uniform(first, count, k * (d + 1))
         contexts = (drawn[..., : k * d].unflatten(-1, (k, d)) * 5).floor() - 2
         groups = (drawn[..., k * d :] > 0.6).long() + (drawn[..., k * d :] > 0.95).long()
-        expected = contexts @ self.oracle.theta
+        expected = contexts @ self.truth.theta
         rewards = expected + self.streams[Purpose.REWARDS].normal(first, count, k)
-        return Pools(contexts, groups, rewards, expected, self.oracle.cdf(groups, expected))
+        return Pools(contexts, groups, rewards, expected, self.truth.cdf(groups, expected))
 
 
 def pools_of(world: Environment, rounds: int, seed: int) -> Pools:
@@ -57,7 +57,7 @@ def agent_for(world: Environment, config: Any, seed: int, **options: Any) -> Age
         groups=len(world.group_names),
         seed=seed,
         exploration=world.exploration,
-        oracle=world.oracle,
+        truth=world.truth,
         **options,
     )
 

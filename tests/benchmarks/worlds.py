@@ -89,8 +89,8 @@ def _people() -> dict[str, Any]:
 
 def truth(world: Environment) -> literal.Truth:
     """What the literal loop's oracles know; of a table, θ alone."""
-    assert world.oracle is not None
-    theta = world.oracle.theta.numpy()
+    assert world.truth is not None
+    theta = world.truth.linear_theta().numpy()
     if not isinstance(world, Simulation):
         return literal.Truth(theta, _unknown)
     shares = [

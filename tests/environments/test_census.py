@@ -186,7 +186,7 @@ def test_real_gender(tmp_path):
         assert ranks.max() == 1
         assert ranks.mean() == pytest.approx(0.5, abs=1e-3)
     pools = made.pools(1, 500)
-    assert pools.ranks.equal(made.oracle.cdf(pools.groups, pools.expected + 1e-9))
+    assert pools.ranks.equal(made.truth.cdf(pools.groups, pools.expected + 1e-9))
 
 
 @needs_records

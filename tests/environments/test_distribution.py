@@ -80,7 +80,7 @@ def test_a_tables_members(tmp_path):
 
 def test_without_an_oracle_nothing_is_written(tmp_path, monkeypatch):
     world = support.environment()
-    world.oracle = None
+    world.truth = None
     monkeypatch.setattr(
         type(world), "reward_distribution", Environment.reward_distribution, raising=True
     )

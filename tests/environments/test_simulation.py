@@ -75,7 +75,7 @@ class Faulty(Environment):
 
     def __init__(self, fault: str) -> None:
         self.inner = Simulation()
-        self.fault, self.oracle = fault, self.inner.oracle
+        self.fault, self.truth = fault, self.inner.truth
         self.features, self.places = self.inner.features, self.inner.places
         self.group_names = self.inner.group_names
 

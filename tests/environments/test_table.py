@@ -83,7 +83,7 @@ def test_true_ranks_against_brute_force(path, pool):
     truth, groups = truth.round(6), np.array(d2["group"])  # equal people have equal rewards
     ranks = [np.mean(truth[groups == g] <= v) for v, g in zip(truth, groups, strict=True)]
     np.testing.assert_allclose(made.members.ranks.numpy(), ranks, rtol=1e-15)
-    asked = made.oracle.cdf(made.members.groups, made.members.expected + 1e-9)
+    asked = made.truth.cdf(made.members.groups, made.members.expected + 1e-9)
     np.testing.assert_allclose(asked.numpy(), ranks, rtol=1e-15)
 
 
@@ -110,7 +110,7 @@ def test_one_per_group_pools(path):
         rows = (uniforms[:, :, g] * len(own)).long()
         assert pools.contexts[:, :, g].equal(own[rows])
         assert len(rows.unique()) > len(own) * 0.95  # nearly all are drawn in 1500 draws
-    assert pools.expected.allclose(pools.contexts @ made.oracle.theta, rtol=0, atol=1e-12)
+    assert pools.expected.allclose(pools.contexts @ made.truth.theta, rtol=0, atol=1e-12)
 
 
 def test_random_pools_at_natural_proportions(path):
@@ -151,13 +151,13 @@ def test_group_size(tmp_path, path, caplog, pool):
     members, everyone = made.members, Counter(d2["group"])
     taken = 100 + sum(min(everyone[g], 100) for g in "bc")
     assert len(members.groups) == (taken if pool == "one_per_group" else 400)
-    ordered = made.oracle.cdf(members.groups, members.expected + 1e-9)[members.groups == 0]
+    ordered = made.truth.cdf(members.groups, members.expected + 1e-9)[members.groups == 0]
     assert (ordered * 100).allclose((ordered * 100).round())  # a CDF of 100 members
     assert made.members.contexts.equal(table(path, pool=pool, group_size=100).members.contexts)
     other = table(path, pool=pool, group_size=100, sample_seed=1)
     assert not torch.equal(
-        made.oracle.cdf(torch.zeros(400).long(), torch.linspace(-2, 2, 400).double()),
-        other.oracle.cdf(torch.zeros(400).long(), torch.linspace(-2, 2, 400).double()),
+        made.truth.cdf(torch.zeros(400).long(), torch.linspace(-2, 2, 400).double()),
+        other.truth.cdf(torch.zeros(400).long(), torch.linspace(-2, 2, 400).double()),
     )
 
 

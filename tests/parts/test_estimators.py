@@ -130,7 +130,7 @@ def test_oracle_parts_need_an_oracle(estimator: str, rank: str) -> None:
     policy = build({"split": "full", "estimator": estimator, "rank": rank})
     problem = Problem(3, 2, Streams(0, [0]), Full())
     assert isinstance(policy, Policy)
-    with pytest.raises(FairbanditError, match="needs an oracle"):
+    with pytest.raises(FairbanditError, match="needs a truth"):
         policy.bind(problem)
 
 

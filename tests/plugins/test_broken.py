@@ -59,7 +59,7 @@ CHANGED = {
     "broken_count": ("rank", "`_index` changes `candidates.past.count`, which it was given"),
     "broken_past": ("rank", r"`_index` changes `candidates.history` \(rewards\)"),
     "broken_draws": ("rank", "`_index` changes the draws of a stream, which it was given"),
-    "broken_truth": ("rank", "`_index` changes `problem.oracle.theta`, which it was given"),
+    "broken_truth": ("rank", "`_index` changes `problem.truth.theta`, which it was given"),
     "broken_observed": ("rank", "`observe` changes `contexts`, which it was given"),
     "broken_tie": ("rank", "`tie` changes `index`, which it was given"),
     "broken_loaded": ("rank", r"`observe` changes `state\['sum'\]`, which it was given earlier"),

@@ -31,7 +31,7 @@ class Slices(Environment):
         self.group_names = tuple(map(str, range(count)))
         self.features = 2 * count
         self.theta = 1 + torch.arange(2 * count, dtype=torch.float64) % 3
-        self.oracle = None
+        self.truth = None
 
     def _pools(self, first: int, count: int) -> Pools:
         drawn = self.streams[Purpose.POOLS].uniform(first, count, 3 * self.places)

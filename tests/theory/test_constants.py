@@ -13,7 +13,7 @@ import torch
 
 from fairbandit import FairbanditError
 from fairbandit.environments import Environment, Pools, Simulation, Table
-from fairbandit.environments.base import Oracle
+from fairbandit.environments.base import Truth
 from fairbandit.maths.uniform_sum import uniform_sum_pdf
 from fairbandit.streams import Purpose, Streams
 from fairbandit.theory import Estimate, constants
@@ -211,9 +211,9 @@ class Mixed(Environment):
     part_name = "mixed"
     features, places, group_names = 2, 3, ("a", "b")
 
-    def __init__(self, oracle: bool = True, unlike: bool = False) -> None:
+    def __init__(self, truth: bool = True, unlike: bool = False) -> None:
         theta = torch.tensor([1.0, 0.5], dtype=torch.float64)
-        self.oracle = Oracle(theta, lambda groups, values: values.clamp(0, 1)) if oracle else None
+        self.truth = Truth(theta, lambda groups, values: values.clamp(0, 1)) if truth else None
         self.unlike = unlike
 
     def _pools(self, first: int, count: int) -> Pools:
@@ -241,8 +241,8 @@ def test_any_environment_by_its_pools():
 
 
 def test_theory_takes_an_oracle():
-    with pytest.raises(FairbanditError, match="has no oracle"):
-        constants(Mixed(oracle=False))
+    with pytest.raises(FairbanditError, match="has no truth"):
+        constants(Mixed(truth=False))
 
 
 def test_the_ends_of_intervals():

@@ -21,7 +21,7 @@ import torch
 
 from fairbandit import register, registry
 from fairbandit.environments import Environment, Pools, Table
-from fairbandit.environments.base import Oracle
+from fairbandit.environments.base import Truth
 from fairbandit.streams import Purpose, Streams
 from tests import support
 from tests.environments.data import RECORDS, TRIAL_STATES, needs_records, write
@@ -365,7 +365,7 @@ def of_table(world: Table, printed: Mapping[str, Rows], **changed: Any) -> Paper
     """All members' constants with numpy; M's interval against a bootstrap of its own."""
     x, groups = world.members.contexts.numpy(), world.members.groups.numpy()
     expected, rewards = world.members.expected.numpy(), world.members.rewards.numpy()
-    theta = world.oracle.theta.numpy()
+    theta = world.truth.linear_theta().numpy()
     np.testing.assert_allclose(x @ theta, expected, rtol=1e-6, atol=1e-6 * abs(expected).max())
     names = range(len(world.group_names))
     factor = np.concatenate(
@@ -514,14 +514,14 @@ class TwoPlaces(Environment):
 
     def __init__(self) -> None:
         theta = torch.tensor([1.0, 0.5], dtype=torch.float64)
-        self.oracle: Oracle = Oracle(theta, lambda groups, values: (values / 4.5).clamp(0, 1))
+        self.truth: Truth = Truth(theta, lambda groups, values: (values / 4.5).clamp(0, 1))
 
     def _pools(self, first: int, count: int) -> Pools:
         uniform = self.streams[Purpose.POOLS].uniform(first, count, 8)
         contexts = uniform.view(*uniform.shape[:2], 4, 2).clone()
         contexts[:, :, 2:] *= 3
         groups = torch.tensor([0, 0, 1, 1]).expand(*uniform.shape[:2], 4)
-        expected = contexts @ self.oracle.theta
+        expected = contexts @ self.truth.linear_theta()
         noise = self.streams[Purpose.REWARDS].normal(first, count, 4)
         return Pools(contexts, groups, expected + noise / 2, expected, expected / 4.5)
 

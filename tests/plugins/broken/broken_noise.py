@@ -13,7 +13,7 @@ class Centring(Environment):
 
     def __init__(self) -> None:
         self.features, self.places, self.group_names = 1, 2, ("all",)
-        self.oracle = None
+        self.truth = None
 
     def _pools(self, first: int, count: int) -> Pools:
         drawn = self.streams[Purpose.POOLS].uniform(first, count, 2).sub_(0.5)

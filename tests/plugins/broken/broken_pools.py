@@ -13,7 +13,7 @@ class Overwriting(Environment):
 
     def __init__(self) -> None:
         self.features, self.places, self.group_names = 1, 2, ("all",)
-        self.oracle = None
+        self.truth = None
         self._memory = torch.zeros(2, 256, 2, 1, dtype=torch.float64)
 
     def _pools(self, first: int, count: int) -> Pools:

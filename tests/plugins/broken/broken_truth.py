@@ -11,10 +11,10 @@ class Flipping(Rank):
     """The score under −θ."""
 
     reference = "these tests"
-    needs_oracle = True
+    needs_truth = True
     range = (-float("inf"), float("inf"))
 
     def _index(self, candidates: Candidates) -> Tensor:
-        assert self.problem.oracle is not None
-        theta = self.problem.oracle.theta.neg_()
+        assert self.problem.truth is not None
+        theta = self.problem.truth.linear_theta().neg_()
         return candidates.contexts @ theta
