@@ -25,6 +25,7 @@ LAYERS = {
     "engine": 4,
     "conformance": 4,
     "run": 5,
+    "results": 5,
     "agent": 5,
     "theory": 2,
     "figures": 5,

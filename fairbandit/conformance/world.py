@@ -12,12 +12,12 @@ from torch import Tensor
 
 from fairbandit import registry
 from fairbandit.build import build
-from fairbandit.engine import Engine, Played
+from fairbandit.engine import Engine
 from fairbandit.environments.base import Environment, Pools, Truth
 from fairbandit.errors import FairbanditError
 from fairbandit.maths.grouped_cdf import GroupedCdf
 from fairbandit.maths.ties import ceiling
-from fairbandit.metrics import of_pick
+from fairbandit.metrics import Played, of_pick
 from fairbandit.parts import Argmax, Candidates, History, Outcomes, Problem
 from fairbandit.policy import Policy, blocks
 from fairbandit.streams import GRID, Purpose, Stream, Streams
