@@ -118,7 +118,7 @@ class Files(Subject):
         files = [*run.rglob("*.parquet"), run / "summary.json"]
         path = draw.choice(files)
         path.write_bytes(_damaged(draw, path.read_bytes()))
-        for read in (read_runs, read_picks):
+        for read in (_summaries, read_picks):
             found, right = read([run]), read([self._run])
             if _told(found) != _told(right):
                 raise FoundError(Fault.value, f"a damaged {path.name} gives other values")
@@ -239,6 +239,10 @@ def _places(content: Any) -> Any:
     for key, value in entries:
         yield content, key
         yield from _places(value)
+
+
+def _summaries(folders: Sequence[Path]) -> list[Mapping[str, Any]]:
+    return [run.summary for run in read_runs(folders)]
 
 
 def _told(value: Any) -> str:
