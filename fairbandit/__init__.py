@@ -9,6 +9,7 @@ from fairbandit.metrics import Metric, Played
 from fairbandit.plugins import load_plugins
 from fairbandit.policy import Policy
 from fairbandit.registry import register
+from fairbandit.version import VERSION
 
 __all__ = [
     "Agent",
@@ -23,4 +24,4 @@ __all__ = [
     "load_plugins",
     "register",
 ]
-__version__ = "0.1.0"
+__version__ = VERSION

@@ -23,7 +23,6 @@ from fairbandit.environments.base import Truth
 from fairbandit.errors import FairbanditError
 from fairbandit.maths.checks import shown
 from fairbandit.parts import History, Problem
-from fairbandit.parts.index import Index
 from fairbandit.policy import Policy
 from fairbandit.presets import presets
 from fairbandit.streams import GRID, Streams
@@ -401,7 +400,7 @@ class Agent:
                     step()
                 self._tickets.undo(self._history.played)
                 # these two may have been left in the midst of something
-                self._history.index = Index()
+                self._history.contexts.recover()
                 self._problem.streams.restart()
                 for part, state in zip(self._foreign, states, strict=True):
                     part.bind(self._problem)

@@ -78,7 +78,7 @@ class Candidates:
         """
         if "contexts" not in self.history.needs:
             raise FairbanditError('this rank reads past contexts: declare needs = {"contexts"}')
-        return Past(self.history, self.spans, self.groups, self.model, self.of_round)
+        return Past(self.history.contexts, self.spans, self.groups, self.model, self.of_round)
 
     def uniform(self) -> Tensor:
         """One uniform draw in [0, 1) a place, (B, N, K)."""

@@ -211,7 +211,7 @@ def test_what_fails_beside_an_index(owner: type, method: str, monkeypatch: Any) 
     monkeypatch.setattr("fairbandit.parts.index.SHORTEST", 16)
     given = worlds.stories(8, 25)
     agent, twin = (grown({**CONFIGS["rounds"][0]}, {}, worlds.stories(9, 300)) for _ in range(2))
-    assert agent._history.index.stretches  # it is used
+    assert agent._history.contexts.index.stretches  # it is used
     groups, pending, rounds = agent.groups, agent.pending, agent.rounds
     work, failed = getattr(owner, method), 0
 
@@ -238,7 +238,9 @@ def test_what_fails_beside_an_index(owner: type, method: str, monkeypatch: Any) 
         groups, pending, rounds = agent.groups, agent.pending, agent.rounds
     assert failed > 5
     assert agent._history.pools == twin._history.pools
-    assert torch.equal(agent._history.state()["total"], twin._history.state()["total"])
+    assert torch.equal(
+        agent._history.contexts.state()["total"], twin._history.contexts.state()["total"]
+    )
 
 
 def test_an_agent_that_could_not_be_made() -> None:

@@ -90,7 +90,7 @@ def test_many_replicas_of_a_rare_group(rare: float, monkeypatch: pytest.MonkeyPa
     draws = np.random.default_rng(0)
     problem = Problem(2, 2, Streams(0, range(30)), Full())
     indexed, plain = History(problem, {"contexts"}), History(problem, {"contexts"})
-    monkeypatch.setattr(plain.index, "at_most", lambda *asked, **how: None)
+    monkeypatch.setattr(plain.contexts.index, "at_most", lambda *asked, **how: None)
     theta = torch.from_numpy(draws.normal(size=(30, 1, 2)))
     for at in range(0, 2000, 100):
         x = torch.from_numpy(draws.normal(size=(30, 100, 2, 2)))
@@ -101,8 +101,8 @@ def test_many_replicas_of_a_rare_group(rare: float, monkeypatch: pytest.MonkeyPa
         counts = []
         for history in (indexed, plain):
             history.add_pools(x, s)
-            window = Past(history, spans, s, model, torch.arange(100))
+            window = Past(history.contexts, spans, s, model, torch.arange(100))
             counts.append(window.at_most((x * model.theta[:, :, None]).sum(-1)))
             history.forget(outcomes=0, contexts=int(after[-1]))
         assert torch.equal(*counts)
-    assert indexed.index.stretches
+    assert indexed.contexts.index.stretches

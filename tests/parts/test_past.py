@@ -36,7 +36,7 @@ def test_counts_and_sums(seed: int, models: int, groups: int, tile: int) -> None
         patch.setattr(tiles_module, "TILE", tile)
         patch.setattr(past_module, "FEW", 0 if tile == 8 else 64)
         window = Past(
-            history, Spans(after, after, until), s[:, first:], LinearModel(theta), of_round
+            history.contexts, Spans(after, after, until), s[:, first:], LinearModel(theta), of_round
         )
         below, total = window.at_most(own), window.sum(lambda old: old)
         everyone = window.of(torch.arange(groups).expand(b, asked, k, groups).flatten(2))
@@ -78,7 +78,7 @@ def test_nobody_asks(alike: bool) -> None:
     history.add_pools(torch.ones(2, 9, 1, 1).double(), groups)
     rounds = torch.arange(4, 9)
     model, of_round = LinearModel(torch.ones(2, 1, 1).double()), torch.zeros(5).long()
-    past = Past(history, Spans(rounds, 0 * rounds, rounds), groups[:, 4:], model, of_round)
+    past = Past(history.contexts, Spans(rounds, 0 * rounds, rounds), groups[:, 4:], model, of_round)
     nobody = past.of(torch.full((2, 5, 3), -1))
     assert torch.equal(nobody.sum(lambda old: old), torch.zeros(2, 5, 3).double())
     assert torch.equal(nobody.at_most(torch.ones(2, 5, 3).double()), torch.zeros(2, 5, 3).double())
@@ -102,7 +102,7 @@ def test_forgetting_changes_no_later_answer(seed: int) -> None:
         after = int(draws.integers(after, played))
         spans = Spans(*(torch.tensor([v]) for v in (after, after, played)))
         answers = [
-            Past(history, spans, s[:, -1:], model, of_round).at_most(x[:, -1:, :, 0])
+            Past(history.contexts, spans, s[:, -1:], model, of_round).at_most(x[:, -1:, :, 0])
             for history in (kept, lean)
         ]
         assert torch.equal(*answers)
@@ -120,7 +120,9 @@ def test_a_long_window_is_counted_whole() -> None:
     )
     spans = Spans(*(torch.tensor([v]) for v in (0, 0, 5000)))
     model = LinearModel(torch.ones(1, 1, 1, dtype=torch.float64))
-    window = Past(history, spans, torch.zeros(1, 1, 1).long(), model, torch.zeros(1).long())
+    window = Past(
+        history.contexts, spans, torch.zeros(1, 1, 1).long(), model, torch.zeros(1).long()
+    )
     assert float(window.at_most(torch.zeros(1, 1, 1, dtype=torch.float64))) == 5000
 
 

@@ -102,7 +102,7 @@ def test_memory_is_flat() -> None:
         state = engine.state()
         tensors = [v for v in state["parts"]["rank"].values() if isinstance(v, Tensor)]
         sizes.add(sum(tensor.untyped_storage().nbytes() for tensor in tensors))
-        kept.add(sum(tensor.numel() for tensor in state["history"]["entries"]))
+        kept.add(sum(tensor.numel() for tensor in state["history"]["contexts"]["entries"]))
         kept.add(state["history"]["picks"]["rows"].numel())
     assert sizes == {2 * 3 * 16 * (4 + 1) * 8}  # B·G·m contexts of d numbers, and their rounds
     assert kept == {0}
