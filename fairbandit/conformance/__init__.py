@@ -31,6 +31,12 @@ from fairbandit.conformance.leaving import (
     leaves_settings,
     leaves_tensors,
 )
+from fairbandit.conformance.metrics import (
+    judges_replicas_alone,
+    judges_soundly,
+    pieces_agree,
+    resumes_judging,
+)
 from fairbandit.conformance.playing import (
     honours_reach,
     learns_late,
@@ -70,6 +76,8 @@ __all__ = [
     "examine",
     "finite_in_range",
     "honours_reach",
+    "judges_replicas_alone",
+    "judges_soundly",
     "learns_late",
     "leaves_global_generators",
     "leaves_settings",
@@ -78,11 +86,13 @@ __all__ = [
     "monotone",
     "permutes",
     "picks_soundly",
+    "pieces_agree",
     "plays",
     "pools_by_address",
     "repeats",
     "replicas_alone",
     "resumes",
+    "resumes_judging",
     "rounds_alone",
     "shapes",
     "splits_soundly",

@@ -40,6 +40,7 @@ REFERENCES = {
     "rank": "empirical_cdf",
     "selector": "argmax",
     "environment": "simulation",
+    "metric": "fair_regret",
 }
 """The part of each kind that stands beside the one under test, and that costs compare with."""
 

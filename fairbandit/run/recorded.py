@@ -23,22 +23,27 @@ BY_GROUP = ("selection_rate", "selected", "received")
 """What summaries give for each group; columns of tables begin with these names."""
 
 
-def check_metrics(given: Mapping[Any, Any]) -> dict[str, dict[str, Any]]:
+def check_metrics(given: Any) -> dict[str, dict[str, Any]]:
     """Checks the metrics of a config without building them.
 
     Args:
         given: the registered name of a metric, or a mapping with `name` and parameters, by the
-            column that it shall have.
+            column that it shall have; None for no metrics.
 
     Returns:
         The same with all parameters.
 
     Raises:
-        FairbanditError: a column that cannot be one or that every run has already; an unknown
+        FairbanditError: no mapping; a column that cannot be one or that every run has already; an unknown
             metric or parameter; or a metric that declares an unknown `reduce`.
     """
+    if not isinstance(given, Mapping | None):
+        raise FairbanditError(
+            "metrics must map columns to metrics, as in metrics={COLUMN: NAME} or "
+            f"metrics={{COLUMN: {{name: NAME, KEY: VALUE}}}}; got {given!r}"
+        )
     checked = {}
-    for column, spec in given.items():
+    for column, spec in (given or {}).items():
         if not (isinstance(column, str) and registry.NAME.fullmatch(column)):
             raise FairbanditError(
                 f"metrics: {column!r} cannot be a column; expected at most 64 letters (a to z), "

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, fields
 from typing import Any
 
 import torch
@@ -42,7 +42,8 @@ class Settings:
         resume: whether a run that has been started before is gone on with, and a finished one
             left as it is; if not, it is started anew, in a new folder.
         metrics: what rounds are judged by beside both regrets: for each column of the round log,
-            the name of a registered metric, or a mapping with `name` and parameters.
+            the name of a registered metric, or a mapping with `name` and parameters. None, which
+            stands for no metric, becomes an empty mapping once the settings are checked.
     """
 
     rounds: int | None = None
@@ -51,7 +52,7 @@ class Settings:
     device: str = "cpu"
     threads: int | None = None
     resume: bool = True
-    metrics: dict[str, Any] = field(default_factory=dict)
+    metrics: Any = None
 
 
 def dotted(values: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
