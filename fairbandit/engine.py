@@ -7,11 +7,11 @@ from types import MappingProxyType
 from typing import Any
 
 import torch
-from torch import Tensor
 
 from fairbandit.environments.base import Environment, Pools
-from fairbandit.metrics import Dimensions, Judge, Metric, Played, of_pick
-from fairbandit.parts import History, Problem
+from fairbandit.maths.picks import of_pick
+from fairbandit.metrics import Dimensions, Judge, Metric, Played
+from fairbandit.parts import Outcomes, Problem, Selection
 from fairbandit.policy import Policy, blocks
 from fairbandit.streams import GRID, Streams
 
@@ -58,12 +58,11 @@ class Engine:
             features=environment.features,
             groups=len(environment.group_names),
             streams=self.streams,
-            split=policy.split,
             exploration=environment.exploration,
             truth=environment.truth,
         )
         policy.bind(problem)
-        self.history = History(problem, policy.rank.needs)
+        self.history = policy.history()
         dimensions = Dimensions(
             replicas=len(self.streams.replicas),
             rounds=rounds,
@@ -85,18 +84,16 @@ class Engine:
             first = self.history.played + 1
             last = min(self.history.played // GRID * GRID + GRID, self.rounds)
             pools = self.environment.pools(first, last - first + 1)
-            done = []
+            selections = []
             for after, until in blocks(self.policy, last, first - 1):
                 for low in range(after, until, self.at_once):
                     high = min(low + self.at_once, until)
                     piece = pools[low + 1 - first : high + 1 - first]
-                    done.append(self._decide(low + 1, piece))
+                    selections.append(self._decide(low + 1, piece))
             with self.policy.mode():
                 self.policy.forget(self.history)
-            actions = torch.cat(done, 1)
-            # a placeholder until policies say with what probability they picked
-            unknown = torch.full(actions.shape, torch.nan, dtype=torch.float64)
-            yield self.judge.judge(first, pools, actions, unknown.to(actions.device))
+            whole = Selection(*(torch.cat(parts, 1) for parts in zip(*selections, strict=True)))
+            yield self.judge.judge(first, pools, whole)
 
     def state(self) -> dict[str, Any]:
         """All that is needed to go on from the last piece played, as plain tensors and numbers."""
@@ -112,11 +109,11 @@ class Engine:
         self.history.load_state(state["history"])
         self.judge.load_state(state["metrics"])
 
-    def _decide(self, first: int, pools: Pools) -> Tensor:
+    def _decide(self, first: int, pools: Pools) -> Selection:
         with self.policy.mode():
             self.history.add_pools(pools.contexts, pools.groups)
-            actions = self.policy.decide(first, pools.contexts, pools.groups, self.history)
-            self.history.add_outcomes(
-                *(of_pick(part, actions) for part in (pools.contexts, pools.groups, pools.rewards))
-            )
-            return actions
+            selection = self.policy.decide(first, pools.contexts, pools.groups, self.history)
+            picks = (pools.contexts, pools.groups, pools.rewards)
+            outcomes = Outcomes(*(of_pick(part, selection.actions) for part in picks))
+            self.policy.take_in(first, outcomes, self.history)
+            return selection

@@ -38,9 +38,9 @@ from fairbandit.conformance.metrics import (
     resumes_judging,
 )
 from fairbandit.conformance.playing import (
-    honours_reach,
     learns_late,
     plays,
+    reads_no_later,
     repeats,
     replicas_alone,
     resumes,
@@ -75,7 +75,6 @@ __all__ = [
     "draws_pools",
     "examine",
     "finite_in_range",
-    "honours_reach",
     "judges_replicas_alone",
     "judges_soundly",
     "learns_late",
@@ -89,6 +88,7 @@ __all__ = [
     "pieces_agree",
     "plays",
     "pools_by_address",
+    "reads_no_later",
     "repeats",
     "replicas_alone",
     "resumes",

@@ -4,7 +4,7 @@ from fairbandit.metrics.base import Dimensions, Judged, Metric
 from fairbandit.metrics.judge import Judge, Played
 from fairbandit.metrics.reduction import REDUCTIONS, Reduce, RunningReduction
 from fairbandit.metrics.regret import REGRETS, FairRegret, StandardRegret
-from fairbandit.metrics.values import of_pick, received
+from fairbandit.metrics.values import received
 
 __all__ = [
     "REDUCTIONS",
@@ -18,6 +18,5 @@ __all__ = [
     "Reduce",
     "RunningReduction",
     "StandardRegret",
-    "of_pick",
     "received",
 ]

@@ -13,8 +13,8 @@ from torch import Tensor
 from fairbandit.environments.base import Pools
 from fairbandit.errors import FairbanditError
 from fairbandit.maths.checks import told
+from fairbandit.maths.picks import of_pick
 from fairbandit.metrics.reduction import Reduce
-from fairbandit.metrics.values import of_pick
 from fairbandit.registry import base
 
 

@@ -12,9 +12,11 @@ from torch import Tensor
 from fairbandit.environments.base import Pools
 from fairbandit.errors import FairbanditError
 from fairbandit.maths.checks import mapping
+from fairbandit.maths.picks import of_pick
 from fairbandit.metrics.base import Dimensions, Judged, Metric
 from fairbandit.metrics.regret import FairRegret, StandardRegret
-from fairbandit.metrics.values import of_pick, received
+from fairbandit.metrics.values import received
+from fairbandit.parts import Selection
 
 
 @dataclass(frozen=True)
@@ -87,27 +89,18 @@ class Judge:
         for metric in self.metrics.values():
             metric.bind(dimensions)
 
-    @property
-    def needs_probabilities(self) -> bool:
-        """Whether any metric reads the probabilities of all places."""
-        return any(metric.needs_probabilities for metric in self.metrics.values())
-
     def judge(
         self,
         first: int,
         pools: Pools,
-        actions: Tensor,
-        propensities: Tensor,
-        probabilities: Tensor | None = None,
+        selection: Selection,
     ) -> Played:
         """Judges the next rounds.
 
         Args:
             first: the first of the rounds, from 1.
             pools: N rounds.
-            actions: the places picked, (B, N) int64.
-            propensities: the probability of each pick, (B, N).
-            probabilities: those of all places, (B, N, K), where `needs_probabilities`.
+            selection: their picks.
 
         Returns:
             What is recorded of the rounds.
@@ -118,8 +111,11 @@ class Judge:
         if not self._truth:
             unknown = torch.full_like(pools.expected, torch.nan)
             pools = replace(pools, expected=unknown, ranks=unknown)
-        narrow = Judged(first, pools, actions, propensities)
-        wide = replace(narrow, _probabilities=probabilities)
+        actions = selection.actions
+        narrow = Judged(first, pools, actions, selection.propensities)
+        wide = narrow
+        if any(metric.needs_probabilities for metric in self.metrics.values()):
+            wide = replace(narrow, _probabilities=selection.probabilities)
         return Played(
             first=first,
             replicas=self._replicas,
@@ -128,7 +124,7 @@ class Judge:
             rewards=of_pick(pools.rewards, actions),
             expected=of_pick(pools.expected, actions),
             ranks=of_pick(pools.ranks, actions),
-            propensities=propensities,
+            propensities=selection.propensities,
             metrics={
                 column: metric.values(
                     wide if metric.needs_probabilities else narrow, truth=self._truth

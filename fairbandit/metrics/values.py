@@ -1,23 +1,9 @@
-"""What is read off pools and the places picked."""
+"""What is counted of pools."""
 
 from __future__ import annotations
 
 import torch
 from torch import Tensor
-
-
-def of_pick(values: Tensor, actions: Tensor) -> Tensor:
-    """Returns the value at the place picked.
-
-    Args:
-        values: (B, N, K, …).
-        actions: the places picked, (B, N) int64.
-
-    Returns:
-        (B, N, …).
-    """
-    index = actions.reshape(*actions.shape, *[1] * (values.ndim - 2))
-    return values.gather(2, index.expand(-1, -1, 1, *values.shape[3:])).squeeze(2)
 
 
 def received(groups: Tensor, count: int) -> Tensor:

@@ -13,7 +13,7 @@ from fairbandit.maths import checks
 from fairbandit.maths.buffers import Rows
 from fairbandit.maths.lists import Lists
 from fairbandit.parts.index import Index
-from fairbandit.parts.splits import Spans
+from fairbandit.parts.splits import Division
 
 
 class ContextStore:
@@ -66,9 +66,9 @@ class ContextStore:
         low, high = (int(end) for end in rounds.aminmax())
         return self._totals[low, high + 1].index_select(1, rounds - low)
 
-    def window(self, spans: Spans) -> tuple[Tensor, Tensor]:
+    def window(self, division: Division) -> tuple[Tensor, Tensor]:
         """The entries that each round's window holds: start+1 … stop of each group, (B, N, G)."""
-        return self.total(spans.after), self.total(spans.until)
+        return self.total(division.start), self.total(division.stop)
 
     def entries(self, group: int, after: int, until: int) -> Tensor:
         """Entries after+1 … until of a group, in order of round: (B, until − after, d).

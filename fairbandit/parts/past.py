@@ -18,7 +18,7 @@ from fairbandit.parts.index import Asked, Index
 from fairbandit.parts.model import RewardModel
 from fairbandit.parts.ranges import count_ranges
 from fairbandit.parts.seats import Bounds, Edge, Seating
-from fairbandit.parts.splits import Spans
+from fairbandit.parts.splits import Division
 from fairbandit.parts.store import Store
 from fairbandit.parts.tiles import AddUp, counting, scan
 
@@ -31,7 +31,7 @@ class Past:
 
     Args:
         history: past contexts by group, up to the last of the rounds asked about.
-        spans: the rounds' windows, fields (N,).
+        division: the rounds' windows, fields (N,).
         groups: the candidates' groups, (B, N, K).
         model: the U reward models of the rounds.
         of_round: which model each round uses, (N,) int64, nondecreasing.
@@ -40,14 +40,14 @@ class Past:
     def __init__(
         self,
         history: Store,
-        spans: Spans,
+        division: Division,
         groups: Tensor,
         model: RewardModel,
         of_round: Tensor,
     ) -> None:
-        self._history, self._spans, self._groups = history, spans, groups
+        self._history, self._division, self._groups = history, division, groups
         self._model, self._of_round = model, of_round
-        self._start, self._stop = history.window(spans)
+        self._start, self._stop = history.window(division)
 
     def of(self, groups: Tensor) -> Past:
         """The same rounds' windows, asked about other groups than the candidates' own.
@@ -58,7 +58,7 @@ class Past:
         Returns:
             A past whose values and sums are (B, N, M).
         """
-        return Past(self._history, self._spans, groups, self._model, self._of_round)
+        return Past(self._history, self._division, groups, self._model, self._of_round)
 
     @cached_property
     def every(self) -> Past:

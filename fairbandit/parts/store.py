@@ -8,7 +8,7 @@ from torch import Tensor
 
 from fairbandit.maths.lists import Lists
 from fairbandit.parts.index import Index
-from fairbandit.parts.splits import Spans
+from fairbandit.parts.splits import Division
 
 
 class Store(Protocol):
@@ -22,11 +22,11 @@ class Store(Protocol):
     def lists(self) -> Lists | None:
         """The lists, where they lie in one table; None where `entries` has to put them together."""
 
-    def window(self, spans: Spans) -> tuple[Tensor, Tensor]:
+    def window(self, division: Division) -> tuple[Tensor, Tensor]:
         """The entries that each round's window holds: start+1 … stop of each group.
 
         Args:
-            spans: fields (N,).
+            division: fields (N,).
 
         Returns:
             Starts and stops, (B, N, G) int64 each, with start ≤ stop.

@@ -99,7 +99,10 @@ def _scoring(
     else:
         contexts, theta = lists.kept(group, first, last), lists.columns.pick_of(group, theta)
     if theta is None:
-        return lambda low, high: model.score(contexts[:, None, low - first : high - first])
+        groups = torch.full(contexts.shape[:2], group, device=contexts.device)[:, None]
+        return lambda low, high: model.score(
+            contexts[:, None, low - first : high - first], groups[:, :, low - first : high - first]
+        )
     b, u, _ = theta.shape
     columns = contexts.transpose(1, 2)
 

@@ -34,8 +34,8 @@ def check_metrics(given: Any) -> dict[str, dict[str, Any]]:
         The same with all parameters.
 
     Raises:
-        FairbanditError: no mapping; a column that cannot be one or that every run has already; an unknown
-            metric or parameter; or a metric that declares an unknown `reduce`.
+        FairbanditError: no mapping; a column that cannot be one or that every run has already; an
+            unknown metric or parameter; or a metric that declares an unknown `reduce`.
     """
     if not isinstance(given, Mapping | None):
         raise FairbanditError(

@@ -14,7 +14,7 @@ from fairbandit.parts.candidates import Candidates
 from fairbandit.parts.history import NEVER
 from fairbandit.parts.past import Past
 from fairbandit.parts.ranks import Rank
-from fairbandit.parts.splits import PAPER, Spans
+from fairbandit.parts.splits import PAPER, Division
 from fairbandit.registry import register
 
 MOST_KEPT = 1_000_000
@@ -61,11 +61,11 @@ class Latest:
         rounds.scatter_(2, entry, (first + news // k).expand(b, g, -1))
         self._place, self._round = place[..., :-1], rounds[..., :-1].contiguous()
 
-    def window(self, spans: Spans) -> tuple[Tensor, Tensor]:
+    def window(self, division: Division) -> tuple[Tensor, Tensor]:
         """Of each group's last m entries before a round, those in its window; see `Store`."""
-        stop = self._until(spans.until)
+        stop = self._until(division.stop)
         oldest = self._until(self._rounds - 1) - self._size
-        return torch.maximum(self._until(spans.after), oldest).minimum(stop), stop
+        return torch.maximum(self._until(division.start), oldest).minimum(stop), stop
 
     def entries(self, group: int, after: int, until: int) -> Tensor:
         """Entries after+1 … until of a group; see `Store`."""
@@ -147,8 +147,8 @@ class RecentCdf(Rank):
     def _index(self, candidates: Candidates) -> Tensor:
         asked = candidates
         store = self._with(asked.first, asked.contexts, asked.groups)
-        past = Past(store, asked.spans, asked.groups, asked.model, asked.of_round)
-        return asked.drawn_where(past.count == 0, past.at_most(asked.ceilings) / past.count)
+        past = Past(store, asked.division, asked.groups, asked.model, asked.of_round)
+        return asked.drawn_where(past.count == 0, past.at_most(asked.upper_scores) / past.count)
 
     def _with(self, first: int, contexts: Tensor, groups: Tensor) -> Latest:
         if first != self._observed + 1:
