@@ -15,10 +15,11 @@ import torch
 from safetensors import SafetensorError
 from safetensors.torch import save_file
 
-from fairbandit.engine import Engine, Played
+from fairbandit.engine import Engine
 from fairbandit.environments import Simulation
 from fairbandit.errors import FairbanditError
-from fairbandit.run import batches, rows, state
+from fairbandit.metrics import Played
+from fairbandit.run import batches, round_log, state
 from fairbandit.run.checkpoint import VARIABLE, Checkpoints
 from fairbandit.run.execute import execute
 from fairbandit.run.folder import StorageError, fresh
@@ -60,8 +61,8 @@ def cut_off(config: dict[str, Any], folder: Path, pieces: int, monkeypatch: Any)
 def test_cut_off_anywhere_it_ends_as_if_never_stopped(config, tmp_path, monkeypatch, policy, whole):
     if not whole:  # two batches, and several files in each
         monkeypatch.setattr(batches, "BUDGET", 3_000_000)
-        monkeypatch.setattr(rows, "FILE_ROWS", 1200)
-        monkeypatch.setattr(rows, "GROUP_ROWS", 600)
+        monkeypatch.setattr(round_log, "FILE_ROWS", 1200)
+        monkeypatch.setattr(round_log, "GROUP_ROWS", 600)
     split, estimator, rank = policy.split()
     config |= {
         "policy": {"split": split, "estimator": estimator, "rank": rank},
@@ -181,7 +182,7 @@ def test_a_damaged_checkpoint_is_named(config, tmp_path, monkeypatch, damage):
 
 
 def test_a_missing_or_changed_part_is_named(config, tmp_path, monkeypatch):
-    monkeypatch.setattr(rows, "FILE_ROWS", 1200)
+    monkeypatch.setattr(round_log, "FILE_ROWS", 1200)
     config["rounds"] = 1400
     cut_off(config, tmp_path, 3, monkeypatch)
     part = tmp_path / "rounds" / "part-000000-000000001.parquet"
