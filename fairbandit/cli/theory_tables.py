@@ -371,8 +371,8 @@ def remarks(known: Constants, settings: BoundSettings) -> list[str]:
             beyond = "at no T below 1e30" if first is None else f"only from T = {_first(first)} on"
             silent.setdefault(beyond, []).append(at.label)
     said = [
-        f"At T = {number(settings.rounds)} nothing follows from {' and '.join(labels)}: no policy's "
-        f"fair pseudo-regret exceeds T, and the bound is below T {beyond}."
+        f"At T = {number(settings.rounds)} nothing follows from {' and '.join(labels)}: no "
+        f"policy's fair pseudo-regret exceeds T, and the bound is below T {beyond}."
         for beyond, labels in silent.items()
     ]
     if known.own_places and math.isfinite(known.density.value):
