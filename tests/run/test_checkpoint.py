@@ -20,7 +20,7 @@ from fairbandit.environments import Simulation
 from fairbandit.errors import FairbanditError
 from fairbandit.metrics import Played
 from fairbandit.run import batches, round_log, state
-from fairbandit.run.checkpoint import VARIABLE, Checkpoints
+from fairbandit.run.checkpoint import FORMAT, VARIABLE, Checkpoints
 from fairbandit.run.execute import execute
 from fairbandit.run.folder import StorageError, fresh
 from fairbandit.streams import GRID
@@ -179,6 +179,23 @@ def test_a_damaged_checkpoint_is_named(config, tmp_path, monkeypatch, damage):
     assert "resume=false starts anew" in str(caught.value)
     path.write_bytes(whole)
     execute(config, tmp_path)
+
+
+@pytest.mark.parametrize("version", [None, 1, 99])
+def test_a_checkpoint_of_another_format_is_named(config, tmp_path, monkeypatch, version):
+    config["rounds"] = 600
+    cut_off(config, tmp_path, 1, monkeypatch)
+    path = tmp_path / "checkpoint.safetensors"
+    saved = state.read(path)
+    if version is None:
+        del saved["format"]
+    else:
+        saved["format"] = version
+    state.write(state.Packed(saved), path)
+    message = f"it has format {version or 1}, and this version reads format {FORMAT}"
+    with pytest.raises(FairbanditError, match=message) as caught:
+        execute(config, tmp_path)
+    assert "resume=false starts anew" in str(caught.value)
 
 
 def test_a_missing_or_changed_part_is_named(config, tmp_path, monkeypatch):

@@ -13,11 +13,16 @@ import pytest
 import torch
 from filelock import FileLock
 
-from fairbandit import Engine, Policy, build
+from fairbandit import Engine, Policy, build, registry
 from fairbandit.environments import Environment, Pools, Simulation
 from fairbandit.errors import FairbanditError
+from fairbandit.figures.compose import compose, general
+from fairbandit.results import read_scenes
+from fairbandit.results.table import tidy
 from fairbandit.run import batches
 from fairbandit.run.execute import execute
+from fairbandit.streams import Streams
+from tests.run.test_pieces import scalars
 
 
 class Odd(BaseException):
@@ -102,6 +107,41 @@ def test_a_group_never_received_has_no_rate(config, tmp_path, monkeypatch):
     assert read_json(tmp_path / "summary.json")["selection_rate"]["3"]["mean"] is None
 
 
+def test_without_a_truth_all_that_needs_one_is_null(config, tmp_path, monkeypatch):
+    class Hidden(Simulation):
+        """A simulation that keeps its truth to itself."""
+
+        def bind(self, streams: Streams) -> None:
+            self.streams, self.truth = streams, None
+            self.known = Simulation()
+            self.known.bind(streams)
+
+        def reward_distribution(self, group: int) -> None:
+            return None
+
+        def _pools(self, first: int, count: int) -> Pools:
+            return self.known._pools(first, count)
+
+    config["metrics"] = {"again": "fair_regret"}
+    monkeypatch.setitem(registry._registry["environment"], "simulation", Hidden)
+    execute(config, tmp_path)
+    summary = read_json(tmp_path / "summary.json")
+    unknown = {"mean": None, "std": None}
+    assert summary["fair_pseudo_regret"] == summary["standard_pseudo_regret"] == unknown
+    assert summary["metrics"]["again"] == {**unknown, "reduce": "sum", "lower_is_better": True}
+    rows = pq.read_table(tmp_path / "rounds")
+    needs = {"expected_reward", "rank", "standard_regret", "fair_regret", "again"}
+    nulls = {name: rows.column(name).null_count for name in rows.column_names}
+    assert nulls == {name: 300 * (name in needs) for name in rows.column_names}
+    assert {tag.partition("/")[0] for tag in scalars(tmp_path)} == {"selection_rate", "parity_gap"}
+    (scene,) = read_scenes([tmp_path])
+    for name in general(scene):
+        compose(name, scene)
+    texts = [text.get_text() for axes in compose("overview", scene).axes for text in axes.texts]
+    assert texts == ["not known"] * 3
+    assert tidy(list(scene.runs)).column("fair_pseudo_regret_mean").null_count == 1
+
+
 def _without_group_3(pools: Callable[..., Pools]) -> Callable[..., Pools]:
     def drawn(self: Simulation, first: int, count: int) -> Pools:
         made = pools(self, first, count)
@@ -126,8 +166,11 @@ def test_rows_schema_order_and_values(config, tmp_path):
     engine = Engine(policy, environment, rounds=100, seed=1, replicas=range(3))
     played = list(engine.play())
     for name, attribute in zip(
-        COLUMNS[2:-1],
-        ["actions", "groups", "rewards", "expected", "ranks", "standard_regret", "fair_regret"],
+        COLUMNS[2:],
+        [
+            *("actions", "groups", "rewards", "expected", "ranks"),
+            *("standard_regret", "fair_regret", "propensities"),
+        ],
         strict=True,
     ):
         expected = torch.cat([getattr(piece, attribute) for piece in played], 1)
@@ -173,6 +216,15 @@ def test_rounds_left_null_are_the_environments(config, tmp_path, monkeypatch):
         ({"device": "meta"}, "device 'meta' cannot be used here"),
         ({"replicates": 1}, "no key 'replicates'; it takes rounds, replicas, seed"),
         ({"policy": None}, "policy must be a mapping"),
+        ({"metrics": ["fair_regret"]}, "metrics must map columns to metrics"),
+        ({"metrics": {"x": "nope"}}, "metrics.x: unknown metric 'nope'; the registered ones are"),
+        (
+            {"metrics": {"x": {"name": "fair_regret", "y": 1}}},
+            "metrics.x: metric 'fair_regret' has",
+        ),
+        ({"metrics": {"rank": "fair_regret"}}, "metrics: the column 'rank' is taken: every run"),
+        ({"metrics": {"received_0": "fair_regret"}}, "the column 'received_0' is taken"),
+        ({"metrics": {"a b": "fair_regret"}}, "metrics: 'a b' cannot be a column; expected at"),
         ({"policy": {"name": "simulation"}}, "policy describes no policy"),
     ],
 )

@@ -412,7 +412,7 @@ def test_the_data_files_of_environments(tmp_path, monkeypatch):
 
 
 def test_an_environment_that_speaks_of_its_data_is_asked(config, tmp_path, monkeypatch):
-    monkeypatch.setattr(Simulation, "fingerprint", lambda self: "one", raising=False)
+    monkeypatch.setattr(Simulation, "fingerprint", lambda self: "one")
     execute(config, tmp_path / "run")
     execute(config, tmp_path / "run", replaced=lambda _: pytest.fail("replaced"))
     monkeypatch.setattr(Simulation, "fingerprint", lambda self: "two")

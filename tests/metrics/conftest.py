@@ -1,0 +1,4 @@
+from tests.cli.conftest import clean, command
+from tests.run.conftest import config
+
+__all__ = ["clean", "command", "config"]

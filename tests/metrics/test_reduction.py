@@ -1,0 +1,36 @@
+"""Running reductions against NumPy on the whole."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from fairbandit.errors import FairbanditError
+from fairbandit.metrics import REDUCTIONS, Reduce, RunningReduction
+
+WHOLE: dict[str, Any] = {
+    "sum": lambda values: values.cumsum(1),
+    "mean": lambda values: values.cumsum(1) / np.arange(1, values.shape[1] + 1),
+    "last": lambda values: values,
+    "max": lambda values: np.maximum.accumulate(values, 1),
+}
+
+
+@pytest.mark.parametrize("reduce", REDUCTIONS)
+def test_pieces_give_the_reduction_of_the_whole_across_a_saved_state(reduce: Reduce) -> None:
+    values = np.random.default_rng(0).normal(size=(3, 50)) - 2
+    pieces = [torch.from_numpy(piece) for piece in np.split(values, [1, 20, 21], 1)]
+    running, found = RunningReduction(reduce, 3), []
+    for piece in pieces:
+        found.append(running.add(piece))
+        resumed = RunningReduction(reduce, 1)
+        resumed.load_state(running.state())
+        running = resumed
+    np.testing.assert_allclose(torch.cat(found, 1).numpy(), WHOLE[reduce](values), rtol=1e-12)
+    np.testing.assert_array_equal(running.value, found[-1][:, -1])
+
+
+def test_an_unknown_reduction_is_refused() -> None:
+    with pytest.raises(FairbanditError, match="sum, mean, last, max, got 'median'"):
+        RunningReduction("median", 1)  # type: ignore[arg-type]
