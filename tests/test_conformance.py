@@ -24,7 +24,7 @@ from fairbandit.parts import (
     RecentCdf,
     RewardModel,
     Ridge,
-    Spans,
+    Division,
 )
 from fairbandit.plugins import load_plugins
 from fairbandit.policy import Policy
@@ -113,8 +113,8 @@ def test_cost_is_told_beside_the_reference(kind: str) -> None:
 class Unsound(Halves):
     """A split that moves back."""
 
-    def _spans(self, t: Tensor) -> Spans:
-        spans = super()._spans(t)
+    def _divide(self, t: Tensor) -> Division:
+        spans = super()._divide(t)
         return spans._replace(after=torch.where(t == 50, 0, spans.after))
 
 

@@ -21,7 +21,7 @@ from fairbandit.parts import (
     Rank,
     RewardModel,
     Selector,
-    Spans,
+    Division,
     Split,
 )
 from fairbandit.parts.base import State
@@ -80,8 +80,8 @@ class Ahead(Split):
 
     part_kind, part_name = "split", "ahead"
 
-    def _spans(self, t: Tensor) -> Spans:
-        return Spans(t, t - 1, t - 1)
+    def _divide(self, t: Tensor) -> Division:
+        return Division(t, t - 1, t - 1)
 
 
 def test_a_split_that_reads_the_future() -> None:
@@ -95,9 +95,9 @@ class Lagging(Full):
     part_name = "lagging"
     behind = 0
 
-    def _spans(self, t: Tensor) -> Spans:
+    def _divide(self, t: Tensor) -> Division:
         late = self.problem.groups + self.behind
-        return super()._spans(t)._replace(taught=(t - 1 - late).clamp(min=0))
+        return super()._divide(t)._replace(n_train=(t - 1 - late).clamp(min=0))
 
     def state(self) -> State:
         return {"behind": self.behind}
@@ -109,13 +109,13 @@ class Lagging(Full):
 def test_what_a_split_looked_up_holds_for_one_problem_and_state() -> None:
     problem, split = Problem(1, 2, Streams(0, [0]), Lagging()), Lagging()
     split.bind(problem)
-    assert split.taught(10) == 7
+    assert split.n_train(10) == 7
     split.grow(replace(problem, groups=3))
-    assert split.taught(10) == 6
+    assert split.n_train(10) == 6
     split.load_state({"behind": 4})
-    assert split.taught(10) == 2
+    assert split.n_train(10) == 2
     split.bind(problem)
-    assert split.taught(10) == 3
+    assert split.n_train(10) == 3
 
 
 class Odd(Rank):

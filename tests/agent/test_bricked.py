@@ -74,14 +74,14 @@ def lived(
                 waiting.remove(one)
                 agent.update(one[2], one[0])
                 known[one[0]] = one[1:]
-    node = agent._policy.split.taught(ROUNDS + 1)
+    node = agent._policy.split.n_train(ROUNDS + 1)
     learned = [known[ticket] for ticket in sorted(known) if ticket <= node]
     return agent, np.array([x for x, _ in learned]), np.array([r for _, r in learned])
 
 
 def model(agent: Agent) -> RewardModel:
     """The model of the next round, without noise."""
-    node, history = agent._policy.split.taught(agent.rounds + 1), agent._history
+    node, history = agent._policy.split.n_train(agent.rounds + 1), agent._history
     estimator = agent._policy.estimator
     estimator.noise = 0.0  # type: ignore[attr-defined]
     with agent._policy.mode():
@@ -199,7 +199,7 @@ def test_logged_rounds_of_any_size(refresh: float | None) -> None:
         agent.observe(x, np.tile([0, 1], (n, 1)), np.zeros(n, dtype=int), r)
         agent.act(x[0], [0, 1])
         agent.drop(agent.pending[-1])
-    node = agent._policy.split.taught(agent.rounds + 1)
+    node = agent._policy.split.n_train(agent.rounds + 1)
     taught = [(x, r) for t, x, r in known if t <= node]
     exact = Uneven(np.array([x for x, _ in taught]), np.array([r for _, r in taught]), 0.1)
     theta = model(agent).parameters[0][0, 0].numpy()

@@ -12,7 +12,7 @@ from fairbandit.streams import Streams
 
 def argmax(replicas: int = 1) -> Argmax:
     made = Argmax()
-    made.bind(Problem(1, 1, Streams(5, range(replicas)), Full()))
+    made.bind(Problem(1, 1, Streams(5, range(replicas))))
     return made
 
 

@@ -13,7 +13,7 @@ import torch
 
 from fairbandit import Engine, FairbanditError
 from fairbandit.environments import Simulation
-from fairbandit.metrics import of_pick
+from fairbandit.maths.picks import of_pick
 from fairbandit.theory import (
     Constants,
     Estimate,
