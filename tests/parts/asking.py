@@ -127,19 +127,19 @@ def ask(
     return rank.index(asked), asked
 
 
-def window(given: World, b: int, round_: int, spans: Division, at: int, group: int) -> Array:
+def window(given: World, b: int, round_: int, division: Division, at: int, group: int) -> Array:
     """The scores of a group's contexts in the window of a round, in order, by looking at each.
 
     Args:
         given: the world.
         b: the replica.
         round_: the round t, whose model scores.
-        spans: the windows of all rounds asked about.
+        division: the windows of all rounds asked about.
         at: the position of the round among them.
         group: the group.
     """
     theta = given.theta[b, round_ - 1].numpy()
-    after, until = int(spans.after[at]), int(spans.until[at])
+    after, until = int(division.start[at]), int(division.stop[at])
     scores = [
         float(given.contexts[b, s - 1, a].numpy() @ theta)
         for s in range(after + 1, until + 1)

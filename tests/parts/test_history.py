@@ -24,6 +24,6 @@ def test_forgotten_outcomes_say_how_to_keep_them() -> None:
         for read in (history.outcomes, history.rewards):
             with pytest.raises(
                 FairbanditError,
-                match=r"rows 1 to 6 are not kept; kept are 5 to 6.*rank declares needs = frozenset",
+                match=r"rows 1 to 6 are not kept; kept are 5 to 6.*part declares needs = frozenset",
             ):
                 read(0, 6)

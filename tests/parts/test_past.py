@@ -141,5 +141,5 @@ def test_a_rank_that_did_not_declare_contexts() -> None:
     )
     with pytest.raises(FairbanditError, match="declare needs"):
         _ = asked.past
-    with pytest.raises(FairbanditError, match=r"a rank can need \['contexts', 'rewards'\]"):
+    with pytest.raises(FairbanditError, match=r"a part can need \['contexts', 'rewards'\]"):
         History(problem, {"prices"})

@@ -19,10 +19,10 @@ def standardised(values: Array, of: Array) -> Array:
 
 
 def expected(
-    given: World, b: int, round_: int, spans: Division, n: int, group: int, score: float
+    given: World, b: int, round_: int, division: Division, n: int, group: int, score: float
 ) -> tuple[float, float, int] | None:
     """The group's own and the pooled CDF at a score, and the group's size."""
-    samples = [window(given, b, round_, spans, n, g) for g in range(3)]
+    samples = [window(given, b, round_, division, n, g) for g in range(3)]
     own = samples[group]
     if group < 0 or len(own) == 0:
         return None

@@ -77,7 +77,7 @@ def test_of_many_groups_only_the_gap_is_drawn():
     ones = torch.ones(1, 2, dtype=torch.float64)
     picked = torch.tensor([[0, 1]])
     received = torch.ones(1, groups, dtype=torch.int64)
-    tally.add(Played(1, [0], picked, picked, ones, ones, ones, ones, ones, received))
+    tally.add(Played(1, [0], picked, ones, picked, ones, ones, ones, ones, ones, received))
     tags = {tag for _, values in tally.points(1, 2) for tag in values}
     assert "parity_gap" in tags
     assert not any(tag.startswith("selection_rate") for tag in tags)

@@ -49,7 +49,7 @@ def played(first: int, count: int, replicas: list[int]) -> Played:
     whole = torch.arange(first, first + count).expand(len(replicas), -1)
     values = whole.double()
     return Played(
-        first, replicas, whole, whole, values, values, values, values, values, whole[:, :2]
+        first, replicas, whole, values, whole, *[values] * 5, whole[:, :2]
     )
 
 
