@@ -166,11 +166,13 @@ def grid(
 
 def identity_error(estimator: Ridge) -> float:
     """The largest entry of |V⁻¹V − I| where the estimator is; 0 where it keeps no inverse."""
-    solved = estimator._solved
-    if solved is None:
+    state = estimator.state()
+    if not state["goes_on"]:
         return 0.0
-    unit = torch.eye(solved.theta.shape[1], dtype=solved.theta.dtype)
-    return float((solved.inverse @ estimator._V - unit).abs().max())
+    V, inverse = state["V"], state["inverse"]
+    assert isinstance(V, Tensor)
+    assert isinstance(inverse, Tensor)
+    return float((inverse @ V - torch.eye(V.shape[1], dtype=V.dtype)).abs().max())
 
 
 def precision(rounds: int, every: int = 1 << 17) -> float:

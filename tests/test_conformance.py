@@ -10,21 +10,22 @@ from torch import Tensor
 
 from fairbandit import conformance, registry
 from fairbandit.build import build
-from fairbandit.conformance import ConformanceError, Scattered
+from fairbandit.conformance import Scattered
+from fairbandit.errors import FairbanditError
 from fairbandit.parts import (
     Argmax,
     Candidates,
+    Division,
     EmpiricalCdf,
     Halves,
-    History,
     LinearModel,
+    Outcomes,
     Part,
     Problem,
     Rank,
     RecentCdf,
     RewardModel,
     Ridge,
-    Spans,
 )
 from fairbandit.plugins import load_plugins
 from fairbandit.policy import Policy
@@ -40,11 +41,11 @@ class PastRewards(Rank):
     reference = "these tests"
     needs = frozenset({"rewards"})
 
-    def reach(self, t: int) -> int:
+    def last_reward_read(self, t: int) -> int:
         return t - 1
 
     def _index(self, candidates: Candidates) -> Tensor:
-        past = candidates.history.outcomes(0, candidates.history.played).rewards
+        past = candidates.outcomes(0, candidates.history.played).rewards
         below = (past[:, None, None] <= candidates.scores[..., None]).double().sum(-1)
         return below / max(candidates.history.played, 1)
 
@@ -94,7 +95,7 @@ def test_a_part_is_checked_with_hyperparameters_of_ones_own() -> None:
         for finding in conformance.examine("estimator", {"name": "ridge", "noise": 2.0})
     }
     assert findings["constructible"].reason == "noise (ρ) must be from 0 to 1, got 2.0"
-    assert not findings["honours_reach"].tried
+    assert not findings["reads_no_later"].tried
 
 
 def test_every_check_says_what_it_asks_for() -> None:
@@ -113,36 +114,43 @@ def test_cost_is_told_beside_the_reference(kind: str) -> None:
 class Unsound(Halves):
     """A split that moves back."""
 
-    def _spans(self, t: Tensor) -> Spans:
-        spans = super()._spans(t)
-        return spans._replace(after=torch.where(t == 50, 0, spans.after))
+    def _divide(self, t: Tensor) -> Division:
+        division = super()._divide(t)
+        return division._replace(start=torch.where(t == 50, 0, division.start))
 
 
 class Shifted(Ridge):
     """Scores that are not those of its theta."""
 
-    def _models(self, nodes: list[int], history: History) -> RewardModel:
-        return ShiftedModel(*super()._models(nodes, history).parameters)
+    def _models(self, rounds: list[int], n_train: list[int], outcomes: Outcomes) -> RewardModel:
+        return ShiftedModel(*super()._models(rounds, n_train, outcomes).parameters)
 
 
 class ShiftedModel(LinearModel):
     """⟨θ, x⟩ + 1."""
 
-    def _score(self, contexts: Tensor) -> Tensor:
-        return super()._score(contexts) + 1
+    def _score(self, contexts: Tensor, groups: Tensor) -> Tensor:
+        return super()._score(contexts, groups) + 1
 
 
-class Floating(Argmax):
-    """Picks that are no whole numbers."""
+class Picking(Argmax):
+    """Picks, where weights are asked for."""
 
-    def _select(self, first: int, index: Tensor, tie: Tensor, present: Tensor) -> Tensor:
-        return super()._select(first, index, tie, present).double()
+    def _weights(self, candidates: Candidates, index: Tensor) -> Tensor:
+        return super()._weights(candidates, index).double().argmax(2)
+
+
+class Careless(Argmax):
+    """Weights at empty places too."""
+
+    def _weights(self, candidates: Candidates, index: Tensor) -> Tensor:
+        return torch.ones_like(index)
 
 
 class Inverted(EmpiricalCdf):
-    """A tie below the index."""
+    """An upper index below the index."""
 
-    def tie(self, index: Tensor, candidates: Candidates) -> Tensor:
+    def upper_index(self, index: Tensor, candidates: Candidates) -> Tensor:
         return index - 1
 
 
@@ -163,7 +171,7 @@ class Listing(EmpiricalCdf):
 class Forgetful(Ridge):
     """Rewards that come late are lost."""
 
-    def amend(self, contexts: Tensor, rewards: Tensor) -> None:
+    def absorb(self, n: int, outcomes: Outcomes) -> None:
         pass
 
 
@@ -177,10 +185,16 @@ class Mislaying(RecentCdf):
 
 
 FAULTS: list[tuple[str, type[Part], conformance.Check, str]] = [
-    ("split", Unsound, conformance.splits_soundly, "`after` moves back after round 49"),
+    ("split", Unsound, conformance.splits_soundly, "`start` moves back after round 49"),
     ("estimator", Shifted, conformance.models_soundly, "scores differ from ⟨theta, x⟩ by up to 1"),
-    ("selector", Floating, conformance.picks_soundly, "picks have shape .* and torch.float64"),
-    ("rank", Inverted, conformance.ties, "`tie` must be as large as the index or larger"),
+    (
+        "selector",
+        Picking,
+        conformance.picks_soundly,
+        r"gave weights of shape \(12, \d+\); expected",
+    ),
+    ("selector", Careless, conformance.picks_soundly, "and 0 beside the places"),
+    ("rank", Inverted, conformance.ties, "`upper_index` must be as large as the index or larger"),
     ("rank", Placed, conformance.permutes, "does more than permute their indices, as for replica"),
     (
         "estimator",
@@ -203,5 +217,5 @@ def test_a_fault_is_caught(
 ) -> None:
     monkeypatch.setitem(registry._registry, kind, dict(registry._registry[kind]))
     registry.register(kind, "faulty")(cls)
-    with pytest.raises(ConformanceError, match=message):
+    with pytest.raises(FairbanditError, match=message):
         check(kind, "faulty")

@@ -223,16 +223,18 @@ def test_what_others_decided(name: str) -> None:
         )
         for t in range(1, 18):
             part = slice(t - 1, t)
-            history.add_pools(pools.contexts[:, part], pools.groups[:, part])
+            here = pools.contexts[:, part], pools.groups[:, part]
+            history.add_pools(*here)
             if t == 4:
+                chosen.decide(t, *here, history)
                 history.add_unknown()
             else:
-                history.add_outcomes(*(known[:, part] for known in outcomes))
-            chosen.observe(t, pools.contexts[:, part], pools.groups[:, part], history)
+                given = Outcomes(*(known[:, part] for known in outcomes))
+                chosen.observe(t, *here, given, history)
         chosen.learn(4, Outcomes(*(known[:, 3:4] for known in outcomes)), history)
         history.add_pools(pools.contexts[:, 17:], pools.groups[:, 17:])
         one = slice(17, 18)
-        return chosen.decide(18, pools.contexts[:, one], pools.groups[:, one], history)
+        return chosen.decide(18, pools.contexts[:, one], pools.groups[:, one], history).actions
 
     theirs, world = decided(support.environment(), HERE), support.environment()
     with SecondDevice():

@@ -12,16 +12,17 @@ from fairbandit import Agent, Engine, FairbanditError
 from fairbandit.conformance import Scattered
 from fairbandit.parts import (
     Candidates,
+    Division,
     Estimator,
     Full,
-    History,
     Identity,
     LinearModel,
+    Outcomes,
     Problem,
     Rank,
     RewardModel,
+    Selection,
     Selector,
-    Spans,
     Split,
 )
 from fairbandit.parts.base import State
@@ -33,7 +34,7 @@ from tests import support
 def bound(name: str) -> Policy:
     policy = support.policy(name)
     world = support.environment()
-    policy.bind(Problem(17, 4, Streams(0, [0]), policy.split, 1.0, world.truth))
+    policy.bind(Problem(17, 4, Streams(0, [0]), truth=world.truth))
     return policy
 
 
@@ -60,7 +61,7 @@ class Clairvoyant(Rank):
 
     part_kind, part_name = "rank", "clairvoyant"
 
-    def reach(self, t: int) -> int:
+    def last_reward_read(self, t: int) -> int:
         return t
 
     def _index(self, candidates: Candidates) -> Tensor:
@@ -71,7 +72,9 @@ def test_a_part_that_reads_the_future() -> None:
     policy = support.policy("greedy")
     policy.rank = Clairvoyant()
     engine = Engine(policy, Scattered(), rounds=5, seed=0, replicas=[0])
-    with pytest.raises(FairbanditError, match=r"round 1 cannot be decided.*reward of round 1"):
+    with pytest.raises(
+        FairbanditError, match=r"round 1 cannot be decided.*the reward or the pick of round 1"
+    ):
         list(engine.play())
 
 
@@ -80,13 +83,13 @@ class Ahead(Split):
 
     part_kind, part_name = "split", "ahead"
 
-    def _spans(self, t: Tensor) -> Spans:
-        return Spans(t, t - 1, t - 1)
+    def _divide(self, t: Tensor) -> Division:
+        return Division(t, t - 1, t - 1)
 
 
 def test_a_split_that_reads_the_future() -> None:
-    with pytest.raises(FairbanditError, match="split 'ahead' at round 3: expected 0 ≤ taught < 3"):
-        Ahead().spans(torch.tensor([3]))
+    with pytest.raises(FairbanditError, match="split 'ahead' at round 3: expected 0 ≤ n_train < 3"):
+        Ahead().divide(torch.tensor([3]))
 
 
 class Lagging(Full):
@@ -95,9 +98,9 @@ class Lagging(Full):
     part_name = "lagging"
     behind = 0
 
-    def _spans(self, t: Tensor) -> Spans:
+    def _divide(self, t: Tensor) -> Division:
         late = self.problem.groups + self.behind
-        return super()._spans(t)._replace(taught=(t - 1 - late).clamp(min=0))
+        return super()._divide(t)._replace(n_train=(t - 1 - late).clamp(min=0))
 
     def state(self) -> State:
         return {"behind": self.behind}
@@ -107,15 +110,15 @@ class Lagging(Full):
 
 
 def test_what_a_split_looked_up_holds_for_one_problem_and_state() -> None:
-    problem, split = Problem(1, 2, Streams(0, [0]), Lagging()), Lagging()
+    problem, split = Problem(1, 2, Streams(0, [0])), Lagging()
     split.bind(problem)
-    assert split.taught(10) == 7
+    assert split.n_train(10) == 7
     split.grow(replace(problem, groups=3))
-    assert split.taught(10) == 6
+    assert split.n_train(10) == 6
     split.load_state({"behind": 4})
-    assert split.taught(10) == 2
+    assert split.n_train(10) == 2
     split.bind(problem)
-    assert split.taught(10) == 3
+    assert split.n_train(10) == 3
 
 
 class Odd(Rank):
@@ -145,32 +148,37 @@ def test_an_index_that_breaks_its_contract(rank: Rank, message: str) -> None:
         support.actions(policy, Scattered(), 5)
 
 
-class First(Selector):
-    """Always picks one place, empty or not."""
+class Last(Selector):
+    """Always picks the last place, empty or not."""
 
-    part_kind, part_name = "selector", "first"
+    part_kind, part_name = "selector", "last"
 
-    def _select(self, first: int, index: Tensor, tie: Tensor, present: Tensor) -> Tensor:
-        return torch.full(index.shape[:2], 5)
+    def _weights(self, candidates: Candidates, index: Tensor) -> Tensor:
+        return torch.tensor([0, 0, 0, 0, 0, 1]).expand(index.shape)
 
 
 def test_a_selector_that_picks_an_empty_place() -> None:
     policy = support.policy("uniform")
-    policy.selector = First()
-    with pytest.raises(FairbanditError, match="selector 'first' picked place 5 at replica 0"):
+    policy.selector = Last()
+    with pytest.raises(
+        FairbanditError,
+        match=r"selector 'last' gave weights \[0.*, 1.0\] at replica 0, round \d+; .* "
+        "and 0 beside the places",
+    ):
         support.actions(policy, Scattered(), 60)
 
 
 class Descent(Estimator):
-    """Least squares by gradient descent on everything learned, from scratch for every node."""
+    """Least squares by gradient descent on everything learned, from scratch each time."""
 
     part_kind, part_name = "estimator", "descent"
 
-    def _models(self, nodes: list[int], history: History) -> RewardModel:
-        outcomes = history.outcomes(0, nodes[-1])
+    needs = frozenset({"rewards"})
+
+    def _models(self, rounds: list[int], n_train: list[int], outcomes: Outcomes) -> RewardModel:
         b, d = outcomes.contexts.shape[0], outcomes.contexts.shape[2]
-        theta = torch.zeros(b, len(nodes), d, dtype=torch.float64, requires_grad=True)
-        upto = torch.arange(nodes[-1]) < torch.tensor(nodes)[:, None]
+        theta = torch.zeros(b, len(n_train), d, dtype=torch.float64, requires_grad=True)
+        upto = torch.arange(outcomes.rewards.shape[1]) < torch.tensor(n_train)[:, None]
         for _ in range(20):
             missed = torch.einsum("bnd,bud->bun", outcomes.contexts, theta)
             missed = (missed - outcomes.rewards[:, None]) * upto
@@ -188,7 +196,7 @@ def test_parts_that_differentiate(differentiates: bool, monkeypatch: pytest.Monk
         chosen.estimator = Descent()
     select = chosen.selector.select
 
-    def watched(*asked: Any) -> Tensor:
+    def watched(*asked: Any) -> Selection:
         modes.add(torch.is_inference_mode_enabled())
         return select(*asked)
 

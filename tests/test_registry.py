@@ -159,7 +159,7 @@ def test_classes_that_are_no_part_of_the_kind() -> None:
     ):
         registry.register("environment", "mine")(Argmax)
     with pytest.raises(
-        FairbanditError, match=r"Lacking \(.*\) as selector .* lacks _select, which"
+        FairbanditError, match=r"Lacking \(.*\) as selector .* lacks _weights, which"
     ):
         registry.register("selector", "mine")(Lacking)
     assert registry.names("selector") == known

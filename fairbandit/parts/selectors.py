@@ -100,6 +100,11 @@ class Selector(Part):
         where = f"at replica {self.problem.streams.replicas[b]}, round {candidates.first + int(n)}"
         if not bool(present[b, n].any()):
             return FairbanditError(f"the pool {where} has no candidates")
+        if bool((candidates.upper_index < candidates.index)[b, n][present[b, n]].any()):
+            return FairbanditError(
+                f"the rank's `upper_index` must be as large as the index or larger; {where} it is "
+                "smaller"
+            )
         return FairbanditError(
             f"selector {self.part_name!r} gave weights {weights[b, n].tolist()} {where}; expected "
             "finite numbers of at least 0, some above 0, and 0 beside the places "

@@ -74,19 +74,19 @@ def lived(
                 waiting.remove(one)
                 agent.update(one[2], one[0])
                 known[one[0]] = one[1:]
-    node = agent._policy.split.taught(ROUNDS + 1)
-    learned = [known[ticket] for ticket in sorted(known) if ticket <= node]
+    n_train = agent._policy.split.n_train(ROUNDS + 1)
+    learned = [known[ticket] for ticket in sorted(known) if ticket <= n_train]
     return agent, np.array([x for x, _ in learned]), np.array([r for _, r in learned])
 
 
 def model(agent: Agent) -> RewardModel:
     """The model of the next round, without noise."""
-    node, history = agent._policy.split.taught(agent.rounds + 1), agent._history
-    estimator = agent._policy.estimator
-    estimator.noise = 0.0  # type: ignore[attr-defined]
-    with agent._policy.mode():
-        found, _ = estimator.models(torch.tensor([node]), history)
-    return found
+    policy, t = agent._policy, agent.rounds + 1
+    policy.estimator.noise = 0.0  # type: ignore[attr-defined]
+    pool = torch.zeros(1, 1, 1, agent._problem.features).double(), torch.zeros(1, 1, 1).long()
+    with policy.mode():
+        candidates, _ = policy.candidates(t, *pool, agent._history)
+    return candidates.model
 
 
 @settings(max_examples=40, deadline=None)
@@ -199,8 +199,8 @@ def test_logged_rounds_of_any_size(refresh: float | None) -> None:
         agent.observe(x, np.tile([0, 1], (n, 1)), np.zeros(n, dtype=int), r)
         agent.act(x[0], [0, 1])
         agent.drop(agent.pending[-1])
-    node = agent._policy.split.taught(agent.rounds + 1)
-    taught = [(x, r) for t, x, r in known if t <= node]
+    n_train = agent._policy.split.n_train(agent.rounds + 1)
+    taught = [(x, r) for t, x, r in known if t <= n_train]
     exact = Uneven(np.array([x for x, _ in taught]), np.array([r for _, r in taught]), 0.1)
     theta = model(agent).parameters[0][0, 0].numpy()
     for y in np.eye(3):

@@ -1,6 +1,6 @@
 """Rewards that come late, in any order or never, and inputs of every kind, mixed at random."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 from fairbandit import Agent, register, registry
 from fairbandit.errors import FairbanditError
-from fairbandit.parts import Estimator, LinearModel
+from fairbandit.parts import Estimator, LinearModel, Outcomes, Problem
+from fairbandit.parts.base import State
 from tests.agent import worlds
 
 FEW = settings(max_examples=8, deadline=None)
@@ -167,15 +168,29 @@ def test_an_estimator_that_cannot_learn_late() -> None:
     """One of a plugin that knows nothing of late rewards learns those in time, and says so."""
 
     class Means(Estimator):
-        """θ is the mean of the rewarded contexts."""
+        """θ is the mean of contexts times rewards, whose sum it keeps."""
 
         part_kind, part_name = "estimator", "means"
         reference = "these tests"
 
-        def _models(self, nodes: list[int], history: Any) -> LinearModel:
-            past = history.outcomes(0, nodes[-1])
-            theta = (past.contexts * past.rewards[..., None]).mean(1, keepdim=True)
-            return LinearModel(theta.expand(-1, len(nodes), -1))
+        def bind(self, problem: Problem) -> None:
+            super().bind(problem)
+            self.sum, self.n = problem.zeros(problem.replicas, problem.features), 0
+
+        def _models(self, rounds: list[int], n_train: list[int], outcomes: Outcomes) -> LinearModel:
+            steps = (outcomes.contexts * outcomes.rewards[..., None]).cumsum(1)
+            sums = torch.cat([self.sum[:, None], self.sum[:, None] + steps], 1)
+            return LinearModel(sums[:, [n - self.n for n in n_train]] / max(n_train))
+
+        def _commit(self, n: int, outcomes: Outcomes) -> None:
+            self.sum = self.sum + (outcomes.contexts * outcomes.rewards[..., None]).sum(1)
+            self.n = n
+
+        def state(self) -> State:
+            return {"sum": self.sum, "n": self.n}
+
+        def _load(self, state: Mapping[str, Any]) -> None:
+            self.sum, self.n = state["sum"], state["n"]
 
     config = {"split": "halves", "estimator": "means", "rank": "recent_cdf"}
     register("estimator", "means")(Means)

@@ -21,7 +21,7 @@ from tests.agent import worlds
 
 PACKAGE = Path(fairbandit.__file__).parent
 
-BODY = ("parts", "maths", "policy.py", "streams.py", "agent/groups", "agent/tickets", "agent/ref")
+BODY = ("parts", "maths", "policy.py", "streams.py", "agent/groups", "agent/tickets")
 """Where the work of a call is done, rather than undone."""
 
 CONFIGS: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
@@ -199,7 +199,7 @@ def test_a_part_that_raises(fault: BaseException) -> None:
 
 @pytest.mark.parametrize(
     ("owner", "method"),
-    [(SortedStretch, "__init__"), (Argmax, "_select"), (History, "add_pools")],
+    [(SortedStretch, "__init__"), (Argmax, "_weights"), (History, "add_pools")],
 )
 def test_what_fails_beside_an_index(owner: type, method: str, monkeypatch: Any) -> None:
     """After the work is done, with windows that an index counts, and in the midst of sorting."""
@@ -340,7 +340,7 @@ def test_states_stay_as_they_were(estimator: str, rank: str) -> None:
     kept = []
     for x, labels in zip(given.contexts, given.labels, strict=True):
         agent.act(x, labels)
-        parts = [one for part in agent._policy.parts.values() for one in part.inside()]
+        parts = agent._policy.parts.values()
         state = [agent._policy.snapshot(), *(vars(part).copy() for part in parts)]
         kept.append((state, content(state)))
         if len(kept) % 3:

@@ -128,7 +128,7 @@ def test_oful_parameters_out_of_range() -> None:
 @pytest.mark.parametrize(("estimator", "rank"), [("oracle", "identity"), ("ridge", "oracle_cdf")])
 def test_oracle_parts_need_an_oracle(estimator: str, rank: str) -> None:
     policy = build({"split": "full", "estimator": estimator, "rank": rank})
-    problem = Problem(3, 2, Streams(0, [0]), Full())
+    problem = Problem(3, 2, Streams(0, [0]))
     assert isinstance(policy, Policy)
     with pytest.raises(FairbanditError, match="needs a truth"):
         policy.bind(problem)

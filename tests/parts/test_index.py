@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from fairbandit.maths.lists import Lists
 from fairbandit.maths.ties import ceiling
-from fairbandit.parts import Full, History, LinearModel, Past, Problem, Spans, ranges
+from fairbandit.parts import Division, History, LinearModel, Past, Problem, ranges
 from fairbandit.parts import index as index_module
 from fairbandit.parts.index import Asked, SortedStretch
 from fairbandit.streams import Streams
@@ -88,7 +88,7 @@ def test_many_replicas_of_a_rare_group(rare: float, monkeypatch: pytest.MonkeyPa
     free = index_module.Costs(entry=[1.0, 1.0], again=1e-9, use=0.0, sorting=0.01)
     monkeypatch.setattr(index_module.Costs, "of", lambda *asked: free)
     draws = np.random.default_rng(0)
-    problem = Problem(2, 2, Streams(0, range(30)), Full())
+    problem = Problem(2, 2, Streams(0, range(30)))
     indexed, plain = History(problem, {"contexts"}), History(problem, {"contexts"})
     monkeypatch.setattr(plain.contexts.index, "at_most", lambda *asked, **how: None)
     theta = torch.from_numpy(draws.normal(size=(30, 1, 2)))
@@ -97,12 +97,12 @@ def test_many_replicas_of_a_rare_group(rare: float, monkeypatch: pytest.MonkeyPa
         s = torch.from_numpy((draws.random((30, 100, 2)) < rare).astype(np.int64))
         model = LinearModel(theta + 1e-3 * torch.from_numpy(draws.normal(size=(30, 100, 2))))
         after = torch.arange(at, at + 100) // 2
-        spans = Spans(after, after, torch.arange(at, at + 100))
+        spans = Division(after, after, torch.arange(at, at + 100))
         counts = []
         for history in (indexed, plain):
             history.add_pools(x, s)
             window = Past(history.contexts, spans, s, model, torch.arange(100))
             counts.append(window.at_most((x * model.theta[:, :, None]).sum(-1)))
-            history.forget(outcomes=0, contexts=int(after[-1]))
+            history.forget(outcomes=0, contexts=int(after[-1]), picks=0)
         assert torch.equal(*counts)
     assert indexed.contexts.index.stretches

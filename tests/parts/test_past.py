@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fairbandit import FairbanditError
-from fairbandit.parts import Candidates, Full, History, LinearModel, Past, Problem, Spans
+from fairbandit.parts import Candidates, Division, History, LinearModel, Past, Problem
 from fairbandit.parts import past as past_module
 from fairbandit.parts import tiles as tiles_module
 from fairbandit.streams import Purpose, Streams
@@ -18,7 +18,7 @@ from fairbandit.streams import Purpose, Streams
 def test_counts_and_sums(seed: int, models: int, groups: int, tile: int) -> None:
     draws = np.random.default_rng(seed)
     b, k, d, rounds, asked = 2, 3, 2, 30, 6
-    problem = Problem(d, groups, Streams(0, range(b)), Full())
+    problem = Problem(d, groups, Streams(0, range(b)))
     history = History(problem, {"contexts"})
     x = torch.from_numpy(draws.integers(-2, 3, (b, rounds, k, d)).astype(float))
     s = torch.from_numpy(draws.integers(-1, groups, (b, rounds, k)))
@@ -36,7 +36,11 @@ def test_counts_and_sums(seed: int, models: int, groups: int, tile: int) -> None
         patch.setattr(tiles_module, "TILE", tile)
         patch.setattr(past_module, "FEW", 0 if tile == 8 else 64)
         window = Past(
-            history.contexts, Spans(after, after, until), s[:, first:], LinearModel(theta), of_round
+            history.contexts,
+            Division(after, after, until),
+            s[:, first:],
+            LinearModel(theta),
+            of_round,
         )
         below, total = window.at_most(own), window.sum(lambda old: old)
         everyone = window.of(torch.arange(groups).expand(b, asked, k, groups).flatten(2))
@@ -71,14 +75,16 @@ def test_counts_and_sums(seed: int, models: int, groups: int, tile: int) -> None
 @pytest.mark.parametrize("alike", [True, False])
 def test_nobody_asks(alike: bool) -> None:
     """Nobody's sums are as large as anybody's, whether replicas are alike or not."""
-    problem = Problem(1, 1, Streams(0, range(2)), Full())
+    problem = Problem(1, 1, Streams(0, range(2)))
     history = History(problem, {"contexts"})
     groups = torch.zeros(2, 9, 1).long()
     groups[0, 3] = 0 if alike else -1
     history.add_pools(torch.ones(2, 9, 1, 1).double(), groups)
     rounds = torch.arange(4, 9)
     model, of_round = LinearModel(torch.ones(2, 1, 1).double()), torch.zeros(5).long()
-    past = Past(history.contexts, Spans(rounds, 0 * rounds, rounds), groups[:, 4:], model, of_round)
+    past = Past(
+        history.contexts, Division(rounds, 0 * rounds, rounds), groups[:, 4:], model, of_round
+    )
     nobody = past.of(torch.full((2, 5, 3), -1))
     assert torch.equal(nobody.sum(lambda old: old), torch.zeros(2, 5, 3).double())
     assert torch.equal(nobody.at_most(torch.ones(2, 5, 3).double()), torch.zeros(2, 5, 3).double())
@@ -88,7 +94,7 @@ def test_nobody_asks(alike: bool) -> None:
 @given(st.integers(0, 2**32 - 1))
 def test_forgetting_changes_no_later_answer(seed: int) -> None:
     draws = np.random.default_rng(seed)
-    problem = Problem(1, 2, Streams(0, range(2)), Full())
+    problem = Problem(1, 2, Streams(0, range(2)))
     kept, lean = History(problem, {"contexts"}), History(problem, {"contexts"})
     model, of_round = LinearModel(torch.ones(2, 1, 1, dtype=torch.float64)), torch.zeros(1).long()
     played = after = 0
@@ -100,25 +106,25 @@ def test_forgetting_changes_no_later_answer(seed: int) -> None:
             history.add_pools(x, s)
         played += n
         after = int(draws.integers(after, played))
-        spans = Spans(*(torch.tensor([v]) for v in (after, after, played)))
+        spans = Division(*(torch.tensor([v]) for v in (after, after, played)))
         answers = [
             Past(history.contexts, spans, s[:, -1:], model, of_round).at_most(x[:, -1:, :, 0])
             for history in (kept, lean)
         ]
         assert torch.equal(*answers)
-        lean.forget(outcomes=0, contexts=after)
+        lean.forget(outcomes=0, contexts=after, picks=0)
         copy = History(problem, {"contexts"})
         copy.load_state(lean.state())
         lean = copy
 
 
 def test_a_long_window_is_counted_whole() -> None:
-    problem = Problem(1, 1, Streams(0, [0]), Full())
+    problem = Problem(1, 1, Streams(0, [0]))
     history = History(problem, {"contexts"})
     history.add_pools(
         torch.zeros(1, 5000, 1, 1, dtype=torch.float64), torch.zeros(1, 5000, 1).long()
     )
-    spans = Spans(*(torch.tensor([v]) for v in (0, 0, 5000)))
+    spans = Division(*(torch.tensor([v]) for v in (0, 0, 5000)))
     model = LinearModel(torch.ones(1, 1, 1, dtype=torch.float64))
     window = Past(
         history.contexts, spans, torch.zeros(1, 1, 1).long(), model, torch.zeros(1).long()
@@ -127,11 +133,11 @@ def test_a_long_window_is_counted_whole() -> None:
 
 
 def test_a_rank_that_did_not_declare_contexts() -> None:
-    problem = Problem(1, 1, Streams(0, [0]), Full())
+    problem = Problem(1, 1, Streams(0, [0]))
     one = torch.zeros(1).long()
     asked = Candidates(
         1,
-        Spans(one, one, one),
+        Division(one, one, one),
         torch.zeros(1, 1, 1, 1),
         torch.zeros(1, 1, 1).long(),
         LinearModel(torch.zeros(1, 1, 1)),
@@ -141,5 +147,5 @@ def test_a_rank_that_did_not_declare_contexts() -> None:
     )
     with pytest.raises(FairbanditError, match="declare needs"):
         _ = asked.past
-    with pytest.raises(FairbanditError, match=r"a rank can need \['contexts', 'rewards'\]"):
+    with pytest.raises(FairbanditError, match=r"a part can need \['contexts', 'rewards'\]"):
         History(problem, {"prices"})

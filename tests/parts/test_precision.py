@@ -9,13 +9,13 @@ from typing import Any, NamedTuple
 import numpy as np
 import pytest
 import torch
-from fairbandit.maths.recursive import Anew
 from torch import Tensor
 
 from fairbandit import Engine, Policy
 from fairbandit.environments import Environment
 from fairbandit.maths.picks import of_pick
-from fairbandit.parts import Ridge
+from fairbandit.maths.solves import cholesky_solve
+from fairbandit.parts import Outcomes, Ridge
 from fairbandit.streams import GRID
 from tests import support
 from tests.exact import EPS, exact_ridge, off_by
@@ -41,9 +41,9 @@ def played(
     seen: dict[int, Tensor] = {}
     models = chosen.estimator.models
 
-    def watched(asked: Tensor, history: Any) -> Any:
-        model, of_round = models(asked, history)
-        for i, node in enumerate(sorted(set(asked.tolist()))):
+    def watched(rounds: Tensor, n_train: Tensor, outcomes: Outcomes) -> Any:
+        model, of_round = models(rounds, n_train, outcomes)
+        for i, node in enumerate(sorted(set(n_train.tolist()))):
             if node in nodes:
                 seen[node] = model.parameters[0][0, i].clone()
         return model, of_round
@@ -161,7 +161,7 @@ def test_what_sums_lose() -> None:
     x, r = picks[:2], rewards[:2]
     (theta,) = exact_ridge(x.numpy(), r.numpy(), 1e-8, [2])
     V = x.T @ x + 1e-8 * torch.eye(x.shape[1], dtype=x.dtype)
-    found = Anew(V[None, None], (r @ x)[None, None]).theta[0, 0].numpy()
+    found = cholesky_solve(V[None], (r @ x)[None]).theta[0].numpy()
     later = world.pools(3, 100).contexts[0].flatten(0, 1).numpy()
     bound = math.sqrt(GRID) * off_by(x.numpy(), r.numpy(), 1e-8, theta, later)
     assert (np.abs(later @ (found - theta)) / bound).max() > 2
@@ -177,16 +177,19 @@ def test_the_kept_inverse_is_one() -> None:
     assert isinstance(ridge, Ridge)
     kept, picks, rewards = 0, list[Tensor](), list[Tensor]()
     for piece in Engine(chosen, world, rounds=rounds, seed=1, replicas=[0]).play():
-        kept += ridge._solved is not None
-        condition = float(torch.linalg.cond(ridge._V[0]))
+        state = ridge.state()
+        kept += bool(state["goes_on"])
+        condition = float(torch.linalg.cond(torch.as_tensor(state["V"])[0]))
         assert identity_error(ridge) < GRID * EPS * condition
         assert condition < 1e6
         pools = world.pools(piece.first, piece.actions.shape[1])
         picks.append(of_pick(pools.contexts, piece.actions)[0])
         rewards.append(piece.rewards[0])
     assert kept > 20
-    assert ridge._solved is not None
+    assert state["goes_on"]
     x, r = torch.cat(picks)[:-1].numpy(), torch.cat(rewards)[:-1].numpy()
     (theta,) = exact_ridge(x, r, 0.1, [rounds - 1])
     bound = GRID * EPS * condition * np.abs(theta).max()
-    np.testing.assert_allclose(ridge._solved.theta[0].numpy(), theta, rtol=0, atol=bound)
+    np.testing.assert_allclose(
+        torch.as_tensor(state["theta"])[0].numpy(), theta, rtol=0, atol=bound
+    )

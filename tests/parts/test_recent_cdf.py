@@ -9,7 +9,7 @@ from torch import Tensor
 
 from fairbandit import Engine, FairbanditError, Policy, build
 from fairbandit.conformance import Scattered
-from fairbandit.parts import EmpiricalCdf, Full, Problem, RecentCdf, Spans
+from fairbandit.parts import Division, EmpiricalCdf, Full, Problem, RecentCdf
 from fairbandit.streams import Streams
 from tests import support
 from tests.parts.asking import World, ask, awkward, window, world
@@ -25,7 +25,7 @@ def test_the_formula(split: str, size: int, last: int, blocks: tuple[int, ...]) 
         scores, draw = asked.scores, asked.uniform()
         for b, n, a in np.ndindex(*index.shape):
             group, t = int(asked.groups[b, n, a]), asked.first + n
-            old = window(given, b, t, asked.spans, n, group)[-size:]
+            old = window(given, b, t, asked.division, n, group)[-size:]
             if group < 0 or len(old) == 0:
                 assert index[b, n, a] == draw[b, n, a]
             else:
@@ -37,8 +37,8 @@ def test_a_split_whose_windows_end_early() -> None:
     """Of the last m contexts before the round, those in the window, in blocks as in rounds."""
 
     class Early(Full):
-        def _spans(self, t: Tensor) -> Spans:
-            return super()._spans(t)._replace(until=(t - 4).clamp(min=0))
+        def _divide(self, t: Tensor) -> Division:
+            return super()._divide(t)._replace(stop=(t - 4).clamp(min=0))
 
     def play(at_once: int) -> Tensor:
         made = build(
@@ -110,7 +110,7 @@ def test_memory_is_flat() -> None:
 
 def test_rounds_out_of_order_are_refused() -> None:
     rank = RecentCdf()
-    rank.bind(Problem(1, 1, Streams(0, [0]), Full()))
+    rank.bind(Problem(1, 1, Streams(0, [0])))
     pool = torch.zeros(1, 2, 3, 1, dtype=torch.float64), torch.zeros(1, 2, 3).long()
     rank.observe(1, *pool)
     with pytest.raises(FairbanditError, match="observed rounds 1 to 2, so the next one is 3; got"):

@@ -6,13 +6,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fairbandit import FairbanditError
-from fairbandit.parts import Argmax, Full, Problem
+from fairbandit.parts import Argmax, Problem
 from fairbandit.streams import Streams
 
 
 def argmax(replicas: int = 1) -> Argmax:
     made = Argmax()
-    made.bind(Problem(1, 1, Streams(5, range(replicas)), Full()))
+    made.bind(Problem(1, 1, Streams(5, range(replicas))))
     return made
 
 

@@ -37,8 +37,9 @@ FAULTS = {
         f"round {GRID + 1}",
     ),
     "broken_reach": (
-        conformance.honours_reach,
-        r"the decision at round \d+ changes with a reward later than reach\(\d+\) = \d+",
+        conformance.reads_no_later,
+        r"the decision at round \d+ changes with a reward later than that of round \d+, the last one "
+        "it says it reads",
     ),
     "broken_keys": (
         conformance.resumes,
@@ -61,14 +62,14 @@ CHANGED = {
     "broken_draws": ("rank", "`_index` changes the draws of a stream, which it was given"),
     "broken_truth": ("rank", "`_index` changes `problem.truth.theta`, which it was given"),
     "broken_observed": ("rank", "`observe` changes `contexts`, which it was given"),
-    "broken_tie": ("rank", "`tie` changes `index`, which it was given"),
+    "broken_tie": ("rank", "`upper_index` changes `index`, which it was given"),
     "broken_loaded": ("rank", r"`observe` changes `state\['sum'\]`, which it was given earlier"),
     "broken_buffer": ("rank", "`_index` changes what `_index` returned earlier"),
     "broken_gradient": ("rank", "`_index` returns a tensor that requires grad"),
-    "broken_outcomes": ("estimator", r"`_models` changes `history` \(rewards\)"),
-    "broken_amend": ("estimator", "`amend` changes `contexts`, which it was given"),
-    "broken_mask": ("selector", "`_select` changes `index`, which it was given"),
-    "broken_rounds": ("split", "`_spans` changes `t`, which it was given"),
+    "broken_outcomes": ("estimator", "`_models` changes `outcomes.rewards`, which it was given"),
+    "broken_absorb": ("estimator", "`absorb` changes `outcomes.contexts`, which it was given"),
+    "broken_mask": ("selector", "`_weights` changes `candidates.index`, which it was given"),
+    "broken_rounds": ("split", "`_divide` changes `t`, which it was given"),
     "broken_pools": ("environment", r"`_pools` changes what `_pools` returned earlier"),
     "broken_noise": ("environment", "`_pools` changes the draws of a stream"),
 }
@@ -76,7 +77,10 @@ CHANGED = {
 
 DRAWN = {
     "broken_seed": ("rank", "in `_index` it draws from torch's global generator, or seeds it"),
-    "broken_pick": ("selector", "in `_select` it draws from NumPy's global generator, or seeds it"),
+    "broken_pick": (
+        "selector",
+        "in `_weights` it draws from NumPy's global generator, or seeds it",
+    ),
 }
 """The same of parts that use a global generator."""
 
@@ -153,11 +157,12 @@ def test_the_tool_names_a_changed_tensor(command):
         ("contexts", lambda given: given.contexts.requires_grad_()),
         ("contexts", lambda given: given.contexts[:, :, 0].zero_()),
         ("groups", lambda given: given.groups.unsqueeze_(0)),
-        ("spans.until", lambda given: given.spans.until.sub_(1)),
+        ("present", lambda given: given.present.zero_()),
+        ("division.stop", lambda given: given.division.stop.sub_(1)),
         ("of_round", lambda given: given.of_round.add_(1)),
         ("rounds", lambda given: given.rounds.zero_()),
         ("model.parameters[0]", lambda given: given.model.theta.neg_()),
-        ("ceilings", lambda given: given.ceilings.zero_()),
+        ("upper_scores", lambda given: given.upper_scores.zero_()),
         ("rounding", lambda given: given.rounding.zero_()),
         ("past.mean", lambda given: given.past.mean.zero_()),
         ("past.every.variance", lambda given: given.past.every.variance.zero_()),
@@ -166,7 +171,7 @@ def test_the_tool_names_a_changed_tensor(command):
 @pytest.mark.parametrize("autograd", [True, False])
 def test_however_a_tensor_is_changed(what, change, autograd, monkeypatch):
     def _index(self, candidates):
-        index = candidates.past.at_most(candidates.ceilings) / len(candidates.rounds) / 1000
+        index = candidates.past.at_most(candidates.upper_scores) / len(candidates.rounds) / 1000
         change(candidates)
         return index
 
@@ -215,7 +220,7 @@ def test_old_outcomes_that_were_not_asked_for(command):
     code, out, err = command("check", "rank=broken_needs")
     assert (code, err) == (1, "")
     assert "✗ Goes on from a saved state" in out
-    assert 'unless the rank declares needs = frozenset({"rewards"})' in out
+    assert 'unless a part declares needs = frozenset({"rewards"})' in out
     assert "✗ Plays the rounds that are timed: past outcomes: rows 1 to 256 are not kept" in out
 
 

@@ -4,7 +4,7 @@ import torch
 from torch import Tensor
 
 from fairbandit import register
-from fairbandit.parts import Selector
+from fairbandit.parts import Candidates, Selector
 
 
 @register("selector", "first_of_ties")
@@ -13,6 +13,8 @@ class FirstOfTies(Selector):
 
     reference = "these tests"
 
-    def _select(self, first: int, index: Tensor, tie: Tensor, present: Tensor) -> Tensor:
+    def _weights(self, candidates: Candidates, index: Tensor) -> Tensor:
+        present = candidates.present
         greatest = index.masked_fill(~present, -torch.inf).amax(2, keepdim=True)
-        return ((tie >= greatest) & present).to(torch.uint8).argmax(2)
+        first = ((candidates.upper_index >= greatest) & present).to(torch.uint8).argmax(2)
+        return torch.nn.functional.one_hot(first, index.shape[2])

@@ -15,4 +15,4 @@ class Doubling(Rank):
 
     def _index(self, candidates: Candidates) -> Tensor:
         candidates.contexts.mul_(2)
-        return candidates.own_model.score(candidates.contexts)
+        return candidates.own_model.score(candidates.contexts, candidates.groups)

@@ -4,7 +4,7 @@ import torch
 from torch import Tensor
 
 from fairbandit import register
-from fairbandit.parts import Selector
+from fairbandit.parts import Candidates, Selector
 
 
 @register("selector", "broken_mask")
@@ -13,5 +13,6 @@ class Masking(Selector):
 
     reference = "these tests"
 
-    def _select(self, first: int, index: Tensor, tie: Tensor, present: Tensor) -> Tensor:
-        return index.masked_fill_(~present, -torch.inf).argmax(2)
+    def _weights(self, candidates: Candidates, index: Tensor) -> Tensor:
+        best = index.masked_fill_(~candidates.present, -torch.inf).argmax(2)
+        return torch.nn.functional.one_hot(best, index.shape[2])

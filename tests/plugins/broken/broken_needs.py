@@ -12,9 +12,9 @@ class Undeclared(Rank):
 
     reference = "these tests"
 
-    def reach(self, t: int) -> int:
+    def last_reward_read(self, t: int) -> int:
         return t - 1
 
     def _index(self, candidates: Candidates) -> Tensor:
-        _, rewards = candidates.history.rewards(0, candidates.first - 1)
+        _, rewards = candidates.rewards(0, candidates.first - 1)
         return (rewards[:, None, None] <= candidates.scores[..., None]).double().mean(-1)

@@ -13,10 +13,10 @@ class Rewriting(Rank):
     reference = "these tests"
     needs = frozenset({"rewards"})
 
-    def reach(self, t: int) -> int:
+    def last_reward_read(self, t: int) -> int:
         return t - 1
 
     def _index(self, candidates: Candidates) -> Tensor:
-        _, rewards = candidates.history.rewards(0, candidates.first - 1)
+        _, rewards = candidates.rewards(0, candidates.first - 1)
         below = rewards.abs_()[:, None, None] <= candidates.scores[..., None]
         return below.double().mean(-1)

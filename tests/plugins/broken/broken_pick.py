@@ -5,7 +5,7 @@ import torch
 from torch import Tensor
 
 from fairbandit import register
-from fairbandit.parts import Selector
+from fairbandit.parts import Candidates, Selector
 
 
 @register("selector", "broken_pick")
@@ -15,6 +15,8 @@ class GlobalPicks(Selector):
     reference = "these tests"
     draws = True
 
-    def _select(self, first: int, index: Tensor, tie: Tensor, present: Tensor) -> Tensor:
+    def _weights(self, candidates: Candidates, index: Tensor) -> Tensor:
         kept = torch.from_numpy(np.random.uniform(size=index.shape)) < 0.9  # noqa: NPY002
-        return index.masked_fill(~present, -torch.inf).where(kept | ~present, -1e9).argmax(2)
+        least = index.where(candidates.present & kept, -1e9)
+        best = least.where(candidates.present, -torch.inf).argmax(2)
+        return torch.nn.functional.one_hot(best, index.shape[2])

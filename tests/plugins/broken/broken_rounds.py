@@ -3,15 +3,15 @@
 from torch import Tensor
 
 from fairbandit import register
-from fairbandit.parts import Spans, Split
+from fairbandit.parts import Division, Split
 
 
 @register("split", "broken_rounds")
 class Moving(Split):
-    """All past rounds teach and feed the ranks."""
+    """All past rounds train the estimator and feed the ranks."""
 
     reference = "these tests"
 
-    def _spans(self, t: Tensor) -> Spans:
+    def _divide(self, t: Tensor) -> Division:
         past = t.sub_(1)
-        return Spans(taught=past, after=past - past, until=past)
+        return Division(n_train=past, start=past - past, stop=past)

@@ -13,7 +13,7 @@ class Forgetful(Rank):
 
     reference = "these tests"
 
-    def reach(self, t: int) -> int:
+    def last_reward_read(self, t: int) -> int:
         return t - 1
 
     def bind(self, problem: Problem) -> None:
@@ -26,4 +26,4 @@ class Forgetful(Rank):
 
     def _index(self, candidates: Candidates) -> Tensor:
         above = candidates.contexts - self._sum[:, None, None] / max(self._rounds, 1)
-        return torch.sigmoid(candidates.own_model.score(above))
+        return torch.sigmoid(candidates.own_model.score(above, candidates.groups))

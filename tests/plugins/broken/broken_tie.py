@@ -1,4 +1,4 @@
-"""A rank with one fault: its tie is the index itself, made larger."""
+"""A rank with one fault: its upper index is the index itself, made larger."""
 
 from torch import Tensor
 
@@ -16,5 +16,5 @@ class Lifting(Rank):
     def _index(self, candidates: Candidates) -> Tensor:
         return candidates.scores.clone()
 
-    def tie(self, index: Tensor, candidates: Candidates) -> Tensor:
-        return index.add_(candidates.ceilings - candidates.scores)
+    def upper_index(self, index: Tensor, candidates: Candidates) -> Tensor:
+        return index.add_(candidates.upper_scores - candidates.scores)
