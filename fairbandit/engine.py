@@ -95,7 +95,7 @@ class Engine:
             truth=environment.truth,
         )
         policy.bind(problem)
-        self.history = History(problem, policy.rank.needs)
+        self.history = History(problem, policy.rank.needs, policy.rank.memory)
 
     def play(self) -> Iterator[Played]:
         """Plays the rounds that are left, in pieces on the fixed grid of `streams.GRID` rounds."""

@@ -139,11 +139,12 @@ class Agent:
             truth=None if truth is None else truths.checked(truth, features),
         )
         self._vet(self._groups.labels, 0)
-        needs, sums = policy.rank.needs, policy.estimator.least_squares
+        needs, memory = policy.rank.needs, policy.rank.memory
+        sums = policy.estimator.least_squares
         self._history = (
-            Summed(self._problem, needs, split)
+            Summed(self._problem, needs, split, memory)
             if isinstance(split, Refreshed) and sums and "rewards" not in needs
-            else History(self._problem, needs)
+            else History(self._problem, needs, memory)
         )
         self._tickets = Tickets(features)
         before = Attributes(policy, *policy.parts.values())

@@ -90,8 +90,14 @@ class Summed(History):
         split: knows the grid.
     """
 
-    def __init__(self, problem: Problem, needs: Collection[str], split: Refreshed) -> None:
-        super().__init__(problem, needs)
+    def __init__(
+        self,
+        problem: Problem,
+        needs: Collection[str],
+        split: Refreshed,
+        memory: int | None = None,
+    ) -> None:
+        super().__init__(problem, needs, memory)
         self._split, self._played = split, 0
         self._features = problem.features
         # the rows of each stretch, (1, m, d + 1), by the number of the grid that ends it

@@ -131,7 +131,7 @@ def monotone(kind: str, spec: Spec) -> None:
     """Within a group, a higher score never has a lower index."""
     candidates, policy = asked(kind, spec)
     index, scores, groups = policy.rank.index(candidates), candidates.scores, candidates.groups
-    present, ceilings = groups >= 0, candidates.ceilings
+    present, ceilings = groups >= 0, candidates.upper_scores
     for one in range(groups.shape[2]):
         for other in range(groups.shape[2]):
             pair = present[..., one] & (groups[..., one] == groups[..., other])
@@ -165,7 +165,7 @@ def models_soundly(kind: str, spec: Spec) -> None:
         gap = float((model.theta @ contexts[:, 0].mT - score).abs().max())
         if gap > 1e-9:
             raise ConformanceError(f"scores differ from ⟨theta, x⟩ by up to {gap:.3g}")
-    if bool((candidates.ceilings < candidates.scores).any()):
+    if bool((candidates.upper_scores < candidates.scores).any()):
         raise ConformanceError("a ceiling is below its score")
 
 
@@ -174,7 +174,7 @@ def picks_soundly(kind: str, spec: Spec) -> None:
     candidates, policy = asked("rank", REFERENCES["rank"])
     selector, present = policy_with(kind, spec).selector, candidates.groups >= 0
     selector.bind(policy.problem)
-    given = (candidates.first, candidates.scores, candidates.ceilings, present)
+    given = (candidates.first, candidates.scores, candidates.upper_scores, present)
     picked = selector._select(*given)
     if picked.dtype != torch.int64 or picked.shape != present.shape[:2]:
         raise ConformanceError(

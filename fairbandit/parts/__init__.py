@@ -17,7 +17,6 @@ from fairbandit.parts.ranks import EmpiricalCdf, Identity, OracleCdf, Rank
 from fairbandit.parts.ridge import OptimisticRidge, Ridge
 from fairbandit.parts.selectors import Argmax, Selector
 from fairbandit.parts.splits import Full, Halves, Spans, Split
-from fairbandit.parts.store import Store
 
 __all__ = [
     "Argmax",
@@ -46,7 +45,6 @@ __all__ = [
     "SmoothedCdf",
     "Spans",
     "Split",
-    "Store",
     "Tradeoff",
     "Zero",
 ]

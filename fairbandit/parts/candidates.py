@@ -60,14 +60,16 @@ class Candidates:
         return self.own_model.score(self.contexts)
 
     @cached_property
-    def ceilings(self) -> Tensor:
+    def upper_scores(self) -> Tensor:
         """The largest values that tie with the scores, (B, N, K); see `maths.ties`."""
         return self.own_model.ceiling(self.contexts, self.scores)
 
     @cached_property
     def rounding(self) -> Tensor:
         """The most by which a score of the pool may be off, (B, N, 1): no difference is smaller."""
-        return (self.ceilings - self.scores).masked_fill(self.groups < 0, 0).amax(2, keepdim=True)
+        return (
+            (self.upper_scores - self.scores).masked_fill(self.groups < 0, 0).amax(2, keepdim=True)
+        )
 
     @cached_property
     def past(self) -> Past:
@@ -78,7 +80,11 @@ class Candidates:
         """
         if "contexts" not in self.history.needs:
             raise FairbanditError('this rank reads past contexts: declare needs = {"contexts"}')
-        return Past(self.history.contexts, self.spans, self.groups, self.model, self.of_round)
+        window = self.spans.after, self.spans.until
+        own = self.scores, lambda: self.upper_scores
+        return Past(
+            self.history.contexts, self.first, window, self.groups, self.model, self.of_round, own
+        )
 
     def uniform(self) -> Tensor:
         """One uniform draw in [0, 1) a place, (B, N, K)."""

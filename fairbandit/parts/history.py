@@ -12,7 +12,7 @@ from fairbandit.errors import FairbanditError
 from fairbandit.maths import checks
 from fairbandit.maths.buffers import Rows
 from fairbandit.parts.base import Problem
-from fairbandit.parts.contexts import ContextStore
+from fairbandit.parts.past import context_store
 
 
 class Outcomes(NamedTuple):
@@ -47,6 +47,7 @@ class History:
     Args:
         problem: sizes, device and dtype.
         needs: what to keep besides the picks that teach the estimator; a subset of `NEEDS`.
+        memory: how many of its last contexts are kept of each group; None keeps all in windows.
 
     Attributes:
         contexts: the past contexts by group, if they are needed; else it stays empty.
@@ -55,7 +56,7 @@ class History:
         pools, places: how many pools there were so far, and how many places in them.
     """
 
-    def __init__(self, problem: Problem, needs: Collection[str]) -> None:
+    def __init__(self, problem: Problem, needs: Collection[str], memory: int | None = None) -> None:
         unknown = set(needs) - NEEDS
         if unknown:
             raise FairbanditError(f"a rank can need {sorted(NEEDS)}; got {sorted(unknown)}")
@@ -64,7 +65,7 @@ class History:
         self._picks = Rows(problem.zeros(b, 0, d))
         self._groups = Rows(torch.empty(b, 0, dtype=torch.int64, device=problem.device))
         self._rewards = Rows(problem.zeros(b, 0))
-        self.contexts = ContextStore(problem.zeros(b, 0, d), g)
+        self.contexts = context_store(problem, memory)
         self._group_count = g
         self._unknown = Outcomes(
             problem.zeros(b, 1, d),

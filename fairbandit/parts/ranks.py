@@ -32,6 +32,9 @@ class Rank(Part):
 
     needs: ClassVar[frozenset[str]] = frozenset()
     """What to keep of the past: "contexts" (pools by group), "rewards" (picks)."""
+    memory: int | None = None
+    """How many of its last contexts `candidates.past` holds of each group; None if all in the
+    round's window. The memory of a run then does not grow with its rounds."""
     range: ClassVar[tuple[float, float]] = (0.0, 1.0)
     """The least and the greatest index."""
 
@@ -100,7 +103,7 @@ class EmpiricalCdf(Rank):
 
     def _index(self, candidates: Candidates) -> Tensor:
         past = candidates.past
-        share = past.at_most(candidates.ceilings) / past.count
+        share = past.count_le(candidates.scores) / past.count
         return candidates.drawn_where(past.count == 0, share)
 
 
@@ -116,7 +119,7 @@ class OracleCdf(Rank):
 
     def _index(self, candidates: Candidates) -> Tensor:
         assert self.problem.truth is not None
-        return self.problem.truth.cdf(candidates.groups, candidates.ceilings)
+        return self.problem.truth.cdf(candidates.groups, candidates.upper_scores)
 
 
 @register("rank", "identity")
@@ -131,4 +134,4 @@ class Identity(Rank):
 
     def tie(self, index: Tensor, candidates: Candidates) -> Tensor:
         """Scores tie within rounding; see `maths.ties`."""
-        return candidates.ceilings
+        return candidates.upper_scores

@@ -157,7 +157,7 @@ def test_the_tool_names_a_changed_tensor(command):
         ("of_round", lambda given: given.of_round.add_(1)),
         ("rounds", lambda given: given.rounds.zero_()),
         ("model.parameters[0]", lambda given: given.model.theta.neg_()),
-        ("ceilings", lambda given: given.ceilings.zero_()),
+        ("upper_scores", lambda given: given.upper_scores.zero_()),
         ("rounding", lambda given: given.rounding.zero_()),
         ("past.mean", lambda given: given.past.mean.zero_()),
         ("past.every.variance", lambda given: given.past.every.variance.zero_()),
@@ -166,7 +166,7 @@ def test_the_tool_names_a_changed_tensor(command):
 @pytest.mark.parametrize("autograd", [True, False])
 def test_however_a_tensor_is_changed(what, change, autograd, monkeypatch):
     def _index(self, candidates):
-        index = candidates.past.at_most(candidates.ceilings) / len(candidates.rounds) / 1000
+        index = candidates.past.count_le(candidates.scores) / len(candidates.rounds) / 1000
         change(candidates)
         return index
 

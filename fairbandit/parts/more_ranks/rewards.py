@@ -40,6 +40,6 @@ class NoisyRewardsCdf(Rank):
         window = (rounds > spans.after[:, None]) & (rounds <= spans.until[:, None])
         same = groups[:, None, None] == candidates.groups[..., None]
         same &= window[:, None]
-        below = same & (rewards[:, None, None] <= candidates.ceilings[..., None])
+        below = same & (rewards[:, None, None] <= candidates.upper_scores[..., None])
         count = same.sum(3)
         return candidates.drawn_where(count == 0, below.sum(3, dtype=torch.float64) / count)

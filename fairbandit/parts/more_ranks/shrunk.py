@@ -69,11 +69,11 @@ class ShrunkCdf(Rank):
         flat_side = torch.where(standing >= 0, torch.inf, -torch.inf)
         value = (mean + rounding)[:, :, None] + deviation[:, :, None] * standing
         value = torch.where(flat[:, :, None], flat_side, value)
-        value.scatter_(3, own[..., None], candidates.ceilings[..., None])
+        value.scatter_(3, own[..., None], candidates.upper_scores[..., None])
         b, n, k, g = value.shape
         other = torch.arange(g, device=groups.device).expand(b, n, k, g)
         other = other.masked_fill((groups < 0)[..., None], -1)
-        below = past.of(other.reshape(b, n, k * g)).at_most(value.reshape(b, n, k * g))
+        below = past.of(other.reshape(b, n, k * g)).count_le(value.reshape(b, n, k * g))
         return below.view(b, n, k, g)
 
 
@@ -82,5 +82,5 @@ def _standing(candidates: Candidates, mean: Tensor, deviation: Tensor) -> Tensor
     above = candidates.scores - mean
     side = torch.where(above > 0, torch.inf, -torch.inf)
     step = torch.where(above.abs() <= candidates.rounding, 0.0, side)
-    standardised = (candidates.ceilings - mean) / deviation
+    standardised = (candidates.upper_scores - mean) / deviation
     return torch.where(deviation <= candidates.rounding, step, standardised)

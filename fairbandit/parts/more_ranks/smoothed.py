@@ -51,7 +51,7 @@ class SmoothedCdf(Rank):
     def tie(self, index: Tensor, candidates: Candidates) -> Tensor:
         """What rounding of the score can add to the index, whose slope is at most φ(0)/h."""
         width = self._width(candidates)
-        rounding = candidates.ceilings - candidates.scores
+        rounding = candidates.upper_scores - candidates.scores
         slack = rounding / (math.sqrt(2 * math.pi) * width) + TOLERANCE
         return torch.where(width > candidates.rounding, index + slack, index)
 
@@ -61,7 +61,7 @@ class SmoothedCdf(Rank):
         width = torch.where(flat, 1.0, width)
         share = past.sum(_kernel, candidates.scores, width) / past.count
         if bool(flat.any()):
-            share = torch.where(flat, past.at_most(candidates.ceilings) / past.count, share)
+            share = torch.where(flat, past.count_le(candidates.scores) / past.count, share)
         return candidates.drawn_where(past.count == 0, share)
 
     def _width(self, candidates: Candidates) -> Tensor:

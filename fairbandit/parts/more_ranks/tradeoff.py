@@ -42,7 +42,8 @@ class Tradeoff(EmpiricalCdf):
         """The index, its standardised score taken at the largest score that ties."""
         # the difference of two numbers this near is exact, so that α = 1 ties as `identity` does
         top, score = (
-            _standardised(candidates, values) for values in (candidates.ceilings, candidates.scores)
+            _standardised(candidates, values)
+            for values in (candidates.upper_scores, candidates.scores)
         )
         return index + self.alpha * (top - score)
 

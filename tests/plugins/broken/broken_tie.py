@@ -17,4 +17,4 @@ class Lifting(Rank):
         return candidates.scores.clone()
 
     def tie(self, index: Tensor, candidates: Candidates) -> Tensor:
-        return index.add_(candidates.ceilings - candidates.scores)
+        return index.add_(candidates.upper_scores - candidates.scores)
