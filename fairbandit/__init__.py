@@ -8,6 +8,7 @@ from fairbandit.errors import FairbanditError
 from fairbandit.plugins import load_plugins
 from fairbandit.policy import Policy
 from fairbandit.registry import register
+from fairbandit.version import VERSION
 
 __all__ = [
     "Agent",
@@ -21,4 +22,4 @@ __all__ = [
     "load_plugins",
     "register",
 ]
-__version__ = "0.1.0"
+__version__ = VERSION

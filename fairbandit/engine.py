@@ -10,8 +10,9 @@ import torch
 from torch import Tensor
 
 from fairbandit.environments.base import Environment, Pools
-from fairbandit.metrics import of_pick, received, regrets
-from fairbandit.parts import History, Problem
+from fairbandit.maths.picks import of_pick
+from fairbandit.metrics import received, regrets
+from fairbandit.parts import Outcomes, Problem, Selection
 from fairbandit.policy import Policy, blocks
 from fairbandit.streams import GRID, Streams
 
@@ -29,6 +30,7 @@ class Played:
         first: the first of the rounds, from 1.
         replicas: the replicas' numbers.
         actions: the places picked, (B, N) int64.
+        propensities: the probabilities of the picks, (B, N).
         groups: the picks' groups, (B, N) int64.
         rewards: their noisy rewards, (B, N).
         expected: their true rewards, (B, N).
@@ -41,6 +43,7 @@ class Played:
     first: int
     replicas: list[int]
     actions: Tensor
+    propensities: Tensor
     groups: Tensor
     rewards: Tensor
     expected: Tensor
@@ -90,12 +93,11 @@ class Engine:
             features=environment.features,
             groups=len(environment.group_names),
             streams=self.streams,
-            split=policy.split,
             exploration=environment.exploration,
             truth=environment.truth,
         )
         policy.bind(problem)
-        self.history = History(problem, policy.rank.needs, policy.rank.memory)
+        self.history = policy.history()
 
     def play(self) -> Iterator[Played]:
         """Plays the rounds that are left, in pieces on the fixed grid of `streams.GRID` rounds."""
@@ -103,15 +105,16 @@ class Engine:
             first = self.history.played + 1
             last = min(self.history.played // GRID * GRID + GRID, self.rounds)
             pools = self.environment.pools(first, last - first + 1)
-            done = []
+            selections = []
             for after, until in blocks(self.policy, last, first - 1):
                 for low in range(after, until, self.at_once):
                     high = min(low + self.at_once, until)
                     piece = pools[low + 1 - first : high + 1 - first]
-                    done.append(self._decide(low + 1, piece))
+                    selections.append(self._decide(low + 1, piece))
             with self.policy.mode():
                 self.policy.forget(self.history)
-            yield self._judge(first, pools, torch.cat(done, 1))
+            whole = Selection(*(torch.cat(parts, 1) for parts in zip(*selections, strict=True)))
+            yield self._judge(first, pools, whole)
 
     def state(self) -> dict[str, Any]:
         """All that is needed to go on from the last piece played, as plain tensors and numbers."""
@@ -122,21 +125,23 @@ class Engine:
         self.policy.load_state(state["parts"])
         self.history.load_state(state["history"])
 
-    def _decide(self, first: int, pools: Pools) -> Tensor:
+    def _decide(self, first: int, pools: Pools) -> Selection:
         with self.policy.mode():
             self.history.add_pools(pools.contexts, pools.groups)
-            actions = self.policy.decide(first, pools.contexts, pools.groups, self.history)
-            self.history.add_outcomes(
-                *(of_pick(part, actions) for part in (pools.contexts, pools.groups, pools.rewards))
-            )
-            return actions
+            selection = self.policy.decide(first, pools.contexts, pools.groups, self.history)
+            picks = (pools.contexts, pools.groups, pools.rewards)
+            outcomes = Outcomes(*(of_pick(part, selection.actions) for part in picks))
+            self.policy.take_in(first, outcomes, self.history)
+            return selection
 
-    def _judge(self, first: int, pools: Pools, actions: Tensor) -> Played:
+    def _judge(self, first: int, pools: Pools, selection: Selection) -> Played:
+        actions = selection.actions
         lost = regrets(pools, actions)
         return Played(
             first=first,
             replicas=self.streams.replicas,
             actions=actions,
+            propensities=selection.propensities,
             groups=of_pick(pools.groups, actions),
             rewards=of_pick(pools.rewards, actions),
             expected=of_pick(pools.expected, actions),

@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from fairbandit.environments.base import Pools
+from fairbandit.maths.picks import of_pick
 
 
 class Regrets(NamedTuple):
@@ -20,12 +21,6 @@ class Regrets(NamedTuple):
 
     standard: Tensor
     fair: Tensor
-
-
-def of_pick(values: Tensor, actions: Tensor) -> Tensor:
-    """The value at the place picked: (B, N, K, …) and (B, N) to (B, N, …)."""
-    index = actions.reshape(*actions.shape, *[1] * (values.ndim - 2))
-    return values.gather(2, index.expand(-1, -1, 1, *values.shape[3:])).squeeze(2)
 
 
 def regrets(pools: Pools, actions: Tensor) -> Regrets:

@@ -11,6 +11,7 @@ from torch import Tensor
 
 from fairbandit import registry
 from fairbandit.errors import FairbanditError
+from fairbandit.maths.picks import of_pick
 from fairbandit.parts import (
     Candidates,
     Estimator,
@@ -19,8 +20,11 @@ from fairbandit.parts import (
     Part,
     Problem,
     Rank,
+    RewardModel,
+    Selection,
     Selector,
     Split,
+    Unlearned,
 )
 from fairbandit.parts.base import KEYS_STAY
 from fairbandit.streams import Purpose
@@ -104,62 +108,175 @@ class Policy:
     def _state_keys(self) -> dict[str, set[str]]:
         return {kind: set(part.state()) for kind, part in self.parts.items()}
 
-    def reach(self, t: int) -> int:
-        """The last round whose reward the decision at round t reads."""
-        return max(self.estimator.reach(t), self.rank.reach(t))
+    @property
+    def needs(self) -> frozenset[str]:
+        """What to keep of the past for its parts."""
+        return frozenset().union(*(part.needs for part in self.parts.values()))
 
-    def decide(self, first: int, contexts: Tensor, groups: Tensor, history: History) -> Tensor:
+    @property
+    def reads_picks(self) -> bool:
+        """Whether a part reads how often groups were picked."""
+        return any(
+            type(part).last_pick_read is not Part.last_pick_read for part in self.parts.values()
+        )
+
+    @property
+    def absorbs(self) -> bool:
+        """Whether the estimator takes in outcomes as they come, so that none have to be kept.
+
+        It does where reward models change rarely: outcomes would have to be kept for long.
+        """
+        return (
+            self.split.refresh is not None and self.estimator.sums and "rewards" not in self.needs
+        )
+
+    def history(self) -> History:
+        """An empty history for the problem, which keeps what the parts need."""
+        return History(
+            self.problem,
+            self.needs,
+            outcomes=not self.absorbs,
+            picks=self.reads_picks,
+            memory=self.rank.memory,
+        )
+
+    def last_read(self, t: int) -> int:
+        """The last round whose reward or pick the decision at round t depends on."""
+        trained = self.split.n_train(t) if self.estimator.learns else 0
+        parts = (self.estimator, self.rank, self.selector)
+        rewards = max(part.last_reward_read(t) for part in parts)
+        return max(trained, rewards, self.last_pick_read(t))
+
+    def last_pick_read(self, t: int) -> int:
+        """The last round whose pick a part reads at round t."""
+        return max(part.last_pick_read(t) for part in self.parts.values())
+
+    def decide(self, first: int, contexts: Tensor, groups: Tensor, history: History) -> Selection:
         """Decides N consecutive rounds, none of which reads a reward that is not known yet.
 
         Args:
             first: the first of the rounds, from 1.
             contexts: (B, N, K, d).
             groups: (B, N, K) int64, −1 an empty place.
-            history: past outcomes, and the pools up to the last of these rounds.
+            history: past outcomes, and the pools up to the last of these rounds; the picks are
+                counted there.
 
         Returns:
-            Actions, (B, N) int64.
+            The picks and their probabilities.
         """
         n = groups.shape[1]
-        spans = self.split.between(first, first + n - 1)
         blind = self._blind(first, n, history)
         if 0 < blind < n:
             one = self.decide(first, contexts[:, :blind], groups[:, :blind], history)
             rest = self.decide(first + blind, contexts[:, blind:], groups[:, blind:], history)
-            return torch.cat([one, rest], 1)
+            return Selection(*(torch.cat(both, 1) for both in zip(one, rest, strict=True)))
+        candidates, outcomes = self.candidates(first, contexts, groups, history, blind > 0)
         if blind:
-            index = tie = torch.zeros(groups.shape, dtype=self.problem.dtype, device=groups.device)
+            index = torch.zeros_like(candidates.scores)
+            candidates.set_index(index, index, Candidates.bounds)
         else:
-            history.taken = self.split.taught(first + n - 1)
-            model, of_round = self.estimator.models(spans.taught, history)
-            stream = self.problem.streams[Purpose.RANK]
-            asked = Candidates(first, spans, contexts, groups, model, of_round, history, stream)
-            index = self.rank.index(asked)
-            tie = self.rank.tie(index, asked)
+            index = self.rank.index(candidates)
+            upper = self.rank.upper_index(index, candidates)
+            candidates.set_index(index, upper, self.rank.bounds)
+        selection = self.selector.select(candidates, index)
         self.rank.observe(first, contexts, groups)
-        return self.selector.select(first, index, tie, groups >= 0)
+        if not blind:
+            self.commit(self._trained(first + n - 1), history, outcomes)
+        history.add_picks(of_pick(groups, selection.actions))
+        return selection
+
+    def candidates(
+        self, first: int, contexts: Tensor, groups: Tensor, history: History, blind: bool = False
+    ) -> tuple[Candidates, Outcomes]:
+        """The candidates of N rounds, and the outcomes that their models are trained on.
+
+        Args:
+            first, contexts, groups, history: as for `decide`.
+            blind: whether the estimator has learned from no reward yet.
+        """
+        n = groups.shape[1]
+        division, stream = self.split.block(first, first + n - 1), self.problem.streams
+        model: RewardModel
+        if blind:
+            problem, outcomes = self.problem, history.outcomes(0, 0)
+            model = Unlearned(problem.zeros(problem.replicas, 1, problem.features))
+            of_round = torch.zeros_like(division.n_train)
+        else:
+            outcomes = self._outcomes(self._trained(first + n - 1), history)
+            rounds = torch.arange(first, first + n, device=groups.device)
+            model, of_round = self.estimator.models(rounds, division.n_train, outcomes)
+        candidates = Candidates(
+            first, division, contexts, groups, model, of_round, history, stream[Purpose.RANK]
+        )
+        if self.reads_picks:
+            last = [self.last_pick_read(t) for t in range(first, first + n)]
+            candidates.read_picks(torch.tensor(last, device=groups.device))
+        return candidates, outcomes
+
+    def _trained(self, t: int) -> int:
+        """How many first rounds the estimator has to know at round t."""
+        return self.split.n_train(t) if self.estimator.learns else 0
+
+    def _outcomes(self, n_train: int, history: History) -> Outcomes:
+        """The outcomes that the estimator is given for models after so many training rounds."""
+        start = 0 if "rewards" in self.estimator.needs else history.committed
+        return history.outcomes(start, max(start, n_train))
+
+    def commit(self, n: int, history: History, outcomes: Outcomes | None = None) -> None:
+        """Lets the estimator take in the outcomes of the first n rounds for good.
+
+        Args:
+            n: the number of rounds.
+            history: holds the outcomes, if none are given.
+            outcomes: those that the estimator was given for its last models.
+        """
+        if n > history.committed:
+            known = self._outcomes(n, history) if outcomes is None else outcomes
+            self.estimator.commit(n, known)
+            history.committed = n
 
     def _blind(self, first: int, n: int, history: History) -> int:
-        """How many of n rounds a learning policy, having learned nothing, picks uniformly."""
+        """In how many of n rounds a learning policy has learned from no reward yet."""
         if not self.estimator.learns:
             return 0
         rounds = range(first, first + n)
-        return bisect_left(rounds, history.earliest, key=self.split.taught)
+        return bisect_left(rounds, history.earliest, key=self.split.n_train)
 
-    def observe(self, first: int, contexts: Tensor, groups: Tensor, history: History) -> None:
+    def take_in(self, first: int, outcomes: Outcomes, history: History) -> None:
+        """Takes in the outcomes of N consecutive rounds, the latest decided.
+
+        Args:
+            first: the first of the rounds, from 1.
+            outcomes: their picks, groups and rewards, (B, N, …).
+            history: what is known of the past.
+        """
+        history.earliest = min(history.earliest, first)
+        history.add_outcomes(*outcomes)
+        low, last = first - 1, first - 1 + outcomes.rewards.shape[1]
+        while self.absorbs and low < last:
+            n = self.split.refreshed(low + 1)
+            some = slice(low + 1 - first, min(n, last) + 1 - first)
+            self.estimator.absorb(n, Outcomes(*(part[:, some] for part in outcomes)))
+            low = n
+
+    def observe(
+        self, first: int, contexts: Tensor, groups: Tensor, outcomes: Outcomes, history: History
+    ) -> None:
         """Takes in N consecutive rounds that others decided.
 
         Args:
             first: the first of the rounds, from 1.
             contexts: (B, N, K, d).
             groups: (B, N, K) int64, −1 an empty place.
-            history: outcomes and pools up to the last of these rounds.
+            outcomes: their picks, groups and rewards, (B, N, …).
+            history: what is known of the past, with the pools of these rounds.
         """
         self.rank.observe(first, contexts, groups)
-        taught = self.split.taught(history.played)
-        if self.estimator.learns and taught >= history.earliest:
-            history.taken = taught
-            self.estimator.absorb(taught, history)
+        history.add_picks(outcomes.groups)
+        self.take_in(first, outcomes, history)
+        n = self._trained(history.played)
+        if n >= history.earliest:
+            self.commit(n, history)
         self.forget(history)
 
     def learn(self, t: int, outcome: Outcomes, history: History) -> None:
@@ -173,15 +290,21 @@ class Policy:
         Raises:
             FairbanditError: an estimator that cannot learn from late rewards, and has gone on.
         """
-        if self.estimator.learns and t <= history.taken:
-            self.estimator.amend(outcome.contexts, outcome.rewards)
+        history.earliest = min(history.earliest, t)
+        if t <= history.committed:
+            self.estimator.absorb(history.committed, outcome)
+        elif self.absorbs:
+            self.estimator.absorb(self.split.refreshed(t), outcome)
         history.learn(t, outcome)
 
     def forget(self, history: History) -> None:
         """Lets go of what no later round reads, once the rounds played are all decided."""
         played = history.played
-        taken = history.taken if self.estimator.learns else played
-        history.forget(outcomes=taken, contexts=self.split.after(played + 1))
+        history.forget(
+            outcomes=history.committed if self.estimator.learns else played,
+            contexts=self.split.start(played + 1),
+            picks=self.last_pick_read(played + 1),
+        )
 
     def describe(self) -> dict[str, Any]:
         """Plain data from which `fairbandit.build` makes the same policy again."""
@@ -192,7 +315,7 @@ class Policy:
 def blocks(policy: Policy, rounds: int, after: int = 0) -> Iterator[tuple[int, int]]:
     """Stretches of rounds that can each be decided at once.
 
-    Once n rounds are played, every round with reach(t) ≤ n can be decided.
+    Once n rounds are played, every round with last_read(t) ≤ n can be decided.
 
     Args:
         policy: a bound policy.
@@ -203,19 +326,19 @@ def blocks(policy: Policy, rounds: int, after: int = 0) -> Iterator[tuple[int, i
         (n, m): rounds n+1 … m. Under `halves` m = 2n + 2.
 
     Raises:
-        FairbanditError: a part whose decision at round t reads the reward of round t or later.
+        FairbanditError: a part whose decision at round t reads round t or later.
     """
     played = after
     while played < rounds:
         end, step = played, 1  # most blocks are of one round, or of very many
-        while end < rounds and policy.reach(min(end + step, rounds)) <= played:
+        while end < rounds and policy.last_read(min(end + step, rounds)) <= played:
             end, step = min(end + step, rounds), 2 * step
         between = range(end + 1, min(end + step, rounds))
-        end += bisect_right(between, played, key=policy.reach)
+        end += bisect_right(between, played, key=policy.last_read)
         if end == played:
             raise FairbanditError(
                 f"round {played + 1} cannot be decided: policy {policy.name!r} says that it reads "
-                f"the reward of round {policy.reach(played + 1)}"
+                f"the reward or the pick of round {policy.last_read(played + 1)}"
             )
         yield played, end
         played = end

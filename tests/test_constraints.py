@@ -10,6 +10,8 @@ import pytest
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
+from fairbandit.version import VERSION
+
 REPOSITORY = Path(__file__).resolve().parents[1]
 
 PROJECT = tomllib.loads((REPOSITORY / "pyproject.toml").read_text())["project"]
@@ -59,5 +61,5 @@ def test_every_extra_resolves_under_its_constraints(constraints: str, tmp_path: 
     assert done.returncode == 0, done.stderr
     chosen = [entry["metadata"] for entry in json.loads(report.read_text())["install"]]
     would = {canonicalize_name(each["name"]): each["version"] for each in chosen}
-    pinned = {**pins(constraints), "fairbandit": PROJECT["version"]}
+    pinned = {**pins(constraints), "fairbandit": VERSION}
     assert {name: pinned.get(name) for name in would} == would

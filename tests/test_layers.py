@@ -1,7 +1,9 @@
-"""Dependencies point one way, and only the command line knows of Hydra."""
+"""The package's folders form one strict order, its files no cycle, and only `cli` uses Hydra."""
 
 import ast
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
+from functools import cache
+from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
 import pytest
@@ -10,76 +12,134 @@ import fairbandit
 
 PACKAGE = Path(fairbandit.__file__).parent
 
-LAYERS = {
-    "errors": 0,
-    "registry": 0,
-    "streams": 0,
-    "maths": 0,
-    "plugins": 0,
-    "parts": 1,
-    "environments": 1,
-    "metrics": 1,
-    "presets": 1,
-    "policy": 2,
-    "build": 3,
-    "engine": 4,
-    "conformance": 4,
-    "run": 5,
-    "agent": 5,
-    "theory": 2,
-    "figures": 5,
-    "audit": 5,
-    "cli": 6,
-}
-"""A module may import from its own layer and from lower ones."""
+ORDER = (
+    "errors",
+    "version",
+    "streams",
+    "plugins",
+    "registry",
+    "maths",
+    "counting",
+    "environments",
+    "theory",
+    "parts",
+    "metrics",
+    "policy",
+    "presets",
+    "build",
+    "engine",
+    "run",
+    "agent",
+    "conformance",
+    "results",
+    "figures",
+    "audit",
+    "cli",
+    "__init__",
+)
+"""The folders and the top-level modules; each imports only from itself and from those before it."""
 
 HEAVY = {"matplotlib", "folktables", "pandas", "sklearn", "scipy"}
 
-MODULES = sorted(PACKAGE.rglob("*.py"))
+FILES = sorted(PACKAGE.rglob("*.py"))
 
 
-def layer(file: Path) -> str:
-    return file.relative_to(PACKAGE).with_suffix("").parts[0]
+def module(file: Path) -> str:
+    """The dotted name of a file's module; a package's is that of its `__init__`."""
+    name = ".".join(file.relative_to(PACKAGE.parent).with_suffix("").parts)
+    return name.removesuffix(".__init__")
 
 
-def imported(file: Path, nodes: Iterable[ast.AST]) -> Iterator[str]:
-    """Absolute names of what some statements import."""
+MODULES = {module(file): file for file in FILES}
+
+
+def layer(name: str) -> str:
+    """The folder or the top-level module that a dotted name of the package lies in."""
+    return [*name.split("."), "__init__"][1]
+
+
+def imported(nodes: Iterable[ast.AST]) -> Iterator[str]:
+    """The absolute names of what some statements import."""
     for node in nodes:
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
-            assert node.level == 0, f"{file}: relative import"
+            assert node.level == 0, f"line {node.lineno}: relative import"
             yield from (f"{node.module}.{alias.name}" for alias in node.names)
 
 
+@cache
 def tree(file: Path) -> ast.Module:
     return ast.parse(file.read_text(encoding="utf-8"))
 
 
-@pytest.mark.parametrize("file", MODULES, ids=lambda file: str(file.relative_to(PACKAGE)))
-def test_imports_point_down(file):
-    own = layer(file)
-    names = set(imported(file, ast.walk(tree(file))))
-    if own != "cli":
-        assert not {name for name in names if name.split(".")[0] == "hydra"}
-    if own == "__init__":
-        return
-    assert own in LAYERS, f"{own} has no layer yet: give it one in LAYERS"
-    for name in names:
-        parts = name.split(".")
-        if parts[0] == "fairbandit" and len(parts) > 1 and parts[1] in LAYERS:
-            assert LAYERS[parts[1]] <= LAYERS[own], f"{file} imports {name}, of a higher layer"
+def own_imports(file: Path) -> set[str]:
+    """The modules of the package that a file names in imports, those within functions included."""
+    found = set()
+    for name in imported(ast.walk(tree(file))):
+        while name and name not in MODULES:
+            name = name.rpartition(".")[0]
+        found.add(name)
+    return found - {""}
 
 
-@pytest.mark.parametrize("file", MODULES, ids=lambda file: str(file.relative_to(PACKAGE)))
+def cycle(graph: Mapping[str, Iterable[str]]) -> list[str]:
+    """The nodes of one cycle, its first repeated as its last; none if there is no cycle."""
+    try:
+        TopologicalSorter(graph).prepare()
+    except CycleError as error:
+        return list(error.args[1])
+    return []
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_imports_point_down(name):
+    own = layer(name)
+    assert own in ORDER, f"{own} has no place in ORDER yet"
+    below = ORDER[: ORDER.index(own) + 1]
+    for other in own_imports(MODULES[name]):
+        assert layer(other) in below, f"{name} imports {other}, which comes later in ORDER"
+
+
+def test_no_file_imports_itself_by_way_of_others():
+    found = cycle({name: own_imports(file) for name, file in MODULES.items()})
+    assert not found, " <- ".join(found)
+
+
+def test_a_cycle_is_found():
+    assert not cycle({"a": ["b", "c"], "b": ["c"], "c": []})
+    assert set(cycle({"a": ["b"], "b": ["c"], "c": ["a"], "d": ["a"]})) == {"a", "b", "c"}
+    assert cycle({"a": ["a"]}) == ["a", "a"]
+
+
+def test_imports_within_functions_and_for_types_count(tmp_path):
+    file = tmp_path / "some.py"
+    file.write_text(
+        "from typing import TYPE_CHECKING\n"
+        "from fairbandit import registry, Agent\n"
+        "if TYPE_CHECKING:\n    from fairbandit.engine import Engine\n"
+        "def function():\n    import fairbandit.cli.main\n"
+    )
+    found = {"fairbandit", "fairbandit.registry", "fairbandit.engine", "fairbandit.cli.main"}
+    assert own_imports(file) == found
+
+
+@pytest.mark.parametrize("file", FILES, ids=module)
+def test_only_the_command_line_imports_hydra(file):
+    names = {name.partition(".")[0] for name in imported(ast.walk(tree(file)))}
+    assert layer(module(file)) == "cli" or "hydra" not in names
+
+
+@pytest.mark.parametrize("file", FILES, ids=module)
 def test_heavy_packages_are_imported_where_they_are_used(file):
     top = [node for node in tree(file).body if isinstance(node, (ast.Import, ast.ImportFrom))]
-    assert not {name.split(".")[0] for name in imported(file, top)} & HEAVY
+    assert not {name.partition(".")[0] for name in imported(top)} & HEAVY
 
 
 def test_nothing_pickles_or_evaluates():
-    for file in MODULES:
-        for node in ast.walk(tree(file)):
+    for file in FILES:
+        nodes = list(ast.walk(tree(file)))
+        for node in nodes:
             if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
                 assert node.func.id not in ("eval", "exec"), file
-        assert "pickle" not in {name.split(".")[0] for name in imported(file, ast.walk(tree(file)))}
+        assert "pickle" not in {name.partition(".")[0] for name in imported(nodes)}

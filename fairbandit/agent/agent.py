@@ -15,14 +15,14 @@ import torch
 
 from fairbandit.agent import inputs, saving, truths
 from fairbandit.agent.groups import Groups, labels_of
-from fairbandit.agent.refresh import MOST, Refreshed, Summed
 from fairbandit.agent.tickets import Tickets
 from fairbandit.agent.undo import Attributes
 from fairbandit.build import build, describes_policy
 from fairbandit.environments.base import Truth
 from fairbandit.errors import FairbanditError
 from fairbandit.maths.checks import shown
-from fairbandit.parts import History, Problem
+from fairbandit.parts import Outcomes, Problem
+from fairbandit.parts.splits import check_refresh
 from fairbandit.policy import Policy
 from fairbandit.presets import presets
 from fairbandit.streams import GRID, Streams
@@ -47,10 +47,13 @@ class Decision(NamedTuple):
     Attributes:
         candidate: the index of the picked candidate in its pool, from 0.
         ticket: the round's number, from 1, by which its reward is reported.
+        propensity: the probability of the pick, given the past and the round's draws of the
+            estimator and the rank.
     """
 
     candidate: int
     ticket: int
+    propensity: float
 
 
 class Agent:
@@ -61,13 +64,11 @@ class Agent:
     learns from those of its rounds whose rewards have come; every pool feeds the ranks at once.
     While no reward has come that may teach, a learning policy picks uniformly.
 
-    With `refresh` f the reward model of round t is not that after t̃ rounds, as in the paper, but
-    that after n, n being the largest not above t̃ of 1, ⌈f⌉, ⌈f⌈f⌉⌉, … (each at least one more
-    than the one before). Between two of them θ changes only by rewards of the first n rounds that
-    come late. Ranks read the window of the paper. Where the estimator is a ridge and the rank
-    reads no rewards, the rounds between two of them are kept as sums, no pick for itself; together
-    with a rank of bounded memory, such as `recent_cdf`, the agent's memory does not grow, but for
-    the rewards it waits for, which `patience` bounds.
+    With `refresh` the reward model changes only when the number of training rounds has grown by
+    this factor; see `Split`. Between two changes it changes only by rewards of rounds it includes
+    that come late. Where the estimator is a ridge and no part reads rewards, outcomes are then
+    kept as sums. Together with a rank of bounded memory, such as `recent_cdf`, the agent's memory
+    does not grow, except for the rewards it waits for, which `patience` bounds.
 
     Threads may share an agent: each call holds its `lock`, so that calls take effect one after the
     other. A call that raises, whatever it raises, has changed nothing.
@@ -80,8 +81,7 @@ class Agent:
         seed: of all random numbers.
         exploration: of optimistic estimators that leave theirs unset.
         truth: the truth, for policies that need it.
-        refresh: re-estimate θ only when the rounds that teach have grown by this factor, above 1;
-            None re-estimates it in every round.
+        refresh: the `refresh` of the policy's split, above 1; None leaves the split's own.
         patience: a reward that has not come after so many further rounds is not waited for any
             more; None waits for ever.
 
@@ -122,39 +122,35 @@ class Agent:
         exploration = inputs.number(exploration, "exploration")
         if exploration < 0:
             raise FairbanditError(f"exploration: expected at least 0, got {exploration:g}")
-        if refresh is not None and not 1 < (refresh := inputs.number(refresh, "refresh")) <= MOST:
-            raise FairbanditError(
-                f"refresh: expected a factor above 1 and at most {MOST:g}, got {refresh:g}"
-            )
+        if refresh is not None:
+            refresh = inputs.number(refresh, "refresh")
+            check_refresh(refresh)
+            if policy.split.refresh not in (None, refresh):
+                raise FairbanditError(
+                    f"refresh: the policy's split has {policy.split.refresh:g} and the agent "
+                    f"was given {refresh:g}; give one of them"
+                )
         self._refresh, self._config = refresh, policy.describe()
         self._groups = Groups(labels_of(groups))
         self._policy = policy
-        split = policy.split if refresh is None else Refreshed(policy.split, refresh)
         self._problem = Problem(
             features=features,
             groups=len(self._groups),
             streams=Streams(self._seed, [0]),
-            split=split,
             exploration=exploration,
             truth=None if truth is None else truths.checked(truth, features),
         )
         self._vet(self._groups.labels, 0)
-        needs, memory = policy.rank.needs, policy.rank.memory
-        sums = policy.estimator.least_squares
-        self._history = (
-            Summed(self._problem, needs, split, memory)
-            if isinstance(split, Refreshed) and sums and "rewards" not in needs
-            else History(self._problem, needs, memory)
-        )
         self._tickets = Tickets(features)
         before = Attributes(policy, *policy.parts.values())
         try:
-            policy.split = split
+            policy.split.refresh = policy.split.refresh if refresh is None else refresh
             policy.bind(self._problem)
+            self._history = policy.history()
         except BaseException:
             before.restore()
             raise
-        parts = [one for part in policy.parts.values() for one in part.inside()]
+        parts = list(policy.parts.values())
         self._foreign = [part for part in parts if not part.own]
         own = [part for part in parts if part.own]
         self._held = [self._groups, self._tickets, *self._history.stores(), policy, *own]
@@ -223,14 +219,15 @@ class Agent:
             t = self.rounds + 1
             with self._policy.mode():
                 self._welcome(fresh)
-                place = int(self._policy.decide(t, x, g, self._history))
                 self._history.add_pools(x, g)
+                selection = self._policy.decide(t, x, g, self._history)
                 self._history.add_unknown()
                 if t % GRID == 0:
                     self._policy.forget(self._history)
+            place = int(selection.actions)
             self._tickets.add(t, x[:, :, place].clone(), int(codes[place]))
             self._give_up()
-        return Decision(place, t)
+        return Decision(place, t, float(selection.propensities))
 
     def update(self, reward: Any, ticket: int | None = None) -> None:
         """Learns the reward of a decision, now or however late, in any order.
@@ -283,8 +280,8 @@ class Agent:
                     pools, history = log.pools(low, high, codes), self._history
                     first = self.rounds + 1
                     history.add_pools(*pools, places=int(log.ends[high] - log.ends[low]))
-                    history.add_outcomes(*log.outcomes(low, high, codes))
-                    self._policy.observe(first, *pools, history)
+                    outcomes = Outcomes(*log.outcomes(low, high, codes))
+                    self._policy.observe(first, *pools, outcomes, history)
             self._give_up()
 
     def save(self, path: str | PathLike[str]) -> None:
@@ -417,6 +414,7 @@ class Agent:
         g = torch.zeros(1, 1, 1, dtype=torch.int64)
         with suppress(_Rehearsed), self._change():
             with self._policy.mode():
+                self._history.add_pools(x, g)
                 self._policy.decide(self.rounds + 1, x, g, self._history)
             raise _Rehearsed
 

@@ -14,11 +14,10 @@ from omegaconf.errors import OmegaConfBaseException
 
 from fairbandit.cli.configs import plain_value
 from fairbandit.cli.gathering import figures_asked, gather_sweep
-from fairbandit.cli.main import MARK
 from fairbandit.cli.messages import one_message, short
 from fairbandit.cli.names import check_output
 from fairbandit.cli.outcomes import finished_in, forget_error, outcomes
-from fairbandit.errors import FairbanditError
+from fairbandit.errors import PREFIX, FairbanditError
 from fairbandit.figures.draw import Choice
 from fairbandit.run.folder import ERROR, fresh, hold, walk
 from fairbandit.run.table import Outcome, console, failures_table, named, sweep_table
@@ -52,7 +51,7 @@ class Sweeps(Callback):
         try:
             _begin(config)
         except (FairbanditError, OmegaConfBaseException, OSError) as error:
-            raise SystemExit(f"{MARK}{one_message(error)}") from None
+            raise SystemExit(f"{PREFIX}{one_message(error)}") from None
 
     def on_job_end(self, config: DictConfig, job_return: Any, **kwargs: Any) -> None:
         """Lets go of a job's config, which the driver would keep until the sweep's end."""

@@ -14,7 +14,7 @@ from rich.text import Text
 from yaml import YAMLError  # type: ignore[import-untyped]
 
 from fairbandit import conformance, registry
-from fairbandit.cli.tools import Words
+from fairbandit.cli.parsers import ToolParser
 from fairbandit.errors import FairbanditError
 from fairbandit.run.table import console
 
@@ -46,7 +46,7 @@ def check(words: Sequence[str]) -> None:
         FairbanditError: a word that describes no part.
         SystemExit: with exit code 1, if a part does not pass.
     """
-    parser = Words("check", _HELP, _EXAMPLES)
+    parser = ToolParser("check", _HELP, _EXAMPLES)
     parser.add_argument(
         "parts", nargs="+", metavar="KIND=NAME", help=f"a part; KIND is {_or(registry.KINDS)}"
     )

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from rich.table import Table
 
-from fairbandit.cli.tools import Words
+from fairbandit.cli.parsers import ToolParser
 from fairbandit.run import gather
 from fairbandit.run.folder import SUMMARY
 from fairbandit.run.table import console, spread
@@ -51,7 +51,7 @@ def collect(words: Sequence[str]) -> None:
         FairbanditError: wrong words, a folder that is not there, a file that is no summary, no
             run at all, or a file that cannot be written.
     """
-    parser = Words("collect", _HELP, _EXAMPLES)
+    parser = ToolParser("collect", _HELP, _EXAMPLES)
     parser.add_argument("folders", nargs="+", type=Path, metavar="FOLDER", help="where runs are")
     parser.add_argument(
         "--out",

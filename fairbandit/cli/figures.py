@@ -8,7 +8,7 @@ from pathlib import Path
 from rich.table import Table
 
 from fairbandit.cli.messages import short
-from fairbandit.cli.tools import Words
+from fairbandit.cli.parsers import ToolParser
 from fairbandit.errors import FairbanditError
 from fairbandit.figures.compose import FIGURES, GENERAL
 from fairbandit.figures.draw import (
@@ -48,7 +48,7 @@ def figures(words: Sequence[str]) -> None:
     Raises:
         FairbanditError: wrong words, no runs, damaged runs, or a folder that cannot be written to.
     """
-    parser = Words("figures", _HELP, _EXAMPLES)
+    parser = ToolParser("figures", _HELP, _EXAMPLES)
     parser.add_argument("folders", nargs="+", type=Path, metavar="FOLDER", help="where runs are")
     parser.add_argument(
         "--out",

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from hydra._internal.utils import get_args_parser
 
-from fairbandit.cli.tools import Strict
+from fairbandit.cli.parsers import StrictParser
 from fairbandit.errors import FairbanditError
 
 _REFUSED = {
@@ -39,7 +39,7 @@ def spelt_out(words: Sequence[str]) -> list[str]:
     >>> spelt_out(["rounds=3", "-m", "seed=0,1", "-cd", "mine"])
     ['--multirun', '--config-dir=mine', '--', 'rounds=3', 'seed=0,1']
     """
-    parser = Strict(prog="fairbandit", parents=[get_args_parser()], add_help=False)
+    parser = StrictParser(prog="fairbandit", parents=[get_args_parser()], add_help=False)
     end = words.index("--") if "--" in words else len(words)
     given = vars(parser.parse_intermixed_args(list(words[:end])))
     overrides = [*given.pop("overrides"), *words[end + 1 :]]

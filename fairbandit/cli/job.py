@@ -14,13 +14,12 @@ from omegaconf import DictConfig, OmegaConf
 from fairbandit.cli.callbacks import drives_sweep
 from fairbandit.cli.configs import plain_config
 from fairbandit.cli.gathering import figures_asked
-from fairbandit.cli.main import MARK
 from fairbandit.cli.messages import SweepJobError, memory_errors, one_message, short
 from fairbandit.cli.names import check_output
 from fairbandit.cli.outcomes import forget_error, note_error
 from fairbandit.cli.store import register_resolvers
 from fairbandit.cli.workers import end_with_driver
-from fairbandit.errors import FairbanditError
+from fairbandit.errors import PREFIX, FairbanditError
 from fairbandit.plugins import load_plugins
 from fairbandit.run.execute import execute
 from fairbandit.run.folder import StorageError, fresh
@@ -72,7 +71,7 @@ def _run_alone(config: DictConfig, folder: Path) -> None:
         with memory_errors():
             summary = execute(plain, folder, started=started, replaced=replaced)
     except (FairbanditError, OSError) as error:
-        raise SystemExit(f"{MARK}{one_message(error)}") from None
+        raise SystemExit(f"{PREFIX}{one_message(error)}") from None
     shown = console()
     shown.print(run_table(summary))
     shown.print(named("results", f"{''.join(how)}{short(folder)}"), soft_wrap=True)
@@ -122,13 +121,13 @@ def _fail(message: str, folder: Path, text: str = "", *, stop: bool = False) -> 
     if not noted:
         _stop(message)
     if not stop:  # of many workers with one full disk, the driver's table tells
-        print(f"{MARK}{_of_job(message)}", file=sys.stderr, flush=True)
+        print(f"{PREFIX}{_of_job(message)}", file=sys.stderr, flush=True)
 
 
 def _stop(message: str) -> NoReturn:
     """Ends a sweep with the error of a job, which cannot be left in the job's folder."""
     if drives_sweep():
-        raise SystemExit(f"{MARK}{_of_job(message)}")
+        raise SystemExit(f"{PREFIX}{_of_job(message)}")
     raise SweepJobError(_of_job(message))  # the driver will say it
 
 

@@ -5,14 +5,10 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 
-import fairbandit
-import fairbandit.build  # registers the package's own parts and environments, before any plugin
 from fairbandit.cli.tools import names_tool, run_tool
-from fairbandit.errors import FairbanditError
+from fairbandit.errors import PREFIX, FairbanditError
 from fairbandit.plugins import load_plugins
-
-MARK = "fairbandit: error: "
-"""What every message of an error begins with."""
+from fairbandit.version import VERSION
 
 
 def main(words: Sequence[str] | None = None) -> None:
@@ -27,7 +23,7 @@ def main(words: Sequence[str] | None = None) -> None:
     given = list(sys.argv[1:] if words is None else words)
     try:
         if "--version" in given:
-            print(f"fairbandit {fairbandit.__version__}")
+            print(f"fairbandit {VERSION}")
             return
         load_plugins()
         if given and names_tool(given[0]):
@@ -42,7 +38,7 @@ def main(words: Sequence[str] | None = None) -> None:
 
             run_app(given)
     except FairbanditError as error:
-        raise SystemExit(f"{MARK}{error}") from None
+        raise SystemExit(f"{PREFIX}{error}") from None
     except KeyboardInterrupt:
         raise SystemExit(130) from None
 

@@ -6,7 +6,6 @@ import traceback
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from types import ModuleType
 
 import hydra
 import torch
@@ -14,12 +13,13 @@ from hydra.errors import CompactHydraException, MissingConfigException
 from omegaconf import DictConfig
 from omegaconf.errors import ConfigAttributeError, ConfigKeyError, OmegaConfBaseException
 
-import fairbandit
 from fairbandit import registry
 from fairbandit.errors import FairbanditError
 from fairbandit.plugins import VARIABLE as PLUGINS
 
 _NO_MEMORY = "DefaultCPUAllocator"  # whose only error this is
+_PACKAGE = Path(__file__).parents[1]
+_HYDRA = Path(hydra.__file__).parent
 _UNKNOWN_KEY = (ConfigAttributeError, ConfigKeyError)
 
 
@@ -101,12 +101,11 @@ def raised_by_hydra(error: BaseException) -> bool:
     if isinstance(error, (CompactHydraException, OmegaConfBaseException)):
         return True
     files = [frame.filename for frame in traceback.extract_tb(error.__traceback__)]
-    return _deepest(files, hydra) > _deepest(files, fairbandit)
+    return _deepest(files, _HYDRA) > _deepest(files, _PACKAGE)
 
 
-def _deepest(files: Sequence[str], package: ModuleType) -> int:
-    """The last frame within a package; -1 if there is none."""
-    folder = Path(str(package.__file__)).parent
+def _deepest(files: Sequence[str], folder: Path) -> int:
+    """The last frame within a package's folder; -1 if there is none."""
     return max(
         (at for at, file in enumerate(files) if Path(file).is_relative_to(folder)), default=-1
     )

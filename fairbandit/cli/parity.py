@@ -10,10 +10,9 @@ from hydra.experimental.callback import Callback
 from omegaconf import DictConfig
 
 from fairbandit.audit import LEVEL, Report, report
-from fairbandit.cli.main import MARK
 from fairbandit.cli.messages import one_message, short
-from fairbandit.cli.tools import Words
-from fairbandit.errors import FairbanditError
+from fairbandit.cli.parsers import ToolParser
+from fairbandit.errors import PREFIX, FairbanditError
 from fairbandit.run.table import console, named
 
 _HELP = """\
@@ -48,7 +47,7 @@ def parity(words: Sequence[str]) -> None:
     Raises:
         FairbanditError: wrong words, a folder without runs, or one that cannot be written to.
     """
-    parser = Words("parity", _HELP, _EXAMPLES)
+    parser = ToolParser("parity", _HELP, _EXAMPLES)
     parser.add_argument("folders", nargs="+", type=Path, metavar="FOLDER", help="where runs are")
     parser.add_argument(
         "--level",
@@ -89,4 +88,4 @@ class ParityAudit(Callback):
         try:
             show(report(Path(config.hydra.sweep.dir)))
         except (FairbanditError, OSError) as error:
-            raise SystemExit(f"{MARK}{one_message(error)}") from None
+            raise SystemExit(f"{PREFIX}{one_message(error)}") from None

@@ -12,6 +12,7 @@ from rich.console import Console
 from yaml import YAMLError  # type: ignore[import-untyped]
 
 from fairbandit import registry
+from fairbandit.cli.parsers import ToolParser
 from fairbandit.cli.theory_tables import (
     Asked,
     bounds_table,
@@ -23,7 +24,6 @@ from fairbandit.cli.theory_tables import (
     speaks_of_two,
     trade_off_table,
 )
-from fairbandit.cli.tools import Words
 from fairbandit.environments import Environment
 from fairbandit.errors import FairbanditError
 from fairbandit.run.table import console
@@ -74,7 +74,7 @@ def theory(words: Sequence[str]) -> None:
         FairbanditError: words that make no sense, or an environment that cannot be built or has
             no truth.
     """
-    parser = Words("theory", _HELP, _EXAMPLES)
+    parser = ToolParser("theory", _HELP, _EXAMPLES)
     parser.add_argument("words", nargs="*", metavar="KEY=VALUE", help="see above")
     given, numbers = _parsed(parser.parse_args(words).words)
     torch.set_num_threads(1)

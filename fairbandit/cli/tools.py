@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, NoReturn
 
 from fairbandit.errors import FairbanditError
 
@@ -21,39 +19,6 @@ class Tool:
 
     help: str
     run: Callable[[Sequence[str]], None]
-
-
-class Strict(argparse.ArgumentParser):
-    """A parser of words that completes no abbreviation; what is wrong is a `FairbanditError`."""
-
-    def __init__(self, **options: Any) -> None:
-        super().__init__(**options, allow_abbrev=False)
-
-    def error(self, message: str) -> NoReturn:
-        """Says what is wrong with the words.
-
-        Raises:
-            FairbanditError: always.
-        """
-        raise FairbanditError(f"{self.prog}: {message} (see {self.prog} --help)")
-
-
-class Words(Strict):
-    """Reads the words after a tool's name.
-
-    Args:
-        tool: the tool's name.
-        description: what it does.
-        epilog: examples.
-    """
-
-    def __init__(self, tool: str, description: str, epilog: str) -> None:
-        super().__init__(
-            prog=f"fairbandit {tool}",
-            description=description,
-            epilog=epilog,
-            formatter_class=argparse.RawDescriptionHelpFormatter,
-        )
 
 
 def _collect(words: Sequence[str]) -> None:

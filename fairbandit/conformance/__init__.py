@@ -32,9 +32,9 @@ from fairbandit.conformance.leaving import (
     leaves_tensors,
 )
 from fairbandit.conformance.playing import (
-    honours_reach,
     learns_late,
     plays,
+    reads_no_later,
     repeats,
     replicas_alone,
     resumes,
@@ -69,7 +69,6 @@ __all__ = [
     "draws_pools",
     "examine",
     "finite_in_range",
-    "honours_reach",
     "learns_late",
     "leaves_global_generators",
     "leaves_settings",
@@ -80,6 +79,7 @@ __all__ = [
     "picks_soundly",
     "plays",
     "pools_by_address",
+    "reads_no_later",
     "repeats",
     "replicas_alone",
     "resumes",

@@ -11,7 +11,6 @@ from torch import Tensor
 from fairbandit import registry
 from fairbandit.conformance.world import (
     ASKERS,
-    REFERENCES,
     ROUNDS,
     ConformanceError,
     Spec,
@@ -59,7 +58,7 @@ def documented(kind: str, spec: Spec) -> None:
 def splits_soundly(kind: str, spec: Spec) -> None:
     """Gives whole rounds before t, a field (N,) each, that never move back as t grows."""
     split, t = policy_with(kind, spec).split, torch.arange(1, 200)
-    for name, span in split.spans(t)._asdict().items():
+    for name, span in split.divide(t)._asdict().items():
         if span.shape != t.shape:
             raise ConformanceError(f"`{name}` has shape {tuple(span.shape)}; expected (N,)")
         back = (span.diff() < 0).nonzero()
@@ -94,12 +93,14 @@ def finite_in_range(kind: str, spec: Spec) -> None:
 
 
 def ties(kind: str, spec: Spec) -> None:
-    """Gives ties of the index's shape, none below the index itself."""
+    """Gives an upper index of the index's shape, nowhere below the index itself."""
     candidates, policy = asked(kind, spec)
     index = policy.rank.index(candidates)
-    tie = policy.rank.tie(index, candidates)
-    if tie.shape != index.shape or bool((tie < index)[candidates.groups >= 0].any()):
-        raise ConformanceError("`tie` must be as large as the index or larger, place by place")
+    upper = policy.rank.upper_index(index, candidates)
+    if upper.shape != index.shape or bool((upper < index)[candidates.present].any()):
+        raise ConformanceError(
+            "`upper_index` must be as large as the index or larger, place by place"
+        )
 
 
 def permutes(kind: str, spec: Spec) -> None:
@@ -110,7 +111,7 @@ def permutes(kind: str, spec: Spec) -> None:
     again, policy = asked(kind, spec)
     shuffled = Candidates(
         again.first,
-        again.spans,
+        again.division,
         again.contexts[:, :, order],
         again.groups[:, :, order],
         again.model,
@@ -131,11 +132,11 @@ def monotone(kind: str, spec: Spec) -> None:
     """Within a group, a higher score never has a lower index."""
     candidates, policy = asked(kind, spec)
     index, scores, groups = policy.rank.index(candidates), candidates.scores, candidates.groups
-    present, ceilings = groups >= 0, candidates.upper_scores
+    present, upper = groups >= 0, candidates.upper_scores
     for one in range(groups.shape[2]):
         for other in range(groups.shape[2]):
             pair = present[..., one] & (groups[..., one] == groups[..., other])
-            pair &= scores[..., one] > ceilings[..., other]
+            pair &= scores[..., one] > upper[..., other]
             fallen = pair & (index[..., one] < index[..., other] - 1e-12)
             if bool(fallen.any()):
                 b, n = fallen.nonzero()[0].tolist()
@@ -147,10 +148,10 @@ def monotone(kind: str, spec: Spec) -> None:
 
 
 def models_soundly(kind: str, spec: Spec) -> None:
-    """Gives a model a node: finite scores (B, U, M), and those of `theta` where it has one."""
+    """Gives finite scores (B, U, M), which are those of `theta` where a model has one."""
     candidates, _ = asked(kind, spec)
     model, contexts = candidates.model, candidates.contexts[:, :1, :, :]
-    score = model.score(contexts)
+    score = model.score(contexts, candidates.groups[:, :1])
     expected = (ASKERS, len(model), contexts.shape[2])
     if tuple(score.shape) != expected or score.dtype != torch.float64:
         raise ConformanceError(
@@ -160,28 +161,24 @@ def models_soundly(kind: str, spec: Spec) -> None:
     if not bool(score.isfinite().all()):
         raise ConformanceError("scores are not all finite")
     if int(candidates.of_round.max()) >= len(model):
-        raise ConformanceError("fewer models than distinct nodes")
+        raise ConformanceError("fewer models than numbers of training rounds")
     if model.theta is not None:
         gap = float((model.theta @ contexts[:, 0].mT - score).abs().max())
         if gap > 1e-9:
             raise ConformanceError(f"scores differ from ⟨theta, x⟩ by up to {gap:.3g}")
     if bool((candidates.upper_scores < candidates.scores).any()):
-        raise ConformanceError("a ceiling is below its score")
+        raise ConformanceError("an upper score is below its score")
 
 
 def picks_soundly(kind: str, spec: Spec) -> None:
-    """Gives picks of shape (B, N) and dtype int64, none of an empty place."""
-    candidates, policy = asked("rank", REFERENCES["rank"])
-    selector, present = policy_with(kind, spec).selector, candidates.groups >= 0
-    selector.bind(policy.problem)
-    given = (candidates.first, candidates.scores, candidates.upper_scores, present)
-    picked = selector._select(*given)
-    if picked.dtype != torch.int64 or picked.shape != present.shape[:2]:
-        raise ConformanceError(
-            f"picks have shape {tuple(picked.shape)} and {picked.dtype}; "
-            f"expected (B, N) = {tuple(present.shape[:2])} and torch.int64"
-        )
-    selector.select(*given)
+    """Gives weights of shape (B, N, K): finite, not negative, 0 at empty places, and not all 0."""
+    candidates, policy = asked(kind, spec)
+    rank, selector = policy.rank, policy.selector
+    index = rank.index(candidates)
+    candidates.set_index(index, rank.upper_index(index, candidates), rank.bounds)
+    selection = selector.select(candidates, index)
+    if not bool((selection.propensities > 0).all()):
+        raise ConformanceError("a place was picked whose probability is 0")
 
 
 def _raw_index(kind: str, spec: Spec, after: int) -> tuple[Tensor, Candidates]:

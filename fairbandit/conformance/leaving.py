@@ -118,7 +118,7 @@ def _live(kind: str, spec: Spec, watch: Watch) -> None:
             if grows:
                 grow(engine, problem)
             _play(engine, LIFE)
-    if kind == "estimator" and cls.amend is not Estimator.amend:
+    if kind == "estimator" and cls.absorb is not Estimator.absorb:
         scores_with(_engine(kind, spec, watch, split="full"), LATE)
 
 

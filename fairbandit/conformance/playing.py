@@ -78,8 +78,9 @@ def resumes(kind: str, spec: Spec) -> None:
 
 
 def learns_late(kind: str, spec: Spec) -> None:
-    """If it has an `amend`, rewards that come late give the model of rewards in time."""
-    if registry.lookup(kind, name_of(spec)).amend is Estimator.amend:
+    """If it can, rewards that come late give the model of rewards in time."""
+    cls = registry.lookup(kind, name_of(spec))
+    if cls.absorb is Estimator.absorb and "rewards" not in cls.needs:
         return
     in_time, late = (
         scores_with(engine_with(kind, spec, split="full"), late) for late in ((), LATE)
@@ -92,21 +93,21 @@ def learns_late(kind: str, spec: Spec) -> None:
         )
 
 
-def honours_reach(kind: str, spec: Spec) -> None:
-    """A reward beyond `reach(t)` changes nothing at round t."""
+def reads_no_later(kind: str, spec: Spec) -> None:
+    """A reward after the last round that it says it reads changes nothing at round t."""
     for split in ("halves", "full"):
-        reach = _reach(kind, spec, split)
+        last = _last_read(kind, spec, split)
         calm = play(kind, spec, split=split, at_once=1)
         for after in (5, 17, 30):
             upset = play(kind, spec, split=split, at_once=1, upset_after=after)
             differs = (calm.actions != upset.actions) | (calm.index != upset.index).any(2)
-            blind = torch.tensor(reach) <= after
+            blind = torch.tensor(last) <= after
             changed = (differs & blind).any(0).nonzero()[:, 0]
             if len(changed):
                 t = int(changed[0]) + 1
                 raise ConformanceError(
                     f"beside split {split!r} the decision at round {t} changes with a reward "
-                    f"later than reach({t}) = {reach[t - 1]}"
+                    f"later than that of round {last[t - 1]}, the last one it says it reads"
                 )
 
 
@@ -122,15 +123,19 @@ def _grows(kind: str, spec: Spec) -> None:
     _same(whole, head.then(heard(met, pieces)), "a group known before and one that appears")
 
 
-def _reach(kind: str, spec: Spec, split: str) -> list[int]:
-    """The reach at each round of a policy with the part."""
+def _last_read(kind: str, spec: Spec, split: str) -> list[int]:
+    """The last round that a policy with the part reads, at each round."""
     policy = engine_with(kind, spec, split=split).policy
-    reach = [policy.reach(t) for t in range(1, ROUNDS + 1)]
+    reach = [policy.last_read(t) for t in range(1, ROUNDS + 1)]
     for t, last in enumerate(reach, 1):
         if not 0 <= last < t:
-            raise ConformanceError(f"reach({t}) is {last}; expected 0 to {t - 1}")
+            raise ConformanceError(
+                f"the last round read at round {t} is {last}; expected 0 to {t - 1}"
+            )
         if t > 1 and last < reach[t - 2]:
-            raise ConformanceError(f"reach falls from {reach[t - 2]} to {last} at round {t}")
+            raise ConformanceError(
+                f"the last round read falls from {reach[t - 2]} to {last} at round {t}"
+            )
     return reach
 
 

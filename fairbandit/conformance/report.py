@@ -32,7 +32,7 @@ _PLAYED: list[Check] = [
     playing.replicas_alone,
     playing.rounds_alone,
     playing.resumes,
-    playing.honours_reach,
+    playing.reads_no_later,
 ]
 
 _OWN: dict[str, tuple[list[Check], list[Check]]] = {

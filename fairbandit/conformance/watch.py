@@ -275,7 +275,7 @@ def _inside(value: Any) -> Iterable[tuple[str, Any]]:
             *((f".every.{name}", getattr(value.every, name)) for name in names),
         ]
     if isinstance(value, Candidates):
-        names = ["contexts", "groups", "spans", "rounds", "model", "of_round", "own_model"]
+        names = ["contexts", "groups", "division", "rounds", "model", "of_round", "own_model"]
         names += ["scores", "upper_scores", "rounding"]
         names += ["past"] if "contexts" in value.history.needs else []
         return [(f".{name}", getattr(value, name)) for name in names]

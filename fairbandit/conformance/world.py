@@ -16,9 +16,9 @@ from fairbandit.engine import Engine, Played
 from fairbandit.environments.base import Environment, Pools, Truth
 from fairbandit.errors import FairbanditError
 from fairbandit.maths.grouped_cdf import GroupedCdf
+from fairbandit.maths.picks import of_pick
 from fairbandit.maths.ties import ceiling
-from fairbandit.metrics import of_pick
-from fairbandit.parts import Argmax, Candidates, History, Outcomes, Problem
+from fairbandit.parts import Argmax, Candidates, Outcomes, Problem
 from fairbandit.policy import Policy, blocks
 from fairbandit.streams import GRID, Purpose, Stream, Streams
 
@@ -117,9 +117,9 @@ class Listener(Argmax):
     def __init__(self) -> None:
         self.heard: list[Tensor] = []
 
-    def _select(self, first: int, index: Tensor, tie: Tensor, present: Tensor) -> Tensor:
-        self.heard.append(index.masked_fill(~present, 0))
-        return super()._select(first, index, tie, present)
+    def _weights(self, candidates: Candidates, index: Tensor) -> Tensor:
+        self.heard.append(index.masked_fill(~candidates.present, 0))
+        return super()._weights(candidates, index)
 
 
 @dataclass(frozen=True)
@@ -203,7 +203,7 @@ def heard(engine: Engine, pieces: Iterable[Played]) -> Game:
 def bind(engine: Engine, problem: Problem) -> None:
     """Lets an engine that has not begun play a problem that differs from its own a little."""
     engine.policy.bind(problem)
-    engine.history = History(problem, engine.policy.rank.needs)
+    engine.history = engine.policy.history()
 
 
 def grow(engine: Engine, problem: Problem) -> None:
@@ -231,12 +231,13 @@ def scores_with(engine: Engine, late: Collection[int]) -> Tensor:
             history.add_unknown()
         else:
             history.add_outcomes(*outcome)
-    history.taken = ROUNDS // 2
-    policy.estimator.models(torch.tensor([history.taken]), history)
+    history.add_picks(picks[1])
+    policy.commit(ROUNDS // 2, history)
     for t in late:
         policy.learn(t, outcomes[t - 1], history)
-    model, _ = policy.estimator.models(torch.tensor([ROUNDS]), history)
-    return model.score(pools.contexts[:, -1:])
+    last = ROUNDS, pools.contexts[:, -1:], pools.groups[:, -1:]
+    candidates, _ = policy.candidates(*last, history)
+    return candidates.scores
 
 
 def asked(kind: str, spec: Spec, after: int = ROUNDS) -> tuple[Candidates, Policy]:
@@ -260,10 +261,6 @@ def asked(kind: str, spec: Spec, after: int = ROUNDS) -> tuple[Candidates, Polic
     _, until = next(blocks(policy, after + ROUNDS, after))
     pools = engine.environment.pools(after + 1, until - after)
     engine.history.add_pools(pools.contexts, pools.groups)
-    spans = policy.split.spans(torch.arange(after + 1, until + 1))
-    model, of_round = policy.estimator.models(spans.taught, engine.history)
-    stream = policy.problem.streams[Purpose.RANK]
-    candidates = Candidates(
-        after + 1, spans, pools.contexts, pools.groups, model, of_round, engine.history, stream
-    )
+    with policy.mode():
+        candidates, _ = policy.candidates(after + 1, pools.contexts, pools.groups, engine.history)
     return candidates, policy

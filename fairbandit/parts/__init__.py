@@ -4,7 +4,7 @@ from fairbandit.parts.base import Part, Problem
 from fairbandit.parts.candidates import Candidates
 from fairbandit.parts.estimators import Estimator, Oracle, Zero
 from fairbandit.parts.history import History, Outcomes
-from fairbandit.parts.model import LinearModel, RewardModel
+from fairbandit.parts.model import LinearModel, RewardModel, Unlearned
 from fairbandit.parts.more_ranks import (
     NoisyRewardsCdf,
     RecentCdf,
@@ -15,12 +15,13 @@ from fairbandit.parts.more_ranks import (
 from fairbandit.parts.past import Past
 from fairbandit.parts.ranks import EmpiricalCdf, Identity, OracleCdf, Rank
 from fairbandit.parts.ridge import OptimisticRidge, Ridge
-from fairbandit.parts.selectors import Argmax, Selector
-from fairbandit.parts.splits import Full, Halves, Spans, Split
+from fairbandit.parts.selectors import Argmax, Selection, Selector
+from fairbandit.parts.splits import Division, Full, Halves, Split
 
 __all__ = [
     "Argmax",
     "Candidates",
+    "Division",
     "EmpiricalCdf",
     "Estimator",
     "Full",
@@ -40,11 +41,12 @@ __all__ = [
     "RecentCdf",
     "RewardModel",
     "Ridge",
+    "Selection",
     "Selector",
     "ShrunkCdf",
     "SmoothedCdf",
-    "Spans",
     "Split",
     "Tradeoff",
+    "Unlearned",
     "Zero",
 ]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor
@@ -15,8 +15,12 @@ from fairbandit.errors import FairbanditError
 from fairbandit.maths.checks import like, told
 from fairbandit.streams import Streams
 
-if TYPE_CHECKING:
-    from fairbandit.parts.splits import Split
+NEEDS = frozenset({"contexts", "rewards"})
+"""What a part may declare to need of the past.
+
+contexts: those of the rank window, as `candidates.past`. rewards: all past picks with their
+rewards, as `candidates.outcomes`, and as the outcomes that an estimator is given.
+"""
 
 State = dict[str, Tensor | int | float]
 """All that a part must remember to go on as if never stopped."""
@@ -36,7 +40,6 @@ class Problem:
         features: d.
         groups: G.
         streams: the run's random numbers; their replicas are the B of every tensor.
-        split: which rounds teach the estimator and which feed the ranks.
         exploration: the environment's own `exploration`, for parts that leave theirs unset.
         truth: the truth, or None where nobody knows it.
         dtype: of all real tensors.
@@ -45,7 +48,6 @@ class Problem:
     features: int
     groups: int
     streams: Streams
-    split: Split
     exploration: float = 1.0
     truth: Truth | None = None
     dtype: torch.dtype = torch.float64
@@ -88,6 +90,8 @@ class Part(ABC):
     part_name: ClassVar[str]
     needs_truth: ClassVar[bool] = False
     """Whether the part reads `problem.truth`."""
+    needs: ClassVar[frozenset[str]] = frozenset()
+    """What to keep of the past for the part: a subset of `NEEDS`."""
     draws: ClassVar[bool] = False
     """Whether the part draws random numbers."""
     autograd: ClassVar[bool] = True
@@ -127,8 +131,15 @@ class Part(ABC):
         """
         self.problem = problem
 
-    def reach(self, t: int) -> int:
-        """The last round whose reward the decision at round t reads; never falls as t grows."""
+    def last_reward_read(self, t: int) -> int:
+        """The last round whose reward the part reads at round t; never falls as t grows.
+
+        What an estimator is trained on does not count: the split says it.
+        """
+        return 0
+
+    def last_pick_read(self, t: int) -> int:
+        """The last round whose pick the part reads at round t; never falls as t grows."""
         return 0
 
     def state(self) -> State:
@@ -138,10 +149,6 @@ class Part(ABC):
         its tensors in place returns copies.
         """
         return {}
-
-    def inside(self) -> list[Part]:
-        """The part, and those that it is made of."""
-        return [self]
 
     def snapshot(self) -> State:
         """The state as it is now, which stays so whatever the part does next."""

@@ -1,4 +1,4 @@
-"""Estimators: turn what was learned into a reward model."""
+"""Estimators: turn what was learned into reward models."""
 
 from __future__ import annotations
 
@@ -11,111 +11,140 @@ from torch import Tensor
 
 from fairbandit.errors import FairbanditError
 from fairbandit.parts.base import Part
-from fairbandit.parts.history import History
-from fairbandit.parts.model import LinearModel, RewardModel
+from fairbandit.parts.history import Outcomes
+from fairbandit.parts.model import LinearModel, RewardModel, TrueLinearModel, TrueModel
 from fairbandit.parts.splits import PAPER
 from fairbandit.registry import base, register
 
 
 @base("estimator")
 class Estimator(Part):
-    """Gives the reward models of a stretch of rounds; a subclass writes `_models`.
+    """Gives the reward models of a block of rounds; a subclass writes `_models`.
 
-    A part never changes a tensor that it was given, such as the picks and rewards of the history,
+    An estimator that keeps sums writes `_commit` too: it then gets each outcome once more than it
+    is asked for models, and needs no past outcomes. An estimator that fits all past outcomes anew
+    declares `needs = frozenset({"rewards"})` and gets all of them each time.
+
+    A part never changes a tensor that it was given, such as the contexts and rewards of outcomes,
     nor the parameters of a model that it has returned.
     """
 
     learns: ClassVar[bool] = True
-    """Whether models depend on rewards; one that does not is asked for node 0 alone."""
-    least_squares: ClassVar[bool] = False
-    """Whether of picks x and rewards r only Σ x xᵀ and Σ r x matter, whatever rows give them."""
+    """Whether models depend on rewards; one that does not is asked for 0 training rounds alone."""
+    has_bounds: ClassVar[bool] = False
+    """Whether models have confidence bounds."""
+    every_round: ClassVar[bool] = False
+    """Whether each round has a model of its own, also where training rounds are the same, as
+    where a round's model is drawn at random."""
+    sums: ClassVar[bool] = False
+    """Whether `absorb` is written: outcomes can be taken in one by one and in any order."""
 
-    def reach(self, t: int) -> int:
-        """The last round that teaches the estimator at round t."""
-        return self.problem.split.taught(t) if self.learns else 0
-
-    def models(self, nodes: Tensor, history: History) -> tuple[RewardModel, Tensor]:
-        """The reward models after given numbers of rounds were learned from.
+    def models(
+        self, rounds: Tensor, n_train: Tensor, outcomes: Outcomes
+    ) -> tuple[RewardModel, Tensor]:
+        """The reward models of N rounds. Asking for them changes nothing.
 
         Args:
-            nodes: how many rounds teach each of the N rounds at hand, (N,) int64, nondecreasing,
-                and never below an earlier call's.
-            history: past picks and rewards.
+            rounds: t, (N,) int64, ascending.
+            n_train: how many first rounds train the model of each round, (N,) int64,
+                nondecreasing, and no less than was committed.
+            outcomes: of the rounds after the last one committed, up to the largest n_train; of all
+                rounds from the first, if the estimator needs rewards.
 
         Returns:
-            The model of the U distinct nodes, and which of them each round uses, (N,) int64.
+            U distinct models, and which of them each round uses, (N,) int64.
 
         Raises:
             FairbanditError: a model that is not finite.
         """
-        nodes = nodes if self.learns else torch.zeros_like(nodes)
-        taught = nodes.tolist()
-        distinct = sorted(set(taught))
-        if len(distinct) == len(taught):
-            of_round = torch.arange(len(taught), device=nodes.device)
-        else:
-            some = torch.tensor(distinct, device=nodes.device)
-            of_round = torch.searchsorted(some, nodes.contiguous())
-        model = self._models(distinct, history)
+        n_train = n_train if self.learns else torch.zeros_like(n_train)
+        of_round = torch.arange(len(n_train), device=n_train.device)
+        if not self.every_round and len(n_train) > 1:
+            first = torch.ones_like(n_train, dtype=torch.bool)
+            first[1:] = n_train.diff() > 0
+            if not bool(first.all()):
+                of_round = first.cumsum(0) - 1
+                rounds, n_train = rounds[first], n_train[first]
+        numbers = n_train.tolist()
+        model = self._models(rounds.tolist(), numbers, outcomes)
         # a sum is finite where all terms are, up to overflow, and much cheaper to look at
         if not all(
             math.isfinite(float(p.sum())) or bool(p.isfinite().all()) for p in model.parameters
         ):
             raise FairbanditError(
                 f"estimator {self.part_name!r} gave a model that is not finite between rounds "
-                f"{taught[0]} and {taught[-1]}"
+                f"{numbers[0]} and {numbers[-1]}"
             )
         return model, of_round
 
-    def absorb(self, node: int, history: History) -> None:
-        """Takes in the rounds up to a node where no model is asked for.
+    def commit(self, n: int, outcomes: Outcomes) -> None:
+        """Takes in the outcomes up to round n for good.
 
         Args:
-            node: never below an earlier one.
-            history: past picks and rewards.
-        """
-        self.models(torch.tensor([node], device=self.problem.device), history)
-
-    def amend(self, contexts: Tensor, rewards: Tensor) -> None:
-        """Learns rewards that came late: of rounds up to the last node, unknown until now.
-
-        Args:
-            contexts: the picks, (B, n, d).
-            rewards: theirs, (B, n).
-
-        Raises:
-            FairbanditError: an estimator that learns and does not override this.
+            n: no less than in an earlier call.
+            outcomes: as given to `models` whose last n_train was n, or would be given to it.
         """
         if self.learns:
+            self._commit(n, outcomes)
+
+    def absorb(self, n: int, outcomes: Outcomes) -> None:
+        """Takes in outcomes that models after n or more training rounds include.
+
+        It is called, in any order, for rewards that come late, n being at most the number of
+        rounds committed, and for outcomes that the history shall not keep.
+
+        Args:
+            n: the number of training rounds.
+            outcomes: contexts (B, m, d), groups (B, m) and rewards (B, m).
+
+        Raises:
+            FairbanditError: an estimator that keeps sums and does not override this.
+        """
+        if self.learns and "rewards" not in self.needs:
             raise FairbanditError(
                 f"estimator {self.part_name!r} cannot learn from a reward that comes after later "
-                "decisions were made: it has no `amend`"
+                "decisions were made: it has no `absorb`, and does not need rewards"
             )
 
     @abstractmethod
-    def _models(self, nodes: list[int], history: History) -> RewardModel:
-        """The models after each of the given, ascending numbers of rounds."""
+    def _models(self, rounds: list[int], n_train: list[int], outcomes: Outcomes) -> RewardModel:
+        """U models, each after a number of training rounds; see `models`.
+
+        A round whose reward is not known has group −1, context 0 and reward 0 among the outcomes.
+
+        Args:
+            rounds: the first round that uses each model.
+            n_train: ascending.
+            outcomes: contexts (B, n, d), groups (B, n) and rewards (B, n).
+        """
+
+    def _commit(self, n: int, outcomes: Outcomes) -> None:
+        """Takes in outcomes for good; see `commit`."""
 
 
 @register("estimator", "oracle")
 class Oracle(Estimator):
-    """The true reward model: θ = μ*."""
+    """The true rewards, such as ⟨μ*, x⟩."""
 
     reference = PAPER
     needs_truth = True
     learns = False
+    has_bounds = True
 
-    def _models(self, nodes: list[int], history: History) -> RewardModel:
-        assert self.problem.truth is not None
-        return LinearModel(self.problem.truth.linear_theta().expand(self.problem.replicas, 1, -1))
+    def _models(self, rounds: list[int], n_train: list[int], outcomes: Outcomes) -> RewardModel:
+        truth = self.problem.truth
+        assert truth is not None
+        if truth.theta is None:
+            return TrueModel(truth)
+        return TrueLinearModel(truth.theta.expand(self.problem.replicas, 1, -1))
 
 
 @register("estimator", "zero")
 class Zero(Estimator):
-    """Knows nothing: θ = 0, so that all scores tie."""
+    """A model that knows nothing: θ = 0, so that all scores tie."""
 
     reference = PAPER
     learns = False
 
-    def _models(self, nodes: list[int], history: History) -> RewardModel:
+    def _models(self, rounds: list[int], n_train: list[int], outcomes: Outcomes) -> RewardModel:
         return LinearModel(self.problem.zeros(self.problem.replicas, 1, self.problem.features))

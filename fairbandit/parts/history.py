@@ -11,7 +11,7 @@ from torch import Tensor
 from fairbandit.errors import FairbanditError
 from fairbandit.maths import checks
 from fairbandit.maths.buffers import Rows
-from fairbandit.parts.base import Problem
+from fairbandit.parts.base import NEEDS, Problem
 from fairbandit.parts.past import context_store
 
 
@@ -35,33 +35,45 @@ class Outcomes(NamedTuple):
 NEVER = torch.iinfo(torch.int64).max
 """Later than every round."""
 
-_NUMBERS = ("earliest", "taken", "pools", "places")
-
-NEEDS = frozenset({"contexts", "rewards"})
-"""What a rank may declare to need: past pools' contexts, or past picks with their rewards."""
+_NUMBERS = ("earliest", "committed", "played", "pools", "places")
 
 
 class History:
-    """Past pools by group, and past picks with their rewards.
+    """Past contexts by group, past picks with their rewards, and counts of past picks.
 
     Args:
         problem: sizes, device and dtype.
-        needs: what to keep besides the picks that teach the estimator; a subset of `NEEDS`.
-        memory: how many of its last contexts are kept of each group; None keeps all in windows.
+        needs: what to keep besides the outcomes that train the estimator; a subset of `NEEDS`.
+        outcomes: whether outcomes are kept at all; false where the estimator takes them in at
+            once.
+        picks: whether picks are counted by group.
+        memory: how many of its last contexts count of each group; None counts all.
 
     Attributes:
         contexts: the past contexts by group, if they are needed; else it stays empty.
         earliest: the first round whose reward is known, `NEVER` while there is none.
-        taken: the estimator has taken in the outcomes up to this round.
+        committed: the estimator has taken in the outcomes up to this round for good.
+        played: the last round that was decided.
         pools, places: how many pools there were so far, and how many places in them.
     """
 
-    def __init__(self, problem: Problem, needs: Collection[str], memory: int | None = None) -> None:
+    def __init__(
+        self,
+        problem: Problem,
+        needs: Collection[str],
+        *,
+        outcomes: bool = True,
+        picks: bool = False,
+        memory: int | None = None,
+    ) -> None:
         unknown = set(needs) - NEEDS
         if unknown:
-            raise FairbanditError(f"a rank can need {sorted(NEEDS)}; got {sorted(unknown)}")
+            raise FairbanditError(f"a part can need {sorted(NEEDS)}; got {sorted(unknown)}")
         b, d, g = problem.replicas, problem.features, problem.groups
-        self.needs = frozenset(needs)
+        self.needs, self._keeps, self._counts = frozenset(needs), outcomes, picks
+        # how often each group was picked by the end of each round from 0 on, (B, 1 + round, G)
+        self._picked = torch.zeros(b, 1, g, dtype=torch.int64, device=problem.device)
+        self._picks_by = Rows(self._picked)
         self._picks = Rows(problem.zeros(b, 0, d))
         self._groups = Rows(torch.empty(b, 0, dtype=torch.int64, device=problem.device))
         self._rewards = Rows(problem.zeros(b, 0))
@@ -72,46 +84,58 @@ class History:
             torch.full((b, 1), -1, device=problem.device),
             problem.zeros(b, 1),
         )
-        self.earliest, self.taken, self.pools, self.places = NEVER, 0, 0, 0
+        self.earliest, self.committed, self.played = NEVER, 0, 0
+        self.pools, self.places = 0, 0
 
-    @property
-    def played(self) -> int:
-        """The last round that was decided."""
-        return self._rewards.count
-
-    def outcomes(self, after: int, until: int) -> Outcomes:
-        """Picks and rewards of rounds after+1 … until.
+    def outcomes(self, start: int, stop: int) -> Outcomes:
+        """Picks and rewards of rounds start+1 … stop; of none, if outcomes are not kept.
 
         Raises:
             FairbanditError: rounds that are not kept.
         """
-        return Outcomes(_kept(self._picks, after, until), *self.rewards(after, until))
+        if start == stop or not self._keeps:
+            return Outcomes(*(part[:, :0] for part in self._unknown))
+        return Outcomes(_kept(self._picks, start, stop), *self.rewards(start, stop))
 
-    def rewards(self, after: int, until: int) -> tuple[Tensor, Tensor]:
+    def rewards(self, start: int, stop: int) -> tuple[Tensor, Tensor]:
         """The same rounds' groups and rewards, (B, n) each: of many rounds, much less to read."""
-        return _kept(self._groups, after, until), _kept(self._rewards, after, until)
+        return _kept(self._groups, start, stop), _kept(self._rewards, start, stop)
+
+    def picks(self, rounds: Tensor) -> Tensor:
+        """How often each group was picked in rounds 1 … t, for each t of (N,): (B, N, G) int64."""
+        low, high = (int(end) for end in rounds.aminmax())
+        return self._picks_by[low, high + 1].index_select(1, rounds - low)
+
+    def add_picks(self, groups: Tensor) -> None:
+        """Counts the picks of the next N rounds, of groups (B, N); they are then played."""
+        self.played += groups.shape[1]
+        if self._counts:
+            every = torch.arange(self._group_count, device=groups.device)
+            picked = (groups[..., None] == every).cumsum(1).add_(self._picked)
+            self._picks_by.append(picked)
+            self._picked = picked[:, -1:]
 
     def add_outcomes(self, contexts: Tensor, groups: Tensor, rewards: Tensor) -> None:
-        """Records the picks of the next N rounds: (B, N, d), (B, N), (B, N)."""
-        self.earliest = min(self.earliest, self.played + 1)
-        self._add(Outcomes(contexts, groups, rewards))
+        """Records the outcomes of the next N rounds: (B, N, d), (B, N), (B, N)."""
+        if self._keeps:
+            self._picks.append(contexts)
+            self._groups.append(groups)
+            self._rewards.append(rewards)
 
     def add_unknown(self) -> None:
-        """Records that the next round was decided, and that its reward is not known yet."""
-        self._add(self._unknown)
+        """Records that the reward of the next round is not known yet."""
+        self.add_outcomes(*self._unknown)
 
     def learn(self, t: int, outcome: Outcomes) -> None:
         """Records the outcome, (B, 1, …), of a round that was unknown."""
-        self.earliest = min(self.earliest, t)
-        self._picks.write(t, outcome.contexts)
-        self._groups.write(t, outcome.groups)
-        self._rewards.write(t, outcome.rewards)
+        if self._keeps:
+            self._picks.write(t, outcome.contexts)
+            self._groups.write(t, outcome.groups)
+            self._rewards.write(t, outcome.rewards)
 
     def unlearn(self, t: int) -> None:
         """Makes a round unknown that `learn` has, or had begun to have, recorded."""
-        self._picks.write(t, self._unknown.contexts)
-        self._groups.write(t, self._unknown.groups)
-        self._rewards.write(t, self._unknown.rewards)
+        self.learn(t, self._unknown)
 
     def add_pools(self, contexts: Tensor, groups: Tensor, places: int | None = None) -> None:
         """Records the pools of the next N rounds; −1 is left out.
@@ -131,14 +155,17 @@ class History:
         """How many more places the pools so far had than as many pools of k places."""
         return self.places - self.pools * k
 
-    def forget(self, outcomes: int, contexts: int) -> None:
+    def forget(self, outcomes: int, contexts: int, picks: int) -> None:
         """Rounds up to these are not asked for again.
 
         Args:
-            outcomes: the last round whose pick may go, unless a rank needs rewards.
+            outcomes: the last round whose outcome may go, unless a part needs rewards.
             contexts: the last round whose pool may go.
+            picks: the counts of picks by the end of earlier rounds may go.
         """
-        if "rewards" not in self.needs:
+        if self._counts:
+            self._picks_by.forget(picks)
+        if "rewards" not in self.needs and self._keeps:
             for rows in (self._picks, self._groups, self._rewards):
                 rows.forget(outcomes)
         if "contexts" in self.needs:
@@ -146,14 +173,17 @@ class History:
 
     def grow(self, problem: Problem) -> None:
         """Makes room for the groups that a problem has more."""
+        more = problem.groups - self._group_count
         self._group_count = problem.groups
         self.contexts.grow(problem.groups)
+        self._picks_by.widen(problem.groups)
+        self._picked = torch.nn.functional.pad(self._picked, (0, more))
 
     def state(self) -> dict[str, Any]:
         """All that is kept, as plain tensors and numbers."""
         kept = {name: rows.state() for name, rows in self._rows().items()}
         numbers = {name: getattr(self, name) for name in _NUMBERS}
-        return {**kept, **numbers, "contexts": self.contexts.state()}
+        return {**kept, **numbers, "contexts": self.contexts.state(), "picked": self._picked}
 
     def load_state(self, state: Mapping[str, Any]) -> None:
         """Goes on from a state that `state` gave.
@@ -166,6 +196,7 @@ class History:
         self.contexts.load_state(state["contexts"])
         for name in _NUMBERS:
             setattr(self, name, checks.count(name, state[name], most=NEVER))
+        self._picked = checks.like("picked", state["picked"], self._picked)
         self._match()
 
     def stores(self) -> list[object]:
@@ -184,32 +215,30 @@ class History:
         spans = {rows.kept for rows in (self._picks, self._groups, self._rewards)}
         groups = self._groups[self._groups.kept]
         known = bool(((groups >= -1) & (groups < self._group_count)).all())
-        match = self.taken <= self.played <= self.pools and len(spans) == 1 and known
+        match = self.committed <= self.played <= self.pools and len(spans) == 1 and known
+        match &= not self._keeps or self._rewards.count == self.played
+        match &= not self._counts or self._picks_by.count == self.played + 1
         if not match or ("contexts" in self.needs and self.contexts.rounds != self.pools):
             raise FairbanditError(
                 f"a saved history of {self.played} rounds: its outcomes, pools and contexts are "
                 "not of the same rounds and groups"
             )
 
-    def _add(self, outcomes: Outcomes) -> None:
-        self._picks.append(outcomes.contexts)
-        self._groups.append(outcomes.groups)
-        self._rewards.append(outcomes.rewards)
-
     def _rows(self) -> dict[str, Rows]:
         return {
             "picks": self._picks,
             "groups": self._groups,
             "rewards": self._rewards,
+            "picks_by": self._picks_by,
         }
 
 
-def _kept(rows: Rows, after: int, until: int) -> Tensor:
-    """Rows of rounds after+1 … until, or what to do for them."""
+def _kept(rows: Rows, start: int, stop: int) -> Tensor:
+    """Rows of rounds start+1 … stop, or what to do for them."""
     try:
-        return rows[after, until]
+        return rows[start, stop]
     except IndexError as error:
         raise FairbanditError(
-            f"past outcomes: {error}. Rounds that the estimator has learned from are forgotten, "
-            'unless the rank declares needs = frozenset({"rewards"})'
+            f"past outcomes: {error}. Rounds that the estimator has taken in are forgotten, "
+            'unless a part declares needs = frozenset({"rewards"})'
         ) from error

@@ -3,22 +3,34 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from copy import copy
 from typing import Self
 
 import torch
 from torch import Tensor
 
+from fairbandit import registry
+from fairbandit.environments.base import Truth
+from fairbandit.errors import FairbanditError
 from fairbandit.maths.ties import ceiling
 
 
 class RewardModel(ABC):
-    """U distinct reward models for each of B replicas; rounds that share one share its scores.
+    """U distinct reward models for each of B replicas; rounds may share a model.
 
-    A model is its parameter tensors, each (B, U, …), so that models can be picked by index. A
-    subclass writes `_score` and `_magnitude`.
+    A model is its parameter tensors, each (B, U, …), so that models can be picked by their number,
+    and its settings, which all of them share. A subclass writes `_score`, and reads the parameters
+    from `self.parameters` there: what is derived from them beforehand would not be picked along.
 
     Args:
-        parameters: tensors of shape (B, U, …).
+        parameters: tensors of shape (B, U, …); none if one model without parameters is for all
+            rounds.
+
+    >>> class Norm(RewardModel):
+    ...     def _score(self, contexts, groups):
+    ...         return contexts.norm(dim=-1)
+    >>> Norm().score(torch.tensor([[[[3.0, 4.0]]]]), torch.tensor([[[0]]]))
+    tensor([[[5.]]])
     """
 
     def __init__(self, *parameters: Tensor) -> None:
@@ -26,7 +38,7 @@ class RewardModel(ABC):
 
     def __len__(self) -> int:
         """U, the number of distinct models."""
-        return self.parameters[0].shape[1]
+        return self.parameters[0].shape[1] if self.parameters else 1
 
     @property
     def theta(self) -> Tensor | None:
@@ -35,30 +47,67 @@ class RewardModel(ABC):
 
     def take(self, index: Tensor) -> Self:
         """The models at the given positions, (N,) int64: one model a round."""
-        return type(self)(*(p.index_select(1, index) for p in self.parameters))
+        taken = copy(self)
+        taken.parameters = tuple(p.index_select(1, index) for p in self.parameters)
+        return taken
 
-    def score(self, contexts: Tensor) -> Tensor:
+    def score(self, contexts: Tensor, groups: Tensor) -> Tensor:
         """Scores contexts.
 
         Args:
             contexts: (B, U, M, d), each model's own; or (B, 1, M, d), scored by every model.
+            groups: the contexts' groups, (B, U, M) or (B, 1, M) int64, −1 an empty place.
 
         Returns:
             Scores, (B, U, M).
         """
-        return self._score(contexts)
+        return self._score(contexts, groups)
 
-    def ceiling(self, contexts: Tensor, scores: Tensor) -> Tensor:
-        """The largest values that tie with the scores of these contexts; see `maths.ties`."""
-        return ceiling(scores, self._magnitude(contexts))
+    def upper_score(self, contexts: Tensor, groups: Tensor, scores: Tensor) -> Tensor:
+        """The largest values that tie with the scores of these contexts; see `maths.ties`.
+
+        Args:
+            contexts, groups: as for `score`.
+            scores: what `score` gave for them.
+
+        Returns:
+            (B, U, M).
+        """
+        return ceiling(scores, self._magnitude(contexts, groups, scores))
+
+    def bounds(self, contexts: Tensor, groups: Tensor) -> tuple[Tensor, Tensor]:
+        """Lower and upper confidence bounds of the true rewards of contexts.
+
+        Args:
+            contexts, groups: as for `score`.
+
+        Returns:
+            The lower and the upper bounds, (B, U, M) each.
+
+        Raises:
+            FairbanditError: the model has no confidence bounds.
+        """
+        raise FairbanditError(
+            f"{type(self).__name__} has no confidence bounds; estimators whose models have them: "
+            f"{', '.join(_with_bounds())}"
+        )
 
     @abstractmethod
-    def _score(self, contexts: Tensor) -> Tensor:
-        """Scores of (B, U or 1, M, d) contexts: (B, U, M)."""
+    def _score(self, contexts: Tensor, groups: Tensor) -> Tensor:
+        """Scores of (B, U or 1, M, d) contexts of (B, U or 1, M) groups: (B, U, M)."""
 
-    @abstractmethod
-    def _magnitude(self, contexts: Tensor) -> Tensor:
-        """Sum of the absolute values of the terms that make each score: (B, U, M)."""
+    def _magnitude(self, contexts: Tensor, groups: Tensor, scores: Tensor) -> Tensor:
+        """Sum of the absolute values of the terms that make each score: (B, U, M).
+
+        It is the size of the score here; a model whose terms cancel overrides it.
+        """
+        return scores.abs()
+
+
+def _with_bounds() -> list[str]:
+    """The names of the estimators whose models have confidence bounds."""
+    names = registry.names("estimator")
+    return [name for name in names if registry.lookup("estimator", name).has_bounds]
 
 
 class LinearModel(RewardModel):
@@ -73,11 +122,56 @@ class LinearModel(RewardModel):
         """θ, (B, U, d)."""
         return self.parameters[0]
 
-    def _score(self, contexts: Tensor) -> Tensor:
+    def _score(self, contexts: Tensor, groups: Tensor) -> Tensor:
         return _products(self.theta, contexts)
 
-    def _magnitude(self, contexts: Tensor) -> Tensor:
+    def _magnitude(self, contexts: Tensor, groups: Tensor, scores: Tensor) -> Tensor:
         return _magnitudes(self.theta, contexts)
+
+
+class Unlearned(LinearModel):
+    """The model of a policy that has learned from no reward: θ = 0, and every reward may be true.
+
+    Args:
+        theta: zeros, (B, U, d).
+    """
+
+    def bounds(self, contexts: Tensor, groups: Tensor) -> tuple[Tensor, Tensor]:
+        """−∞ and ∞; see `RewardModel`."""
+        scores = self.score(contexts, groups)
+        return scores - torch.inf, scores + torch.inf
+
+
+class _Certain(RewardModel):
+    """A model whose scores are the true rewards, so that they are their own bounds."""
+
+    def bounds(self, contexts: Tensor, groups: Tensor) -> tuple[Tensor, Tensor]:
+        """The scores, twice; see `RewardModel`."""
+        scores = self.score(contexts, groups)
+        return scores, scores
+
+
+class TrueLinearModel(_Certain, LinearModel):
+    """The true rewards where they are linear.
+
+    Args:
+        theta: μ*, (B, 1, d).
+    """
+
+
+class TrueModel(_Certain):
+    """The true rewards where they are not linear.
+
+    Args:
+        truth: the ground truth.
+    """
+
+    def __init__(self, truth: Truth) -> None:
+        super().__init__()
+        self.truth = truth
+
+    def _score(self, contexts: Tensor, groups: Tensor) -> Tensor:
+        return self.truth.score(contexts, groups)
 
 
 class OptimisticModel(RewardModel):
@@ -89,11 +183,16 @@ class OptimisticModel(RewardModel):
         width: w, (B, U).
     """
 
-    def _score(self, contexts: Tensor) -> Tensor:
+    def _score(self, contexts: Tensor, groups: Tensor) -> Tensor:
         return _products(self.parameters[0], contexts) + self._bonus(contexts)
 
-    def _magnitude(self, contexts: Tensor) -> Tensor:
+    def _magnitude(self, contexts: Tensor, groups: Tensor, scores: Tensor) -> Tensor:
         return _magnitudes(self.parameters[0], contexts) + self._bonus(contexts)
+
+    def bounds(self, contexts: Tensor, groups: Tensor) -> tuple[Tensor, Tensor]:
+        """⟨θ, x⟩ − w·‖x‖_{V⁻¹} and ⟨θ, x⟩ + w·‖x‖_{V⁻¹}; see `RewardModel`."""
+        middle, bonus = _products(self.parameters[0], contexts), self._bonus(contexts)
+        return middle - bonus, middle + bonus
 
     def _bonus(self, contexts: Tensor) -> Tensor:
         return self.parameters[2][..., None] * self._norm(contexts)

@@ -8,6 +8,7 @@ from typing import ClassVar
 import torch
 from torch import Tensor
 
+from fairbandit import registry
 from fairbandit.errors import FairbanditError
 from fairbandit.parts.base import Part
 from fairbandit.parts.candidates import Candidates
@@ -30,11 +31,9 @@ class Rank(Part):
     returned stays as it is, and requires no grad.
     """
 
-    needs: ClassVar[frozenset[str]] = frozenset()
-    """What to keep of the past: "contexts" (pools by group), "rewards" (picks)."""
     memory: int | None = None
     """How many of its last contexts `candidates.past` holds of each group; None if all in the
-    round's window. The memory of a run then does not grow with its rounds."""
+    round's window. With a bounded memory, that of a run does not grow with its rounds."""
     range: ClassVar[tuple[float, float]] = (0.0, 1.0)
     """The least and the greatest index."""
 
@@ -68,17 +67,42 @@ class Rank(Part):
             )
         return index
 
-    def tie(self, index: Tensor, candidates: Candidates) -> Tensor:
-        """The largest index that ties with each candidate's: the index itself, unless overridden.
+    def upper_index(self, index: Tensor, candidates: Candidates) -> Tensor:
+        """Up to which index each candidate ties: its own index, unless overridden.
 
         Args:
             index: (B, N, K), as `index` gave it.
             candidates: the same candidates.
 
         Returns:
-            (B, N, K). A candidate is among the best when no index is above its tie.
+            (B, N, K). A candidate is among the best when no index is above its upper index.
         """
         return index
+
+    def bounds(self, candidates: Candidates) -> tuple[Tensor, Tensor]:
+        """Lower and upper bounds of the index that the true rewards give.
+
+        Args:
+            candidates: N rounds of scored candidates.
+
+        Returns:
+            The lower and the upper bounds, (B, N, K) float64 each.
+
+        Raises:
+            FairbanditError: a rank without bounds, or bounds of which the upper is below the lower.
+        """
+        low, high = self._bounds(candidates)
+        shape = candidates.groups.shape
+        if (
+            low.shape != shape
+            or high.shape != shape
+            or bool((low > high)[candidates.present].any())
+        ):
+            raise FairbanditError(
+                f"rank {self.part_name!r} gave bounds of shapes {tuple(low.shape)} and "
+                f"{tuple(high.shape)}; expected two of {tuple(shape)}, none of which cross"
+            )
+        return low, high
 
     def observe(self, first: int, contexts: Tensor, groups: Tensor) -> None:
         """Sees the pools of rounds first … first+N−1, after they were ranked."""
@@ -86,6 +110,18 @@ class Rank(Part):
     @abstractmethod
     def _index(self, candidates: Candidates) -> Tensor:
         """The index, (B, N, K)."""
+
+    def _bounds(self, candidates: Candidates) -> tuple[Tensor, Tensor]:
+        """Bounds of the index, (B, N, K) each; see `bounds`."""
+        others = [
+            name
+            for name in registry.names("rank")
+            if registry.lookup("rank", name)._bounds is not Rank._bounds
+        ]
+        raise FairbanditError(
+            f"rank {self.part_name!r} has no bounds on its index; those that have: "
+            f"{', '.join(others)}"
+        )
 
 
 @register("rank", "empirical_cdf")
@@ -132,6 +168,9 @@ class Identity(Rank):
     def _index(self, candidates: Candidates) -> Tensor:
         return candidates.scores
 
-    def tie(self, index: Tensor, candidates: Candidates) -> Tensor:
-        """Scores tie within rounding; see `maths.ties`."""
+    def upper_index(self, index: Tensor, candidates: Candidates) -> Tensor:
+        """The upper scores; see `maths.ties`."""
         return candidates.upper_scores
+
+    def _bounds(self, candidates: Candidates) -> tuple[Tensor, Tensor]:
+        return candidates.bounds()

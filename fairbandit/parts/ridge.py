@@ -11,22 +11,20 @@ import torch
 from torch import Tensor
 
 from fairbandit.errors import FairbanditError
-from fairbandit.maths.linear import add_outer, quadratic_sums
-from fairbandit.maths.recursive import (
+from fairbandit.maths import checks
+from fairbandit.maths.linear import add_outer
+from fairbandit.maths.roots import root_of_rows, root_of_sums
+from fairbandit.maths.solves import (
     SMALL,
-    Again,
-    Anew,
-    Joined,
-    Rooted,
+    QRSolve,
     Solutions,
     Solved,
-    onward,
-    with_rows,
+    WoodburyUpdate,
+    cholesky_solve,
 )
-from fairbandit.maths.roots import root_of_sums
 from fairbandit.parts.base import Problem, State
 from fairbandit.parts.estimators import Estimator
-from fairbandit.parts.history import History
+from fairbandit.parts.history import Outcomes
 from fairbandit.parts.model import (
     LinearModel,
     OptimisticModel,
@@ -38,11 +36,11 @@ from fairbandit.registry import register
 from fairbandit.streams import GRID, Purpose
 
 ILL = 1e4
-"""Where V⁻¹ is larger than this, relative to the rows, rounding rules out going on from it."""
+"""Where V⁻¹ is larger than this, relative to the rows, rounding rules out a Woodbury update."""
 
 HEAVY = 1e6
-"""The largest entry of V⁻¹'s diagonal times the square of a row's largest entry, from which on the
-row is kept beside a root: V⁻¹ would lose as many digits with it, and with larger ones all."""
+"""A Woodbury update is ruled out for rows whose largest entry squared, times the largest entry of
+V⁻¹'s diagonal, exceeds this: V⁻¹ would lose as many digits by them."""
 
 
 @register("estimator", "ridge")
@@ -62,7 +60,7 @@ class Ridge(Estimator):
 
     reference = PAPER
     draws = True
-    least_squares = True
+    sums = True
 
     def __init__(self, *, regularization: float = 0.1, noise: float = 1e-8) -> None:
         if not (regularization > 0 and math.isfinite(regularization)):
@@ -77,191 +75,157 @@ class Ridge(Estimator):
         """Starts from V = λI and b = 0."""
         super().bind(problem)
         b, d = problem.replicas, problem.features
-        self._node = 0
+        self._n = 0  # the rounds committed, whose sums V and b are
         self._V = problem.zeros(b, d, d)
         self._V.diagonal(dim1=1, dim2=2).fill_(self.regularization)
         self._b = problem.zeros(b, d)
-        self._solved: Solved | None = None  # at the last node, where it can be gone on from
-        # where it cannot: a root [R z] of all rows but the latest, and these
-        root = torch.cat([self._V.sqrt(), self._b[..., None]], 2)
-        self._root: Tensor | None = root if self._plain else None
-        self._rows = root[:, :0]
-        self._reach = 0.0  # the largest entry of rows that V and b alone can take in
+        # the regression of V and b; where it is ill-conditioned, the root [R z] of all rows but
+        # the latest, and these
+        self._solved: Solved | None = None
+        self._root: Tensor | None = torch.cat([self._V.sqrt(), self._b[..., None]], 2)
+        self._rows = self._root[:, :0]
+        self._largest = 0.0  # the largest entry of rows that a Woodbury update can take in
+        self._ahead: dict[int, Tensor] = {}  # rows that models after so many rounds include
+        self._latest: tuple[Outcomes, int, Solutions] | None = None
 
-    def statistics(self, nodes: list[int], history: History) -> tuple[Tensor, Tensor]:
-        """V and b after each node, before any solve; a private ridge adds its noise here.
-
-        Args:
-            nodes: U ascending numbers of rounds, none below those of an earlier call.
-            history: past picks and rewards.
-
-        Returns:
-            V, (B, U, d, d), and b, (B, U, d).
-        """
-        last = nodes[-1]
-        picks, _, rewards = history.outcomes(self._node, last)
-        at = [node - self._node for node in nodes]
-        V, b = quadratic_sums(self._V, self._b, picks, rewards, at)
-        self._node, self._V, self._b = last, V[:, -1], b[:, -1]
-        return V, b
-
-    def absorb(self, node: int, history: History) -> None:
-        """Moves V and b on to a node; see `Estimator`."""
-        self._prepare(node, history)
-        if self._root is None:
-            self.statistics([node], history)
+    def absorb(self, n: int, outcomes: Outcomes) -> None:
+        """Adds outcomes to the sums, or keeps them for later ones; see `Estimator`."""
+        rows = _rows(outcomes)
+        if n > self._n:
+            ahead = torch.cat([self._ahead.get(n, rows[:, :0]), rows], 1)
+            if ahead.shape[1] > 2 * ahead.shape[2] + 1:
+                ahead = root_of_rows(ahead).rows  # least squares needs no more of the rows
+            self._ahead = dict(sorted({**self._ahead, n: ahead}.items()))
         else:
-            self._take_in([node], history)
-        self._solved = None
-
-    def amend(self, contexts: Tensor, rewards: Tensor) -> None:
-        """Adds to V and b; see `Estimator`."""
-        if self._heavy(contexts):
-            self._to_root()
-        self._add(self._node, contexts, rewards)
-        self._solved = None
-        if self._root is not None:
-            self._rows = torch.cat([self._rows, _rows(contexts, rewards)], 1)
+            self._take(self._n, rows)
 
     def state(self) -> State:
-        """V and b at the last node, and what the next solution is made from."""
+        """The sums at the last commit, what later models start from, and outcomes kept for them."""
         blank = Solved(self._b, self._b.sum(1), self._V)
-        solved = (self._solved or blank)._asdict()
-        root = self._V[:, :0] if self._root is None else self._root
         goes_on = self._solved is not None
+        numbers = [n for n, rows in self._ahead.items() for _ in range(rows.shape[1])]
         return {
-            "node": self._node,
+            "n": self._n,
             "V": self._V,
             "b": self._b,
-            "root": root,
+            "root": self._V[:, :0] if self._root is None else self._root,
             "rows": self._rows,
-            "reach": self._reach,
+            "largest": self._largest,
             "goes_on": goes_on,
-            **solved,
+            "ahead": torch.cat([self._rows[:, :0], *self._ahead.values()], 1),
+            "ahead_n": torch.tensor([numbers], dtype=torch.int64, device=self._b.device),
+            **(self._solved or blank)._asdict(),
         }
 
     def _load(self, state: Mapping[str, Any]) -> None:
-        self._node, self._V, self._b = state["node"], state["V"], state["b"]
+        self._n, self._V, self._b = state["n"], state["V"], state["b"]
         self._root = state["root"] if state["root"].shape[1] else None
-        self._rows, self._reach = state["rows"], state["reach"]
+        self._rows, self._largest = state["rows"], state["largest"]
         solved = Solved(*(state[name] for name in Solved._fields))
         self._solved = solved if state["goes_on"] else None
+        ahead, number = state["ahead"], state["ahead_n"]
+        number = checks.like("ahead_n", number, number.new_empty(1, ahead.shape[1]))[0]
+        self._ahead = {
+            checks.count("ahead_n", n, self._n + 1): ahead[:, number == n]
+            for n in sorted(set(number.tolist()))
+        }
 
-    @property
-    def _plain(self) -> bool:
-        """Whether V and b are the plain sums, which rank-one steps and roots follow."""
-        return type(self).statistics is Ridge.statistics
+    def _models(self, rounds: list[int], n_train: list[int], outcomes: Outcomes) -> RewardModel:
+        return LinearModel(self._solve(n_train, outcomes)[0])
 
-    def _solve(self, nodes: list[int], history: History) -> tuple[Tensor, Solutions]:
-        """θ with its noise after each node, (B, U, d), and what it was solved from.
+    def _commit(self, n: int, outcomes: Outcomes) -> None:
+        if n > self._n:
+            rows, _ = self._new_rows([n], outcomes)
+            kept, last, solutions = self._latest or (None, n, None)
+            self._take(n, rows, solutions if kept is outcomes and last == n else None)
+            self._ahead = {m: rows for m, rows in self._ahead.items() if m > n}
 
-        The solution goes on from the last one, and is made anew from V and b on a fixed grid of
-        nodes, so that rounding never adds up. While V is too ill-conditioned for that, and from
-        rows on that would make it so, each node is solved from the root of its rows; where
-        `statistics` is not the plain sum, from V and b.
-        """
-        solutions = None if self._solved is None else self._go_on(self._solved, nodes, history)
-        if solutions is None:
-            self._prepare(nodes[-1], history)
-            solutions = self._take_in(nodes, history)
-            self._solved = self._fit(solutions)
+    def _solve(self, n_train: list[int], outcomes: Outcomes) -> tuple[Tensor, Solutions]:
+        """θ with its noise after each number of rounds, (B, U, d), and what it was solved from."""
+        solutions = self._solutions(*self._new_rows(n_train, outcomes))
+        self._latest = outcomes, n_train[-1], solutions  # a commit may use them again
         theta = solutions.theta
-        if self.noise > 0 and nodes[-1] > 0:
-            theta = theta + self._injected(nodes)
+        if self.noise > 0 and n_train[-1] > 0:
+            theta = theta + self._injected(n_train)
         return theta, solutions
 
-    def _go_on(self, start: Solved, nodes: list[int], history: History) -> Solutions | None:
-        """Moves on to the last node from the last solution; None where the rows forbid it."""
-        first, last = self._node, nodes[-1]
-        if first == last:
-            return Again(start)
-        picks, _, rewards = history.outcomes(first, last)
-        if self._heavy(picks):
-            return None
-        self._add(last, picks, rewards)
-        # a history that keeps sums may have fewer rows than rounds, and then one node
-        at = [min(node - first, picks.shape[1]) for node in nodes]
-        solutions = onward(start, picks, rewards, at)
-        self._solved = solutions.last
-        if first // GRID < last // GRID:
-            self._solved = self._fit(Anew(self._V[:, None], self._b[:, None]))
-        return solutions
+    def _new_rows(self, n_train: list[int], outcomes: Outcomes) -> tuple[Tensor, list[int]]:
+        """The rows [X r] after the last commit, and how many of them each model includes."""
+        if not self._ahead:
+            rows = _rows(outcomes)
+            return rows, [min(n - self._n, rows.shape[1]) for n in n_train]
+        ahead = [(n, rows) for n, rows in self._ahead.items() if n <= n_train[-1]]
+        counts = [sum(rows.shape[1] for m, rows in ahead if m <= n) for n in n_train]
+        return torch.cat([self._rows[:, :0], *(rows for _, rows in ahead)], 1), counts
 
-    def _take_in(self, nodes: list[int], history: History) -> Solutions:
-        """Moves on to the last node, solving each by itself."""
-        if self._root is None:
-            return Anew(*self.statistics(nodes, history))
-        if len(nodes) > SMALL:
-            lots = [nodes[low : low + SMALL] for low in range(0, len(nodes), SMALL)]
-            return Joined([self._take_in(lot, history) for lot in lots])
-        first, last, before = self._node, nodes[-1], self._rows.shape[1]
-        picks, _, rewards = history.outcomes(first, last)
-        rows = torch.cat([self._rows, _rows(picks, rewards)], 1)
-        roots = with_rows(self._root, rows, [before + node - first for node in nodes])
-        self._add(last, picks, rewards)
-        if rows.shape[1] > 4 * SMALL:  # seldom, since rounding adds up
-            self._root, rows = roots.rows[:, -1], rows[:, :0]
-        self._rows = rows
-        return Rooted(roots)
+    def _solutions(self, rows: Tensor, at: list[int]) -> Solutions:
+        """The regressions with the first i of some new rows each, for each i asked for."""
+        if self._solved is not None and not self._is_heavy(rows):
+            return WoodburyUpdate(self._solved, rows[..., :-1], rows[..., -1], at)
+        root = root_of_sums(self._V, self._b).rows if self._root is None else self._root
+        before = self._rows.shape[1]
+        return QRSolve(root, torch.cat([self._rows, rows], 1), [before + i for i in at])
 
-    def _prepare(self, node: int, history: History) -> None:
-        """Goes over to a root before rows up to a node that V and b alone cannot take in."""
-        goes_by_sums = self._plain and self._root is None
-        if goes_by_sums and self._heavy(history.outcomes(self._node, node).contexts):
-            self._to_root()
+    def _take(self, n: int, rows: Tensor, solutions: Solutions | None = None) -> None:
+        """Moves on to n rounds by some rows, whose regressions may be solved already."""
+        grid = self._n // GRID < n // GRID
+        many = rows.shape[1] > SMALL and self._solved is not None and not self._is_heavy(rows)
+        if solutions is None and not many:
+            solutions = self._solutions(rows, [rows.shape[1]])
+        V, b = self._V, self._b
+        self._n, self._latest = n, None
+        self._V = add_outer(V, rows[..., :-1], rows[..., :-1])
+        self._b = add_outer(b[..., None], rows[..., :-1], rows[..., -1:])[..., 0]
+        if isinstance(solutions, QRSolve):
+            root = root_of_sums(V, b).rows if self._root is None else self._root
+            rows = torch.cat([self._rows, rows], 1)
+            if rows.shape[1] > 4 * SMALL:  # seldom, since rounding adds up
+                root, rows = solutions.root, rows[:, :0]
+            self._go_on_from(solutions.last, root, rows)
+        elif solutions is None or grid:
+            self._go_on_from(cholesky_solve(self._V, self._b))
+        else:
+            self._solved = solutions.last
 
-    def _heavy(self, contexts: Tensor) -> bool:
-        """Whether V and b would lose too many digits with some rows, and there is no root yet."""
-        if self._root is not None or not self._plain or not contexts.shape[1]:
-            return False
-        return not float(torch.linalg.vector_norm(contexts, torch.inf)) <= self._reach
-
-    def _to_root(self) -> None:
-        """Goes over from V and b to their root."""
-        self._root, self._solved = root_of_sums(self._V, self._b).rows, None
-
-    def _add(self, node: int, contexts: Tensor, rewards: Tensor) -> None:
-        """Moves V and b on to a node, by some rows."""
-        self._node = node
-        self._V = add_outer(self._V, contexts, contexts)
-        self._b = add_outer(self._b[..., None], contexts, rewards[..., None])[..., 0]
-
-    def _fit(self, solutions: Solutions) -> Solved | None:
-        """The last of some solutions, if later ones can go on from it; a root is kept if not."""
-        if not self._plain:
-            return None
-        solved = solutions.last
-        row = self._V.diagonal(dim1=1, dim2=2).sum(1) / max(self._node, 1)
+    def _go_on_from(
+        self, solved: Solved, root: Tensor | None = None, rows: Tensor | None = None
+    ) -> None:
+        """Keeps a regression to go on from, or the root of its rows where it is ill-conditioned."""
+        row = self._V.diagonal(dim1=1, dim2=2).sum(1) / max(self._n, 1)
         spread = solved.inverse.diagonal(dim1=1, dim2=2).amax(1)
-        if not bool((row * spread < ILL).all()):
-            if self._root is None:
-                self._to_root()
-            return None
-        self._root, self._rows = None, self._rows[:, :0]
-        self._reach = math.sqrt(HEAVY / float(spread.max()))
-        return solved
+        if bool((row * spread < ILL).all()):
+            self._solved, self._root, self._rows = solved, None, self._rows[:, :0]
+            self._largest = math.sqrt(HEAVY / float(spread.max()))
+            return
+        self._solved = None
+        self._root = root_of_sums(self._V, self._b).rows if root is None else root
+        self._rows = self._rows[:, :0] if rows is None else rows
 
-    def _injected(self, nodes: list[int]) -> Tensor:
-        """ρ/(d√n)·γ_n at each node n, (B, U, d); nothing was learned at 0, nor noise added."""
+    def _is_heavy(self, rows: Tensor) -> bool:
+        """Whether V⁻¹ would lose too many digits with some rows."""
+        contexts = rows[..., :-1]
+        if not contexts.shape[1]:
+            return False
+        return not float(torch.linalg.vector_norm(contexts, torch.inf)) <= self._largest
+
+    def _injected(self, n_train: list[int]) -> Tensor:
+        """ρ/(d√n)·γ_n for each n, (B, U, d); after no round there is no noise."""
         d = self.problem.features
-        first = max(nodes[0], 1)
-        drawn = self.problem.streams[Purpose.ESTIMATOR].normal(first, nodes[-1] - first + 1, d)
-        if len(nodes) == 1:
+        first = max(n_train[0], 1)
+        drawn = self.problem.streams[Purpose.ESTIMATOR].normal(first, n_train[-1] - first + 1, d)
+        if len(n_train) == 1:
             return drawn * (self.noise / (d * math.sqrt(first)))
-        at = torch.tensor(nodes, device=drawn.device)
-        if nodes != list(range(first, nodes[-1] + 1)):
+        at = torch.tensor(n_train, device=drawn.device)
+        if n_train != list(range(first, n_train[-1] + 1)):
             drawn = drawn[:, (at - first).clamp(min=0)]
         root = at.to(drawn.dtype).sqrt()
         scale = torch.full_like(root, self.noise) / (d * root)
         return drawn * scale.where(at > 0, 0)[:, None]
 
-    def _models(self, nodes: list[int], history: History) -> RewardModel:
-        return LinearModel(self._solve(nodes, history)[0])
 
-
-def _rows(contexts: Tensor, rewards: Tensor) -> Tensor:
+def _rows(outcomes: Outcomes) -> Tensor:
     """[X r], (B, n, d + 1)."""
-    return torch.cat([contexts, rewards[..., None]], 2)
+    return torch.cat([outcomes.contexts, outcomes.rewards[..., None]], 2)
 
 
 class Radius(Enum):
@@ -297,6 +261,7 @@ class OptimisticRidge(Ridge):
         "Abbasi-Yadkori, Pal, Szepesvari, Improved Algorithms for Linear Stochastic Bandits, "
         "NeurIPS 2011"
     )
+    has_bounds = True
 
     def __init__(
         self,
@@ -325,12 +290,12 @@ class OptimisticRidge(Ridge):
         super().bind(problem)
         self.exploration = problem.exploration if self._given is None else self._given
 
-    def _models(self, nodes: list[int], history: History) -> RewardModel:
-        theta, solutions = self._solve(nodes, history)
+    def _models(self, rounds: list[int], n_train: list[int], outcomes: Outcomes) -> RewardModel:
+        theta, solutions = self._solve(n_train, outcomes)
         d = self.problem.features
         growth = (solutions.log_det - d * math.log(self.regularization)).clamp(min=0)
         if self.radius is Radius.practical:
-            learned = theta.new_tensor([math.log(node + 1) for node in nodes])
+            learned = theta.new_tensor([math.log(n + 1) for n in n_train])
             beta = (2 * growth * learned).sqrt()
         else:
             spread = (growth - 2 * math.log(self.delta)).sqrt()

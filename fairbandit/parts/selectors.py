@@ -1,59 +1,110 @@
-"""Selectors: pick one candidate of each pool from the index."""
+"""Selectors: pick one candidate of each pool, with known probabilities."""
 
 from __future__ import annotations
 
 from abc import abstractmethod
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
 from fairbandit.errors import FairbanditError
 from fairbandit.parts.base import Part
+from fairbandit.parts.candidates import Candidates
 from fairbandit.parts.splits import PAPER
 from fairbandit.registry import base, register
 from fairbandit.streams import Purpose
 
 
-@base("selector")
-class Selector(Part):
-    """Picks from the index; a subclass writes `_select`.
+class Selection(NamedTuple):
+    """The picks of N rounds.
 
-    A part never changes a tensor that it was given: the index, the ties and `present` are others'
-    too.
+    Attributes:
+        actions: the places picked, (B, N) int64.
+        propensities: the probability of each pick, (B, N).
+        weights: what the probabilities are proportional to, (B, N, K).
     """
 
-    def select(self, first: int, index: Tensor, tie: Tensor, present: Tensor) -> Tensor:
+    actions: Tensor
+    propensities: Tensor
+    weights: Tensor
+
+    @property
+    def probabilities(self) -> Tensor:
+        """The probability of each place, (B, N, K)."""
+        return self.weights / self.weights.sum(2, keepdim=True)
+
+
+@base("selector")
+class Selector(Part):
+    """Picks a place with a probability in proportion to its weight; a subclass writes `_weights`.
+
+    A part never changes a tensor that it was given: the candidates' and the index are others' too.
+    """
+
+    draws = True
+
+    def select(self, candidates: Candidates, index: Tensor) -> Selection:
         """Picks one place of each pool.
 
+        With the round's one uniform number u and the places' weights w, it is the first place
+        whose cumulative weight exceeds u·Σw.
+
         Args:
-            first: the first of N consecutive rounds.
+            candidates: N rounds of candidates, with their upper index and bounds on the index.
             index: (B, N, K), to be maximised.
-            tie: the largest index that ties with each candidate's, (B, N, K).
-            present: which places hold a candidate, (B, N, K) bool.
 
         Returns:
-            Actions, (B, N) int64, each a place that is present.
+            The picks, and how likely they were. The probabilities hold given the past, and given
+            the round's draws of the estimator and the rank.
 
         Raises:
-            FairbanditError: a pool without candidates, or a pick that is no candidate.
+            FairbanditError: a pool without candidates, or weights that are not non-negative, or
+                are positive at an empty place or nowhere.
         """
-        actions = self._select(first, index, tie, present)
-        place = actions.clamp(0, present.shape[2] - 1)
-        right = present.gather(2, place.unsqueeze(2)).squeeze(2).logical_and_(place == actions)
-        if not bool(right.all()):
-            b, n = (~right).nonzero()[0].tolist()
-            where = f"at replica {self.problem.streams.replicas[b]}, round {first + n}"
-            if not bool(present[b, n].any()):
-                raise FairbanditError(f"the pool {where} has no candidates")
+        weights = self._weights(candidates, index)
+        if weights.shape != index.shape:
             raise FairbanditError(
-                f"selector {self.part_name!r} picked place {int(actions[b, n])} {where}; expected "
-                f"one of {present[b, n].nonzero()[:, 0].tolist()}"
+                f"selector {self.part_name!r} gave weights of shape {tuple(weights.shape)}; "
+                f"expected (B, N, K) = {tuple(index.shape)}"
             )
-        return actions
+        weights = weights.to(index.dtype)
+        positive = weights > 0
+        total = weights.sum(2, keepdim=True)
+        sound = (positive & candidates.present) | (weights == 0)
+        if not bool((sound.all(2, keepdim=True) & (total > 0) & total.isfinite()).all()):
+            raise self._unsound(candidates, weights)
+        if int(positive.sum()) == total.numel():  # one place in each pool
+            return Selection(weights.argmax(2), torch.ones_like(total[..., 0]), weights)
+        cumulative = weights.cumsum(2)
+        draw = self.problem.streams[Purpose.SELECTOR].uniform(candidates.first, index.shape[1], 1)
+        exceeds = cumulative > draw * cumulative[..., -1:]
+        actions = exceeds.to(torch.uint8).argmax(2)
+        propensities = weights.gather(2, actions[..., None]) / total
+        return Selection(actions, propensities[..., 0], weights)
 
     @abstractmethod
-    def _select(self, first: int, index: Tensor, tie: Tensor, present: Tensor) -> Tensor:
-        """The places to pick, (B, N) int64."""
+    def _weights(self, candidates: Candidates, index: Tensor) -> Tensor:
+        """Weights of all places, (B, N, K): finite, not negative, and 0 at empty places.
+
+        They need not be normalised.
+        """
+
+    def _unsound(self, candidates: Candidates, weights: Tensor) -> FairbanditError:
+        """What is wrong with some weights, and where."""
+        present = candidates.present
+        total = weights.sum(2)
+        wrong = (weights < 0) | (weights != 0) & ~present | ~weights.isfinite()
+        rounds = (wrong.any(2) | ~(total > 0) | ~total.isfinite()).nonzero()
+        b, n = rounds[0].tolist()
+        where = f"at replica {self.problem.streams.replicas[b]}, round {candidates.first + int(n)}"
+        if not bool(present[b, n].any()):
+            return FairbanditError(f"the pool {where} has no candidates")
+        return FairbanditError(
+            f"selector {self.part_name!r} gave weights {weights[b, n].tolist()} {where}; expected "
+            "finite numbers of at least 0, some above 0, and 0 beside the places "
+            f"{present[b, n].nonzero()[:, 0].tolist()}"
+        )
 
 
 @register("selector", "argmax")
@@ -64,14 +115,8 @@ class Argmax(Selector):
     """
 
     reference = PAPER
-    draws = True
 
-    def _select(self, first: int, index: Tensor, tie: Tensor, present: Tensor) -> Tensor:
-        greatest, actions = index.where(present, -torch.inf).max(2, keepdim=True)
-        best = (tie >= greatest) & present
-        if int(best.sum()) == actions.numel():  # no ties
-            return actions[..., 0]
-        order = best.cumsum(2)
-        draw = self.problem.streams[Purpose.SELECTOR].uniform(first, index.shape[1], 1)
-        chosen = (draw * order[..., -1:]).floor().to(torch.int64) + 1
-        return (best & (order == chosen)).to(torch.uint8).argmax(2)
+    def _weights(self, candidates: Candidates, index: Tensor) -> Tensor:
+        present = candidates.present
+        greatest = index.where(present, -torch.inf).amax(2, keepdim=True)
+        return (candidates.upper_index >= greatest) & present

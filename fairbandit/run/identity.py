@@ -7,12 +7,11 @@ import json
 from collections.abc import Mapping
 from dataclasses import asdict
 from functools import cache
-from importlib.metadata import version
+from importlib import metadata
 from pathlib import Path
 from typing import Any
 
-import fairbandit
-from fairbandit import registry
+from fairbandit import registry, version
 from fairbandit.environments import Environment
 from fairbandit.errors import FairbanditError
 from fairbandit.policy import Policy
@@ -57,7 +56,7 @@ def identity(policy: Policy, world: Mapping[str, Any], settings: Settings) -> di
     try:
         found = {
             "config": _planned(policy, described, known, settings),
-            "versions": {"fairbandit": fairbandit.__version__},
+            "versions": {"fairbandit": version.VERSION},
             "package": _own_files(),
             "plugins": sources(classes),
             "data": _data(known, described),
@@ -78,7 +77,7 @@ def continued(identity: Mapping[str, Any], environment: Environment) -> dict[str
         The identity, with the versions of torch and numpy and the grid of rounds among its
         versions, and the fingerprint.
     """
-    versions = {name: version(name) for name in ("torch", "numpy")} | {"grid": str(GRID)}
+    versions = {name: metadata.version(name) for name in ("torch", "numpy")} | {"grid": str(GRID)}
     fingerprint = getattr(environment, "fingerprint", str)()
     return {
         **identity,
@@ -161,7 +160,7 @@ def _data(known: type[Environment], described: Mapping[str, Any]) -> dict[str, s
 @cache
 def _own_files() -> str:
     """A hash of the package's modules, as they were when it was first asked for."""
-    package = Path(fairbandit.__file__).parent
+    package = Path(version.__file__).parent
     digest = hashlib.sha256()
     for file in sorted(package.rglob("*.py")):
         digest.update(f"{file.relative_to(package)}\0".encode())

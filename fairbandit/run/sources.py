@@ -15,7 +15,6 @@ from importlib.machinery import PathFinder
 from pathlib import Path
 from typing import Any
 
-import fairbandit
 from fairbandit import plugins
 
 _BUILTINS = {"__import__", "exec", "eval"}
@@ -146,7 +145,7 @@ def _script(name: str) -> str | None:
 
 
 def _own(name: str) -> bool:
-    return name.partition(".")[0] == fairbandit.__name__
+    return name.partition(".")[0] == __name__.partition(".")[0]
 
 
 def _is_package(file: str) -> bool:

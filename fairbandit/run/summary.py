@@ -7,13 +7,13 @@ import json
 import math
 import platform
 from collections.abc import Mapping, Sequence
-from importlib.metadata import version
+from importlib import metadata
 from pathlib import Path
 from typing import Any
 
 from torch import Tensor
 
-import fairbandit
+from fairbandit import version
 from fairbandit.errors import FairbanditError
 from fairbandit.maths.checks import shown
 from fairbandit.run.folder import SUMMARY, written_aside
@@ -204,8 +204,8 @@ def _by_group(names: Sequence[str], values: Tensor) -> dict[str, dict[str, float
 
 
 def _versions() -> dict[str, str]:
-    own = {"fairbandit": fairbandit.__version__, "python": platform.python_version()}
-    return own | {name: version(name) for name in _PACKAGES}
+    own = {"fairbandit": version.VERSION, "python": platform.python_version()}
+    return own | {name: metadata.version(name) for name in _PACKAGES}
 
 
 def finite(value: Any) -> Any:

@@ -1,7 +1,8 @@
 """What the paper proves, in numbers: constants of a problem, regret bounds, the trade-off."""
 
 from fairbandit.theory.bounds import Bound, equal_probability, regret, regret_2, useful_from
-from fairbandit.theory.constants import Constants, constants
+from fairbandit.theory.computed import constants
+from fairbandit.theory.constants import Constants
 from fairbandit.theory.estimate import Estimate
 from fairbandit.theory.growth import (
     Growth,

@@ -13,17 +13,22 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from fairbandit.environments import Environment, Simulation, Table
+from fairbandit.environments.base import Pools
 from fairbandit.errors import FairbanditError
 from fairbandit.maths.uniform_sum import uniform_sum_cdf, uniform_sum_pdf
+from fairbandit.streams import Streams
 
 PIECES = 2048
 """The support of a sum of few uniforms is cut into about this many pieces, with 4 nodes each."""
 
 FEW = 6
-"""A sum of more uniforms has so smooth a density that PIECES/16 pieces do, whatever its knots."""
+"""The density of a sum of more uniforms is so smooth that PIECES/16 pieces suffice."""
 
 DRAWN = 20_000
 """The number of rewards drawn from a group whose law has no closed form here."""
+
+REPLICAS, ROUNDS = 16, 512
+"""REPLICAS × ROUNDS pools are drawn from an environment that is known by its pools alone."""
 
 
 class Law(ABC):
@@ -174,9 +179,7 @@ def laws(environment: Environment) -> list[Law]:
     if isinstance(environment, Table) and type(environment)._pools is Table._pools:
         members = environment.members
         return [DiscreteLaw(members.expected[members.groups == g].cpu()) for g in range(count)]
-    from fairbandit.theory.sampled import draw
-
-    pools = draw(environment)
+    pools = drawn_pools(environment)
     values = [pools.expected[pools.groups == g].cpu() for g in range(count)]
     return [DiscreteLaw(some, sample=True) for some in values]
 
@@ -208,3 +211,9 @@ def drawn_rewards(world: Simulation, group: int) -> Tensor:
     for weight in world.weights[group]:
         total += weight * torch.rand(DRAWN, dtype=torch.float64, generator=generator)
     return total
+
+
+def drawn_pools(environment: Environment, seed: int = 0) -> Pools:
+    """REPLICAS × ROUNDS pools of an environment, which this binds to streams of its own."""
+    environment.bind(Streams(seed, range(REPLICAS)))
+    return environment.pools(1, ROUNDS)

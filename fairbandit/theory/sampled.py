@@ -9,26 +9,16 @@ import torch
 from torch import Tensor
 
 from fairbandit.environments import Environment
-from fairbandit.environments.base import Pools
 from fairbandit.errors import FairbanditError
-from fairbandit.streams import Streams
 from fairbandit.theory.constants import Constants
 from fairbandit.theory.density import greatest_density
+from fairbandit.theory.eigenvalue import smallest_direction
 from fairbandit.theory.estimate import Estimate
-from fairbandit.theory.moments import smallest_direction
+from fairbandit.theory.laws import REPLICAS, ROUNDS, drawn_pools
 from fairbandit.theory.noise import subgaussian
-
-REPLICAS, ROUNDS = 16, 512
-"""How many pools are drawn: REPLICAS × ROUNDS."""
 
 ALIKE = 1e-3
 """Places are taken to be drawn alike unless a test at this level says otherwise."""
-
-
-def draw(environment: Environment, seed: int = 0) -> Pools:
-    """REPLICAS × ROUNDS pools of an environment, which is bound to streams of its own."""
-    environment.bind(Streams(seed, range(REPLICAS)))
-    return environment.pools(1, ROUNDS)
 
 
 def sampled_constants(environment: Environment, seed: int = 0) -> Constants:
@@ -45,7 +35,7 @@ def sampled_constants(environment: Environment, seed: int = 0) -> Constants:
     Raises:
         FairbanditError: a group with fewer than two candidates among the pools.
     """
-    pools = draw(environment, seed)
+    pools = drawn_pools(environment, seed)
     count = len(environment.group_names)
     rows = [(pools.groups == group).flatten() for group in range(count)]
     few = [name for name, here in zip(environment.group_names, rows, strict=True) if here.sum() < 2]

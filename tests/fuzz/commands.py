@@ -22,8 +22,8 @@ from typing import Any
 import torch
 
 from fairbandit import registry
-from fairbandit.cli.main import MARK, main
-from fairbandit.errors import FairbanditError
+from fairbandit.cli.main import main
+from fairbandit.errors import PREFIX, FairbanditError
 from fairbandit.run.execute import execute
 from tests.fuzz.harness import Fault, FoundError, Subject
 
@@ -194,7 +194,7 @@ class Commands(Subject):
             if others != ["a"]:
                 raise FoundError(Fault.state, f"{words!r} wrote {others} above its folder")
             if code:
-                if MARK not in said and "usage:" not in said and "error" not in said.lower():
+                if PREFIX not in said and "usage:" not in said and "error" not in said.lower():
                     raise FoundError(Fault.value, f"no message: {told}")
                 raise FairbanditError(said[-500:])
             for path in place.rglob("summary.json"):

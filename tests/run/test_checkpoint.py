@@ -118,7 +118,7 @@ def test_a_mismatch_is_refused_with_what_differs(config, tmp_path, monkeypatch):
     config["rounds"] = 600
     cut_off(config, tmp_path, 1, monkeypatch)
     held = {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
-    monkeypatch.setattr("fairbandit.__version__", "9.9")
+    monkeypatch.setattr("fairbandit.version.VERSION", "9.9")
     monkeypatch.setattr("fairbandit.run.identity.GRID", 64)
     with pytest.raises(FairbanditError) as caught:
         execute({**config, "seed": 5}, tmp_path)

@@ -150,7 +150,7 @@ def test_results_without_an_identity_are_replaced(sweep, folder, tmp_path):
     ("target", "value", "told"),
     [
         ("fairbandit.run.identity._own_files", lambda: "other", "fairbandit's own files changed"),
-        ("fairbandit.__version__", "9.9", 'fairbandit: "0.1.0" there, "9.9" here'),
+        ("fairbandit.version.VERSION", "9.9", 'fairbandit: "0.1.0" there, "9.9" here'),
     ],
 )
 def test_the_package_itself_counts(config, tmp_path, monkeypatch, target, value, told):

@@ -17,9 +17,9 @@ from fairbandit.environments.base import Truth
 from fairbandit.maths.uniform_sum import uniform_sum_pdf
 from fairbandit.streams import Purpose, Streams
 from fairbandit.theory import Estimate, constants
-from fairbandit.theory.constants import moment_factor
+from fairbandit.theory.computed import moment_factor
 from fairbandit.theory.density import bandwidth, greatest_density
-from fairbandit.theory.moments import smallest_direction
+from fairbandit.theory.eigenvalue import smallest_direction
 from fairbandit.theory.noise import subgaussian
 from fairbandit.theory.sampled import sampled_constants
 from tests import support

@@ -19,7 +19,8 @@ class RecentCdf(EmpiricalCdf):
     the last m of the group before the round, all scored again under this round's model. It is
     `empirical_cdf` with a bounded memory: memory and work a round do not grow with the rounds. If
     the group's contexts are independent and the model does not depend on them, |F̂ − F| exceeds
-    √(ln(2/δ)/(2n)) anywhere with probability at most δ. A candidate of a group without such contexts gets a rank drawn from U(0, 1).
+    √(ln(2/δ)/(2n)) anywhere with probability at most δ. A candidate of a group without such
+    contexts gets a rank drawn from U(0, 1).
 
     Args:
         size: m, from 1 to `MOST_KEPT`.

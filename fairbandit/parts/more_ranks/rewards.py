@@ -28,16 +28,16 @@ class NoisyRewardsCdf(Rank):
     needs = frozenset({"rewards"})
     draws = True
 
-    def reach(self, t: int) -> int:
+    def last_reward_read(self, t: int) -> int:
         """The last round before t: its reward ranks."""
         return t - 1
 
     def _index(self, candidates: Candidates) -> Tensor:
-        spans = candidates.spans
-        low, high = int(spans.after.min()), int(spans.until.max())
-        groups, rewards = candidates.history.rewards(low, high)
+        division = candidates.division
+        low, high = int(division.start.min()), int(division.stop.max())
+        groups, rewards = candidates.rewards(low, high)
         rounds = torch.arange(low + 1, high + 1, device=groups.device)
-        window = (rounds > spans.after[:, None]) & (rounds <= spans.until[:, None])
+        window = (rounds > division.start[:, None]) & (rounds <= division.stop[:, None])
         same = groups[:, None, None] == candidates.groups[..., None]
         same &= window[:, None]
         below = same & (rewards[:, None, None] <= candidates.upper_scores[..., None])

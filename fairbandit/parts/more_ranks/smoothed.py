@@ -48,7 +48,7 @@ class SmoothedCdf(Rank):
             raise FairbanditError(f"bandwidth must be above 0 and finite, got {bandwidth}")
         self.bandwidth = bandwidth
 
-    def tie(self, index: Tensor, candidates: Candidates) -> Tensor:
+    def upper_index(self, index: Tensor, candidates: Candidates) -> Tensor:
         """What rounding of the score can add to the index, whose slope is at most φ(0)/h."""
         width = self._width(candidates)
         rounding = candidates.upper_scores - candidates.scores

@@ -38,7 +38,7 @@ class Tradeoff(EmpiricalCdf):
             raise FairbanditError(f"alpha must be from 0 to 1, got {alpha}")
         self.alpha = alpha
 
-    def tie(self, index: Tensor, candidates: Candidates) -> Tensor:
+    def upper_index(self, index: Tensor, candidates: Candidates) -> Tensor:
         """The index, its standardised score taken at the largest score that ties."""
         # the difference of two numbers this near is exact, so that α = 1 ties as `identity` does
         top, score = (

@@ -1,0 +1,219 @@
+"""Ridge regressions on a growing number of rows, solved together for many of these numbers.
+
+There are three ways. A Cholesky solve takes one regression from the sums V and b. A Woodbury update
+goes on from a solved regression, and is as exact as long as V is well-conditioned. A QR solve works
+on the rows themselves, without V and b in between, and serves where V is not.
+"""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import NamedTuple, Protocol
+
+import torch
+from torch import Tensor
+
+from fairbandit.maths.linear import add_outer, factor
+from fairbandit.maths.roots import Root, root_of_rows
+
+SMALL = 64
+"""Rows that one factorisation takes in: what a row costs grows with the square of their number."""
+
+
+class Solved(NamedTuple):
+    """One regression for each replica.
+
+    Attributes:
+        theta: V⁻¹b, (B, d).
+        log_det: ln det V, (B,).
+        inverse: V⁻¹, (B, d, d).
+    """
+
+    theta: Tensor
+    log_det: Tensor
+    inverse: Tensor
+
+
+class Solutions(Protocol):
+    """U regressions for each replica, each with at least the rows of the one before.
+
+    Attributes:
+        theta: V⁻¹b, (B, U, d).
+    """
+
+    theta: Tensor
+
+    @property
+    def log_det(self) -> Tensor:
+        """ln det V, (B, U)."""
+
+    @property
+    def inverse(self) -> Tensor:
+        """V⁻¹, (B, U, d, d)."""
+
+    @property
+    def factor(self) -> Tensor | None:
+        """F with FFᵀ = V⁻¹, (B, U, d, d), where V⁻¹ itself would have fewer right digits."""
+
+    @property
+    def last(self) -> Solved:
+        """The last of the regressions."""
+
+
+def cholesky_solve(V: Tensor, b: Tensor) -> Solved:
+    """The regression of given sums, from the Cholesky factor of V.
+
+    Args:
+        V: (B, d, d).
+        b: (B, d).
+
+    Raises:
+        FairbanditError: a V that is not positive definite in floating point.
+    """
+    lower = factor(V)
+    log_det = 2 * lower.diagonal(dim1=-2, dim2=-1).log().sum(-1)
+    theta = torch.cholesky_solve(b[..., None], lower)[..., 0]
+    return Solved(theta, log_det, torch.cholesky_inverse(lower))
+
+
+class WoodburyUpdate:
+    """Regressions with the first i of some more rows each, from one that is solved.
+
+    With rows X and P = V⁻¹, let LLᵀ = I + XPXᵀ, W = L⁻¹XP and z = L⁻¹(r − Xθ). After the first i
+    rows, θᵢ = θ + Σ_{j≤i} zⱼwⱼ, Vᵢ⁻¹ = P − Σ_{j≤i} wⱼwⱼᵀ, ln det Vᵢ = ln det V + 2Σ_{j≤i} ln Lⱼⱼ:
+    the formula of Sherman, Morrison and Woodbury for all i at once. The rows are taken in `SMALL`
+    at a time.
+
+    Args:
+        start: the solved regression.
+        contexts: the rows X, (B, n, d).
+        rewards: r, (B, n).
+        at: U ascending numbers of rows, at most n.
+    """
+
+    factor = None
+
+    def __init__(self, start: Solved, contexts: Tensor, rewards: Tensor, at: list[int]) -> None:
+        theta, log_det, inverse = start
+        self._inverse = inverse
+        n = contexts.shape[1]
+        steps = list[tuple[Tensor, Tensor, Tensor]]()
+        for x, r in zip(contexts.split(SMALL, 1), rewards.split(SMALL, 1), strict=True):
+            if steps:
+                w, z, _ = steps[-1]
+                start = start._replace(
+                    theta=start.theta + (z * w).sum(1),
+                    inverse=add_outer(start.inverse, w, w, -1),
+                )
+            steps.append(_step(start, x, r))
+        self._w, z, logs = (torch.cat(parts, 1) for parts in zip(*steps, strict=True))
+        every, self._last_alone = at == list(range(1, n + 1)), at == [n]
+        self._at = None if every else torch.tensor(at, dtype=torch.int64, device=theta.device)
+        self.theta, self._theta = self._up_to(theta, z * self._w)
+        self.log_det, self._log_det = self._up_to(log_det, 2 * logs)
+
+    @cached_property
+    def inverse(self) -> Tensor:
+        """V⁻¹, (B, U, d, d)."""
+        if self._last_alone:
+            return self.last.inverse[:, None]
+        return self._up_to(self._inverse, -self._w[..., :, None] * self._w[..., None, :])[0]
+
+    @cached_property
+    def last(self) -> Solved:
+        """The regression with all rows."""
+        inverse = add_outer(self._inverse, self._w, self._w, -1)
+        return Solved(self._theta, self._log_det, inverse)
+
+    def _up_to(self, start: Tensor, steps: Tensor) -> tuple[Tensor, Tensor]:
+        """A start plus the first i of n steps, for each i asked for, and all: (B, U, …), (B, …)."""
+        sums = start[:, None] + (steps if steps.shape[1] == 1 else steps.cumsum(1))
+        if self._at is not None:
+            every = torch.cat([start[:, None], sums], 1)
+            return every.index_select(1, self._at), every[:, -1]
+        return sums, sums[:, -1]
+
+
+def _step(start: Solved, contexts: Tensor, rewards: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """W (B, n, d), z (B, n, 1) and ln Lⱼⱼ (B, n) of a Woodbury update by few rows."""
+    theta, _, inverse = start
+    n = contexts.shape[1]
+    if n == 0:
+        return contexts, rewards[..., None], rewards
+    if n == 1:  # the factor is a square root, and sums of products beat small matrix products
+        projected = (inverse * contexts).sum(2)[:, None]
+        missed = rewards[..., None] - (contexts * theta[:, None]).sum(2, keepdim=True)
+        root = ((projected * contexts).sum(2, keepdim=True) + 1).sqrt()
+        return projected / root, missed / root, root[..., 0].log()
+    projected = contexts @ inverse
+    missed = rewards[..., None] - contexts @ theta[..., None]
+    gram = projected @ contexts.transpose(1, 2)
+    gram.diagonal(dim1=1, dim2=2).add_(1)
+    lower = factor(gram)
+    both = torch.cat([projected, missed], 2)
+    both = torch.linalg.solve_triangular(lower, both, upper=False)
+    return both[..., :-1], both[..., -1:], lower.diagonal(dim1=1, dim2=2).log()
+
+
+class QRSolve:
+    """Regressions with the first i of some more rows each, from a triangular root of the others.
+
+    The root [R z] of all rows [√λI 0; X r] gives RᵀR = V and θ = R⁻¹z. Rounding ε moves θ by about
+    ε(κ + κ²ρ), where κ is the condition number of [√λI; X] and ρ = ‖r − Xθ‖/(‖X‖·‖θ‖). Solved
+    from V and b, whose condition number is κ², it would be moved by εκ² whatever the residuals ρ.
+    What was never learned is thus known to fewer digits, the smaller λ is: κ ≤ ‖X‖/√λ.
+
+    Args:
+        root: [R z] of the rows so far, (B, d, d + 1).
+        rows: the rows [X r], (B, n, d + 1).
+        at: U ascending numbers of rows, at most n.
+
+    Attributes:
+        theta: V⁻¹b, (B, U, d).
+        log_det: ln det V, (B, U).
+        factor: F with FFᵀ = V⁻¹, (B, U, d, d).
+        root: [R z] of all rows, (B, d, d + 1).
+
+    Reference:
+        Golub, Van Loan, Matrix Computations, Sec. 5.3 and 6.1.4; Higham, Accuracy and Stability
+        of Numerical Algorithms, Sec. 20.1.
+    """
+
+    def __init__(self, root: Tensor, rows: Tensor, at: list[int]) -> None:
+        lots = [at[low : low + SMALL] for low in range(0, len(at), SMALL)]
+        roots = [_with_rows(root, rows, lot) for lot in lots]
+        self.root = roots[-1].rows[:, -1]
+        solved = [_solve(one) for one in roots]
+        self.theta, self.log_det, self.factor = (
+            torch.cat(parts, 1) for parts in zip(*solved, strict=True)
+        )
+
+    @property
+    def inverse(self) -> Tensor:
+        """V⁻¹, (B, U, d, d)."""
+        return self.factor @ self.factor.transpose(-1, -2)
+
+    @property
+    def last(self) -> Solved:
+        """The last of the regressions."""
+        factor = self.factor[:, -1]
+        return Solved(self.theta[:, -1], self.log_det[:, -1], factor @ factor.transpose(-1, -2))
+
+
+def _with_rows(root: Tensor, rows: Tensor, at: list[int]) -> Root:
+    """The roots of [R z; X r] with the first i rows, for each i asked for, (B, U, d, d + 1)."""
+    last = torch.tensor(at, device=rows.device)[:, None]
+    there = torch.arange(rows.shape[1], device=rows.device) < last
+    some = rows[:, None] * there[..., None]
+    return root_of_rows(torch.cat([some, root[:, None].expand(-1, len(at), -1, -1)], 2))
+
+
+def _solve(root: Root) -> tuple[Tensor, Tensor, Tensor]:
+    """θ = R⁻¹z (B, U, d), ln det RᵀR (B, U) and R⁻¹ (B, U, d, d)."""
+    upper = root.upper
+    d = upper.shape[-1]
+    one = torch.eye(d, dtype=upper.dtype, device=upper.device).expand(upper.shape)
+    right = torch.cat([root.rows[..., -1:], one], -1)
+    solved = root.restore(torch.linalg.solve_triangular(upper, right, upper=True))
+    log_det = 2 * upper.diagonal(dim1=-2, dim2=-1).abs().log().sum(-1)
+    return solved[..., 0], log_det, solved[..., 1:]

@@ -1,0 +1,155 @@
+"""The constants of an environment: in closed form, over a table's members, or estimated."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import torch
+
+from fairbandit.environments import Environment, Simulation, Table
+from fairbandit.environments.table import PoolKind, RewardSource
+from fairbandit.errors import FairbanditError
+from fairbandit.maths.uniform_sum import uniform_sum_pdf
+from fairbandit.theory.constants import Constants
+from fairbandit.theory.density import greatest_density
+from fairbandit.theory.eigenvalue import smallest_direction, smallest_square
+from fairbandit.theory.estimate import Estimate
+from fairbandit.theory.laws import closed_form, drawn_rewards
+from fairbandit.theory.noise import subgaussian
+from fairbandit.theory.sampled import sampled_constants
+
+
+def constants(environment: Environment) -> Constants:
+    """The constants of an environment.
+
+    The simulation's are exact, in closed form, but for M where a group has too many weights, or
+    too uneven ones, for the closed form of its density: M is then estimated from drawn rewards.
+    Those of a table are exact over its members, but for M. Any other environment's are estimated
+    from pools that it draws, which binds it to streams.
+
+    Raises:
+        FairbanditError: an environment without a truth, or whose true rewards are not linear.
+    """
+    if environment.truth is None:
+        raise FairbanditError(
+            f"the theory of environment {environment.part_name!r} takes its true reward model, "
+            "and it has no truth"
+        )
+    environment.truth.linear_theta()
+    if isinstance(environment, Simulation) and type(environment)._pools is Simulation._pools:
+        return _of_simulation(environment)
+    if isinstance(environment, Table) and type(environment)._pools is Table._pools:
+        return _of_table(environment)
+    return sampled_constants(environment)
+
+
+def _of_simulation(world: Simulation) -> Constants:
+    """Moments of uniforms, and the weighted Irwin-Hall density at its centre."""
+    closed = "closed form"
+    norm = math.hypot(math.sqrt(world.slice), world.bias * (world.groups - 1))
+    peaks = [_peak(world, group) for group in range(world.groups)]
+    density = max(peaks, key=lambda peak: peak.value)
+    constant = [
+        name for name, own in zip(world.group_names, world.weights, strict=True) if not any(own)
+    ]
+    caveats: tuple[str, ...] = ()
+    if constant:
+        caveats = (
+            f"every candidate of group {', '.join(constant)} has one reward, and so no reward "
+            "density (assumption iv): M is infinite, and so are the bounds; give the group a "
+            "weight other than 0 in environment.theta",
+        )
+    return Constants(
+        places=world.places,
+        groups=world.groups,
+        features=world.features,
+        norm=Estimate.exactly(norm, closed),
+        eigenvalue=Estimate.exactly(smallest_square(moment_factor(world))[0], closed),
+        density=density,
+        noise=Estimate.exactly(world.noise, "standard deviation of the normal noise"),
+        theta=math.hypot(*world.theta),
+        candidates=Estimate.exactly(1.0, "one candidate a group"),
+        balance=None,
+        random=False,
+        caveats=caveats,
+    )
+
+
+def moment_factor(world: Simulation) -> torch.Tensor:
+    """A with AᵀA = Σ = K⁻¹ Σ_a E[X_a X_aᵀ] of the simulation, (d − 1 + K, d).
+
+    E[X_a X_aᵀ] is the covariance, 1/12 for each feature of the group's slice, plus the outer square
+    of the mean: 1/2 for each of these features, and bias·a for the last.
+    """
+    spread = torch.eye(world.features, dtype=torch.float64)[:-1] / math.sqrt(12)
+    means = torch.zeros(world.groups, world.features, dtype=torch.float64)
+    for a in range(world.groups):
+        means[a, a * world.slice : (a + 1) * world.slice] = 1 / 2
+        means[a, -1] = world.bias * a
+    return torch.cat([spread, means]) / math.sqrt(world.groups)
+
+
+def _peak(world: Simulation, group: int) -> Estimate:
+    """The greatest density of a group's reward.
+
+    A sum of independent uniforms is symmetric and, its density being log-concave, unimodal: the
+    centre is a mode.
+    """
+    weights, offset = world.weights[group], world.offsets[group]
+    name = world.group_names[group]
+    if not any(weights):
+        return Estimate.exactly(math.inf, f"group {name} has one reward")
+    if not closed_form(world, group):
+        drawn = greatest_density(drawn_rewards(world, group))
+        return replace(drawn, how=f"{drawn.how} drawn, group {name}")
+    centre = torch.tensor([offset + math.fsum(weights) / 2], dtype=torch.float64)
+    value = float(uniform_sum_pdf(centre, weights, offset))
+    return Estimate.exactly(value, f"closed form, group {name}")
+
+
+def _of_table(world: Table) -> Constants:
+    """Means over the members, from whom pools are drawn with replacement."""
+    members = world.members
+    by_group = [members.groups == group for group in range(len(world.group_names))]
+    eigenvalue, _ = smallest_direction([members.contexts[here].cpu() for here in by_group])
+    peaks = [greatest_density(members.expected[here].cpu()) for here in by_group]
+    group = max(range(len(peaks)), key=lambda index: peaks[index].value)
+    density = replace(peaks[group], how=f"{peaks[group].how}, group {world.group_names[group]}")
+    noise, bias = _table_noise(world, by_group)
+    caveats = ["finitely many members have no reward density (assumption iv): M is a smoothed one"]
+    if world.rewards is RewardSource.column:
+        caveats.append(
+            "the noisy reward is a column, so its noise given the candidate is no mean-zero noise "
+            f"(assumption i): R is that of a random member's; the groups' means reach {bias:.2g}"
+        )
+    share = float(members.sizes.min()) / float(members.sizes.sum())
+    drawn = world.pool is PoolKind.random
+    counted = "share of the rarest group"
+    return Constants(
+        places=world.places,
+        groups=len(world.group_names),
+        features=world.features,
+        norm=Estimate.exactly(float(members.contexts.norm(dim=1).max()), "over all members"),
+        eigenvalue=Estimate.exactly(eigenvalue, "over all members"),
+        density=density,
+        noise=noise,
+        theta=float(world.truth.linear_theta().norm()),
+        candidates=Estimate.exactly(world.places * share, f"K × {counted}")
+        if drawn
+        else Estimate.exactly(1.0, "one candidate a group"),
+        balance=Estimate.exactly(len(by_group) * share, f"G × {counted}") if drawn else None,
+        random=drawn,
+        caveats=tuple(caveats),
+    )
+
+
+def _table_noise(world: Table, by_group: list[torch.Tensor]) -> tuple[Estimate, float]:
+    """R, and the largest mean that a group's noise has."""
+    if world.rewards is RewardSource.model:
+        return Estimate.exactly(world.noise, "standard deviation of the normal noise"), 0.0
+    residuals = (world.members.rewards - world.members.expected).cpu()
+    constant = max(subgaussian(residuals[here.cpu()]) for here in by_group)
+    bias = max(abs(float(residuals[here.cpu()].mean())) for here in by_group)
+    how = "over all members, centred by group"
+    return Estimate.exactly(math.hypot(constant, world.noise), how), bias
