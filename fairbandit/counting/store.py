@@ -118,11 +118,11 @@ class ContextStore:
 
     def _windows(self, query: Query) -> tuple[Tensor, Tensor]:
         """Each window in every group, entries start … stop − 1: (B, N, G) int64 both."""
-        n, before = len(query.start), self._memory is None
-        if before and int(query.start.min()) < self._forgotten:
+        n, least = len(query.start), int(query.start.min())
+        if least < self._forgotten:
             raise FairbanditError(
-                f"the window of a round starts at round {int(query.start.min()) + 1}, and rounds "
-                f"1 to {self._forgotten} are forgotten: the start of a window never moves back"
+                f"the window of a round starts at round {least + 1}, and rounds 1 to "
+                f"{self._forgotten} are forgotten: the start of a window must never move back"
             )
         ends = [query.start, query.stop]
         if self._memory is not None:
@@ -182,8 +182,7 @@ class WindowScores(PastScores):
         placed = [self._layout.place(value) for value in values]
         n, first = len(self._query.start), self._query.first
         rounds = torch.arange(first, first + n, device=self._groups.device, dtype=torch.float64)
-        rounds = rounds[:, None].expand(1, n, self._groups.shape[2])
-        times = self._layout.place(rounds) if ages else []
+        times = self._layout.place(rounds[:, None].expand(self._groups.shape)) if ages else []
 
         def reduce(at: int) -> Reduce:
             def age(low: int, high: int) -> Tensor:
