@@ -132,7 +132,13 @@ class Policy:
 
     def history(self) -> History:
         """An empty history for the problem, which keeps what the parts need."""
-        return History(self.problem, self.needs, outcomes=not self.absorbs, picks=self.reads_picks)
+        return History(
+            self.problem,
+            self.needs,
+            outcomes=not self.absorbs,
+            picks=self.reads_picks,
+            memory=self.rank.memory,
+        )
 
     def last_read(self, t: int) -> int:
         """The last round whose reward or pick the decision at round t depends on."""

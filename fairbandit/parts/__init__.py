@@ -17,7 +17,6 @@ from fairbandit.parts.ranks import EmpiricalCdf, Identity, OracleCdf, Rank
 from fairbandit.parts.ridge import OptimisticRidge, Ridge
 from fairbandit.parts.selectors import Argmax, Selection, Selector
 from fairbandit.parts.splits import Division, Full, Halves, Split
-from fairbandit.parts.store import Store
 
 __all__ = [
     "Argmax",
@@ -47,7 +46,6 @@ __all__ = [
     "ShrunkCdf",
     "SmoothedCdf",
     "Split",
-    "Store",
     "Tradeoff",
     "Unlearned",
     "Zero",

@@ -146,7 +146,11 @@ class Candidates:
         """
         if "contexts" not in self.history.needs:
             raise FairbanditError('this rank reads past contexts: declare needs = {"contexts"}')
-        return Past(self.history.contexts, self.division, self.groups, self.model, self.of_round)
+        window = self.division.start, self.division.stop
+        own = self.scores, lambda: self.upper_scores
+        return Past(
+            self.history.contexts, self.first, window, self.groups, self.model, self.of_round, own
+        )
 
     def outcomes(self, start: int, stop: int) -> Outcomes:
         """The picks of rounds start+1 … stop with their rewards, (B, n, …).

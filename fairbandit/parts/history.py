@@ -12,7 +12,7 @@ from fairbandit.errors import FairbanditError
 from fairbandit.maths import checks
 from fairbandit.maths.buffers import Rows
 from fairbandit.parts.base import NEEDS, Problem
-from fairbandit.parts.contexts import ContextStore
+from fairbandit.parts.past import context_store
 
 
 class Outcomes(NamedTuple):
@@ -47,6 +47,7 @@ class History:
         outcomes: whether outcomes are kept at all; false where the estimator takes them in at
             once.
         picks: whether picks are counted by group.
+        memory: how many of its last contexts count of each group; None counts all.
 
     Attributes:
         contexts: the past contexts by group, if they are needed; else it stays empty.
@@ -63,6 +64,7 @@ class History:
         *,
         outcomes: bool = True,
         picks: bool = False,
+        memory: int | None = None,
     ) -> None:
         unknown = set(needs) - NEEDS
         if unknown:
@@ -75,7 +77,7 @@ class History:
         self._picks = Rows(problem.zeros(b, 0, d))
         self._groups = Rows(torch.empty(b, 0, dtype=torch.int64, device=problem.device))
         self._rewards = Rows(problem.zeros(b, 0))
-        self.contexts = ContextStore(problem.zeros(b, 0, d), g)
+        self.contexts = context_store(problem, memory)
         self._group_count = g
         self._unknown = Outcomes(
             problem.zeros(b, 1, d),

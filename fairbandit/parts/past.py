@@ -1,222 +1,187 @@
-"""Sums over the past members of each candidate's group, re-scored under its round's model.
-
-This is where ranks spend their time. A group's past contexts are one list in order of round, a
-round's window a stretch of it. Many rounds at once are compared with theirs in tiles, a few one by
-one, and of long windows the most part is counted by an index.
-"""
+"""The past as a rank sees it: the contexts in each round's window, scored by that round's model."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from functools import cached_property
+from typing import Literal, get_args
 
 import torch
 from torch import Tensor
 
-from fairbandit.maths.lists import Lists
-from fairbandit.parts.index import Asked, Index
+from fairbandit.counting import ContextStore, PastScores, Query
+from fairbandit.errors import FairbanditError
+from fairbandit.parts.base import Problem
 from fairbandit.parts.model import RewardModel
-from fairbandit.parts.ranges import count_ranges
-from fairbandit.parts.seats import Bounds, Edge, Seating
-from fairbandit.parts.splits import Division
-from fairbandit.parts.store import Store
-from fairbandit.parts.tiles import AddUp, counting, scan
 
-FEW = 64
-"""So many candidates or fewer are compared with their windows one by one, rather than in tiles."""
+Of = Literal["score", "lower", "upper"]
+"""What values are compared with: past scores, or past confidence bounds."""
+
+
+def context_store(problem: Problem, memory: int | None) -> ContextStore:
+    """An empty store of past contexts.
+
+    Args:
+        problem: sizes, device and dtype.
+        memory: how many of its last contexts count of each group; None counts all.
+
+    Raises:
+        FairbanditError: a memory that is no whole number of at least 1.
+    """
+    if memory is not None and not (type(memory) is int and memory >= 1):
+        raise FairbanditError(
+            f"the memory of a rank: expected a whole number of at least 1, or None; got {memory!r}"
+        )
+    empty = problem.zeros(problem.replicas, 0, problem.features)
+    return ContextStore(empty, problem.groups, memory)
 
 
 class Past:
-    """For each candidate, the past contexts of its group in its round's window.
+    """The past contexts of each candidate's group in its round's window, scored by its model.
+
+    Whatever is compared with them is (B, N, K), one value for each candidate.
 
     Args:
-        history: past contexts by group, up to the last of the rounds asked about.
-        division: the rounds' windows, fields (N,).
-        groups: the candidates' groups, (B, N, K).
+        store: the past contexts up to the last of the rounds.
+        first: the first of N rounds.
+        window: start and stop of each round's window, (N,) int64 both.
+        groups: the candidates' groups, (B, N, K) int64, −1 for an empty place.
         model: the U reward models of the rounds.
         of_round: which model each round uses, (N,) int64, nondecreasing.
+        own: the candidates' own scores, and what gives their upper scores, both (B, N, K); None if
+            the values are not those of candidates.
     """
 
     def __init__(
         self,
-        history: Store,
-        division: Division,
+        store: ContextStore,
+        first: int,
+        window: tuple[Tensor, Tensor],
         groups: Tensor,
         model: RewardModel,
         of_round: Tensor,
+        own: tuple[Tensor, Callable[[], Tensor]] | None = None,
     ) -> None:
-        self._history, self._division, self._groups = history, division, groups
-        self._model, self._of_round = model, of_round
-        self._start, self._stop = history.window(division)
+        self._store, self._groups, self._model, self._own = store, groups, model, own
+        self._query = Query(first, *window, model, of_round)
+        self._scores = store.past_scores(self._query, groups)
 
     def of(self, groups: Tensor) -> Past:
-        """The same rounds' windows, asked about other groups than the candidates' own.
+        """The same rounds' windows, for values of other groups than the candidates'.
 
         Args:
             groups: (B, N, M) int64 for any M, −1 for none.
 
         Returns:
-            A past whose values and sums are (B, N, M).
+            A past that is asked about (B, N, M) values.
         """
-        return Past(self._history, self._division, groups, self._model, self._of_round)
+        asked = self._query
+        window = asked.start, asked.stop
+        return Past(self._store, asked.first, window, groups, self._model, asked.of_round)
 
     @cached_property
     def every(self) -> Past:
-        """The same rounds' windows, asked about every group once: M = G."""
-        b, n, g = self._start.shape
-        return self.of(torch.arange(g, device=self._groups.device).expand(b, n, g))
+        """The same rounds' windows, for one value of every group: M = G."""
+        every = torch.arange(self._store.groups, device=self._groups.device)
+        return self.of(every.expand(*self._groups.shape[:2], -1))
 
     @cached_property
     def count(self) -> Tensor:
         """How many past contexts of its group each candidate's window holds: (B, N, K) float64."""
-        inside = self._length.gather(2, self._own).masked_fill(self._absent, 0)
-        return inside.to(torch.float64)
+        return self._scores.count
 
     @cached_property
     def mean(self) -> Tensor:
-        """Mean of the past scores, (B, N, K), NaN where there are none."""
+        """The mean of the past scores, (B, N, K); NaN if there are none."""
         return self.sum(lambda old: old) / self.count
 
     @cached_property
     def variance(self) -> Tensor:
-        """Variance of the past scores with divisor n, (B, N, K), NaN where there are none."""
+        """The variance of the past scores with divisor n, (B, N, K); NaN if there are none."""
         return self.sum(lambda old, mean: (old - mean) ** 2, self.mean) / self.count
 
-    def at_most(self, values: Tensor) -> Tensor:
-        """How many of those contexts score no higher than a value of the candidate.
+    def count_le(self, values: Tensor, of: Of = "score") -> Tensor:
+        """How many past scores are less than or equal to a value of the candidate.
+
+        `count_le(candidates.scores)` counts the past scores that tie with the candidate's too; see
+        `maths.ties`. Other values, equal ones included, compare exactly.
 
         Args:
-            values: (B, N, K), such as the candidates' ceilings.
+            values: (B, N, K).
+            of: "score", or "lower" or "upper" to count past confidence bounds instead of scores.
 
         Returns:
             Counts, (B, N, K) float64.
-        """
-        theta, index, lists = self._model.theta, self._history.index, self._history.lists
-        if theta is None or lists is None:
-            return self._tiled(values, [])
-        few, counted = values.numel() <= FEW, None
-        if index is not None:
-            asked = Asked(self._own, values, self._of_round, theta)
-            counted = index.at_most(asked, self._bounds, lists, tiles=not few)
-        indexed = None if counted is None else index
-        if few:
-            total = self._few(values, theta, lists, indexed)
-        else:
-            total = self._tiled(values, [] if indexed is None else indexed.stretches)
-        if counted is not None:
-            total = total + counted
-        return total.masked_fill(self._absent, 0)
 
-    def sum(self, term: Callable[..., Tensor], *values: Tensor) -> Tensor:
-        """Sums a function of past scores over each candidate's window.
+        Raises:
+            FairbanditError: the reward model has no confidence bounds, or no such `of`.
+        """
+        if of == "score" and self._own is not None and values is self._own[0]:
+            return self._scores.count_le(self._own[1]())
+        return self._asked(of).count_le(values)
+
+    def count_lt(self, values: Tensor, of: Of = "score") -> Tensor:
+        """How many past scores are less than a value of the candidate.
+
+        `count_lt(candidates.scores)` leaves out the past scores that tie with the candidate's; see
+        `maths.ties`. Other values, equal ones included, compare exactly.
 
         Args:
-            term: an elementwise function of the past scores and of the `values`, which broadcast
-                against each other; real or boolean.
-            values: what the function needs of the candidate, each (B, N, K).
+            values: (B, N, K).
+            of: as for `count_le`.
 
         Returns:
-            The sums, (B, N, K) float64.
+            Counts, (B, N, K) float64.
+
+        Raises:
+            FairbanditError: the reward model has no confidence bounds, or no such `of`.
         """
-        placed = [self._seating.place(value) for value in values]
+        if of == "score" and self._own is not None and values is self._own[0]:
+            values = 2 * values - self._own[1]()  # as far below the scores as upper scores above
+        below = torch.nextafter(values, torch.full_like(values, -torch.inf))
+        return self._asked(of).count_le(below)
 
-        def summed(at: int) -> Tensor:
-            own = [seated[at][..., None] for seated in placed]
+    def sum(self, f: Callable[..., Tensor], *values: Tensor, ages: bool = False) -> Tensor:
+        """The sum of f(past score, *values) over the past contexts of each candidate.
 
-            def added(scores: Tensor, edges: list[Edge]) -> Tensor:
-                terms = term(scores[:, :, None], *own)
-                if edges:
-                    shape = *edges[0][1].shape[:3], terms.shape[3]
-                    counts = torch.ones(shape, dtype=torch.bool, device=terms.device)
-                    for part, mask in edges:
-                        counts[..., part] = mask > 0
-                    terms = terms.where(counts, 0)
-                return terms.sum(-1, dtype=torch.float64)
+        Args:
+            f: an elementwise function, real or boolean, of tensors that broadcast against each
+                other.
+            values: what else f needs of the candidate, each (B, N, K).
+            ages: whether f also gets, as its last argument, a tensor of the shape of the past
+                scores: how many rounds before the candidate's round each past context came.
 
-            return self._scan(at, added)
+        Returns:
+            Sums, (B, N, K) float64.
+        """
+        return self._scores.sum(f, *values, ages=ages)
 
-        return self._over_groups(summed)
+    def _asked(self, of: Of) -> PastScores:
+        if of not in get_args(Of):
+            raise FairbanditError(f"of: expected one of {', '.join(get_args(Of))}; got {of!r}")
+        if of == "score":
+            return self._scores
+        query = replace(self._query, model=_Bound(self._model, of))
+        return self._store.past_scores(query, self._groups)
 
-    @cached_property
-    def _absent(self) -> Tensor:
-        return self._groups < 0
 
-    @cached_property
-    def _own(self) -> Tensor:
-        """The candidates' groups, 0 for none."""
-        return self._groups.clamp(min=0)
+class _Bound:
+    """A confidence bound of a reward model, as a model whose scores are the bounds.
 
-    @cached_property
-    def _length(self) -> Tensor:
-        """How many entries each round's window has in every group, (B, N, G)."""
-        return self._stop - self._start
+    Args:
+        model: the reward model.
+        of: "lower" or "upper".
+    """
 
-    @cached_property
-    def _ends(self) -> Tensor:
-        """Start and stop of each round's window in every group, (2, B, N, G)."""
-        return torch.stack([self._start, self._stop])
+    theta = None
 
-    @cached_property
-    def _bounds(self) -> list[Bounds]:
-        """Of the windows of all rounds, one a group."""
-        ends = self._ends.flatten(1, 2)
-        low, high = (ends[:, 0],) * 2 if ends.shape[1] == 1 else ends.aminmax(dim=1)
-        (first, earliest), (latest, last) = low.tolist(), high.tolist()
-        return list(map(Bounds, first, latest, earliest, last))
+    def __init__(self, model: RewardModel, of: Of) -> None:
+        self._model, self._at = model, get_args(Of).index(of) - 1
 
-    @cached_property
-    def _alike(self) -> bool:
-        """Whether all replicas have the same groups and windows."""
-        same = (self._groups == self._groups[:1]).all() & (self._ends == self._ends[:, :1]).all()
-        return bool(same)
+    def __len__(self) -> int:
+        return len(self._model)
 
-    @cached_property
-    def _seating(self) -> Seating:
-        replicas = slice(1) if self._alike else slice(None)
-        start, stop = self._start[replicas], self._stop[replicas]
-        groups, models = self._groups[replicas], len(self._model)
-        return Seating(groups, self._of_round, models, start, stop, self._bounds)
-
-    def _tiled(self, values: Tensor, stretches: list[tuple[int, int]]) -> Tensor:
-        """Counts over the windows less the stretches, (B, N, K), by scanning in tiles."""
-        placed = self._seating.place(values)
-        return self._over_groups(lambda at: self._scan(at, counting(placed[at]), stretches))
-
-    def _over_groups(self, work: Callable[[int], Tensor]) -> Tensor:
-        """What some work gives for each of the groups' seats, for the candidates: (B, N, K)."""
-        found = self._seating.collect([work(at) for at in range(len(self._seating.seats))])
-        return found.expand(self._groups.shape)
-
-    def _scan(
-        self, at: int, add_up: AddUp, stretches: list[tuple[int, int]] | None = None
-    ) -> Tensor:
-        seats = self._seating.seats[at]
-        stretch = stretches[seats.group] if stretches else (0, 0)
-        return scan(self._history, self._model, seats, add_up, stretch)
-
-    def _few(self, values: Tensor, theta: Tensor, lists: Lists, index: Index | None) -> Tensor:
-        """The same, group by group: each round's pool is compared with all windows at once."""
-        (b, u, _), (_, _, g), k = theta.shape, self._start.shape, values.shape[2]
-        if index is None:
-            begin, length, sign = self._start[None], self._length[None], None
-        else:
-            # less what lies between the stretch's start and the window's, and more between stops
-            begin, more = torch.minimum(self._ends, index.ends), self._ends - index.ends
-            length, sign = more.abs(), more.sign() * index.signs
-        present = torch.zeros_like(self._start).scatter_(2, self._own, 1)
-        model = None
-        if b * u > 1 or lists.columns.kept is not None:
-            replica = torch.arange(b, device=values.device)[:, None, None]
-            group = torch.arange(g, device=values.device)
-            model = ((replica * u + self._of_round[:, None]) * g + group).expand(begin.shape)
-            theta = lists.columns.of_groups(theta)
-        counts = count_ranges(
-            lists.table,
-            begin + lists.addresses,
-            length * present,
-            values.unsqueeze(2).expand(*begin.shape, k),
-            theta.reshape(-1, theta.shape[-1]),
-            model,
-        )
-        total = counts[0] if sign is None else (counts * sign.unsqueeze(4)).sum(0)
-        return total.gather(2, self._own.unsqueeze(2)).squeeze(2)
+    def score(self, contexts: Tensor, groups: Tensor) -> Tensor:
+        """The bounds of contexts; see `ScoringModel`."""
+        return self._model.bounds(contexts, groups)[self._at]

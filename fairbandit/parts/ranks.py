@@ -31,6 +31,9 @@ class Rank(Part):
     returned stays as it is, and requires no grad.
     """
 
+    memory: int | None = None
+    """How many of its last contexts `candidates.past` holds of each group; None if all in the
+    round's window. With a bounded memory, that of a run does not grow with its rounds."""
     range: ClassVar[tuple[float, float]] = (0.0, 1.0)
     """The least and the greatest index."""
 
@@ -136,7 +139,7 @@ class EmpiricalCdf(Rank):
 
     def _index(self, candidates: Candidates) -> Tensor:
         past = candidates.past
-        share = past.at_most(candidates.upper_scores) / past.count
+        share = past.count_le(candidates.scores) / past.count
         return candidates.drawn_where(past.count == 0, share)
 
 

@@ -171,7 +171,7 @@ def test_the_tool_names_a_changed_tensor(command):
 @pytest.mark.parametrize("autograd", [True, False])
 def test_however_a_tensor_is_changed(what, change, autograd, monkeypatch):
     def _index(self, candidates):
-        index = candidates.past.at_most(candidates.upper_scores) / len(candidates.rounds) / 1000
+        index = candidates.past.count_le(candidates.scores) / len(candidates.rounds) / 1000
         change(candidates)
         return index
 

@@ -73,7 +73,7 @@ class ShrunkCdf(Rank):
         b, n, k, g = value.shape
         other = torch.arange(g, device=groups.device).expand(b, n, k, g)
         other = other.masked_fill((groups < 0)[..., None], -1)
-        below = past.of(other.reshape(b, n, k * g)).at_most(value.reshape(b, n, k * g))
+        below = past.of(other.reshape(b, n, k * g)).count_le(value.reshape(b, n, k * g))
         return below.view(b, n, k, g)
 
 

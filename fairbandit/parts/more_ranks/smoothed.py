@@ -61,7 +61,7 @@ class SmoothedCdf(Rank):
         width = torch.where(flat, 1.0, width)
         share = past.sum(_kernel, candidates.scores, width) / past.count
         if bool(flat.any()):
-            share = torch.where(flat, past.at_most(candidates.upper_scores) / past.count, share)
+            share = torch.where(flat, past.count_le(candidates.scores) / past.count, share)
         return candidates.drawn_where(past.count == 0, share)
 
     def _width(self, candidates: Candidates) -> Tensor:

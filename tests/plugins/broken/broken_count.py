@@ -15,4 +15,4 @@ class Counting(Rank):
 
     def _index(self, candidates: Candidates) -> Tensor:
         past = candidates.past
-        return past.at_most(candidates.upper_scores) / past.count.clamp_(min=1)
+        return past.count_le(candidates.scores) / past.count.clamp_(min=1)

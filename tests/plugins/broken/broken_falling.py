@@ -15,4 +15,4 @@ class Falling(Rank):
 
     def _index(self, candidates: Candidates) -> Tensor:
         past = candidates.past
-        return 1 - past.at_most(candidates.upper_scores) / past.count.clamp(min=1)
+        return 1 - past.count_le(candidates.scores) / past.count.clamp(min=1)

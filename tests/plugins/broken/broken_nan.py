@@ -14,4 +14,4 @@ class NotANumber(Rank):
     needs = frozenset({"contexts"})
 
     def _index(self, candidates: Candidates) -> Tensor:
-        return candidates.past.at_most(candidates.upper_scores) / candidates.past.count
+        return candidates.past.count_le(candidates.scores) / candidates.past.count

@@ -1,4 +1,4 @@
-"""Counts over many short stretches of a table against loops."""
+"""Counts over many short segments of a table equal those of loops."""
 
 import numpy as np
 import pytest
@@ -7,8 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
-from fairbandit.parts import ranges
-from fairbandit.parts.ranges import count_ranges
+from fairbandit.counting import segments
+from fairbandit.counting.segments import count_segments
 
 
 def loops(
@@ -34,12 +34,12 @@ def loops(
     shape=st.sampled_from([(1,), (7,), (2, 1, 5), (2, 3, 2)]),
     asks=st.integers(1, 3),
     longest=st.sampled_from([0, 1, 15, 90]),
-    at_once=st.sampled_from([1, 30, 1 << 13]),
+    chunk=st.sampled_from([1, 30, 1 << 13]),
 )
 def test_against_loops(
-    seed: int, models: int, shape: tuple[int, ...], asks: int, longest: int, at_once: int
+    seed: int, models: int, shape: tuple[int, ...], asks: int, longest: int, chunk: int
 ) -> None:
-    """Whole numbers, so that ties are many and every score is exact; stretches of any length."""
+    """With whole numbers, so that there are many ties and every score is exact."""
     draws = np.random.default_rng(seed)
     size = 100
     table = torch.from_numpy(draws.integers(-2, 3, (size, 3)).astype(float))
@@ -54,27 +54,26 @@ def test_against_loops(
         torch.from_numpy(draws.integers(0, models, shape)) if models > 1 else None,
     )
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(ranges, "AT_ONCE", at_once)
-        found = count_ranges(*asked)
+        patch.setattr(segments, "CHUNK", chunk)
+        found = count_segments(*asked)
     assert torch.equal(found, loops(*asked))
 
 
 @pytest.mark.parametrize("lengths", [[16, 32, 500], [1, 0, 500], [0, 0, 0], [500] * 3])
 @pytest.mark.parametrize("models", [1, 2])
-def test_stretches_to_the_end_of_the_table(lengths: list[int], models: int) -> None:
-    """Some lie wholly at it, being empty."""
+def test_segments_to_the_end_of_the_table(lengths: list[int], models: int) -> None:
+    """Empty segments begin after the last row."""
     table = torch.arange(500, dtype=torch.float64)[:, None]
     length = torch.tensor(lengths)
     theta = torch.tensor([[1.0], [-1.0]], dtype=torch.float64)[:models]
     values = torch.tensor([[15.0], [0.0], [250.0]], dtype=torch.float64)
     model = torch.tensor([0, 1, 0]) if models > 1 else None
     asked = (table, 500 - length, length, values, theta, model)
-    assert torch.equal(count_ranges(*asked), loops(*asked))
+    assert torch.equal(count_segments(*asked), loops(*asked))
 
 
-def test_no_value_is_no_count() -> None:
-    """NaN marks a question that nobody asks."""
+def test_nothing_is_at_most_nan() -> None:
     table, ones = torch.zeros(5, 1).double(), torch.ones(1, 1).double()
     values = torch.tensor([[torch.nan, 0.0]], dtype=torch.float64)
     zero = torch.zeros(1, dtype=torch.int64)
-    assert count_ranges(table, zero, zero + 5, values, ones, None).tolist() == [[0, 5]]
+    assert count_segments(table, zero, zero + 5, values, ones, None).tolist() == [[0, 5]]

@@ -1,0 +1,260 @@
+"""The ragged buffer: the past contexts of every group, in order of round, in one table."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import partial
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from fairbandit.counting.mask import FeatureMask
+from fairbandit.errors import FairbanditError
+from fairbandit.maths import checks
+from fairbandit.maths.buffers import fresh
+
+SPARE = 1 << 16
+"""Room for this many rows, of all replicas together, is never given back."""
+
+LATEST = (1 << 40) - 1
+"""Later than every round that is appended; marks rows that hold none."""
+
+
+class RaggedBuffer:
+    """One growing sequence of contexts for each replica and group; its first entries may go.
+
+    Entry i of a group (from 0) lies i rows after the group's address. Where a replica has fewer
+    entries than another one, its rows hold anything. No change overwrites an entry that is kept,
+    and every change ends by binding the attributes anew. So whoever restores the attributes that
+    the buffer had before a change, and then calls `recover`, has taken the change back.
+
+    Every row has a key: G·b + g for group g of replica b, times 2⁴⁰, plus the round of its context.
+    Keys ascend along the table, so one search finds the entries up to a given round in all groups.
+
+    Args:
+        empty: a (B, 0, d) tensor that fixes d, the dtype and the device.
+        groups: G.
+
+    Attributes:
+        mask: which features of each group's contexts are stored.
+        table: the stored features of all rows, (R, w).
+        addresses: the row of entry 0 of each group, kept or not, (B, 1, G) int64.
+        total: how many entries each group has had, (B, 1, G) int64.
+    """
+
+    mask: FeatureMask
+    table: Tensor
+    addresses: Tensor
+    total: Tensor
+
+    def __init__(self, empty: Tensor, groups: int) -> None:
+        self._empty = empty
+        b, _, d = empty.shape
+        self.total = torch.zeros(b, 1, groups, dtype=torch.int64, device=empty.device)
+        self._forgotten = [0] * groups  # how many of each group are forgotten
+        mask = FeatureMask(empty.new_zeros(groups, d, dtype=torch.bool))
+        none = fresh((b, 0, mask.width), empty), self.total[:, 0, :0]
+        self._lay_out(mask, [none] * groups, [0] * groups)
+
+    def append(self, contexts: Tensor, groups: Tensor, rounds: Tensor) -> None:
+        """Appends contexts to the sequences of their groups.
+
+        Args:
+            contexts: (B, M, d).
+            groups: (B, M) int64, −1 for contexts that are left out.
+            rounds: the round of each context, (M,) int64, nondecreasing, and not before those
+                appended so far.
+        """
+        member = groups.unsqueeze(2) == self._every
+        number = member.cumsum(1).add_(self.total)
+        total = number[:, -1:]
+        self._reserve(total.amax((0, 1)).tolist())
+        own, present = groups.clamp(min=0), groups >= 0
+        stored = self.mask.of_each(own, contexts)
+        if self.mask.loses(contexts, stored):  # perhaps only of contexts that are left out
+            self._learn(groups, contexts)
+            stored = self.mask.of_each(own, contexts)
+        row = (self.addresses + number).gather(2, own.unsqueeze(2)).squeeze(2) - 1
+        row = row.where(present, len(self.table) - 1).view(-1)
+        key = (self._base[:, 0].gather(1, own) + rounds).where(present, self._last_key)
+        self.table.index_copy_(0, row, stored.reshape(len(row), -1))
+        self._keys.view(-1).index_copy_(0, row, key.view(-1))
+        self.total = total
+
+    def up_to(self, rounds: Tensor) -> Tensor:
+        """How many entries each group had after given rounds, (N,): (B, N, G) int64.
+
+        Entries that are forgotten count too, but for rounds in which all kept ones were to come
+        this is no less than the number of those forgotten.
+        """
+        wanted = self._base + rounds[:, None]
+        return torch.searchsorted(self._keys.view(-1), wanted, right=True).sub_(self.addresses)
+
+    def stored(self, group: int, low: int, high: int) -> Tensor:
+        """The stored features of entries low … high − 1 of a group, (B, high − low, w)."""
+        start = self._start[group] - self._dropped[group]
+        return self._rows[:, start + low : start + high]
+
+    def contexts(self, group: int, low: int, high: int) -> Tensor:
+        """Entries low … high − 1 of a group, (B, high − low, d)."""
+        return self.mask.whole(group, self.stored(group, low, high))
+
+    def rounds(self, group: int, low: int, high: int) -> Tensor:
+        """The rounds of entries low … high − 1 of a group, (B, high − low) int64.
+
+        An entry that a replica does not have is of round `LATEST`.
+        """
+        start = self._start[group] - self._dropped[group]
+        return self._keys[:, start + low : start + high] - self._base[:, :, group]
+
+    def forget(self, counts: Sequence[int]) -> None:
+        """Forgets the first entries of each group: so many, those forgotten before included."""
+        self._forgotten = [max(both) for both in zip(self._forgotten, counts, strict=True)]
+
+    def grow(self, groups: int) -> None:
+        """Adds empty sequences until there are G groups."""
+        more = groups - len(self._room)
+        kept, none = self._kept(), (self._rows[:, :0], self._keys[:, :0])
+        self.total = torch.nn.functional.pad(self.total, (0, more))
+        self._forgotten = self._forgotten + [0] * more
+        self._lay_out(self.mask.grow(groups), [*kept, *[none] * more], [*self._room, *[0] * more])
+
+    def recover(self) -> None:
+        """Clears the rows that an append wrote to which was taken back."""
+        self._lay_out(self.mask, self._kept(), self._room)
+
+    def state(self) -> dict[str, list[Tensor]]:
+        """The entries that are kept and their rounds, one tensor for each group."""
+        kept = self._kept()
+        return {
+            "contexts": [self.mask.whole(group, rows) for group, (rows, _) in enumerate(kept)],
+            "rounds": [rounds for _, rounds in kept],
+        }
+
+    def load_state(self, state: Mapping[str, Any], latest: int) -> None:
+        """Goes on from what `state` gave.
+
+        Args:
+            state: the state.
+            latest: the last round that was appended before.
+
+        Raises:
+            FairbanditError: entries of another problem, or rounds that do not fit them.
+        """
+        b, _, d = self._empty.shape
+        device, sizes = self._empty.device, len(self._room)
+        none = torch.zeros(b, 0, dtype=torch.int64, device=device)
+        contexts = checks.length("contexts", state["contexts"], sizes)
+        contexts = [checks.like("contexts", rows, self._empty, free=1) for rows in contexts]
+        rounds = checks.length("rounds", state["rounds"], sizes)
+        rounds = [checks.like("rounds", times, none, free=1) for times in rounds]
+        if not all(map(partial(_match, latest=latest), contexts, rounds)):
+            raise FairbanditError(
+                f"saved contexts of {latest} rounds: the contexts of a group and their rounds do "
+                "not match"
+            )
+        used = torch.zeros(sizes, d, dtype=torch.bool, device=device)
+        total = torch.zeros(b, 1, sizes, dtype=torch.int64, device=device)
+        for group, (rows, times) in enumerate(zip(contexts, rounds, strict=True)):
+            used[group] = (rows != 0).any(1).any(0)
+            total[:, 0, group] = (times != LATEST).sum(1)
+        mask, self.total, self._forgotten = FeatureMask(used), total, [0] * sizes
+        stored = [mask.of_group(group, rows) for group, rows in enumerate(contexts)]
+        kept = list(zip(stored, rounds, strict=True))
+        self._lay_out(mask, kept, [rows.shape[1] for rows in contexts])
+
+    def _kept(self) -> list[tuple[Tensor, Tensor]]:
+        """For each group the stored features of the entries that are kept, and their rounds."""
+        found = []
+        for group, low in enumerate(self._forgotten):
+            high = max(low, int(self.total[:, 0, group].max()))
+            rounds, entry = (
+                self.rounds(group, low, high),
+                torch.arange(low, high, device=self.total.device),
+            )
+            missing = entry >= self.total[:, 0, group, None]
+            found.append((self.stored(group, low, high), rounds.masked_fill(missing, LATEST)))
+        return found
+
+    def _learn(self, groups: Tensor, contexts: Tensor) -> None:
+        """Stores further features from now on, if contexts have any that the mask leaves out."""
+        mask, kept = self.mask.learn(groups, contexts), self._kept()
+        if mask is not self.mask:
+            whole = (self.mask.whole(group, rows) for group, (rows, _) in enumerate(kept))
+            stored = [mask.of_group(group, rows) for group, rows in enumerate(whole)]
+            rounds = [times for _, times in kept]
+            self._lay_out(mask, list(zip(stored, rounds, strict=True)), self._room)
+
+    def _reserve(self, counts: Sequence[int]) -> None:
+        """Makes room for so many entries of each group, forgotten ones included."""
+        sizes = list(zip(counts, self._forgotten, self._dropped, self._room, strict=True))
+        if any(count - dropped > room for count, _, dropped, room in sizes):
+            spare = SPARE // len(self._empty)
+            rooms = [
+                _room(count - forgotten, count - dropped, room, spare)
+                for count, forgotten, dropped, room in sizes
+            ]
+            self._lay_out(self.mask, self._kept(), rooms)
+
+    def _lay_out(
+        self, mask: FeatureMask, kept: Sequence[tuple[Tensor, Tensor]], rooms: Sequence[int]
+    ) -> None:
+        """Moves all to a new table, in which every group's entries begin where its room does.
+
+        Args:
+            mask: which features are stored from now on.
+            kept: by group, the stored features and the rounds of the entries that are kept.
+            rooms: how many rows each group gets.
+        """
+        b, groups, device = len(self._empty), len(rooms), self._empty.device
+        length = sum(rooms) + 1  # the last row takes the contexts that are left out
+        owner = torch.arange(b * groups, device=device).view(b, 1, groups)
+        base, last_key = owner * (LATEST + 1), b * groups * (LATEST + 1) - 1
+        starts = [sum(rooms[:group]) for group in range(groups)]
+        rows = fresh((b, length, mask.width), self._empty)
+        keys = fresh((b, length), owner)
+        keys[:, -1] = (torch.arange(1, b + 1, device=device) * groups) * (LATEST + 1) - 1
+        for group, (start, room, (stored, rounds)) in enumerate(
+            zip(starts, rooms, kept, strict=True)
+        ):
+            end = start + stored.shape[1]
+            rows[:, start:end] = stored
+            keys[:, start:end] = rounds + base[:, :, group]
+            keys[:, end : start + room] = base[:, :, group] + LATEST
+        shift = torch.tensor(
+            [start - gone for start, gone in zip(starts, self._forgotten, strict=True)],
+            dtype=torch.int64,
+            device=device,
+        )
+        self.mask, self._room, self._dropped = mask, list(rooms), list(self._forgotten)
+        self._rows, self._keys, self._start = rows, keys, starts
+        self.table, self._base, self._last_key = rows.view(b * length, -1), base, last_key
+        self.addresses = torch.arange(b, device=device).view(b, 1, 1) * length + shift
+        self._every = torch.arange(groups, device=device)
+
+
+def _match(contexts: Tensor, rounds: Tensor, latest: int) -> bool:
+    """Whether the rounds of a group's saved entries are such as its contexts can have."""
+    here = rounds != LATEST
+    known = rounds[here]
+    return (
+        rounds.shape == contexts.shape[:2]
+        and bool((rounds.diff(dim=1) >= 0).all())
+        and bool(((known >= 1) & (known <= latest)).all())
+        and bool(here[:, -1:].any(0).all())
+    )
+
+
+def _room(kept: int, held: int, room: int, spare: int) -> int:
+    """Room for a sequence: as it is, unless that would soon be too little, or is far too much.
+
+    Args:
+        kept: how many entries are kept.
+        held: how many rows they and the forgotten ones take.
+        room: what there is.
+        spare: room up to this is never too much.
+    """
+    if held <= room or 2 * kept <= room <= max(8 * kept, spare):
+        return room
+    return max(2 * kept, min(16 * kept, spare), 64)

@@ -1,0 +1,263 @@
+"""The sorted segment: exact counts under models that drift slowly, without a scan of all contexts.
+
+A segment of each group's contexts is sorted once by its scores under a reference model θ₀. Under a
+later model θ₀ + Δ a score moves by ⟨x, Δ⟩ = ⟨m, Δ⟩ + ⟨x − m, Δ⟩ for any m, and the second term is
+bounded (see `bins`). So all contexts count whose reference score is below a value by more than the
+bound, none counts whose reference score is above it by more, and only those between are scored
+again. Contexts are sorted by bin, since those far from the mean would loosen the bound for all.
+
+Reference: the same idea keeps the views of Hazy: Koc and Ré, Incrementally Maintaining
+Classification using an RDBMS, VLDB 2011.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from fairbandit.counting.bins import SHARES, GroupBins
+from fairbandit.counting.buffer import RaggedBuffer
+from fairbandit.counting.layout import Limits
+from fairbandit.counting.segments import count_segments
+
+SHORTEST = 256
+"""Fewer contexts than this are not worth sorting."""
+
+WORTHWHILE = 64
+"""The segment is not sorted if that costs more than so many scans."""
+
+GATHERED, SEARCHED, SORTED = 10, 600, 150
+"""What gathering a context to score it, searching for a value, and sorting in a context cost, in
+multiples of what scoring a context in a scan costs. They decide how to count, never the counts."""
+
+
+class Asked(NamedTuple):
+    """Values that are to be compared with the past scores of their groups.
+
+    Attributes:
+        groups: (B, N, M) int64, any where nothing is asked.
+        values: (B, N, M); NaN where nothing is asked.
+        of_round: which model each round uses, (N,) int64.
+        theta: weights of the U linear models, (B, U, d).
+    """
+
+    groups: Tensor
+    values: Tensor
+    of_round: Tensor
+    theta: Tensor
+
+
+class SortedSegment:
+    """A segment of the contexts of each group, sorted under a reference model.
+
+    All lie in one table, ordered by replica, group and bin. The key of a context is its score,
+    brought to [0, 1], plus twice the number of its bin in this order, so that one search finds
+    places in all bins.
+
+    Args:
+        buffer: the contexts.
+        segments: start and stop of each group's segment, the same for all replicas.
+        theta: the reference θ₀, (B, d).
+        before: a sorted segment that is not used any more, whose memory is used again.
+    """
+
+    def __init__(
+        self,
+        buffer: RaggedBuffer,
+        segments: list[tuple[int, int]],
+        theta: Tensor,
+        before: SortedSegment | None = None,
+    ) -> None:
+        b, g, s = len(theta), len(segments), len(SHARES)
+        self._mask = buffer.mask
+        d = self._mask.width
+        self._theta = self._mask.of_all_groups(theta[:, None])
+        if before is None or before._mask is not self._mask:
+            self._bins = GroupBins(g)
+        else:
+            self._bins = before._bins
+        # by replica and group: how keys follow from scores, and how drift moves and spreads them
+        self._scale, low = theta.new_ones(b, g, 1), theta.new_zeros(b, g, 1)
+        factor, mean = theta.new_zeros(b, g, d, d), theta.new_zeros(b, g, d)
+        # by bin: the bound for each unit of spread, and the one for rounding
+        radius, off = theta.new_zeros(b, g, s), theta.new_zeros(b, g, s)
+        keys, rows = [], []
+        first = torch.arange(b, device=theta.device)[:, None] * g
+        for group, (start, stop) in enumerate(segments):
+            if start == stop:
+                continue
+            contexts, own = buffer.stored(group, start, stop), self._theta[:, 0, group]
+            bins = self._bins.of(group, contexts, start)
+            scores = (contexts @ own[..., None])[..., 0]
+            least = scores.amin(1, keepdim=True)
+            spread = scores.amax(1, keepdim=True) - least
+            scale = 1 / spread.where(spread > 0, 1.0)
+            self._scale[:, group], low[:, group] = scale, least * scale
+            mean[:, group], factor[:, group] = bins.mean * scale, bins.factor * scale[..., None]
+            radius[:, group] = bins.radius
+            size = torch.linalg.vector_norm(own, dim=1, keepdim=True)
+            off[:, group] = 2 * bins.rounding * size * scale
+            number = 2 * ((first + group) * s + bins.bin)
+            keys.append((scores.sub_(least).mul_(scale).add_(number)).flatten())
+            entry = torch.arange(start, stop, device=theta.device)
+            rows.append((buffer.addresses[:, :, group] + entry).flatten())
+        # the product of a drift with this is how it spreads and moves the keys of each group
+        self._effects = torch.cat([factor, mean.unsqueeze(3)], 3)
+        self._keys, order = torch.cat(keys).sort()
+        # the first writes to fresh memory are slow
+        self._memory: Tensor = theta.new_empty(0) if before is None else before._memory
+        if len(self._memory) < len(order) * d:
+            self._memory = theta.new_empty(len(order) * d * 5 // 4)
+        self._table = self._memory[: len(order) * d].view(-1, d)
+        torch.index_select(buffer.table, 0, torch.cat(rows)[order], out=self._table)
+        number = 2.0 * torch.arange(b * g * s, device=theta.device, dtype=theta.dtype)
+        start_key = (low - number.view(b, g, s)).unsqueeze(2)
+        # two keys may be off by so much
+        off = (off + 4 * torch.finfo(theta.dtype).eps * (2 * b * g * s + 2)).unsqueeze(2)
+        # lead from scaled values to the keys between which contexts have to be scored again
+        self._starts = torch.stack([start_key + off, start_key - off])
+        self._radii = torch.stack([radius, -radius]).unsqueeze(3)
+        ends = torch.searchsorted(self._keys, torch.stack([number - 0.5, number + 1.5]))
+        self._limits = ends.view(2, b * g, s)
+
+    def count_le(self, asked: Asked, budget: float = torch.inf) -> tuple[Tensor, int] | None:
+        """How many contexts of each value's group score no higher, exactly.
+
+        Args:
+            asked: the values.
+            budget: how many contexts may be scored again.
+
+        Returns:
+            Counts, (B, N, M) float64, anything where nothing is asked; and how many contexts were
+            scored again. None if the budget is not enough.
+        """
+        groups, values, of_round, theta = asked
+        (b, u, _), (_, _, g, _, s) = theta.shape, self._radii.shape
+        models, d = self._mask.of_all_groups(theta), self._mask.width
+        effects = torch.matmul((models - self._theta).transpose(1, 2), self._effects)
+        spread = torch.linalg.vector_norm(effects[..., :d], dim=3, keepdim=True)
+        shifts = torch.addcmul(self._starts, spread, self._radii)
+        shifts = shifts.add_(effects[..., d:]).view(2, -1, s)
+        own, frame, model = groups, groups, None
+        if b * u > 1:
+            replica = torch.arange(b, device=groups.device)[:, None, None]
+            own = own + replica * g
+            frame = own * u + of_round[:, None]
+        if b * u > 1 or self._mask.features is not None:
+            model = frame.unsqueeze(3)
+            theta = models.transpose(1, 2)
+        scaled = (values * self._scale.view(-1)[own])[..., None]
+        ends = scaled - shifts[:, frame]
+        begin, end = self._limits[:, own]
+        low, high = torch.searchsorted(self._keys, ends).clamp_(begin, end)
+        length = high - low
+        again = int(length.sum())
+        if again > budget:
+            return None
+        counts = low - begin
+        if again:
+            every = values[..., None, None].expand(*length.shape, 1)
+            model = None if model is None else model.expand(length.shape)
+            theta = theta.reshape(-1, d)
+            counts = counts + count_segments(self._table, low, length, every, theta, model).squeeze(
+                4
+            )
+        return counts.sum(3), again
+
+
+class SortedCounts:
+    """Counts over long windows by a sorted segment, and decides when to sort and when to scan.
+
+    Windows move on and models drift. So ever more entries outside the segment are scanned, and ever
+    more inside are scored again. Once this has cost as much as sorting, the windows' common part is
+    sorted anew. If a scan of everything would cost less, the segment is given up until windows
+    have grown.
+
+    Attributes:
+        segments: entries start … stop − 1 of each group are sorted; empty while nothing is.
+        ends: the same as a tensor, (2, 1, 1, G).
+    """
+
+    ends: Tensor
+
+    def __init__(self) -> None:
+        self.segments: list[tuple[int, int]] = []
+        self._sorted: SortedSegment | None = None
+        self._spent = self._saved = 0.0
+        self._least = 0.0  # a scan that costs less than this is not worth sorting
+
+    def count_le(
+        self, asked: Asked, limits: list[Limits], buffer: RaggedBuffer, chunked: bool
+    ) -> Tensor | None:
+        """How many entries of the segments score no higher than each value.
+
+        Args:
+            asked: the values.
+            limits: of their windows, one for each group.
+            buffer: the entries.
+            chunked: whether other entries are scanned in chunks, or gathered round by round.
+
+        Returns:
+            Counts over `segments`, (B, N, M) float64; None if a scan of all windows costs less.
+        """
+        (b, n, m), u = asked.groups.shape, asked.theta.shape[1]
+        entry = b * u if chunked else b * n * GATHERED  # the cost of one more entry of a group
+        scan = entry * sum(limit.greatest_stop - limit.least_start for limit in limits)
+        search = SEARCHED * (100 + b * n * m)
+        if scan < max(3 * search, self._least):
+            return None
+        common = [
+            (limit.greatest_start, max(limit.greatest_start, limit.least_stop)) for limit in limits
+        ]
+        length = sum(stop - start for start, stop in common)
+        price = SORTED * b * length
+        if self._sorted is not None and self._spent <= price:
+            counts = self._count(asked, limits, entry, scan - search)
+            if counts is not None:
+                return counts
+        elif self._sorted is not None and self._spent + price > self._saved:
+            self._give_up(scan)
+            return None
+        if length < SHORTEST or price > scan * WORTHWHILE:
+            return None
+        self.segments = common
+        self.ends = torch.tensor(common, device=asked.groups.device).T[:, None, None]
+        self._sorted = SortedSegment(buffer, common, asked.theta[:, -1], self._sorted)
+        self._spent = self._saved = 0.0
+        counts = self._count(asked, limits, entry, scan - search)
+        if counts is None:
+            self._give_up(scan)
+        return counts
+
+    def keep(self, counts: list[int]) -> list[int]:
+        """Which first entries may go, where windows have left so many: not those of the segments.
+
+        The entries of a segment outside a window are subtracted by scanning them. A segment that
+        some group's windows have left is given up, so that it does not keep entries for ever.
+        """
+        ends = zip(counts, self.segments, strict=False)
+        if any(start < stop <= count for count, (start, stop) in ends):
+            self._give_up(0.0)
+        starts = [start for start, _ in self.segments] or counts
+        return [min(both) for both in zip(counts, starts, strict=True)]
+
+    def _count(
+        self, asked: Asked, limits: list[Limits], entry: int, budget: float
+    ) -> Tensor | None:
+        assert self._sorted is not None
+        beside = entry * sum(
+            abs(limit.greatest_start - start) + abs(limit.greatest_stop - stop)
+            for limit, (start, stop) in zip(limits, self.segments, strict=True)
+        )
+        found = self._sorted.count_le(asked, (budget - beside) / GATHERED)
+        if found is None:
+            return None
+        counts, again = found
+        self._saved += budget
+        self._spent += beside + again * GATHERED
+        return counts
+
+    def _give_up(self, scan: float) -> None:
+        self.segments, self._sorted, self._least = [], None, 1.5 * scan

@@ -1,0 +1,276 @@
+"""The fast store of past contexts, which counts in whichever way costs least."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import cached_property
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from fairbandit.counting.buffer import RaggedBuffer
+from fairbandit.counting.interface import PastScores, Query
+from fairbandit.counting.layout import Layout, Limits
+from fairbandit.counting.scan import Reduce, counting, scan, summing
+from fairbandit.counting.segments import count_segments
+from fairbandit.counting.sorted_segment import Asked, SortedCounts
+from fairbandit.errors import FairbanditError
+from fairbandit.maths import checks
+
+FEW = 64
+"""So many values, of all replicas and rounds, or fewer, are counted as segments, not in chunks."""
+
+
+class ContextStore:
+    """Keeps the past contexts of every group, and counts and sums their scores.
+
+    Args:
+        empty: a (B, 0, d) tensor that fixes d, the dtype and the device.
+        groups: G.
+        memory: how many of its last contexts count of each group; None counts all. With a bounded
+            memory the store does not grow with the rounds, whatever the windows, but for the
+            difference between the replicas' numbers of contexts.
+
+    Attributes:
+        groups: G.
+        rounds: how many rounds were appended.
+    """
+
+    def __init__(self, empty: Tensor, groups: int, memory: int | None = None) -> None:
+        self.groups, self._memory, self.rounds = groups, memory, 0
+        self._forgotten = 0  # how many first rounds are in no later window
+        self._buffer, self._sorted = RaggedBuffer(empty, groups), SortedCounts()
+
+    def append(self, contexts: Tensor, groups: Tensor) -> None:
+        """Appends the pools of the next N rounds.
+
+        Args:
+            contexts: (B, N, K, d).
+            groups: (B, N, K) int64, −1 for an empty place.
+        """
+        b, n, k, d = contexts.shape
+        rounds = torch.arange(self.rounds + 1, self.rounds + n + 1, device=groups.device)
+        self._buffer.append(
+            contexts.reshape(b, n * k, d), groups.reshape(b, n * k), rounds.repeat_interleave(k)
+        )
+        self.rounds += n
+
+    def past_scores(self, query: Query, groups: Tensor) -> WindowScores:
+        """The past scores that values are compared with.
+
+        Args:
+            query: the rounds, their windows and their models.
+            groups: the group of each value, (B, N, M) int64, −1 for none.
+
+        Raises:
+            FairbanditError: a window of rounds that are forgotten.
+        """
+        return WindowScores(self._buffer, self._sorted, query, groups, *self._windows(query))
+
+    def forget(self, rounds: int) -> None:
+        """Forgets contexts that no later query counts, once all rounds appended are decided.
+
+        Args:
+            rounds: no later window has any of these first rounds.
+        """
+        self._forgotten = max(self._forgotten, rounds)
+        total = self._buffer.total
+        gone = self._buffer.up_to(total.new_tensor([self._forgotten]))
+        if self._memory is not None:
+            gone = torch.maximum(gone, total - self._memory)
+        self._buffer.forget(self._sorted.keep(gone.amin((0, 1)).tolist()))
+
+    def grow(self, groups: int) -> None:
+        """Makes room for new groups, G of them in all."""
+        self.groups = groups
+        self._buffer.grow(groups)
+        self._sorted = SortedCounts()
+
+    def holders(self) -> list[object]:
+        """The objects whose attributes hold all contexts.
+
+        Whoever restores the attributes that they had before an `append`, a `forget` or a `grow`,
+        and then calls `recover`, has taken it back.
+        """
+        return [self, self._buffer]
+
+    def recover(self) -> None:
+        """Makes whole what a change that was taken back, or a query that failed, left behind."""
+        self._buffer.recover()
+        self._sorted = SortedCounts()
+
+    def state(self) -> dict[str, Any]:
+        """All that is kept, as plain tensors and numbers."""
+        return {**self._buffer.state(), "appended": self.rounds, "forgotten": self._forgotten}
+
+    def load_state(self, state: Mapping[str, Any]) -> None:
+        """Goes on from a state that `state` gave.
+
+        Raises:
+            FairbanditError: a state of another problem, or one whose parts do not match.
+        """
+        checks.mapping("past contexts", state)
+        self.rounds = checks.count("appended", state["appended"])
+        self._forgotten = checks.count("forgotten", state["forgotten"], most=self.rounds)
+        self._buffer.load_state(state, self.rounds)
+        self._sorted = SortedCounts()
+
+    def _windows(self, query: Query) -> tuple[Tensor, Tensor]:
+        """Each window in every group, entries start … stop − 1: (B, N, G) int64 both."""
+        n, least = len(query.start), int(query.start.min())
+        if least < self._forgotten:
+            raise FairbanditError(
+                f"the window of a round starts at round {least + 1}, and rounds 1 to "
+                f"{self._forgotten} are forgotten: the start of a window must never move back"
+            )
+        ends = [query.start, query.stop]
+        if self._memory is not None:
+            ends.append(torch.arange(query.first, query.first + n, device=query.stop.device) - 1)
+        start, stop, *now = self._buffer.up_to(torch.cat(ends)).split(n, 1)
+        if self._memory is not None:
+            start = torch.maximum(start, now[0] - self._memory).minimum(stop)
+        return start, stop
+
+
+class WindowScores(PastScores):
+    """The past scores in windows of the ragged buffer; see `PastScores`.
+
+    Args:
+        buffer: the contexts.
+        sorted_counts: counts over long windows.
+        query: the rounds and their models.
+        groups: (B, N, M).
+        start, stop: the windows in every group, entries start … stop − 1, (B, N, G) int64.
+    """
+
+    def __init__(
+        self,
+        buffer: RaggedBuffer,
+        sorted_counts: SortedCounts,
+        query: Query,
+        groups: Tensor,
+        start: Tensor,
+        stop: Tensor,
+    ) -> None:
+        self._buffer, self._sorted, self._query = buffer, sorted_counts, query
+        self._groups, self._start, self._stop = groups, start, stop
+
+    @cached_property
+    def count(self) -> Tensor:
+        """See `PastScores`."""
+        length = (self._stop - self._start).gather(2, self._own)
+        return length.masked_fill(self._absent, 0).to(torch.float64)
+
+    def count_le(self, values: Tensor) -> Tensor:
+        """See `PastScores`."""
+        theta, segments = self._query.model.theta, list[tuple[int, int]]()
+        if theta is None:
+            return self._scan(values, segments)
+        few = values.numel() <= FEW
+        asked = Asked(self._own, values, self._query.of_round, theta)
+        counted = self._sorted.count_le(asked, self._limits, self._buffer, chunked=not few)
+        if counted is not None:
+            segments = self._sorted.segments
+        total = self._gather(values, theta, segments) if few else self._scan(values, segments)
+        if counted is not None:
+            total = total + counted
+        return total.masked_fill(self._absent, 0)
+
+    def sum(self, f: Callable[..., Tensor], *values: Tensor, ages: bool = False) -> Tensor:
+        """See `PastScores`."""
+        placed = [self._layout.place(value) for value in values]
+        n, first = len(self._query.start), self._query.first
+        rounds = torch.arange(first, first + n, device=self._groups.device, dtype=torch.float64)
+        times = self._layout.place(rounds[:, None].expand(self._groups.shape)) if ages else []
+
+        def reduce(at: int) -> Reduce:
+            def age(low: int, high: int) -> Tensor:
+                came = self._buffer.rounds(self._layout.slots[at].group, low, high)
+                return (times[at][..., None] - came[:, None, None]).clamp_(min=1)
+
+            return summing(f, [value[at] for value in placed], age if ages else None)
+
+        return self._over_groups(reduce, [])
+
+    @cached_property
+    def _absent(self) -> Tensor:
+        return self._groups < 0
+
+    @cached_property
+    def _own(self) -> Tensor:
+        """The groups, 0 for none."""
+        return self._groups.clamp(min=0)
+
+    @cached_property
+    def _ends(self) -> Tensor:
+        """Start and stop of each window in every group, (2, B, N, G)."""
+        return torch.stack([self._start, self._stop])
+
+    @cached_property
+    def _limits(self) -> list[Limits]:
+        ends = self._ends.flatten(1, 2)
+        low, high = (ends[:, 0],) * 2 if ends.shape[1] == 1 else ends.aminmax(dim=1)
+        (first, least_stop), (greatest_start, last) = low.tolist(), high.tolist()
+        return list(map(Limits, first, greatest_start, least_stop, last))
+
+    @cached_property
+    def _layout(self) -> Layout:
+        same = (self._groups == self._groups[:1]).all() & (self._ends == self._ends[:, :1]).all()
+        alike = slice(1) if bool(same) else slice(None)
+        groups, start, stop = self._groups[alike], self._start[alike], self._stop[alike]
+        query = self._query
+        return Layout(groups, query.of_round, len(query.model), start, stop, self._limits)
+
+    def _scan(self, values: Tensor, segments: list[tuple[int, int]]) -> Tensor:
+        """Counts over the windows minus the segments, (B, N, M), in chunks."""
+        placed = self._layout.place(values)
+        return self._over_groups(lambda at: counting(placed[at]), segments)
+
+    def _over_groups(
+        self, reduce: Callable[[int], Reduce], segments: list[tuple[int, int]]
+    ) -> Tensor:
+        """Sums over the windows minus the segments, (B, N, M), by a chunked scan of each group."""
+        found = [
+            scan(
+                self._buffer,
+                self._query.model,
+                slots,
+                reduce(at),
+                segments[slots.group] if segments else (0, 0),
+            )
+            for at, slots in enumerate(self._layout.slots)
+        ]
+        return self._layout.collect(found).expand(self._groups.shape)
+
+    def _gather(self, values: Tensor, theta: Tensor, segments: list[tuple[int, int]]) -> Tensor:
+        """The same as segment counts, where all of a round's values are compared with all groups.
+
+        The windows minus the segments are what lies between the two stops, minus what lies between
+        the two starts; either may be negative.
+        """
+        (b, u, _), (_, _, g), m = theta.shape, self._start.shape, values.shape[2]
+        if segments:
+            held = self._sorted.ends
+            begin, more = torch.minimum(self._ends, held), self._ends - held
+            length, sign = more.abs(), more.sign()
+            sign[0].neg_()
+        else:
+            begin, length, sign = self._start[None], (self._stop - self._start)[None], None
+        present = torch.zeros_like(self._start).scatter_(2, self._own, 1)
+        model = None
+        if b * u > 1 or self._buffer.mask.features is not None:
+            replica = torch.arange(b, device=values.device)[:, None, None]
+            group = torch.arange(g, device=values.device)
+            model = ((replica * u + self._query.of_round[:, None]) * g + group).expand(begin.shape)
+            theta = self._buffer.mask.of_all_groups(theta)
+        counts = count_segments(
+            self._buffer.table,
+            begin + self._buffer.addresses,
+            length * present,
+            values.unsqueeze(2).expand(*begin.shape, m),
+            theta.reshape(-1, theta.shape[-1]),
+            model,
+        )
+        total = counts[0] if sign is None else (counts * sign.unsqueeze(4)).sum(0)
+        return total.gather(2, self._own.unsqueeze(2)).squeeze(2)
