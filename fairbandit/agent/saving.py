@@ -15,7 +15,7 @@ from fairbandit.run import state
 FORMAT = "fairbandit.Agent"
 """What a file says that it is."""
 
-VERSION = 2
+VERSION = 3
 """Of the file's contents; files of other versions are refused."""
 
 
