@@ -1,4 +1,4 @@
-"""The one kind of error that a user can mend; the command line prints it without a traceback."""
+"""The error for input that the user can correct; the command line prints it in one line."""
 
 PREFIX = "fairbandit: error: "
 """The command line prints this before the message of every error."""

@@ -1,9 +1,8 @@
-"""Plugins: modules that register parts of their own, from folders and from entry points.
+"""Loads plugins, modules in folders or behind entry points that register parts.
 
-What a module of a plugin folder or of a plugin's package does is what its source says: such
-modules are compiled anew in every process and their source is kept, for the identity of runs.
-Python's own cache of compiled modules goes by whole seconds and by sizes, so that of two versions
-within a second it may run the older one.
+Modules of plugins are compiled from their source in every process, and the source is kept for the
+identity of runs. Python's cache of compiled modules is not used: it compares sizes and times in
+whole seconds, so that it may run the older one of two versions saved within a second.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ VARIABLE = "FAIRBANDIT_PLUGINS"
 """The environment variable that names further folders, separated as in PATH."""
 
 GROUP = "fairbandit.plugins"
-"""The group of entry points by which an installed package offers its parts."""
+"""The group of entry points that installed packages use to register parts."""
 
 _places: set[Path] = set()  # the plugin folders
 _packages: set[str] = set()  # the packages of entry points, and modules without a package
@@ -76,7 +75,7 @@ def is_plugin(module: str, file: str | None) -> bool:
 
 
 def source(module: str, file: str) -> bytes:
-    """The contents of a module's file as this process runs it, or would.
+    """The source of a module as this process runs it, or would run it.
 
     Args:
         module: its full name.
@@ -106,10 +105,10 @@ def modules() -> Iterator[tuple[str, str]]:
 
 
 class _Loader(SourceFileLoader):
-    """Compiles a module from its source, past Python's cache, and keeps the source."""
+    """Compiles a module from its source without Python's cache, and keeps the source."""
 
     def path_stats(self, path: str) -> dict[str, float]:
-        """Refuses, which means that there is no cache."""
+        """Raises an error, which tells Python not to use its cache."""
         raise OSError(f"{path} is compiled anew in every process")
 
     def source_to_code(  # type: ignore[override]
@@ -121,7 +120,7 @@ class _Loader(SourceFileLoader):
 
 
 class _Finder(MetaPathFinder):
-    """Python's own finder of files, with another loader for the modules of plugins."""
+    """Python's finder of files, with `_Loader` for the modules of plugins."""
 
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
@@ -194,7 +193,7 @@ def _load_entry(entry: EntryPoint) -> None:
 
 
 def _importable(module: str) -> str | None:
-    """The file that an import of a module finds, or what it is if it has none."""
+    """The file that an import of a module finds, or a description of a module without a file."""
     try:
         spec = find_spec(module)
     except (ImportError, ValueError, AttributeError):  # in a parent package, or `__main__`
@@ -207,7 +206,7 @@ def _importable(module: str) -> str | None:
 
 
 def _reason(error: BaseException) -> str:
-    """An error in one line; a message of ours needs no type."""
+    """An error in one line, with its type unless it is a `FairbanditError`."""
     text = " ".join(str(error).split())
     if isinstance(error, FairbanditError):
         return text

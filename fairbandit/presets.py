@@ -1,4 +1,4 @@
-"""The named policies: compositions kept as YAML files in `conf/policy/`, read without Hydra."""
+"""Reads the named policies, YAML files in `conf/policy/`, without Hydra."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def presets() -> dict[str, Path]:
 
 
 def preset(name: str) -> dict[str, Any]:
-    """A named policy as plain data: each kind's part, a mapping with `name` and what it changes.
+    """A named policy as plain data: for each kind, a mapping with `name` and hyperparameters.
 
     >>> preset("greedy")["estimator"]
     {'name': 'ridge', 'noise': 0.0}

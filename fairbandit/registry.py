@@ -1,9 +1,9 @@
-"""Parts by name: `@register(kind, name)` on a class is all that a new part needs.
+"""The registry of parts by name; a class is added with `@register(kind, name)`.
 
-The registry reads the constructor's typed, keyword-only signature once and makes a typed node of
-it (an OmegaConf structured config). Building from plain data and composing on the command line
-both go through that node, so a key, a type and a default are checked in one way and live in one
-place: the constructor.
+The registry makes a typed node (an OmegaConf structured config) from the typed, keyword-only
+signature of the constructor. Building from plain data and composing on the command line both use
+that node. Keys, types and defaults are therefore defined in the constructor alone, and checked in
+one way.
 """
 
 from __future__ import annotations
@@ -31,10 +31,10 @@ KINDS = (*PART_KINDS, "environment", "metric")
 """Everything that can be registered."""
 
 NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,63}")
-"""Registered names are words of the command line, folders of results and keys of YAML files."""
+"""The form of a registered name, which is used on the command line, in folders and in YAML."""
 
 NOT_TEXT = frozenset({"null", "true", "false", "yes", "no", "on", "off", "nan", "inf"})
-"""Words that YAML or the command line read as something else than a text, in lower case."""
+"""Words, in lower case, that YAML or the command line do not read as text."""
 
 HOLDABLE = (
     "bool, int, float, str, bytes, pathlib.Path or an Enum; a union of these; a list, Sequence, "
@@ -51,7 +51,7 @@ C = TypeVar("C", bound=type[Any])
 
 
 def base(kind: str) -> Callable[[C], C]:
-    """Class decorator: whatever is registered as one kind must be a subclass of this class."""
+    """Class decorator: classes registered as one kind must be subclasses of this class."""
 
     def decorate(cls: C) -> C:
         _bases[kind] = cls
@@ -78,9 +78,9 @@ def register(kind: str, name: str) -> Callable[[C], C]:
         `part_modules`, the modules whose code registered it.
 
     Raises:
-        FairbanditError: an unknown kind, a name that is taken or cannot be one, a class that is no
-            subclass of its kind's or lacks what that one leaves to write, or a constructor whose
-            arguments are not all keyword-only and of types that a config can hold.
+        FairbanditError: the kind is unknown, the name is taken or invalid, the class is not a
+            subclass of its kind's base class or does not implement its abstract methods, or an
+            argument of the constructor is not keyword-only or has a type that no config can hold.
     """
     if kind not in _registry:
         raise FairbanditError(f"cannot register a {kind!r}: the kinds are {', '.join(KINDS)}")
@@ -109,7 +109,7 @@ def register(kind: str, name: str) -> Callable[[C], C]:
 
 
 def _registering() -> tuple[str, ...]:
-    """The modules of the calls that led here, up to the module that is being imported."""
+    """The modules on the call stack, up to the module that is being imported."""
     found, frame = [], sys._getframe(2)
     while frame is not None and frame.f_code.co_filename != _IMPORT:
         found.append(str(frame.f_globals.get("__name__")))
@@ -232,7 +232,7 @@ def having(kind: str, parameter: str) -> list[str]:
 
 
 def _elsewhere(kind: str, parameters: Sequence[str]) -> str:
-    """Which others of a kind take some parameters; empty if none does."""
+    """Text for a message: the other parts of a kind that take some parameters."""
     found = {parameter: having(kind, parameter) for parameter in parameters}
     told = [
         f"; {kind}s with {key!r}: {', '.join(others)}" for key, others in found.items() if others
@@ -241,7 +241,7 @@ def _elsewhere(kind: str, parameters: Sequence[str]) -> str:
 
 
 def _check_integers(where: str, value: Any) -> None:
-    """Refuses a whole number that a tensor cannot hold."""
+    """Refuses integers that do not fit into 64 bits."""
     if isinstance(value, dict):
         for key, item in value.items():
             _check_integers(f"{where}, {key}", item)
@@ -273,7 +273,7 @@ def _is_name(name: Any) -> bool:
 
 
 def _check_class(kind: str, name: str, cls: Any) -> None:
-    """Refuses a class that is none of its kind, or that could not be built."""
+    """Refuses a class that is not a subclass of its kind's base class, or is abstract."""
     needed = base_of(kind)
     where = f"{needed.__module__.rpartition('.')[0]}.{needed.__name__}"
     if not (isinstance(cls, type) and issubclass(cls, needed)):
@@ -290,7 +290,7 @@ def _check_class(kind: str, name: str, cls: Any) -> None:
 
 
 def _check_signature(cls: type[Any]) -> None:
-    """Refuses a constructor that no config can describe."""
+    """Refuses a constructor whose arguments no config can hold."""
     try:
         hints = _hints(cls)
     except (NameError, TypeError, SyntaxError) as error:
@@ -354,10 +354,11 @@ def _field(key: str, hint: Any, parameter: inspect.Parameter) -> tuple[str, Any,
 
 
 def _omegaconf_type(hint: Any) -> Any:
-    """A hint as OmegaConf knows it.
+    """The type that OmegaConf uses for a type hint.
 
-    Constructors ask for read-only containers, OmegaConf for concrete ones; and a typed dict is
-    closed to new keys once Hydra has composed it, so a mapping is checked by its constructor.
+    Constructors have hints of read-only containers, and OmegaConf needs concrete ones. A typed dict
+    accepts no new keys once Hydra has composed it, so a mapping becomes `Any` and is checked by its
+    constructor.
     """
     if hint is Mapping or get_origin(hint) is Mapping:
         return Any

@@ -29,8 +29,8 @@ def run_app(words: Sequence[str]) -> None:
         words: overrides and Hydra's flags.
 
     Raises:
-        FairbanditError: whatever the user can mend, Hydra's errors of composition included. With
-            HYDRA_FULL_ERROR=1 these come as Hydra raised them.
+        FairbanditError: an error that the user can correct, which includes Hydra's errors of
+            composition. With HYDRA_FULL_ERROR=1 Hydra's errors are raised unchanged.
     """
     publish()
     application = hydra.main(
@@ -65,7 +65,7 @@ def run_app(words: Sequence[str]) -> None:
 
 @contextmanager
 def _words(words: Sequence[str]) -> Iterator[None]:
-    """Hydra reads the process's own words."""
+    """Sets `sys.argv`, from which Hydra reads its words."""
     before = sys.argv
     sys.argv = ["fairbandit", *words]
     try:
@@ -76,7 +76,7 @@ def _words(words: Sequence[str]) -> Iterator[None]:
 
 @contextmanager
 def _raised_errors() -> Iterator[None]:
-    """Has Hydra raise errors, where it would print them with half a traceback and exit."""
+    """Makes Hydra raise errors, which it would otherwise print before it exits."""
     before = os.environ.get(_FULL_ERROR)
     os.environ[_FULL_ERROR] = "1"
     try:

@@ -1,4 +1,4 @@
-"""What surrounds a sweep: its folder's lock before, one table over all of its jobs after."""
+"""Locks the folder of a sweep before its jobs run, and prints a table of them afterwards."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _DIR = "hydra.sweep.dir"
 
 @dataclass
 class _Sweep:
-    """The sweep that this process drives."""
+    """A sweep that this process drives."""
 
     folder: Path
     before: Mapping[Path, int]
@@ -39,10 +39,10 @@ _driven: list[_Sweep] = []
 
 
 class Sweeps(Callback):
-    """Holds the sweep's folder against other sweeps, and keeps the driver's memory flat."""
+    """Locks the sweep's folder, and frees the configs of finished jobs."""
 
     def on_multirun_start(self, config: DictConfig, **kwargs: Any) -> None:
-        """Settles on the folder, locks it, and notes what is finished there already.
+        """Chooses the folder, locks it, and records which jobs are finished there.
 
         Raises:
             SystemExit: the folder cannot be written to, or another sweep is writing there. Hydra
@@ -54,7 +54,7 @@ class Sweeps(Callback):
             raise SystemExit(f"{PREFIX}{one_message(error)}") from None
 
     def on_job_end(self, config: DictConfig, job_return: Any, **kwargs: Any) -> None:
-        """Lets go of a job's config, which the driver would keep until the sweep's end."""
+        """Frees a job's config, which the driver would otherwise keep until the sweep ends."""
         job_return.cfg = job_return.hydra_cfg = None
 
 
@@ -62,8 +62,8 @@ def finish_sweep(*, table: bool = True) -> list[Outcome]:
     """Ends the sweep that this process drives, if there is one.
 
     Args:
-        table: prints the table of its jobs, from what is in its folder, whoever ran them, and
-            leaves it there with the figures that the config asks for.
+        table: whether to print a table of all jobs in the sweep's folder and to save it there with
+            the figures that the config names.
 
     Returns:
         The jobs that failed.
@@ -87,7 +87,7 @@ def finish_sweep(*, table: bool = True) -> list[Outcome]:
 
 
 def drives_sweep() -> bool:
-    """Whether this process drives a sweep, rather than working for one."""
+    """Whether this process drives a sweep, rather than runs a job of one."""
     return bool(_driven)
 
 
@@ -111,7 +111,7 @@ def _begin(config: DictConfig) -> None:
 
 
 def _settle(config: DictConfig, folder: Path) -> None:
-    """Gives every job the sweep's folder, which is absolute: a worker may be elsewhere."""
+    """Sets the sweep's folder to an absolute path, since workers may run in other folders."""
     quoted = str(folder).replace("\\", "\\\\").replace("'", "\\'")
     with read_write(config), open_dict(config):
         config.hydra.sweep.dir = str(folder)

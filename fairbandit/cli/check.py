@@ -1,4 +1,4 @@
-"""`fairbandit check`: does a part keep its contract, and what does it cost?"""
+"""`fairbandit check` runs the conformance suite on parts and times them."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ The checks of a kind are also importable, for tests of one's own: see fairbandit
 
 
 def check(words: Sequence[str]) -> None:
-    """Examines parts and prints what came of it.
+    """Checks parts and prints the results.
 
     Args:
         words: `kind=name` for each part, each followed by its `kind.key=value`, if any.
@@ -59,7 +59,7 @@ def check(words: Sequence[str]) -> None:
 
 
 def _parts(words: Sequence[str]) -> list[tuple[str, dict[str, Any]]]:
-    """Kinds and descriptions; every name is known."""
+    """The kind and the description of each part; all names are registered."""
     parts: list[tuple[str, dict[str, Any]]] = []
     for word in words:
         left, equals, value = word.partition("=")
@@ -118,7 +118,7 @@ def _examine(kind: str, spec: dict[str, Any], shown: Console) -> bool:
 
 
 def _line(result: conformance.CheckResult) -> Text:
-    """A tick or a cross, what was asked for, and the reason if it was not given."""
+    """A line with a tick or a cross, the requirement, and the reason of a failure."""
     mark, style = ("✓", "green") if result.passed else ("✗", "red")
     if not result.tried:
         mark, style = "–", "dim"

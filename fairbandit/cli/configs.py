@@ -1,10 +1,10 @@
-"""Composed configs: what they may not do, and how they become plain data.
+"""Refuses composed configs that name code to run, and turns the others into plain data.
 
 Hydra instantiates whatever a config names under `_target_`, imports the factories of a logging
-config, sets environment variables for a job, and imports packages of a search path. Every config
-that Hydra composes, for a run, for a sweep or for one job of it, comes from one loader. The loader
-of this module refuses such a config before Hydra acts on it, whether a word of the command line,
-a file, a default or a sweep's parameter brought it in.
+config, sets environment variables for a job, and imports packages of a search path. One loader
+composes every config, that of a run, of a sweep and of each of its jobs. The loader of this module
+refuses a config that uses any of these before Hydra acts on it, whether it came from a word of the
+command line, a file, a default or a parameter of a sweep.
 """
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ from fairbandit.cli.messages import one_message
 from fairbandit.errors import FairbanditError
 
 MOST_JOBS = 100_000
-"""The most jobs of one sweep."""
+"""The largest number of jobs of one sweep."""
 
 CALLBACKS = {
     "sweeps": "fairbandit.cli.callbacks.Sweeps",
     "parity": "fairbandit.cli.parity.ParityAudit",
 }
-"""The callbacks that fairbandit's own config files name; there are no others."""
+"""The callbacks of fairbandit's own config files, which are the only ones allowed."""
 
 _PLUGINS = ("launcher", "sweeper")
 _LOGGING = ("job_logging", "hydra_logging")
@@ -46,7 +46,7 @@ _RULE = "a config names registered parts and cannot name code to run"
 
 
 class CheckedLoader(ConfigLoaderImpl):
-    """Hydra's loader of configs, which hands out none that names code to run."""
+    """Hydra's loader of configs, which refuses configs that name code to run."""
 
     def load_configuration(
         self,
@@ -88,7 +88,7 @@ class CheckedLoader(ConfigLoaderImpl):
 
 
 def _count(override: Override) -> int:
-    """How many values a word sweeps over, but no more than one too many."""
+    """The number of values that a word sweeps over, counted up to `MOST_JOBS` + 1."""
     count = sum(1 for _ in islice(override.sweep_iterator(), MOST_JOBS + 1))
     if not count:
         raise FairbanditError(
@@ -99,7 +99,7 @@ def _count(override: Override) -> int:
 
 @contextmanager
 def checked_configs() -> Iterator[None]:
-    """Has Hydra load all configs by a `CheckedLoader`."""
+    """Makes Hydra load all configs with a `CheckedLoader`."""
     before = composing.ConfigLoaderImpl  # type: ignore[attr-defined]
     composing.ConfigLoaderImpl = CheckedLoader  # type: ignore[attr-defined]
     try:
@@ -109,7 +109,7 @@ def checked_configs() -> Iterator[None]:
 
 
 def refuse_code(config: DictConfig) -> None:
-    """Refuses a composed config that names code to run, in whatever way.
+    """Refuses a composed config that names code to run.
 
     * `_target_` stands nowhere but in the nodes of a launcher and a sweeper, where Hydra takes
       installed plugins of its own alone, and in fairbandit's own callbacks.
@@ -170,7 +170,7 @@ def _refuse_callbacks(callbacks: Any, *, needed: bool) -> None:
 
 
 def _refuse_targets(plain: dict[str, Any]) -> None:
-    """Refuses an import path, but for the launcher and the sweeper that Hydra's plugins offer."""
+    """Refuses import paths other than those of a launcher and a sweeper from Hydra's plugins."""
     plugged = [f"hydra.{kind}._target_" for kind in _PLUGINS]
     for path, key, value in _walk(plain):
         offered = path in plugged and Plugins.is_in_toplevel_plugins_module(str(value))
@@ -192,7 +192,7 @@ def _refuse_launching(where: str, node: Any) -> None:
 
 
 def _walk(value: Any, path: str = "") -> Iterator[tuple[str, Any, Any]]:
-    """All entries of nested mappings and lists: their paths, keys and values."""
+    """The path, key and value of every entry of nested mappings and lists."""
     items = value.items() if isinstance(value, dict) else enumerate(value)
     for key, item in items:
         here = f"{path}.{key}".lstrip(".")
@@ -203,7 +203,7 @@ def _walk(value: Any, path: str = "") -> Iterator[tuple[str, Any, Any]]:
 
 @cache
 def _logging_choices(kind: str) -> dict[str, Any]:
-    """The logging configs that Hydra brings along, by name."""
+    """The logging configs that Hydra ships, by name."""
     folder = Path(hydra.__file__).parent / "conf" / "hydra" / kind
     return {
         file.stem: OmegaConf.to_container(OmegaConf.load(file), resolve=False)

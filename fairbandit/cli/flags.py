@@ -1,4 +1,4 @@
-"""Hydra's flags, read once and spelt out, so that no abbreviation reaches Hydra."""
+"""Reads Hydra's flags and writes them out in full, so that no abbreviation reaches Hydra."""
 
 from __future__ import annotations
 

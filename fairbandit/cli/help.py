@@ -51,7 +51,7 @@ _SETTINGS = {
 
 
 def help_text() -> str:
-    """Everything that can be asked for, with one line each."""
+    """The keys, experiments, policies, parts, environments and tools, with a line for each."""
     defaults = {field.name: field.default for field in fields(Settings)}
     settings = [
         (key, f"{line}{_default(defaults.get(key, MISSING))}") for key, line in _SETTINGS.items()
@@ -85,7 +85,7 @@ def _section(title: str, lines: Iterable[tuple[str, str]]) -> str:
 
 
 def _described(folder: Path) -> list[tuple[str, str]]:
-    """Each file's name, and its first comment, which says what it is."""
+    """The name of each file with its first comment, which describes it."""
     found = []
     for file in sorted(folder.glob("*.yaml")):
         lines = file.read_text(encoding="utf-8").splitlines()

@@ -1,4 +1,4 @@
-"""Errors as one message: what was expected, what came, and the valid choices."""
+"""Turns errors into one message that says what was expected, what came and what is valid."""
 
 from __future__ import annotations
 
@@ -32,15 +32,15 @@ LAUNCHERS = {
     "submitit_local": "slurm",
     "submitit_slurm": "slurm",
 }
-"""Launchers that are no part of Hydra, with the extra of fairbandit that installs each."""
+"""Launchers that are not part of Hydra, with the extra of fairbandit that installs each."""
 
 
 class SweepJobError(FairbanditError):
-    """A job of a sweep failed and has said why; the others went on."""
+    """A job of a sweep failed and reported why, and the others went on."""
 
 
 def one_message(error: BaseException) -> str:
-    """The message of an error that the user can mend."""
+    """The message of an error that the user can correct."""
     if isinstance(error, MissingConfigException) and error.missing_cfg_file:
         group, _, option = str(error.missing_cfg_file).rpartition("/")
         if group == "hydra/launcher" and option in LAUNCHERS:
@@ -64,7 +64,7 @@ def one_message(error: BaseException) -> str:
 
 
 def in_a_line(error: BaseException) -> str:
-    """The kind of an error and the first line of its text; of one without, where it arose."""
+    """The type of an error and the first line of its text, or the place where it arose."""
     kind, text = type(error).__name__, str(error).strip().splitlines()
     if text:
         return f"{kind}: {text[0]}"
@@ -74,7 +74,7 @@ def in_a_line(error: BaseException) -> str:
 
 @contextmanager
 def memory_errors() -> Iterator[None]:
-    """Turns a lack of memory, as numpy and torch report it, into one message.
+    """Turns the errors of NumPy and torch about a lack of memory into one message.
 
     Raises:
         FairbanditError: more memory was asked for than there is.
@@ -91,12 +91,12 @@ def memory_errors() -> Iterator[None]:
 
 
 def raised_by_hydra(error: BaseException) -> bool:
-    """Whether Hydra raised the error over what it was given, rather than our code that it called.
+    """Whether Hydra raised the error because of its input, rather than this package.
 
-    Hydra has errors of its own and of OmegaConf for most of what it cannot make sense of; for the
-    rest it fails in whatever library the words have led it to. Such an error comes from a call of
-    Hydra's that did not lead back to this package. A part, a job or a callback that fails has a
-    frame of this package within those of Hydra.
+    Hydra raises errors of its own and of OmegaConf for most invalid input. For other input it fails
+    in a library that it calls. In the traceback of such an error, Hydra's last frame comes after
+    the last frame of this package. If a part, a job or a callback fails, Hydra has called this
+    package, whose last frame then comes after Hydra's.
     """
     if isinstance(error, (CompactHydraException, OmegaConfBaseException)):
         return True
@@ -105,7 +105,7 @@ def raised_by_hydra(error: BaseException) -> bool:
 
 
 def _deepest(files: Sequence[str], folder: Path) -> int:
-    """The last frame within a package's folder; -1 if there is none."""
+    """The index of the last frame whose file is in a folder; -1 if there is none."""
     return max(
         (at for at, file in enumerate(files) if Path(file).is_relative_to(folder)), default=-1
     )
@@ -135,7 +135,7 @@ def _of_omegaconf(error: OmegaConfBaseException) -> str:
 
 
 def _unknown_key(error: OmegaConfBaseException, node: DictConfig) -> str:
-    """Which keys there are instead, and which other parts of the kind have the one given."""
+    """The message for an unknown key: the valid keys, and the parts of the kind that have it."""
     where = (error.full_key or "").rpartition(".")[0]
     keys = [str(key) for key in node if key not in ("name", "hydra")]
     takes = f"takes {', '.join(keys) or 'none'}"

@@ -1,4 +1,4 @@
-"""Folders are named by what is in them: a run's or a sweep's overrides."""
+"""Names the folders of runs and sweeps by their overrides."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from pathlib import Path
 from fairbandit.errors import FairbanditError
 
 LONGEST = 80
-"""Characters of a name, at most."""
+"""The largest number of characters of a name."""
 
 _NO_MATTER = ("resume", "threads", "figures")
 
 
 def folder_name(text: str) -> str:
-    """A short file name without odd characters; where that lost anything, with a hash of it.
+    """A short file name without special characters, with a hash if the text had to be changed.
 
     >>> folder_name("oful_seed-1")
     'oful_seed-1'
@@ -39,7 +39,7 @@ def job_name(overrides: Iterable[str], unsaid: Collection[str] = ()) -> str:
 
     Args:
         overrides: KEY=VALUE words.
-        unsaid: more keys that do not count.
+        unsaid: further keys that do not count.
 
     >>> job_name(["policy=oful", "policy.estimator.exploration=0.1", "policy/rank=identity"])
     'policy-oful_estimator.exploration-0.1_rank-identity'
@@ -56,7 +56,7 @@ def job_name(overrides: Iterable[str], unsaid: Collection[str] = ()) -> str:
 
 
 def check_output(key: str, text: str) -> None:
-    """Refuses an output folder that cannot be meant: no name at all, or the file system's root.
+    """Refuses an empty output folder and the root of the file system.
 
     Args:
         key: the key that names it, for the message.

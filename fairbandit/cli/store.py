@@ -1,4 +1,4 @@
-"""The registry as Hydra options, the root's schema, and what names output folders."""
+"""Gives Hydra the registered parts, the schema of the root config, and the resolvers."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class Config(Settings):
 
 
 def publish() -> None:
-    """Stores a typed node for everything registered, and the schema."""
+    """Stores the schema, and a typed node for every registered class."""
     store = ConfigStore.instance()
     store.store(name="schema", node=Config)
     for kind in (*registry.PART_KINDS, "environment"):
@@ -48,11 +48,11 @@ def publish() -> None:
 
 
 def register_resolvers() -> None:
-    """Makes the resolvers of conf/ known.
+    """Registers the resolvers that the files of conf/ use.
 
-    `${fairbandit.job:}` names the folder of a run or of a sweep, `${fairbandit.job:KEY}` without
-    a key that says nothing there; `${fairbandit.worker_env:}` is
-    what a worker on another machine must have of this process's environment.
+    `${fairbandit.job:}` is the name of a run's or a sweep's folder; `${fairbandit.job:KEY}` leaves
+    a key out of it. `${fairbandit.worker_env:}` gives the environment variables that a worker on
+    another machine needs.
     """
     OmegaConf.register_new_resolver("fairbandit.job", _job_name, replace=True)
     OmegaConf.register_new_resolver("fairbandit.worker_env", _worker_env, replace=True)

@@ -39,7 +39,7 @@ SHARES = (0.1, 0.25, 0.5, 0.75, 0.9)
 
 @dataclass(frozen=True)
 class BoundSettings:
-    """What the bounds are computed at.
+    """The values at which the bounds are computed.
 
     Attributes:
         rounds: T.
@@ -57,7 +57,7 @@ class BoundSettings:
 
 
 def number(value: float, digits: int = 4) -> str:
-    """A number for people.
+    """A number with few digits, for tables.
 
     >>> number(1234567.8), number(0.00012345), number(3.2e21), number(5000.0)
     ('1,234,568', '0.0001234', '3.2e+21', '5,000')
@@ -68,7 +68,7 @@ def number(value: float, digits: int = 4) -> str:
 
 
 def constants_table(name: str, known: Constants) -> Table:
-    """The problem's constants, where they come from, and how far off they may be."""
+    """The constants of the problem, with their intervals and how they were found."""
     table = Table(title=f"Constants of {name}", title_justify="left")
     for header in ("", "meaning", "value", "95 % interval", "how"):
         table.add_column(header, justify="right" if header == "value" else "left")
@@ -112,7 +112,7 @@ def _slope(known: Constants) -> Estimate:
 
 
 def bounds(known: Constants, settings: BoundSettings) -> list[Callable[[float], Bound]]:
-    """The bounds that speak of the problem, as functions of T."""
+    """The bounds that apply to the problem, as functions of T."""
     options = {"delta": settings.delta, "regularization": settings.regularization}
     made: list[Callable[[float], Bound]] = []
     if known.own_places:
@@ -172,7 +172,7 @@ def bounds_table(known: Constants, settings: BoundSettings) -> Table:
 
 
 def closeness_table(known: Constants, settings: BoundSettings) -> Table:
-    """How close ridge and the empirical CDFs are, at some rounds."""
+    """The errors of the ridge estimate and of the empirical CDFs at some rounds."""
     label = "lm:dwk" if known.own_places else "lm:dwk_2"
     received = received_round(
         known, settings.rounds, settings.delta, settings.alpha, corrected=True
@@ -204,8 +204,8 @@ class _Lemma:
     Attributes:
         label: the lemma's.
         says: the inequality.
-        missed: its probability falls short of 1 by so many δ, S_T not counted.
-        first: from which round on it holds, as stated and corrected.
+        missed: the lemma holds with probability 1 − missed·δ, given S_T.
+        first: the round from which it holds, as stated and corrected.
         value: its right side at a round, as stated and corrected.
     """
 
@@ -219,8 +219,8 @@ class _Lemma:
 def lemmas_table(known: Constants, settings: BoundSettings) -> Table:
     """The lemmas between the constants and the bounds, as stated and corrected.
 
-    Right sides are at T, and at twice the first round, where T is taken to be no less. A first
-    round beyond T says how large T must be.
+    The right sides are computed at T, and at twice the first round as if T were that large. A
+    first round beyond T shows how large T must be.
     """
     table = Table(
         title=f"Lemmas of the proofs, for all t up to T = {number(settings.rounds)} at once",
@@ -249,7 +249,7 @@ def lemmas_table(known: Constants, settings: BoundSettings) -> Table:
 
 
 def _lemmas(known: Constants, settings: BoundSettings) -> list[_Lemma]:
-    """Those of `lemmas_table`, in the order of the proofs."""
+    """The rows of `lemmas_table`, in the order of the proofs."""
     rounds, delta, alpha = settings.rounds, settings.delta, settings.alpha
     grown = [growth(known, rounds, delta, alpha, corrected=fixed) for fixed in (False, True)]
     t_n = [received_round(known, rounds, delta, alpha, corrected=fixed) for fixed in (False, True)]
@@ -296,7 +296,7 @@ def _lemmas(known: Constants, settings: BoundSettings) -> list[_Lemma]:
 
 
 def floor_table(known: Constants, settings: BoundSettings) -> Table:
-    """From which round on every place is picked with some probability."""
+    """The rounds from which every place is picked with probability c/K or more."""
     label = "prop:patlowerbound" if known.own_places else "prop:patlowerbound_2"
     table = Table(
         title=f"P(a_t = a | the past) ≥ c/K, with probability ≥ "
@@ -326,7 +326,7 @@ def floor_table(known: Constants, settings: BoundSettings) -> Table:
 def trade_off_table(
     found: TradeOff, known: Constants, names: Sequence[str], *, given: bool = False
 ) -> Table:
-    """What the fair optimum loses in reward and the reward optimum in fairness, for two groups.
+    """The reward that the fair optimum loses and the fairness that the reward optimum loses.
 
     Args:
         found: the trade-off.
@@ -363,7 +363,7 @@ def trade_off_table(
 
 
 def remarks(known: Constants, settings: BoundSettings) -> list[str]:
-    """What a reader of the tables should not miss."""
+    """Remarks on what the tables mean and where they do not apply."""
     silent: dict[str, list[str]] = {}
     for bound in bounds(known, settings):
         at, first = bound(settings.rounds), useful_from(bound)
@@ -417,7 +417,7 @@ def speaks_of_two(known: Constants) -> bool:
 
 
 def _probability(known: Constants, settings: BoundSettings, missed: float) -> str:
-    """1 − missed·δ, less the δ of S_T (`lm:chernoff`) where groups are random."""
+    """1 − missed·δ, minus the δ of S_T (`lm:chernoff`) where groups are random."""
     return number(max(0.0, 1 - settings.delta * (missed + known.random)))
 
 
@@ -430,6 +430,6 @@ def _first(found: int | None) -> str:
 
 
 def _rounds(last: float) -> list[int]:
-    """Powers of ten from 10 on, and T."""
+    """The largest five powers of ten below T, and T itself."""
     rounds = [10**power for power in range(1, 30) if 10**power < last]
     return [*rounds[-5:], *([int(last)] if last >= 3 else [])]

@@ -1,4 +1,4 @@
-"""Tools: what `fairbandit` does beside running, chosen by a first word without `=`."""
+"""The tools of the command, which the first word names if it is neither override nor flag."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ class Tool:
     """A tool over saved results or parts.
 
     Attributes:
-        help: what it does, in one line.
-        run: takes the words after the tool's name.
+        help: one line for `fairbandit --help`.
+        run: is called with the words after the tool's name.
     """
 
     help: str
@@ -54,7 +54,7 @@ TOOLS = {name: Tool(text, partial(_run, name)) for name, text in _HELP.items()}
 
 
 def names_tool(word: str) -> bool:
-    """Whether a first word asks for a tool, rather than overriding a config or being a flag."""
+    """Whether a first word names a tool, rather than an override or a flag."""
     return "=" not in word and not word.startswith(("-", "/", "+", "~"))
 
 

@@ -1,4 +1,4 @@
-"""Worker processes of the joblib launcher: they end when their driver does."""
+"""Ends worker processes of the joblib launcher when their driver has ended."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ _watching: list[threading.Thread] = []
 
 
 def end_with_driver() -> None:
-    """Has a joblib worker end soon after its driver was killed.
+    """Makes a joblib worker end soon after its driver was killed.
 
-    Left to itself it would finish its job and then wait, for good if it was waiting for a message
-    that was cut off, with all that it holds in memory. Its run goes on from its checkpoint when
-    the sweep's command is given again. Elsewhere than in such a worker this does nothing.
+    Otherwise the worker would finish its job and then keep its memory while it waits, forever if
+    the driver was killed in the middle of a message. The worker's run resumes from its checkpoint
+    when the same command is given again. In any other process this function does nothing.
     """
     driver = multiprocessing.parent_process()
     worker = multiprocessing.current_process().name.startswith("LokyProcess")

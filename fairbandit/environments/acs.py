@@ -1,7 +1,8 @@
-"""Person records of the American Community Survey: found, downloaded, filtered and cached.
+"""Finds, downloads, filters and caches person records of the American Community Survey.
 
-Files lie as folktables lays them out and names them. They are downloaded here, because folktables
-keeps whatever a server answers, and read here, with the twelve columns in use of some 286.
+Folders and files have the names that folktables gives them. This module downloads them itself,
+because folktables saves every answer of a server, even an error page. It also reads them itself,
+to load only twelve of some 286 columns.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ from fairbandit.environments.reading import BLOCK_ROWS, Source, listed
 from fairbandit.errors import FairbanditError
 
 YEARS = range(2014, 2019)
-"""Survey years with this layout and RELP; in 2019 RELSHIPP replaced it, with other codes."""
+"""The survey years that have RELP; in 2019 RELSHIPP replaced it, with other codes."""
 
 COLUMNS = (
     *("AGEP", "COW", "SCHL", "MAR", "OCCP", "POBP", "RELP", "WKHP", "SEX", "RAC1P"),
@@ -41,19 +42,19 @@ COLUMNS = (
 """The columns that are kept."""
 
 FILTER_COLUMN = "PWGTP"
-"""Read for the filter alone."""
+"""A further column, which only the filter reads."""
 
 LARGEST_ARCHIVE = 1 << 29
-"""Bytes that a state's archive may have; the largest, California's, has about a tenth of it."""
+"""The largest size of a state's archive in bytes, ten times that of California."""
 
 LARGEST_RECORDS = 1 << 32
-"""Bytes that a state's records may have when unpacked; a larger size is that of a zip bomb."""
+"""The largest size of a state's unpacked records in bytes, against zip bombs."""
 
 DAMAGE = (
     *(FairbanditError, OSError, zipfile.BadZipFile, zlib.error, lzma.LZMAError),
     *(EOFError, ValueError, NotImplementedError, struct.error),
 )
-"""What a download or a damaged archive raises."""
+"""The exceptions that a failed download or a damaged archive raises."""
 
 _FORMAT = 1  # raise it when the cached table changes
 _ASIDE = ".download-"
@@ -71,11 +72,11 @@ def person_table(
     download: bool = False,
     cache: str | Path | None = None,
 ) -> Path:
-    """A Parquet table of the working adults of some states, made once and kept.
+    """A Parquet table of the working adults of some states, which is made once and cached.
 
-    The Adult-style filter is AGEP > 16, PINCP > 100, WKHP > 0, PWGTP ≥ 1. The table's name holds
-    a hash of year, states and the source files' names, sizes and times, so it is made anew when
-    they change; older ones stay, and may be deleted at any time.
+    The Adult-style filter is AGEP > 16, PINCP > 100, WKHP > 0, PWGTP ≥ 1. The name of the table has
+    a hash of the year, the states, and the names, sizes and times of the source files. A change of
+    these makes a new table; older tables stay and may be deleted at any time.
 
     Args:
         root: folder with {year}/1-Year/psam_p{FIPS}.csv (ss{yy}p{state}.csv before 2017).
@@ -124,7 +125,7 @@ def file_name(year: int, state: str) -> str:
 
 
 def _folktables() -> Any:
-    # not at the top: it takes half a second, and its package hides the module behind a function
+    # imported here, since it takes half a second; the package hides the module behind a function
     return importlib.import_module("folktables.load_acs")
 
 
@@ -140,7 +141,7 @@ def _chosen(states: Sequence[str] | None) -> list[str]:
 
 
 def record_files(*, root: str | Path, year: int, states: Sequence[str] | None = None) -> list[Path]:
-    """Where the person records of some states lie, or would.
+    """The paths of the person records of some states, which need not exist.
 
     Args:
         root: folder with {year}/1-Year/psam_p{FIPS}.csv (ss{yy}p{state}.csv before 2017).
@@ -186,7 +187,7 @@ def _download(folder: Path, year: int, paths: dict[str, Path]) -> None:
 
 
 def _download_one(folder: Path, year: int, state: str, path: Path) -> None:
-    """Fetches one file aside, and moves it into place when it is whole and has the columns."""
+    """Downloads one file to a temporary folder, checks it, and moves it into place."""
     _log.info("downloading the %d census records of %s", year, state)
     url = f"{_SITE}/{year}/1-Year/csv_p{state.lower()}.zip"
     with tempfile.TemporaryDirectory(dir=folder, prefix=_ASIDE) as aside:
@@ -205,14 +206,13 @@ def _download_one(folder: Path, year: int, state: str, path: Path) -> None:
 
 
 def _fetch(url: str, target: Path) -> None:
-    """Writes what a server answers into a file.
+    """Writes the answer of a server into a file.
 
     Raises:
-        OSError: the server cannot be reached, or broke off.
-        FairbanditError: another status than 200, or more or fewer bytes than may be or than were
-            announced.
+        OSError: the server cannot be reached, or the connection broke.
+        FairbanditError: the status is not 200, or the size is not the announced one or too large.
     """
-    # not at the top: it takes a tenth of a second, and few runs download anything
+    # imported here, since it takes a tenth of a second and few runs download anything
     import requests
 
     wanted = {"Accept-Encoding": "identity"}  # so that the announced size is the file's
@@ -241,12 +241,11 @@ def _fetch(url: str, target: Path) -> None:
 def _unpack(archive: Path, name: str, target: Path) -> None:
     """Writes the one member of an archive that has this name into a file.
 
-    No other member is touched, so none can be written anywhere, and no byte more than the declared
-    size is written.
+    No other member is read, and no more bytes than the declared size are written.
 
     Raises:
-        DAMAGE: a damaged archive, one of an unknown kind, or one without such a member, with
-            several, with an encrypted one, or with one that is too large.
+        DAMAGE: the archive is damaged or of an unknown kind, or has not exactly one such member, or
+            the member is encrypted or too large.
     """
     with zipfile.ZipFile(archive) as opened:
         members = [member for member in opened.infolist() if member.filename == name]
@@ -291,7 +290,7 @@ def _locked(lock: Path, setting: str) -> Iterator[None]:
 
 
 def _sound(path: Path) -> bool:
-    """Whether a cached table is there and reads to its end with its checksums in order."""
+    """Whether a cached table exists and can be read to its end with valid checksums."""
     try:
         # without read-ahead, whose threads could outlive a process that ends at once
         with pq.ParquetFile(
@@ -305,7 +304,7 @@ def _sound(path: Path) -> bool:
 
 
 def _write(files: list[Path], target: Path) -> None:
-    """Writes the table aside and moves it into place, or leaves nothing."""
+    """Writes the table to a temporary file and moves it into place; on an error nothing is left."""
     aside = target.with_name(f"{target.name}.{os.getpid()}.part")
     schema = pa.schema([(name, pa.float64()) for name in COLUMNS])
     try:
@@ -328,7 +327,7 @@ def _write(files: list[Path], target: Path) -> None:
 
 
 def _merged(pieces: Iterator[NDArray[np.float64]]) -> Iterator[NDArray[np.float64]]:
-    """Pieces joined to some `BLOCK_ROWS` rows: one row group each."""
+    """Joins pieces until they have `BLOCK_ROWS` rows, which become one row group."""
     waiting: list[NDArray[np.float64]] = []
     for piece in pieces:
         waiting.append(piece)
@@ -340,7 +339,7 @@ def _merged(pieces: Iterator[NDArray[np.float64]]) -> Iterator[NDArray[np.float6
 
 
 def _filtered(path: Path) -> Iterator[NDArray[np.float64]]:
-    """The working adults of one file, block by block: (columns, rows)."""
+    """The working adults of one file in blocks, (columns, rows) each."""
     for block in Source(path).blocks([*COLUMNS, FILTER_COLUMN]):
         cells = {name: block.numbers(name, missing=True) for name in (*COLUMNS, FILTER_COLUMN)}
         # a comparison with a missing cell is false

@@ -1,4 +1,4 @@
-"""What an environment owes: pools of candidates with their groups, rewards and true ranks."""
+"""The base class of environments, the pools that they draw, and their ground truth."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ class Truth:
 
 @dataclass(frozen=True)
 class Pools:
-    """N rounds of candidates for B replicas, with all that is true of them.
+    """N rounds of candidates for B replicas, with their ground truth.
 
     A policy sees `contexts` and `groups`, and of `rewards` only the one that it picked.
 
@@ -129,16 +129,16 @@ class Environment(ABC):
 
     @classmethod
     def data_files(cls, parameters: Mapping[str, Any]) -> list[Path]:
-        """The files that an environment of these parameters reads, found without reading them.
+        """The files that an environment with these parameters reads; none is opened here.
 
-        A finished run counts as finished only while their contents stay as they were. Here these
-        are the files that a parameter names; a subclass that reads others says which.
+        A finished run is played again if the contents of these files change. By default they are
+        the files that a parameter names. A subclass that reads other files overrides this method.
 
         Args:
-            parameters: all of the constructor's, as plain data.
+            parameters: all parameters of the constructor, as plain data.
 
         Returns:
-            The files, whether or not they are there.
+            The files, which need not exist.
         """
         texts = (value for value in parameters.values() if isinstance(value, str))
         # unlike `Path.is_file`, false of any text that can be no path
@@ -154,7 +154,7 @@ class Environment(ABC):
         return hashlib.sha256(described.encode()).hexdigest()
 
     def bind(self, streams: Streams) -> None:
-        """Makes the environment draw from the given streams, on their device."""
+        """Sets the streams from which pools are drawn, and with them the device."""
         self.streams = streams
 
     def pools(self, first: int, count: int) -> Pools:
@@ -186,9 +186,10 @@ class Environment(ABC):
         return pools
 
     def reward_distribution(self, group: int) -> Distribution | None:
-        """How the true rewards of a group are distributed, for figures; None if nobody knows.
+        """The distribution of a group's true rewards, for figures; None without a truth.
 
-        Read off `truth.cdf` here; a subclass that knows its density may say so.
+        By default it is computed from `truth.cdf`. A subclass that knows the density overrides this
+        method.
 
         Args:
             group: the group's code.

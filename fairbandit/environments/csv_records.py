@@ -1,9 +1,9 @@
-"""CSV files cut into pieces of whole records, with the line of every cell.
+"""Splits CSV files into pieces of whole records, and finds the line of each cell.
 
-The grammar is that of RFC 4180, which leaves nothing to guess: a quotation mark stands at both ends
-of a cell, or doubled inside such a cell, and nowhere else. A byte is therefore quoted exactly when
-the number of marks before it is odd, which NumPy finds for a whole piece at once. Every record ends
-with a line end, the last one too, because a file without it may have been cut inside a cell.
+Files must follow RFC 4180: quotation marks enclose a cell or are doubled inside a quoted cell, and
+stand nowhere else. A byte is therefore quoted if and only if the number of quotation marks before
+it is odd, which NumPy computes for a whole piece at once. The last record must end with a line end
+too, because a file without one may have been truncated inside a cell.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ from numpy.typing import NDArray
 from fairbandit.errors import FairbanditError
 
 BLOCK_BYTES = 1 << 22
-"""Bytes of a file read at once."""
+"""The number of bytes of a file that are read at once."""
 
 LARGEST_RECORD = 1 << 26
-"""Bytes of the longest record; a mark that is never closed would otherwise fill the memory."""
+"""The most bytes of a record; otherwise a mark that is never closed would fill the memory."""
 
 _BOM = b"\xef\xbb\xbf"
 _LF, _CR, _COMMA, _QUOTE = b'\n\r,"'
@@ -45,7 +45,7 @@ class Piece:
 
     @cached_property
     def rows(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Where the records that are not blank lines begin and end, their line ends left out."""
+        """The first and last positions of the records that are not blank, without line ends."""
         stops = self._outside(self._line_ends)
         starts = np.concatenate([[0], stops[:-1] + 1]) if len(stops) else stops
         codes = self._codes
@@ -55,18 +55,18 @@ class Piece:
 
     @property
     def lines(self) -> int:
-        """The number of lines, those inside quoted cells included."""
+        """The number of lines, including those inside quoted cells."""
         return len(self._line_ends)
 
     def cells(self, row: int) -> list[tuple[int, int]]:
-        """Where the cells of a row begin and end, in bytes."""
+        """The positions in bytes at which each cell of a row begins and ends."""
         start, stop = (int(edges[row]) for edges in self.rows)
         commas = self._commas
         inside = commas[np.searchsorted(commas, start) : np.searchsorted(commas, stop)].tolist()
         return list(zip([start, *(comma + 1 for comma in inside)], [*inside, stop], strict=True))
 
     def end_of_line(self, position: int) -> int:
-        """Where the line after the one with this byte begins."""
+        """The position at which the line after the one with this byte begins."""
         return int(self._line_ends[np.searchsorted(self._line_ends, position)]) + 1
 
     def line_of(self, position: int) -> int:
@@ -97,7 +97,7 @@ class Piece:
         return int(self._marks[-1]) if len(self._marks) % 2 else None
 
     def ragged_row(self, width: int) -> tuple[int, int] | None:
-        """The first row that has not `width` cells, and the number that it has."""
+        """The first row with another number of cells than `width`, and that number."""
         starts, stops = self.rows
         widths = np.searchsorted(self._commas, stops) - np.searchsorted(self._commas, starts) + 1
         ragged = widths != width
@@ -126,13 +126,13 @@ class Piece:
 
 
 class CsvFile:
-    """A CSV file: the names of its columns, and its rows in pieces.
+    """A CSV file, which gives the names of its columns and its rows in pieces.
 
     Args:
         path: the file, in UTF-8, with or without a byte order mark.
 
     Attributes:
-        columns: the names of the first record that is no blank line.
+        columns: the cells of the first record that is not a blank line.
 
     Raises:
         FairbanditError: a quotation mark out of place or never closed, or a last line without its
@@ -227,7 +227,7 @@ def _names(piece: Piece) -> list[str]:
 
 
 def _read(file: BinaryIO) -> bytes:
-    """The next bytes of a file, such that no line end of two bytes is torn."""
+    """The next bytes of a file, extended so that they do not end inside a line end."""
     data = file.read(BLOCK_BYTES)
     while data.endswith(b"\r") and (more := file.read(1)):
         data += more
@@ -235,7 +235,7 @@ def _read(file: BinaryIO) -> bytes:
 
 
 def _end_of_records(data: bytes, quoted: bool) -> int:
-    """Where the last whole record ends, `quoted` saying whether the data begin inside a cell."""
+    """The position after the last whole record; `quoted` if the data begin inside a quoted cell."""
     ends = _line_ends(data)
     outside = ends[(np.searchsorted(_marks(data), ends) + quoted) % 2 == 0]
     return int(outside[-1]) + 1 if len(outside) else 0

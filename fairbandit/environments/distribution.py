@@ -1,4 +1,4 @@
-"""How the true rewards of a group are distributed, on a grid, as figures draw it."""
+"""Density and CDF of a group's true rewards on a grid, for figures."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 POINTS = 201
-"""Places of a grid."""
+"""The number of points of a grid."""
 
 _TAIL = 1e-3  # a grid spans all but these shares of a distribution
 _BINS = 2048
@@ -32,7 +32,7 @@ class Distribution:
 
 
 def of_cdf(cdf: Callable[[Tensor], Tensor], points: int = POINTS) -> Distribution:
-    """The distribution of a smooth CDF, its density by differences.
+    """The distribution with a smooth CDF; the density is found by finite differences.
 
     Args:
         cdf: F, from rewards (n,) to shares (n,).
@@ -54,7 +54,7 @@ def of_sample(ordered: Tensor, points: int = POINTS) -> Distribution:
 
     Args:
         ordered: the sample in ascending order, at least one value.
-        points: places of the grid.
+        points: the number of points of the grid.
 
     Reference:
         Silverman, "Density Estimation for Statistics and Data Analysis", 1986, eq. 3.31.
@@ -87,7 +87,7 @@ def _grid(low: float, high: float, points: int) -> Tensor:
 
 
 def _quantile(cdf: Callable[[Tensor], Tensor], share: float) -> float:
-    """Where the CDF passes a share, by bisection."""
+    """The value at which the CDF reaches a share, found by bisection."""
 
     def at(value: float) -> float:
         return float(cdf(torch.tensor([value], dtype=torch.float64)))

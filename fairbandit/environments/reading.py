@@ -31,7 +31,7 @@ from fairbandit.environments.csv_records import CsvFile, Piece
 from fairbandit.errors import FairbanditError
 
 BLOCK_ROWS = 1 << 16
-"""Rows of a Parquet file read at once."""
+"""The number of rows of a Parquet file that are read at once."""
 
 LARGEST = 1e100
 """The largest magnitude of a number; its square, and sums of squares, stay finite."""
@@ -42,7 +42,7 @@ MISSING = frozenset(
         *("#na", "#n/a", "#n/a n/a", "1.#ind", "-1.#ind", "1.#qnan", "-1.#qnan"),
     }
 )
-"""What pandas and Arrow read as a missing value, in lower case."""
+"""The texts that pandas and Arrow read as a missing value, in lower case."""
 
 _INTEGER = re.compile(r"([-+]?)0*([0-9]+)(?:\.0*)?")
 _NORMAL = float(np.finfo(np.float64).tiny)
@@ -51,7 +51,7 @@ _SAFE = 15  # so many significant digits survive in every normal float64
 
 
 def listed(items: Sequence[str], limit: int = 30) -> str:
-    """Items for a message, the first `limit` of them."""
+    """The first `limit` items as text for a message, with the number of the others."""
     shown = ", ".join(items[:limit])
     return shown if len(items) <= limit else f"{shown} and {len(items) - limit} more"
 
@@ -63,7 +63,8 @@ class Block:
         path: the file, for messages.
         start: how many rows stand before the block.
         batch: the rows.
-        place: where a cell stands, from its offset in the block and its column; None for the row.
+        place: returns the place of a cell in words, given its offset in the block and its column;
+            None to name the row.
     """
 
     def __init__(
@@ -90,14 +91,14 @@ class Block:
 
         Args:
             column: its name.
-            missing: lets empty cells through, as NaN, and leaves their range unchecked.
+            missing: returns empty cells as NaN, and skips the check of the range.
 
         Returns:
             float64, one a row.
 
         Raises:
-            FairbanditError: text, an empty cell, or a number that is not finite, too large or
-                that float64 cannot hold, with its place.
+            FairbanditError: a cell is text or empty, or its number is not finite, too large, or
+                more precise than float64; the message names the cell.
         """
         cells = self._cells(column)
         kind = cells.type
@@ -115,17 +116,18 @@ class Block:
     def texts(
         self, column: str, valid: Collection[str] = ()
     ) -> tuple[list[str], NDArray[np.int64]]:
-        """A column's distinct texts, stripped of surrounding blanks, and each row's among them.
+        """A column's distinct texts, without surrounding blanks, and the index of each row's text.
 
         Args:
             column: its name.
-            valid: texts that are meant even if they are spellings of a missing value.
+            valid: texts that are accepted although they are spellings of a missing value.
 
         Returns:
-            The texts in order of appearance (one may stand twice), and int64 places, one a row.
+            The texts in order of appearance, possibly with repetitions, and an int64 index for
+            each row.
 
         Raises:
-            FairbanditError: a missing value, with its place, or cells that have no text form.
+            FairbanditError: a cell holds a missing value, or the column has no text form.
         """
         cells = self._cells(column)
         try:
@@ -151,18 +153,19 @@ class Block:
         return distinct, np.asarray(places, dtype=np.int64)
 
     def labels(self, column: str) -> tuple[list[str], NDArray[np.int64]]:
-        """A column's distinct labels, and each row's place among them.
+        """A column's distinct labels, and the index of each row's label.
 
-        Whole numbers are written alike in every file: `1`, `1.0` and `01` are the label `1`.
+        Different spellings of a whole number are one label: `1`, `1.0` and `01` are `1`.
 
         Returns:
-            The labels in order of appearance (one may stand twice), and int64 places, one a row.
+            The labels in order of appearance, possibly with repetitions, and an int64 index for
+            each row.
         """
         texts, places = self.texts(column)
         return [_label(text) for text in texts], places
 
     def require_finite(self, column: str, values: NDArray[np.float64]) -> None:
-        """Raises the error for the first value that is NaN, infinite or above `LARGEST`."""
+        """Checks that no value is NaN, infinite or above `LARGEST`; the error names the first."""
         bad = ~(np.abs(values) <= LARGEST)
         if bad.any():
             offset = int(bad.argmax())
@@ -205,7 +208,7 @@ class Block:
                 raise self._inexact(column, int(offset), str(value), float(value))
 
     def _parsed(self, column: str, cells: Any) -> Any:
-        """Texts as numbers."""
+        """The column's texts as numbers."""
         texts, values = cells, _cast(cells)
         if values is None:
             texts = _plain(cells)
@@ -230,14 +233,14 @@ class Block:
 
 
 class Source:
-    """A table file, opened: its column names, and its rows in blocks.
+    """An open table file, which gives its column names and its rows in blocks.
 
     Args:
         path: a file that ends in .csv or .parquet.
 
     Raises:
-        FairbanditError: no such file, another ending, an empty or damaged file, or a column name
-            that stands twice.
+        FairbanditError: the file is missing, empty, damaged or of another type, or two columns have
+            one name.
     """
 
     def __init__(self, path: str | Path) -> None:
@@ -266,7 +269,7 @@ class Source:
         """Checks that the table has the columns.
 
         Raises:
-            FairbanditError: a column is lacking; the message lists what there is.
+            FairbanditError: a column is missing; the message lists the columns.
         """
         lacking = [name for name in dict.fromkeys(columns) if name not in self._counts]
         if lacking:
@@ -277,10 +280,11 @@ class Source:
         self._require_unique(columns)
 
     def blocks(self, columns: Sequence[str]) -> Iterator[Block]:
-        """The table's rows, with the given columns alone.
+        """The rows of the table in blocks, with only the given columns.
 
         Raises:
-            FairbanditError: a column is lacking, or the file is damaged (with the line, in a CSV).
+            FairbanditError: a column is missing, or the file is damaged; in a CSV file the message
+                names the line.
         """
         columns = list(dict.fromkeys(columns))
         self.require(columns)
@@ -292,7 +296,7 @@ class Source:
             raise self._damaged(error) from error
 
     def error(self, column: str, row: int, problem: str) -> FairbanditError:
-        """The error for a cell, found by the number of rows before it."""
+        """The error for the cell that has `row` rows before it."""
         for block in self.blocks([column]):
             if row < block.start + len(block):
                 return block.error(column, row - block.start, problem)
@@ -363,7 +367,7 @@ _DAMAGE = (pa.ArrowException, OSError, UnicodeError)
 
 
 def _broken(file: CsvFile, piece: Piece, columns: dict[str, int]) -> FairbanditError:
-    """What is wrong with a piece that Arrow refuses: the number of cells, or an encoding."""
+    """The error for a piece that Arrow refuses: a wrong number of cells or a wrong encoding."""
     width = len(file.columns)
     ragged = piece.ragged_row(width)
     if ragged is not None:
@@ -386,7 +390,7 @@ def _broken(file: CsvFile, piece: Piece, columns: dict[str, int]) -> FairbanditE
 
 
 def _cast(texts: Any) -> Any:
-    """The texts as float64, or None if one of them is no number."""
+    """The texts as float64, or None if one of them is not a number."""
     try:
         return pc.cast(texts, pa.float64())
     except pa.ArrowInvalid:
@@ -394,7 +398,7 @@ def _cast(texts: Any) -> Any:
 
 
 def _plain(texts: Any) -> Any:
-    """Texts without surrounding blanks, empty ones as null, truth values as 1 and 0."""
+    """Texts without surrounding blanks, where empty ones are null and truth values are 1 and 0."""
     texts = pc.utf8_trim_whitespace(texts)
     lowered = pc.utf8_lower(texts)
     for spelling, value in (("", None), ("true", "1"), ("false", "0")):
@@ -403,7 +407,7 @@ def _plain(texts: Any) -> Any:
 
 
 def _first_refused(texts: Any) -> int:
-    """The first text that is no number, by bisection: there is one."""
+    """The index of the first text that is not a number, found by bisection; one must exist."""
     start, stop = 0, len(texts)
     while stop - start > 1:
         middle = (start + stop) // 2
@@ -415,10 +419,10 @@ def _first_refused(texts: Any) -> int:
 
 
 def _doubtful(texts: Any, values: Any) -> NDArray[np.int64]:
-    """Where a number may lose digits.
+    """The rows whose number may lose digits as float64.
 
-    At most 15 significant digits survive in every normal float64, and a text survives that is the
-    shortest one to read as its value.
+    Numbers of at most 15 significant digits do not, unless they are subnormal. Neither does a text
+    that is the shortest one for its value.
     """
     lengths = pc.binary_length(texts).to_numpy(zero_copy_only=False)
     numbers = values.to_numpy(zero_copy_only=False)  # NaN where a cell is empty
@@ -450,7 +454,7 @@ def _keeps_digits(text: str, value: float) -> bool:
 
 
 def _texts(distinct: Any) -> list[str]:
-    """Distinct cells as texts: floats as Python writes them, truth values in lower case."""
+    """Distinct cells as texts, with floats as Python writes them and truth values in lower case."""
     if pa.types.is_floating(distinct.type):
         texts = [str(value) for value in distinct.to_numpy(zero_copy_only=False)]
     else:
@@ -459,7 +463,7 @@ def _texts(distinct: Any) -> list[str]:
 
 
 def canonical(text: str) -> str:
-    """A text as all files are taken to write it: `True` and `TRUE` are `true`."""
+    """The text with truth values in lower case, so that `True` and `TRUE` become `true`."""
     lowered = text.lower()
     return lowered if lowered in ("true", "false") else text
 

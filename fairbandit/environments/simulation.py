@@ -24,7 +24,7 @@ MOST_SAMPLES = 1 << 29
 
 
 class CdfSource(Enum):
-    """How the true reward CDF is known."""
+    """How the true reward CDF is computed."""
 
     exact = "in closed form"
     sampled = "as the ECDF of a sample"
@@ -104,7 +104,7 @@ class Simulation(Environment):
         self.truth = self._truth(streams.device)
 
     def reward_distribution(self, group: int) -> Distribution | None:
-        """The closed form over a group's rewards, or the sample where the CDF is sampled."""
+        """The distribution of a group's rewards, in closed form or from the CDF's sample."""
         if isinstance(self._cdf, GroupedCdf):
             return of_sample(self._cdf.sample(group))
         weights, offset = self.weights[group], self.offsets[group]
@@ -112,7 +112,7 @@ class Simulation(Environment):
             return super().reward_distribution(group)
         low = offset + sum(weight for weight in weights if weight < 0)
         high = low + sum(map(abs, weights))
-        margin = 0.02 * (high - low)  # so that a density that does not end in 0 shows where it ends
+        margin = 0.02 * (high - low)  # shows where a density ends that is not 0 there
         values = torch.linspace(low - margin, high + margin, POINTS, dtype=torch.float64)
         return Distribution(
             values,

@@ -1,4 +1,4 @@
-"""Bandit problems made from a table of people: a group, a reward and features a row."""
+"""Bandit problems whose candidates are rows of a table with groups, rewards and features."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class PoolKind(Enum):
 
 
 class RewardSource(Enum):
-    """What the reward noise is added to."""
+    """The reward to which noise is added."""
 
     column = "the standardised reward column"
     model = "the true reward ⟨θ, x⟩"
@@ -150,7 +150,7 @@ class Table(Environment):
         return of_sample(self._cdf.sample(group).cpu())
 
     def fingerprint(self) -> str:
-        """A hash of the members and what is true of them, so that a run resumes on its own data."""
+        """A hash of the members and their ground truth; a run resumes only on the same data."""
         parts = (self.members.groups, self.members.rewards, self.members.expected)
         digest = hashlib.sha256()
         for part in parts:
@@ -172,7 +172,10 @@ class Table(Environment):
         )
 
     def _drawn(self, uniforms: Tensor) -> Tensor:
-        """Row ⌊u·n⌋ of each place's n members; u < 1 is at most 1 − 2⁻⁵³, so u·n stays below n."""
+        """The member of index ⌊u·n⌋ for each place with n members.
+
+        Since u ≤ 1 − 2⁻⁵³, the rounded product u·n stays below n.
+        """
         members = self.members
         if self.pool is PoolKind.one_per_group:
             return members.order[(uniforms * members.sizes).long() + members.starts]
@@ -187,7 +190,7 @@ def check_settings(
     group_size: int | None = None,
     sample_seed: int = 0,
 ) -> None:
-    """Checks what can be checked before a file is read.
+    """Checks the settings that can be checked before a file is read.
 
     Raises:
         FairbanditError: a value out of range.
@@ -211,7 +214,7 @@ def check_settings(
 
 
 def _other(path: str, scaler_path: str | None) -> Path | None:
-    """The scaler's file, or None where it is the table itself, so that it is read once."""
+    """The file of D1, or None if it is the file of D2, which is then read once."""
     if scaler_path is None or Path(scaler_path).resolve() == Path(path).resolve():
         return None
     return Path(scaler_path)

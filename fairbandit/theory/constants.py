@@ -10,7 +10,7 @@ from fairbandit.theory.estimate import Estimate
 
 @dataclass(frozen=True)
 class Constants:
-    """What the bounds know of a problem.
+    """The constants of a problem that the bounds depend on.
 
     Attributes:
         places: K.
@@ -62,7 +62,7 @@ class Constants:
 
     @property
     def exact(self) -> bool:
-        """Whether no constant has an error."""
+        """Whether all constants are exact."""
         return all(
             getattr(self, name).exact for name in (*_WORSE_HIGH, *_WORSE_LOW) if getattr(self, name)
         )

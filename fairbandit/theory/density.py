@@ -1,4 +1,4 @@
-"""M: the greatest value of a reward density, where only values drawn from it are known."""
+"""Estimates M, the maximum of a reward density, from a sample."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from fairbandit.errors import FairbanditError
 from fairbandit.theory.estimate import Estimate
 
 CELLS = 1 << 16
-"""The most cells that values are binned into."""
+"""The largest number of bins."""
 
 _CELLS_PER_BANDWIDTH = 40
 _REACH = 6  # bandwidths beyond the values, where the kernel has died out

@@ -1,4 +1,4 @@
-"""λ⁺_min(Σ), the smallest nonzero eigenvalue of the groups' mean second moment."""
+"""Computes λ⁺_min(Σ), the smallest nonzero eigenvalue of the groups' mean second moment."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 CHUNK = 1 << 15
-"""Rows factored at once."""
+"""The number of rows that are factored at once."""
 
 
 def smallest_square(factor: Tensor, rows: int | None = None) -> tuple[float, Tensor]:

@@ -1,4 +1,4 @@
-"""Laws of true rewards: CDFs, and nodes to average over."""
+"""Distributions of true rewards, with their CDFs and quadrature nodes for means."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from fairbandit.maths.uniform_sum import uniform_sum_cdf, uniform_sum_pdf
 from fairbandit.streams import Streams
 
 PIECES = 2048
-"""The support of a sum of few uniforms is cut into about this many pieces, with 4 nodes each."""
+"""The number of pieces of the support of a sum of few uniforms, with 4 nodes in each."""
 
 SMOOTH_ABOVE = 6
 """The density of a sum of more uniforms is so smooth that PIECES/16 pieces suffice."""
@@ -39,8 +39,7 @@ class Law(ABC):
         weights: (n,), of sum 1.
         low: the least value.
         high: the greatest.
-        sample: how many values were drawn from the law that is meant, where this is only theirs;
-            0 where it is the law itself.
+        sample: the sample size of an empirical law; 0 for any other law.
     """
 
     def __init__(
@@ -105,7 +104,7 @@ class UniformSumLaw(Law):
 
 
 def _edges(sizes: Sequence[float], low: float, high: float) -> NDArray[np.float64]:
-    """Where the pieces begin and end, the density's knots among them."""
+    """The edges of the pieces, which include the knots of the density."""
     if len(sizes) > SMOOTH_ABOVE:
         return np.linspace(low, high, PIECES // 16 + 1)
     subsets = (combinations(sizes, size) for size in range(len(sizes) + 1))
@@ -118,9 +117,8 @@ class DiscreteLaw(Law):
 
     Args:
         values: (n,) float64; equal ones are joined.
-        weights: how likely each is, up to a common factor, (n,); equally likely by default.
-        sample: whether the values are drawn from a law to be estimated, rather than being all
-            there is.
+        weights: the probability of each value, up to a common factor, (n,); equal by default.
+        sample: whether the values are a sample from the law, rather than all of its values.
 
     Raises:
         FairbanditError: no values, or weights that are not above 0 or of another length.

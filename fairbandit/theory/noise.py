@@ -1,4 +1,4 @@
-"""R: the smallest subgaussian constant of noise known from its values."""
+"""Computes R, the smallest subgaussian constant of a sample of noise."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The constants of an environment that is known by its pools alone."""
+"""Estimates the constants of an environment from pools that it draws."""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""What fairness costs in reward, and reward in fairness, for two groups (`thm:linreg_opt`)."""
+"""The reward that fairness costs, and the fairness that reward costs, with two groups.
+
+This is `thm:linreg_opt`.
+"""
 
 from __future__ import annotations
 
@@ -12,10 +15,10 @@ from fairbandit.errors import FairbanditError
 from fairbandit.theory.laws import DiscreteLaw, Law
 
 TOLERANCE = 1e-3
-"""The ε that is found has an ε·p(ε) which falls short of the greatest by at most this share."""
+"""The relative error allowed in the greatest ε·p(ε)."""
 
 DRAWS = 50
-"""How often values are resampled for a standard error."""
+"""The number of bootstrap samples for a standard error."""
 
 _NEGLIGIBLE = 1e-12  # of the loss's upper bound: an ε·p(ε) that is rounding
 
