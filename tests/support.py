@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -79,6 +80,9 @@ def draws(world: Environment, rounds: int, seed: int, replica: int = 0) -> Draws
     )
 
 
+leggauss = cache(np.polynomial.legendre.leggauss)  # the recursion asks for few, thousands of times
+
+
 def weighted_uniforms_cdf(weights: list[float], offset: float, value: float) -> float:
     """P(offset + Σ wᵢUᵢ ≤ value), w ≥ 0, by repeated integration of the piecewise polynomial.
 
@@ -97,7 +101,7 @@ def weighted_uniforms_cdf(weights: list[float], offset: float, value: float) -> 
         edge = (value - sum(w for i, w in enumerate(rest) if bits >> i & 1)) / last
         if 0 < edge < 1:
             corners.add(edge)
-    nodes, weights_ = np.polynomial.legendre.leggauss(len(rest) + 1)
+    nodes, weights_ = leggauss(len(rest) + 1)
     total, ordered = 0.0, sorted(corners)
     for low, high in pairwise(ordered):
         for node, weight in zip(nodes, weights_, strict=True):

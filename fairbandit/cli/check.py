@@ -101,29 +101,29 @@ def _examine(kind: str, spec: dict[str, Any], shown: Console) -> bool:
     """Prints the findings on one part, as they come; whether it passes."""
     cls = registry.lookup(kind, spec["name"])
     shown.print(Text(f"{kind} {_described(spec)} ({_place(cls)})", style="bold"), soft_wrap=True)
-    findings = []
-    for finding in conformance.examine(kind, spec):
-        findings.append(finding)
-        shown.print(_line(finding), soft_wrap=True)
-    if all(finding.tried for finding in findings):  # so that it can be played
+    results = []
+    for result in conformance.examine(kind, spec):
+        results.append(result)
+        shown.print(_line(result), soft_wrap=True)
+    if all(result.tried for result in results):  # so that it can be played
         cost = conformance.attempt(conformance.cost, kind, spec)
         if isinstance(cost, conformance.Cost):
             shown.print(f"  {_told(cost, kind)}", soft_wrap=True, highlight=False)
         else:
-            findings.append(conformance.Finding("cost", "Plays the rounds that are timed", cost))
-            shown.print(_line(findings[-1]), soft_wrap=True)
-    passed = sum(finding.passed for finding in findings)
-    shown.print(f"  {passed} of {len(findings)} checks passed", soft_wrap=True, highlight=False)
-    return passed == len(findings)
+            results.append(conformance.CheckResult("cost", "Plays the rounds that are timed", cost))
+            shown.print(_line(results[-1]), soft_wrap=True)
+    passed = sum(result.passed for result in results)
+    shown.print(f"  {passed} of {len(results)} checks passed", soft_wrap=True, highlight=False)
+    return passed == len(results)
 
 
-def _line(finding: conformance.Finding) -> Text:
+def _line(result: conformance.CheckResult) -> Text:
     """A tick or a cross, what was asked for, and the reason if it was not given."""
-    mark, style = ("✓", "green") if finding.passed else ("✗", "red")
-    if not finding.tried:
+    mark, style = ("✓", "green") if result.passed else ("✗", "red")
+    if not result.tried:
         mark, style = "–", "dim"
-    line = Text("  ").append(mark, style=style).append(f" {finding.label}")
-    return line if finding.reason is None else line.append(f": {finding.reason}", style=style)
+    line = Text("  ").append(mark, style=style).append(f" {result.label}")
+    return line if result.reason is None else line.append(f": {result.reason}", style=style)
 
 
 def _told(cost: conformance.Cost, kind: str) -> str:

@@ -14,7 +14,7 @@ from yaml import YAMLError  # type: ignore[import-untyped]
 from fairbandit import registry
 from fairbandit.cli.parsers import ToolParser
 from fairbandit.cli.theory_tables import (
-    Asked,
+    BoundSettings,
     bounds_table,
     closeness_table,
     constants_table,
@@ -79,23 +79,24 @@ def theory(words: Sequence[str]) -> None:
     given, numbers = _parsed(parser.parse_args(words).words)
     torch.set_num_threads(1)
     environment: Environment = registry.create("environment", given)
-    asked = Asked(**{"rounds": float(environment.rounds), **numbers})
-    _print(environment, asked, console())
+    settings = BoundSettings(**{"rounds": float(environment.rounds), **numbers})
+    _print(environment, settings, console())
 
 
-def _print(environment: Environment, asked: Asked, shown: Console) -> None:
+def _print(environment: Environment, settings: BoundSettings, shown: Console) -> None:
     """Prints the tables and remarks, once all of them are made."""
     known = constants(environment)
     tables = [constants_table(environment.part_name, known)]
     tables += [
-        table(known, asked) for table in (bounds_table, closeness_table, lemmas_table, floor_table)
+        table(known, settings)
+        for table in (bounds_table, closeness_table, lemmas_table, floor_table)
     ]
     if speaks_of_two(known):
         first, second = laws(environment)
-        found = trade_off(first, second, asked.epsilon)
-        names, given = environment.group_names, asked.epsilon is not None
+        found = trade_off(first, second, settings.epsilon)
+        names, given = environment.group_names, settings.epsilon is not None
         tables.append(trade_off_table(found, known, names, given=given))
-    said = remarks(known, asked)
+    said = remarks(known, settings)
     for table in tables:
         shown.print(table)
     for remark in said:

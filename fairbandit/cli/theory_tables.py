@@ -38,7 +38,7 @@ SHARES = (0.1, 0.25, 0.5, 0.75, 0.9)
 
 
 @dataclass(frozen=True)
-class Asked:
+class BoundSettings:
     """What the bounds are computed at.
 
     Attributes:
@@ -98,7 +98,7 @@ def constants_table(name: str, known: Constants) -> Table:
 
 
 def _interval(estimate: Estimate) -> str:
-    if estimate.least:
+    if estimate.lower_bound:
         return "not below the value"
     if estimate.exact:
         return "exact"
@@ -107,29 +107,29 @@ def _interval(estimate: Estimate) -> str:
 
 def _slope(known: Constants) -> Estimate:
     low, high = (cdf_slope(known.at(worst=worst)) for worst in (False, True))
-    least = known.norm.least
-    return Estimate(cdf_slope(known), low, high, "of M and L", least=least and low == high)
+    bound = known.norm.lower_bound
+    return Estimate(cdf_slope(known), low, high, "of M and L", lower_bound=bound and low == high)
 
 
-def bounds(known: Constants, asked: Asked) -> list[Callable[[float], Bound]]:
+def bounds(known: Constants, settings: BoundSettings) -> list[Callable[[float], Bound]]:
     """The bounds that speak of the problem, as functions of T."""
-    options = {"delta": asked.delta, "regularization": asked.regularization}
+    options = {"delta": settings.delta, "regularization": settings.regularization}
     made: list[Callable[[float], Bound]] = []
     if known.own_places:
         made.append(partial(regret, known, **options))
-    made.append(partial(regret_2, known, alpha=asked.alpha, **options))
+    made.append(partial(regret_2, known, alpha=settings.alpha, **options))
     if known.balance is not None:
-        made.append(partial(equal_probability, known, alpha=asked.alpha, **options))
+        made.append(partial(equal_probability, known, alpha=settings.alpha, **options))
     return made
 
 
-def bounds_table(known: Constants, asked: Asked) -> Table:
+def bounds_table(known: Constants, settings: BoundSettings) -> Table:
     """The bounds on the fair pseudo-regret at T, term by term."""
-    made = bounds(known, asked)
-    at = [bound(asked.rounds) for bound in made]
+    made = bounds(known, settings)
+    at = [bound(settings.rounds) for bound in made]
     title = (
-        f"Bounds on R_F(T), T = {number(asked.rounds)}, with probability ≥ "
-        f"{number(1 - asked.delta)} (λ = {number(asked.regularization)})"
+        f"Bounds on R_F(T), T = {number(settings.rounds)}, with probability ≥ "
+        f"{number(1 - settings.delta)} (λ = {number(settings.regularization)})"
     )
     table = Table(title=title, title_justify="left")
     table.add_column("term")
@@ -150,9 +150,9 @@ def bounds_table(known: Constants, asked: Asked) -> Table:
         style = "bold" if term == "sum" else None
         table.add_row(term, *map(number, values), style=style)
     if not known.exact:
-        ends = [bounds(known.at(worst=worst), asked) for worst in (False, True)]
+        ends = [bounds(known.at(worst=worst), settings) for worst in (False, True)]
         texts = [
-            f"{number(low(asked.rounds).total)} to {number(high(asked.rounds).total)}"
+            f"{number(low(settings.rounds).total)} to {number(high(settings.rounds).total)}"
             for low, high in zip(*ends, strict=True)
         ]
         table.add_row("sum at the constants' interval ends", *texts)
@@ -171,24 +171,28 @@ def bounds_table(known: Constants, asked: Asked) -> Table:
     return table
 
 
-def closeness_table(known: Constants, asked: Asked) -> Table:
+def closeness_table(known: Constants, settings: BoundSettings) -> Table:
     """How close ridge and the empirical CDFs are, at some rounds."""
     label = "lm:dwk" if known.own_places else "lm:dwk_2"
-    received = received_round(known, asked.rounds, asked.delta, asked.alpha, corrected=True)
+    received = received_round(
+        known, settings.rounds, settings.delta, settings.alpha, corrected=True
+    )
     table = Table(
         title="Closeness of the estimates, for all t up to T at once, with a probability",
         title_justify="left",
     )
     table.add_column("round t", justify="right")
     table.add_column(
-        f"lm:boundmu, ≥ {number(1 - asked.delta / 4)}:\n‖μ* − μ_t̃‖ in the norm of V ≤",
+        f"lm:boundmu, ≥ {number(1 - settings.delta / 4)}:\n‖μ* − μ_t̃‖ in the norm of V ≤",
         justify="right",
     )
-    table.add_column(f"{label}, ≥ {_probability(known, asked, 1)}:\nsup |F̂ − F| ≤", justify="right")
-    counted = known.counted(asked.alpha)
-    for t in _rounds(asked.rounds):
-        radius = ridge_radius(known, (t - 1) // 2, asked.delta, asked.regularization)
-        cdf = cdf_radius(t, max(asked.rounds, t), known.groups, asked.delta, counted)
+    table.add_column(
+        f"{label}, ≥ {_probability(known, settings, 1)}:\nsup |F̂ − F| ≤", justify="right"
+    )
+    counted = known.counted(settings.alpha)
+    for t in _rounds(settings.rounds):
+        radius = ridge_radius(known, (t - 1) // 2, settings.delta, settings.regularization)
+        cdf = cdf_radius(t, max(settings.rounds, t), known.groups, settings.delta, counted)
         table.add_row(number(t), number(radius), number(cdf) if t >= received else "–")
     return table
 
@@ -212,14 +216,14 @@ class _Lemma:
     value: tuple[Callable[[float], float], Callable[[float], float]]
 
 
-def lemmas_table(known: Constants, asked: Asked) -> Table:
+def lemmas_table(known: Constants, settings: BoundSettings) -> Table:
     """The lemmas between the constants and the bounds, as stated and corrected.
 
     Right sides are at T, and at twice the first round, where T is taken to be no less. A first
     round beyond T says how large T must be.
     """
     table = Table(
-        title=f"Lemmas of the proofs, for all t up to T = {number(asked.rounds)} at once",
+        title=f"Lemmas of the proofs, for all t up to T = {number(settings.rounds)} at once",
         title_justify="left",
     )
     for header, justify in (
@@ -233,20 +237,20 @@ def lemmas_table(known: Constants, asked: Asked) -> Table:
         ("right side\nat T", "right"),
     ):
         table.add_column(header, justify="right" if justify == "right" else "left")
-    for lemma in _lemmas(known, asked):
-        cells = [lemma.label, lemma.says, _probability(known, asked, lemma.missed)]
+    for lemma in _lemmas(known, settings):
+        cells = [lemma.label, lemma.says, _probability(known, settings, lemma.missed)]
         for first, value in zip(lemma.first, lemma.value, strict=True):
             at = _ceiling(first)
             cells += [number(at), number(value(2 * at)) if math.isfinite(at) else "–"]
         first, value = lemma.first[1], lemma.value[1]
-        cells.append(number(value(asked.rounds)) if asked.rounds >= first else "–")
+        cells.append(number(value(settings.rounds)) if settings.rounds >= first else "–")
         table.add_row(*cells)
     return table
 
 
-def _lemmas(known: Constants, asked: Asked) -> list[_Lemma]:
+def _lemmas(known: Constants, settings: BoundSettings) -> list[_Lemma]:
     """Those of `lemmas_table`, in the order of the proofs."""
-    rounds, delta, alpha = asked.rounds, asked.delta, asked.alpha
+    rounds, delta, alpha = settings.rounds, settings.delta, settings.alpha
     grown = [growth(known, rounds, delta, alpha, corrected=fixed) for fixed in (False, True)]
     t_n = [received_round(known, rounds, delta, alpha, corrected=fixed) for fixed in (False, True)]
     end = "" if known.own_places else "_2"
@@ -255,7 +259,7 @@ def _lemmas(known: Constants, asked: Asked) -> list[_Lemma]:
         return known.counted(alpha) * (t - 1 - (t - 1) // 2)
 
     def norms(t: float) -> float:
-        return error_bound(known, t, delta, asked.regularization)
+        return error_bound(known, t, delta, settings.regularization)
 
     def regret_of(t: float) -> float:
         return instant_regret(known, t, max(rounds, t), norms(t), delta, alpha)
@@ -291,29 +295,31 @@ def _lemmas(known: Constants, asked: Asked) -> list[_Lemma]:
     return lemmas
 
 
-def floor_table(known: Constants, asked: Asked) -> Table:
+def floor_table(known: Constants, settings: BoundSettings) -> Table:
     """From which round on every place is picked with some probability."""
     label = "prop:patlowerbound" if known.own_places else "prop:patlowerbound_2"
     table = Table(
         title=f"P(a_t = a | the past) ≥ c/K, with probability ≥ "
-        f"{_probability(known, asked, 0.25)} ({label})",
+        f"{_probability(known, settings, 0.25)} ({label})",
         title_justify="left",
     )
     for header in ("c", "c/K", "eq:patboundused: λ⁺_min(E[xxᵀ | past]) ≥", "from round"):
         table.add_column(header, justify="right")
-    counted = known.counted(asked.alpha)
-    received = received_round(known, asked.rounds, asked.delta, asked.alpha, corrected=True)
+    counted = known.counted(settings.alpha)
+    received = received_round(
+        known, settings.rounds, settings.delta, settings.alpha, corrected=True
+    )
 
     def row(share: float, since: str) -> None:
         moment = picked_moment(known, share)
         table.add_row(number(share), number(share / known.places), number(moment), since)
 
     for share in SHARES:
-        first = floor_round_2(share, known.places, known.groups, asked.delta, counted)
+        first = floor_round_2(share, known.places, known.groups, settings.delta, counted)
         row(share, number(_ceiling(max(first, received))))
-    if asked.rounds >= received:
-        at = probability_floor(asked.rounds, known.places, known.groups, asked.delta, counted)
-        row(at * known.places, f"{number(asked.rounds)} (T)")
+    if settings.rounds >= received:
+        at = probability_floor(settings.rounds, known.places, known.groups, settings.delta, counted)
+        row(at * known.places, f"{number(settings.rounds)} (T)")
     return table
 
 
@@ -356,21 +362,21 @@ def trade_off_table(
     return table
 
 
-def remarks(known: Constants, asked: Asked) -> list[str]:
+def remarks(known: Constants, settings: BoundSettings) -> list[str]:
     """What a reader of the tables should not miss."""
     silent: dict[str, list[str]] = {}
-    for bound in bounds(known, asked):
-        at, first = bound(asked.rounds), useful_from(bound)
-        if at.total >= asked.rounds:
+    for bound in bounds(known, settings):
+        at, first = bound(settings.rounds), useful_from(bound)
+        if at.total >= settings.rounds:
             beyond = "at no T below 1e30" if first is None else f"only from T = {_first(first)} on"
             silent.setdefault(beyond, []).append(at.label)
     said = [
-        f"At T = {number(asked.rounds)} nothing follows from {' and '.join(labels)}: no policy's "
-        f"fair pseudo-regret exceeds T, and the bound is below T {beyond}."
+        f"At T = {number(settings.rounds)} nothing follows from {' and '.join(labels)}: no "
+        f"policy's fair pseudo-regret exceeds T, and the bound is below T {beyond}."
         for beyond, labels in silent.items()
     ]
     if known.own_places and math.isfinite(known.density.value):
-        picks = number(expected_picks(known, asked.rounds))
+        picks = number(expected_picks(known, settings.rounds))
         said.append(
             f"Fair-Greedy picks each group T/K = {picks} times in T rounds in expectation, and so "
             "do the fair optimum and uniform picks (remark on DGP)."
@@ -386,7 +392,11 @@ def remarks(known: Constants, asked: Asked) -> list[str]:
         )
     if known.random:
         stated, corrected = (
-            number(received_round(known, asked.rounds, asked.delta, asked.alpha, corrected=fixed))
+            number(
+                received_round(
+                    known, settings.rounds, settings.delta, settings.alpha, corrected=fixed
+                )
+            )
             for fixed in (False, True)
         )
         said.append(
@@ -406,9 +416,9 @@ def speaks_of_two(known: Constants) -> bool:
     return known.own_places and known.groups == 2 and math.isfinite(known.density.value)
 
 
-def _probability(known: Constants, asked: Asked, missed: float) -> str:
+def _probability(known: Constants, settings: BoundSettings, missed: float) -> str:
     """1 − missed·δ, less the δ of S_T (`lm:chernoff`) where groups are random."""
-    return number(max(0.0, 1 - asked.delta * (missed + known.random)))
+    return number(max(0.0, 1 - settings.delta * (missed + known.random)))
 
 
 def _ceiling(first: float) -> float:

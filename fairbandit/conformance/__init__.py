@@ -1,16 +1,16 @@
-"""What every registered part owes, as checks that a plugin's author can run too.
+"""Checks that every registered part must pass, for the authors of plugins too.
 
-Each check raises `ConformanceError` with the reason. In a test suite of one's own:
+Each check raises `ConformanceError` with the reason. To run them in a test suite:
 
     @pytest.mark.parametrize("check", conformance.checks("rank"), ids=lambda check: check.__name__)
     def test_my_rank(check):
         check("rank", "my_rank")
 
-In place of a name stands a mapping with `name` and hyperparameters where the defaults are not what
-is to be checked. A part that draws random numbers is held to the same checks given the same draws.
-`examine` runs them all and tells what came of each, as `fairbandit check` does; `cost` times a
-part; `attempt` does either and tells a failure in one line; `asked` gives the candidates that a
-rank is asked about after some rounds of play.
+To check a part with other hyperparameters than the defaults, pass a mapping with `name` and the
+hyperparameters instead of the name. A part that draws random numbers gets the same draws whenever
+a check compares two of its results. `examine` runs all checks and yields their results, as
+`fairbandit check` does. `cost` times a part. `attempt` calls a check or `cost` and returns a
+failure as one line. `asked` returns the candidates that a rank gets after some rounds of play.
 """
 
 from fairbandit.conformance.contract import (
@@ -46,7 +46,7 @@ from fairbandit.conformance.playing import (
     resumes,
     rounds_alone,
 )
-from fairbandit.conformance.report import Check, Finding, attempt, checks, examine
+from fairbandit.conformance.report import Check, CheckResult, attempt, checks, examine
 from fairbandit.conformance.timing import Cost, cost
 from fairbandit.conformance.world import (
     REFERENCES,
@@ -61,9 +61,9 @@ __all__ = [
     "REFERENCES",
     "REPLICAS",
     "Check",
+    "CheckResult",
     "ConformanceError",
     "Cost",
-    "Finding",
     "Scattered",
     "Spec",
     "asked",

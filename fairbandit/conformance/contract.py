@@ -1,4 +1,4 @@
-"""Checks on a part itself: how it is made, what it says of itself, what it answers."""
+"""Checks of a part's constructor, its documentation and the values that its methods return."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from fairbandit.conformance.world import (
 from fairbandit.parts import Candidates
 
 FIRST = 2
-"""After so many rounds of play, decided without it, a rank is asked for the first time."""
+"""The number of rounds played before a rank is asked first; the rank has no part in them."""
 
 
 def constructible(kind: str, spec: Spec) -> None:
@@ -182,7 +182,7 @@ def picks_soundly(kind: str, spec: Spec) -> None:
 
 
 def _raw_index(kind: str, spec: Spec, after: int) -> tuple[Tensor, Candidates]:
-    """The index as the part gives it, before the public method has checked it."""
+    """The index as the part returns it, which the public method has not checked."""
     candidates, policy = asked(kind, spec, after)
     index = policy.rank._index(candidates)
     if not isinstance(index, Tensor):
@@ -191,7 +191,7 @@ def _raw_index(kind: str, spec: Spec, after: int) -> tuple[Tensor, Candidates]:
 
 
 def _candidate(candidates: Candidates, which: Tensor) -> str:
-    """Where the first of some candidates stands, in words."""
+    """A description of where the first of the marked candidates stands."""
     if which.shape != candidates.groups.shape:
         return "an index of the wrong shape"
     present = which & (candidates.groups >= 0)

@@ -1,7 +1,8 @@
-"""Checks that a part leaves alone what is not its own, from its constructor to its last call.
+"""Checks that a part changes nothing that is not its own, from its constructor to its last call.
 
-Not its own are the tensors of the candidates, of the past, of the problem and its truth, of the
-random draws and of a state that it loads, and those that it has returned.
+A part must not change the tensors of the candidates, the past, the problem, its truth, the random
+draws and a state that it loads, nor those that it has returned. It must not change the settings of
+torch and NumPy, nor use their global random generators.
 """
 
 from __future__ import annotations
@@ -33,16 +34,16 @@ from fairbandit.parts import Estimator
 from fairbandit.streams import AHEAD
 
 SEED = 0x5EED_0FBA_4D17
-"""The global generators start from here, where no part's own seed would put them."""
+"""The seed of the global generators, one that no part would choose."""
 
 HALF = 8
-"""After so many rounds another part takes over the state, and a rare group appears."""
+"""After this many rounds another part takes over the state, and a rare group appears."""
 
 LIFE = 2 * HALF
-"""How many rounds a part is watched: each call is compared with all that came before it."""
+"""The number of rounds for which a part is watched."""
 
 THREADS = 3
-"""How many threads torch starts with, so that a part that sets one is noticed."""
+"""Torch's number of threads before the check; a part that sets it to 1 is then noticed."""
 
 
 def leaves_tensors(kind: str, spec: Spec) -> None:
@@ -73,7 +74,7 @@ def leaves_global_generators(kind: str, spec: Spec) -> None:
 
 @contextmanager
 def restored() -> Iterator[None]:
-    """Puts the settings back that are changed inside."""
+    """Restores, on exit, the settings that were changed inside."""
     before = _settings()
     try:
         yield
@@ -86,7 +87,7 @@ def restored() -> Iterator[None]:
 
 @contextmanager
 def _unusual_generators() -> Iterator[None]:
-    """The global generators in a state where no part's own seed would put them."""
+    """Seeds the global generators with `SEED`, and restores their states on exit."""
     kept = torch.get_rng_state(), np.random.get_state(), random.getstate()  # noqa: NPY002
     try:
         torch.set_rng_state(torch.Generator().manual_seed(SEED).get_state())
@@ -100,7 +101,7 @@ def _unusual_generators() -> Iterator[None]:
 
 
 def _live(kind: str, spec: Spec, watch: Watch) -> None:
-    """Lets a part do all that parts of its kind do, under watch."""
+    """Has a part go through all calls that parts of its kind get, under watch."""
     if kind == "environment":
         _draw(spec, watch)
         return
@@ -141,14 +142,14 @@ def _engine(kind: str, spec: Spec, watch: Watch, split: str) -> Engine:
 
 
 def _play(engine: Engine, rounds: int) -> None:
-    """Goes on until so many rounds are played."""
+    """Plays until `rounds` rounds are played in all."""
     engine.rounds = rounds
     for _ in engine.play():
         pass
 
 
 def _hand_over(giver: Engine, taker: Engine) -> bool:
-    """Lets one engine take over another's state; whether that can be loaded, see `resumes`."""
+    """Loads one engine's state into another; False if its keys differ, which `resumes` reports."""
     both = zip(giver.policy.parts.values(), taker.policy.parts.values(), strict=True)
     states = [(part.state(), other) for part, other in both]
     if any(state.keys() != other.state().keys() for state, other in states):
@@ -160,7 +161,7 @@ def _hand_over(giver: Engine, taker: Engine) -> bool:
 
 
 def _draw(spec: Spec, watch: Watch) -> None:
-    """Lets an environment draw pools, many and few at a time, under watch."""
+    """Has an environment draw pools of many and of few rounds, under watch."""
     note = watch.before(None, {})
     world = environment_of(spec)
     watch.after("__init__", None, note)
@@ -171,7 +172,7 @@ def _draw(spec: Spec, watch: Watch) -> None:
 
 
 def _generators() -> dict[str, Any]:
-    """The states of the global generators, comparable."""
+    """The states of the global generators, in a form that can be compared."""
     _, keys, *others = np.random.get_state()  # noqa: NPY002
     return {
         "torch's": torch.get_rng_state().numpy().tobytes(),
@@ -206,4 +207,4 @@ _SETTINGS: Mapping[str, tuple[Callable[[], Any], Callable[[Any], Any]]] = {
     ),
     "NumPy's handling of floating-point errors": (np.geterr, lambda kept: np.seterr(**kept)),
 }
-"""Each setting's name, and how to read and to set it."""
+"""The name of each setting, with the functions that read and set it."""

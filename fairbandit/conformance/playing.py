@@ -1,4 +1,4 @@
-"""Checks on what a part decides when it plays."""
+"""Checks that compare the decisions of several runs with a part."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from fairbandit.parts import Estimator, Part
 from fairbandit.streams import GRID
 
 CLOSE = 1e-9
-"""Two kernels may compute one index a few roundings apart."""
+"""The tolerance of indices, since two kernels may round them differently."""
 
 
 def plays(kind: str, spec: Spec) -> None:
@@ -112,7 +112,7 @@ def reads_no_later(kind: str, spec: Spec) -> None:
 
 
 def _grows(kind: str, spec: Spec) -> None:
-    """A group that appears is as one that was known and not seen."""
+    """Checks that a new group is treated like a group that was known and never seen."""
     rounds = GRID + ROUNDS
     known, met = (engine_with(kind, spec, rounds=rounds, rare_after=GRID) for _ in range(2))
     whole, problem = heard(known, known.play()), met.policy.problem

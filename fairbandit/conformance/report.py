@@ -1,4 +1,4 @@
-"""The whole suite on one part, every fault told in one line and none of them fatal."""
+"""Runs all checks on one part. A failed check gives one line and does not stop the others."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from fairbandit.errors import FairbanditError
 Done = TypeVar("Done")
 
 Check = Callable[[str, Spec], None]
-"""Takes the kind and the part; raises `ConformanceError`, with the reason, if all is not well."""
+"""Takes a kind and a part, and raises `ConformanceError` with the reason if the check fails."""
 
 _LEFT_ALONE: list[Check] = [
     leaving.leaves_tensors,
@@ -51,25 +51,25 @@ _OF_KIND: dict[str, list[Check]] = {
         *(metrics.pieces_agree, metrics.judges_replicas_alone, metrics.resumes_judging),
     ],
 }
-"""What those of one kind owe beside what all owe, in the order in which it is checked."""
+"""The checks of each kind, in their order, after those that all kinds share."""
 
 _GATES: tuple[Check, ...] = (
     playing.plays,
     environments.draws_pools,
     metrics.judges_soundly,
 )
-"""A part that fails one of these fails all that follow, for the same reason."""
+"""If one of these fails, the later checks are skipped: they would fail for the same reason."""
 
 
 @dataclass(frozen=True)
-class Finding:
-    """What came of one check.
+class CheckResult:
+    """The result of one check.
 
     Attributes:
         check: the check's name.
-        label: what it asks for, in one line.
-        reason: why the part does not pass; None where it does.
-        tried: False where an earlier failure left no point in trying.
+        label: the requirement, in one line.
+        reason: why the part fails; None if it passes.
+        tried: False if the check was skipped after an earlier failure.
     """
 
     check: str
@@ -79,7 +79,7 @@ class Finding:
 
     @property
     def passed(self) -> bool:
-        """Whether the part keeps this piece of the contract."""
+        """Whether the part passed the check."""
         return self.tried and self.reason is None
 
 
@@ -88,7 +88,7 @@ def checks(kind: str) -> list[Check]:
     return [contract.constructible, contract.documented, *_OF_KIND[kind]]
 
 
-def examine(kind: str, spec: Spec) -> Iterator[Finding]:
+def examine(kind: str, spec: Spec) -> Iterator[CheckResult]:
     """Runs every check on one part.
 
     Args:
@@ -96,7 +96,7 @@ def examine(kind: str, spec: Spec) -> Iterator[Finding]:
         spec: its name, or a mapping with `name` and hyperparameters.
 
     Yields:
-        A finding a check. Whatever is raised inside the part is a failed check; see `attempt`.
+        A result for each check. An exception inside the part is a failed check; see `attempt`.
 
     Raises:
         FairbanditError: no such part.
@@ -106,19 +106,19 @@ def examine(kind: str, spec: Spec) -> Iterator[Finding]:
     for check in checks(kind):
         label = inspect.cleandoc(check.__doc__ or "").split("\n")[0].rstrip(".")
         if gated:
-            yield Finding(check.__name__, label, "not tried, for the fault above", tried=False)
+            yield CheckResult(check.__name__, label, "not tried, for the fault above", tried=False)
             continue
         reason = attempt(check, kind, spec)
-        yield Finding(check.__name__, label, reason)
+        yield CheckResult(check.__name__, label, reason)
         gated = reason is not None and check in _GATES
 
 
 def attempt(work: Callable[[str, Spec], Done], kind: str, spec: Spec) -> Done | str:
-    """Does something with a part, such as a check; leaves no setting changed.
+    """Calls a function, such as a check, with a part, and restores the settings it changed.
 
     Returns:
-        What the work returns, or why it failed, in one line: an exception of any type inside the
-        part is told with its type and the line of the part where it arose.
+        The function's result. If it raised an exception, one line that gives the exception's type,
+        its message and the line of the part's file that raised it.
 
     Raises:
         FairbanditError: no such part.
@@ -136,7 +136,7 @@ def attempt(work: Callable[[str, Spec], Done], kind: str, spec: Spec) -> Done | 
 
 
 def _line(error: BaseException, cls: type) -> str:
-    """The innermost line of a part's own file that led to an error, or else of any file."""
+    """The innermost line of the part's file in a traceback; without one, the innermost line."""
     frames = traceback.extract_tb(error.__traceback__)
     file = inspect.getsourcefile(cls)
     own = [frame for frame in frames if frame.filename == file]

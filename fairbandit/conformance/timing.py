@@ -1,4 +1,4 @@
-"""What a part costs a round, beside the reference part of its kind."""
+"""The time that a round takes with a part and with the reference part of its kind."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ from fairbandit.conformance.world import (
 from fairbandit.streams import Streams
 
 ROUNDS = 512
-"""How many rounds are timed."""
+"""The number of rounds that are timed."""
 
 TRIES = 3
-"""The fastest of so many counts."""
+"""The number of measurements, of which the fastest counts."""
 
 
 @dataclass(frozen=True)
 class Cost:
-    """Milliseconds a round, of all replicas together.
+    """Milliseconds per round, for all replicas together.
 
     Attributes:
         own: with the part; of an environment, drawing its pools; of a metric, judging.

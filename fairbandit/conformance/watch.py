@@ -1,4 +1,4 @@
-"""Parts under watch: what a call of one of their methods changes that is not the part's own."""
+"""Detects that a call of a part's method changes something that is not the part's own."""
 
 from __future__ import annotations
 
@@ -13,24 +13,24 @@ from torch import Tensor
 from fairbandit import registry
 from fairbandit.conformance.world import ConformanceError
 from fairbandit.environments.base import Truth
-from fairbandit.parts import Candidates, History, Part, Past, Problem, RewardModel
+from fairbandit.parts import Candidates, History, Outcomes, Part, Past, Problem, RewardModel
 from fairbandit.streams import Purpose, Stream, Streams
 
 Named = tuple[str, Tensor]
-"""A tensor and how the part reaches it."""
+"""A tensor, with the expression by which the part reaches it."""
 
 
 class Watch(Protocol):
-    """Looks before and after each call of a part's method."""
+    """Is called before and after each call of a part's method."""
 
     def hold(self, tensor: Tensor, name: str) -> None:
-        """Takes note of a tensor that the part is given otherwise than as an argument."""
+        """Records a tensor that the part is given other than as an argument."""
 
     def before(self, part: Any, given: Mapping[str, Any]) -> Any:
-        """Takes note of how things are; `given` are the arguments by name."""
+        """Returns a note of the present state; `given` are the call's arguments by name."""
 
     def after(self, method: str, result: Any, note: Any) -> None:
-        """Compares with the note that `before` took.
+        """Compares the state with the note that `before` returned.
 
         Raises:
             ConformanceError: the call changed something that it must leave alone.
@@ -38,10 +38,10 @@ class Watch(Protocol):
 
 
 def watched(kind: str, part: Any, watch: Watch) -> None:
-    """Puts a part under watch: from now on it looks at every call of the part's own methods.
+    """Has a watch called around every later call of the part's own methods.
 
-    These are the methods of its kind's contract that the part's class writes or overrides; what
-    it inherits from the contract's base class is fairbandit's.
+    The part's own methods are those of its kind's base class that the part's class implements or
+    overrides.
     """
     cls, contract = type(part), registry.base_of(kind)
     own = cls.__mro__[: cls.__mro__.index(contract)]
@@ -71,11 +71,11 @@ def _looked_at(name: str, method: Callable[..., Any], watch: Watch) -> Callable[
 
 
 class Unchanged:
-    """Watches values that can be read at any time: a call must leave them as they were.
+    """Fails a call that changes values which can be read at any time, such as settings.
 
     Args:
-        read: the values by name.
-        fault: what a method did to the values of these names, in words.
+        read: returns the values by name.
+        fault: makes the error message from a method's name and the names of the changed values.
     """
 
     def __init__(
@@ -84,10 +84,10 @@ class Unchanged:
         self._read, self._fault = read, fault
 
     def hold(self, tensor: Tensor, name: str) -> None:
-        """Nothing: tensors are no concern of it."""
+        """Does nothing, since this watch compares no tensors."""
 
     def before(self, part: Any, given: Mapping[str, Any]) -> Mapping[str, Any]:
-        """The values as they are; see `Watch`."""
+        """Reads the values; see `Watch`."""
         return self._read()
 
     def after(self, method: str, result: Any, note: Mapping[str, Any]) -> None:
@@ -100,12 +100,12 @@ class Unchanged:
 
 @dataclass
 class Seen:
-    """What `Memory` knows of one piece of memory.
+    """A storage that `Memory` compares after every call.
 
     Attributes:
-        storage: the memory.
+        storage: the storage.
         content: the bytes that it held when it was first seen.
-        name: what it was last given as, or which method returned it.
+        name: the argument by which it was last given, or the method that returned it.
     """
 
     storage: torch.UntypedStorage
@@ -115,23 +115,23 @@ class Seen:
 
 @dataclass
 class Note:
-    """What `Memory` notes before a call.
+    """What `Memory` records before a call.
 
     Attributes:
         names: what the call's own arguments are, by the address of their memory.
-        histories: how the call reaches a history, and what that holds.
+        pasts: how the call reaches a history or outcomes, and what these hold.
     """
 
     names: dict[int, str] = field(default_factory=dict)
-    histories: list[tuple[str, History, dict[str, Any]]] = field(default_factory=list)
+    pasts: list[tuple[str, History | Outcomes, dict[str, Any]]] = field(default_factory=list)
 
 
 class Memory:
-    """Watches all tensors that a part was given or has returned: none may change from then on.
+    """Fails a call that changes a tensor which the part was given or has returned.
 
-    Whole pieces of memory are compared byte by byte, so that views, writing through NumPy and
-    `.data` count, in and out of inference mode; and of each tensor its shape, its memory and
-    whether it requires grad.
+    Whole storages are compared byte by byte. This detects writes through views, NumPy and `.data`,
+    with and without inference mode. Each tensor's shape, storage and `requires_grad` are compared
+    too.
     """
 
     def __init__(self) -> None:
@@ -139,7 +139,7 @@ class Memory:
         self._forms: dict[int, tuple[Tensor, tuple[Any, ...]]] = {}  # keeps the tensors alive
 
     def before(self, part: Any, given: Mapping[str, Any]) -> Note:
-        """Notes all that the part can reach; see `Watch`."""
+        """Records everything that the part can reach; see `Watch`."""
         note = Note()
         problem, truth = getattr(part, "problem", None), getattr(part, "truth", None)
         reach = {"problem": problem, "truth": truth, **given}
@@ -147,19 +147,19 @@ class Memory:
             for path, tensor in _tensors(name, value):
                 note.names.setdefault(_address(tensor), f"`{path}`, which it was given")
                 self.hold(tensor, f"`{path}`, which it was given earlier")
-            note.histories += [(path, past, _held(past)) for path, past in _histories(name, value)]
+            note.pasts += [(path, past, _held(past)) for path, past in _pasts(name, value)]
         return note
 
     def after(self, method: str, result: Any, note: Note) -> None:
-        """Compares all with what it was; see `Watch`."""
+        """Compares everything with the record; see `Watch`."""
         for seen in self._seen.values():
             if _bytes(seen.storage) != seen.content:
                 self._changed(method, seen, note)
         for tensor, form in self._forms.values():
             if _form(tensor) != form:
                 self._changed(method, self._seen[form[0]], note)
-        for path, history, held in note.histories:
-            now = _held(history)
+        for path, past, held in note.pasts:
+            now = _held(past)
             changed = [key for key, value in held.items() if now[key] != value]
             if changed:
                 raise ConformanceError(_fault(method, f"`{path}` ({', '.join(changed)})"))
@@ -172,7 +172,7 @@ class Memory:
             self.hold(tensor, f"what `{method}` returned earlier{f' (`{path}`)' if path else ''}")
 
     def hold(self, tensor: Tensor, name: str) -> None:
-        """From now on a tensor must stay as it is."""
+        """Compares the tensor after every later call."""
         storage = tensor.untyped_storage()
         self._seen.setdefault(_address(tensor), Seen(storage, _bytes(storage))).name = name
         self._forms.setdefault(id(tensor), (tensor, _form(tensor)))
@@ -182,12 +182,12 @@ class Memory:
 
 
 class HeldStreams(Streams):
-    """Streams whose draws must stay as they were drawn: those of a few rounds are shared.
+    """Streams that report the tensors of draws which they share between callers.
 
     Args:
-        seed: as of `Streams`.
-        replicas: as of `Streams`.
-        hold: is told of every tensor of draws that is shared, and how a part reaches it.
+        seed: see `Streams`.
+        replicas: see `Streams`.
+        hold: is called with each shared tensor and a description of it.
     """
 
     def __init__(self, seed: int, replicas: list[int], hold: Callable[[Tensor, str], None]) -> None:
@@ -229,9 +229,10 @@ def _form(tensor: Tensor) -> tuple[Any, ...]:
     return (*place, tensor.shape, tensor.stride(), tensor.dtype, tensor.requires_grad)
 
 
-def _held(history: History) -> dict[str, Any]:
-    """All that a history holds, comparable."""
-    return {name: _comparable(value) for name, value in history.state().items()}
+def _held(past: History | Outcomes) -> dict[str, Any]:
+    """What a history or some outcomes hold, in a form that can be compared."""
+    state = past._asdict() if isinstance(past, Outcomes) else past.state()
+    return {name: _comparable(value) for name, value in state.items()}
 
 
 def _comparable(value: Any) -> Any:
@@ -242,16 +243,21 @@ def _comparable(value: Any) -> Any:
     return [_comparable(item) for item in value] if isinstance(value, list) else value
 
 
-def _histories(path: str, value: Any) -> Iterator[tuple[str, History]]:
-    """The histories that a part reaches through an argument."""
-    if isinstance(value, History):
+def _pasts(path: str, value: Any) -> Iterator[tuple[str, History | Outcomes]]:
+    """The histories and outcomes that a part reaches through an argument.
+
+    Outcomes are views of the memory of a history, which goes on being written to beside them.
+    """
+    if isinstance(value, (History, Outcomes)):
         yield path, value
     elif isinstance(value, Candidates):
         yield f"{path}.history", value.history
 
 
 def _tensors(path: str, value: Any) -> Iterator[Named]:
-    """The tensors that a part reaches through an argument, and those of a result."""
+    """The tensors inside an argument or a result, each with its path."""
+    if isinstance(value, Outcomes):
+        return
     if isinstance(value, Tensor) and value.layout is torch.strided:
         yield path, value
     for key, item in _inside(value):
@@ -259,7 +265,7 @@ def _tensors(path: str, value: Any) -> Iterator[Named]:
 
 
 def _inside(value: Any) -> Iterable[tuple[str, Any]]:
-    """What lies inside a value, and how it is reached from there."""
+    """The values inside a value, each with the path to it."""
     if isinstance(value, Mapping):
         return [(f"[{key!r}]", item) for key, item in value.items()]
     if isinstance(value, tuple) and hasattr(value, "_fields"):
@@ -268,7 +274,7 @@ def _inside(value: Any) -> Iterable[tuple[str, Any]]:
         return [(f"[{place}]", item) for place, item in enumerate(value)]
     if isinstance(value, RewardModel):
         return [(f".{name}", item) for name, item in vars(value).items()]
-    if isinstance(value, Past):  # what is computed once is shared by all that ask
+    if isinstance(value, Past):  # computed once, and shared by all callers
         names = ["count", "mean", "variance"]
         return [
             *((f".{name}", getattr(value, name)) for name in names),

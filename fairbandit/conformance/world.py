@@ -1,4 +1,4 @@
-"""Where the checks are played: a small problem with everything awkward, and games in it."""
+"""The small problem that the checks play, and helpers that play it with the part under test."""
 
 from __future__ import annotations
 
@@ -24,16 +24,16 @@ from fairbandit.policy import Policy, blocks
 from fairbandit.streams import GRID, Purpose, Stream, Streams
 
 ROUNDS = 40
-"""How many rounds a check plays, unless it says otherwise."""
+"""The number of rounds that a check plays by default."""
 
 REPLICAS = 3
-"""How many replicas play them."""
+"""The number of replicas that a check plays by default."""
 
 LATE = (2, 7, ROUNDS - 3)
-"""The rounds whose rewards come late, where some do."""
+"""The rounds whose rewards come late, in checks of late rewards."""
 
 ASKERS = 12
-"""How many replicas a part is asked for when its answers themselves are looked at."""
+"""The number of replicas in checks of what a part returns, rather than of what it decides."""
 
 REFERENCES = {
     "split": "halves",
@@ -43,7 +43,7 @@ REFERENCES = {
     "environment": "simulation",
     "metric": "fair_regret",
 }
-"""The part of each kind that stands beside the one under test, and that costs compare with."""
+"""The parts that complete the policy of the part under test, and that its cost is compared to."""
 
 Spec = str | Mapping[str, Any]
 """A part: its registered name, or a mapping with `name` and hyperparameters."""
@@ -59,10 +59,10 @@ class ConformanceError(FairbanditError):
 
 
 class Scattered(Environment):
-    """A small problem with everything awkward: random groups, a rare one, empty places.
+    """A small problem with the awkward cases: random groups, a rare group and empty places.
 
     Args:
-        upset_after: rewards of later rounds are different; None leaves all alone.
+        upset_after: the rewards of later rounds are changed; None changes none.
         rare_after: the rare group appears after this round.
     """
 
@@ -97,7 +97,7 @@ class Scattered(Environment):
 
 
 class EvenStream(Stream):
-    """Draws alike at all places of a round, so that candidates differ by no draw."""
+    """A stream with one draw for all places of a round, so that candidates do not differ by it."""
 
     def uniform(self, first: int, count: int, width: int, shift: int = 0) -> Tensor:
         """One uniform draw a round, at each of its places: (B, count, width) float64."""
@@ -105,7 +105,7 @@ class EvenStream(Stream):
 
 
 class EvenStreams(Streams):
-    """Streams whose draws are alike at all places of a round."""
+    """Streams with one draw for all places of a round."""
 
     def __getitem__(self, purpose: Purpose) -> Stream:
         if purpose not in self._streams:
@@ -114,7 +114,7 @@ class EvenStreams(Streams):
 
 
 class Listener(Argmax):
-    """`Argmax` that keeps every index it was given."""
+    """`Argmax` that records every index it is given."""
 
     def __init__(self) -> None:
         self.heard: list[Tensor] = []
@@ -126,7 +126,7 @@ class Listener(Argmax):
 
 @dataclass(frozen=True)
 class Game:
-    """What was decided, and from what.
+    """The decisions of a run, with the indices that they are based on.
 
     Attributes:
         actions: (B, T) int64.
@@ -148,7 +148,7 @@ class Game:
 
 
 def policy_with(kind: str, spec: Spec, split: str = "halves") -> Policy:
-    """A policy of reference parts, but for one part."""
+    """A policy of reference parts, apart from the part under test."""
     parts = {part: REFERENCES[part] for part in registry.PART_KINDS}
     made = build({**parts, "split": split, kind: spec})
     assert isinstance(made, Policy)
@@ -174,9 +174,9 @@ def engine_with(
     upset_after: int | None = None,
     rare_after: int = 0,
 ) -> Engine:
-    """An engine that plays `Scattered` with a part, and listens to its indices.
+    """An engine that plays `Scattered` with a part and records the indices.
 
-    Before the part is bound, `prepare` gets it.
+    `prepare` is called with the part before it is bound.
     """
     policy = policy_with(kind, spec, split)
     prepare(getattr(policy, kind))
@@ -187,13 +187,13 @@ def engine_with(
 
 
 def play(kind: str, spec: Spec, **options: Any) -> Game:
-    """Plays all rounds of `engine_with`, which takes the options."""
+    """Plays all rounds of an engine; the options are those of `engine_with`."""
     engine = engine_with(kind, spec, **options)
     return heard(engine, engine.play())
 
 
 def heard(engine: Engine, pieces: Iterable[Played]) -> Game:
-    """What an engine decides in some pieces of play."""
+    """The decisions of an engine in the given pieces."""
     actions = torch.cat([played.actions for played in pieces], 1)
     selector = engine.policy.selector
     if not isinstance(selector, Listener):
@@ -203,13 +203,13 @@ def heard(engine: Engine, pieces: Iterable[Played]) -> Game:
 
 
 def bind(engine: Engine, problem: Problem) -> None:
-    """Lets an engine that has not begun play a problem that differs from its own a little."""
+    """Binds an engine that has not begun to another problem."""
     engine.policy.bind(problem)
     engine.history = engine.policy.history()
 
 
 def grow(engine: Engine, problem: Problem) -> None:
-    """Lets an engine go on in a problem with more groups."""
+    """Has an engine go on with a problem of more groups."""
     engine.policy.grow(problem)
     engine.history.grow(problem)
 

@@ -1,4 +1,4 @@
-"""Features of a table's rows: numbers as they are, categories one-hot by their code book."""
+"""Turns the rows of a table into features: numbers stay as they are, categories become one-hot."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ from fairbandit.environments.reading import Block, canonical, listed
 from fairbandit.errors import FairbanditError
 
 _LEAST_EXPONENT = -1021
-"""2¹⁰²¹ is a float64; smaller values than 2⁻¹⁰²¹ are measured in that unit too."""
+"""The smallest unit is 2⁻¹⁰²¹, since its inverse is still a float64."""
 
 _SPEC = "null (a number), a list of codes, or {codes: [...], reference: [...]}"
 
 
 @dataclass(frozen=True)
 class Feature:
-    """One column of a table as features.
+    """How one column of a table becomes features.
 
     Attributes:
         column: its name in the table.
-        codes: the codes that get a one-hot column each, in order; None for a number.
-        reference: codes that are valid and get no column.
+        codes: the codes that get a one-hot feature each, in order; None for a number.
+        reference: valid codes that get no feature.
     """
 
     column: str
@@ -71,20 +71,20 @@ class Feature:
 
     @property
     def names(self) -> list[str]:
-        """The names of the feature's columns: `age`, or `job=1`, `job=2`, …"""
+        """The names of the features: `age`, or `job=1`, `job=2`, …"""
         if self.codes is None:
             return [self.column]
         return [f"{self.column}={code}" for code in self.codes]
 
     def fill(self, block: Block, out: NDArray[np.float64]) -> None:
-        """Writes the feature of a block's rows.
+        """Writes the features of a block of rows.
 
         Args:
             block: the rows, n of them.
             out: (n, number of columns), zeros.
 
         Raises:
-            FairbanditError: a cell that is no number, or a code outside the code book.
+            FairbanditError: a cell is not a number, or its code is not a valid one.
         """
         if self.codes is None:
             out[:, 0] = block.numbers(self.column)
@@ -94,7 +94,7 @@ class Feature:
         out[rows, places[rows]] = 1.0
 
     def _places(self, block: Block, book: list[float | str]) -> NDArray[np.int64]:
-        """The place of each row's code in the code book."""
+        """The position of each row's code among the valid codes."""
         cells: list[Any]
         if isinstance(book[0], str):
             known = {canonical(str(code)): place for place, code in enumerate(book)}
@@ -115,18 +115,18 @@ class Feature:
 
 
 class Encoding:
-    """All features of a table's rows, in order, and a last column of ones if asked for.
+    """The features of a table's rows, in order, with a constant last feature if `bias` is set.
 
     Args:
-        columns: a spec for each of the table's columns, in order; see `Feature.parse`.
-        bias: adds the column of ones.
+        columns: a specification for each column that is used, in order; see `Feature.parse`.
+        bias: adds a last feature, called `bias`, that is always 1.
 
     Attributes:
-        sources: the table's columns.
-        names: the features' names, `bias` being the last one's; d of them.
+        sources: the names of the columns that are used.
+        names: the names of the d features.
 
     Raises:
-        FairbanditError: a spec that is none, or no column at all.
+        FairbanditError: a specification is invalid, or there is no column.
 
     >>> Encoding({"age": None, "job": [1, 2]}, bias=True).names
     ['age', 'job=1', 'job=2', 'bias']
@@ -150,13 +150,17 @@ class Encoding:
             self.names.append("bias")
 
     def column(self, at: int) -> str:
-        """The table's column that a feature comes from; no column for the bias."""
+        """The name of the column that a feature comes from.
+
+        Args:
+            at: the feature's position, from 0; not that of the bias.
+        """
         widths = [len(feature.names) for feature in self._features]
         owner = int(np.searchsorted(np.cumsum(widths), at, side="right"))
         return self._features[owner].column
 
     def encode(self, block: Block) -> NDArray[np.float64]:
-        """A block's features, not yet standardised: (rows, d)."""
+        """The features of a block before they are standardised, (rows, d)."""
         out = np.zeros((len(block), len(self.names)))
         start = 0
         for feature in self._features:
@@ -168,12 +172,12 @@ class Encoding:
         return out
 
 
-class Moments:
-    """Mean and standard deviation of columns, from rows that arrive in blocks.
+class StandardScaler:
+    """Mean and standard deviation of columns whose rows arrive in blocks.
 
-    Blocks are merged by their means and centred sums of squares, which cancels nothing. Each column
-    is measured in a unit of its own, a power of two no smaller than its values: no square overflows
-    or vanishes, and nothing is rounded that would not be without it.
+    Blocks are merged by their means and centred sums of squares, which avoids cancellation. Each
+    column is scaled by a power of two that is at least its largest magnitude, so that squares
+    neither overflow nor underflow. Scaling by a power of two adds no rounding error.
 
     Args:
         width: the number of columns.
@@ -196,7 +200,7 @@ class Moments:
         self._squares = np.zeros(width)
 
     def add(self, rows: NDArray[np.float64]) -> None:
-        """Takes in some rows, (n, width)."""
+        """Adds rows, (n, width)."""
         if not len(rows):
             return
         self.low = np.minimum(self.low, rows.min(axis=0))
@@ -212,7 +216,7 @@ class Moments:
 
     @property
     def constant(self) -> NDArray[np.bool_]:
-        """Which columns hold one value; exact, where a rounded variance need not be 0."""
+        """Which columns hold a single value, found without the variance, which is rounded."""
         return self.low >= self.high
 
     @property
@@ -222,17 +226,17 @@ class Moments:
 
     @property
     def scale(self) -> NDArray[np.float64]:
-        """What to divide by: the standard deviation (ddof 0), or 1 where a column is constant."""
+        """The divisor: the standard deviation (ddof 0), or 1 where a column is constant."""
         deviation = np.ldexp(np.sqrt(self._squares / max(self.count, 1)), self._exponent)
         return np.where(self.constant, 1.0, deviation)
 
     @property
     def centre(self) -> NDArray[np.float64]:
-        """What to subtract: the mean, or the very value of a constant column."""
+        """The value to subtract: the mean, or the exact value of a constant column."""
         return np.where(self.constant, self.low, np.ldexp(self._mean, self._exponent))
 
     def _widen(self) -> None:
-        """Moves on to larger units where a column has outgrown its own."""
+        """Moves to a larger unit where a column has a value beyond its unit."""
         magnitude = self.magnitude
         needed = np.where(magnitude > 0, np.frexp(magnitude)[1], _LEAST_EXPONENT)
         exponent = np.maximum(needed, self._exponent)
@@ -243,7 +247,7 @@ class Moments:
 
 
 def _spelled(code: float | str) -> float | str:
-    """A code as cells are compared with it."""
+    """A code in the spelling that cells are compared in."""
     return canonical(code) if isinstance(code, str) else code
 
 

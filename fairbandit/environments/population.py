@@ -1,6 +1,7 @@
-"""From table files to the people that a bandit problem draws from, and the truth about them.
+"""Reads the members that a problem draws candidates from, and computes their ground truth.
 
-D1 is the table that standardises, D2 the one that candidates are drawn from.
+D1 is the table whose means and standard deviations standardise the columns. D2 is the table whose
+rows, the members, become candidates.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from fairbandit.environments.encoding import Encoding, Moments
+from fairbandit.environments.encoding import Encoding, StandardScaler
 from fairbandit.environments.reading import Source, listed
 from fairbandit.errors import FairbanditError
 from fairbandit.maths.grouped_cdf import GroupedCdf
@@ -29,7 +30,8 @@ REGULARIZATION = 1e-8
 RESOLUTION = 1e-8
 """The least standard deviation of a column that varies, relative to its largest magnitude.
 
-Values are rounded to 1.1e-16 of their magnitude, so standardised ones keep eight digits."""
+The rounding error of a value is 1.1e-16 of its magnitude, so standardised values keep eight digits.
+"""
 
 LEAST_DEVIATION = 1e-290
 """The least standard deviation of a column that varies; below it float64 loses digits."""
@@ -43,16 +45,17 @@ _CHUNK = 1 << 16
 
 @dataclass(frozen=True)
 class Request:
-    """Which columns of a table mean what, and how many people of a group to take.
+    """Which columns of a table to read, and which rows to keep.
 
     Attributes:
         group: the group column.
         reward: the reward column.
         encoding: the features.
         min_group_size: groups with fewer members in D2 are dropped.
-        group_size: at most so many members a group; None for all.
-        thin: keeps only those members in D1 and D2. Otherwise they make the true CDF alone.
-        sample_seed: seed of the choice of members.
+        group_size: the largest number of members to sample from a group; None for all.
+        thin: whether D1 and D2 keep only the sampled members. Otherwise all members stay, and the
+            sampled ones make the true CDF.
+        sample_seed: seed of the sample.
     """
 
     group: str
@@ -66,7 +69,7 @@ class Request:
 
 @dataclass(frozen=True)
 class Members:
-    """The people of D2, n of them, and all that is true of them.
+    """The n members of D2 with their ground truth.
 
     Attributes:
         contexts: standardised features, (n, d) float64.
@@ -74,9 +77,9 @@ class Members:
         rewards: the standardised reward column, (n,).
         expected: the true rewards ⟨θ, x⟩, (n,).
         ranks: the true relative ranks, (n,).
-        order: the members' rows, those of group 0 first, (n,) int64.
-        starts: where each group begins in `order`, (G,) int64.
-        sizes: the members of each group, (G,) int64.
+        order: the members' positions, sorted by group, (n,) int64.
+        starts: the position in `order` at which each group begins, (G,) int64.
+        sizes: the number of members of each group, (G,) int64.
     """
 
     contexts: Tensor
@@ -104,7 +107,7 @@ class Population:
 
 
 def load_population(path: Path, scaler_path: Path | None, request: Request) -> Population:
-    """Reads D2, and D1 where it is another file, and works out what is true of the members.
+    """Reads D2, and D1 where it is another file, and computes the members' ground truth.
 
     Features and rewards are standardised with the means and standard deviations of D1. θ is the
     ridge fit (λ = 1e-8) of the standardised reward column on all of D2.
@@ -115,23 +118,23 @@ def load_population(path: Path, scaler_path: Path | None, request: Request) -> P
         request: the columns and the groups.
 
     Raises:
-        FairbanditError: a file or cell that is not as it should be, or fewer than two groups.
+        FairbanditError: a file or a cell cannot be used, or fewer than two groups are left.
     """
     source = _checked_source(path, request)
-    labels, codes = _survey(source, request.group)
+    labels, codes = _group_codes(source, request.group)
     kept = _kept(source, labels, codes, request)
     codes = _relabelled(codes, labels, kept)
     sampled = _sample(codes, kept, request, table=2, path=path)
     groups = sampled if request.thin else codes
     contexts, rewards = _encode(source, groups, request)
-    _require_rewards_that_differ(source, rewards, request)
+    _require_distinct_rewards(source, rewards, request)
     if scaler_path is None:
-        scaler, moments = source, _moments_of(contexts, rewards)
+        scaler_source, scaler = source, _fitted(contexts, rewards)
     else:
-        scaler = _checked_source(scaler_path, request)
-        moments = _scaler_moments(scaler, kept, request)
-    _require_spread(scaler, moments, request)
-    _standardise(contexts, rewards, moments, request.encoding.bias)
+        scaler_source = _checked_source(scaler_path, request)
+        scaler = _fitted_to_scaler(scaler_source, kept, request)
+    _require_spread(scaler_source, scaler, request)
+    _standardise(contexts, rewards, scaler, request.encoding.bias)
     _require_range(source, contexts, rewards, groups, request)
     in_cdf = sampled[groups >= 0] >= 0
     return _truth(contexts, rewards, groups[groups >= 0], in_cdf, kept)
@@ -143,8 +146,8 @@ def _checked_source(path: Path, request: Request) -> Source:
     return source
 
 
-def _survey(source: Source, column: str) -> tuple[list[str], NDArray[np.int32]]:
-    """The labels of the group column in order of appearance, and each row's place among them."""
+def _group_codes(source: Source, column: str) -> tuple[list[str], NDArray[np.int32]]:
+    """The labels of the group column in order of appearance, and the index of each row's label."""
     known: dict[str, int] = {}
     pieces = [np.empty(0, dtype=np.int32)]
     for block in source.blocks([column]):
@@ -159,7 +162,7 @@ def _survey(source: Source, column: str) -> tuple[list[str], NDArray[np.int32]]:
 def _kept(
     source: Source, labels: list[str], codes: NDArray[np.int32], request: Request
 ) -> tuple[str, ...]:
-    """The labels of the groups that are large enough, sorted, numbers by their value."""
+    """The labels of the groups that are large enough, sorted; numbers come first, by value."""
     sizes = dict(zip(labels, np.bincount(codes, minlength=len(labels)).tolist(), strict=True))
     kept = sorted((name for name in labels if sizes[name] >= request.min_group_size), key=_by_value)
     if len(kept) < 2:
@@ -181,7 +184,7 @@ def _by_value(label: str) -> tuple[int, float, str]:
 def _relabelled(
     codes: NDArray[np.int32], labels: list[str], kept: tuple[str, ...]
 ) -> NDArray[np.int32]:
-    """Each row's place among the kept labels, −1 for a dropped group."""
+    """The index of each row's label among the kept ones, −1 for a dropped group."""
     place = {name: index for index, name in enumerate(kept)}
     return np.array([place.get(name, -1) for name in labels], dtype=np.int32)[codes]
 
@@ -189,7 +192,7 @@ def _relabelled(
 def _sample(
     codes: NDArray[np.int32], kept: tuple[str, ...], request: Request, table: int, path: Path
 ) -> NDArray[np.int32]:
-    """The codes, −1 where a group has more than `group_size` members and the row was not drawn."""
+    """The codes with −1 for the rows left out by sampling `group_size` members from each group."""
     if request.group_size is None:
         return codes
     sampled = codes.copy()
@@ -233,7 +236,10 @@ def _rows(
 
 
 def _encode(source: Source, groups: NDArray[np.int32], request: Request) -> tuple[Tensor, Tensor]:
-    """The kept rows' features and rewards, filled in place: the one large tensor there is."""
+    """The features and rewards of the kept rows.
+
+    Blocks are written into tensors of the final size, so that the features are in memory once.
+    """
     count = int((groups >= 0).sum())
     contexts = torch.empty(count, len(request.encoding.names), dtype=torch.float64)
     rewards = torch.empty(count, dtype=torch.float64)
@@ -245,33 +251,33 @@ def _encode(source: Source, groups: NDArray[np.int32], request: Request) -> tupl
     return contexts, rewards
 
 
-def _moments_of(contexts: Tensor, rewards: Tensor) -> Moments:
-    """The moments of the features, and of the rewards as a last column."""
-    moments = Moments(contexts.shape[1] + 1)
+def _fitted(contexts: Tensor, rewards: Tensor) -> StandardScaler:
+    """A scaler fitted to features and, as a last column, rewards."""
+    scaler = StandardScaler(contexts.shape[1] + 1)
     for rows, values in zip(contexts.split(_CHUNK), rewards.split(_CHUNK), strict=True):
-        moments.add(np.column_stack([rows.numpy(), values.numpy()]))
-    return moments
+        scaler.add(np.column_stack([rows.numpy(), values.numpy()]))
+    return scaler
 
 
-def _scaler_moments(source: Source, kept: tuple[str, ...], request: Request) -> Moments:
-    """The moments of D1's features, and of its rewards as a last column."""
-    labels, codes = _survey(source, request.group)
+def _fitted_to_scaler(source: Source, kept: tuple[str, ...], request: Request) -> StandardScaler:
+    """A scaler fitted to D1's features and, as a last column, its rewards."""
+    labels, codes = _group_codes(source, request.group)
     groups = _relabelled(codes, labels, kept)
     if request.thin:
         groups = _sample(groups, kept, request, table=1, path=source.path)
-    moments = Moments(len(request.encoding.names) + 1)
+    scaler = StandardScaler(len(request.encoding.names) + 1)
     for features, rewards in _rows(source, groups, request):
-        moments.add(np.column_stack([features, rewards]))
-    if not moments.count:
+        scaler.add(np.column_stack([features, rewards]))
+    if not scaler.count:
         raise FairbanditError(
             f"{source.path} has no member of the groups {listed(list(map(repr, kept)))} in column "
             f"{request.group!r}, so it cannot standardise their features; it has the groups "
             f"{listed(list(map(repr, sorted(set(labels), key=_by_value))))}"
         )
-    return moments
+    return scaler
 
 
-def _require_rewards_that_differ(source: Source, rewards: Tensor, request: Request) -> None:
+def _require_distinct_rewards(source: Source, rewards: Tensor, request: Request) -> None:
     if bool((rewards == rewards[0]).all()):
         raise FairbanditError(
             f"{source.path}, column {request.reward!r}: all rewards of the groups in use are "
@@ -279,14 +285,14 @@ def _require_rewards_that_differ(source: Source, rewards: Tensor, request: Reque
         )
 
 
-def _require_spread(source: Source, moments: Moments, request: Request) -> None:
-    """Checks that what a column varies by is not lost in the rounding of its values."""
+def _require_spread(source: Source, scaler: StandardScaler, request: Request) -> None:
+    """Checks that the standard deviation of each column is well above its rounding error."""
     names = [*request.encoding.names, request.reward]
-    least = np.maximum(RESOLUTION * moments.magnitude, LEAST_DEVIATION)
-    lost = ~moments.constant & (moments.scale < least)
+    least = np.maximum(RESOLUTION * scaler.magnitude, LEAST_DEVIATION)
+    lost = ~scaler.constant & (scaler.scale < least)
     if lost.any():
         at = int(lost.argmax())
-        low, high, scale = (float(v[at]) for v in (moments.low, moments.high, moments.scale))
+        low, high, scale = (float(v[at]) for v in (scaler.low, scaler.high, scaler.scale))
         raise FairbanditError(
             f"{source.path}, column {names[at]!r}: the values lie between {low!r} and {high!r} "
             f"with a standard deviation of {scale:.2g}; it must be at least {RESOLUTION:g} of the "
@@ -295,9 +301,9 @@ def _require_spread(source: Source, moments: Moments, request: Request) -> None:
         )
 
 
-def _standardise(contexts: Tensor, rewards: Tensor, moments: Moments, bias: bool) -> None:
-    """Centres and scales in place; a bias column stays as it is."""
-    centre, scale = torch.from_numpy(moments.centre), torch.from_numpy(moments.scale)
+def _standardise(contexts: Tensor, rewards: Tensor, scaler: StandardScaler, bias: bool) -> None:
+    """Centres and scales in place, all columns but the bias."""
+    centre, scale = torch.from_numpy(scaler.centre), torch.from_numpy(scaler.scale)
     d = contexts.shape[1] - int(bias)
     contexts[:, :d].sub_(centre[:d]).div_(scale[:d])
     rewards.sub_(centre[-1]).div_(scale[-1])
@@ -306,7 +312,7 @@ def _standardise(contexts: Tensor, rewards: Tensor, moments: Moments, bias: bool
 def _require_range(
     source: Source, contexts: Tensor, rewards: Tensor, groups: NDArray[np.int32], request: Request
 ) -> None:
-    """Checks that D1's scale suits the members of D2."""
+    """Checks that the members of D2 are not too large when they are standardised by D1."""
     for values in (contexts, rewards[:, None]):
         far = ~(values.abs() <= FARTHEST)
         if bool(far.any()):
@@ -328,7 +334,7 @@ def _truth(
     in_cdf: NDArray[np.bool_],
     kept: tuple[str, ...],
 ) -> Population:
-    """θ, the true rewards, the true CDF and the true ranks of the members."""
+    """The population with θ, the true rewards, the true CDF and the true ranks."""
     theta = ridge_fit(contexts, rewards, REGULARIZATION)
     expected = contexts @ theta
     magnitudes = torch.cat([rows.abs() @ theta.abs() for rows in contexts.split(_CHUNK)])

@@ -8,11 +8,11 @@ from dataclasses import dataclass
 
 from fairbandit.errors import FairbanditError
 from fairbandit.theory.constants import Constants
-from fairbandit.theory.growth import growth, known_from, picked_from, received_from
+from fairbandit.theory.growth import growth, tau_1, tau_2, tau_3
 from fairbandit.theory.lemmas import ALPHA, DELTA, REGULARIZATION, positive, probability
 
 LIMIT = 10**30
-"""Beyond so many rounds nobody looks for a bound that says something."""
+"""`useful_from` does not search beyond this round."""
 
 
 @dataclass(frozen=True)
@@ -45,12 +45,12 @@ class Bound:
 
     @property
     def warm_up(self) -> float:
-        """τ = 4·max(τ₁, τ₂, τ₃) + 3: rounds that are counted as wholly lost."""
+        """τ = 4·max(τ₁, τ₂, τ₃) + 3, the rounds whose regret the bound counts as 1."""
         return 4 * max(self.tau_1, self.tau_2, self.tau_3) + 3
 
     @property
     def total(self) -> float:
-        """The bound. R_F(T) ≤ T always holds, so that only below T does it say anything."""
+        """The bound. Since R_F(T) ≤ T always holds, it is informative only below T."""
         return self.confidence + self.shrinkage + self.ranks + self.warm_up
 
     @property
@@ -60,7 +60,7 @@ class Bound:
 
 
 def regret(
-    of: Constants,
+    problem: Constants,
     rounds: float,
     delta: float = DELTA,
     regularization: float = REGULARIZATION,
@@ -71,7 +71,7 @@ def regret(
     + 8·√(T·log(8KT/δ)/3) + τ, with τ₁ = 32K³·log^{3/2}(5Ke/δ), τ₂ = 54L²/λ⁺·log(4d/δ).
 
     Args:
-        of: the problem's constants.
+        problem: its constants.
         rounds: T, at least 1.
         delta: δ.
         regularization: λ.
@@ -82,25 +82,25 @@ def regret(
     Raises:
         FairbanditError: a value out of range, or groups that have no place of their own.
     """
-    if not of.own_places:
+    if not problem.own_places:
         raise FairbanditError(
-            f"th:regret takes K = G and a place for each group; here K = {of.places} and "
-            f"G = {of.groups}, {'drawn at random' if of.random else 'fixed'}: use th:regret_2"
+            f"th:regret takes K = G and a place for each group; here K = {problem.places} and G = "
+            f"{problem.groups}, {'drawn at random' if problem.random else 'fixed'}: use th:regret_2"
         )
     return _bound(
         "th:regret",
-        of,
+        problem,
         rounds,
         regularization,
         (ALPHA, delta, delta),
         scale=1.0,
-        ranks=of.places,
+        ranks=problem.places,
         per_round=1.0,
     )
 
 
 def regret_2(
-    of: Constants,
+    problem: Constants,
     rounds: float,
     delta: float = DELTA,
     regularization: float = REGULARIZATION,
@@ -114,7 +114,7 @@ def regret_2(
     τ₃ = 2/((1 − α)²q_K)·log(GT/δ₂). Where groups are not random, α = 1, δ₁ = δ and τ₃ = 0.
 
     Args:
-        of: the problem's constants.
+        problem: its constants.
         rounds: T, at least 1.
         delta: δ = δ₁ + δ₂.
         regularization: λ.
@@ -130,18 +130,18 @@ def regret_2(
     alpha, delta_1, second = _shares(delta, alpha, delta_2)
     return _bound(
         "th:regret_2",
-        of,
+        problem,
         rounds,
         regularization,
-        (alpha, delta_1, second) if of.random else (alpha, delta, delta),
-        scale=math.sqrt(1 / of.share),
-        ranks=of.groups,
-        per_round=of.counted(alpha),
+        (alpha, delta_1, second) if problem.random else (alpha, delta, delta),
+        scale=math.sqrt(1 / problem.share),
+        ranks=problem.groups,
+        per_round=problem.counted(alpha),
     )
 
 
 def equal_probability(
-    of: Constants,
+    problem: Constants,
     rounds: float,
     delta: float = DELTA,
     regularization: float = REGULARIZATION,
@@ -155,7 +155,7 @@ def equal_probability(
     τ₃ = 2G/((1 − α)²Kq_min)·log(GT/δ₂).
 
     Args:
-        of: the problem's constants.
+        problem: its constants.
         rounds: T, at least 1.
         delta: δ = δ₁ + δ₂.
         regularization: λ.
@@ -168,7 +168,7 @@ def equal_probability(
     Raises:
         FairbanditError: a value out of range, or places that are not drawn alike.
     """
-    if of.balance is None:
+    if problem.balance is None:
         raise FairbanditError(
             "corr:equalprob takes candidates drawn alike at every place, which these are not: "
             "use th:regret or th:regret_2"
@@ -176,13 +176,13 @@ def equal_probability(
     alpha, delta_1, second = _shares(delta, alpha, delta_2)
     return _bound(
         "corr:equalprob",
-        of,
+        problem,
         rounds,
         regularization,
         (alpha, delta_1, second),
-        scale=1 / math.sqrt(of.balance.value),
-        ranks=of.groups,
-        per_round=of.places * alpha * of.balance.value / of.groups,
+        scale=1 / math.sqrt(problem.balance.value),
+        ranks=problem.groups,
+        per_round=problem.places * alpha * problem.balance.value / problem.groups,
     )
 
 
@@ -233,7 +233,7 @@ def _shares(delta: float, alpha: float, delta_2: float | None) -> tuple[float, f
 
 def _bound(
     label: str,
-    of: Constants,
+    problem: Constants,
     rounds: float,
     regularization: float,
     shares: tuple[float, float, float],
@@ -242,11 +242,11 @@ def _bound(
     ranks: int,
     per_round: float,
 ) -> Bound:
-    """What the three bounds have in common.
+    """The formula that the three bounds share.
 
     Args:
         label: the bound's.
-        of: the problem's constants.
+        problem: its constants.
         rounds: T.
         regularization: λ.
         shares: α, δ₁ and δ₂; α and δ₂ count for nothing where groups are fixed.
@@ -257,19 +257,21 @@ def _bound(
     rounds, ridge = positive("rounds", rounds, least=1), positive("regularization", regularization)
     alpha, delta, second = shares
     delta = probability("delta", delta)
-    norm, least = of.norm.value, of.eigenvalue.value
-    lead = 96 * of.density.value * norm * scale / math.sqrt(least) if least else math.inf
+    norm, least = problem.norm.value, problem.eigenvalue.value
+    lead = 96 * problem.density.value * norm * scale / math.sqrt(least) if least else math.inf
     log = math.log(8 + 4 * rounds * max(norm**2 / ridge, 1)) - math.log(delta)
-    radius = (math.sqrt(ridge) + of.noise.value + norm) * math.sqrt(of.features * rounds * log)
+    radius = (math.sqrt(ridge) + problem.noise.value + norm) * math.sqrt(
+        problem.features * rounds * log
+    )
     log_ranks = math.log(8 * ranks) + math.log(rounds) - math.log(delta)
     return Bound(
         label=label,
         rounds=rounds,
         confidence=lead * radius,
-        shrinkage=lead * math.sqrt(ridge * rounds) * of.theta if of.theta else 0.0,
+        shrinkage=lead * math.sqrt(ridge * rounds) * problem.theta if problem.theta else 0.0,
         ranks=8 * math.sqrt(rounds * log_ranks / (3 * per_round)),
-        tau_1=picked_from(of, delta, alpha),
-        tau_2=known_from(of, delta),
-        tau_3=received_from(of, rounds, second, alpha),
-        corrected_warm_up=growth(of, rounds, delta, alpha, second, corrected=True).half,
+        tau_1=tau_1(problem, delta, alpha),
+        tau_2=tau_2(problem, delta),
+        tau_3=tau_3(problem, rounds, second, alpha),
+        corrected_warm_up=growth(problem, rounds, delta, alpha, second, corrected=True).half,
     )

@@ -1,4 +1,4 @@
-"""A number with how it came about, and how far off it may be."""
+"""Numbers with an interval and a note on how each was found."""
 
 from __future__ import annotations
 
@@ -17,20 +17,20 @@ class Estimate:
         value: the number.
         low: the lower end of its interval.
         high: the upper end.
-        how: where it comes from, in a few words.
-        least: whether the true number is known to be no less, and by how much it is more is not.
+        how: the method by which it was found, in a few words.
+        lower_bound: whether the true number is at least `value`, by an unknown amount.
     """
 
     value: float
     low: float
     high: float
     how: str
-    least: bool = False
+    lower_bound: bool = False
 
     @property
     def exact(self) -> bool:
-        """Whether there is no error to state."""
-        return self.low == self.high and not self.least
+        """Whether the number has no error."""
+        return self.low == self.high and not self.lower_bound
 
     @staticmethod
     def exactly(value: float, how: str) -> Estimate:
@@ -48,7 +48,7 @@ class Estimate:
         >>> Estimate.at_least(2.0, "largest of 10").exact
         False
         """
-        return Estimate(value, value, value, how, least=True)
+        return Estimate(value, value, value, how, lower_bound=True)
 
     @staticmethod
     def within(value: float, error: float, how: str) -> Estimate:

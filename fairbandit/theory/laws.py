@@ -21,7 +21,7 @@ from fairbandit.streams import Streams
 PIECES = 2048
 """The support of a sum of few uniforms is cut into about this many pieces, with 4 nodes each."""
 
-FEW = 6
+SMOOTH_ABOVE = 6
 """The density of a sum of more uniforms is so smooth that PIECES/16 pieces suffice."""
 
 DRAWN = 20_000
@@ -106,7 +106,7 @@ class UniformSumLaw(Law):
 
 def _edges(sizes: Sequence[float], low: float, high: float) -> NDArray[np.float64]:
     """Where the pieces begin and end, the density's knots among them."""
-    if len(sizes) > FEW:
+    if len(sizes) > SMOOTH_ABOVE:
         return np.linspace(low, high, PIECES // 16 + 1)
     subsets = (combinations(sizes, size) for size in range(len(sizes) + 1))
     knots = [min(high, low + math.fsum(some)) for some in chain.from_iterable(subsets)]

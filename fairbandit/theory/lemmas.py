@@ -46,12 +46,12 @@ def positive(name: str, value: float, least: float = 0.0) -> float:
 
 
 def ridge_radius(
-    of: Constants,
+    problem: Constants,
     learned: float,
     delta: float = DELTA,
     regularization: float = REGULARIZATION,
 ) -> float:
-    """How far the ridge estimate can be from μ*, in the norm of V (`lm:boundmu`).
+    """The bound on the distance of the ridge estimate from μ* in the norm of V (`lm:boundmu`).
 
     ‖μ* − μ_t̃‖_{V_t̃} ≤ (√λ + R + L)·√(d·log((8 + 8t̃·max(L²/λ, 1))/δ)) + √λ·‖μ*‖₂, for all t ≥ 3
     at once, with probability at least 1 − δ/4. The tail of γ that the paper's proof claims does not
@@ -60,8 +60,8 @@ def ridge_radius(
     default.
 
     Args:
-        of: the problem's constants.
-        learned: t̃, the rounds that taught the estimate, at least 1.
+        problem: its constants.
+        learned: t̃, the number of rounds that trained the estimate, at least 1.
         delta: δ.
         regularization: λ.
 
@@ -73,16 +73,16 @@ def ridge_radius(
     """
     delta, ridge = probability("delta", delta), positive("regularization", regularization)
     learned = positive("learned", learned, least=1)
-    norm = of.norm.value
+    norm = problem.norm.value
     log = math.log(8 + 8 * learned * max(norm**2 / ridge, 1)) - math.log(delta)
-    scale = math.sqrt(ridge) + of.noise.value + norm
-    return scale * math.sqrt(of.features * log) + math.sqrt(ridge) * of.theta
+    scale = math.sqrt(ridge) + problem.noise.value + norm
+    return scale * math.sqrt(problem.features * log) + math.sqrt(ridge) * problem.theta
 
 
 def cdf_radius(
     t: float, rounds: float, groups: int, delta: float = DELTA, candidates: float = 1.0
 ) -> float:
-    """How far empirical CDFs can be from the true ones (`lm:dwk`, `lm:dwk_2`).
+    """The bound on the distance of empirical CDFs from the true ones (`lm:dwk`, `lm:dwk_2`).
 
     sup_{i, r} |F̂_t(r, i) − F_{Z_i}(r)| ≤ √(log(2GT/δ)/((t − 1)·αq_K)), for all t from t_N up to T
     at once, with probability at least 1 − δ given S_T(t_N, α), the event of `lm:chernoff` that a
@@ -98,7 +98,7 @@ def cdf_radius(
             (`Constants.counted`).
 
     Returns:
-        The bound on the difference of the CDFs, from 0 on; only below 1 does it say anything.
+        The bound on the difference of the CDFs, at least 0; it is informative only below 1.
 
     Raises:
         FairbanditError: a value out of range.
@@ -113,7 +113,9 @@ def cdf_radius(
 
 
 def floor_round(share: float, places: int, delta: float = DELTA) -> float:
-    """From which round on no group is picked with probability below c/K (`prop:patlowerbound`).
+    """The round after which every group is picked with probability c/K or more.
+
+    This is `prop:patlowerbound`.
 
     t ≥ 3 + 8·log^{3/2}(5Ke/δ)/(1 − c^{1/K})³: then P(a_t = a | past) ≥ c/K for all a, with
     probability at least 1 − δ/4.
@@ -138,7 +140,7 @@ def floor_round(share: float, places: int, delta: float = DELTA) -> float:
 def floor_round_2(
     share: float, places: int, groups: int, delta: float = DELTA, candidates: float = 1.0
 ) -> float:
-    """The same for several candidates a group (`prop:patlowerbound_2`), but for t_N.
+    """As `floor_round`, for several candidates in each group (`prop:patlowerbound_2`).
 
     t ≥ max(t_N, 3 + 8·log^{3/2}(5Ge/δ)·(1 − c^{1/K})⁻³·(αq_K)^{−3/2}): then
     P(a_t = a | s_{t,a}, past) ≥ c/K for all a, with probability at least 1 − δ/4 given
@@ -166,14 +168,14 @@ def floor_round_2(
 
 
 def received_round(
-    of: Constants,
+    problem: Constants,
     rounds: float,
     delta: float = DELTA,
     alpha: float = ALPHA,
     *,
     corrected: bool = False,
 ) -> float:
-    """From which round on every group was received often enough (t_N of `lm:chernoff`).
+    """The round after which every group was received often enough (t_N of `lm:chernoff`).
 
     t_N = 3 + ⌈2/((1 − α)²·q_K)·log(GT/δ)⌉ where groups are random, else 3: then the window of
     rounds t̃+1 … t−1 holds at least αq_K candidates a round of every group, for all t from t_N up
@@ -183,7 +185,7 @@ def received_round(
     n ≥ 2/((1 − α)²·q_K)·log(GT/δ). The corrected constant is therefore 4.
 
     Args:
-        of: the problem's constants.
+        problem: its constants.
         rounds: T, at least 1.
         delta: δ.
         alpha: α.
@@ -197,19 +199,19 @@ def received_round(
     """
     delta, alpha = probability("delta", delta), probability("alpha", alpha)
     rounds = positive("rounds", rounds, least=1)
-    if not of.random:
+    if not problem.random:
         return 3.0
-    wait = (4 if corrected else 2) / ((1 - alpha) ** 2 * of.candidates.value)
-    return 3.0 + math.ceil(wait * (math.log(of.groups) + math.log(rounds) - math.log(delta)))
+    wait = (4 if corrected else 2) / ((1 - alpha) ** 2 * problem.candidates.value)
+    return 3.0 + math.ceil(wait * (math.log(problem.groups) + math.log(rounds) - math.log(delta)))
 
 
 def probability_floor(
     t: float, places: int, groups: int, delta: float = DELTA, candidates: float = 1.0
 ) -> float:
-    """The probability that no group is picked with less than at round t (`prop:patlowerbound`).
+    """The lower bound on the probability of each group at round t (`prop:patlowerbound`).
 
-    c/K for the largest c whose first round, `floor_round_2`, is at most t; with the probability
-    that is stated there, and under the same condition S_T.
+    It is c/K for the largest c for which `floor_round_2` is at most t. It holds with the
+    probability stated there, given S_T.
 
     Args:
         t: the round, at least t_N (`received_round`), which is at least 3.

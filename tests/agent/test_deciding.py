@@ -5,9 +5,9 @@ import itertools
 import numpy as np
 import pytest
 import torch
+from fairbandit.agent.refresh import Summed
 
 from fairbandit import Agent, FairbanditError, Policy, Truth, build, registry
-from fairbandit.agent.refresh import Summed
 from fairbandit.conformance import Scattered
 from fairbandit.plugins import load_plugins
 from tests import support

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from fairbandit.environments.encoding import Encoding, Feature, Moments
+from fairbandit.environments.encoding import Encoding, Feature, StandardScaler
 from fairbandit.environments.reading import Block
 from fairbandit.errors import FairbanditError
 
@@ -101,7 +101,7 @@ def test_one_hot_can_be_read_back(data):
     st.lists(st.integers(0, 40), max_size=4),
 )
 def test_moments_do_not_depend_on_the_blocks(rows, cuts):
-    moments = Moments(rows.shape[1])
+    moments = StandardScaler(rows.shape[1])
     for piece in np.split(rows, sorted(cuts)):
         moments.add(piece)
     constant = (rows == rows[0]).all(axis=0)
@@ -115,7 +115,7 @@ def test_moments_do_not_depend_on_the_blocks(rows, cuts):
 
 def test_far_from_zero_nothing_cancels():
     rows = np.array([[1e9], [1e9 + 1], [1e9 + 2]])
-    moments = Moments(1)
+    moments = StandardScaler(1)
     for row in rows:
         moments.add(row[None])
     np.testing.assert_allclose(moments.scale, rows.std(axis=0), rtol=1e-6)
@@ -125,19 +125,19 @@ def test_blocks_of_very_different_size():
     """The unit of a column follows its largest value so far."""
     rows = np.array([[0.0], [1e-200], [3e-200], [1e-100], [-1e-100], [1.0], [1e90], [3e90]])
     for cut in (0, 1, 3, 5, 6, 7):
-        moments = Moments(1)
+        moments = StandardScaler(1)
         moments.add(rows[:cut])
         moments.add(rows[cut:])
         np.testing.assert_allclose(moments.centre, 5e89, rtol=1e-14)
         np.testing.assert_allclose(moments.scale, (rows / 1e90).std(axis=0) * 1e90, rtol=1e-14)
-    small = Moments(1)
+    small = StandardScaler(1)
     for row in rows[:3]:
         small.add(row[None])
     np.testing.assert_allclose(small.scale, (rows[:3] * 1e200).std(axis=0) * 1e-200, rtol=1e-14)
 
 
 def test_constant_column_is_centred_to_zero_exactly():
-    moments = Moments(1)
+    moments = StandardScaler(1)
     moments.add(np.full((7, 1), 0.1))
     moments.add(np.full((3, 1), 0.1))
     assert (moments.centre[0], moments.scale[0]) == (0.1, 1.0)

@@ -6,6 +6,7 @@ import re
 import time
 import zlib
 from collections.abc import Iterator
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -70,16 +71,15 @@ def test_cut_off_anywhere_it_ends_as_if_never_stopped(config, tmp_path, monkeypa
     execute(config, tmp_path / "whole")
     expected = outcome(tmp_path / "whole")
     assert len(list((tmp_path / "whole" / "rounds").iterdir())) == (1 if whole else 5)
-    for pieces in (1, 2, 4, *(() if whole else (6, 9, 10))):
-        folder = tmp_path / str(pieces)
-        cut_off(config, folder, pieces, monkeypatch)
-        said: list[str] = []
-        cut_off(config, folder, 1, monkeypatch)
-        execute(config, folder, started=said.append)
-        assert outcome(folder) == expected
-        assert leftovers(folder) == []
-        assert scalars(folder) == scalars(tmp_path / "whole")
-        assert re.match(r"round [\d,]+ of 1,400", said[0])
+    folder, said = tmp_path / "stopped", list[str]()
+    stops = (1, 2, 3, 4, 5, *(() if whole else (6, 7, 9, 10, 11)))  # cut off after each in turn
+    for before, at in pairwise((0, *stops)):
+        cut_off(config, folder, at - before, monkeypatch)
+    execute(config, folder, started=said.append)
+    assert outcome(folder) == expected
+    assert leftovers(folder) == []
+    assert scalars(folder) == scalars(tmp_path / "whole")
+    assert re.match(r"round [\d,]+ of 1,400", said[0])
 
 
 def test_seconds_add_up_over_the_pieces(config, tmp_path, monkeypatch):
