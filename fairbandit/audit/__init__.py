@@ -1,4 +1,4 @@
-"""Demographic parity, estimated and tested from the rows that runs left behind."""
+"""Estimates and tests demographic parity from the round logs of saved runs."""
 
 from fairbandit.audit.binomial import binomial_p, holm, mean_band
 from fairbandit.audit.parity import LEVEL, ParityResult, examine

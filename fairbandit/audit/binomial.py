@@ -1,4 +1,4 @@
-"""Bands and tests on counts, which hold for any sample size, and Holm's method."""
+"""Confidence bands and tests for counts, valid for any sample size, and Holm's method."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _NEGLIGIBLE = 2.0**-60
 
 
 def mean_band(hits: Tensor, trials: Tensor | int, level: float) -> tuple[Tensor, Tensor]:
-    """A confidence interval for the mean probability of independent events, one by one.
+    """Returns confidence intervals for the mean probabilities of independent events.
 
     All p with n·KL(p̂, p) ≤ log(2/level), KL being the relative entropy of two coins: Chernoff's
     bound inverted. It covers with probability at least 1 − level for any n, and also where the
@@ -67,7 +67,7 @@ def _relative_entropy(p: Tensor, q: Tensor) -> Tensor:
 
 
 def binomial_p(counts: Tensor, expected: Tensor) -> Tensor:
-    """P-values of counts that add up to n decisions, by binomial tails; valid for any n.
+    """Returns p-values of counts that add up to n decisions, by binomial tails; valid for any n.
 
     p = min(1, c·2·min_i P(X_i is at least as far out as count_i)), X_i ~ Bin(n, expected_i/n) and
     "out" meaning above where the count is above its expectation, below where it is below. The 2
@@ -128,7 +128,7 @@ def _upper_tail(hits: Tensor, trials: Tensor, chance: Tensor) -> Tensor:
 
 
 def holm(p: Tensor) -> Tensor:
-    """P-values adjusted for many tests, however they depend on each other.
+    """Adjusts p-values for many tests, which may depend on each other in any way.
 
     The i-th smallest of m becomes max_{j ≤ i} min(1, (m − j + 1)·p_(j)). To reject where the
     adjusted p is at most a level rejects any true hypothesis with at most that probability.

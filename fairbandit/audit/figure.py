@@ -1,4 +1,4 @@
-"""The audit as a figure: estimated probabilities with their bands against 1/K."""
+"""Figures of an audit: the estimated probabilities with their bands, against 1/K."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 MOST_POINTS = 40
-"""Up to so many rounds are drawn as points with bars, more as lines with bands."""
+"""The largest number of rounds that are drawn as points with bars; more are drawn as bands."""
 
 _MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
 
 
 def draw(results: Sequence[ParityResult]) -> dict[str, Figure]:
-    """The figures, by name: `parity` of rounds, `parity_groups` of groups mixed at random.
+    """Draws the figures: `parity` of rounds, and `parity_groups` of groups mixed at random.
 
     Args:
         results: what was found of some runs.

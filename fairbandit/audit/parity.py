@@ -12,7 +12,7 @@ from fairbandit.audit.binomial import binomial_p, check_level, holm, mean_band
 from fairbandit.audit.picks import Picks
 
 LEVEL = 0.001
-"""The family-wise level where none is given: of each run's tests together, and of its band."""
+"""The default family-wise level, of each run's tests together and of its band."""
 
 Verdict = Literal[
     "parity not rejected",
@@ -25,7 +25,7 @@ Verdict = Literal[
 
 @dataclass(frozen=True)
 class ParityResult:
-    """Estimated probabilities of being picked, their band, and the test against 1/K.
+    """The estimated probabilities of being picked in one run, their band, and the test against 1/K.
 
     N is T where each group has a place of its own, and P(a_t = a) is tested in every round
     (`DGP`, `pr:gmdm`). Otherwise N is 1, rounds are pooled, and P(a_t = a | s_{t,a} = i), selected
@@ -61,7 +61,7 @@ class ParityResult:
 
     @property
     def rejected(self) -> int:
-        """In how many rounds parity is rejected."""
+        """The number of rounds in which parity is rejected."""
         return int((self.adjusted <= self.level).sum())
 
     @property
@@ -150,7 +150,7 @@ def _judged(
 
 
 def _least_p(expected: Tensor) -> float:
-    """The smallest p-value of any counts: the one where a single group gets all decisions.
+    """Returns the smallest p-value of any counts: a single group gets all decisions.
 
     Args:
         expected: mean counts, (…, k), alike in all rows.
@@ -161,7 +161,7 @@ def _least_p(expected: Tensor) -> float:
 
 
 def _untested(picks: Picks, level: float, verdict: Verdict) -> ParityResult:
-    """Rates with a normal band from the spread over replicas."""
+    """Returns rates with a normal band from the spread over replicas, without a test."""
     mean, spread = picks.rates.T
     tail = torch.tensor(1 - level / (2 * len(mean)), dtype=torch.float64)
     half = torch.special.ndtri(tail) * spread / picks.replicas**0.5

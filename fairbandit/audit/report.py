@@ -1,4 +1,4 @@
-"""The audit of saved runs: a table for the screen, a CSV and figures."""
+"""Audits saved runs, and writes a table, a CSV file and figures."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ from fairbandit.results.scenes import policy_order
 from fairbandit.results.table import write
 
 CSV = "parity.csv"
-"""The file of all estimates and tests."""
+"""The file with all estimates and tests."""
 
 
 @dataclass(frozen=True)
 class Report:
-    """What an audit leaves behind.
+    """The outcome of an audit.
 
     Attributes:
         results: of each run.
@@ -71,7 +71,7 @@ def report(folder: Path, *others: Path, out: Path | None = None, level: float = 
 
 
 def rows(results: Sequence[ParityResult]) -> pa.Table:
-    """All estimates, a row for each run, round and group; `round` is null where rounds are pooled.
+    """Makes a table with a row for each run, round and group; of pooled rounds, `round` is null.
 
     Columns: run, policy, environment, round, group, selected, received, rate, target (1/K), low,
     high, p_value (of the round), p_adjusted (by Holm's method over the run's rounds), verdict (of
@@ -123,13 +123,13 @@ def _rows(result: ParityResult) -> list[dict[str, Any]]:
 
 
 def _known(value: Any) -> float | None:
-    """A number, or None for NaN."""
+    """Returns a number, or None for NaN."""
     number = float(value)
     return number if number == number else None
 
 
 def overview(results: Sequence[ParityResult]) -> Table:
-    """A row a run: how far from 1/K it was at worst, the test, and what follows."""
+    """Makes the table for the screen: each run's estimate farthest from 1/K, and the verdict."""
     level = results[0].level
     table = Table(
         title=f"Demographic parity, family-wise level {level:g} a run",

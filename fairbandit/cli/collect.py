@@ -1,4 +1,4 @@
-"""`fairbandit collect`: the summaries of many runs as one table."""
+"""`fairbandit collect`: gathers the summaries of many runs in one table."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def collect(words: Sequence[str]) -> None:
 
 
 def _table(runs: Sequence[SavedRun]) -> Table:
-    """The first runs: what they differ in, metrics and time."""
+    """Returns a table of the first runs: what they differ in, their metrics and their times."""
     keys = settings_shown(runs)
     metrics = sorted(REGRETS) + [c for c in union(r.metrics for r in runs) if c not in REGRETS]
     table = Table()
@@ -92,7 +92,10 @@ def _table(runs: Sequence[SavedRun]) -> Table:
         found = [run.metrics.get(column) for column in metrics]
         table.add_row(
             *("" if value is None else str(value) for value in values),
-            *("" if one is None else spread(one) for one in found),
+            *(
+                "" if one is None else spread(one, 1 if column in REGRETS else 3)
+                for column, one in zip(metrics, found, strict=True)
+            ),
             f"{run.summary['seconds']:.2f}",
             run.place,
         )

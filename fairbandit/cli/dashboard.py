@@ -1,4 +1,4 @@
-"""`fairbandit dashboard`: TensorBoard on saved runs, for this machine alone."""
+"""`fairbandit dashboard`: serves TensorBoard on saved runs to this machine."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ from fairbandit.errors import FairbanditError
 from fairbandit.run.folder import EVENTS, walk
 
 HOST = "127.0.0.1"
-"""Nobody else can look."""
+"""The address to which TensorBoard is bound; only this machine can reach it."""
 
 PAGE = "#custom_scalars&_smoothingWeight=0"
-"""The bands of both regrets, without the smoothing that would hide the first rounds."""
+"""The page that opens: the curves with bands, not smoothed, which would hide the first rounds."""
 
 _SECONDS_BETWEEN_LOOKS = 5.0
 
@@ -113,7 +113,7 @@ def link_runs(folders: Sequence[Path], into: Path) -> None:
 
 
 def run_name(folder: Path, top: Path) -> str:
-    """What a run is called: in a sweep by the words that not all of its jobs share.
+    """Names a run; in a sweep, by the words that not all of its jobs share.
 
     Args:
         folder: the run's.
@@ -128,12 +128,12 @@ def run_name(folder: Path, top: Path) -> str:
 
 
 def _recorded(folder: Path) -> list[Path]:
-    """The folders of runs and of figures, sorted."""
+    """Returns the folders of runs and of figures, sorted."""
     return sorted(Path(place) for place, _, files in walk(folder) if filter_names(files, EVENTS))
 
 
 def _overrides(path: Path, key: str | None = None) -> list[str]:
-    """The words of a job, or of a sweep; none if they were not kept."""
+    """Returns the words of a job or of a sweep, or none if they were not saved."""
     try:
         loaded = OmegaConf.load(path)
         words = loaded if key is None else OmegaConf.select(loaded, key)
@@ -143,7 +143,7 @@ def _overrides(path: Path, key: str | None = None) -> list[str]:
 
 
 def _keep_linking(folders: Sequence[Path], into: Path, over: threading.Event) -> None:
-    """Finds the runs that a sweep starts in the meantime."""
+    """Links the runs that a sweep starts in the meantime."""
     while not over.wait(_SECONDS_BETWEEN_LOOKS):
         link_runs(folders, into)
 
@@ -163,7 +163,7 @@ def _launch(folder: str, port: int | None) -> str:
 
 @contextmanager
 def _until_stopped() -> Iterator[threading.Event]:
-    """An event that Ctrl-C and SIGTERM set."""
+    """Gives an event that Ctrl-C and SIGTERM set."""
     stopped = threading.Event()
     before = {
         number: signal.signal(number, lambda *_: stopped.set())

@@ -1,4 +1,4 @@
-"""`fairbandit figures`: figures of saved runs, for a paper of one's own."""
+"""`fairbandit figures`: draws figures of saved runs."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def figures(words: Sequence[str]) -> None:
 
 
 def files_table(drawn: Sequence[Drawn]) -> Table:
-    """The files that were written, a line each."""
+    """Returns a table of the files that were written."""
     table = Table(box=None, pad_edge=False)
     scenes = {one.scene for one in drawn}
     for header in [*(["environment"] if len(scenes) > 1 else []), "figure", "files"]:
@@ -84,7 +84,7 @@ def files_table(drawn: Sequence[Drawn]) -> Table:
 
 
 def _choice(only: str | None, policies: Sequence[str] | None, folder: Path | None) -> Choice | None:
-    """The figures that the words or, without any, the sweep in the folder asks for."""
+    """Returns the figures that the options ask for or, without any, the sweep in the folder."""
     if only is not None:
         return dict.fromkeys(_listed(only, "--only"), policies)
     if policies is None and folder is not None and folder.is_dir():

@@ -1,4 +1,4 @@
-"""What a sweep leaves beside its jobs: their results as one CSV file, and the figures asked for."""
+"""Writes what a sweep leaves beside its jobs: one table of their results, and figures."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ from fairbandit.results.table import tidy, write
 from fairbandit.run.table import named
 
 RESULTS = "results.csv"
-"""The table of a sweep, a row a finished job."""
+"""The file of a sweep's table, which has a row for each finished job."""
 
 
 def figures_asked(asked: Any) -> Choice:
-    """The figures that a config asks for; none by default.
+    """Reads which figures a config asks for; none by default.
 
     Args:
         asked: the value of its key `figures`, as plain data.
@@ -43,7 +43,7 @@ def figures_asked(asked: Any) -> Choice:
 
 
 def _items(asked: Any) -> list[Any]:
-    """Names, and mappings from a name to policies."""
+    """Returns a list of names and of mappings from names to policies."""
     if asked is None:
         return []
     if not isinstance(asked, list) or not all(map(_is_item, asked)):
@@ -61,7 +61,7 @@ def _is_item(item: Any) -> bool:
 
 
 def _are_names(values: Any) -> bool:
-    """Whether it is a list of texts, and not empty."""
+    """Whether values are a list of texts that is not empty."""
     return isinstance(values, list) and all(isinstance(one, str) for one in values) and bool(values)
 
 

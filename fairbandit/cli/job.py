@@ -1,4 +1,4 @@
-"""One job: from a composed config to a finished run, in the main process or in a worker."""
+"""Carries out one job, a composed config, in the main process or in a worker."""
 
 from __future__ import annotations
 
@@ -108,7 +108,7 @@ def _run_in_sweep(config: DictConfig, folder: Path) -> None:
 
 
 def _fail(message: str, folder: Path, text: str = "", *, stop: bool = False) -> None:
-    """Leaves the error in the job's folder for the sweep's table; the other jobs go on.
+    """Writes the error to the job's folder, for the sweep's table; the other jobs go on.
 
     Args:
         message: the error in short.
@@ -137,14 +137,14 @@ def _of_job(message: str) -> str:
 
 
 def _settings(config: DictConfig) -> dict[str, Any]:
-    """What a run takes, as plain data; the figures are the sweep's, and only checked here."""
+    """Returns the run's config as plain data; the figures belong to the sweep, and are checked."""
     plain = plain_config(config)
     figures_asked(plain.pop("figures"))
     return plain
 
 
 def _save_config(config: DictConfig, folder: Path) -> None:
-    """What Hydra would save before the job, saved once the folder is known to be the job's."""
+    """Saves what Hydra would save before the job, once the folder is known to be the job's."""
     saved = folder / ".hydra"
     saved.mkdir(exist_ok=True)
     hydra = HydraConfig.get()

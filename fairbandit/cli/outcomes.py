@@ -1,4 +1,4 @@
-"""What became of the jobs of a sweep, as their folders tell."""
+"""The outcomes of a sweep's jobs, read from their folders."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from fairbandit.run.table import Outcome
 
 
 def note_error(folder: Path, text: str) -> bool:
-    """Keeps a job's error for the sweep's table; whether that was possible."""
+    """Writes a job's error to its folder, for the sweep's table; returns whether it could."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
         with written_aside(folder / ERROR) as file:
@@ -32,19 +32,19 @@ def note_error(folder: Path, text: str) -> bool:
 
 
 def forget_error(folder: Path) -> None:
-    """The job is under way again, or done."""
+    """Removes the error of a job that is played again."""
     with suppress(OSError):
         (folder / ERROR).unlink(missing_ok=True)
 
 
 def finished_in(folder: Path) -> dict[Path, int]:
-    """The folders of the finished runs within a folder, each with the time of its summary."""
+    """Returns the folders of the finished runs below a folder, with their summaries' times."""
     found = map(Path, finished_below(folder))
     return {place: (place / SUMMARY).stat().st_mtime_ns for place in found}
 
 
 def outcomes(folder: Path, before: Mapping[Path, int]) -> list[Outcome]:
-    """The jobs of a sweep, in natural order of their names.
+    """Returns the outcomes of a sweep's jobs, in natural order of their names.
 
     Args:
         folder: the sweep's.

@@ -1,4 +1,4 @@
-"""`fairbandit parity`: do saved runs pick all groups with equal probability?"""
+"""`fairbandit parity`: tests whether saved runs pick all groups with equal probability."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def show(made: Report) -> None:
 
 
 class ParityAudit(Callback):
-    """Audits a sweep at its end."""
+    """A callback of Hydra that audits a sweep at its end."""
 
     def on_multirun_end(self, config: DictConfig, **kwargs: Any) -> None:
         """Reads the sweep's folder, whoever ran its jobs.

@@ -1,4 +1,4 @@
-"""Figures: panels side by side, with one legend of the policies."""
+"""The figures: panels side by side, with one legend of the policies."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ PANELS_A_ROW = 3
 
 @dataclass(frozen=True)
 class Composition:
-    """A figure's plan.
+    """The plan of a figure.
 
     Attributes:
         help: what it shows.

@@ -1,4 +1,4 @@
-"""From run folders to figure files."""
+"""Draws figures of the runs below some folders, and writes them to files."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 SUBFOLDER = "figures"
-"""Where figures go in a sweep's folder."""
+"""The subfolder of a sweep's folder that figures are written to."""
 
 CHOICE = "figures.json"
-"""Which figures, of which policies, were asked for."""
+"""The file that says which figures, of which policies, a sweep asked for."""
 
 Choice = Mapping[str, Sequence[str] | None]
 """Figures by name, each with the policies that it shows; None for all."""
@@ -49,7 +49,7 @@ class Drawn:
 
 
 def check_choice(choice: Choice) -> None:
-    """Refuses a figure that there is not.
+    """Refuses an unknown figure.
 
     Raises:
         FairbanditError: with the names that there are.
@@ -93,7 +93,7 @@ def draw(
 
 
 def save(figure: Figure, folder: Path, stem: str) -> tuple[Path, Path]:
-    """Writes a figure as PNG and as PDF, whole or not at all; the same bytes each time.
+    """Writes a figure as PNG and PDF, whole or not at all, with the same bytes each time.
 
     Args:
         figure: matplotlib's.
@@ -119,13 +119,13 @@ def save(figure: Figure, folder: Path, stem: str) -> tuple[Path, Path]:
 
 
 def keep_choice(choice: Choice, out: Path) -> None:
-    """Notes in a sweep's figure folder which figures were asked for, so that a tool draws them."""
+    """Saves which figures a sweep asked for, so that `fairbandit figures` draws them again."""
     with written_aside(out / CHOICE) as file:
         file.write(f"{json.dumps(dict(choice), indent=2)}\n".encode())
 
 
 def kept_choice(folder: Path) -> Choice | None:
-    """The figures that the sweep in a folder asked for, if it did."""
+    """Returns the figures that the sweep in a folder asked for, or None."""
     path = folder / SUBFOLDER / CHOICE
     if not path.exists():
         return None
@@ -137,7 +137,7 @@ def kept_choice(folder: Path) -> Choice | None:
 
 
 def show_on_board(drawn: Sequence[Drawn], out: Path) -> None:
-    """Puts the figures on TensorBoard's Images page, in place of earlier ones."""
+    """Shows the figures on TensorBoard's Images page, in place of earlier ones."""
     for left in out.glob(EVENTS):
         left.unlink()
     with EventWriter(out) as events:

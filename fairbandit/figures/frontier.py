@@ -1,4 +1,4 @@
-"""The frontier between fairness and reward: one line over the weight of a trade-off."""
+"""The frontier between fairness and reward: a line over the weight α of the rank `tradeoff`."""
 
 from __future__ import annotations
 

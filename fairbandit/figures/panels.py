@@ -1,4 +1,4 @@
-"""Panels: each draws one quantity of a scene on matplotlib's axes."""
+"""Panels, each of which draws one quantity of a scene on axes of matplotlib."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ _MANY = 4  # groups; the legend of more gets room of its own
 
 
 def density(axes: Axes, scene: Scene) -> None:
-    """The groups' reward densities."""
+    """Draws the groups' reward densities."""
     _distributions(axes, scene, "density")
     axes.set_ylim(bottom=0)
 
 
 def cdf(axes: Axes, scene: Scene) -> None:
-    """The groups' reward CDFs."""
+    """Draws the groups' reward CDFs."""
     _distributions(axes, scene, "cdf")
     axes.set_ylim(0, 1.02)
     axes.set_ylabel("CDF")
@@ -62,7 +62,7 @@ fair_regret = metric("fair_regret", "fair pseudo-regret")
 
 
 def selected_share(axes: Axes, scene: Scene) -> None:
-    """Selected ÷ received of each group in percent, and the line 1/K of equal shares."""
+    """Draws selected ÷ received of each group in percent, and the line 1/K of equal shares."""
     _bars(axes, scene, "selection_rate", 100.0)
     axes.axhline(100 / scene.candidates, color="black", linewidth=0.8, linestyle="--", label="1/K")
     axes.set_ylabel("selected candidates [%]")
@@ -72,14 +72,14 @@ def selected_share(axes: Axes, scene: Scene) -> None:
 
 
 def selected_count(axes: Axes, scene: Scene) -> None:
-    """How many candidates of each group are selected, on a log scale."""
+    """Draws how many candidates of each group are selected, on a log scale."""
     axes.set_yscale("log")
     _bars(axes, scene, "selected", 1.0)
     axes.set_ylabel("selected candidates")
 
 
 def price(axes: Axes, scene: Scene) -> None:
-    """Fair against standard pseudo-regret at the last round, one point a run."""
+    """Draws fair against standard pseudo-regret at the last round, one point for each run."""
     styles = looks(run.label for run in scene.runs)
     for run in scene.runs:
         (x, dx), (y, dy) = (spread_of(run, column) for column in PRICE)

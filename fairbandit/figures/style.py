@@ -1,4 +1,4 @@
-"""How figures look: one style for all of them, and one for each policy in every figure."""
+"""The style of all figures, and the look of each policy, which is the same in every figure."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ WIDTH = 6.75
 
 @contextmanager
 def applied() -> Iterator[None]:
-    """The style, for the time of drawing or saving; the user's own settings do not show."""
+    """Applies the style while a figure is drawn or saved, in place of the user's own settings."""
     import matplotlib
 
     settings: Any = {**dict(matplotlib.rcParamsDefault), **RC}
@@ -60,7 +60,7 @@ Dashes = str | tuple[float, tuple[float, ...]]
 
 @dataclass(frozen=True)
 class Look:
-    """How a policy is drawn: told apart by colour, and without colour too.
+    """The look of a policy; policies can be told apart with and without colour.
 
     Attributes:
         name: as figures write it.
@@ -110,7 +110,7 @@ _GROUP_DASHES: tuple[Dashes, ...] = ("-", "--", "-.", ":", (0, (6, 1, 1, 1, 1, 1
 
 
 def looks(labels: Iterable[str]) -> dict[str, Look]:
-    """A look for each run of a figure.
+    """Returns a look for each run of a figure.
 
     A paper's policy has its own, always; another label gets one by its name, or the next free one.
 
@@ -137,7 +137,7 @@ def looks(labels: Iterable[str]) -> dict[str, Look]:
 
 
 def group_look(index: int, groups: int) -> tuple[str, Dashes]:
-    """Colour, from dark to light, and dashes of a group."""
+    """Returns the colour, from dark to light, and the dashes of a group."""
     import matplotlib
 
     share = 0.85 * index / max(groups - 1, 1)
@@ -147,7 +147,7 @@ def group_look(index: int, groups: int) -> tuple[str, Dashes]:
 
 
 def group_name(name: str) -> str:
-    """A group as figures write it.
+    """Returns the name of a group as figures write it.
 
     >>> group_name("0"), group_name("two_or_more")
     ('group 0', 'two or more')
@@ -156,7 +156,7 @@ def group_name(name: str) -> str:
 
 
 def _readable(label: str) -> str:
-    """A label with the paper's name of its policy.
+    """Returns a label with the paper's name of its policy.
 
     >>> _readable("oful, exploration=0.1")
     'OFUL, exploration=0.1'

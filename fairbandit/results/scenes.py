@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -28,9 +28,6 @@ POLICIES = (
 
 _PLACES = ("environment.root", "environment.cache", "environment.download")
 _NO_DIFFERENCE = ("threads", "device", "versions.", *_PLACES)
-
-Settings = dict[str, Any]
-"""The settings of a run by dotted keys; see `SavedRun.settings`."""
 
 
 @dataclass(frozen=True)
@@ -108,7 +105,7 @@ def policy_order(name: str) -> tuple[int, str]:
     return (POLICIES.index(name) if name in POLICIES else len(POLICIES), name)
 
 
-def differing(settings: Sequence[Settings]) -> list[str]:
+def differing(settings: Sequence[Mapping[str, Any]]) -> list[str]:
     """Returns the keys in which not all settings agree, in the order of the settings.
 
     >>> differing([{"seed": 0, "a": 1}, {"seed": 1, "a": 1, "b": 2}])
@@ -119,7 +116,7 @@ def differing(settings: Sequence[Settings]) -> list[str]:
     ]
 
 
-def labels(settings: Sequence[Settings], kind: str) -> list[str]:
+def labels(settings: Sequence[Mapping[str, Any]], kind: str) -> list[str]:
     """Names each of some policies or environments by what sets it apart.
 
     Args:
@@ -135,7 +132,7 @@ def labels(settings: Sequence[Settings], kind: str) -> list[str]:
     ['oful, seed=0', 'oful, seed=1', 'gmf']
     """
     prefix = "environment." if kind == "environment" else ""
-    named: dict[str, list[Settings]] = {}
+    named: dict[str, list[Mapping[str, Any]]] = {}
     for one in settings:
         named.setdefault(str(one[kind]), []).append(one)
     keys = {
@@ -149,7 +146,7 @@ def labels(settings: Sequence[Settings], kind: str) -> list[str]:
     return [_label(str(one[kind]), one, keys[str(one[kind])]) for one in settings]
 
 
-def _label(name: str, settings: Settings, keys: Sequence[str]) -> str:
+def _label(name: str, settings: Mapping[str, Any], keys: Sequence[str]) -> str:
     short = [key.rpartition(".")[2] for key in keys]
     shown = [
         key if short.count(last) > 1 or last == "name" else last
@@ -172,7 +169,7 @@ def _labelled(runs: Sequence[SavedRun]) -> tuple[SavedRun, ...]:
     return tuple(sorted(made.values(), key=lambda run: policy_order(run.summary["policy"])))
 
 
-def _environment(settings: Settings) -> str:
+def _environment(settings: Mapping[str, Any]) -> str:
     """All that tells environments apart, wherever their data lie."""
     own = {k: v for k, v in settings.items() if k.startswith("environment") and k not in _PLACES}
     return json.dumps(own, sort_keys=True)

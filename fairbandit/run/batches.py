@@ -1,4 +1,4 @@
-"""How many replicas play at once: a fixed rule of the problem's size, so that memory is bounded."""
+"""Divides the replicas of a run into batches, so that the memory of a run is bounded."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from itertools import pairwise
 from fairbandit.streams import GRID
 
 BUDGET = 2**30
-"""Bytes that the pasts of all replicas in one batch may take, about."""
+"""About how many bytes the pasts of all replicas in one batch may take."""
 
 _BESIDE = 8  # numbers kept for a candidate beside its features: group, score, rewards, rank, …
 
@@ -15,9 +15,9 @@ _BESIDE = 8  # numbers kept for a candidate beside its features: group, score, r
 def replica_batches(replicas: int, *, rounds: int, places: int, features: int) -> list[range]:
     """Divides replicas into batches of nearly equal size.
 
-    A replica is reckoned to keep every candidate it has seen, and one grid piece of pools:
-    (T + GRID)·K·(d + 8) numbers of 8 bytes. The rule asks nothing of the machine, so one config
-    always makes the same batches, hence the same files.
+    The rule assumes that a replica keeps every candidate it has seen, and one piece of pools of
+    `GRID` rounds: (T + GRID)·K·(d + 8) numbers of 8 bytes. It does not depend on the machine, so
+    that a config always gives the same batches and therefore the same files.
 
     Args:
         replicas: how many there are.

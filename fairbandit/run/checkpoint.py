@@ -1,4 +1,4 @@
-"""Checkpoints: all that an unfinished run needs to go on as if never stopped.
+"""Checkpoints, from which an interrupted run continues as if it had never stopped.
 
 A checkpoint is one file in the run's folder, replaced by the next and removed when the run is
 finished. It is written at the end of a piece of rounds when enough time has gone by: at least
@@ -29,7 +29,7 @@ SECONDS = 5.0
 """The least time between two checkpoints."""
 
 TIMES = 60
-"""Between two checkpoints passes at least so many times what the last one took."""
+"""The least time between two checkpoints, as a multiple of the time that the last one took."""
 
 FORMAT = 2
 """The version of the contents of checkpoints; others cannot be continued from."""
@@ -40,12 +40,12 @@ _ANEW = "resume=false starts anew in a new folder and leaves this one as it is"
 
 
 class Checkpoints:
-    """The checkpoint of one run.
+    """Writes and reads the checkpoint of one run.
 
     Args:
         folder: the run's.
-        identity: what the run is, as `continued` says; only a checkpoint of the same identity can
-            be gone on from.
+        identity: what `identity.continued` gives for the run; only a checkpoint of the same
+            identity can be continued from.
     """
 
     def __init__(self, folder: Path, identity: Mapping[str, Any]) -> None:
@@ -56,7 +56,7 @@ class Checkpoints:
         self._last = time.perf_counter()
 
     def load(self) -> dict[str, Any] | None:
-        """What was last saved, or None.
+        """Returns what was last saved, or None.
 
         Raises:
             FairbanditError: the checkpoint cannot be read or is another run's, or a Parquet file
@@ -95,7 +95,7 @@ class Checkpoints:
 
     @contextmanager
     def restoring(self) -> Iterator[None]:
-        """Going on from what `load` gave; what does not fit there is the file's fault.
+        """Blames the file for an error that arises while the state of `load` is restored.
 
         Raises:
             FairbanditError: a state that cannot be this run's.
@@ -113,13 +113,13 @@ class Checkpoints:
 
     @property
     def due(self) -> bool:
-        """Whether it is time for the next one."""
+        """Whether it is time for the next checkpoint."""
         if self._given is not None:
             return self._elapsed >= self._given
         return self._elapsed >= max(SECONDS, TIMES * self._cost)
 
     def save(self, contents: Mapping[str, Any], parts: Mapping[str, str]) -> None:
-        """Replaces the checkpoint; waits for a later call where the first would cost too much.
+        """Replaces the checkpoint; skips the first one while it would take too much of the time.
 
         Args:
             contents: nested plain data and tensors.
@@ -145,7 +145,7 @@ class Checkpoints:
         self._cost = self._last - began
 
     def remove(self) -> None:
-        """The run is finished."""
+        """Removes the checkpoint of a finished run."""
         self._path.unlink(missing_ok=True)
 
     @property

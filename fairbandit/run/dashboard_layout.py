@@ -20,7 +20,7 @@ from fairbandit.run.settings import dotted
 RATE, INSTANT, GAP = "selection_rate", "instantaneous_regret", "parity_gap"
 
 MAX_GROUPS = 8
-"""Of more groups than these the rates are not drawn one by one; the parity gap always is."""
+"""The largest number of groups whose selection rates have curves; the parity gap always has."""
 
 _LONGEST = 100  # characters of a hyperparameter's value
 

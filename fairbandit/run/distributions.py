@@ -16,7 +16,7 @@ from fairbandit.run.round_log import arrow_array
 SCHEMA = pa.schema(
     [("group", pa.int64()), *((name, pa.float64()) for name in ("value", "density", "cdf"))]
 )
-"""The columns of `rewards.parquet`: a row for each group's code and place of its grid."""
+"""The columns of `rewards.parquet`, which has a row for each group and point of its grid."""
 
 
 def write(environment: Environment, folder: Path) -> dict[str, str]:

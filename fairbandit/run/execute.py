@@ -1,4 +1,4 @@
-"""One run from config to files: batches of replicas, each played through and recorded."""
+"""Plays one run and writes its files: batches of replicas are played one after the other."""
 
 from __future__ import annotations
 
@@ -101,7 +101,7 @@ def execute(
                         run = _Run(policy, environment, chosen, folder, now)
                         return run.record(started or (lambda text: None), progress=progress)
                     check_movable(folder, now)
-                    # what cannot be played replaces nothing
+                    # raises, before anything is replaced, if the run cannot be played
                     Engine(
                         policy,
                         environment,
@@ -118,7 +118,7 @@ def execute(
 
 
 class _Run:
-    """A policy in an environment, the settings, and a folder that is this run's alone."""
+    """One run in a folder that this process has claimed."""
 
     def __init__(
         self,
@@ -251,7 +251,7 @@ class _Run:
         return float(self.before + time.perf_counter() - self.began)
 
     def _place(self, saved: Mapping[str, Any]) -> tuple[str, int, float]:
-        """Where a checkpoint goes on, in words and as the number of the batch; and its seconds."""
+        """Returns where a checkpoint continues, in words and as a batch number, and its seconds."""
         index = count("batch", saved["batch"], most=len(self.batches) - 1)
         played = count("round", saved["round"], most=self.rounds)
         batch = self.batches[index]
@@ -269,7 +269,7 @@ def _policy(config: Mapping[str, Any]) -> Policy:
 def _loaded(
     policy: Policy, world: Mapping[str, Any], checked: Settings, before: Mapping[str, Any]
 ) -> tuple[Environment, dict[str, Any]]:
-    """The environment with its data, and the run's identity now that they are there.
+    """Builds the environment, and takes the run's identity again now that its data are there.
 
     Raises:
         FairbanditError: no environment, or data that changed while they were read.
@@ -286,7 +286,7 @@ def _loaded(
 
 @contextmanager
 def _parts_may_not_exit() -> Iterator[None]:
-    """Makes it an error that a part ends the process, as `SystemExit(0)` would without a word."""
+    """Turns an attempt of a part to end the process, as by `SystemExit(0)`, into an error."""
     try:
         yield
     except (Exception, KeyboardInterrupt):
@@ -304,7 +304,7 @@ def _parts_may_not_exit() -> Iterator[None]:
 
 
 def _signal_handlers() -> list[CodeType]:
-    """The code that runs on signals: it may end the process, as SLURM's time limit does."""
+    """Returns the code of signal handlers, which may end the process, as on SLURM's time limit."""
     handlers = [signal.getsignal(number) for number in signal.valid_signals()]
     functions = [getattr(handler, "__func__", handler) for handler in handlers]
     return [code for code in (getattr(f, "__code__", None) for f in functions) if code is not None]
@@ -319,7 +319,7 @@ def _on_cpu(played: Played) -> Played:
 
 @contextmanager
 def _threads(count: int) -> Iterator[None]:
-    """Torch's threads for the time of a run; the next job of a sweep finds them as they were."""
+    """Sets the number of torch's threads for the time of a run."""
     before = torch.get_num_threads()
     torch.set_num_threads(count)
     try:

@@ -1,4 +1,4 @@
-"""Finished runs: recognised, and served only while nothing that decides their results changed."""
+"""Recognises finished runs, which are served only while nothing that decides them has changed."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _TOLD = 3  # changes that a message lists
 
 @dataclass(frozen=True)
 class Found:
-    """A finished run.
+    """A finished run that was found in a folder.
 
     Attributes:
         summary: its summary.
@@ -30,7 +30,7 @@ class Found:
 
 
 def finished(folder: Path, now: Mapping[str, Any], *, resume: bool) -> Found | None:
-    """The finished run in a folder, if there is one.
+    """Looks for a finished run in a folder.
 
     Args:
         folder: the folder.

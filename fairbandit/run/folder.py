@@ -1,4 +1,4 @@
-"""The folder of a run: claimed by one run at a time, and never written over once finished."""
+"""The folder of a run, which one process at a time may write to."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from filelock import FileLock, Timeout
 from fairbandit.errors import FairbanditError
 
 SUMMARY = "summary.json"
-"""Written last: a folder that holds it holds a finished run."""
+"""The summary. It is written last, so that a folder with this file holds a finished run."""
 
 EVENTS = "events.out.tfevents.*.fairbandit"
 """The TensorBoard event files that a run writes."""
@@ -29,13 +29,13 @@ REWARDS = "rewards.parquet"
 """The true reward distributions of the groups."""
 
 CHECKPOINT = "checkpoint.safetensors"
-"""What an unfinished run goes on from; gone once it is finished."""
+"""The checkpoint of an unfinished run; it is removed when the run is finished."""
 
 LOCK = ".lock"
-"""Held, as `flock` holds it, by the process that writes to the folder, and gone afterwards."""
+"""The file that a process locks with `flock` while it writes to the folder, and then removes."""
 
 ERROR = "error.txt"
-"""Why a job of a sweep failed, in its folder; the last line says it in short."""
+"""Why a job of a sweep failed, in the folder of the job; the last line is the error in short."""
 
 _REPLACED = re.compile(r"\.old-[0-9a-f]{12}(-\d+)?")  # how the name of a folder set aside ends
 _UNFINISHED = ".tmp"
@@ -50,7 +50,7 @@ class StorageError(FairbanditError):
 
 
 class Held:
-    """A folder that this process holds against others.
+    """A folder that this process has locked.
 
     Attributes:
         folder: where it is now.
@@ -60,10 +60,10 @@ class Held:
         self.folder = folder
 
     def set_aside(self) -> Path:
-        """Moves the folder, whole, to the sibling `NAME.old-HASH`, which every reader ignores.
+        """Moves the whole folder to the sibling `NAME.old-HASH`, which every reader ignores.
 
-        The lock moves along, so that others may take the folder's name at once; whoever wants to
-        write there must claim it again.
+        The lock file moves with the folder, so that its name is free at once; a process that
+        wants to write to a folder of this name must claim it again.
 
         Returns:
             The sibling. HASH is of the summary.
@@ -81,11 +81,11 @@ class Held:
 
 @contextmanager
 def claim(folder: Path, *, wait: bool = False) -> Iterator[Held]:
-    """Makes the folder and holds it against other runs.
+    """Makes the folder of a run and locks it.
 
     Args:
         folder: where the run writes.
-        wait: until the folder is free, where it would be an error.
+        wait: waits until the folder is free, which otherwise is an error.
 
     Yields:
         The folder, held.
@@ -99,12 +99,12 @@ def claim(folder: Path, *, wait: bool = False) -> Iterator[Held]:
 
 @contextmanager
 def hold(folder: Path, taken: str, *, wait: bool = False) -> Iterator[Held]:
-    """Makes a folder and holds its lock; the lock of a killed process is free.
+    """Makes a folder and locks it; the lock of a killed process is free.
 
     Args:
         folder: the folder.
         taken: what to say if another process holds it.
-        wait: until it is free, where it would be an error.
+        wait: waits until the folder is free, which otherwise is an error.
 
     Yields:
         The folder, held.
@@ -133,7 +133,7 @@ def hold(folder: Path, taken: str, *, wait: bool = False) -> Iterator[Held]:
 
 
 def clear(folder: Path, keep: Collection[str] = ()) -> None:
-    """Removes what a broken run left in a folder, but for the Parquet files to keep.
+    """Removes what an interrupted run left in a folder, except for some Parquet files.
 
     Args:
         folder: a folder that is held.
@@ -148,7 +148,7 @@ def clear(folder: Path, keep: Collection[str] = ()) -> None:
 
 
 def _remove(left: Path) -> None:
-    """Removes a file, or the folder in which `aside` had one written, with what is its own."""
+    """Removes a file, or the folder of `aside` with the files that `aside` or a library wrote."""
     if not left.is_dir() or left.is_symlink():
         left.unlink(missing_ok=True)
         return
@@ -161,7 +161,7 @@ def _remove(left: Path) -> None:
 def walk(
     folder: Path, onerror: Callable[[OSError], None] | None = None
 ) -> Iterator[tuple[str, list[str], list[str]]]:
-    """Every folder below a folder, as `os.walk`, but for those whose results were replaced.
+    """Walks through all folders below a folder, as `os.walk`, except for replaced results.
 
     Args:
         folder: where to look, itself included whatever its name.
@@ -181,10 +181,10 @@ def _is_replaced(name: str) -> bool:
 
 
 def finished_below(folder: Path, onerror: Callable[[OSError], None] | None = None) -> Iterator[str]:
-    """The folders of the finished runs below a folder.
+    """Yields the folders of the finished runs below a folder.
 
-    A job whose last attempt failed is none, whatever an earlier attempt left there; nor are
-    results that were replaced.
+    A job whose last attempt failed does not count as finished, whatever an earlier attempt left
+    in its folder. Replaced results do not count either.
 
     Args:
         folder: where to look, at any depth.
@@ -196,7 +196,7 @@ def finished_below(folder: Path, onerror: Callable[[OSError], None] | None = Non
 
 
 def fresh(folder: Path) -> Path:
-    """The folder, if nothing is in it; else the first free one of folder-2, folder-3, …"""
+    """Returns the folder if it is empty or missing, else the first such of folder-2, folder-3, …"""
     if _free(folder):
         return folder
     others = (folder.with_name(f"{folder.name}-{number}") for number in count(2))
@@ -232,7 +232,7 @@ def writing(folder: Path) -> Iterator[None]:
 
 @contextmanager
 def aside(path: Path) -> Iterator[Path]:
-    """A path to write to; its file gets the right name when complete, and is removed on an error.
+    """Gives a path to write to; the file is renamed when complete, and removed on an error.
 
     The file is written in a folder of its own, `NAME.tmp` beside its place, so that whatever a
     library leaves there when the process is killed can be told from the files of others, and goes
@@ -260,7 +260,7 @@ def aside(path: Path) -> Iterator[Path]:
 
 @contextmanager
 def written_aside(path: Path) -> Iterator[BinaryIO]:
-    """A file that appears under its name only when complete, and leaves nothing on an error.
+    """Opens a file that appears under its name only when complete, and leaves nothing on an error.
 
     Args:
         path: the file to write.

@@ -1,4 +1,4 @@
-"""Hashes of data files by content, computed once for each version of a file."""
+"""Hashes of the contents of files, computed once for each version of a file."""
 
 from __future__ import annotations
 
@@ -13,22 +13,22 @@ from fairbandit.environments.acs import default_cache
 from fairbandit.run.folder import written_aside
 
 FOLDER = "hashes"
-"""The subfolder of the user's cache folder that keeps the hashes, a file for each path."""
+"""The subfolder of the user's cache folder that holds one file with a hash for each path."""
 
 SETTLED = 2 * 10**9
-"""Nanoseconds after which a file's times tell it from its next version.
+"""Nanoseconds after which a change of a file certainly shows in its times.
 
-Clocks of file systems move in steps, of 2 s at most (FAT). A file hashed within a step of its last
-change may change again without a trace in its times, so its hash is not kept: git treats its index
-in the same way.
+Clocks of file systems advance in steps of at most 2 s (FAT). A file may change twice within a step,
+and its times then show only one change. The hash of a file that changed less than a step ago is
+therefore not kept. Git treats its index in the same way.
 """
 
 
 def file_hash(path: Path) -> str | None:
-    """The SHA-256 hash of a file's content; None if there is no such file.
+    """Returns the SHA-256 hash of a file's content, or None if there is no such file.
 
-    It is kept in the user's cache folder with the file's size, times and inode, and is computed
-    again when one of these changes. A cache that cannot be read or written costs time alone.
+    The hash is kept in the user's cache folder with the file's size, times and inode, and is
+    computed again when one of these changes. A cache that cannot be read or written is no error.
 
     Args:
         path: the file.
@@ -56,7 +56,7 @@ def file_hash(path: Path) -> str | None:
 
 
 def sha256(path: Path) -> str:
-    """The SHA-256 hash of a file's content, in hexadecimal digits.
+    """Returns the SHA-256 hash of a file's content in hexadecimal digits.
 
     Raises:
         OSError: the file cannot be read.
@@ -66,7 +66,7 @@ def sha256(path: Path) -> str:
 
 
 def _version(path: Path) -> dict[str, int]:
-    """What the file system knows of a file that changes when its content does."""
+    """Returns what the file system knows of a file and changes with its content."""
     stat = path.stat()
     return {
         "size": stat.st_size,

@@ -1,4 +1,4 @@
-"""What a run is: its config, the code that plays it, and its data; and how two runs differ."""
+"""The identity of a run: all that decides its results. Two identities can be compared."""
 
 from __future__ import annotations
 
@@ -23,18 +23,18 @@ from fairbandit.run.sources import sources
 from fairbandit.streams import GRID
 
 _NO_MATTER = ("threads", "resume")
-"""Settings that change nothing of what a run gives."""
+"""Settings that do not change the results of a run."""
 
 
 def resolved(policy: Policy, environment: Environment, settings: Settings) -> dict[str, Any]:
-    """The config of a run; as its summary shows it once an engine has bound the policy."""
+    """Returns the config of a run as its summary shows it, once an engine has bound the policy."""
     chosen = asdict(settings)
     del chosen["resume"]
     return {"policy": policy.describe(), "environment": describe(environment), **chosen}
 
 
 def identity(policy: Policy, world: Mapping[str, Any], settings: Settings) -> dict[str, Any]:
-    """All that decides what a run gives, as plain data, found without reading any data.
+    """Returns all that decides the results of a run, as plain data, without loading its data.
 
     Args:
         policy: the policy, not bound yet.
@@ -68,7 +68,7 @@ def identity(policy: Policy, world: Mapping[str, Any], settings: Settings) -> di
 
 
 def continued(identity: Mapping[str, Any], environment: Environment) -> dict[str, Any]:
-    """All that must be the same for a run to go on from a checkpoint.
+    """Returns all that must be the same for a run to continue from a checkpoint.
 
     Args:
         identity: the run's.
@@ -87,7 +87,7 @@ def continued(identity: Mapping[str, Any], environment: Environment) -> dict[str
 
 
 def changes(then: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
-    """What makes an identity another one, in words; empty if nothing does.
+    """Lists in words how two identities differ; the list is empty if they are the same.
 
     What cannot be known, such as the source of a class made at a prompt, counts as changed.
 
@@ -114,13 +114,13 @@ def _told(then: Mapping[str, Any], now: Mapping[str, Any], key: str) -> list[str
 
 
 def _mapping(identity: Mapping[str, Any], key: str) -> Mapping[str, Any]:
-    """A part of an identity that may have been read from a damaged file."""
+    """Returns a part of an identity that may have been read from a damaged file."""
     found = identity.get(key)
     return found if isinstance(found, Mapping) else {}
 
 
 def _verb(key: str, name: str, old: Mapping[str, Any], new: Mapping[str, Any]) -> str:
-    """What became of a module or of a data file; nothing if it is as it was."""
+    """Says what became of a module or of a data file; nothing if it did not change."""
     if name not in new:
         return "is used no more"
     if name not in old:
@@ -133,7 +133,7 @@ def _verb(key: str, name: str, old: Mapping[str, Any], new: Mapping[str, Any]) -
 def _planned(
     policy: Policy, described: Mapping[str, Any], known: type[Environment], settings: Settings
 ) -> dict[str, Any]:
-    """The config with all defaults, those that the environment's class gives included."""
+    """Returns the config with all defaults, including those of the environment's class."""
     chosen = asdict(settings)
     if settings.rounds is None:
         chosen["rounds"] = known.rounds
@@ -160,7 +160,7 @@ def _data(known: type[Environment], described: Mapping[str, Any]) -> dict[str, s
 
 @cache
 def _own_files() -> str:
-    """A hash of the package's modules, as they were when it was first asked for."""
+    """Returns a hash of the package's modules, computed once in a process."""
     package = Path(version.__file__).parent
     digest = hashlib.sha256()
     for file in sorted(package.rglob("*.py")):
@@ -170,13 +170,13 @@ def _own_files() -> str:
 
 
 def plain(value: Mapping[str, Any]) -> dict[str, Any]:
-    """The data as JSON gives them back, with null for the numbers that it does not know."""
+    """Returns data as they are after a round trip through JSON; NaN and infinities become null."""
     back: dict[str, Any] = json.loads(json.dumps(summaries.finite(value)))
     return back
 
 
 def differences(then: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
-    """How two nested mappings differ, key by key.
+    """Lists how two nested mappings differ, key by key.
 
     >>> differences({"a": {"b": 1}, "c": 2}, {"a": {"b": 3}, "d": True})
     ['a.b: 1 there, 3 here', 'c: 2 there, nothing here', 'd: nothing there, true here']

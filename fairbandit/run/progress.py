@@ -1,4 +1,4 @@
-"""A progress bar on a terminal, and silence elsewhere."""
+"""The progress bar of a run, which is shown on terminals only."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from rich.text import Text
 
 
 class _Rate(ProgressColumn):
-    """Replica-rounds a second."""
+    """A column that shows replica-rounds per second."""
 
     def render(self, task: Task) -> Text:
-        """The rate so far, or a dash."""
+        """Returns the rate so far, or a dash."""
         speed = task.finished_speed or task.speed
         return Text("– rounds/s" if speed is None else f"{speed:,.0f} rounds/s")
 
@@ -25,7 +25,7 @@ class RunProgress:
         title: what is running.
         rounds: T times the number of replicas.
         console: where to draw; standard error by default.
-        shown: false in a worker beside others, whose bars would mingle.
+        shown: whether to show the bar at all; workers that run side by side do not.
     """
 
     def __init__(
@@ -57,5 +57,5 @@ class RunProgress:
         self._bar.stop()
 
     def advance(self, rounds: int) -> None:
-        """So many more replica-rounds are done."""
+        """Counts so many more replica-rounds as done."""
         self._bar.advance(self._task, rounds)

@@ -20,7 +20,7 @@ from fairbandit.run.hashes import sha256
 from fairbandit.streams import GRID
 
 FILE_ROWS = 2**18
-"""About how many rows a file holds; as many wait in memory."""
+"""About how many rows a file holds, and how many are kept in memory before it is written."""
 
 GROUP_ROWS = 2**17
 """About how many rows a row group holds."""
@@ -79,17 +79,17 @@ class RoundLog:
             self._write()
 
     def add(self, played: Played) -> None:
-        """Takes in a piece of rounds, in order of rounds."""
+        """Appends the next piece of rounds."""
         self._waiting.append(self._columns_of(played))
         if played.last % self._file_rounds == 0:
             self._write()
 
     def state(self) -> dict[str, Any]:
-        """The rows that wait for their file to be full."""
+        """Returns the rows that are not written yet."""
         return {"waiting": self._columns()}
 
     def load_state(self, state: Mapping[str, Any]) -> None:
-        """Goes on from a state that `state` gave.
+        """Continues from a state that `state` gave.
 
         Raises:
             FairbanditError: columns that are not those of the round log.
@@ -157,5 +157,5 @@ def arrow_array(column: Tensor, kind: pa.DataType) -> pa.Array:
 
 
 def _on_grid(rows: int, replicas: int) -> int:
-    """The multiple of the grid nearest below the rounds that make so many rows; at least one."""
+    """Returns the multiple of `GRID` rounds that makes at most so many rows, but at least one."""
     return max(1, rows // replicas // GRID) * GRID

@@ -1,4 +1,4 @@
-"""What a run takes beside its policy and its environment, and the checks on it."""
+"""The settings of a run beside its policy and its environment."""
 
 from __future__ import annotations
 
@@ -16,14 +16,15 @@ from fairbandit.errors import FairbanditError
 from fairbandit.run.recorded import check_metrics
 
 MOST_ROUNDS = 1_000_000_000
-"""The greatest T of a run."""
+"""The largest T of a run."""
 
 MOST_REPLICAS = 1_000_000
-"""The most replicas of a run; it keeps the sums of each in memory until its summary is written."""
+"""The largest number of replicas; the sums of each are in memory until the summary is written."""
 
 MOST_THREADS = 256
-"""The most threads of torch, where the machine has no more processors than this; torch ends the
-process where the system grants it fewer threads than asked for.
+"""The largest number of torch's threads on a machine with no more processors than this.
+
+Torch ends the process where the system grants it fewer threads than it asks for.
 """
 
 
@@ -113,7 +114,7 @@ def settings(config: Mapping[str, Any]) -> Settings:
 
 
 def _ranges() -> dict[str, tuple[int, float]]:
-    """The least and the greatest value of each number."""
+    """Returns the least and the greatest value of each number."""
     return {
         "rounds": (1, MOST_ROUNDS),
         "replicas": (1, MOST_REPLICAS),
@@ -132,7 +133,7 @@ def _typed(values: dict[str, Any]) -> Settings:
 
 
 def _check_device(device: str) -> None:
-    """A device is usable if a float64 number can be put there and read back."""
+    """Refuses a device to which no float64 number can be moved and read back."""
     usable = ["cpu", *(f"cuda:{index}" for index in range(torch.cuda.device_count()))]
     choices = f"usable ones: {', '.join(usable)}"
     try:

@@ -1,8 +1,8 @@
-"""Which modules of plugins a part rests on, and what each of them says.
+"""The modules of plugins that a part depends on, with hashes of their sources.
 
-Imports are read off the source, also those inside of functions, so that the answer is the same
-before and after a run. A module that looks other modules or parts up by a computed name rests on
-all plugins there are.
+Imports are read from the source, including those within functions, so that the answer is the same
+before and after a run. A module that looks up other modules or parts by a computed name is taken to
+depend on all plugins.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _LOOKUPS = {
 
 
 def sources(classes: Iterable[type[Any]]) -> dict[str, str | None]:
-    """The modules of plugins that some classes rest on.
+    """Returns the modules of plugins that some classes depend on.
 
     These are the modules that define a class or one of its bases, those whose code registered it,
     and all that they import. The module of a class that is neither the package's own nor a
@@ -58,13 +58,13 @@ def sources(classes: Iterable[type[Any]]) -> dict[str, str | None]:
 
 
 def _homes(cls: type[Any]) -> Iterator[str]:
-    """The module that defines a class, and those that registered it."""
+    """Yields the module that defines a class, and those that registered it."""
     yield cls.__module__
     yield from vars(cls).get("part_modules", ())
 
 
 def _imported(source: bytes, name: str, file: str) -> Iterator[tuple[str, str]]:
-    """The modules of plugins that a module imports, or may."""
+    """Yields the modules of plugins that a module imports or may import."""
     package = name if _is_package(file) else name.rpartition(".")[0]
     asked: list[str] = []
     try:
@@ -90,7 +90,7 @@ def _imported(source: bytes, name: str, file: str) -> Iterator[tuple[str, str]]:
 
 
 def _base(node: ast.ImportFrom, package: str) -> str:
-    """The module after `from`, dots resolved."""
+    """Returns the module after `from`, with leading dots resolved."""
     if not node.level:
         return node.module or ""
     above = package.split(".")[: len(package.split(".")) - node.level + 1]
@@ -98,12 +98,12 @@ def _base(node: ast.ImportFrom, package: str) -> str:
 
 
 def _within(package: str) -> Iterator[str]:
-    """The modules of a package, which `*` may mean."""
+    """Yields the modules of a package, each of which `*` may import."""
     return (name for name, _ in plugins.modules() if name.startswith(f"{package}."))
 
 
 def _plugins(names: Iterable[str]) -> Iterator[tuple[str, str]]:
-    """Those of the modules, and of the packages around them, that belong to plugins."""
+    """Yields those of the modules, and of the packages around them, that belong to plugins."""
     for name in names:
         pieces = name.split(".") if name.strip(".") else []
         for end in range(1, len(pieces) + 1):
@@ -114,7 +114,7 @@ def _plugins(names: Iterable[str]) -> Iterator[tuple[str, str]]:
 
 
 def _located(name: str) -> str | None:
-    """The file of a plugin's module, found without importing it; None of any other module."""
+    """Returns the file of a plugin's module without importing it, and None for other modules."""
     file = _file(name)
     return file if plugins.is_plugin(name, file) else None
 
@@ -127,7 +127,7 @@ def _file(name: str) -> str | None:
 
 
 def _search(package: str) -> list[str] | None:
-    """Where a package's modules are looked for; None, as of no package, is `sys.path`."""
+    """Returns where a package's modules are looked for; None stands for `sys.path`."""
     if not package:
         return None
     if package in sys.modules:
@@ -137,7 +137,7 @@ def _search(package: str) -> list[str] | None:
 
 
 def _script(name: str) -> str | None:
-    """The hash of the file of a loaded module."""
+    """Returns the hash of the file of a loaded module."""
     file = _file(name)
     if file is None or not Path(file).is_file():
         return None
@@ -153,6 +153,6 @@ def _is_package(file: str) -> bool:
 
 
 def _label(name: str, file: str) -> str:
-    """A module's path from the folder that it is imported from."""
+    """Returns a module's path below the folder that it is imported from."""
     suffix = Path(file).suffix or ".py"
     return name.replace(".", "/") + ("/__init__" if _is_package(file) else "") + suffix

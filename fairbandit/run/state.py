@@ -1,4 +1,4 @@
-"""Nested plain data with tensors in it, in one file: written whole or not at all, and no pickle.
+"""Files of nested plain data with tensors, written whole or not at all, without pickle.
 
 The file is in the safetensors format: the tensors by number, and the nesting as JSON beside them.
 """
@@ -28,7 +28,7 @@ _TREE, _SUMS = "tree", "crc32"
 
 
 class Packed:
-    """Nested data taken apart: what `write` puts into a file.
+    """Nested data, separated into tensors and a tree of plain data, as `write` takes them.
 
     Args:
         value: tensors, numbers, texts, booleans and None, in mappings with text keys and in lists.
@@ -44,7 +44,7 @@ class Packed:
 
     @property
     def size(self) -> int:
-        """Bytes of all tensors."""
+        """The number of bytes of all tensors."""
         return sum(tensor.numel() * tensor.element_size() for tensor in self.tensors.values())
 
     def _apart(self, value: Any, path: str) -> Any:
@@ -90,7 +90,7 @@ def write(packed: Packed, path: Path) -> None:
 
 
 def read(path: Path) -> Any:
-    """The data of a file that `write` wrote, its tensors on the devices that they came from.
+    """Reads a file that `write` wrote; tensors return to the devices that they came from.
 
     Raises:
         ValueError: the file is cut short, damaged, or of another kind.
@@ -115,7 +115,7 @@ def read(path: Path) -> Any:
 
 
 def _together(tree: Any, tensors: dict[str, Tensor]) -> Any:
-    """The data of a tree, each tensor of which is taken out of those that are left."""
+    """Builds the data of a tree, and removes each of its tensors from those that are left."""
     if "tensor" in tree:
         return _placed(tensors.pop(tree["tensor"]), tree["device"])
     if "map" in tree:
@@ -128,7 +128,7 @@ def _together(tree: Any, tensors: dict[str, Tensor]) -> Any:
 
 
 def _placed(tensor: Tensor, device: Any) -> Tensor:
-    """A tensor on the device of that name.
+    """Moves a tensor to the device of a name.
 
     Raises:
         ValueError: no such device here, or one that holds no data.
@@ -147,7 +147,7 @@ def _checksum(tensor: Tensor) -> int:
 
 
 def _system_error(error: SafetensorError, path: Path) -> OSError:
-    """The format's library reports a full disk as text."""
+    """Returns the error number that safetensors reports as text, as of a full disk."""
     found = re.search(r"os error (\d+)", str(error))
     if found is None:
         return OSError(errno.EIO, str(error), str(path))

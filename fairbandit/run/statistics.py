@@ -114,7 +114,7 @@ class RunStatistics:
         self._batches.append(BatchTotals(replicas, len(self._names), self._reductions))
 
     def add(self, played: Played) -> None:
-        """Takes in a piece of rounds of the current batch."""
+        """Adds the next piece of rounds of the current batch."""
         now = self._batches[-1]
         first, last = played.first, played.last
         here = _between(self._steps, first, last)

@@ -21,10 +21,10 @@ from fairbandit.run.folder import SUMMARY, written_aside
 from fairbandit.run.statistics import RunStatistics
 
 KEYS = ("policy", "environment", "rounds", "replicas", "seed")
-"""What every summary begins with."""
+"""The keys that every summary begins with."""
 
 TIMINGS = ("seconds", "rounds_per_second")
-"""What differs between two runs of one command; each of the two confirms the other."""
+"""The keys that differ between two runs of one command. Each follows from the other."""
 
 CHECKSUM = "checksum"
 """The key of a summary's own checksum."""
@@ -49,7 +49,7 @@ def summarise(
     files: Mapping[str, str],
     identity: Mapping[str, Any],
 ) -> dict[str, Any]:
-    """The summary of a finished run, as plain data.
+    """Makes the summary of a finished run, as plain data.
 
     Args:
         config: the resolved config: settings, `policy` and `environment` as they describe
@@ -97,7 +97,7 @@ def summarise(
 
 
 def checksum(summary: Mapping[str, Any]) -> str:
-    """The SHA-256 hash, in hexadecimal digits, of a summary's results, which are those of any run.
+    """Returns the SHA-256 hash, in hexadecimal digits, of a summary without its timings.
 
     Args:
         summary: the summary. The timings, its own checksum and the layout of its file do not count.
@@ -110,14 +110,14 @@ def checksum(summary: Mapping[str, Any]) -> str:
 
 
 def write(summary: Mapping[str, Any], folder: Path) -> None:
-    """Writes `summary.json` in one go; numbers that JSON does not know become null."""
+    """Writes `summary.json` whole or not at all; NaN and infinities become null."""
     text = json.dumps(finite(summary), indent=2, ensure_ascii=False, allow_nan=False)
     with written_aside(folder / SUMMARY) as file:
         file.write(f"{text}\n".encode())
 
 
 def read(folder: Path) -> dict[str, Any]:
-    """The summary of the finished run in a folder, checked to be one.
+    """Reads and checks the summary of the finished run in a folder.
 
     Raises:
         FairbanditError: the file cannot be read, is cut short or damaged, or is something else.
@@ -126,7 +126,7 @@ def read(folder: Path) -> dict[str, Any]:
 
 
 def read_file(path: str) -> dict[str, Any]:
-    """The summary in a file, checked to be one.
+    """Reads and checks the summary in a file.
 
     Raises:
         FairbanditError: the file cannot be read, is cut short or damaged, or is something else.
@@ -149,7 +149,7 @@ def read_file(path: str) -> dict[str, Any]:
 
 
 def _fault(summary: Any) -> str:
-    """Why something is no summary; empty if it is one."""
+    """Says why something is no summary; the text is empty if it is one."""
     if not isinstance(summary, dict):
         return f"it holds a {type(summary).__name__}, not a mapping"
     owed = _OWED | (_SINCE_IDENTITIES if not _SINCE_IDENTITIES.keys().isdisjoint(summary) else {})
@@ -207,7 +207,7 @@ def _is_number(value: Any) -> bool:
 
 
 def _spread(values: Tensor) -> dict[str, float | None]:
-    """Mean and standard deviation (ddof 1) of the known values; null of too few."""
+    """Returns mean and standard deviation (ddof 1) of the known values, null for too few."""
     known = values[~values.isnan()].double()
     mean = known.mean().item() if len(known) else None
     return {"mean": mean, "std": known.std().item() if len(known) > 1 else None}
@@ -223,7 +223,7 @@ def _versions() -> dict[str, str]:
 
 
 def finite(value: Any) -> Any:
-    """Plain data with null for the numbers that JSON does not know."""
+    """Returns plain data with None for NaN and infinities, which JSON does not have."""
     if isinstance(value, Mapping):
         return {str(key): finite(item) for key, item in value.items()}
     if isinstance(value, (list, tuple)):

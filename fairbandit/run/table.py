@@ -1,4 +1,4 @@
-"""Results on the screen: one run as a list, many as a table."""
+"""Tables of results on the screen."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _WIDE = 160  # columns where no terminal says how many there are
 
 
 def console() -> Console:
-    """Standard output; wide where it is a file or a pipe.
+    """Returns a console on standard output, which is wide where that is a file or a pipe.
 
     Text is shown as it is: names of groups, of policies and of files are the users', and may look
     like markup or like emoji. Styles come in as `rich.text.Text`, or of columns and tables.
@@ -28,12 +28,12 @@ def console() -> Console:
 
 
 def named(what: str, where: str | Path) -> Text:
-    """A line that names something and where it is."""
+    """Returns a line that names something and says where it is."""
     return Text.assemble((what, "bold"), "  ", str(where))
 
 
 def run_table(summary: Mapping[str, Any]) -> Table:
-    """One run's summary, a line for each quantity."""
+    """Returns a table of one run, with a line for each quantity of its summary."""
     table = Table(show_header=False, box=None, pad_edge=False)
     table.add_column(style="bold")
     table.add_column()
@@ -57,7 +57,7 @@ def run_table(summary: Mapping[str, Any]) -> Table:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What became of a job of a sweep.
+    """The outcome of a job of a sweep.
 
     Attributes:
         name: the job's.
@@ -73,7 +73,7 @@ class Outcome:
 
 
 def sweep_table(jobs: Sequence[Outcome]) -> Table:
-    """The jobs of a sweep, a row each.
+    """Returns a table of the jobs of a sweep, with a row for each.
 
     Args:
         jobs: the jobs; their names are shown where policy and environment do not tell them apart,
@@ -100,7 +100,7 @@ def sweep_table(jobs: Sequence[Outcome]) -> Table:
 
 
 def failures_table(jobs: Sequence[Outcome]) -> Table:
-    """The jobs that failed, with the last line of each error."""
+    """Returns a table of the jobs that failed, with the last line of each error."""
     table = Table(title="Failed jobs", title_justify="left")
     for header in ("job", "error"):
         table.add_column(header, overflow="fold")
@@ -124,14 +124,14 @@ def _numbers(summary: Mapping[str, Any] | None, metrics: Sequence[str]) -> list[
         f"{summary['rounds']:,}",
         f"{summary['replicas']:,}",
         *(spread(summary[REGRETS[column]]) for column in sorted(REGRETS)),
-        *("–" if metric is None else spread(metric) for metric in found),
+        *("–" if metric is None else spread(metric, 3) for metric in found),
         f"{summary['seconds']:.2f}",
         f"{summary['rounds_per_second']:,.0f}",
     ]
 
 
 def spread(value: Mapping[str, float | None], digits: int = 1) -> str:
-    """Mean ± std as text; a dash where there is none.
+    """Formats mean ± std; a dash stands for an unknown mean.
 
     >>> spread({"mean": 1234.56, "std": 7.89}), spread({"mean": 2.0, "std": None})
     ('1,234.6 ± 7.9', '2.0')

@@ -1,4 +1,4 @@
-"""TensorBoard's event file, one record a step with all of its tags."""
+"""Writes TensorBoard's event files, with one record for all tags of a step."""
 
 from __future__ import annotations
 
