@@ -187,7 +187,12 @@ class Mislaying(RecentCdf):
 FAULTS: list[tuple[str, type[Part], conformance.Check, str]] = [
     ("split", Unsound, conformance.splits_soundly, "`start` moves back after round 49"),
     ("estimator", Shifted, conformance.models_soundly, "scores differ from ⟨theta, x⟩ by up to 1"),
-    ("selector", Picking, conformance.picks_soundly, r"gave weights of shape \(12, \d+\); expected"),
+    (
+        "selector",
+        Picking,
+        conformance.picks_soundly,
+        r"gave weights of shape \(12, \d+\); expected",
+    ),
     ("selector", Careless, conformance.picks_soundly, "and 0 beside the places"),
     ("rank", Inverted, conformance.ties, "`upper_index` must be as large as the index or larger"),
     ("rank", Placed, conformance.permutes, "does more than permute their indices, as for replica"),

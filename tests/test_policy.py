@@ -72,7 +72,9 @@ def test_a_part_that_reads_the_future() -> None:
     policy = support.policy("greedy")
     policy.rank = Clairvoyant()
     engine = Engine(policy, Scattered(), rounds=5, seed=0, replicas=[0])
-    with pytest.raises(FairbanditError, match=r"round 1 cannot be decided.*the reward or the pick of round 1"):
+    with pytest.raises(
+        FairbanditError, match=r"round 1 cannot be decided.*the reward or the pick of round 1"
+    ):
         list(engine.play())
 
 
@@ -158,8 +160,11 @@ class Last(Selector):
 def test_a_selector_that_picks_an_empty_place() -> None:
     policy = support.policy("uniform")
     policy.selector = Last()
-    with pytest.raises(FairbanditError, match=r"selector 'last' gave weights \[0.*, 1.0\] at replica 0, round \d+; .* "
-        "and 0 beside the places"):
+    with pytest.raises(
+        FairbanditError,
+        match=r"selector 'last' gave weights \[0.*, 1.0\] at replica 0, round \d+; .* "
+        "and 0 beside the places",
+    ):
         support.actions(policy, Scattered(), 60)
 
 

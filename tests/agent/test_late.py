@@ -177,9 +177,7 @@ def test_an_estimator_that_cannot_learn_late() -> None:
             super().bind(problem)
             self.sum, self.n = problem.zeros(problem.replicas, problem.features), 0
 
-        def _models(
-            self, rounds: list[int], n_train: list[int], outcomes: Outcomes
-        ) -> LinearModel:
+        def _models(self, rounds: list[int], n_train: list[int], outcomes: Outcomes) -> LinearModel:
             steps = (outcomes.contexts * outcomes.rewards[..., None]).cumsum(1)
             sums = torch.cat([self.sum[:, None], self.sum[:, None] + steps], 1)
             return LinearModel(sums[:, [n - self.n for n in n_train]] / max(n_train))

@@ -36,7 +36,11 @@ def test_counts_and_sums(seed: int, models: int, groups: int, tile: int) -> None
         patch.setattr(tiles_module, "TILE", tile)
         patch.setattr(past_module, "FEW", 0 if tile == 8 else 64)
         window = Past(
-            history.contexts, Division(after, after, until), s[:, first:], LinearModel(theta), of_round
+            history.contexts,
+            Division(after, after, until),
+            s[:, first:],
+            LinearModel(theta),
+            of_round,
         )
         below, total = window.at_most(own), window.sum(lambda old: old)
         everyone = window.of(torch.arange(groups).expand(b, asked, k, groups).flatten(2))
@@ -78,7 +82,9 @@ def test_nobody_asks(alike: bool) -> None:
     history.add_pools(torch.ones(2, 9, 1, 1).double(), groups)
     rounds = torch.arange(4, 9)
     model, of_round = LinearModel(torch.ones(2, 1, 1).double()), torch.zeros(5).long()
-    past = Past(history.contexts, Division(rounds, 0 * rounds, rounds), groups[:, 4:], model, of_round)
+    past = Past(
+        history.contexts, Division(rounds, 0 * rounds, rounds), groups[:, 4:], model, of_round
+    )
     nobody = past.of(torch.full((2, 5, 3), -1))
     assert torch.equal(nobody.sum(lambda old: old), torch.zeros(2, 5, 3).double())
     assert torch.equal(nobody.at_most(torch.ones(2, 5, 3).double()), torch.zeros(2, 5, 3).double())

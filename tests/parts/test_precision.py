@@ -190,4 +190,6 @@ def test_the_kept_inverse_is_one() -> None:
     x, r = torch.cat(picks)[:-1].numpy(), torch.cat(rewards)[:-1].numpy()
     (theta,) = exact_ridge(x, r, 0.1, [rounds - 1])
     bound = GRID * EPS * condition * np.abs(theta).max()
-    np.testing.assert_allclose(torch.as_tensor(state["theta"])[0].numpy(), theta, rtol=0, atol=bound)
+    np.testing.assert_allclose(
+        torch.as_tensor(state["theta"])[0].numpy(), theta, rtol=0, atol=bound
+    )

@@ -77,7 +77,10 @@ CHANGED = {
 
 DRAWN = {
     "broken_seed": ("rank", "in `_index` it draws from torch's global generator, or seeds it"),
-    "broken_pick": ("selector", "in `_weights` it draws from NumPy's global generator, or seeds it"),
+    "broken_pick": (
+        "selector",
+        "in `_weights` it draws from NumPy's global generator, or seeds it",
+    ),
 }
 """The same of parts that use a global generator."""
 

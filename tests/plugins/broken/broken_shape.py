@@ -14,5 +14,7 @@ class WrongShape(Rank):
     needs = frozenset({"contexts"})
 
     def _index(self, candidates: Candidates) -> Tensor:
-        share = candidates.past.at_most(candidates.upper_scores) / candidates.past.count.clamp(min=1)
+        share = candidates.past.at_most(candidates.upper_scores) / candidates.past.count.clamp(
+            min=1
+        )
         return share.amax(-1)
