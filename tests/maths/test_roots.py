@@ -7,8 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fairbandit.maths import roots
-from fairbandit.maths.recursive import Rooted, with_rows
 from fairbandit.maths.roots import root_of_rows, root_of_sums
+from fairbandit.maths.solves import QRSolve
 from tests.exact import EPS, Array, Uneven
 
 ROUNDINGS = 100
@@ -56,8 +56,8 @@ def check(
     root = torch.zeros(1, d, d + 1, dtype=torch.float64)
     root.diagonal(dim1=1, dim2=2).fill_(regularization**0.5)
     half = torch.from_numpy(rows[None, : n // 2]), torch.from_numpy(rows[None, n // 2 :])
-    root = with_rows(root, half[0], [n // 2]).rows[:, 0]
-    found = Rooted(with_rows(root, half[1], [n - n // 2]))
+    root = QRSolve(root, half[0], [n // 2]).root
+    found = QRSolve(root, half[1], [n - n // 2])
     exact = Uneven(rows[:, :d], rows[:, d], regularization)
     for y in [*np.eye(d), rows[0, :d], draws.normal(size=d)]:
         assert exact.prediction(found.theta[0, 0].numpy(), y) < ROUNDINGS * EPS
@@ -65,7 +65,7 @@ def check(
         square = float((torch.from_numpy(y) @ found.factor[0, 0]).square().sum())
         assert exact.spread(square, y) < ROUNDINGS * EPS
         assert exact.spread(float(y @ found.inverse[0, 0].numpy() @ y), y) < ROUNDINGS * EPS
-    sign, log_det = np.linalg.slogdet(found.roots.upper[0, 0].numpy())
+    sign, log_det = np.linalg.slogdet(found.root[0, :, :-1].numpy())
     assert float(found.log_det) == pytest.approx(2 * log_det, rel=1e-9, abs=1e-9)
     assert sign
 
@@ -78,7 +78,9 @@ def test_plain_reflections_would_drown_the_small_rows() -> None:
     stacked = torch.cat([torch.eye(3, 4, dtype=torch.float64), both])[None, None]
     plain = torch.linalg.qr(stacked, mode="r").R[..., :3, :]
     third = np.cross(rows[3, :3] / 1e50, rows[8, :3] / 1e50)
-    right = Rooted(root_of_rows(stacked)).theta[0, 0].numpy()
+    right = (
+        QRSolve(torch.eye(3, 4, dtype=torch.float64)[None], both[None], [12]).theta[0, 0].numpy()
+    )
     wrong = torch.linalg.solve_triangular(plain[..., :3], plain[..., 3:], upper=True)[0, 0, :, 0]
     assert exact.prediction(right, third) < ROUNDINGS * EPS
     assert exact.prediction(wrong.numpy(), third) > 1e6 * EPS

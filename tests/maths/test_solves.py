@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from fairbandit.errors import FairbanditError
-from fairbandit.maths import recursive
+from fairbandit.maths import solves
+from fairbandit.maths.solves import QRSolve, Solutions, Solved, WoodburyUpdate, cholesky_solve
 from tests.exact import exact_ridge, off_by
 
 Sums = tuple[Tensor, Tensor]
@@ -38,7 +39,16 @@ def direct(x: Tensor, r: Tensor, regularization: float) -> Sums:
 
 def fresh(b: int, d: int, regularization: float) -> Solved:
     V, none = direct(torch.zeros(b, 0, d).double(), torch.zeros(b, 0).double(), regularization)
-    return Anew(V[:, None], none[:, None]).last
+    return cholesky_solve(V, none)
+
+
+def compare(found: Solved, n: int, x: Tensor, r: Tensor, regularization: float) -> None:
+    """One solution against NumPy's, of the first n of all rows."""
+    V, sums = (part.numpy() for part in direct(x[:, :n], r[:, :n], regularization))
+    solved = np.linalg.solve(V, sums[..., None])[..., 0]
+    np.testing.assert_allclose(found.theta, solved, rtol=1e-9, atol=1e-9)
+    np.testing.assert_allclose(found.log_det, np.linalg.slogdet(V)[1], atol=1e-9)
+    np.testing.assert_allclose(found.inverse, np.linalg.inv(V), rtol=1e-8, atol=1e-9)
 
 
 def check(found: Solutions, at: list[int], x: Tensor, r: Tensor, regularization: float) -> None:
@@ -48,11 +58,8 @@ def check(found: Solutions, at: list[int], x: Tensor, r: Tensor, regularization:
     assert found.log_det.shape == (b, len(at))
     assert found.inverse.shape == (b, len(at), d, d)
     for u, n in enumerate(at):
-        V, sums = (part.numpy() for part in direct(x[:, :n], r[:, :n], regularization))
-        solved = np.linalg.solve(V, sums[..., None])[..., 0]
-        np.testing.assert_allclose(found.theta[:, u], solved, rtol=1e-9, atol=1e-9)
-        np.testing.assert_allclose(found.log_det[:, u], np.linalg.slogdet(V)[1], atol=1e-9)
-        np.testing.assert_allclose(found.inverse[:, u], np.linalg.inv(V), rtol=1e-8, atol=1e-9)
+        one = Solved(found.theta[:, u], found.log_det[:, u], found.inverse[:, u])
+        compare(one, n, x, r, regularization)
     for last, part in zip(found.last, (found.theta, found.log_det, found.inverse), strict=True):
         torch.testing.assert_close(last, part[:, -1], rtol=1e-12, atol=1e-12)
 
@@ -69,7 +76,7 @@ def check(found: Solutions, at: list[int], x: Tensor, r: Tensor, regularization:
     each=st.booleans(),
     small=st.sampled_from([1, 2, 64]),
 )
-def test_onward_is_anew(
+def test_a_woodbury_update_is_a_solve_of_all_rows(
     seed: int,
     b: int,
     d: int,
@@ -89,33 +96,32 @@ def test_onward_is_anew(
         at = [int(i) for i in at]
         part = slice(first, first + n)
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(recursive, "SMALL", small)
-            found = onward(start, x[:, part], r[:, part], at)
+            patch.setattr(solves, "SMALL", small)
+            found = WoodburyUpdate(start, x[:, part], r[:, part], at)
         check(found, [first + i for i in at], x, r, regularization)
         start, first = found.last, first + n
 
 
 @settings(max_examples=30, deadline=None)
 @given(st.integers(0, 2**32 - 1), st.integers(1, 3), st.sampled_from([1e-8, 0.1, 10.0]))
-def test_anew(seed: int, b: int, regularization: float) -> None:
+def test_a_cholesky_solve(seed: int, b: int, regularization: float) -> None:
     """Also far from well-conditioned, as before there are as many rows as columns."""
     x, r = rows(seed, b, 12, 4)
-    at = [0, 1, 5, 12] if regularization > 1e-4 else [6, 12]
-    sums = [direct(x[:, :n], r[:, :n], regularization) for n in at]
-    found = Anew(*(torch.stack(part, 1) for part in zip(*sums, strict=True)))
-    check(found, at, x, r, regularization)
+    for n in [0, 1, 5, 12] if regularization > 1e-4 else [6, 12]:
+        found = cholesky_solve(*direct(x[:, :n], r[:, :n], regularization))
+        compare(found, n, x, r, regularization)
 
 
 def test_one_row_at_a_time_or_all_together() -> None:
     """Two formulas, one for a single row: the same solutions over many steps."""
     x, r = rows(0, 2, 500, 6)
     start = alone = fresh(2, 6, 0.1)
-    together = Onward(start, x, r, [500]).last
+    together = WoodburyUpdate(start, x, r, [500]).last
     for n in range(500):
-        alone = Onward(alone, x[:, n : n + 1], r[:, n : n + 1], [1]).last
+        alone = WoodburyUpdate(alone, x[:, n : n + 1], r[:, n : n + 1], [1]).last
     uneven = start
     for low, high in pairwise([0, 1, 2, 130, 131, 400, 500]):
-        uneven = Onward(uneven, x[:, low:high], r[:, low:high], [high - low]).last
+        uneven = WoodburyUpdate(uneven, x[:, low:high], r[:, low:high], [high - low]).last
     for other in (alone, uneven):
         for one, two in zip(other, together, strict=True):
             torch.testing.assert_close(one, two, rtol=1e-10, atol=1e-12)
@@ -123,9 +129,11 @@ def test_one_row_at_a_time_or_all_together() -> None:
 
 def test_rows_of_zeros_change_nothing() -> None:
     x, r = rows(3, 2, 10, 4)
-    start = Onward(fresh(2, 4, 0.1), x, r, [10]).last
+    start = WoodburyUpdate(fresh(2, 4, 0.1), x, r, [10]).last
     for n in (1, 5):
-        found = Onward(start, torch.zeros(2, n, 4).double(), torch.zeros(2, n).double(), [n]).last
+        found = WoodburyUpdate(
+            start, torch.zeros(2, n, 4).double(), torch.zeros(2, n).double(), [n]
+        ).last
         for one, two in zip(found, start, strict=True):
             assert torch.equal(one, two)
 
@@ -135,20 +143,20 @@ def test_the_start_is_left_alone() -> None:
     start = fresh(2, 3, 0.5)
     before = [part.clone() for part in start]
     for n in (1, 6):
-        found = Onward(start, x[:, :n], r[:, :n], [n])
+        found = WoodburyUpdate(start, x[:, :n], r[:, :n], [n])
         assert found.inverse.isfinite().all()
         assert all(torch.equal(*both) for both in zip(start, before, strict=True))
 
 
 def test_a_matrix_that_is_not_positive_definite() -> None:
-    V = torch.diag(torch.tensor([1.0, -1.0], dtype=torch.float64))[None, None]
+    V = torch.diag(torch.tensor([1.0, -1.0], dtype=torch.float64))[None]
     with pytest.raises(FairbanditError, match="not positive definite in double precision"):
-        Anew(V, torch.zeros(1, 1, 2, dtype=torch.float64))
+        cholesky_solve(V, torch.zeros(1, 2, dtype=torch.float64))
 
 
 def test_by_hand() -> None:
     """One feature, λ = 1, a row of 2 with reward 3: V = 5, θ = 6/5."""
-    one = Onward(
+    one = WoodburyUpdate(
         fresh(1, 1, 1.0), torch.full((1, 1, 1), 2.0).double(), torch.full((1, 1), 3.0), [1]
     )
     assert float(one.theta) == pytest.approx(1.2)
@@ -163,21 +171,26 @@ def test_by_hand() -> None:
     d=st.integers(1, 5),
     calls=st.lists(st.sampled_from([0, 1, 2, 7, 30]), min_size=1, max_size=4),
     zeros=st.sampled_from([0.0, 0.3, 1.0]),
+    small=st.sampled_from([1, 2, 64]),
 )
-def test_roots_solve_as_sums_do(seed: int, b: int, d: int, calls: list[int], zeros: float) -> None:
+def test_a_qr_solve_is_a_solve_of_all_rows(
+    seed: int, b: int, d: int, calls: list[int], zeros: float, small: int
+) -> None:
     x, r = rows(seed, b, sum(calls), d, zeros)
     draws, both = np.random.default_rng(seed), torch.cat([x, r[..., None]], 2)
     root = torch.cat([torch.eye(d).double() * math.sqrt(0.1), torch.zeros(d, 1).double()], 1)
     root, first = root.expand(b, -1, -1), 0
     for n in calls:
         at = sorted({*draws.integers(0, n + 1, 3).tolist(), n})
-        roots = with_rows(root, both[:, first : first + n], at)
-        check(Rooted(roots), [first + i for i in at], x, r, 0.1)
-        root, first = roots.rows[:, -1], first + n
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(solves, "SMALL", small)
+            found = QRSolve(root, both[:, first : first + n], at)
+        check(found, [first + i for i in at], x, r, 0.1)
+        root, first = found.root, first + n
 
 
 @pytest.mark.parametrize("noise", [0.0, 1.0])
-def test_roots_keep_what_sums_lose(noise: float) -> None:
+def test_a_qr_solve_keeps_what_sums_lose(noise: float) -> None:
     """One direction is never seen: V holds λ = 1e-8 there beside sums of 1e6.
 
     The root's error is ε(κ + κ²·residual), and that of the sums is εκ² without any residual too.
@@ -188,9 +201,9 @@ def test_roots_keep_what_sums_lose(noise: float) -> None:
     r = x[..., 0] - x[..., 1] + noise * r
     both = torch.cat([x, r[..., None]], 2)
     root = torch.cat([torch.eye(3).double() * 1e-4, torch.zeros(3, 1).double()], 1)
-    rooted = Rooted(with_rows(root[None], both, [1000])).theta[0, 0]
+    rooted = QRSolve(root[None], both, [1000]).theta[0, 0]
     V, sums = direct(x, r, 1e-8)
-    summed = Anew(V[:, None], sums[:, None]).theta[0, 0]
+    summed = cholesky_solve(V, sums).theta[0]
     (theta,) = exact_ridge(x[0].numpy(), r[0].numpy(), 1e-8, [1000])
     unseen = np.array([[1.0, 1.0, -1.0]])
     (bound,) = off_by(x[0].numpy(), r[0].numpy(), 1e-8, theta, unseen)
