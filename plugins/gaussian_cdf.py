@@ -27,7 +27,7 @@ class GaussianCdf(Rank):
         mean = past.sum(lambda old: old) / past.count
         variance = past.sum(lambda old, m: (old - m) ** 2, mean) / past.count
         above = scores - mean
-        rounding = candidates.ceilings - scores  # below this a difference is no difference
+        rounding = candidates.upper_scores - scores  # below this a difference is no difference
         equal = variance.sqrt() <= rounding
         step = torch.where(above.abs() <= rounding, 0.5, (above > 0).to(scores.dtype))
         share = torch.where(equal, step, torch.special.ndtr(above / variance.sqrt()))
