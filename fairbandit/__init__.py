@@ -2,9 +2,10 @@
 
 from fairbandit.agent import Agent, Decision
 from fairbandit.build import build
-from fairbandit.engine import Engine, Played
+from fairbandit.engine import Engine
 from fairbandit.environments.base import Truth
 from fairbandit.errors import FairbanditError
+from fairbandit.metrics import Metric, Played
 from fairbandit.plugins import load_plugins
 from fairbandit.policy import Policy
 from fairbandit.registry import register
@@ -15,6 +16,7 @@ __all__ = [
     "Decision",
     "Engine",
     "FairbanditError",
+    "Metric",
     "Played",
     "Policy",
     "Truth",

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any
 
 import torch
-from torch import Tensor
 
 from fairbandit.environments.base import Environment, Pools
 from fairbandit.maths.picks import of_pick
-from fairbandit.metrics import received, regrets
+from fairbandit.metrics import Dimensions, Judge, Metric, Played
 from fairbandit.parts import Outcomes, Problem, Selection
 from fairbandit.policy import Policy, blocks
 from fairbandit.streams import GRID, Streams
@@ -20,42 +19,6 @@ CANDIDATES = 1 << 10
 """Where a grid of pools has more candidates than this, half of it is decided at a time: what is
 done for all at once becomes cheaper with more, and the ends of their windows, which differ, dearer.
 """
-
-
-@dataclass(frozen=True)
-class Played:
-    """N finished rounds of B replicas.
-
-    Attributes:
-        first: the first of the rounds, from 1.
-        replicas: the replicas' numbers.
-        actions: the places picked, (B, N) int64.
-        propensities: the probabilities of the picks, (B, N).
-        groups: the picks' groups, (B, N) int64.
-        rewards: their noisy rewards, (B, N).
-        expected: their true rewards, (B, N).
-        ranks: their true relative ranks, (B, N).
-        standard_regret: each round's standard regret, (B, N).
-        fair_regret: each round's fair regret, (B, N).
-        received: candidates of each group in these rounds, (B, G) int64.
-    """
-
-    first: int
-    replicas: list[int]
-    actions: Tensor
-    propensities: Tensor
-    groups: Tensor
-    rewards: Tensor
-    expected: Tensor
-    ranks: Tensor
-    standard_regret: Tensor
-    fair_regret: Tensor
-    received: Tensor
-
-    @property
-    def last(self) -> int:
-        """The last of the rounds."""
-        return self.first + self.actions.shape[1] - 1
 
 
 class Engine:
@@ -70,6 +33,7 @@ class Engine:
         device: where tensors live.
         at_once: the most rounds to decide together; 1 plays round by round, with the same
             decisions. Unless given, all of the grid's, or half as many where pools are large.
+        metrics: what rounds are judged by beside both regrets, by column; bound here.
     """
 
     def __init__(
@@ -82,6 +46,7 @@ class Engine:
         replicas: Sequence[int],
         device: str | torch.device = "cpu",
         at_once: int | None = None,
+        metrics: Mapping[str, Metric] = MappingProxyType({}),
     ) -> None:
         self.policy, self.environment = policy, environment
         if at_once is None:
@@ -98,6 +63,20 @@ class Engine:
         )
         policy.bind(problem)
         self.history = policy.history()
+        dimensions = Dimensions(
+            replicas=len(self.streams.replicas),
+            rounds=rounds,
+            places=environment.places,
+            groups=problem.groups,
+            features=problem.features,
+            device=self.streams.device,
+        )
+        self.judge = Judge(
+            metrics,
+            dimensions,
+            replicas=self.streams.replicas,
+            truth=environment.truth is not None,
+        )
 
     def play(self) -> Iterator[Played]:
         """Plays the rounds that are left, in pieces on the fixed grid of `streams.GRID` rounds."""
@@ -114,16 +93,21 @@ class Engine:
             with self.policy.mode():
                 self.policy.forget(self.history)
             whole = Selection(*(torch.cat(parts, 1) for parts in zip(*selections, strict=True)))
-            yield self._judge(first, pools, whole)
+            yield self.judge.judge(first, pools, whole)
 
     def state(self) -> dict[str, Any]:
         """All that is needed to go on from the last piece played, as plain tensors and numbers."""
-        return {"parts": self.policy.state(), "history": self.history.state()}
+        return {
+            "parts": self.policy.state(),
+            "history": self.history.state(),
+            "metrics": self.judge.state(),
+        }
 
     def load_state(self, state: Mapping[str, Any]) -> None:
         """Goes on from a state that an engine of the same policy, problem and seed gave."""
         self.policy.load_state(state["parts"])
         self.history.load_state(state["history"])
+        self.judge.load_state(state["metrics"])
 
     def _decide(self, first: int, pools: Pools) -> Selection:
         with self.policy.mode():
@@ -133,20 +117,3 @@ class Engine:
             outcomes = Outcomes(*(of_pick(part, selection.actions) for part in picks))
             self.policy.take_in(first, outcomes, self.history)
             return selection
-
-    def _judge(self, first: int, pools: Pools, selection: Selection) -> Played:
-        actions = selection.actions
-        lost = regrets(pools, actions)
-        return Played(
-            first=first,
-            replicas=self.streams.replicas,
-            actions=actions,
-            propensities=selection.propensities,
-            groups=of_pick(pools.groups, actions),
-            rewards=of_pick(pools.rewards, actions),
-            expected=of_pick(pools.expected, actions),
-            ranks=of_pick(pools.ranks, actions),
-            standard_regret=lost.standard,
-            fair_regret=lost.fair,
-            received=received(pools.groups, len(self.environment.group_names)),
-        )

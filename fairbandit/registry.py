@@ -27,7 +27,7 @@ from fairbandit.plugins import VARIABLE
 PART_KINDS = ("split", "estimator", "rank", "selector")
 """The four kinds of part that make a policy, in the order in which a round uses them."""
 
-KINDS = (*PART_KINDS, "environment")
+KINDS = (*PART_KINDS, "environment", "metric")
 """Everything that can be registered."""
 
 NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,63}")

@@ -20,9 +20,9 @@ from torch.utils._pytree import tree_flatten, tree_map
 
 import fairbandit
 from fairbandit import Engine, Policy, build, registry
-from fairbandit.engine import Played
 from fairbandit.environments import Environment
-from fairbandit.metrics import of_pick
+from fairbandit.maths.picks import of_pick
+from fairbandit.metrics import Played
 from fairbandit.parts import Outcomes
 from fairbandit.parts import index as index_module
 from fairbandit.parts.index import Costs, Index

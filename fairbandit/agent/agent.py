@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import replace
-from functools import partial
 from os import PathLike
 from pathlib import Path
 from typing import Any, NamedTuple, Self
@@ -241,10 +240,9 @@ class Agent:
                 reward came already. Nothing changes.
         """
         value = inputs.number(reward, "reward")
-        with self._change() as undo:
+        with self._change():
             given = self._tickets.newest() if ticket is None else ticket
             t = self._tickets.find(given, self.rounds)
-            undo.append(partial(self._history.unlearn, t))
             with self._policy.mode():
                 self._policy.learn(t, self._tickets.outcome(t, value), self._history)
             self._tickets.remove(t)
@@ -375,27 +373,21 @@ class Agent:
                     self._refusal = None
 
     @contextmanager
-    def _change(self) -> Iterator[list[Callable[[], None]]]:
+    def _change(self) -> Iterator[None]:
         """A call that changes the agent, and nothing if anything is raised in it.
 
         Only then is there work to do: all objects get the attributes back that they had, and parts
         of plugins, which may have written over theirs, are bound again and get their state back.
-
-        Yields:
-            A list for what else takes back what the call does.
         """
         with self._alone():
             self._tickets.begin()
             before = Attributes(self, *self._held)
             states = [part.snapshot() for part in self._foreign]
-            undo: list[Callable[[], None]] = []
             try:
-                yield undo
+                yield
             except BaseException:
                 before.restore()
                 self._refusal = _LOST
-                for step in undo:
-                    step()
                 self._tickets.undo(self._history.played)
                 # these two may have been left in the midst of something
                 self._history.contexts.recover()

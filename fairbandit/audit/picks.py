@@ -1,21 +1,16 @@
-"""From the rows of a run to how often each group was picked in each round."""
+"""What an audit needs of a saved run: how often each group was received and picked."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import torch
 from torch import Tensor
 
-from fairbandit.errors import FairbanditError
-from fairbandit.run import summary as summaries
-from fairbandit.run.folder import ROUNDS, SUMMARY, finished_below
-from fairbandit.run.stored import row_files
-
-_ROWS = 1 << 20  # read at once
+from fairbandit.results import SavedRun, read_scenes
 
 FORGETFUL = {"estimator": ("oracle", "zero"), "rank": ("oracle_cdf", "identity")}
 """Parts with which a round's decision depends on nothing but its own pool."""
@@ -27,8 +22,8 @@ class Picks:
 
     Attributes:
         label: what reports call the run.
-        policy: its policy.
-        environment: its environment.
+        policy: the name of its policy.
+        environment: its environment's name, with what sets it apart from others of this name.
         groups: the groups' names.
         rounds: T.
         replicas: B.
@@ -59,102 +54,49 @@ class Picks:
 
 
 def read_picks(folders: Sequence[Path]) -> list[Picks]:
-    """The decisions of every finished run in some folders, at any depth.
+    """Reads the decisions of every finished run below some folders.
 
     Args:
-        folders: where to look.
+        folders: where to look, at any depth.
 
     Returns:
-        The runs, in order of their folders; one whose policy another has too is labelled with
-        its environment or, where that does not tell them apart, its folder.
+        The runs by environment and in the paper's order of policies. A label that two
+        environments share is followed by the environment.
 
     Raises:
-        FairbanditError: a folder that is not there, no run at all, or rows that are missing.
+        FairbanditError: a folder does not exist, there is no run, or rows are missing.
     """
-    places = [place for folder in folders for place in _runs(folder)]
-    places = list({place.resolve(): place for place in places}.values())
-    if not places:
-        raise FairbanditError(
-            f"no finished run below {', '.join(map(str, folders))}: a run leaves a {SUMMARY}"
-        )
-    read = [summaries.read(place) for place in places]
+    runs = [(scene.name, run) for scene in read_scenes(folders) for run in scene.runs]
+    shared = Counter(run.label for _, run in runs)
     return [
-        _picks(place, summary, label)
-        for place, summary, label in zip(places, read, _labels(places, read), strict=True)
+        _picks(
+            run, run.label if shared[run.label] == 1 else f"{run.label}, {environment}", environment
+        )
+        for environment, run in runs
     ]
 
 
-def _runs(folder: Path) -> Iterator[Path]:
-    if not folder.is_dir():
-        raise FairbanditError(f"there is no folder {folder}")
-    yield from sorted(map(Path, finished_below(folder)))
-
-
-def _labels(places: Sequence[Path], read: Sequence[Mapping[str, Any]]) -> list[str]:
-    policies = [str(summary["policy"]) for summary in read]
-    worlds = [f"{summary['policy']}, {summary['environment']}" for summary in read]
-    labels = []
-    for place, policy, world in zip(places, policies, worlds, strict=True):
-        if policies.count(policy) == 1:
-            labels.append(policy)
-        else:
-            labels.append(world if worlds.count(world) == 1 else f"{policy}, {place.name}")
-    return labels
-
-
-def _picks(place: Path, summary: Mapping[str, Any], label: str) -> Picks:
-    groups, rounds, replicas = tuple(summary["groups"]), summary["rounds"], summary["replicas"]
-    received = _spreads(summary["received"], groups)
+def _picks(run: SavedRun, label: str, environment: str) -> Picks:
+    summary = run.summary
+    rounds, replicas = summary["rounds"], summary["replicas"]
+    received, spread = (torch.from_numpy(part) for part in run.by_group("received"))
     parts = {
         kind: part.get("name")
         for kind, part in summary["config"]["policy"].items()
         if isinstance(part, Mapping)
     }
-    # one candidate of each group a round: the paper's first setting, a place being a group
-    own = bool((received[:, 0] == rounds).all()) and not bool((received[:, 1] > 0).any())
+    # one candidate of each group in every pool: the paper's first setting
+    own = bool((received == rounds).all()) and not bool((spread > 0).any())
     return Picks(
         label=label,
         policy=summary["policy"],
-        environment=summary["environment"],
-        groups=groups,
+        environment=environment,
+        groups=run.groups,
         rounds=rounds,
         replicas=replicas,
-        counts=_counts(place, summary),
-        received=(received[:, 0] * replicas).round(),
-        rates=_spreads(summary["selection_rate"], groups),
+        counts=run.picks(),
+        received=(received * replicas).round(),
+        rates=torch.stack([torch.from_numpy(p) for p in run.by_group("selection_rate")], 1),
         own_places=own,
         forgetful=all(parts.get(kind) in names for kind, names in FORGETFUL.items()),
     )
-
-
-def _spreads(values: Mapping[str, Mapping[str, float | None]], groups: Sequence[str]) -> Tensor:
-    """Means and standard deviations by group, (G, 2); NaN for null."""
-    rows = [[values[group][part] for part in ("mean", "std")] for group in groups]
-    known = [[float("nan") if value is None else value for value in row] for row in rows]
-    return torch.tensor(known, dtype=torch.float64)
-
-
-def _counts(place: Path, summary: Mapping[str, Any]) -> Tensor:
-    """How often each group was picked in each round, read piece by piece."""
-    rounds, replicas, groups = summary["rounds"], summary["replicas"], len(summary["groups"])
-    total = torch.zeros(rounds * groups, dtype=torch.int64)
-    for file in row_files(place, summary):
-        for batch in file.iter_batches(batch_size=_ROWS, columns=["round", "group"]):
-            when = torch.from_numpy(batch.column("round").to_numpy().copy())
-            group = torch.from_numpy(batch.column("group").to_numpy().copy())
-            if _outside(when, 1, rounds) or _outside(group, 0, groups - 1):
-                raise FairbanditError(
-                    f"{place / ROUNDS} holds rounds or groups that {SUMMARY} does not speak of"
-                )
-            total += torch.bincount((when - 1) * groups + group, minlength=len(total))
-    counts = total.view(rounds, groups)
-    if not bool((counts.sum(1) == replicas).all()):
-        raise FairbanditError(
-            f"{place / ROUNDS} holds {int(counts.sum()):,} rows, where {SUMMARY} speaks of "
-            f"{rounds:,} rounds of {replicas:,} replicas: some are missing or there twice"
-        )
-    return counts
-
-
-def _outside(values: Tensor, low: int, high: int) -> bool:
-    return len(values) > 0 and not low <= int(values.min()) <= int(values.max()) <= high

@@ -12,12 +12,12 @@ from rich.table import Table
 from rich.text import Text
 
 from fairbandit.audit.figure import draw
-from fairbandit.audit.findings import LEVEL, Finding, examine
+from fairbandit.audit.parity import LEVEL, ParityResult, examine
 from fairbandit.audit.picks import read_picks
 from fairbandit.errors import FairbanditError
 from fairbandit.figures.draw import save
-from fairbandit.figures.style import policy_order
-from fairbandit.run.gather import write
+from fairbandit.results.scenes import policy_order
+from fairbandit.results.table import write
 
 CSV = "parity.csv"
 """The file of all estimates and tests."""
@@ -28,12 +28,12 @@ class Report:
     """What an audit leaves behind.
 
     Attributes:
-        findings: of each run.
+        results: of each run.
         table: a row a run, for the screen.
         files: the CSV and the figures.
     """
 
-    findings: tuple[Finding, ...]
+    results: tuple[ParityResult, ...]
     table: Table
     files: tuple[Path, ...]
 
@@ -49,35 +49,35 @@ def report(folder: Path, *others: Path, out: Path | None = None, level: float = 
         level: the family-wise level of each run.
 
     Returns:
-        The findings, their table, and the files.
+        The results, their table, and the files.
 
     Raises:
         FairbanditError: no run, rows that are missing, or a folder that cannot be written to.
     """
-    findings = [examine(picks, level) for picks in read_picks([folder, *others])]
-    findings.sort(key=lambda finding: policy_order(finding.picks.policy))
+    results = [examine(picks, level) for picks in read_picks([folder, *others])]
+    results.sort(key=lambda result: policy_order(result.picks.policy))
     place = folder if out is None else out
     try:
         place.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise FairbanditError(f"cannot write to {place}: {error.strerror}") from error
-    write(rows(findings), place / CSV)
-    files = [save(figure, place, name) for name, figure in draw(findings).items()]
+    write(rows(results), place / CSV)
+    files = [save(figure, place, name) for name, figure in draw(results).items()]
     return Report(
-        tuple(findings),
-        overview(findings),
+        tuple(results),
+        overview(results),
         (place / CSV, *(path for pair in files for path in pair)),
     )
 
 
-def rows(findings: Sequence[Finding]) -> pa.Table:
+def rows(results: Sequence[ParityResult]) -> pa.Table:
     """All estimates, a row for each run, round and group; `round` is null where rounds are pooled.
 
     Columns: run, policy, environment, round, group, selected, received, rate, target (1/K), low,
     high, p_value (of the round), p_adjusted (by Holm's method over the run's rounds), verdict (of
     the run).
     """
-    table = [row for finding in findings for row in _rows(finding)]
+    table = [row for result in results for row in _rows(result)]
     return pa.Table.from_pylist(table, schema=_SCHEMA)
 
 
@@ -94,12 +94,12 @@ _SCHEMA = pa.schema(
 )
 
 
-def _rows(finding: Finding) -> list[dict[str, Any]]:
-    picks = finding.picks
+def _rows(result: ParityResult) -> list[dict[str, Any]]:
+    picks = result.picks
     own = picks.own_places
     selected = picks.counts if own else picks.counts.sum(0, keepdim=True)
     made = []
-    for index in range(len(finding.rates)):
+    for index in range(len(result.rates)):
         for group, name in enumerate(picks.groups):
             made.append(
                 {
@@ -110,13 +110,13 @@ def _rows(finding: Finding) -> list[dict[str, Any]]:
                     "group": name,
                     "selected": int(selected[index, group]),
                     "received": picks.replicas if own else int(picks.received[group]),
-                    "rate": _known(finding.rates[index, group]),
-                    "target": finding.target,
-                    "low": _known(finding.low[index, group]),
-                    "high": _known(finding.high[index, group]),
-                    "p_value": _known(finding.p[index]),
-                    "p_adjusted": _known(finding.adjusted[index]),
-                    "verdict": finding.verdict,
+                    "rate": _known(result.rates[index, group]),
+                    "target": result.target,
+                    "low": _known(result.low[index, group]),
+                    "high": _known(result.high[index, group]),
+                    "p_value": _known(result.p[index]),
+                    "p_adjusted": _known(result.adjusted[index]),
+                    "verdict": result.verdict,
                 }
             )
     return made
@@ -128,9 +128,9 @@ def _known(value: Any) -> float | None:
     return number if number == number else None
 
 
-def overview(findings: Sequence[Finding]) -> Table:
+def overview(results: Sequence[ParityResult]) -> Table:
     """A row a run: how far from 1/K it was at worst, the test, and what follows."""
-    level = findings[0].level
+    level = results[0].level
     table = Table(
         title=f"Demographic parity, family-wise level {level:g} a run",
         caption="binomial tests against 1/K, by Bonferroni's method over groups and Holm's over "
@@ -151,27 +151,27 @@ def overview(findings: Sequence[Finding]) -> Table:
     ):
         table.add_column(header, justify="right", overflow="fold")
     table.add_column("verdict", overflow="fold")
-    for finding in findings:
-        table.add_row(*map(Text, _overview(finding)))
+    for result in results:
+        table.add_row(*map(Text, _overview(result)))
     return table
 
 
-def _overview(finding: Finding) -> list[str]:
-    picks, (round_, group) = finding.picks, finding.worst
+def _overview(result: ParityResult) -> list[str]:
+    picks, (round_, group) = result.picks, result.worst
     when = f", round {round_ + 1}" if picks.own_places else ""
-    low, high = finding.low[round_, group], finding.high[round_, group]
-    least = _known(finding.adjusted.min())
-    tested = len(finding.p)
-    what = f"{finding.rejected} of {tested} rounds" if picks.own_places else "rounds pooled"
+    low, high = result.low[round_, group], result.high[round_, group]
+    least = _known(result.adjusted.min())
+    tested = len(result.p)
+    what = f"{result.rejected} of {tested} rounds" if picks.own_places else "rounds pooled"
     return [
         picks.label,
         picks.environment,
         f"{picks.rounds:,}",
         f"{picks.replicas:,}",
-        f"{finding.target:.4f}",
-        f"{finding.rates[round_, group]:.4f} (group {picks.groups[group]}{when})",
+        f"{result.target:.4f}",
+        f"{result.rates[round_, group]:.4f} (group {picks.groups[group]}{when})",
         "–" if _known(low) is None else f"{low:.4f} to {high:.4f}",
         "–" if least is None else f"{least:.3g}",
         "–" if least is None else what,
-        finding.verdict,
+        result.verdict,
     ]

@@ -128,7 +128,7 @@ def _line(finding: conformance.Finding) -> Text:
 
 def _told(cost: conformance.Cost, kind: str) -> str:
     reference = conformance.REFERENCES[kind]
-    what = "draws pools in" if kind == "environment" else "plays in"
+    what = {"environment": "draws pools in", "metric": "judges in"}.get(kind, "plays in")
     return (
         f"{what} {cost.own:.3f} ms a round of {conformance.REPLICAS} replicas "
         f"({reference}: {cost.reference:.3f} ms)"

@@ -8,7 +8,11 @@ from pathlib import Path
 from rich.table import Table
 
 from fairbandit.cli.parsers import ToolParser
-from fairbandit.run import gather
+from fairbandit.metrics import REGRETS
+from fairbandit.results import SavedRun, read_runs
+from fairbandit.results.runs import KEYS
+from fairbandit.results.scenes import union
+from fairbandit.results.table import ENDINGS, FOLDER, check_ending, settings_shown, tidy, write
 from fairbandit.run.folder import SUMMARY
 from fairbandit.run.table import console, spread
 
@@ -20,12 +24,13 @@ Gathers the {SUMMARY} of every finished run below some folders into one tidy tab
 a column for each key of the config in which the runs differ, and the metrics.
 
 Columns, in this order:
-  {", ".join(gather.KEYS)}    always
+  {", ".join(KEYS)}    always
   policy.rank.name, policy.estimator.noise, ...  the keys that differ, by their dotted names (the
                                              environment's and the versions' too); null where
                                              a run has no such key
   fair_pseudo_regret_mean, ..._std           over a run's replicas, at its last round
   standard_pseudo_regret_mean, ..._std
+  <column>_mean, ..._std                     of every metric that a run was asked for
   selection_rate_<group>_mean, ..._std       selected from the group / received from it;
                                              selected_ and received_ likewise
   seconds, rounds_per_second
@@ -57,39 +62,39 @@ def collect(words: Sequence[str]) -> None:
         "--out",
         type=Path,
         metavar="FILE",
-        help=f"writes the whole table here ({' or '.join(gather.ENDINGS)}), replacing the file",
+        help=f"writes the whole table here ({' or '.join(ENDINGS)}), replacing the file",
     )
     given = parser.parse_args(words)
     if given.out is not None:
-        gather.check_ending(given.out)
-    configs, results = gather.gather(given.folders)
+        check_ending(given.out)
+    runs = read_runs(given.folders)
     if given.out is None:
-        console().print(_table(configs, results))
-        print(_count(len(configs)))
+        console().print(_table(runs))
+        print(_count(len(runs)))
         return
-    table = gather.tidy(configs, results)
-    gather.write(table, given.out)
+    table = tidy(runs)
+    write(table, given.out)
     print(f"{table.num_rows:,} runs in {table.num_columns} columns: {given.out}")
 
 
-def _table(configs: Sequence[gather.Row], results: Sequence[gather.Row]) -> Table:
-    """The first runs: what they differ in, regrets and time."""
-    keys = [*gather.KEYS, *gather.differing(configs)]
+def _table(runs: Sequence[SavedRun]) -> Table:
+    """The first runs: what they differ in, metrics and time."""
+    keys = settings_shown(runs)
+    metrics = sorted(REGRETS) + [c for c in union(r.metrics for r in runs) if c not in REGRETS]
     table = Table()
     for key in keys:
         table.add_column(key, overflow="fold")
-    for header in ("fair", "standard", "seconds"):
+    for header in (*(column.removesuffix("_regret") for column in metrics), "seconds"):
         table.add_column(header, justify="right", overflow="fold")
-    table.add_column(gather.FOLDER, overflow="fold")
-    for config, result in list(zip(configs, results, strict=True))[:SHOWN]:
-        regrets = [
-            spread({part: result[f"{kind}_pseudo_regret_{part}"] for part in ("mean", "std")})
-            for kind in ("fair", "standard")
-        ]
-        values = ["" if config.get(key) is None else str(config[key]) for key in keys]
-        seconds = result.get("seconds")
+    table.add_column(FOLDER, overflow="fold")
+    for run in runs[:SHOWN]:
+        values = [run.settings.get(key) for key in keys]
+        found = [run.metrics.get(column) for column in metrics]
         table.add_row(
-            *values, *regrets, "" if seconds is None else f"{seconds:.2f}", result[gather.FOLDER]
+            *("" if value is None else str(value) for value in values),
+            *("" if one is None else spread(one) for one in found),
+            f"{run.summary['seconds']:.2f}",
+            run.place,
         )
     return table
 

@@ -10,12 +10,11 @@ from rich.table import Table
 from fairbandit.cli.messages import short
 from fairbandit.cli.parsers import ToolParser
 from fairbandit.errors import FairbanditError
-from fairbandit.figures.compose import FIGURES, GENERAL
+from fairbandit.figures.compose import FIGURES
 from fairbandit.figures.draw import (
     SUBFOLDER,
     Choice,
     Drawn,
-    check_choice,
     draw,
     kept_choice,
     show_on_board,
@@ -36,7 +35,7 @@ examples:
   fairbandit figures one_folder another_folder --policies fair_greedy,oful,uniform
 
 Without --only and --policies, a sweep that asked for figures gets those again, and others get all
-that any runs make (frontier needs runs of policy/rank=tradeoff)."""
+that their runs make (frontier, of runs of policy/rank=tradeoff, is drawn only when asked for)."""
 
 
 def figures(words: Sequence[str]) -> None:
@@ -64,7 +63,8 @@ def figures(words: Sequence[str]) -> None:
     alone = given.folders[0] if len(given.folders) == 1 else None
     own = Path(SUBFOLDER) if alone is None else alone / SUBFOLDER
     out = own if given.out is None else given.out
-    drawn = draw(given.folders, out, _choice(given.only, given.policies, alone))
+    policies = None if given.policies is None else _listed(given.policies, "--policies")
+    drawn = draw(given.folders, out, _choice(given.only, policies, alone), policies)
     if alone is not None and out == own:
         show_on_board(drawn, out)
     console().print(files_table(drawn))
@@ -83,14 +83,13 @@ def files_table(drawn: Sequence[Drawn]) -> Table:
     return table
 
 
-def _choice(only: str | None, policies: str | None, folder: Path | None) -> Choice | None:
-    if only is None and policies is None:
-        return kept_choice(folder) if folder is not None and folder.is_dir() else None
-    names = list(GENERAL) if only is None else _listed(only, "--only")
-    whose = None if policies is None else _listed(policies, "--policies")
-    choice = dict.fromkeys(names, whose)
-    check_choice(choice)
-    return choice
+def _choice(only: str | None, policies: Sequence[str] | None, folder: Path | None) -> Choice | None:
+    """The figures that the words or, without any, the sweep in the folder asks for."""
+    if only is not None:
+        return dict.fromkeys(_listed(only, "--only"), policies)
+    if policies is None and folder is not None and folder.is_dir():
+        return kept_choice(folder)
+    return None
 
 
 def _listed(text: str, option: str) -> list[str]:

@@ -18,7 +18,8 @@ from fairbandit.figures.draw import (
     keep_choice,
     show_on_board,
 )
-from fairbandit.run import gather
+from fairbandit.results import read_runs
+from fairbandit.results.table import tidy, write
 from fairbandit.run.table import named
 
 RESULTS = "results.csv"
@@ -75,8 +76,7 @@ def gather_sweep(folder: Path, figures: Choice, shown: Console) -> None:
     Raises:
         FairbanditError: a file cannot be read or written.
     """
-    configs, results = gather.gather([folder])
-    gather.write(gather.tidy(configs, results), folder / RESULTS)
+    write(tidy(read_runs([folder])), folder / RESULTS)
     shown.print(named("table", short(folder / RESULTS)), soft_wrap=True)
     if not figures:
         return

@@ -44,6 +44,7 @@ _SETTINGS = {
     "device": "cpu, cuda, cuda:1, ...",
     "threads": "torch's threads; left null, one",
     "resume": "goes on with what was started; false starts anew, in a new folder",
+    "metrics": "what is recorded beside both regrets, as in metrics={COLUMN: NAME}",
     "figures": "what a sweep draws at its end, as in figures=[overview,price]",
     "hydra.run.dir": "the output folder of a run (hydra.sweep.dir: of a sweep)",
 }
@@ -67,6 +68,7 @@ def help_text() -> str:
             for kind in registry.PART_KINDS
         ),
         _section("Environments (environment=..., environment.KEY=...)", _kind("environment")),
+        _section("Metrics (metrics={COLUMN: ...})", _kind("metric")),
     ]
     if TOOLS:
         sections.append(

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 
+from fairbandit.results.runs import natural_order
 from fairbandit.run import summary as summaries
 from fairbandit.run.folder import (
     CHECKPOINT,
@@ -53,7 +53,8 @@ def outcomes(folder: Path, before: Mapping[Path, int]) -> list[Outcome]:
     marks = {SUMMARY, ERROR, CHECKPOINT, ROUNDS}
     found = walk(folder)
     jobs = {Path(place) for place, inside, files in found if marks & {*inside, *files}} - {folder}
-    return [_outcome(job, folder, before.get(job)) for job in sorted(jobs, key=_natural)]
+    ordered = sorted(jobs, key=lambda job: natural_order(str(job)))
+    return [_outcome(job, folder, before.get(job)) for job in ordered]
 
 
 def _outcome(job: Path, folder: Path, before: int | None) -> Outcome:
@@ -65,9 +66,3 @@ def _outcome(job: Path, folder: Path, before: int | None) -> Outcome:
         same = (job / SUMMARY).stat().st_mtime_ns == before
         return Outcome(name, "skipped" if same else "finished", summary=summaries.read(job))
     return Outcome(name, "unfinished")
-
-
-def _natural(path: Path) -> list[tuple[int, str]]:
-    """Sorts seed-2 before seed-10."""
-    pieces = re.split(r"(\d+)", str(path))
-    return [(int(piece), "") if piece.isdigit() else (-1, piece) for piece in pieces]

@@ -41,7 +41,7 @@ def publish() -> None:
     """Stores a typed node for everything registered, and the schema."""
     store = ConfigStore.instance()
     store.store(name="schema", node=Config)
-    for kind in registry.KINDS:
+    for kind in (*registry.PART_KINDS, "environment"):
         group = f"policy/{kind}" if kind in registry.PART_KINDS else kind
         for name in registry.names(kind):
             store.store(group=group, name=name, node=registry.node(kind, name))

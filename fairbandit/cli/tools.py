@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from fairbandit.errors import FairbanditError
 
@@ -14,57 +15,41 @@ class Tool:
 
     Attributes:
         help: what it does, in one line.
-        run: takes the words after the tool's name; it imports what it needs when called.
+        run: takes the words after the tool's name.
     """
 
     help: str
     run: Callable[[Sequence[str]], None]
 
 
-def _collect(words: Sequence[str]) -> None:
-    from fairbandit.cli.collect import collect
-
-    collect(words)
-
-
-def _check(words: Sequence[str]) -> None:
-    from fairbandit.cli.check import check
-
-    check(words)
-
-
-def _theory(words: Sequence[str]) -> None:
-    from fairbandit.cli.theory import theory
-
-    theory(words)
-
-
-def _parity(words: Sequence[str]) -> None:
-    from fairbandit.cli.parity import parity
-
-    parity(words)
+def _run(name: str, words: Sequence[str]) -> None:
+    """Runs one of the package's own tools, whose module is imported only now."""
+    match name:
+        case "collect":
+            from fairbandit.cli.collect import collect as run
+        case "check":
+            from fairbandit.cli.check import check as run
+        case "figures":
+            from fairbandit.cli.figures import figures as run
+        case "dashboard":
+            from fairbandit.cli.dashboard import dashboard as run
+        case "theory":
+            from fairbandit.cli.theory import theory as run
+        case "parity":
+            from fairbandit.cli.parity import parity as run
+    run(words)
 
 
-def _figures(words: Sequence[str]) -> None:
-    from fairbandit.cli.figures import figures
-
-    figures(words)
-
-
-def _dashboard(words: Sequence[str]) -> None:
-    from fairbandit.cli.dashboard import dashboard
-
-    dashboard(words)
-
-
-TOOLS: dict[str, Tool] = {
-    "collect": Tool("gathers the summaries of many runs into one table", _collect),
-    "check": Tool("runs the conformance suite on a part, such as rank=my_rank", _check),
-    "figures": Tool("draws the figures of saved runs, as PNG and PDF", _figures),
-    "dashboard": Tool("starts TensorBoard on saved runs, on this machine alone", _dashboard),
-    "theory": Tool("computes what the paper proves, for an environment", _theory),
-    "parity": Tool("tests saved runs for demographic parity, round by round", _parity),
+_HELP = {
+    "collect": "gathers the summaries of many runs into one table",
+    "check": "runs the conformance suite on a part, such as rank=my_rank",
+    "figures": "draws the figures of saved runs, as PNG and PDF",
+    "dashboard": "starts TensorBoard on saved runs, on this machine alone",
+    "theory": "computes what the paper proves, for an environment",
+    "parity": "tests saved runs for demographic parity, round by round",
 }
+
+TOOLS = {name: Tool(text, partial(_run, name)) for name, text in _HELP.items()}
 """The tools by name."""
 
 

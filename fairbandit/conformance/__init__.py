@@ -31,6 +31,12 @@ from fairbandit.conformance.leaving import (
     leaves_settings,
     leaves_tensors,
 )
+from fairbandit.conformance.metrics import (
+    judges_replicas_alone,
+    judges_soundly,
+    pieces_agree,
+    resumes_judging,
+)
 from fairbandit.conformance.playing import (
     learns_late,
     plays,
@@ -69,6 +75,8 @@ __all__ = [
     "draws_pools",
     "examine",
     "finite_in_range",
+    "judges_replicas_alone",
+    "judges_soundly",
     "learns_late",
     "leaves_global_generators",
     "leaves_settings",
@@ -77,12 +85,14 @@ __all__ = [
     "monotone",
     "permutes",
     "picks_soundly",
+    "pieces_agree",
     "plays",
     "pools_by_address",
     "reads_no_later",
     "repeats",
     "replicas_alone",
     "resumes",
+    "resumes_judging",
     "rounds_alone",
     "shapes",
     "splits_soundly",

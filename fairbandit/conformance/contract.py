@@ -51,7 +51,7 @@ def documented(kind: str, spec: Spec) -> None:
     cls = registry.lookup(kind, name_of(spec))
     if not (cls.__dict__.get("__doc__") or "").strip():
         raise ConformanceError("no docstring")
-    if kind != "environment" and not cls.reference:
+    if kind in registry.PART_KINDS and not cls.reference:
         raise ConformanceError("no `reference`: where does it come from?")
 
 

@@ -16,6 +16,7 @@ import numpy as np
 import torch
 
 from fairbandit import registry
+from fairbandit.conformance.metrics import live
 from fairbandit.conformance.watch import HeldStreams, Memory, Unchanged, Watch, watched
 from fairbandit.conformance.world import (
     LATE,
@@ -102,6 +103,9 @@ def _live(kind: str, spec: Spec, watch: Watch) -> None:
     """Lets a part do all that parts of its kind do, under watch."""
     if kind == "environment":
         _draw(spec, watch)
+        return
+    if kind == "metric":
+        live(spec, watch)
         return
     cls, base = registry.lookup(kind, name_of(spec)), registry.base_of(kind)
     grows = cls.grow is not base.grow

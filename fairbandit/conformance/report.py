@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from fairbandit import registry
-from fairbandit.conformance import contract, environments, leaving, playing
+from fairbandit.conformance import contract, environments, leaving, metrics, playing
 from fairbandit.conformance.world import Spec, name_of
 from fairbandit.errors import FairbanditError
 
@@ -35,18 +35,29 @@ _PLAYED: list[Check] = [
     playing.reads_no_later,
 ]
 
-_OWN: dict[str, tuple[list[Check], list[Check]]] = {
-    "split": ([contract.splits_soundly], []),
-    "estimator": ([], [contract.models_soundly, playing.learns_late]),
-    "rank": (
-        [contract.shapes, contract.finite_in_range],
-        [contract.ties, contract.permutes, contract.monotone],
-    ),
-    "selector": ([contract.picks_soundly], []),
+_OF_KIND: dict[str, list[Check]] = {
+    "split": [contract.splits_soundly, *_PLAYED],
+    "estimator": [*_PLAYED, contract.models_soundly, playing.learns_late],
+    "rank": [
+        *(contract.shapes, contract.finite_in_range),
+        *_PLAYED,
+        *(contract.ties, contract.permutes, contract.monotone),
+    ],
+    "selector": [contract.picks_soundly, *_PLAYED],
+    "environment": [environments.draws_pools, *_LEFT_ALONE, environments.pools_by_address],
+    "metric": [
+        metrics.judges_soundly,
+        *_LEFT_ALONE,
+        *(metrics.pieces_agree, metrics.judges_replicas_alone, metrics.resumes_judging),
+    ],
 }
-"""What only parts of one kind owe, before and after they play."""
+"""What those of one kind owe beside what all owe, in the order in which it is checked."""
 
-_GATES: tuple[Check, ...] = (playing.plays, environments.draws_pools)
+_GATES: tuple[Check, ...] = (
+    playing.plays,
+    environments.draws_pools,
+    metrics.judges_soundly,
+)
 """A part that fails one of these fails all that follow, for the same reason."""
 
 
@@ -74,11 +85,7 @@ class Finding:
 
 def checks(kind: str) -> list[Check]:
     """The checks that parts of a kind must pass, the simplest first."""
-    common: list[Check] = [contract.constructible, contract.documented]
-    if kind == "environment":
-        return [*common, environments.draws_pools, *_LEFT_ALONE, environments.pools_by_address]
-    before, after = _OWN[kind]
-    return [*common, *before, *_PLAYED, *after]
+    return [contract.constructible, contract.documented, *_OF_KIND[kind]]
 
 
 def examine(kind: str, spec: Spec) -> Iterator[Finding]:

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from time import perf_counter
 
+from fairbandit.conformance.metrics import judging_seconds
 from fairbandit.conformance.world import (
     REFERENCES,
     REPLICAS,
@@ -27,7 +28,7 @@ class Cost:
     """Milliseconds a round, of all replicas together.
 
     Attributes:
-        own: with the part; of an environment, drawing its pools.
+        own: with the part; of an environment, drawing its pools; of a metric, judging.
         reference: with the reference part of its kind in its place.
     """
 
@@ -43,7 +44,7 @@ def cost(kind: str, spec: Spec) -> Cost:
 
 
 def _timed(kind: str, spec: Spec) -> Callable[[], float]:
-    """Seconds of playing, or drawing, all rounds once."""
+    """The seconds that it takes to play, draw or judge all rounds once."""
 
     def seconds() -> float:
         if kind == "environment":
@@ -52,6 +53,8 @@ def _timed(kind: str, spec: Spec) -> Callable[[], float]:
             start = perf_counter()
             world.pools(1, ROUNDS)
             return perf_counter() - start
+        if kind == "metric":
+            return judging_seconds(spec, ROUNDS)
         engine = engine_with(kind, spec, rounds=ROUNDS)
         start = perf_counter()
         for _ in engine.play():

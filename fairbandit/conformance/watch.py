@@ -13,7 +13,7 @@ from torch import Tensor
 from fairbandit import registry
 from fairbandit.conformance.world import ConformanceError
 from fairbandit.environments.base import Truth
-from fairbandit.parts import Candidates, History, Part, Past, Problem, RewardModel
+from fairbandit.parts import Candidates, History, Outcomes, Part, Past, Problem, RewardModel
 from fairbandit.streams import Purpose, Stream, Streams
 
 Named = tuple[str, Tensor]
@@ -119,11 +119,11 @@ class Note:
 
     Attributes:
         names: what the call's own arguments are, by the address of their memory.
-        histories: how the call reaches a history, and what that holds.
+        pasts: how the call reaches a history or outcomes, and what these hold.
     """
 
     names: dict[int, str] = field(default_factory=dict)
-    histories: list[tuple[str, History, dict[str, Any]]] = field(default_factory=list)
+    pasts: list[tuple[str, History | Outcomes, dict[str, Any]]] = field(default_factory=list)
 
 
 class Memory:
@@ -147,7 +147,7 @@ class Memory:
             for path, tensor in _tensors(name, value):
                 note.names.setdefault(_address(tensor), f"`{path}`, which it was given")
                 self.hold(tensor, f"`{path}`, which it was given earlier")
-            note.histories += [(path, past, _held(past)) for path, past in _histories(name, value)]
+            note.pasts += [(path, past, _held(past)) for path, past in _pasts(name, value)]
         return note
 
     def after(self, method: str, result: Any, note: Note) -> None:
@@ -158,8 +158,8 @@ class Memory:
         for tensor, form in self._forms.values():
             if _form(tensor) != form:
                 self._changed(method, self._seen[form[0]], note)
-        for path, history, held in note.histories:
-            now = _held(history)
+        for path, past, held in note.pasts:
+            now = _held(past)
             changed = [key for key, value in held.items() if now[key] != value]
             if changed:
                 raise ConformanceError(_fault(method, f"`{path}` ({', '.join(changed)})"))
@@ -229,9 +229,10 @@ def _form(tensor: Tensor) -> tuple[Any, ...]:
     return (*place, tensor.shape, tensor.stride(), tensor.dtype, tensor.requires_grad)
 
 
-def _held(history: History) -> dict[str, Any]:
-    """All that a history holds, comparable."""
-    return {name: _comparable(value) for name, value in history.state().items()}
+def _held(past: History | Outcomes) -> dict[str, Any]:
+    """All that a history or some outcomes hold, comparable."""
+    state = past._asdict() if isinstance(past, Outcomes) else past.state()
+    return {name: _comparable(value) for name, value in state.items()}
 
 
 def _comparable(value: Any) -> Any:
@@ -242,9 +243,12 @@ def _comparable(value: Any) -> Any:
     return [_comparable(item) for item in value] if isinstance(value, list) else value
 
 
-def _histories(path: str, value: Any) -> Iterator[tuple[str, History]]:
-    """The histories that a part reaches through an argument."""
-    if isinstance(value, History):
+def _pasts(path: str, value: Any) -> Iterator[tuple[str, History | Outcomes]]:
+    """The histories and outcomes that a part reaches through an argument.
+
+    Outcomes are views of the memory of a history, which goes on being written to beside them.
+    """
+    if isinstance(value, (History, Outcomes)):
         yield path, value
     elif isinstance(value, Candidates):
         yield f"{path}.history", value.history
@@ -252,6 +256,8 @@ def _histories(path: str, value: Any) -> Iterator[tuple[str, History]]:
 
 def _tensors(path: str, value: Any) -> Iterator[Named]:
     """The tensors that a part reaches through an argument, and those of a result."""
+    if isinstance(value, Outcomes):
+        return
     if isinstance(value, Tensor) and value.layout is torch.strided:
         yield path, value
     for key, item in _inside(value):

@@ -12,12 +12,13 @@ from torch import Tensor
 
 from fairbandit import registry
 from fairbandit.build import build
-from fairbandit.engine import Engine, Played
+from fairbandit.engine import Engine
 from fairbandit.environments.base import Environment, Pools, Truth
 from fairbandit.errors import FairbanditError
 from fairbandit.maths.grouped_cdf import GroupedCdf
 from fairbandit.maths.picks import of_pick
 from fairbandit.maths.ties import ceiling
+from fairbandit.metrics import Played
 from fairbandit.parts import Argmax, Candidates, Outcomes, Problem
 from fairbandit.policy import Policy, blocks
 from fairbandit.streams import GRID, Purpose, Stream, Streams
@@ -40,6 +41,7 @@ REFERENCES = {
     "rank": "empirical_cdf",
     "selector": "argmax",
     "environment": "simulation",
+    "metric": "fair_regret",
 }
 """The part of each kind that stands beside the one under test, and that costs compare with."""
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 import math
 import os
 from abc import ABC, abstractmethod
@@ -15,7 +17,7 @@ from torch import Tensor
 
 from fairbandit.environments.distribution import Distribution, of_cdf
 from fairbandit.errors import FairbanditError
-from fairbandit.registry import base
+from fairbandit.registry import base, describe
 from fairbandit.streams import Streams
 
 
@@ -141,6 +143,15 @@ class Environment(ABC):
         texts = (value for value in parameters.values() if isinstance(value, str))
         # unlike `Path.is_file`, false of any text that can be no path
         return [Path(text) for text in texts if os.path.isfile(text)]  # noqa: PTH113
+
+    def fingerprint(self) -> str:
+        """Returns a hash of the data that the environment plays.
+
+        A run goes on from a checkpoint only while it stays the same. Here it is a hash of the
+        environment's description; a subclass that plays data hashes them.
+        """
+        described = json.dumps(describe(self), sort_keys=True, default=str)
+        return hashlib.sha256(described.encode()).hexdigest()
 
     def bind(self, streams: Streams) -> None:
         """Makes the environment draw from the given streams, on their device."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any
+from typing import Any, ClassVar, NamedTuple
 
 from fairbandit.environments.acs import person_table, record_files
 from fairbandit.environments.table import CANDIDATES, PoolKind, RewardSource, Table, check_settings
@@ -43,11 +43,88 @@ ETHNICITIES = {
 }
 """Names of the codes of RAC1P."""
 
-_SURVEYS = {"root", "year", "states", "scaler_year", "scaler_states"}
+
+class Surveys(NamedTuple):
+    """The census surveys of D2 and D1; the fields are arguments of `CensusGender`."""
+
+    root: str
+    states: list[str] | None
+    year: int
+    scaler_year: int | None
+    scaler_states: list[str] | None
+    download: bool
+    cache: str | None
+
+    def chosen(self) -> list[tuple[int, list[str] | None]]:
+        """Year and states of D2, then of D1."""
+        scaler_year = self.year if self.scaler_year is None else self.scaler_year
+        scaler_states = self.states if self.scaler_states is None else self.scaler_states
+        return [(self.year, self.states), (scaler_year, scaler_states)]
+
+    def records(self) -> list[Path]:
+        """The files of both surveys, each once."""
+        files = [
+            path
+            for year, states in self.chosen()
+            for path in record_files(root=self.root, year=year, states=states)
+        ]
+        return list(dict.fromkeys(files))
+
+    def tables(self) -> list[str]:
+        """The filtered tables of D2 and D1, which are one file if year and states are equal."""
+        return [
+            str(
+                person_table(
+                    root=self.root,
+                    year=year,
+                    states=states,
+                    download=self.download,
+                    cache=self.cache,
+                )
+            )
+            for year, states in self.chosen()
+        ]
+
+
+class _Census(Table):
+    """The working adults of a survey year as a `Table`, with another year as D1.
+
+    Args:
+        surveys: the records to read.
+        settings: the arguments that `check_settings` takes.
+    """
+
+    code_names: ClassVar[Mapping[str, str]]
+    """Names of the codes of the group column."""
+
+    fixed: ClassVar[Mapping[str, Any]]
+    """The arguments of `Table` that the problem fixes."""
+
+    def __init__(self, surveys: Surveys, **settings: Any) -> None:
+        check_settings(**settings)
+        vars(self).update(surveys._asdict())
+        path, scaler_path = surveys.tables()
+        super().__init__(
+            path=path,
+            scaler_path=scaler_path,
+            reward="PINCP",
+            columns=CENSUS_COLUMNS,
+            **self.fixed,
+            **settings,
+        )
+        self.group_names = tuple(self.code_names.get(code, code) for code in self.group_names)
+
+    @classmethod
+    def data_files(cls, parameters: Mapping[str, Any]) -> list[Path]:
+        """The person records of D2 and of D1."""
+        given = {"download": False, "cache": None, **parameters}
+        if not given.keys() >= set(Surveys._fields):  # a subclass of another constructor
+            return super().data_files(parameters)
+        return Surveys(**{field: given[field] for field in Surveys._fields}).records()
 
 
 @register("environment", "census_gender")
-class CensusGender(Table):
+class CensusGender(_Census):
     """Income in the US census, one man and one woman a round (paper, App. D.2).
 
     A `Table` of the working adults of a survey year, with another year as D1: the group is SEX,
@@ -74,6 +151,10 @@ class CensusGender(Table):
 
     rounds = 5000
     exploration = 0.1
+    code_names = GENDERS
+    fixed = MappingProxyType(
+        {"group": "SEX", "pool": PoolKind.one_per_group, "rewards": RewardSource.column}
+    )
 
     def __init__(
         self,
@@ -89,37 +170,16 @@ class CensusGender(Table):
         download: bool = False,
         cache: str | None = None,
     ) -> None:
-        check_settings(
-            min_group_size=min_group_size, group_size=group_size, sample_seed=sample_seed
-        )
-        self.root, self.states, self.year = root, states, year
-        self.scaler_year, self.scaler_states = scaler_year, scaler_states
-        self.download, self.cache = download, cache
-        path, scaler_path = _tables(self)
         super().__init__(
-            path=path,
-            scaler_path=scaler_path,
-            group="SEX",
-            reward="PINCP",
-            columns=CENSUS_COLUMNS,
-            pool=PoolKind.one_per_group,
-            rewards=RewardSource.column,
+            Surveys(root, states, year, scaler_year, scaler_states, download, cache),
             min_group_size=min_group_size,
             group_size=group_size,
             sample_seed=sample_seed,
         )
-        self.group_names = tuple(GENDERS.get(code, code) for code in self.group_names)
-
-    @classmethod
-    def data_files(cls, parameters: Mapping[str, Any]) -> list[Path]:
-        """The person records of D2 and of D1."""
-        if not parameters.keys() >= _SURVEYS:  # a subclass of another constructor
-            return super().data_files(parameters)
-        return _records(parameters)
 
 
 @register("environment", "census_ethnicity")
-class CensusEthnicity(Table):
+class CensusEthnicity(_Census):
     """Income in the US census, candidates of all ethnicities at random (paper, App. E.1).
 
     A `Table` of the working adults of a survey year, with another year as D1: the group is RAC1P,
@@ -148,6 +208,10 @@ class CensusEthnicity(Table):
 
     rounds = 2500
     exploration = 0.01
+    code_names = ETHNICITIES
+    fixed = MappingProxyType(
+        {"group": "RAC1P", "pool": PoolKind.random, "rewards": RewardSource.model}
+    )
 
     def __init__(
         self,
@@ -165,72 +229,11 @@ class CensusEthnicity(Table):
         download: bool = False,
         cache: str | None = None,
     ) -> None:
-        check_settings(
-            candidates=candidates,
-            noise=noise,
-            min_group_size=min_group_size,
-            group_size=group_size,
-            sample_seed=sample_seed,
-        )
-        self.root, self.states, self.year = root, states, year
-        self.scaler_year, self.scaler_states = scaler_year, scaler_states
-        self.download, self.cache = download, cache
-        path, scaler_path = _tables(self)
         super().__init__(
-            path=path,
-            scaler_path=scaler_path,
-            group="RAC1P",
-            reward="PINCP",
-            columns=CENSUS_COLUMNS,
-            pool=PoolKind.random,
+            Surveys(root, states, year, scaler_year, scaler_states, download, cache),
             candidates=candidates,
-            rewards=RewardSource.model,
             noise=noise,
             min_group_size=min_group_size,
             group_size=group_size,
             sample_seed=sample_seed,
         )
-        self.group_names = tuple(ETHNICITIES.get(code, code) for code in self.group_names)
-
-    @classmethod
-    def data_files(cls, parameters: Mapping[str, Any]) -> list[Path]:
-        """The person records of D2 and of D1."""
-        if not parameters.keys() >= _SURVEYS:  # a subclass of another constructor
-            return super().data_files(parameters)
-        return _records(parameters)
-
-
-def _surveys(parameters: Mapping[str, Any]) -> list[tuple[int, list[str] | None]]:
-    """Year and states of D2 and of D1."""
-    year, states = parameters["year"], parameters["states"]
-    scaler_year, scaler_states = parameters["scaler_year"], parameters["scaler_states"]
-    return [
-        (year, states),
-        (
-            year if scaler_year is None else scaler_year,
-            states if scaler_states is None else scaler_states,
-        ),
-    ]
-
-
-def _records(parameters: Mapping[str, Any]) -> list[Path]:
-    """The files of both surveys, each once."""
-    root = parameters["root"]
-    surveys = _surveys(parameters)
-    paths = (record_files(root=root, year=year, states=states) for year, states in surveys)
-    return list(dict.fromkeys(path for files in paths for path in files))
-
-
-def _tables(census: CensusGender | CensusEthnicity) -> tuple[str, str]:
-    """The filtered tables of D2 and D1; one and the same where year and states are."""
-    paths = [
-        person_table(
-            root=census.root,
-            year=year,
-            states=states,
-            download=census.download,
-            cache=census.cache,
-        )
-        for year, states in _surveys(vars(census))
-    ]
-    return str(paths[0]), str(paths[1])

@@ -1,13 +1,14 @@
-"""CSV and Parquet read alike: only the columns asked for, in blocks, with errors that say where.
+"""Reads columns of CSV and Parquet tables in blocks; its errors name the cell at fault.
 
-A cell of a CSV file is named by its line in the file, a cell of a Parquet file by its row, both
-from 1. The rules are the same for both:
+A cell of a CSV file is named by its line, a cell of a Parquet file by its row, both counted from 1.
+The same rules hold for both formats:
 
 - A *number* is finite, at most 1e100 in magnitude, and keeps its digits: the nearest float64,
-  written with as many digits as the cell has, is the cell again. Integers up to 2⁵³ and all numbers
-  of at most 15 significant digits do. `true` is 1 and `false` is 0.
-- A *label* is neither empty nor a spelling of a missing value (`MISSING`). Whole numbers and truth
-  values are written alike in every file: `1`, `1.0` and `01` are the label `1`, `True` is `true`.
+  written with as many digits as the cell has or in its shortest form, is the cell again. This holds
+  for integers up to 2⁵³ and for all numbers of at most 15 significant digits. `true` is 1 and
+  `false` is 0.
+- A *label* is neither empty nor a spelling of a missing value (`MISSING`). Different spellings of a
+  whole number or of a truth value are one label: `1`, `1.0` and `01` are `1`, and `True` is `true`.
 """
 
 from __future__ import annotations
@@ -433,6 +434,9 @@ def _doubtful(texts: Any, values: Any) -> NDArray[np.int64]:
 def _keeps_digits(text: str, value: float) -> bool:
     """Whether a value, written with as many digits as the text, is the text again.
 
+    So is the shortest form of a value, which may differ in its last digit where the value lies half
+    way between two numbers of as many digits.
+
     >>> _keeps_digits("0.1", 0.1), _keeps_digits("9007199254740993", 9007199254740993.0)
     (True, False)
     """
@@ -441,7 +445,8 @@ def _keeps_digits(text: str, value: float) -> bool:
         return not re.search("[1-9]", mantissa)
     written = Decimal(text)
     digits = len(written.as_tuple().digits)
-    return Decimal(f"{value:.{digits - 1}e}") == written
+    shortest = Decimal(repr(value)).as_tuple() == written.as_tuple()
+    return shortest or Decimal(f"{value:.{digits - 1}e}") == written
 
 
 def _texts(distinct: Any) -> list[str]:

@@ -1,6 +1,6 @@
 """Figures of saved runs; nothing here simulates.
 
-Scenes (`data`) are read from run folders, panels (`panels`) draw one quantity each, and figures
+`fairbandit.results` reads the runs, panels (`panels`) draw one quantity each, and figures
 (`compose`) are panels side by side. All looks are in `style`.
 """
 

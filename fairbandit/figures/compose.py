@@ -4,19 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from itertools import chain, zip_longest
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
+from fairbandit.errors import FairbanditError
 from fairbandit.figures import panels
-from fairbandit.figures.data import Scene
 from fairbandit.figures.frontier import frontier
+from fairbandit.figures.panels import Panel
 from fairbandit.figures.style import WIDTH, applied
+from fairbandit.metrics import REGRETS
+from fairbandit.results import Scene
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-Panel = Callable[["Axes", Scene], None]
+Rows = tuple[tuple[Panel, ...], ...]
+
+PANELS_A_ROW = 3
+"""The most metrics side by side."""
 
 
 @dataclass(frozen=True)
@@ -25,18 +31,36 @@ class Composition:
 
     Attributes:
         help: what it shows.
-        rows: its panels, row by row.
-        size: width and height in inches.
-        general: whether it can be drawn of any runs; if not, it is drawn only when asked for.
+        rows: its panels, row by row, or a function that gives those for a scene.
+        size: width and height in inches; the height of each row where `rows` is a function.
+        general: whether it can be drawn of a scene; if not, it is drawn only when asked for.
     """
 
     help: str
-    rows: tuple[tuple[Panel, ...], ...]
+    rows: Rows | Callable[[Scene], Rows]
     size: tuple[float, float]
-    general: bool = True
+    general: Callable[[Scene], bool] = lambda scene: True
 
 
 _REGRETS = (panels.standard_regret, panels.fair_regret)
+
+
+def _own_metrics(scene: Scene) -> list[str]:
+    """The columns of the metrics that runs were asked for beside both regrets."""
+    return [column for column in scene.metrics if column not in REGRETS]
+
+
+def _metric_panels(scene: Scene) -> Rows:
+    own = _own_metrics(scene)
+    if not own:
+        raise FairbanditError(
+            f"no run in {scene.name} has a metric beside both regrets; metrics={{COLUMN: NAME}} "
+            "asks for one when a run is played"
+        )
+    made = [panels.metric(column, column.replace("_", " ")) for column in own]
+    starts = range(0, len(made), PANELS_A_ROW)
+    return tuple(tuple(made[start : start + PANELS_A_ROW]) for start in starts)
+
 
 FIGURES: Mapping[str, Composition] = MappingProxyType(
     {
@@ -69,14 +93,22 @@ FIGURES: Mapping[str, Composition] = MappingProxyType(
             "fair against standard pseudo-regret at T over the weight of policy/rank=tradeoff",
             ((frontier,),),
             (WIDTH / 2, 2.8),
-            general=False,
+            general=lambda scene: False,
+        ),
+        "metrics": Composition(
+            "the metrics that runs were asked for, over the rounds",
+            _metric_panels,
+            (WIDTH, 2.3),
+            general=lambda scene: bool(_own_metrics(scene)),
         ),
     }
 )
 """The figures by name."""
 
-GENERAL = tuple(name for name, plan in FIGURES.items() if plan.general)
-"""The figures that any runs make."""
+
+def general(scene: Scene) -> list[str]:
+    """Returns the names of the figures that are drawn of a scene where none are asked for."""
+    return [name for name, plan in FIGURES.items() if plan.general(scene)]
 
 
 def compose(name: str, scene: Scene) -> Figure:
@@ -88,22 +120,33 @@ def compose(name: str, scene: Scene) -> Figure:
 
     Returns:
         matplotlib's figure, which no global state knows of.
+
+    Raises:
+        FairbanditError: the scene lacks the runs or the metrics that the figure shows.
     """
     from matplotlib.figure import Figure
 
     plan = FIGURES[name]
+    width, height = plan.size
+    if callable(plan.rows):
+        rows = plan.rows(scene)
+        height *= len(rows)
+    else:
+        rows = plan.rows
     with applied():
-        figure = Figure(figsize=plan.size, layout="constrained")
-        grid = figure.subplots(len(plan.rows), len(plan.rows[0]), squeeze=False)
-        for row, drawn in zip(grid, plan.rows, strict=True):
-            for axes, panel in zip(row, drawn, strict=True):
+        figure = Figure(figsize=(width, height), layout="constrained")
+        grid = figure.subplots(len(rows), len(rows[0]), squeeze=False)
+        for axes, panel in zip_longest(grid.flat, chain.from_iterable(rows)):
+            if panel is None:  # the last row may be shorter
+                axes.set_axis_off()
+            else:
                 panel(axes, scene)
-        _legend(figure, grid[-1][-1], plan.size[0])
+        _legend(figure, grid[-1][len(rows[-1]) - 1], width)
         return figure
 
 
 def _legend(figure: Figure, axes: Any, width: float) -> None:
-    """The policies above all panels, as wide as they fit."""
+    """Puts the policies of a panel above all panels, as many side by side as fit."""
     handles, labels = axes.get_legend_handles_labels()
     if axes.containers:  # error bars would hide the small markers of a legend
         handles = [handle[0] for handle in handles]

@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from fairbandit.errors import FairbanditError
-from fairbandit.figures.compose import FIGURES, GENERAL, compose
-from fairbandit.figures.data import read_scenes
+from fairbandit.figures.compose import FIGURES, compose, general
 from fairbandit.figures.style import applied
-from fairbandit.run.boards import image
+from fairbandit.results import read_scenes
+from fairbandit.run.dashboard_layout import image
 from fairbandit.run.folder import EVENTS, written_aside
 from fairbandit.run.tensorboard import EventWriter
 
@@ -59,13 +59,19 @@ def check_choice(choice: Choice) -> None:
             raise FairbanditError(f"unknown figure {name!r}; the figures are {', '.join(FIGURES)}")
 
 
-def draw(folders: Sequence[Path], out: Path, choice: Choice | None = None) -> list[Drawn]:
+def draw(
+    folders: Sequence[Path],
+    out: Path,
+    choice: Choice | None = None,
+    policies: Sequence[str] | None = None,
+) -> list[Drawn]:
     """Draws figures of saved runs, each environment's apart.
 
     Args:
         folders: where runs are, at any depth.
         out: where the files go; what is there under their names is replaced.
-        choice: which figures; None for all that any runs make, of all policies.
+        choice: which figures, of which policies; None for all that the runs make.
+        policies: the policies that these show where there is no choice; None for all.
 
     Returns:
         What was drawn, in order.
@@ -74,11 +80,11 @@ def draw(folders: Sequence[Path], out: Path, choice: Choice | None = None) -> li
         FairbanditError: an unknown figure, no runs, damaged ones, or a folder that cannot be
             written to.
     """
-    chosen = dict.fromkeys(GENERAL, None) if choice is None else dict(choice)
-    check_choice(chosen)
+    check_choice(choice or {})
     scenes = read_scenes(folders)
     drawn = []
     for scene in scenes:
+        chosen = dict.fromkeys(general(scene), policies) if choice is None else choice
         for name, policies in chosen.items():
             figure = compose(name, scene.only(policies))
             stem = name if len(scenes) == 1 else f"{_slug(scene.name)}-{name}"

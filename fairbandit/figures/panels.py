@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from fairbandit.figures.data import Floats, Run, Scene
 from fairbandit.figures.style import Look, group_look, group_name, looks
+from fairbandit.results import SavedRun, Scene
+from fairbandit.results.runs import Floats
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+
+Panel = Callable[["Axes", Scene], None]
+"""Draws one quantity of a scene."""
+
+PRICE = ("standard_regret", "fair_regret")
+"""The metrics that are drawn against each other: along the axes x and y."""
 
 _BARS = 0.84  # the share of a group's room that its bars fill
 _MARKS = 6  # markers along a curve
@@ -31,14 +39,26 @@ def cdf(axes: Axes, scene: Scene) -> None:
     axes.set_ylabel("CDF")
 
 
-def standard_regret(axes: Axes, scene: Scene) -> None:
-    """Standard pseudo-regret over the rounds, mean and a band of one std."""
-    _regret(axes, scene, "standard")
+def metric(column: str, label: str) -> Panel:
+    """Makes the panel of a metric over the rounds: the mean, and a band of one std.
+
+    Args:
+        column: the metric's column in the round log.
+        label: what the axis says.
+    """
+
+    def panel(axes: Axes, scene: Scene) -> None:
+        _curves(axes, scene, column)
+        axes.set_ylabel(label)
+
+    return panel
 
 
-def fair_regret(axes: Axes, scene: Scene) -> None:
-    """Fair pseudo-regret over the rounds, mean and a band of one std."""
-    _regret(axes, scene, "fair")
+standard_regret = metric("standard_regret", "standard pseudo-regret")
+"""Standard pseudo-regret over the rounds."""
+
+fair_regret = metric("fair_regret", "fair pseudo-regret")
+"""Fair pseudo-regret over the rounds."""
 
 
 def selected_share(axes: Axes, scene: Scene) -> None:
@@ -62,13 +82,13 @@ def price(axes: Axes, scene: Scene) -> None:
     """Fair against standard pseudo-regret at the last round, one point a run."""
     styles = looks(run.label for run in scene.runs)
     for run in scene.runs:
-        x, y = (run.summary[f"{kind}_pseudo_regret"] for kind in ("standard", "fair"))
+        (x, dx), (y, dy) = (spread_of(run, column) for column in PRICE)
         look = styles[run.label]
         axes.errorbar(
-            x["mean"],
-            y["mean"],
-            xerr=x["std"],
-            yerr=y["std"],
+            x,
+            y,
+            xerr=dx,
+            yerr=dy,
             fmt=look.marker,
             color=look.colour,
             markersize=5,
@@ -81,6 +101,13 @@ def price(axes: Axes, scene: Scene) -> None:
     axes.set_ylabel(f"fair pseudo-regret at {at}")
     axes.set_xlim(left=min(0.0, axes.get_xlim()[0]))
     axes.set_ylim(bottom=min(0.0, axes.get_ylim()[0]))
+
+
+def spread_of(run: SavedRun, column: str) -> tuple[float, float]:
+    """Returns mean and std of a metric after the last round; NaN where it is not known."""
+    found = run.metrics[column]
+    mean, std = (np.nan if found[part] is None else found[part] for part in ("mean", "std"))
+    return mean, std
 
 
 def _distributions(axes: Axes, scene: Scene, which: str) -> None:
@@ -103,10 +130,15 @@ def _distributions(axes: Axes, scene: Scene, which: str) -> None:
         axes.text(0.5, 0.5, "not known", transform=axes.transAxes, ha="center")
 
 
-def _regret(axes: Axes, scene: Scene, kind: str) -> None:
+def _curves(axes: Axes, scene: Scene, column: str) -> None:
     styles = looks(run.label for run in scene.runs)
+    runs = [run for run in scene.runs if column in run.metrics]
     for place, run in enumerate(scene.runs):
-        look, curve = styles[run.label], run.curves[kind]
+        look = styles[run.label]
+        if column not in run.metrics:
+            axes.plot([], [], color=look.colour, linestyle=look.dashes, label=look.name)
+            continue
+        curve = run.curves[column]
         gap = max(1, len(curve.rounds) // _MARKS)
         axes.plot(
             curve.rounds,
@@ -126,14 +158,22 @@ def _regret(axes: Axes, scene: Scene, kind: str) -> None:
             linewidth=0,
         )
     axes.set_xlabel("round")
-    axes.set_ylabel(f"{kind} pseudo-regret")
     axes.set_xlim(0, max(run.summary["rounds"] for run in scene.runs))
-    axes.set_ylim(0, _top(axes, scene, kind))
+    ends = {run.label: float(run.curves[column].mean[-1]) for run in runs}
+    known = {label: end for label, end in ends.items() if not np.isnan(end)}
+    if not known:
+        axes.text(0.5, 0.5, "not known", transform=axes.transAxes, ha="center")
+    elif all(np.nanmin(run.curves[column].mean) >= 0 for run in runs if run.label in known):
+        axes.set_ylim(0, _top(axes, known))
 
 
-def _top(axes: Axes, scene: Scene, kind: str) -> float | None:
-    """Where to cut a panel that one run would fill alone; says then how far that run goes."""
-    ends = {run.label: run.curves[kind].mean[-1] for run in scene.runs}
+def _top(axes: Axes, ends: Mapping[str, float]) -> float | None:
+    """Where to cut a panel that one run would fill alone; writes how far that run goes.
+
+    Args:
+        axes: the panel.
+        ends: the value of each run after its last round, by label.
+    """
     *others, (label, most) = sorted(ends.items(), key=lambda pair: pair[1])
     next_most = others[-1][1] if others else most
     if most <= _ALONE * next_most or next_most <= 0:
@@ -166,7 +206,7 @@ def _bars(axes: Axes, scene: Scene, quantity: str, scale: float) -> None:
 
 
 def _bars_of(
-    axes: Axes, run: Run, look: Look, left: Floats, width: float, quantity: str, scale: float
+    axes: Axes, run: SavedRun, look: Look, left: Floats, width: float, quantity: str, scale: float
 ) -> None:
     mean, std = run.by_group(quantity)
     axes.bar(

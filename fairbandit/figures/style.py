@@ -136,12 +136,6 @@ def looks(labels: Iterable[str]) -> dict[str, Look]:
     return {label: made[label] for label in listed}
 
 
-def policy_order(name: str) -> tuple[int, str]:
-    """A sort key: the paper's policies first, from the least to the most informed."""
-    known = list(_KNOWN)
-    return (known.index(name) if name in known else len(known), name)
-
-
 def group_look(index: int, groups: int) -> tuple[str, Dashes]:
     """Colour, from dark to light, and dashes of a group."""
     import matplotlib

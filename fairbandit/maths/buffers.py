@@ -35,8 +35,8 @@ class Rows:
     """Rows numbered from 1 along dimension 1 of a (B, ·, …) tensor; a prefix may be forgotten.
 
     They lie in pieces of `PIECE` rows, so that the memory of those that go serves those that come.
-    Every change but `write` leaves the rows that are kept as they were in memory, and binds the
-    attributes anew: whoever keeps the attributes can go back to them.
+    No change writes over rows that are kept, and each binds the attributes anew: views stay as
+    they are, and whoever keeps the attributes can go back to them.
 
     Args:
         rows: the first of them, (B, n, …); they fix every other dimension, the dtype and the
@@ -69,7 +69,10 @@ class Rows:
     def write(self, row: int, values: Tensor) -> None:
         """Replaces a row, (B, 1, …); one that is forgotten stays so."""
         if row > self._gone:
-            self._piece((row - 1) // PIECE, row - 1, row).copy_(values)
+            index = (row - 1) // PIECE
+            piece = self._pieces[index]
+            self._pieces = {**self._pieces, index: fresh(piece.shape, piece).copy_(piece)}
+            self._piece(index, row - 1, row).copy_(values)
 
     def widen(self, size: int) -> None:
         """Makes the last dimension larger, what is new being 0."""

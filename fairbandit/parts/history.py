@@ -131,10 +131,6 @@ class History:
             self._groups.write(t, outcome.groups)
             self._rewards.write(t, outcome.rewards)
 
-    def unlearn(self, t: int) -> None:
-        """Makes a round unknown that `learn` has, or had begun to have, recorded."""
-        self.learn(t, self._unknown)
-
     def add_pools(self, contexts: Tensor, groups: Tensor, places: int | None = None) -> None:
         """Records the pools of the next N rounds; −1 is left out.
 
@@ -198,10 +194,7 @@ class History:
         self._match()
 
     def stores(self) -> list[object]:
-        """All objects that hold it. Whoever keeps their attributes can go back to them.
-
-        What `learn` writes over is the exception; `unlearn` takes it back.
-        """
+        """All objects that hold it. Whoever keeps their attributes can go back to them."""
         return [self, *self.contexts.holders(), *self._rows().values()]
 
     def _match(self) -> None:

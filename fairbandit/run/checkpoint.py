@@ -31,6 +31,9 @@ SECONDS = 5.0
 TIMES = 60
 """Between two checkpoints passes at least so many times what the last one took."""
 
+FORMAT = 2
+"""The version of the contents of checkpoints; others cannot be continued from."""
+
 _SPEED = 1e8  # bytes a second that a slow disk takes, to judge the first checkpoint by
 
 _ANEW = "resume=false starts anew in a new folder and leaves this one as it is"
@@ -63,6 +66,13 @@ class Checkpoints:
             return None
         try:
             saved = state.read(self._path)
+            version = saved.get("format")
+            if version != FORMAT and "identity" in saved:
+                raise FairbanditError(
+                    f"{self._path} was written by another version of fairbandit: it has format "
+                    f"{version or 1}, and this version reads format {FORMAT}. Finish the run with "
+                    f"that version, or remove the file to start this run over; {_ANEW}"
+                )
             identity, parts = saved["identity"], dict(saved["parts"])
             contents = dict(saved["contents"])
             different = changes(identity, self._identity)
@@ -119,7 +129,12 @@ class Checkpoints:
             OSError: it cannot be written; the last one stays.
         """
         began = time.perf_counter()
-        whole = {"identity": self._identity, "parts": dict(parts), "contents": contents}
+        whole = {
+            "format": FORMAT,
+            "identity": self._identity,
+            "parts": dict(parts),
+            "contents": contents,
+        }
         packed = state.Packed(whole)
         if self._cost == 0:
             self._cost = packed.size / _SPEED

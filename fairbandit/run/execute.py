@@ -16,12 +16,13 @@ import torch
 from torch import Tensor
 
 from fairbandit.build import build
-from fairbandit.engine import Engine, Played
+from fairbandit.engine import Engine
 from fairbandit.environments import Environment
 from fairbandit.errors import FairbanditError
 from fairbandit.maths.checks import count
+from fairbandit.metrics import Played
 from fairbandit.policy import Policy
-from fairbandit.run import boards, rewards
+from fairbandit.run import dashboard_layout, distributions
 from fairbandit.run import summary as summaries
 from fairbandit.run.batches import replica_batches
 from fairbandit.run.checkpoint import Checkpoints
@@ -29,9 +30,10 @@ from fairbandit.run.finished import check_movable, finished
 from fairbandit.run.folder import ROUNDS, claim, clear, writing
 from fairbandit.run.identity import continued, identity, resolved
 from fairbandit.run.progress import RunProgress
-from fairbandit.run.rows import RowsWriter
+from fairbandit.run.recorded import build_metrics
+from fairbandit.run.round_log import RoundLog
 from fairbandit.run.settings import Settings, settings
-from fairbandit.run.tally import Tally
+from fairbandit.run.statistics import RunStatistics
 from fairbandit.run.tensorboard import EventWriter
 
 THREADS = 1
@@ -107,6 +109,7 @@ def execute(
                         seed=chosen.seed,
                         replicas=[0],
                         device=chosen.device,
+                        metrics=build_metrics(chosen.metrics),
                     )
                     with writing(folder):
                         aside = held.set_aside()
@@ -130,7 +133,8 @@ class _Run:
         self.settings, self.rounds, self.identity = checked, checked.rounds, now
         self.checkpoints = Checkpoints(folder, continued(now, environment))
         self.parts: dict[str, str] = {}
-        self.tally = Tally(self.rounds, environment.group_names)
+        self.metrics = build_metrics(checked.metrics)
+        self.statistics = RunStatistics(self.rounds, environment.group_names, self.metrics)
         self.batches = replica_batches(
             checked.replicas,
             rounds=self.rounds,
@@ -155,7 +159,7 @@ class _Run:
         started(where)
         self.began = time.perf_counter()
         total = self.rounds * self.settings.replicas
-        files = rewards.write(self.environment, self.folder)
+        files = distributions.write(self.environment, self.folder)
         bar = RunProgress(self.policy.name, total, shown=progress)
         with EventWriter(self.folder) as events, bar:
             bar.advance(self.rounds * sum(map(len, self.batches[:first])))
@@ -166,7 +170,8 @@ class _Run:
         files |= {f"{ROUNDS}/{name}": digest for name, digest in self.parts.items()}
         return summaries.summarise(
             resolved(self.policy, self.environment, self.settings),
-            self.tally.totals(),
+            self.statistics,
+            metrics=self.metrics,
             group_names=self.environment.group_names,
             seconds=self._seconds,
             files=files,
@@ -182,28 +187,28 @@ class _Run:
     ) -> None:
         replicas = self.batches[index]
         engine = self._engine(replicas)
-        rows = RowsWriter(self.folder / ROUNDS, replicas)
+        log = RoundLog(self.folder / ROUNDS, replicas, tuple(self.metrics))
         if saved is None:
-            self.tally.start(len(replicas))
+            self.statistics.start(len(replicas))
         else:
             with self.checkpoints.restoring():
                 engine.load_state(saved["engine"])
-                self.tally.load_state(saved["tally"])
-                rows.load_state(saved["rows"])
+                self.statistics.load_state(saved["statistics"])
+                log.load_state(saved["log"])
             done = engine.history.played
             progress.advance(done * len(replicas))
             self._draw(events, 1, done)
         if events is not None:
             self._introduce(events)
-        with rows:
+        with log:
             for played in map(_on_cpu, engine.play()):
-                rows.add(played)
-                self.tally.add(played)
+                log.add(played)
+                self.statistics.add(played)
                 self._draw(events, played.first, played.last)
                 progress.advance(played.actions.numel())
                 if self.checkpoints.due:
-                    self._save(index, engine, rows)
-        self.parts |= rows.written
+                    self._save(index, engine, log)
+        self.parts |= log.written
 
     def _engine(self, replicas: Sequence[int]) -> Engine:
         return Engine(
@@ -213,30 +218,32 @@ class _Run:
             seed=self.settings.seed,
             replicas=replicas,
             device=self.settings.device,
+            metrics=self.metrics,
         )
 
     def _introduce(self, events: EventWriter) -> None:
         config = resolved(self.policy, self.environment, self.settings)
-        events.write(boards.layout())
+        events.write(dashboard_layout.layout(tuple(self.metrics)))
         place = self.folder.absolute()
-        events.write(boards.hyperparameters(config, f"{place.name} ({place.parent.name})"))
+        name = f"{place.name} ({place.parent.name})"
+        events.write(dashboard_layout.hyperparameters(config, name))
 
     def _draw(self, events: EventWriter | None, first: int, last: int) -> None:
         if events is not None:
-            for step, values in self.tally.points(first, last):
+            for step, values in self.statistics.points(first, last):
                 events.add(step, values)
 
-    def _save(self, index: int, engine: Engine, rows: RowsWriter) -> None:
+    def _save(self, index: int, engine: Engine, log: RoundLog) -> None:
         self.checkpoints.save(
             {
                 "batch": index,
                 "round": engine.history.played,
                 "seconds": self._seconds,
                 "engine": engine.state(),
-                "tally": self.tally.state(),
-                "rows": rows.state(),
+                "statistics": self.statistics.state(),
+                "log": log.state(),
             },
-            {**self.parts, **rows.written},
+            {**self.parts, **log.written},
         )
 
     @property
@@ -306,7 +313,8 @@ def _signal_handlers() -> list[CodeType]:
 def _on_cpu(played: Played) -> Played:
     values = {field.name: getattr(played, field.name) for field in fields(played)}
     moved = {key: value.cpu() for key, value in values.items() if isinstance(value, Tensor)}
-    return Played(**{**values, **moved})
+    metrics = {column: value.cpu() for column, value in played.metrics.items()}
+    return Played(**{**values, **moved, "metrics": metrics})
 
 
 @contextmanager

@@ -18,7 +18,7 @@ from fairbandit.policy import Policy
 from fairbandit.registry import describe
 from fairbandit.run import summary as summaries
 from fairbandit.run.hashes import file_hash
-from fairbandit.run.settings import Settings
+from fairbandit.run.settings import Settings, dotted
 from fairbandit.run.sources import sources
 from fairbandit.streams import GRID
 
@@ -43,16 +43,17 @@ def identity(policy: Policy, world: Mapping[str, Any], settings: Settings) -> di
 
     Returns:
         `config`, without what changes no result; `versions` of fairbandit; `package`, a hash of
-        fairbandit's own files; `plugins`, a hash of each module of a plugin that the parts or the
-        environment rest on; and `data`, a hash of each file that the environment reads, null of
-        one that is not there.
+        fairbandit's own files; `plugins`, a hash of each module of a plugin that the parts, the
+        environment or the metrics rest on; and `data`, a hash of each file that the environment
+        reads, null of one that is not there.
 
     Raises:
         FairbanditError: the environment's description is wrong, or a file cannot be read.
     """
     known = registry.lookup("environment", str(world.get("name")))
     described = registry.completed("environment", world)
-    classes = [*map(type, policy.parts.values()), known]
+    metrics = [registry.lookup("metric", spec["name"]) for spec in settings.metrics.values()]
+    classes = [*map(type, policy.parts.values()), known, *metrics]
     try:
         found = {
             "config": _planned(policy, described, known, settings),
@@ -71,18 +72,17 @@ def continued(identity: Mapping[str, Any], environment: Environment) -> dict[str
 
     Args:
         identity: the run's.
-        environment: its environment; what its `fingerprint()` says counts too, if it has one.
+        environment: its environment, whose `fingerprint()` counts too.
 
     Returns:
         The identity, with the versions of torch and numpy and the grid of rounds among its
         versions, and the fingerprint.
     """
     versions = {name: metadata.version(name) for name in ("torch", "numpy")} | {"grid": str(GRID)}
-    fingerprint = getattr(environment, "fingerprint", str)()
     return {
         **identity,
         "versions": {**identity["versions"], **versions},
-        "fingerprint": fingerprint,
+        "fingerprint": environment.fingerprint(),
     }
 
 
@@ -146,13 +146,14 @@ def _planned(
 
 
 def _data(known: type[Environment], described: Mapping[str, Any]) -> dict[str, str | None]:
-    """The hash of each file that an environment reads.
+    """Returns the hash of each file that an environment reads.
 
-    An environment that names no file, and yet speaks of its data, is made and asked.
+    An environment that names no file, and has a fingerprint of its own, is built and asked for it.
+    The inherited fingerprint says no more than the config.
     """
     parameters = {key: value for key, value in described.items() if key != "name"}
     files = {str(path): file_hash(path) for path in map(Path, known.data_files(parameters))}
-    if files or not hasattr(known, "fingerprint"):
+    if files or known.fingerprint is Environment.fingerprint:
         return files
     return {"fingerprint": str(registry.create("environment", described).fingerprint())}
 
@@ -180,20 +181,12 @@ def differences(then: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
     >>> differences({"a": {"b": 1}, "c": 2}, {"a": {"b": 3}, "d": True})
     ['a.b: 1 there, 3 here', 'c: 2 there, nothing here', 'd: nothing there, true here']
     """
-    old, new = _leaves(then), _leaves(now)
+    old, new = dict(dotted(then)), dict(dotted(now))
     return [
         f"{key}: {_shown(old, key)} there, {_shown(new, key)} here"
         for key in {**old, **new}
         if _shown(old, key) != _shown(new, key)
     ]
-
-
-def _leaves(value: Mapping[str, Any], path: str = "") -> dict[str, Any]:
-    found: dict[str, Any] = {}
-    for key, item in value.items():
-        here = f"{path}.{key}".lstrip(".")
-        found |= _leaves(item, here) if isinstance(item, Mapping) and item else {here: item}
-    return found
 
 
 def _shown(leaves: Mapping[str, Any], key: str) -> str:

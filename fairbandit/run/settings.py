@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, fields
 from typing import Any
 
@@ -13,6 +13,7 @@ from omegaconf import OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
 from fairbandit.errors import FairbanditError
+from fairbandit.run.recorded import check_metrics
 
 MOST_ROUNDS = 1_000_000_000
 """The greatest T of a run."""
@@ -40,6 +41,9 @@ class Settings:
             None takes `execute.THREADS`, which is one.
         resume: whether a run that has been started before is gone on with, and a finished one
             left as it is; if not, it is started anew, in a new folder.
+        metrics: what rounds are judged by beside both regrets: for each column of the round log,
+            the name of a registered metric, or a mapping with `name` and parameters. None, which
+            stands for no metric, becomes an empty mapping once the settings are checked.
     """
 
     rounds: int | None = None
@@ -48,6 +52,27 @@ class Settings:
     device: str = "cpu"
     threads: int | None = None
     resume: bool = True
+    metrics: Any = None
+
+
+def dotted(values: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
+    """Flattens nested mappings.
+
+    Args:
+        values: the mappings.
+        prefix: what comes before every key.
+
+    Yields:
+        Dotted keys and values; a list and an empty mapping are values.
+
+    >>> dict(dotted({"a": {"b": 1, "c": [2]}, "d": {}}))
+    {'a.b': 1, 'a.c': [2], 'd': {}}
+    """
+    for key, value in values.items():
+        if isinstance(value, Mapping) and value:
+            yield from dotted(value, f"{prefix}{key}.")
+        else:
+            yield f"{prefix}{key}", value
 
 
 def settings(config: Mapping[str, Any]) -> Settings:
@@ -60,10 +85,10 @@ def settings(config: Mapping[str, Any]) -> Settings:
         The settings, with defaults for the keys left out.
 
     Raises:
-        FairbanditError: an unknown or missing key, a wrong type, a value out of range, or a
-            device that cannot be used here.
+        FairbanditError: an unknown or missing key, a wrong type, a value out of range, a metric
+            that cannot be recorded, or a device that cannot be used here.
     """
-    keys = [field.name for field in fields(Settings)]
+    keys = [key.name for key in fields(Settings)]
     unknown = sorted(set(config) - {*keys, "policy", "environment"})
     if unknown:
         raise FairbanditError(
@@ -82,6 +107,7 @@ def settings(config: Mapping[str, Any]) -> Settings:
             raise FairbanditError(f"{key} must be at least {least}, got {value}")
         if value is not None and value > most:
             raise FairbanditError(f"{key} must be at most {most:,}, got {value}")
+    checked.metrics = check_metrics(checked.metrics)
     _check_device(checked.device)
     return checked
 

@@ -1,4 +1,4 @@
-"""What a run comes to, in one JSON file that is written last."""
+"""The summary of a finished run: one JSON file, which is written last."""
 
 from __future__ import annotations
 
@@ -16,14 +16,12 @@ from torch import Tensor
 from fairbandit import version
 from fairbandit.errors import FairbanditError
 from fairbandit.maths.checks import shown
+from fairbandit.metrics import REDUCTIONS, REGRETS, Metric
 from fairbandit.run.folder import SUMMARY, written_aside
-from fairbandit.run.tally import Totals
+from fairbandit.run.statistics import RunStatistics
 
 KEYS = ("policy", "environment", "rounds", "replicas", "seed")
 """What every summary begins with."""
-
-REGRETS = ("fair_pseudo_regret", "standard_pseudo_regret")
-"""The regrets of every summary."""
 
 TIMINGS = ("seconds", "rounds_per_second")
 """What differs between two runs of one command; each of the two confirms the other."""
@@ -43,8 +41,9 @@ _PACKAGES = ("torch", "numpy", "omegaconf", "pyarrow", "tensorboard")
 
 def summarise(
     config: Mapping[str, Any],
-    totals: Totals,
+    statistics: RunStatistics,
     *,
+    metrics: Mapping[str, Metric],
     group_names: Sequence[str],
     seconds: float,
     files: Mapping[str, str],
@@ -55,7 +54,8 @@ def summarise(
     Args:
         config: the resolved config: settings, `policy` and `environment` as they describe
             themselves.
-        totals: sums over rounds, a row a replica.
+        statistics: those of the whole run.
+        metrics: what the run was judged by beside both regrets, by column.
         group_names: the groups' names, in order of their codes.
         seconds: from the first pool drawn to the last file closed; of an interrupted run, the
             sum over its pieces, each up to the checkpoint that the next went on from.
@@ -74,11 +74,18 @@ def summarise(
         "replicas": replicas,
         "seed": config["seed"],
         "groups": list(group_names),
-        "fair_pseudo_regret": _spread(totals.fair),
-        "standard_pseudo_regret": _spread(totals.standard),
-        "selection_rate": _by_group(group_names, totals.rates),
-        "selected": _by_group(group_names, totals.selected),
-        "received": _by_group(group_names, totals.received),
+        **{REGRETS[column]: _spread(statistics.metric(column)) for column in sorted(REGRETS)},
+        "selection_rate": _by_group(group_names, statistics.by_group("rates")),
+        "selected": _by_group(group_names, statistics.by_group("selected")),
+        "received": _by_group(group_names, statistics.by_group("received")),
+        "metrics": {
+            column: {
+                **_spread(statistics.metric(column)),
+                "reduce": metric.reduce,
+                "lower_is_better": metric.lower_is_better,
+            }
+            for column, metric in metrics.items()
+        },
         "seconds": seconds,
         "rounds_per_second": rounds * replicas / seconds,
         "config": dict(config),
@@ -154,7 +161,7 @@ def _fault(summary: Any) -> str:
             return f"{key!r} should be at least 1 and below 2^63, got {shown(summary[key])}"
     if not isinstance(summary.get("versions", {}), dict):
         return f"'versions' should be a dict, got {summary['versions']!r:.60}"
-    for key in REGRETS:
+    for key in REGRETS.values():
         if not _is_spread(summary.get(key)):
             return f"{key!r} should have a mean and a std, got {summary.get(key)!r:.60}"
     for key in ("selection_rate", "selected", "received"):
@@ -163,6 +170,9 @@ def _fault(summary: Any) -> str:
             _is_spread(by_group.get(group)) for group in map(str, summary["groups"])
         ):
             return f"{key!r} should have a mean and a std for each group, got {by_group!r:.60}"
+    metrics = summary.get("metrics", {})
+    if not isinstance(metrics, dict) or not all(map(_is_metric, metrics.values())):
+        return f"'metrics' should give mean, std and reduce of each metric, got {metrics!r:.60}"
     for key in TIMINGS:
         if not _is_number(summary.get(key)):
             return f"{key!r} should be a number, got {summary.get(key)!r:.60}"
@@ -186,6 +196,10 @@ def _is_spread(value: Any) -> bool:
         part in value and (value[part] is None or _is_number(value[part]))
         for part in ("mean", "std")
     )
+
+
+def _is_metric(value: Any) -> bool:
+    return _is_spread(value) and value.get("reduce") in REDUCTIONS
 
 
 def _is_number(value: Any) -> bool:

@@ -12,6 +12,8 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from fairbandit.metrics import REGRETS
+
 _WIDE = 160  # columns where no terminal says how many there are
 
 
@@ -40,8 +42,11 @@ def run_table(summary: Mapping[str, Any]) -> Table:
         "policy": summary["policy"],
         "environment": summary["environment"],
         "rounds": f"{summary['rounds']:,} × {summary['replicas']:,} replicas",
-        "fair pseudo-regret": spread(summary["fair_pseudo_regret"]),
-        "standard pseudo-regret": spread(summary["standard_pseudo_regret"]),
+        **{
+            REGRETS[column].replace("_pseudo_", " pseudo-"): spread(summary[REGRETS[column]])
+            for column in sorted(REGRETS)
+        },
+        **{column: spread(metric, 3) for column, metric in summary["metrics"].items()},
         **{f"selection rate, group {group}": spread(rate, 3) for group, rate in rates.items()},
         "time": f"{summary['seconds']:.2f} s, {summary['rounds_per_second']:,.0f} rounds/s",
     }
@@ -83,11 +88,14 @@ def sweep_table(jobs: Sequence[Outcome]) -> Table:
         table.add_column(header, overflow="fold")
     for header in ("policy", "environment"):
         table.add_column(header, overflow="fold")
-    for header in ("rounds", "replicas", "fair", "standard", "seconds", "rounds/s"):
+    metrics = list(
+        dict.fromkeys(name for job in jobs for name in (job.summary or {}).get("metrics", {}))
+    )
+    for header in ("rounds", "replicas", "fair", "standard", *metrics, "seconds", "rounds/s"):
         table.add_column(header, justify="right", overflow="fold")
     for job in jobs:
         first = [*([job.name] if named else []), *([job.status] if status else [])]
-        table.add_row(*first, *_numbers(job.summary))
+        table.add_row(*first, *_numbers(job.summary, metrics))
     return table
 
 
@@ -106,16 +114,17 @@ def _title(counts: Mapping[str, int]) -> str:
     return "All jobs: " + ", ".join(f"{counts[kind]} {kind}" for kind in kinds if counts[kind])
 
 
-def _numbers(summary: Mapping[str, Any] | None) -> list[str]:
+def _numbers(summary: Mapping[str, Any] | None, metrics: Sequence[str]) -> list[str]:
     if summary is None:
-        return ["–"] * 8
+        return ["–"] * (8 + len(metrics))
+    found = [summary.get("metrics", {}).get(column) for column in metrics]
     return [
         summary["policy"],
         summary["environment"],
         f"{summary['rounds']:,}",
         f"{summary['replicas']:,}",
-        spread(summary["fair_pseudo_regret"]),
-        spread(summary["standard_pseudo_regret"]),
+        *(spread(summary[REGRETS[column]]) for column in sorted(REGRETS)),
+        *("–" if metric is None else spread(metric) for metric in found),
         f"{summary['seconds']:.2f}",
         f"{summary['rounds_per_second']:,.0f}",
     ]

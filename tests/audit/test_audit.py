@@ -118,7 +118,7 @@ def test_what_is_reported(sweep, tmp_path):
     one = next(
         row for row in rows if (row["run"], row["round"], row["group"]) == ("oful", "3", "2")
     )
-    finding = next(found for found in made.findings if found.picks.policy == "oful")
+    finding = next(found for found in made.results if found.picks.policy == "oful")
     assert int(one["selected"]) == int(finding.picks.counts[2, 2])
     assert int(one["received"]) == REPLICAS
     assert float(one["rate"]) == pytest.approx(int(one["selected"]) / REPLICAS)
@@ -153,14 +153,14 @@ def test_what_is_drawn(sweep):
 def test_groups_mixed_at_random(mixed, tmp_path):
     """`pr:gmdm_2`: gmf and uniform have parity, the reward optimum has not, learners no test."""
     made = report(mixed, out=tmp_path, level=LEVEL)
-    verdicts = {found.picks.policy: found.verdict for found in made.findings}
+    verdicts = {found.picks.policy: found.verdict for found in made.results}
     assert verdicts == {
         "gmf": "parity not rejected",
         "uniform": "parity not rejected",
         "optimal": "parity rejected",
         "fair_greedy": "not tested: it learns",
     }
-    for finding in made.findings:
+    for finding in made.results:
         picks = finding.picks
         assert picks.places == 4
         assert int(picks.received.sum()) == 4 * 50 * 200
@@ -172,7 +172,7 @@ def test_groups_mixed_at_random(mixed, tmp_path):
         "parity_groups.png",
         "parity_groups.pdf",
     ]
-    figure = draw(made.findings)["parity_groups"]
+    figure = draw(made.results)["parity_groups"]
     assert len(figure.axes[0].containers) == 4
 
 
@@ -210,7 +210,7 @@ def test_the_tool_teaches(command):
     assert "fairbandit +experiment=parity" in out
     code, _, err = command("parity", "nowhere")
     assert code == 1
-    assert "there is no folder nowhere" in err
+    assert "nowhere is not a folder" in err
 
 
 def test_the_experiment(command, tmp_path):

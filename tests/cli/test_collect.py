@@ -9,7 +9,7 @@ import pyarrow.csv
 import pyarrow.parquet
 import pytest
 
-from fairbandit.run import gather
+from fairbandit.results.runs import KEYS
 from fairbandit.run.summary import checksum
 
 
@@ -67,7 +67,7 @@ def test_one_row_a_run_and_one_column_a_differing_key(command, save):
     assert [row["fair_pseudo_regret_mean"] for row in rows] == [2.0, 3.0]
     assert [row["fair_pseudo_regret_std"] for row in rows] == [None, None]
     names = list(rows[0])
-    assert names[:6] == [*gather.KEYS, "policy.estimator.noise"]
+    assert names[:6] == [*KEYS, "policy.estimator.noise"]
     assert names[-3:] == ["seconds", "rounds_per_second", "folder"]
     assert {"standard_pseudo_regret_std", "selection_rate_0_mean", "received_3_std"} <= set(names)
     assert not {"device", "policy.name", "environment.name", "groups", "versions.torch"} & set(

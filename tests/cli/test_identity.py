@@ -9,7 +9,7 @@ import pytest
 
 from fairbandit.audit.picks import read_picks
 from fairbandit.cli.dashboard import link_runs
-from fairbandit.run import gather
+from fairbandit.results import read_runs
 from tests.plugins.edited import edit, forget, rank
 
 SMALL = ["rounds=12", "replicas=2"]
@@ -74,7 +74,7 @@ def test_an_edit_of_a_plugin_concerns_the_jobs_that_use_it(again, plugins, tmp_p
         (aside,) = folder.glob(f"{job}.old-*")
         kept = json.loads((aside / "summary.json").read_text())
         assert kept["fair_pseudo_regret"]["mean"] == old[job]
-        assert len(gather.gather([aside])[0]) == 1  # asked for by its name, it is shown
+        assert len(read_runs([aside])) == 1  # asked for by its name, it is shown
 
     code, out, err = again(*words, "hydra.sweep.dir=sweep")
     assert (code, err) == (0, "")
@@ -82,7 +82,7 @@ def test_an_edit_of_a_plugin_concerns_the_jobs_that_use_it(again, plugins, tmp_p
     assert played(folder) == after
 
     assert len((folder / "results.csv").read_text().splitlines()) == 1 + 6
-    assert {row["folder"] for row in gather.gather([folder])[1]} == set(before)
+    assert {run.place for run in read_runs([folder])} == set(before)
     assert len(read_picks([folder])) == 6
     (tmp_path / "links").mkdir()
     link_runs([folder], tmp_path / "links")

@@ -21,35 +21,37 @@ class Backwards(Identity):
 """
 
 SWEEP = ["-m", "policy=greedy", "policy/rank=backwards,identity", "seed=0,1", "rounds=200"]
-SWEEP += ["replicas=2", "hydra.sweep.dir=sweep"]
 
 
 @pytest.fixture
-def plugin(tmp_path: Path) -> dict[str, str]:
+def plugin(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, clean: None) -> None:
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "plugin_backwards.py").write_text(PLUGIN)
-    return {"FAIRBANDIT_PLUGINS": "mine"}
+    monkeypatch.setenv("FAIRBANDIT_PLUGINS", "mine")
 
 
-@pytest.mark.parametrize("launcher", ["joblib", "submitit_local"])
-def test_workers_do_what_one_process_does_plugins_and_all(tmp_path, plugin, launcher):
-    words = [f"hydra/launcher={launcher}"]
+@pytest.mark.usefixtures("plugin")
+@pytest.mark.parametrize(
+    ("launcher", "replicas"), [("joblib", "replicas=0,2"), ("submitit_local", "replicas=2")]
+)
+def test_workers_do_what_this_process_does_plugins_and_all(command, tmp_path, launcher, replicas):
+    """Under joblib half of the jobs fail, which leaves the others alone."""
+    words = [f"hydra/launcher={launcher}", replicas, "hydra.sweep.dir=sweep"]
     words += ["hydra.launcher.n_jobs=2"] if launcher == "joblib" else []
-    code, out = finish([*SWEEP, *words, "replicas=2"], tmp_path, **plugin)
-    assert code == 0, out
-    assert "All jobs" in out
-    code, _ = finish([*SWEEP[:-1], "hydra.sweep.dir=alone"], tmp_path, **plugin)
-    assert code == 0
+    code, out = finish([*SWEEP, *words], tmp_path)
+    if launcher == "joblib":
+        assert code == 1
+        assert "All jobs: 4 finished, 4 failed" in out
+        assert out.count("replicas must be at least 1, got 0\n") == 4
+        assert "Traceback" not in out
+    else:
+        assert code == 0, out
+        assert "All jobs" in out
+        assert leftovers(tmp_path) == []
+    code, _, _ = command(*SWEEP, replicas, "hydra.sweep.dir=alone")
+    assert code == (launcher == "joblib")
     assert outcome(tmp_path / "sweep") == outcome(tmp_path / "alone")
-    assert leftovers(tmp_path) == []
-
-
-def test_a_failing_job_in_a_worker_leaves_the_others_alone(tmp_path):
-    words = ["-m", "hydra/launcher=joblib", "hydra.launcher.n_jobs=2", "replicas=0,1", "rounds=9"]
-    code, out = finish(words, tmp_path)
-    assert code == 1
-    assert "All jobs: 1 finished, 1 failed" in out
-    assert "Traceback" not in out
+    assert leftovers(tmp_path / "sweep") == leftovers(tmp_path / "alone")
 
 
 def test_workers_end_soon_after_their_driver_was_killed(tmp_path):

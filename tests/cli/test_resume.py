@@ -45,23 +45,21 @@ def test_without_resume_a_run_goes_to_a_new_folder(command, tmp_path):
     }
 
 
-def test_a_run_that_was_cut_off_goes_on(tmp_path):
+def test_a_run_that_was_cut_off_goes_on(command, tmp_path):
     words = ["policy=greedy", "rounds=3000", "replicas=2"]
     running = start(words, tmp_path)
     until(lambda: any(tmp_path.rglob("checkpoint.safetensors")))
     running.process.kill()
     running.end()
-    code, out = finish(
-        ["seed=1", *words, "hydra.run.dir=outputs/runs/" + run_name(words)], tmp_path
-    )
+    folder = "outputs/runs/" + run_name(words)
+    code, _, err = command("seed=1", *words, f"hydra.run.dir={folder}")
     assert code == 1
-    assert "seed: 0 there, 1 here" in out
-    code, out = finish(words, tmp_path)
+    assert "seed: 0 there, 1 here" in err
+    code, _, err = command(*words)
     assert code == 0
-    assert re.search(r"going on at round [\d,]+ of 3,000", out)
-    (tmp_path / "whole").mkdir()
-    finish(words, tmp_path / "whole")
-    assert outcome(tmp_path / "outputs") == outcome(tmp_path / "whole" / "outputs")
+    assert re.search(r"going on at round [\d,]+ of 3,000", err)
+    assert command(*words, "hydra.run.dir=whole")[0] == 0
+    assert outcome(tmp_path / folder) == outcome(tmp_path / "whole")
 
 
 def run_name(words: list[str]) -> str:
@@ -192,7 +190,7 @@ def test_a_job_waits_for_one_that_outlived_its_sweep(command, tmp_path):
     assert alone.end()[0] == 0
 
 
-def test_a_disk_that_fills_up_stops_a_sweep_with_one_message(tmp_path):
+def test_a_disk_that_fills_up_stops_a_sweep_with_one_message(command, tmp_path):
     disk = tmp_path / "disk"
     disk.mkdir()
     mount = ["mount", "-t", "tmpfs", "-o", "size=24m", "tmpfs", str(disk)]
@@ -207,10 +205,10 @@ def test_a_disk_that_fills_up_stops_a_sweep_with_one_message(tmp_path):
         assert len(lines) == 1
         assert "No space left on device" in lines[0]
         (disk / "ballast").unlink()
-        assert finish(words, tmp_path)[0] == 0
+        assert command(*words)[0] == 0
         found = outcome(disk / "sweep")
         assert leftovers(disk) == []
     finally:
         subprocess.run(["umount", str(disk)], check=True)
-    assert finish([*words[:-1], "hydra.sweep.dir=other"], tmp_path)[0] == 0
+    assert command(*words[:-1], "hydra.sweep.dir=other")[0] == 0
     assert found == outcome(tmp_path / "other")

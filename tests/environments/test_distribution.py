@@ -8,7 +8,7 @@ import torch
 
 from fairbandit.environments import Environment
 from fairbandit.environments.distribution import of_cdf, of_sample
-from fairbandit.run.rewards import write
+from fairbandit.run.distributions import write
 from tests import support
 from tests.environments.data import arguments, people
 from tests.environments.data import write as write_table

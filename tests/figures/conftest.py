@@ -3,7 +3,7 @@ from typing import Any
 
 import pytest
 
-from fairbandit.figures.data import read_scenes
+from fairbandit.results import read_scenes
 from fairbandit.run.execute import execute
 from tests import support
 from tests.environments.data import arguments, people, write

@@ -7,9 +7,9 @@ import pytest
 
 from fairbandit.errors import FairbanditError
 from fairbandit.figures import draw
-from fairbandit.figures.compose import GENERAL, compose
-from fairbandit.figures.data import Scene
+from fairbandit.figures.compose import compose, general
 from fairbandit.figures.style import group_name, looks
+from fairbandit.results import Scene
 
 NAMES = ["Uniform random", "Greedy", "Fair-Greedy"]
 
@@ -24,7 +24,7 @@ def check_regret(axes: Any, scene: Scene, kind: str) -> None:
     assert list(drawn) == NAMES
     assert len(axes.collections) == len(NAMES)
     for run, line, band in zip(scene.runs, drawn.values(), axes.collections, strict=True):
-        curve = run.curves[kind]
+        curve = run.curves[f"{kind}_regret"]
         np.testing.assert_array_equal(line.get_xdata(), curve.rounds)
         np.testing.assert_array_equal(line.get_ydata(), curve.mean)
         edges = band.get_paths()[0].vertices
@@ -144,12 +144,12 @@ def test_runs_without_rewards_say_so(scene):
     assert [text.get_text() for text in density.texts] == ["not known"]
 
 
-def test_files_are_the_same_bytes_each_time(simulated, tmp_path):
+def test_files_are_the_same_bytes_each_time(simulated, scene, tmp_path):
     drawn = draw([simulated], tmp_path / "one")
     again = draw([simulated], tmp_path / "two")
-    assert [one.figure for one in drawn] == list(GENERAL)
+    assert [one.figure for one in drawn] == general(scene)
     names = sorted(path.name for path in (tmp_path / "one").iterdir())
-    assert names == sorted(f"{name}.{end}" for name in GENERAL for end in ("png", "pdf"))
+    assert names == sorted(f"{name}.{end}" for name in general(scene) for end in ("png", "pdf"))
     for one, two in zip(drawn, again, strict=True):
         for first, second in zip(one.files, two.files, strict=True):
             assert first.read_bytes() == second.read_bytes()

@@ -8,17 +8,17 @@ import pytest
 
 from fairbandit.errors import FairbanditError
 from fairbandit.figures.compose import compose
-from fairbandit.figures.data import Run, Scene
+from fairbandit.results import SavedRun, Scene
 
 
-def run(rank: dict[str, Any], standard: float, fair: float) -> Run:
+def run(rank: dict[str, Any], standard: float, fair: float) -> SavedRun:
     summary = {
         "config": {"policy": {"rank": rank}},
         "rounds": 500,
         "standard_pseudo_regret": {"mean": standard, "std": 2.0},
         "fair_pseudo_regret": {"mean": fair, "std": None},
     }
-    return Run(rank["name"], Path(), summary)
+    return SavedRun(Path(), summary, label=rank["name"])
 
 
 def test_points_and_labels() -> None:

@@ -11,7 +11,7 @@ import math
 import os
 import random
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import fields, is_dataclass
 from pathlib import Path
 from typing import Any
@@ -20,13 +20,14 @@ import torch
 
 from fairbandit import Agent
 from fairbandit.audit.picks import read_picks
-from fairbandit.engine import Engine, Played
+from fairbandit.engine import Engine
 from fairbandit.errors import FairbanditError
+from fairbandit.metrics import Played
+from fairbandit.results import read_runs
 from fairbandit.run import state
 from fairbandit.run.checkpoint import VARIABLE
 from fairbandit.run.execute import execute
 from fairbandit.run.folder import CHECKPOINT
-from fairbandit.run.gather import gather
 from fairbandit.run.summary import checksum
 from tests.agent import worlds
 from tests.fuzz.harness import Fault, FoundError, Subject
@@ -117,7 +118,7 @@ class Files(Subject):
         files = [*run.rglob("*.parquet"), run / "summary.json"]
         path = draw.choice(files)
         path.write_bytes(_damaged(draw, path.read_bytes()))
-        for read in (gather, read_picks):
+        for read in (_summaries, read_picks):
             found, right = read([run]), read([self._run])
             if _told(found) != _told(right):
                 raise FoundError(Fault.value, f"a damaged {path.name} gives other values")
@@ -132,7 +133,7 @@ class Files(Subject):
         if isinstance(content, dict):
             content |= {"checksum": checksum(content)}
         path.write_text(json.dumps(content))
-        gather([run])
+        read_runs([run])
         read_picks([run])
 
     def _checkpoint(self, draw: random.Random, place: Path) -> None:
@@ -238,6 +239,10 @@ def _places(content: Any) -> Any:
     for key, value in entries:
         yield content, key
         yield from _places(value)
+
+
+def _summaries(folders: Sequence[Path]) -> list[Mapping[str, Any]]:
+    return [run.summary for run in read_runs(folders)]
 
 
 def _told(value: Any) -> str:

@@ -6,13 +6,13 @@ from itertools import pairwise
 import numpy as np
 import pytest
 import torch
+from fairbandit.maths.recursive import Anew, Onward, Rooted, Solutions, Solved, onward, with_rows
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
 from fairbandit.errors import FairbanditError
 from fairbandit.maths import recursive
-from fairbandit.maths.recursive import Anew, Onward, Rooted, Solutions, Solved, onward, with_rows
 from tests.exact import exact_ridge, off_by
 
 Sums = tuple[Tensor, Tensor]

@@ -9,12 +9,12 @@ from typing import Any, NamedTuple
 import numpy as np
 import pytest
 import torch
+from fairbandit.maths.recursive import Anew
 from torch import Tensor
 
 from fairbandit import Engine, Policy
 from fairbandit.environments import Environment
-from fairbandit.maths.recursive import Anew
-from fairbandit.metrics import of_pick
+from fairbandit.maths.picks import of_pick
 from fairbandit.parts import Ridge
 from fairbandit.streams import GRID
 from tests import support

@@ -4,4 +4,4 @@ from tests.cli.conftest import clean, command
 
 __all__ = ["clean", "command"]
 
-collect_ignore = ["broken"]
+collect_ignore = ["broken", "metrics"]

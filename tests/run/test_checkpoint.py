@@ -6,6 +6,7 @@ import re
 import time
 import zlib
 from collections.abc import Iterator
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -14,10 +15,11 @@ import torch
 from safetensors import SafetensorError
 from safetensors.torch import save_file
 
-from fairbandit.engine import Engine, Played
+from fairbandit.engine import Engine
 from fairbandit.environments import Simulation
 from fairbandit.errors import FairbanditError
-from fairbandit.run import batches, rows, state
+from fairbandit.metrics import Played
+from fairbandit.run import batches, round_log, state
 from fairbandit.run.checkpoint import VARIABLE, Checkpoints
 from fairbandit.run.execute import execute
 from fairbandit.run.folder import StorageError, fresh
@@ -59,8 +61,8 @@ def cut_off(config: dict[str, Any], folder: Path, pieces: int, monkeypatch: Any)
 def test_cut_off_anywhere_it_ends_as_if_never_stopped(config, tmp_path, monkeypatch, policy, whole):
     if not whole:  # two batches, and several files in each
         monkeypatch.setattr(batches, "BUDGET", 3_000_000)
-        monkeypatch.setattr(rows, "FILE_ROWS", 1200)
-        monkeypatch.setattr(rows, "GROUP_ROWS", 600)
+        monkeypatch.setattr(round_log, "FILE_ROWS", 1200)
+        monkeypatch.setattr(round_log, "GROUP_ROWS", 600)
     split, estimator, rank = policy.split()
     config |= {
         "policy": {"split": split, "estimator": estimator, "rank": rank},
@@ -69,16 +71,15 @@ def test_cut_off_anywhere_it_ends_as_if_never_stopped(config, tmp_path, monkeypa
     execute(config, tmp_path / "whole")
     expected = outcome(tmp_path / "whole")
     assert len(list((tmp_path / "whole" / "rounds").iterdir())) == (1 if whole else 5)
-    for pieces in (1, 2, 4, *(() if whole else (6, 9, 10))):
-        folder = tmp_path / str(pieces)
-        cut_off(config, folder, pieces, monkeypatch)
-        said: list[str] = []
-        cut_off(config, folder, 1, monkeypatch)
-        execute(config, folder, started=said.append)
-        assert outcome(folder) == expected
-        assert leftovers(folder) == []
-        assert scalars(folder) == scalars(tmp_path / "whole")
-        assert re.match(r"round [\d,]+ of 1,400", said[0])
+    folder, said = tmp_path / "stopped", list[str]()
+    stops = (1, 2, 3, 4, 5, *(() if whole else (6, 7, 9, 10, 11)))  # cut off after each in turn
+    for before, at in pairwise((0, *stops)):
+        cut_off(config, folder, at - before, monkeypatch)
+    execute(config, folder, started=said.append)
+    assert outcome(folder) == expected
+    assert leftovers(folder) == []
+    assert scalars(folder) == scalars(tmp_path / "whole")
+    assert re.match(r"round [\d,]+ of 1,400", said[0])
 
 
 def test_seconds_add_up_over_the_pieces(config, tmp_path, monkeypatch):
@@ -181,7 +182,7 @@ def test_a_damaged_checkpoint_is_named(config, tmp_path, monkeypatch, damage):
 
 
 def test_a_missing_or_changed_part_is_named(config, tmp_path, monkeypatch):
-    monkeypatch.setattr(rows, "FILE_ROWS", 1200)
+    monkeypatch.setattr(round_log, "FILE_ROWS", 1200)
     config["rounds"] = 1400
     cut_off(config, tmp_path, 3, monkeypatch)
     part = tmp_path / "rounds" / "part-000000-000000001.parquet"

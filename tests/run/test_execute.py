@@ -25,7 +25,7 @@ class Odd(BaseException):
 
 
 COLUMNS = ["replica", "round", "action", "group", "reward", "expected_reward", "rank"]
-COLUMNS += ["standard_regret", "fair_regret"]
+COLUMNS += ["standard_regret", "fair_regret", "propensity"]
 
 
 def read_json(path: Path) -> dict[str, Any]:
@@ -48,8 +48,9 @@ def test_summary_json_to_the_letter(config, tmp_path):
         *("policy", "environment", "rounds", "replicas", "seed", "groups", "config"),
         *("fair_pseudo_regret", "standard_pseudo_regret"),
         *("selection_rate", "selected", "received", "seconds", "rounds_per_second", "versions"),
-        *("identity", "files", "checksum"),
+        *("metrics", "identity", "files", "checksum"),
     }
+    assert summary["metrics"] == {}
     assert (summary["policy"], summary["environment"]) == ("fair_greedy", "simulation")
     assert (summary["rounds"], summary["replicas"], summary["seed"]) == (100, 3, 1)
     assert summary["groups"] == ["0", "1", "2", "3"]
@@ -115,7 +116,7 @@ def test_rows_schema_order_and_values(config, tmp_path):
     execute(config, tmp_path)
     table = pq.read_table(tmp_path / "rounds")
     assert table.column_names == COLUMNS
-    assert [str(kind) for kind in table.schema.types] == ["int64"] * 4 + ["double"] * 5
+    assert [str(kind) for kind in table.schema.types] == ["int64"] * 4 + ["double"] * 6
     rows = {name: np.array(column) for name, column in table.to_pydict().items()}
     np.testing.assert_array_equal(rows["round"], np.repeat(np.arange(1, 101), 3))
     np.testing.assert_array_equal(rows["replica"], np.tile([0, 1, 2], 100))
@@ -125,7 +126,7 @@ def test_rows_schema_order_and_values(config, tmp_path):
     engine = Engine(policy, environment, rounds=100, seed=1, replicas=range(3))
     played = list(engine.play())
     for name, attribute in zip(
-        COLUMNS[2:],
+        COLUMNS[2:-1],
         ["actions", "groups", "rewards", "expected", "ranks", "standard_regret", "fair_regret"],
         strict=True,
     ):

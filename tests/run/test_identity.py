@@ -164,7 +164,7 @@ def test_the_package_itself_counts(config, tmp_path, monkeypatch, target, value,
 
 def test_versions_of_torch_and_numpy_concern_checkpoints_alone(config, tmp_path, monkeypatch):
     execute(config, tmp_path)
-    monkeypatch.setattr(identity, "version", lambda name: "0.0")
+    monkeypatch.setattr("importlib.metadata.version", lambda name: "0.0")
     execute(config, tmp_path, started=lambda _: pytest.fail("played again"))
 
 
@@ -173,7 +173,7 @@ def test_own_files_are_hashed_by_content(tmp_path, monkeypatch):
     (package / "maths").mkdir(parents=True)
     for name in ("__init__.py", "maths/a.py"):
         (package / name).write_text("x = 1\n")
-    monkeypatch.setattr("fairbandit.__file__", str(package / "__init__.py"))
+    monkeypatch.setattr("fairbandit.version.__file__", str(package / "__init__.py"))
     seen = set()
     for change in (None, ("maths/a.py", "x = 2\n"), ("maths/b.py", "x = 1\n"), ("notes.txt", "n")):
         if change is not None:

@@ -13,15 +13,15 @@ from rich.table import Table
 from safetensors.torch import save_file
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
-from fairbandit.engine import Played
-from fairbandit.run import rows, state
+from fairbandit.metrics import Played
+from fairbandit.run import round_log, state
 from fairbandit.run.batches import BUDGET, replica_batches
 from fairbandit.run.execute import execute
 from fairbandit.run.folder import aside, written_aside
 from fairbandit.run.progress import RunProgress
-from fairbandit.run.rows import RowsWriter
+from fairbandit.run.round_log import RoundLog
+from fairbandit.run.statistics import log_spaced
 from fairbandit.run.table import Outcome, console, failures_table, named, run_table, sweep_table
-from fairbandit.run.tally import log_spaced
 
 
 @given(st.integers(1, 10**8))
@@ -48,15 +48,16 @@ def test_batches_hold_every_replica_once_within_the_budget(replicas, rounds, pla
 def played(first: int, count: int, replicas: list[int]) -> Played:
     whole = torch.arange(first, first + count).expand(len(replicas), -1)
     values = whole.double()
+    regrets = {"standard_regret": values, "fair_regret": values}
     return Played(
-        first, replicas, whole, whole, values, values, values, values, values, whole[:, :2]
+        first, replicas, whole, whole, values, values, values, values, regrets, whole[:, :2]
     )
 
 
 def test_files_and_row_groups_end_on_fixed_multiples_of_the_grid(tmp_path, monkeypatch):
-    monkeypatch.setattr(rows, "FILE_ROWS", 1200)
-    monkeypatch.setattr(rows, "GROUP_ROWS", 600)
-    with RowsWriter(tmp_path, [4, 5]) as writer:
+    monkeypatch.setattr(round_log, "FILE_ROWS", 1200)
+    monkeypatch.setattr(round_log, "GROUP_ROWS", 600)
+    with RoundLog(tmp_path, [4, 5]) as writer:
         for first in range(1, 1201, 128):
             writer.add(played(first, min(128, 1201 - first), [4, 5]))
     made = {path.name: pq.ParquetFile(path) for path in sorted(tmp_path.iterdir())}

@@ -7,7 +7,7 @@ from torch import Tensor
 
 from fairbandit import Engine
 from fairbandit.environments import Environment, Pools
-from fairbandit.metrics import of_pick
+from fairbandit.maths.picks import of_pick
 from fairbandit.streams import Purpose
 from tests import support
 

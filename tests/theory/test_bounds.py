@@ -10,8 +10,6 @@ from numpy.typing import NDArray
 
 from fairbandit import FairbanditError
 from fairbandit.theory import (
-    Constants,
-    Estimate,
     cdf_radius,
     constants,
     equal_probability,
@@ -25,29 +23,7 @@ from fairbandit.theory import (
     useful_from,
 )
 from tests import support
-
-
-def exactly(value: float) -> Estimate:
-    return Estimate.exactly(value, "given")
-
-
-OWN = Constants(
-    places=3,
-    groups=3,
-    features=5,
-    norm=exactly(2.0),
-    eigenvalue=exactly(0.25),
-    density=exactly(0.5),
-    noise=exactly(1.5),
-    theta=3.0,
-    candidates=exactly(1.0),
-    balance=None,
-    random=False,
-)
-
-MIXED = replace(
-    OWN, places=10, groups=4, random=True, candidates=exactly(0.5), balance=exactly(0.2)
-)
+from tests.theory.problems import MIXED, OWN, exactly
 
 
 def test_th_regret_by_hand():

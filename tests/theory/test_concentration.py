@@ -16,7 +16,7 @@ from torch import Tensor
 
 from fairbandit import Engine
 from fairbandit.environments import Simulation
-from fairbandit.metrics import of_pick
+from fairbandit.maths.picks import of_pick
 from fairbandit.theory import (
     Constants,
     Estimate,

@@ -13,10 +13,9 @@ import torch
 
 from fairbandit import Engine, FairbanditError
 from fairbandit.environments import Simulation
-from fairbandit.metrics import of_pick
+from fairbandit.maths.picks import of_pick
 from fairbandit.theory import (
     Constants,
-    Estimate,
     cdf_slope,
     constants,
     error_bound,
@@ -28,26 +27,7 @@ from fairbandit.theory import (
     ridge_radius,
 )
 from tests import support
-
-
-def exactly(value: float) -> Estimate:
-    return Estimate.exactly(value, "given")
-
-
-TEN = Constants(
-    places=10,
-    groups=10,
-    features=5,
-    norm=exactly(2.0),
-    eigenvalue=exactly(0.25),
-    density=exactly(0.5),
-    noise=exactly(1.5),
-    theta=3.0,
-    candidates=exactly(1.0),
-    balance=exactly(1.0),
-    random=True,
-)
-"""Ten places whose groups are drawn alike from ten: q_K = 10·0.1 = 1."""
+from tests.theory.problems import TEN, exactly
 
 
 def lower_tail(trials: int, chance: Fraction, below: Fraction) -> float:

@@ -1,10 +1,10 @@
-"""What TensorBoard is told once a run: the charts to lay out, the hyperparameters, images."""
+"""The dashboard layout: what TensorBoard is told once a run, beside the curves."""
 
 from __future__ import annotations
 
 import struct
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from tensorboard.compat.proto.summary_pb2 import Summary
@@ -14,7 +14,9 @@ from tensorboard.plugins.custom_scalar import layout_pb2
 from tensorboard.plugins.custom_scalar import metadata as custom
 from tensorboard.plugins.hparams.summary_v2 import hparams_pb
 
-FAIR, STANDARD = "fair_pseudo_regret", "standard_pseudo_regret"
+from fairbandit.metrics import REGRETS
+from fairbandit.run.settings import dotted
+
 RATE, INSTANT, GAP = "selection_rate", "instantaneous_regret", "parity_gap"
 
 MAX_GROUPS = 8
@@ -23,12 +25,18 @@ MAX_GROUPS = 8
 _LONGEST = 100  # characters of a hyperparameter's value
 
 
-def layout() -> Summary:
-    """The charts of TensorBoard's Custom Scalars page, the same for every run."""
-    regrets = [
-        _margin("fair pseudo-regret", FAIR),
-        _margin("standard pseudo-regret", STANDARD),
-    ]
+def tag_of(column: str) -> str:
+    """Returns the tag of a metric's curves: what summaries call a regret, or else its column."""
+    return REGRETS.get(column, column)
+
+
+def layout(metrics: Sequence[str] = ()) -> Summary:
+    """Lays out the charts of TensorBoard's Custom Scalars page.
+
+    Args:
+        metrics: the columns of the metrics that the run asks for beside both regrets.
+    """
+    regrets, own = ([_margin(tag_of(c)) for c in columns] for columns in (sorted(REGRETS), metrics))
     others = [
         _lines("selection rate by group", f"{RATE}/.*"),
         _lines("instantaneous regret, fair", f"{INSTANT}/fair"),
@@ -38,6 +46,7 @@ def layout() -> Summary:
     made = layout_pb2.Layout(
         category=[
             layout_pb2.Category(title="pseudo-regret", chart=regrets),
+            *([layout_pb2.Category(title="metrics", chart=own)] if own else []),
             layout_pb2.Category(title="selection and instantaneous regret", chart=others),
         ]
     )
@@ -49,23 +58,31 @@ def layout() -> Summary:
 
 
 def hyperparameters(config: Mapping[str, Any], name: str) -> Summary:
-    """A run's line in TensorBoard's HParams table.
+    """Gives a run its line in TensorBoard's HParams table.
 
     Args:
-        config: the resolved config; its keys become dotted names, long values are left out.
-        name: what tells the run from others, or those with equal keys would share a line.
+        config: the resolved config. Its keys become dotted names, the name of a part stands for
+            the part, and long values are left out.
+        name: tells the run from others; those with equal names would share a line.
     """
-    return hparams_pb(dict(_flat(config)), trial_id=name, start_time_secs=time.time())
+    shown = {
+        key.removesuffix(".name"): value if isinstance(value, (bool, int, float)) else str(value)
+        for key, value in dotted(config)
+        if value not in (None, {}) and len(str(value)) <= _LONGEST
+    }
+    return hparams_pb(shown, trial_id=name, start_time_secs=time.time())
 
 
 def image(tag: str, png: bytes) -> Summary:
-    """A PNG file on TensorBoard's Images page."""
+    """Puts a PNG file on TensorBoard's Images page."""
     width, height = struct.unpack(">II", png[16:24])  # the header comes first
     shown = Summary.Image(encoded_image_string=png, width=width, height=height, colorspace=4)
     return Summary(value=[Summary.Value(tag=tag, image=shown)])
 
 
-def _margin(title: str, tag: str) -> layout_pb2.Chart:
+def _margin(tag: str) -> layout_pb2.Chart:
+    """Returns a chart of a mean with its band, titled by the tag."""
+    title = tag.replace("_", " ").replace("pseudo ", "pseudo-")
     series = layout_pb2.MarginChartContent.Series(
         value=f"{tag}/mean", lower=f"{tag}/lower", upper=f"{tag}/upper"
     )
@@ -74,15 +91,3 @@ def _margin(title: str, tag: str) -> layout_pb2.Chart:
 
 def _lines(title: str, tag: str) -> layout_pb2.Chart:
     return layout_pb2.Chart(title=title, multiline=layout_pb2.MultilineChartContent(tag=[tag]))
-
-
-def _flat(values: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
-    """Dotted keys and plain values; a part's or an environment's own name stands for it."""
-    for key, value in values.items():
-        dotted = f"{prefix}{key}"
-        if isinstance(value, Mapping):
-            yield from _flat(value, f"{dotted}.")
-        elif isinstance(value, (bool, int, float)):
-            yield dotted.removesuffix(".name"), value
-        elif value is not None and len(str(value)) <= _LONGEST:
-            yield dotted.removesuffix(".name"), str(value)

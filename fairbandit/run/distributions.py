@@ -1,4 +1,4 @@
-"""The true reward distributions of a run's groups, kept beside its rounds for the figures."""
+"""The distributions of the groups' true rewards, kept beside the round log for figures."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import torch
 from fairbandit.environments import Environment
 from fairbandit.run.folder import REWARDS, written_aside
 from fairbandit.run.hashes import sha256
-from fairbandit.run.rows import arrow_array
+from fairbandit.run.round_log import arrow_array
 
 SCHEMA = pa.schema(
     [("group", pa.int64()), *((name, pa.float64()) for name in ("value", "density", "cdf"))]
@@ -38,7 +38,7 @@ def write(environment: Environment, folder: Path) -> dict[str, str]:
     if not pieces:
         return {}
     columns = [torch.cat(column).contiguous() for column in zip(*pieces, strict=True)]
-    arrays = [arrow_array(column, kind) for column, kind in zip(columns, SCHEMA.types, strict=True)]
+    arrays = list(map(arrow_array, columns, SCHEMA.types))
     with written_aside(folder / REWARDS) as file:
         table = pa.Table.from_arrays(arrays, schema=SCHEMA)
         pq.write_table(table, file, compression="zstd", write_page_checksum=True)

@@ -1,4 +1,4 @@
-"""What the picks of a run say about demographic parity."""
+"""Estimates and tests of demographic parity, from the picks of one run."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from typing import Literal
 import torch
 from torch import Tensor
 
+from fairbandit.audit.binomial import binomial_p, check_level, holm, mean_band
 from fairbandit.audit.picks import Picks
-from fairbandit.audit.statistics import binomial_p, check_level, holm, mean_band
 
 LEVEL = 0.001
 """The family-wise level where none is given: of each run's tests together, and of its band."""
@@ -24,7 +24,7 @@ Verdict = Literal[
 
 
 @dataclass(frozen=True)
-class Finding:
+class ParityResult:
     """Estimated probabilities of being picked, their band, and the test against 1/K.
 
     N is T where each group has a place of its own, and P(a_t = a) is tested in every round
@@ -72,7 +72,7 @@ class Finding:
         return round_, group
 
 
-def examine(picks: Picks, level: float = LEVEL) -> Finding:
+def examine(picks: Picks, level: float = LEVEL) -> ParityResult:
     """Estimates and tests the parity of one run.
 
     With a place for each group, replicas are independent and each round has its own counts of
@@ -109,7 +109,7 @@ def examine(picks: Picks, level: float = LEVEL) -> Finding:
     )
 
 
-def _by_round(picks: Picks, level: float) -> Finding:
+def _by_round(picks: Picks, level: float) -> ParityResult:
     counts = picks.counts
     distinct, at = counts.unique(return_inverse=True)
     ends = mean_band(distinct, picks.replicas, level / counts.numel())
@@ -119,7 +119,7 @@ def _by_round(picks: Picks, level: float) -> Finding:
     return _judged(picks, level, counts / picks.replicas, low, high, p, expected)
 
 
-def _pooled(picks: Picks, level: float) -> Finding:
+def _pooled(picks: Picks, level: float) -> ParityResult:
     selected, decisions = picks.counts.sum(0), picks.rounds * picks.replicas
     here = picks.received > 0
     low, high = mean_band(selected, decisions, level / int(here.sum()))
@@ -138,7 +138,7 @@ def _judged(
     high: Tensor,
     p: Tensor,
     expected: Tensor,
-) -> Finding:
+) -> ParityResult:
     adjusted = holm(p)
     verdict: Verdict = "parity not rejected"
     if _least_p(expected) * len(p) > level:
@@ -146,7 +146,7 @@ def _judged(
         verdict = "not tested: too few replicas"
     elif bool((adjusted <= level).any()):
         verdict = "parity rejected"
-    return Finding(picks, level, rates, low, high, p, adjusted, verdict)
+    return ParityResult(picks, level, rates, low, high, p, adjusted, verdict)
 
 
 def _least_p(expected: Tensor) -> float:
@@ -160,11 +160,11 @@ def _least_p(expected: Tensor) -> float:
     return float(binomial_p(alone, row).min())
 
 
-def _untested(picks: Picks, level: float, verdict: Verdict) -> Finding:
+def _untested(picks: Picks, level: float, verdict: Verdict) -> ParityResult:
     """Rates with a normal band from the spread over replicas."""
     mean, spread = picks.rates.T
     tail = torch.tensor(1 - level / (2 * len(mean)), dtype=torch.float64)
     half = torch.special.ndtri(tail) * spread / picks.replicas**0.5
     unknown = torch.full((1,), torch.nan, dtype=torch.float64)
     low, high = (mean - half).clamp(min=0)[None], (mean + half).clamp(max=1)[None]
-    return Finding(picks, level, mean[None], low, high, unknown, unknown, verdict)
+    return ParityResult(picks, level, mean[None], low, high, unknown, unknown, verdict)

@@ -1,4 +1,4 @@
-"""Regrets and counts against loops."""
+"""Both regrets and counts against loops."""
 
 import numpy as np
 import torch
@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fairbandit.environments import Pools
-from fairbandit.metrics import received, regrets
+from fairbandit.metrics import FairRegret, Judged, StandardRegret, received
 
 
 @given(st.integers(0, 2**32 - 1))
@@ -22,12 +22,13 @@ def test_against_loops(seed: int) -> None:
     pools = Pools(
         torch.zeros(b, n, k, 1), *(torch.from_numpy(v) for v in (groups, expected, expected, ranks))
     )
-    lost = regrets(pools, torch.from_numpy(actions))
+    judged = Judged(1, pools, torch.from_numpy(actions), torch.ones(b, n))
+    standard, fair = (metric.values(judged) for metric in (StandardRegret(), FairRegret()))
     for i in range(b):
         for j in range(n):
             here = groups[i, j] >= 0
             a = actions[i, j]
-            assert lost.standard[i, j] == expected[i, j][here].max() - expected[i, j, a]
-            assert lost.fair[i, j] == ranks[i, j][here].max() - ranks[i, j, a]
+            assert standard[i, j] == expected[i, j][here].max() - expected[i, j, a]
+            assert fair[i, j] == ranks[i, j][here].max() - ranks[i, j, a]
     counted = [[int((rows == group).sum()) for group in range(g)] for rows in groups]
     assert received(torch.from_numpy(groups), g).tolist() == counted

@@ -10,10 +10,10 @@ import pytest
 
 from fairbandit.audit import report
 from fairbandit.errors import FairbanditError
-from fairbandit.figures.data import read_scenes
+from fairbandit.results import read_scenes
+from fairbandit.results.files import opened, row_files, row_groups
 from fairbandit.run import summary as summaries
 from fairbandit.run.execute import execute
-from fairbandit.run.stored import opened, row_files
 
 ROWS = "rounds/part-000000-000000001.parquet"
 
@@ -117,8 +117,8 @@ def test_rows_of_a_run_that_recorded_no_hashes(run):
     (rows,) = [file.read() for file in row_files(run, older)]
     assert rows.num_rows == 18
     pq.write_table(rows.rename_columns([*rows.column_names[:-1], "other"]), run / ROWS)
-    with pytest.raises(FairbanditError, match="it has other columns"):
-        list(row_files(run, older))
+    with pytest.raises(FairbanditError, match="it has no column 'propensity'"):
+        list(row_groups(run, older, ["propensity"]))
 
 
 @pytest.mark.parametrize(

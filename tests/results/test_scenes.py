@@ -1,4 +1,4 @@
-"""What figures show is what the runs saved."""
+"""What is read of saved runs is what they saved, and they are told apart."""
 
 import json
 import shutil
@@ -10,8 +10,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from fairbandit.errors import FairbanditError
-from fairbandit.figures.curves import read_curves
-from fairbandit.figures.data import read_scenes
+from fairbandit.results import SavedRun, read_scenes
+from fairbandit.results.curves import read_curves
 from fairbandit.run import summary as summaries
 from tests.figures.conftest import sweep
 
@@ -30,7 +30,8 @@ def cumulative(folder: Path, kind: str) -> Any:
 @pytest.mark.parametrize("kind", ["fair", "standard"])
 def test_curves_are_means_and_deviations_of_the_saved_rounds(simulated, kind):
     folder = simulated / "greedy"
-    curve = read_curves(folder, summaries.read(folder), points=50)[kind]
+    column = f"{kind}_regret"
+    curve = read_curves(folder, summaries.read(folder), {column: "sum"}, points=50)[column]
     expected = cumulative(folder, kind)[:, curve.rounds - 1]
     assert (curve.rounds[0], curve.rounds[-1], len(curve.rounds)) == (1, 400, 50)
     np.testing.assert_allclose(curve.mean, expected.mean(0), rtol=1e-12)
@@ -39,20 +40,21 @@ def test_curves_are_means_and_deviations_of_the_saved_rounds(simulated, kind):
 
 def test_curves_end_where_the_summary_says(scene):
     for run in scene.runs:
-        for kind, curve in run.curves.items():
-            spread = run.summary[f"{kind}_pseudo_regret"]
+        assert set(run.curves) == {"fair_regret", "standard_regret"}
+        for column, curve in run.curves.items():
+            spread = run.summary[column.replace("_", "_pseudo_")]
             assert curve.mean[-1] == pytest.approx(spread["mean"])
             assert curve.std[-1] == pytest.approx(spread["std"])
 
 
 def test_curves_of_several_batches_files_and_row_groups(tmp_path, monkeypatch, simulated):
     monkeypatch.setattr("fairbandit.run.batches.BUDGET", 1)
-    monkeypatch.setattr("fairbandit.run.rows.FILE_ROWS", 200)
-    monkeypatch.setattr("fairbandit.run.rows.GROUP_ROWS", 100)
+    monkeypatch.setattr("fairbandit.run.round_log.FILE_ROWS", 200)
+    monkeypatch.setattr("fairbandit.run.round_log.GROUP_ROWS", 100)
     parts = sweep(tmp_path, {"name": "simulation"}, ["greedy"]) / "greedy"
     assert len(list(parts.glob("rounds/*"))) > 3
     whole, made = (
-        read_curves(folder, summaries.read(folder))["fair"]
+        SavedRun(folder, summaries.read(folder)).curves["fair_regret"]
         for folder in (simulated / "greedy", parts)
     )
     np.testing.assert_allclose(made.mean, whole.mean, rtol=1e-9)
@@ -60,22 +62,25 @@ def test_curves_of_several_batches_files_and_row_groups(tmp_path, monkeypatch, s
 
 def test_one_replica_has_no_deviation(tmp_path):
     folder = sweep(tmp_path, {"name": "simulation"}, ["uniform"], replicas=1) / "uniform"
-    assert np.isnan(read_curves(folder, summaries.read(folder))["fair"].std).all()
+    run = SavedRun(folder, summaries.read(folder))
+    assert np.isnan(run.curves["fair_regret"].std).all()
 
 
 def test_missing_rounds_and_damaged_files_are_refused(tmp_path, simulated):
     folder = tmp_path / "greedy"
     shutil.copytree(simulated / "greedy", folder)
     summary = summaries.read(folder)
-    with pytest.raises(FairbanditError, match=r"holds 1,200 rounds .* summary says 1,500"):
-        read_curves(folder, {**summary, "rounds": 500})
+    with pytest.raises(FairbanditError, match=r"holds 1,200 rows, where .* says 500 rounds of 3"):
+        _ = SavedRun(folder, {**summary, "rounds": 500}).curves
+    with pytest.raises(FairbanditError, match="rounds in order, each of all replicas, up to round"):
+        SavedRun(folder, {**summary, "rounds": 300}).picks()
     (part,) = folder.glob("rounds/*")
     part.write_bytes(part.read_bytes()[:1000])
     with pytest.raises(FairbanditError, match="cannot be read"):
-        read_curves(folder, summary)
+        _ = SavedRun(folder, summary).curves
     part.unlink()
     with pytest.raises(FairbanditError, match=r"part-000000-000000001\.parquet lacking"):
-        read_curves(folder, summary)
+        _ = SavedRun(folder, summary).curves
 
 
 def test_a_scene_lists_its_runs_in_the_papers_order(scene):

@@ -9,10 +9,10 @@ from tensorboard.backend.event_processing.event_accumulator import EventAccumula
 from tensorboard.plugins.custom_scalar import layout_pb2
 from tensorboard.plugins.hparams import metadata
 
-from fairbandit.engine import Played
-from fairbandit.run import boards
+from fairbandit.metrics import Played
+from fairbandit.run import dashboard_layout
 from fairbandit.run.execute import execute
-from fairbandit.run.tally import WINDOWS, Tally
+from fairbandit.run.statistics import WINDOWS, RunStatistics
 from tests.run.test_pieces import scalars
 
 
@@ -71,19 +71,20 @@ def test_the_parity_gap_is_the_greatest_rate_less_the_least(config, tmp_path):
 
 
 def test_of_many_groups_only_the_gap_is_drawn():
-    groups = boards.MAX_GROUPS + 1
-    tally = Tally(2, [f"g{number}" for number in range(groups)])
-    tally.start(1)
+    groups = dashboard_layout.MAX_GROUPS + 1
+    statistics = RunStatistics(2, [f"g{number}" for number in range(groups)])
+    statistics.start(1)
     ones = torch.ones(1, 2, dtype=torch.float64)
     picked = torch.tensor([[0, 1]])
     received = torch.ones(1, groups, dtype=torch.int64)
-    tally.add(Played(1, [0], picked, picked, ones, ones, ones, ones, ones, received))
-    tags = {tag for _, values in tally.points(1, 2) for tag in values}
+    regrets = {"fair_regret": ones, "standard_regret": ones}
+    statistics.add(Played(1, [0], picked, picked, ones, ones, ones, ones, regrets, received))
+    tags = {tag for _, values in statistics.points(1, 2) for tag in values}
     assert "parity_gap" in tags
     assert not any(tag.startswith("selection_rate") for tag in tags)
 
 
 def test_an_image_knows_its_size():
     png = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR" + (640).to_bytes(4, "big") + (480).to_bytes(4, "big")
-    (value,) = boards.image("figure", png).value
+    (value,) = dashboard_layout.image("figure", png).value
     assert (value.tag, value.image.width, value.image.height) == ("figure", 640, 480)

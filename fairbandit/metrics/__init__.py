@@ -1,0 +1,22 @@
+"""What picks are judged by: metrics, which are registered, and the judge that asks them."""
+
+from fairbandit.metrics.base import Dimensions, Judged, Metric
+from fairbandit.metrics.judge import Judge, Played
+from fairbandit.metrics.reduction import REDUCTIONS, Reduce, RunningReduction
+from fairbandit.metrics.regret import REGRETS, FairRegret, StandardRegret
+from fairbandit.metrics.values import received
+
+__all__ = [
+    "REDUCTIONS",
+    "REGRETS",
+    "Dimensions",
+    "FairRegret",
+    "Judge",
+    "Judged",
+    "Metric",
+    "Played",
+    "Reduce",
+    "RunningReduction",
+    "StandardRegret",
+    "received",
+]

@@ -1,0 +1,197 @@
+"""The contract of a metric: what it sees of the rounds played, and what it gives for each."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import torch
+from torch import Tensor
+
+from fairbandit.environments.base import Pools
+from fairbandit.errors import FairbanditError
+from fairbandit.maths.checks import told
+from fairbandit.maths.picks import of_pick
+from fairbandit.metrics.reduction import Reduce
+from fairbandit.registry import base
+
+
+@dataclass(frozen=True)
+class Dimensions:
+    """The sizes of what a metric will judge.
+
+    Attributes:
+        replicas: B.
+        rounds: T.
+        places: K.
+        groups: G.
+        features: d.
+        device: where tensors are.
+    """
+
+    replicas: int
+    rounds: int
+    places: int
+    groups: int
+    features: int
+    device: torch.device
+
+
+@dataclass(frozen=True)
+class Judged:
+    """N consecutive rounds of B replicas as a metric sees them.
+
+    Attributes:
+        first: the first of the rounds, from 1.
+        pools: the candidates with all rewards and, where the environment has a truth, the true
+            rewards and true ranks, which are NaN elsewhere.
+        actions: the places picked, (B, N) int64.
+        propensities: the probability of each pick, (B, N).
+    """
+
+    first: int
+    pools: Pools
+    actions: Tensor
+    propensities: Tensor
+    _probabilities: Tensor | None = None
+
+    @property
+    def probabilities(self) -> Tensor:
+        """The probability with which each place would have been picked, (B, N, K).
+
+        Raises:
+            FairbanditError: the metric does not declare `needs_probabilities`.
+        """
+        if self._probabilities is None:
+            raise FairbanditError(
+                "the probabilities of all places are there only for metrics that declare "
+                "needs_probabilities = True"
+            )
+        return self._probabilities
+
+    def of_pick(self, values: Tensor) -> Tensor:
+        """Returns what stands at the places picked: (B, N, K, …) to (B, N, …)."""
+        return of_pick(values, self.actions)
+
+    def best(self, values: Tensor) -> Tensor:
+        """Returns the greatest value of each round's candidates: (B, N, K) to (B, N)."""
+        return values.masked_fill(self.pools.groups < 0, -torch.inf).amax(2)
+
+
+@base("metric")
+class Metric(ABC):
+    """A quantity by which picks are judged, one number for each round and replica.
+
+    A subclass writes `_values`. It may keep a state: rounds come in order, in pieces whose length
+    it must not depend on. Its constructor takes keyword-only plain data and stores each argument
+    under its own name. Like any part, it never changes a tensor that it was given.
+
+    Example:
+        >>> class PickedGroup(Metric):
+        ...     '''Whether the pick is of group 0.'''
+        ...
+        ...     reduce = "mean"
+        ...
+        ...     def _values(self, judged: Judged) -> Tensor:
+        ...         return (judged.of_pick(judged.pools.groups) == 0).double()
+    """
+
+    part_kind: ClassVar[str]
+    part_name: ClassVar[str]
+    part_modules: ClassVar[tuple[str, ...]]
+    reference: ClassVar[str] = ""
+    """Where the metric comes from."""
+    reduce: ClassVar[Reduce] = "sum"
+    """How the values of rounds 1 … t become the metric after round t."""
+    needs_truth: ClassVar[bool] = False
+    """Whether it reads true rewards or ranks; it is null where the environment has no truth."""
+    needs_probabilities: ClassVar[bool] = False
+    """Whether it reads `judged.probabilities`."""
+    lower_is_better: ClassVar[bool] = True
+    """Which of two runs is the better one."""
+
+    dimensions: Dimensions
+
+    def bind(self, dimensions: Dimensions) -> None:
+        """Prepares the metric for rounds 1, 2, …; forgets rounds judged before.
+
+        Args:
+            dimensions: the sizes of what will be judged.
+        """
+        self.dimensions = dimensions
+
+    def values(self, judged: Judged, *, truth: bool = True) -> Tensor:
+        """Judges the next rounds.
+
+        Args:
+            judged: N rounds.
+            truth: whether the environment has a truth.
+
+        Returns:
+            One finite number for each round and replica, (B, N) float64; NaN where the metric
+            needs a truth and there is none.
+
+        Raises:
+            FairbanditError: `_values` gives something else.
+        """
+        shape = tuple(judged.actions.shape)
+        if self.needs_truth and not truth:
+            return torch.full(shape, torch.nan, dtype=torch.float64, device=judged.actions.device)
+        values = self._values(judged)
+        if not (
+            isinstance(values, Tensor)
+            and tuple(values.shape) == shape
+            and values.dtype == torch.float64
+        ):
+            raise FairbanditError(
+                f"metric {self.part_name!r} gave {told(values)}; expected (B, N) = {shape} values "
+                "and torch.float64"
+            )
+        wrong = ~values.isfinite()
+        if bool(wrong.any()):
+            replica, offset = wrong.nonzero()[0].tolist()
+            without = (
+                ""
+                if truth or self.needs_truth
+                else (
+                    "; the environment has no truth: a metric that reads true rewards or ranks "
+                    "declares needs_truth = True"
+                )
+            )
+            raise FairbanditError(
+                f"metric {self.part_name!r} gave {values[replica, offset].item()} for round "
+                f"{judged.first + offset} of replica {replica} of the batch; expected a finite "
+                f"number{without}"
+            )
+        return values
+
+    @abstractmethod
+    def _values(self, judged: Judged) -> Tensor:
+        """Judges N rounds; the public `values` checks what is returned.
+
+        Args:
+            judged: the rounds that follow those judged before.
+
+        Returns:
+            (B, N) float64.
+        """
+
+    def state(self) -> dict[str, Any]:
+        """What the metric must remember of the rounds judged, as plain tensors and numbers."""
+        return {}
+
+    def load_state(self, state: Mapping[str, Any]) -> None:
+        """Continues from a state that a metric bound to the same dimensions gave.
+
+        Args:
+            state: what `state` returned.
+
+        Raises:
+            FairbanditError: this metric has no state, and one is given.
+        """
+        if state:
+            raise FairbanditError(
+                f"metric {self.part_name!r} has no state; got one with {', '.join(state)}"
+            )

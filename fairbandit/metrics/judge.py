@@ -1,0 +1,153 @@
+"""From the rounds that were decided to what is recorded of them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from fairbandit.environments.base import Pools
+from fairbandit.errors import FairbanditError
+from fairbandit.maths.checks import mapping
+from fairbandit.maths.picks import of_pick
+from fairbandit.metrics.base import Dimensions, Judged, Metric
+from fairbandit.metrics.regret import FairRegret, StandardRegret
+from fairbandit.metrics.values import received
+from fairbandit.parts import Selection
+
+
+@dataclass(frozen=True)
+class Played:
+    """N finished rounds of B replicas.
+
+    Attributes:
+        first: the first of the rounds, from 1.
+        replicas: the replicas' numbers.
+        actions: the places picked, (B, N) int64.
+        groups: the picks' groups, (B, N) int64.
+        rewards: their noisy rewards, (B, N).
+        expected: their true rewards, (B, N); NaN where the environment has no truth.
+        ranks: their true relative ranks, (B, N); NaN where the environment has no truth.
+        propensities: the probability of each pick, (B, N).
+        metrics: the values of every metric by its column, (B, N) each: both regrets, and those
+            that the run asks for.
+        received: candidates of each group in these rounds, (B, G) int64.
+    """
+
+    first: int
+    replicas: list[int]
+    actions: Tensor
+    groups: Tensor
+    rewards: Tensor
+    expected: Tensor
+    ranks: Tensor
+    propensities: Tensor
+    metrics: Mapping[str, Tensor]
+    received: Tensor
+
+    @property
+    def last(self) -> int:
+        """The last of the rounds."""
+        return self.first + self.actions.shape[1] - 1
+
+    @property
+    def standard_regret(self) -> Tensor:
+        """Each round's standard regret, (B, N)."""
+        return self.metrics["standard_regret"]
+
+    @property
+    def fair_regret(self) -> Tensor:
+        """Each round's fair regret, (B, N)."""
+        return self.metrics["fair_regret"]
+
+
+class Judge:
+    """Judges rounds, piece by piece in order, by both regrets and by further metrics.
+
+    Args:
+        metrics: the further metrics by their columns; bound here.
+        dimensions: the sizes of what is judged.
+        replicas: the replicas' numbers.
+        truth: whether the environment has a truth. If not, true rewards and ranks are NaN for all
+            metrics, and those that need them are NaN.
+    """
+
+    def __init__(
+        self,
+        metrics: Mapping[str, Metric],
+        dimensions: Dimensions,
+        *,
+        replicas: Sequence[int],
+        truth: bool,
+    ) -> None:
+        regrets: dict[str, Metric] = {m.part_name: m for m in (StandardRegret(), FairRegret())}
+        self.metrics = {**regrets, **metrics}
+        self._groups, self._replicas, self._truth = dimensions.groups, list(replicas), truth
+        for metric in self.metrics.values():
+            metric.bind(dimensions)
+
+    def judge(
+        self,
+        first: int,
+        pools: Pools,
+        selection: Selection,
+    ) -> Played:
+        """Judges the next rounds.
+
+        Args:
+            first: the first of the rounds, from 1.
+            pools: N rounds.
+            selection: their picks.
+
+        Returns:
+            What is recorded of the rounds.
+
+        Raises:
+            FairbanditError: a metric gives something else than finite numbers of the right shape.
+        """
+        if not self._truth:
+            unknown = torch.full_like(pools.expected, torch.nan)
+            pools = replace(pools, expected=unknown, ranks=unknown)
+        actions = selection.actions
+        narrow = Judged(first, pools, actions, selection.propensities)
+        wide = narrow
+        if any(metric.needs_probabilities for metric in self.metrics.values()):
+            wide = replace(narrow, _probabilities=selection.probabilities)
+        return Played(
+            first=first,
+            replicas=self._replicas,
+            actions=actions,
+            groups=of_pick(pools.groups, actions),
+            rewards=of_pick(pools.rewards, actions),
+            expected=of_pick(pools.expected, actions),
+            ranks=of_pick(pools.ranks, actions),
+            propensities=selection.propensities,
+            metrics={
+                column: metric.values(
+                    wide if metric.needs_probabilities else narrow, truth=self._truth
+                )
+                for column, metric in self.metrics.items()
+            },
+            received=received(pools.groups, self._groups),
+        )
+
+    def state(self) -> dict[str, Any]:
+        """What every metric must remember, by its column."""
+        return {column: metric.state() for column, metric in self.metrics.items()}
+
+    def load_state(self, state: Mapping[str, Any]) -> None:
+        """Continues from a state that a judge with the same metrics gave.
+
+        Raises:
+            FairbanditError: a state of other metrics.
+        """
+        if set(mapping("metrics", state)) != set(self.metrics):
+            raise FairbanditError(
+                f"expected the state of the metrics {', '.join(self.metrics)}; "
+                f"got that of {', '.join(state)}"
+            )
+        for column, metric in self.metrics.items():
+            metric.load_state(state[column])

@@ -1,0 +1,85 @@
+"""The value of a metric after each round, computed while the rounds come in."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Literal, get_args
+
+import torch
+from torch import Tensor
+
+from fairbandit.errors import FairbanditError
+from fairbandit.maths.checks import count, like
+
+Reduce = Literal["sum", "mean", "last", "max"]
+"""How the values of a metric in rounds 1 … t become its value after round t."""
+
+REDUCTIONS: tuple[Reduce, ...] = get_args(Reduce)
+"""The names of the reductions."""
+
+
+class RunningReduction:
+    """Reduces the values of B replicas over rounds 1 … t, for every t.
+
+    Args:
+        reduce: one of `REDUCTIONS`.
+        replicas: B.
+
+    Raises:
+        FairbanditError: there is no reduction of this name.
+
+    >>> running = RunningReduction("mean", replicas=1)
+    >>> running.add(torch.tensor([[1.0, 2.0]])), running.add(torch.tensor([[6.0]]))
+    (tensor([[1.0000, 1.5000]], dtype=torch.float64), tensor([[3.]], dtype=torch.float64))
+    >>> running.value
+    tensor([3.], dtype=torch.float64)
+    """
+
+    def __init__(self, reduce: Reduce, replicas: int) -> None:
+        if reduce not in REDUCTIONS:
+            raise FairbanditError(
+                f"expected one of the reductions {', '.join(REDUCTIONS)}, got {reduce!r}"
+            )
+        self._reduce = reduce
+        self._rounds = 0
+        start = -torch.inf if reduce == "max" else 0.0
+        self._carried = torch.full((replicas,), start, dtype=torch.float64)
+
+    def add(self, values: Tensor) -> Tensor:
+        """Takes in the values of the next N rounds.
+
+        Args:
+            values: (B, N).
+
+        Returns:
+            The reduced value after each of these rounds, (B, N) float64.
+        """
+        values, carried = values.to(torch.float64), self._carried[:, None]
+        rounds = torch.arange(1, values.shape[1] + 1) + self._rounds
+        if self._reduce in ("sum", "mean"):
+            running = values.cumsum(1) + carried
+        elif self._reduce == "max":
+            running = values.cummax(1).values.maximum(carried)
+        else:
+            running = values
+        self._carried = running[:, -1].clone()
+        self._rounds += values.shape[1]
+        return running / rounds if self._reduce == "mean" else running
+
+    @property
+    def value(self) -> Tensor:
+        """The reduced value after the last round, (B,)."""
+        return self._carried / self._rounds if self._reduce == "mean" else self._carried
+
+    def state(self) -> dict[str, Any]:
+        """All that is needed to go on, as plain data and a tensor."""
+        return {"rounds": self._rounds, "carried": self._carried}
+
+    def load_state(self, state: Mapping[str, Any]) -> None:
+        """Continues from a state that `state` gave, of any number of replicas.
+
+        Raises:
+            FairbanditError: something else than such a state.
+        """
+        self._rounds = count("rounds reduced", state["rounds"])
+        self._carried = like("values reduced", state["carried"], self._carried, free=0)

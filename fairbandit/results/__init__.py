@@ -1,0 +1,21 @@
+"""The one reader of saved runs, which tables, figures, audits and the dashboard share.
+
+`read_runs` finds the finished runs below some folders, `read_scenes` groups and labels them by
+environment, and `table.tidy` makes one table of them. A run's files are verified when they are
+read; nothing here plays.
+"""
+
+from fairbandit.results.curves import Curve
+from fairbandit.results.runs import RewardDistribution, SavedRun, read_runs
+from fairbandit.results.scenes import Scene, differing, labels, read_scenes
+
+__all__ = [
+    "Curve",
+    "RewardDistribution",
+    "SavedRun",
+    "Scene",
+    "differing",
+    "labels",
+    "read_runs",
+    "read_scenes",
+]

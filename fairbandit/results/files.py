@@ -1,0 +1,142 @@
+"""The Parquet files of a finished run, read only if they are byte for byte what the run wrote."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import torch
+from torch import Tensor
+
+from fairbandit.errors import FairbanditError
+from fairbandit.run.folder import ROUNDS, SUMMARY
+from fairbandit.run.hashes import sha256
+
+
+@contextmanager
+def opened(
+    folder: Path, name: str, summary: Mapping[str, Any], columns: Sequence[str] = ()
+) -> Iterator[pq.ParquetFile]:
+    """Opens a Parquet file of a finished run.
+
+    The hash of the file must be the one in the run's summary. Parquet's own checksums are verified
+    as well, but they cover neither the headers of pages nor the footer, which say how pages are
+    read. For a run whose summary holds no hashes, only these checksums are verified.
+
+    Args:
+        folder: the run's folder.
+        name: the path of the file in this folder.
+        summary: the run's summary.
+        columns: the columns that will be read.
+
+    Raises:
+        FairbanditError: the file or a column is not there, or the file is not as the run left it;
+            or what is done with its contents within the `with` block shows that they are damaged.
+    """
+    path = folder / name
+    try:
+        expected = summary["files"].get(name) if "files" in summary else None
+        if "files" in summary and sha256(path) != expected:
+            raise _damaged(path, "its contents are not those that its run wrote")
+        with pq.ParquetFile(path, page_checksum_verification=True) as file:
+            missing = sorted(set(columns) - set(file.schema_arrow.names))
+            if missing:
+                raise _damaged(path, f"it has no column {', '.join(map(repr, missing))}")
+            yield file
+    except (OSError, pa.ArrowException) as error:
+        raise _damaged(path, str(error).splitlines()[0]) from error
+
+
+def row_files(
+    folder: Path, summary: Mapping[str, Any], columns: Sequence[str] = ()
+) -> Iterator[pq.ParquetFile]:
+    """Opens the files of a finished run's round log one after the other, in their order.
+
+    Args:
+        folder: the run's folder.
+        summary: the run's summary.
+        columns: the columns that will be read.
+
+    Raises:
+        FairbanditError: a file or a column is missing, is not the run's, or is damaged.
+    """
+    found = {f"{ROUNDS}/{path.name}" for path in (folder / ROUNDS).glob("part-*.parquet")}
+    expected = {name for name in summary.get("files", found) if name.startswith(f"{ROUNDS}/")}
+    if found != expected:
+        raise FairbanditError(
+            f"{folder / ROUNDS} does not hold the files that its run wrote: "
+            f"{_listed(expected - found)} lacking, {_listed(found - expected)} from elsewhere; put "
+            "the folder in order, or play the run again"
+        )
+    for name in sorted(found):
+        with opened(folder, name, summary, columns) as file:
+            yield file
+
+
+@dataclass(frozen=True)
+class RowGroup:
+    """Some columns of N consecutive rounds of the B replicas that were played together.
+
+    Attributes:
+        first: the first of the rounds, from 1. It is 1 where a new batch of replicas begins.
+        columns: each column by its name, (B, N); NaN stands for null.
+    """
+
+    first: int
+    columns: dict[str, Tensor]
+
+
+def row_groups(
+    folder: Path, summary: Mapping[str, Any], columns: Sequence[str]
+) -> Iterator[RowGroup]:
+    """Reads columns of a finished run's round log, one batch of replicas after the other.
+
+    Args:
+        folder: the run's folder.
+        summary: the run's summary.
+        columns: the names of the columns.
+
+    Raises:
+        FairbanditError: a file or a column is missing, is not the run's, or is damaged; or the
+            rows are not those of every round and replica.
+    """
+    rounds, replicas = summary["rounds"], summary["replicas"]
+    seen = torch.zeros(rounds, dtype=torch.int64)
+    for file in row_files(folder, summary, columns):
+        for index in range(file.num_row_groups):
+            table = file.read_row_group(index, columns=["round", *columns])
+            numbers = torch.from_numpy(table.column("round").to_numpy().copy())
+            first, count = int(numbers[0]), int(numbers[-1] - numbers[0]) + 1
+            expected = torch.arange(first, first + count).repeat_interleave(len(numbers) // count)
+            if not 1 <= first <= first + count - 1 <= rounds or not numbers.equal(expected):
+                raise FairbanditError(
+                    f"{folder / ROUNDS} holds rows that are not those of rounds in order, each of "
+                    f"all replicas, up to round {rounds:,}; play the run again"
+                )
+            seen[first - 1 : first - 1 + count] += len(numbers) // count
+            values = {name: table.column(name).to_numpy().copy() for name in columns}
+            yield RowGroup(
+                first,
+                {name: torch.from_numpy(v).view(count, -1).T for name, v in values.items()},
+            )
+    if not bool((seen == replicas).all()):
+        raise FairbanditError(
+            f"{folder / ROUNDS} holds {int(seen.sum()):,} rows, where {SUMMARY} says "
+            f"{rounds:,} rounds of {replicas:,} replicas: some are missing or there twice"
+        )
+
+
+def _damaged(path: Path, why: str) -> FairbanditError:
+    return FairbanditError(
+        f"{path} cannot be read: {why}. Put it back as it was, or remove the run's folder and play "
+        "it again"
+    )
+
+
+def _listed(names: set[str]) -> str:
+    return ", ".join(sorted(names)) or "none"

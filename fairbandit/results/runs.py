@@ -1,0 +1,195 @@
+"""Finished runs: where they are, what they were asked for, and what they came to."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from fairbandit.errors import FairbanditError
+from fairbandit.metrics import REGRETS
+from fairbandit.results.curves import Curve, read_curves
+from fairbandit.results.files import opened, row_groups
+from fairbandit.run import summary as summaries
+from fairbandit.run.folder import REWARDS, ROUNDS, SUMMARY, finished_below
+from fairbandit.run.settings import dotted
+
+KEYS = summaries.KEYS
+"""The settings that every table shows, whether or not the runs differ in them."""
+
+Floats = NDArray[np.float64]
+
+_NAMES = {"policy.name", "environment.name"}  # these are the settings `policy` and `environment`
+
+
+@dataclass(frozen=True)
+class RewardDistribution:
+    """The distribution of a group's true rewards on a grid.
+
+    Attributes:
+        values: rewards in ascending order, (n,).
+        density: the density at these rewards, (n,).
+        cdf: the CDF at these rewards, (n,).
+    """
+
+    values: Floats
+    density: Floats
+    cdf: Floats
+
+
+@dataclass(frozen=True)
+class SavedRun:
+    """A finished run; its round log is read when it is first needed.
+
+    Attributes:
+        folder: the run's folder.
+        summary: the contents of its `summary.json`.
+        place: how tables call the folder: by its path below the folder that was searched, which
+            comes first where several were.
+        label: what the run is called among the runs that it is compared with.
+    """
+
+    folder: Path
+    summary: Mapping[str, Any]
+    place: str = ""
+    label: str = ""
+
+    @cached_property
+    def settings(self) -> dict[str, Any]:
+        """The resolved config and the versions by dotted keys, `KEYS` first; lists as JSON."""
+        config = dotted(self.summary["config"])
+        versions = dotted(self.summary.get("versions", {}), "versions.")
+        return {key: self.summary[key] for key in KEYS} | {
+            key: json.dumps(value) if isinstance(value, list) else value
+            for key, value in [*config, *versions]
+            if key not in {*KEYS, *_NAMES} and value != {}
+        }
+
+    @property
+    def groups(self) -> tuple[str, ...]:
+        """The names of the groups, in order of their codes."""
+        return tuple(self.summary["groups"])
+
+    @property
+    def metrics(self) -> dict[str, Mapping[str, Any]]:
+        """Every metric by its column in the round log, with `mean`, `std` and `reduce`."""
+        regrets = {
+            column: {**self.summary[key], "reduce": "sum", "lower_is_better": True}
+            for column, key in REGRETS.items()
+        }
+        return {**regrets, **self.summary.get("metrics", {})}
+
+    @cached_property
+    def curves(self) -> dict[str, Curve]:
+        """Every metric over the rounds, by its column in the round log."""
+        reductions = {column: metric["reduce"] for column, metric in self.metrics.items()}
+        return read_curves(self.folder, self.summary, reductions)
+
+    @cached_property
+    def rewards(self) -> tuple[RewardDistribution | None, ...]:
+        """The distribution of each group's true rewards; None where it is not known."""
+        if not (self.folder / REWARDS).exists():
+            return (None,) * len(self.groups)
+        with opened(self.folder, REWARDS, self.summary) as file:
+            table = file.read()
+        columns = [table.column(name).to_numpy() for name in ("value", "density", "cdf")]
+        codes = table.column("group").to_numpy()
+        found = [codes == code for code in range(len(self.groups))]
+        return tuple(
+            RewardDistribution(*(column[rows] for column in columns)) if rows.any() else None
+            for rows in found
+        )
+
+    def by_group(self, quantity: str) -> tuple[Floats, Floats]:
+        """Returns mean and std of `selection_rate`, `selected` or `received`, (G,) each.
+
+        NaN stands for what is not known, as the rate of a group that was never received.
+        """
+        spreads = [self.summary[quantity][group] for group in self.groups]
+        mean, std = (
+            np.array([spread[part] for spread in spreads], dtype=np.float64)  # None becomes NaN
+            for part in ("mean", "std")
+        )
+        return mean, std
+
+    def picks(self) -> Tensor:
+        """Counts in how many replicas each group was picked in each round, (T, G) int64.
+
+        Raises:
+            FairbanditError: a file is damaged, rounds are missing, or a group is not known.
+        """
+        groups = len(self.groups)
+        counts = torch.zeros(self.summary["rounds"], groups, dtype=torch.int64)
+        for part in row_groups(self.folder, self.summary, ["group"]):
+            picked = part.columns["group"]
+            if int(picked.min()) < 0 or int(picked.max()) >= groups:
+                raise FairbanditError(
+                    f"{self.folder / ROUNDS} holds groups that {SUMMARY} does not speak of"
+                )
+            at = slice(part.first - 1, part.first - 1 + picked.shape[1])
+            counts[at] += torch.nn.functional.one_hot(picked, groups).sum(0)
+        return counts
+
+
+def read_runs(folders: Sequence[Path]) -> list[SavedRun]:
+    """Reads the summary of every finished run below some folders.
+
+    Args:
+        folders: where to look, at any depth.
+
+    Returns:
+        The runs in natural order of their places, each once.
+
+    Raises:
+        FairbanditError: a folder does not exist, a file is no summary, or there is no run.
+    """
+    found: dict[str, tuple[str, str]] = {}
+    for folder in folders:
+        for path in _below(folder):
+            place = os.path.relpath(path, folder)
+            shown = str(folder / place) if len(folders) > 1 else place
+            found.setdefault(os.path.realpath(path), (shown, path))
+    if not found:
+        raise FairbanditError(
+            f"no finished run below {', '.join(map(str, folders))}: a run leaves a {SUMMARY}"
+        )
+    ordered = sorted(found.values(), key=lambda pair: natural_order(pair[0]))
+    return [SavedRun(Path(path), _summary(path), place) for place, path in ordered]
+
+
+def _below(folder: Path) -> Iterator[str]:
+    """Yields the folders of all finished runs below a folder."""
+
+    def refuse(error: OSError) -> None:
+        raise FairbanditError(f"cannot read {error.filename}: {error.strerror}") from error
+
+    if not folder.is_dir():
+        raise FairbanditError(f"{folder} is not a folder")
+    yield from finished_below(folder, refuse)
+
+
+def _summary(path: str) -> dict[str, Any]:
+    """Reads a summary without its identity, which repeats the config and compares no runs."""
+    summary = summaries.read_file(os.path.join(path, SUMMARY))  # noqa: PTH118 - 10,000 of them
+    summary.pop("identity", None)
+    return summary
+
+
+def natural_order(text: str) -> list[tuple[bool, int, str]]:
+    """Returns a sort key by which `seed-2` comes before `seed-10`.
+
+    >>> sorted(["seed-10", "seed-2"], key=natural_order)
+    ['seed-2', 'seed-10']
+    """
+    pieces = re.findall(r"([0-9]+)|([^0-9]+)", text)
+    return [(bool(letters), int(digits or 0), letters) for digits, letters in pieces]

@@ -1,0 +1,107 @@
+"""Saved runs as one tidy table: a row a run, a column a differing setting or a metric."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.csv
+import pyarrow.parquet
+
+from fairbandit.errors import FairbanditError
+from fairbandit.metrics import REGRETS
+from fairbandit.results.runs import KEYS, SavedRun
+from fairbandit.results.scenes import differing, union
+from fairbandit.run.folder import written_aside
+
+FOLDER = "folder"
+"""The column that says where a run's files are."""
+
+ENDINGS = (".parquet", ".csv")
+"""The endings of the files that a table can be written to."""
+
+_BY_GROUP = ("selection_rate", "selected", "received")
+_TIMINGS = ("seconds", "rounds_per_second")
+
+
+def settings_shown(runs: Sequence[SavedRun]) -> list[str]:
+    """Returns the settings that tables show: `KEYS`, and those in which the runs differ."""
+    return [*KEYS, *(key for key in differing([run.settings for run in runs]) if key not in KEYS)]
+
+
+def tidy(runs: Sequence[SavedRun]) -> pa.Table:
+    """Makes one table of runs.
+
+    Args:
+        runs: the runs.
+
+    Returns:
+        The table. Its columns are the settings of `settings_shown`, the metrics, and `folder`;
+        what a run does not have is null.
+    """
+    columns = {
+        key: _column([run.settings.get(key) for run in runs]) for key in settings_shown(runs)
+    }
+    results = [dict(_numbers(run.summary)) for run in runs]
+    for name in union(results):
+        columns[name] = _column([row.get(name) for row in results])
+    columns[FOLDER] = _column([run.place for run in runs])
+    return pa.table(columns)
+
+
+def check_ending(path: Path) -> None:
+    """Refuses a file that `write` cannot write.
+
+    Raises:
+        FairbanditError: the ending is not among `ENDINGS`.
+    """
+    if path.suffix not in ENDINGS:
+        raise FairbanditError(
+            f"{path} must end in {' or '.join(ENDINGS)}, which says how the table is written"
+        )
+
+
+def write(table: pa.Table, path: Path) -> None:
+    """Writes a table as Parquet or CSV, by the ending of the file, whole or not at all.
+
+    Raises:
+        FairbanditError: the ending is unknown, or the file cannot be written.
+    """
+    check_ending(path)
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with written_aside(path) as file:
+            if path.suffix == ".csv":
+                pyarrow.csv.write_csv(table, file)
+            else:
+                pyarrow.parquet.write_table(table, file, write_page_checksum=True)
+    except OSError as error:
+        raise FairbanditError(f"cannot write {path}: {error.strerror or error}") from error
+
+
+def _numbers(summary: Mapping[str, Any]) -> Iterator[tuple[str, float | None]]:
+    """Every result of a summary by its column, such as selection_rate_<group>_mean."""
+    spreads = {key: summary[key] for key in sorted(REGRETS.values())} | summary.get("metrics", {})
+    for key in _BY_GROUP:
+        spreads |= {f"{key}_{group}": spread for group, spread in summary[key].items()}
+    for name, spread in spreads.items():
+        yield f"{name}_mean", spread["mean"]
+        yield f"{name}_std", spread["std"]
+    for key in _TIMINGS:
+        yield key, summary[key]
+
+
+def _column(values: Sequence[Any]) -> pa.Array:
+    """Values as whole numbers, numbers, truth values or text, whichever holds them all."""
+    types = {type(value) for value in values if value is not None}
+    if types == {int} and all(abs(value or 0) < 2**63 for value in values):
+        return pa.array(values, pa.int64())
+    if types <= {int, float}:
+        return pa.array([None if value is None else float(value) for value in values], pa.float64())
+    if types == {bool}:
+        return pa.array(values, pa.bool_())
+    texts = [v if v is None or isinstance(v, str) else json.dumps(v) for v in values]
+    return pa.array(texts, pa.string())
