@@ -106,11 +106,13 @@ class Seen:
         storage: the memory.
         content: the bytes that it held when it was first seen.
         name: what it was last given as, or which method returned it.
+        grows: whether a history adds to it between calls, so that `content` is of the last call.
     """
 
     storage: torch.UntypedStorage
     content: bytes
     name: str = ""
+    grows: bool = False
 
 
 @dataclass
@@ -141,12 +143,16 @@ class Memory:
     def before(self, part: Any, given: Mapping[str, Any]) -> Note:
         """Notes all that the part can reach; see `Watch`."""
         note = Note()
+        for seen in self._seen.values():
+            if seen.grows:
+                seen.content = _bytes(seen.storage)
         problem, truth = getattr(part, "problem", None), getattr(part, "truth", None)
         reach = {"problem": problem, "truth": truth, **given}
         for name, value in reach.items():
             for path, tensor in _tensors(name, value):
                 note.names.setdefault(_address(tensor), f"`{path}`, which it was given")
                 self.hold(tensor, f"`{path}`, which it was given earlier")
+                self._seen[_address(tensor)].grows |= isinstance(value, Outcomes)
             note.pasts += [(path, past, _held(past)) for path, past in _pasts(name, value)]
         return note
 
@@ -282,7 +288,8 @@ def _inside(value: Any) -> Iterable[tuple[str, Any]]:
         ]
     if isinstance(value, Candidates):
         names = ["contexts", "groups", "division", "rounds", "model", "of_round", "own_model"]
-        names += ["scores", "upper_scores", "rounding"]
+        names += ["present", "scores", "upper_scores", "rounding"]
+        names += [name for name in ("index", "upper_index") if hasattr(value, name)]
         names += ["past"] if "contexts" in value.history.needs else []
         return [(f".{name}", getattr(value, name)) for name in names]
     if isinstance(value, Problem):

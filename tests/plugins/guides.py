@@ -49,9 +49,14 @@ class Guide:
         return {name: text for _, name, text in self.blocks if name}
 
     @property
-    def links(self) -> list[str]:
-        """Where its links to other files lead, each with the heading, if any."""
-        return re.findall(r"\]\(([^)#]*\.md(?:#[^)]*)?)\)", self.text)
+    def parts(self) -> list[tuple[str, str]]:
+        """The kind and the name of every part that the guide registers."""
+        return re.findall(r'^@register\("(.+)", "(.+)"\)$', self.text, re.MULTILINE)
+
+    @property
+    def links(self) -> list[tuple[str, str]]:
+        """The file and the heading, if any, where each of its links to other files leads."""
+        return re.findall(r"\]\(([^)#]+\.md)(?:#([^)]*))?\)", self.text)
 
     def write(self, folder: Path) -> Path:
         """Writes every file that the guide shows; returns the folder of its plugins."""
