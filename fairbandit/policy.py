@@ -179,7 +179,7 @@ class Policy:
             upper = self.rank.upper_index(index, candidates)
             candidates.set_index(index, upper, self.rank.bounds)
         selection = self.selector.select(candidates, index)
-        self.rank.observe(first, contexts, groups)
+        self._show(first, contexts, groups)
         if not blind:
             self.commit(self._trained(first + n - 1), history, outcomes)
         history.add_picks(of_pick(groups, selection.actions))
@@ -271,13 +271,18 @@ class Policy:
             outcomes: their picks, groups and rewards, (B, N, …).
             history: what is known of the past, with the pools of these rounds.
         """
-        self.rank.observe(first, contexts, groups)
+        self._show(first, contexts, groups)
         history.add_picks(outcomes.groups)
         self.take_in(first, outcomes, history)
         n = self._trained(history.played)
         if n >= history.earliest:
             self.commit(n, history)
         self.forget(history)
+
+    def _show(self, first: int, contexts: Tensor, groups: Tensor) -> None:
+        """Lets the parts that may keep a state of past pools see those of N rounds."""
+        self.rank.observe(first, contexts, groups)
+        self.selector.observe(first, contexts, groups)
 
     def learn(self, t: int, outcome: Outcomes, history: History) -> None:
         """Takes in the reward of a round that was decided before, whenever it comes.

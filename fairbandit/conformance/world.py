@@ -148,9 +148,10 @@ class Game:
 
 
 def policy_with(kind: str, spec: Spec, split: str = "halves") -> Policy:
-    """A policy of reference parts, apart from the part under test."""
+    """A policy of reference parts, or those that a part is `checked_with`, but for the part."""
     parts = {part: REFERENCES[part] for part in registry.PART_KINDS}
-    made = build({**parts, "split": split, kind: spec})
+    company = registry.lookup(kind, name_of(spec)).checked_with
+    made = build({**parts, "split": split, **company, kind: spec})
     assert isinstance(made, Policy)
     return made
 

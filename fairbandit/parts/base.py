@@ -99,6 +99,9 @@ class Part(ABC):
     torch's inference mode, which is faster. fairbandit's own parts never do."""
     reference: ClassVar[str] = ""
     """Where the part comes from."""
+    checked_with: ClassVar[Mapping[str, str]] = {}
+    """The parts by kind beside which the conformance suite plays this one, where the reference
+    parts do not do, such as an estimator with confidence bounds for a rank that reads them."""
     own: ClassVar[bool] = True
     """Whether the part is fairbandit's. Such a part binds its attributes anew in every change and
     never writes over what they held, so that whoever keeps the attributes can go back to them."""
@@ -141,6 +144,19 @@ class Part(ABC):
     def last_pick_read(self, t: int) -> int:
         """The last round whose pick the part reads at round t; never falls as t grows."""
         return 0
+
+    def observe(  # noqa: B027 - most parts have no state
+        self, first: int, contexts: Tensor, groups: Tensor
+    ) -> None:
+        """Sees the pools of rounds first … first+N−1, after they were decided.
+
+        Ranks and selectors see every round once and in order, whoever decided it.
+
+        Args:
+            first: the first of the rounds, from 1.
+            contexts: (B, N, K, d).
+            groups: (B, N, K) int64, −1 an empty place.
+        """
 
     def state(self) -> State:
         """Plain tensors and numbers, enough to go on as if never stopped.

@@ -104,9 +104,6 @@ class Rank(Part):
             )
         return low, high
 
-    def observe(self, first: int, contexts: Tensor, groups: Tensor) -> None:
-        """Sees the pools of rounds first … first+N−1, after they were ranked."""
-
     @abstractmethod
     def _index(self, candidates: Candidates) -> Tensor:
         """The index, (B, N, K)."""

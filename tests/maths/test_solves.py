@@ -6,7 +6,6 @@ from itertools import pairwise
 import numpy as np
 import pytest
 import torch
-from fairbandit.maths.recursive import Anew, Onward, Rooted, Solutions, Solved, onward, with_rows
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor

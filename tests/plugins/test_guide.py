@@ -1,9 +1,7 @@
-"""The guide to plugins works as it stands, block by block, in a new user's folder."""
+"""The guides to plugins work as they stand, block by block, in a new user's folder."""
 
-import os
 import re
-import shlex
-import subprocess
+import runpy
 import sys
 import tomllib
 from importlib.metadata import EntryPoint
@@ -13,84 +11,104 @@ import pyarrow.csv
 import pytest
 
 from fairbandit import plugins, registry
-from tests import support
+from fairbandit.conformance import timing
+from tests.plugins.guides import GUIDES, RANK
 
-GUIDE = (support.REPOSITORY / "plugins" / "README.md").read_text(encoding="utf-8")
-BLOCKS = re.findall(r"^```(\w+)(?: (\S+))?\n(.*?)^```", GUIDE, re.DOTALL | re.MULTILINE)
-COMMANDS = [
-    line for kind, _, text in BLOCKS if kind == "console" for line in text.splitlines() if line
-]
-FILES = {Path(name): text for kind, name, text in BLOCKS if name}
+SHORT = 30
+"""So many rounds are played where the guides play hundreds."""
 
 
 @pytest.fixture
-def fresh_folder(tmp_path, monkeypatch, clean):
-    """The folder of the guide, with every file that it shows."""
-    for name, text in FILES.items():
-        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
-        (tmp_path / name).write_text(text, encoding="utf-8")
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("FAIRBANDIT_PLUGINS", str(tmp_path / "my_plugins"))
-    return tmp_path
+def in_folder(tmp_path, monkeypatch, clean):
+    """Puts a reader into an empty folder with every file that a guide shows."""
+
+    def enter(guide):
+        monkeypatch.setenv("FAIRBANDIT_PLUGINS", str(guide.write(tmp_path)))
+        monkeypatch.setattr(sys, "dont_write_bytecode", True)
+        monkeypatch.setattr(timing, "ROUNDS", SHORT)  # what a round costs is not tested here
+        monkeypatch.chdir(tmp_path)
+        return tmp_path
+
+    return enter
 
 
-def python(*words: str, cwd: Path) -> str:
-    done = subprocess.run(
-        [sys.executable, *words],
-        cwd=cwd,
-        env={**os.environ, "PYTHONUTF8": "1", "PYTHONWARNINGS": "error", "OMP_NUM_THREADS": "1"},
-        capture_output=True,
-        encoding="utf-8",
-        check=False,
-    )
-    assert done.returncode == 0, done.stdout + done.stderr
-    return done.stdout
+def run_tests(words):
+    """Runs `python -m pytest` in this process; its exit code."""
+    options = ["-q", "-W", "error", "-p", "no:cacheprovider", "-c", "none.ini"]
+    Path("none.ini").write_text("[pytest]\n")
+    return pytest.main([*words, *options])
 
 
-def test_the_guide_shows_what_it_speaks_of():
-    assert set(map(str, FILES)) == {
+def test_the_rank_guide_shows_what_it_speaks_of():
+    assert set(RANK.files) == {
         "my_plugins/beta_cdf.py",
         "my_plugins/centred_score.py",
         "test_beta_cdf.py",
         "compare.py",
         "my_ranks/pyproject.toml",
     }
-    assert {command.split()[0] for command in COMMANDS} == {
-        "export",
-        "fairbandit",
-        "python",
-        "tensorboard",
-    }
-    assert len(FILES[Path("my_plugins/beta_cdf.py")].splitlines()) <= 30
+    programs = {"export", "fairbandit", "python", "tensorboard"}
+    assert {words[0] for words in RANK.commands} == programs
+    assert len(RANK.files["my_plugins/beta_cdf.py"].splitlines()) <= 30
 
 
-def test_every_command_in_order(fresh_folder, command):
-    for words in map(shlex.split, COMMANDS):
-        if words[0] == "fairbandit":
-            shorter = ["rounds=30" if word.startswith("rounds=") else word for word in words[1:]]
-            code, _, err = command(*shorter)
-            assert (code, err) == (0, ""), words
-        elif words[0] == "python":
-            assert "passed" in python(*words[1:], "-p", "no:cacheprovider", cwd=fresh_folder)
-    runs = pyarrow.csv.read_csv(fresh_folder / "ranks.csv").to_pylist()
-    assert [run["policy.rank.name"] for run in runs].count("beta_cdf") == 3
-    assert len(runs) == 6
-    shown = python("compare.py", cwd=fresh_folder)
-    assert {line.split()[0] for line in shown.splitlines()} == {"empirical_cdf", "beta_cdf"}
+@pytest.mark.parametrize("guide", GUIDES, ids=lambda guide: guide.name)
+def test_every_part_is_checked_and_every_test_is_run(guide):
+    commands = "\n".join(map(" ".join, guide.commands))
+    for kind, name in guide.parts:
+        assert f"fairbandit check {kind}={name}" in commands
+    for file in guide.files:
+        assert f"python -m pytest {file}" in commands or not file.startswith("test_")
 
 
-def test_the_package_of_the_guide(fresh_folder, command, monkeypatch):
-    (table,) = tomllib.loads(FILES[Path("my_ranks/pyproject.toml")])["project"][
+@pytest.mark.parametrize("guide", GUIDES, ids=lambda guide: guide.name)
+def test_every_link_leads_somewhere(guide):
+    for file, heading in guide.links:
+        text = (guide.path.parent / file).read_text(encoding="utf-8")
+        headings = re.findall(r"^#+ (.*)$", text, re.MULTILINE)
+        anchors = {re.sub(r"[^\w-]", "", line.lower().replace(" ", "-")) for line in headings}
+        assert not heading or heading in anchors
+
+
+@pytest.mark.parametrize("guide", GUIDES, ids=lambda guide: guide.name)
+def test_every_command_in_order(guide, in_folder, command):
+    folder = in_folder(guide)
+    for program, *words in guide.commands:
+        if program == "fairbandit":
+            shorter = [f"rounds={SHORT}" if word.startswith("rounds=") else word for word in words]
+            code, out, err = command(*shorter)
+            assert (code, err) == (0, ""), out + err
+        elif program == "python":
+            assert words[:2] == ["-m", "pytest"]
+            assert run_tests(words[2:]) == 0
+    if guide is RANK:
+        runs = pyarrow.csv.read_csv(folder / "ranks.csv").to_pylist()
+        assert [run["policy.rank.name"] for run in runs].count("beta_cdf") == 3
+        assert len(runs) == 6
+
+
+def test_the_comparison_of_the_rank_guide(in_folder, capsys):
+    in_folder(RANK)
+    Path("ranks.csv").write_text(
+        "policy.rank.name,fair_pseudo_regret_mean\nbeta_cdf,1.0\nbeta_cdf,2.0\nempirical_cdf,3.0\n"
+    )
+    runpy.run_path("compare.py")
+    assert capsys.readouterr().out.splitlines() == ["beta_cdf 1.5", "empirical_cdf 3.0"]
+
+
+def test_the_package_of_the_guide(in_folder, command, monkeypatch):
+    folder = in_folder(RANK)
+    (table,) = tomllib.loads(RANK.files["my_ranks/pyproject.toml"])["project"][
         "entry-points"
     ].items()
     assert table == (plugins.GROUP, {"my_ranks": "my_ranks"})
-    package = fresh_folder / "my_ranks" / "my_ranks"
+    package = folder / "my_ranks" / "my_ranks"
     package.mkdir()
-    (fresh_folder / "my_plugins" / "beta_cdf.py").rename(package / "beta_cdf.py")
+    (folder / "my_plugins" / "beta_cdf.py").rename(package / "beta_cdf.py")
     (package / "__init__.py").write_text("from my_ranks.beta_cdf import BetaCdf\n")
     monkeypatch.delenv("FAIRBANDIT_PLUGINS")
-    monkeypatch.syspath_prepend(fresh_folder / "my_ranks")
+    monkeypatch.syspath_prepend(folder / "my_ranks")
     entry = EntryPoint("my_ranks", "my_ranks", plugins.GROUP)
     monkeypatch.setattr(plugins, "entry_points", lambda *, group: [entry])
-    assert command("policy/rank=beta_cdf", "rounds=20", "replicas=2")[0] == 0
+    assert command("policy/rank=beta_cdf", f"rounds={SHORT}", "replicas=2")[0] == 0
     assert registry.lookup("rank", "beta_cdf").__module__ == "my_ranks.beta_cdf"

@@ -1,0 +1,292 @@
+"""What the contracts make possible: each part of the guides does what it is for."""
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor
+
+from fairbandit import Agent, Engine, build, registry
+from fairbandit.conformance import Scattered
+from fairbandit.parts import Candidates, Division, Outcomes, Problem
+from fairbandit.plugins import load_plugins
+from fairbandit.streams import Purpose, Streams
+from tests import literal, support
+from tests.plugins.guides import GUIDES
+
+
+@pytest.fixture(autouse=True)
+def _loaded(clean, tmp_path_factory, monkeypatch):
+    folders = [guide.write(tmp_path_factory.mktemp(guide.name)) for guide in GUIDES]
+    monkeypatch.setenv("FAIRBANDIT_PLUGINS", ":".join(map(str, folders)))
+    load_plugins()
+
+
+def listen(policy):
+    """What the selector of a policy is asked and answers, from now on."""
+    asked, select = [], policy.selector.select
+
+    def listening(candidates, index):
+        asked.append((candidates, select(candidates, index)))
+        return asked[-1][1]
+
+    policy.selector.select = listening
+    return asked
+
+
+# A non-linear estimator on all past outcomes.
+
+
+def kernel(x, g, y, h, length, across):
+    """k of one context with rows of others."""
+    return np.exp(-((y - x) ** 2).sum(1) / (2 * length**2)) * np.where(h == g, 1.0, across)
+
+
+def bordered(inverse, column, corner):
+    """The inverse of a symmetric matrix with a further column, from the inverse without it."""
+    u = inverse @ column
+    rest = corner - column @ u
+    return np.block([[inverse + np.outer(u, u) / rest, -u[:, None] / rest], [-u / rest, 1 / rest]])
+
+
+def literal_kernel_ridge(draws, rounds, regularization, length, across):
+    """Greedy decisions of halves and kernel ridge, with the scores that they rest on."""
+    actions, scores = [], []
+    x, g, r = [], [], []
+    inverse, weights = np.zeros((0, 0)), np.zeros(0)
+    for t in range(1, rounds + 1):
+        pool, groups, n = draws.contexts[t - 1], draws.groups[t - 1], (t - 1) // 2
+        score = np.zeros(len(pool))
+        if n > 0:
+            past, of = np.array(x[:n]), np.array(g[:n])
+            if n > len(inverse):
+                row = kernel(past[-1], of[-1], past, of, length, across)
+                inverse = bordered(inverse, row[:-1], row[-1] + regularization)
+                weights = inverse @ r[:n]
+            for a in range(len(pool)):
+                score[a] = kernel(pool[a], groups[a], past, of, length, across) @ weights
+        a = literal.pick(score, score, draws.ties[t - 1])
+        actions.append(a), scores.append(score)
+        x.append(pool[a]), g.append(groups[a]), r.append(draws.rewards[t - 1, a])
+    return np.array(actions), np.array(scores)
+
+
+def test_the_bordered_inverse_is_the_inverse():
+    rows = np.random.default_rng(0).normal(size=(9, 9))
+    matrix = rows @ rows.T
+    inverse = np.zeros((0, 0))
+    for n in range(9):
+        inverse = bordered(inverse, matrix[n, :n], matrix[n, n])
+    np.testing.assert_allclose(inverse @ matrix, np.eye(9), atol=1e-9)
+
+
+def test_kernel_ridge_is_the_literal_one_over_a_thousand_rounds():
+    world, length, across = support.environment("squared_skill"), 0.5, 0.3
+    estimator = {"name": "kernel_ridge", "length": length, "across": across}
+    policy = build({"split": "halves", "estimator": estimator, "rank": "identity"})
+    asked = listen(policy)
+    actions = support.actions(policy, world, 1000)[0].numpy()
+    expected, scores = literal_kernel_ridge(
+        support.draws(world, 1000, seed=0), 1000, 0.1, length, across
+    )
+    index = torch.cat([candidates.index for candidates, _ in asked], 1)
+    np.testing.assert_allclose(index[0].numpy(), scores, rtol=0, atol=1e-8)
+    np.testing.assert_array_equal(actions, expected)
+
+
+def test_a_model_that_is_not_linear_learns_what_no_linear_one_can():
+    x = torch.linspace(-1, 1, 41, dtype=torch.float64)[None, :, None]
+    outcomes = Outcomes(x, torch.zeros(1, 41, dtype=torch.int64), x[..., 0] ** 2)
+    errors = {}
+    for spec in ({"name": "kernel_ridge", "length": 0.3, "regularization": 1e-3}, "ridge"):
+        estimator = registry.create("estimator", spec)
+        estimator.bind(Problem(1, 1, Streams(0, [0])))
+        model, _ = estimator.models(torch.tensor([42]), torch.tensor([41]), outcomes)
+        scores = model.score(x[:, None], outcomes.groups[:, None])[:, 0]
+        errors[estimator.part_name] = float((scores - outcomes.rewards).abs().max())
+    assert errors["kernel_ridge"] < 0.01
+    assert errors["ridge"] > 0.5
+
+
+# Confidence bounds.
+
+
+def test_overlapping_intervals_are_those_of_the_formula():
+    estimator = {"name": "optimistic_ridge", "exploration": 0.3}
+    policy = build({"name": "oful", "estimator": estimator, "selector": "overlapping"})
+    asked = listen(policy)
+    support.actions(policy, support.environment(), 60, replicas=2)
+    narrower = 0
+    for candidates, selection in asked:
+        low, high = (bound.numpy() for bound in candidates.index_bounds())
+        for b, n in np.ndindex(low.shape[:2]):
+            may = [bool(high[b, n, k] >= low[b, n].max()) for k in range(low.shape[2])]
+            share = np.array(may) / sum(may)
+            np.testing.assert_allclose(selection.probabilities[b, n], share)
+            narrower += not all(may)
+    assert narrower > 0
+
+
+# A share of the picks for every group.
+
+
+def most_owed(present: Tensor, groups: Tensor, share: float) -> Tensor:
+    """What each group is owed after each round where it was present, (B, T, G)."""
+    picked = torch.nn.functional.one_hot(groups, present.shape[2]).cumsum(1)
+    return (share * present.cumsum(1) - picked).where(present, 0)
+
+
+@pytest.mark.parametrize("name", ["greedy", "fair_greedy", "uniform"])
+def test_no_group_is_owed_a_whole_pick_in_play(name):
+    world, share = Scattered(), 1 / 3
+    selector = {"name": "guaranteed_share", "share": share}
+    policy = build({**support.PRESETS[name], "selector": selector})
+    run = Engine(policy, world, rounds=300, seed=0, replicas=range(4))
+    groups = torch.cat([played.groups for played in run.play()], 1)
+    pools = world.pools(1, 300).groups
+    present = (pools[..., None] == torch.arange(3)).any(2)
+    assert not bool(present.all((0, 1)).any())  # every group is absent at times
+    assert float(most_owed(present, groups, share).max()) < 1
+
+
+@pytest.mark.parametrize("delay", [0, 50])
+def test_no_group_is_owed_a_whole_pick_online(delay):
+    """Rewards come late: the first 50 rounds are decided without a model."""
+    draws, share = np.random.default_rng(0), 0.3
+    selector = {"name": "guaranteed_share", "share": share}
+    agent = Agent.from_config({"name": "greedy", "selector": selector}, features=3, seed=0)
+    present, groups, waiting = [], [], []
+    for t in range(200):
+        labels = ["a", "b"] if t < 80 else ["a", "b", "late"]
+        pool = draws.choice(labels, size=4)
+        decision = agent.act(draws.normal(size=(4, 3)), pool)
+        waiting.append(decision.ticket)
+        present.append([label in pool for label in ("a", "b", "late")])
+        groups.append(["a", "b", "late"].index(pool[decision.candidate]))
+        if len(waiting) > delay:
+            agent.update(float(groups[waiting[0] - 1]), waiting.pop(0))  # the last group pays best
+    owed = most_owed(torch.tensor([present]), torch.tensor([groups]), share)
+    assert float(owed.max()) < 1
+    assert len(set(groups)) == 3
+
+
+def test_logged_rounds_count_as_picks():
+    selector = {"name": "guaranteed_share", "share": 0.5}
+    agent = Agent.from_config({"name": "uniform", "selector": selector}, features=1, groups=2)
+    agent.observe(np.ones((6, 2, 1)), [[0, 1]] * 6, [0] * 6, [1.0] * 6)
+    picks = [agent.act([[1.0], [1.0]], [0, 1]).candidate for _ in range(6)]
+    assert picks == [1] * 6
+
+
+# Probabilities.
+
+
+def many_rounds(policy, groups, index, rounds, seed):
+    """The same pool again and again, as the selector of a policy sees it."""
+    streams = Streams(seed, [0])
+    policy.bind(Problem(1, 2, streams))
+    groups = torch.tensor(groups).expand(1, rounds, -1)
+    t = torch.arange(1, rounds + 1)
+    candidates = Candidates(
+        1,
+        Division(t - 1, t - 1, t - 1),
+        torch.zeros(1, rounds, groups.shape[2], 1, dtype=torch.float64),
+        groups,
+        None,
+        torch.zeros_like(t),
+        policy.history(),
+        streams[Purpose.RANK],
+    )
+    index = torch.tensor(index, dtype=torch.float64).expand(1, rounds, -1)
+    candidates.set_index(index, index, policy.rank.bounds)
+    return policy.selector.select(candidates, index)
+
+
+def test_probabilities_sum_to_one_and_are_the_frequencies_of_many_draws():
+    """A chi-square test of 100,000 draws; 4 degrees of freedom exceed 33.4 once in a million."""
+    rounds, epsilon = 100_000, 0.3
+    policy = build({**support.PRESETS["greedy"], "selector": "epsilon_greedy"})
+    policy.selector.epsilon = epsilon
+    groups, index = [0, 1, -1, 1, 0, 1], [0.5, 2.0, 9.0, 2.0, -1.0, 0.0]
+    selection = many_rounds(policy, groups, index, rounds, seed=3)
+    expected = torch.tensor([0.06, 0.41, 0.0, 0.41, 0.06, 0.06], dtype=torch.float64)
+    torch.testing.assert_close(selection.probabilities[0, 0], expected)
+    torch.testing.assert_close(
+        selection.probabilities.sum(2), torch.ones(1, rounds, dtype=torch.float64)
+    )
+    torch.testing.assert_close(selection.propensities, expected[selection.actions])
+    drawn = torch.bincount(selection.actions[0], minlength=6)
+    assert drawn[2] == 0
+    wanted = rounds * expected
+    some = wanted > 0
+    assert float(((drawn - wanted) ** 2 / wanted)[some].sum()) < 33.4
+
+
+def test_a_decision_tells_its_propensity():
+    selector = {"name": "epsilon_greedy", "epsilon": 0.5}
+    agent = Agent.from_config({"name": "greedy", "selector": selector}, features=1, groups=1)
+    blind = agent.act([[1.0], [2.0]], [0, 0])
+    agent.update(1.0)
+    told = [agent.act([[1.0], [2.0]], [0, 0]) for _ in range(20)]
+    assert blind.propensity == 0.5
+    assert {(decision.candidate, decision.propensity) for decision in told} == {
+        (0, 0.25),
+        (1, 0.75),
+    }
+
+
+# Rewards that are not linear, and a truth that is known.
+
+
+def test_whoever_knows_a_truth_that_is_not_linear_has_no_regret():
+    for name, regret in (("gmf", "fair_regret"), ("optimal", "standard_regret")):
+        world = support.environment("squared_skill")
+        run = Engine(support.policy(name), world, rounds=1000, seed=0, replicas=range(3))
+        for played in run.play():
+            assert float(getattr(played, regret).abs().max()) <= 1e-15
+
+
+# A model that is refreshed lazily.
+
+
+def literal_refreshed(draws, rounds, factor):
+    """Fair greedy, whose model changes when ⌊(t − 1)/2⌋ has grown by a factor."""
+    grid = [0, 1]
+    while grid[-1] < rounds:
+        grid.append(max(grid[-1] + 1, int(np.ceil(factor * grid[-1]))))
+    actions, X, r = [], [], []
+    for t in range(1, rounds + 1):
+        pool, groups, half = draws.contexts[t - 1], draws.groups[t - 1], (t - 1) // 2
+        n = max(number for number in grid if number <= half)
+        index = np.zeros(len(pool))
+        if n > 0:
+            theta = literal.ridge(np.array(X[:n]), np.array(r[:n]), 0.1)[1]
+            theta = theta + literal.injected(draws.gamma, n, 1e-8)
+            for a in range(len(pool)):
+                share = literal.empirical_share(
+                    draws.contexts[half : t - 1],
+                    draws.groups[half : t - 1],
+                    theta,
+                    groups[a],
+                    literal.scored(pool[a], theta)[1],
+                )
+                index[a] = draws.unseen[t - 1, a] if share is None else share
+        a = literal.pick(index, index, draws.ties[t - 1])
+        actions.append(a), X.append(pool[a]), r.append(draws.rewards[t - 1, a])
+    return actions
+
+
+def test_a_lazily_refreshed_model_is_the_literal_one_and_that_of_the_agent():
+    rounds, world = 300, support.environment()
+    split = {"name": "halves", "refresh": 1.2}
+    lazy = support.actions(build({**support.PRESETS["fair_greedy"], "split": split}), world, rounds)
+    draws = support.draws(world, rounds, seed=0)
+    assert lazy[0].tolist() == literal_refreshed(draws, rounds, 1.2)
+    agent = Agent(
+        support.policy("fair_greedy"), features=world.features, groups=world.places, refresh=1.2
+    )
+    for t in range(rounds):
+        decision = agent.act(draws.contexts[t], draws.groups[t].tolist())
+        assert decision.candidate == lazy[0, t]
+        agent.update(draws.rewards[t, decision.candidate])
+    eager = support.actions(support.policy("fair_greedy"), world, rounds)
+    assert not torch.equal(eager, lazy)
