@@ -13,13 +13,13 @@ from torch import Tensor
 
 from fairbandit.parts import (
     Candidates,
+    Division,
     Full,
     Halves,
     History,
     LinearModel,
     Problem,
     Rank,
-    Spans,
     Split,
 )
 from fairbandit.streams import Purpose, Streams
@@ -101,7 +101,7 @@ def ask(
     problem = Problem(d, int(given.groups.max()) + 1, Streams(5, range(b)), made)
     for part in (made, rank):
         part.bind(problem)
-    history = History(problem, rank.needs)
+    history = History(problem, rank.needs, memory=rank.memory)
     history.add_pools(given.contexts, given.groups)
     picks = given.picks[..., None]
     history.add_outcomes(
@@ -116,7 +116,7 @@ def ask(
             rank.observe(low + 1, given.contexts[:, low:high], given.groups[:, low:high])
     asked = Candidates(
         start + 1,
-        made.spans(torch.arange(start + 1, rounds + 1)),
+        made.divide(torch.arange(start + 1, rounds + 1)),
         given.contexts[:, start:],
         given.groups[:, start:],
         LinearModel(given.theta[:, start:]),
@@ -127,22 +127,22 @@ def ask(
     return rank.index(asked), asked
 
 
-def window(given: World, b: int, round_: int, spans: Spans, at: int, group: int) -> Array:
+def window(given: World, b: int, round_: int, division: Division, at: int, group: int) -> Array:
     """The scores of a group's contexts in the window of a round, in order, by looking at each.
 
     Args:
         given: the world.
         b: the replica.
         round_: the round t, whose model scores.
-        spans: the windows of all rounds asked about.
+        division: that of all rounds asked about.
         at: the position of the round among them.
         group: the group.
     """
     theta = given.theta[b, round_ - 1].numpy()
-    after, until = int(spans.after[at]), int(spans.until[at])
+    start, stop = int(division.start[at]), int(division.stop[at])
     scores = [
         float(given.contexts[b, s - 1, a].numpy() @ theta)
-        for s in range(after + 1, until + 1)
+        for s in range(start + 1, stop + 1)
         for a in range(given.groups.shape[2])
         if int(given.groups[b, s - 1, a]) == group
     ]

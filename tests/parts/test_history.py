@@ -16,7 +16,7 @@ def test_forgotten_outcomes_say_how_to_keep_them() -> None:
     for needs in ((), ("rewards",)):
         history = History(problem, needs)
         history.add_outcomes(picks, groups, rewards)
-        history.forget(outcomes=4, contexts=0)
+        history.forget(outcomes=4, contexts=0, picks=0)
         assert torch.equal(history.outcomes(4, 6).rewards, rewards[:, 4:])
         if needs:
             assert torch.equal(history.rewards(0, 6)[1], rewards)

@@ -25,7 +25,7 @@ def test_the_formula(split: str, last: int) -> None:
             group, score = int(asked.groups[b, n, a]), float(scores[b, n, a])
             rewards = [
                 float(given.rewards[b, s - 1])
-                for s in range(int(asked.spans.after[n]) + 1, int(asked.spans.until[n]) + 1)
+                for s in range(int(asked.division.start[n]) + 1, int(asked.division.stop[n]) + 1)
                 if int(given.groups[b, s - 1, int(given.picks[b, s - 1])]) == group
             ]
             if group < 0 or not rewards:

@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from fairbandit import FairbanditError
-from fairbandit.parts import EmpiricalCdf, ShrunkCdf, Spans
+from fairbandit.parts import Division, EmpiricalCdf, ShrunkCdf
 from tests.parts.asking import Array, World, ask, awkward, window, world
 
 
@@ -19,10 +19,10 @@ def standardised(values: Array, of: Array) -> Array:
 
 
 def expected(
-    given: World, b: int, round_: int, spans: Spans, n: int, group: int, score: float
+    given: World, b: int, round_: int, division: Division, n: int, group: int, score: float
 ) -> tuple[float, float, int] | None:
     """The group's own and the pooled CDF at a score, and the group's size."""
-    samples = [window(given, b, round_, spans, n, g) for g in range(3)]
+    samples = [window(given, b, round_, division, n, g) for g in range(3)]
     own = samples[group]
     if group < 0 or len(own) == 0:
         return None
@@ -47,7 +47,7 @@ def test_the_formula(split: str, prior: float, integers: bool) -> None:
         scores, draw = asked.scores, asked.uniform()
         for b, n, a in np.ndindex(*index.shape):
             group, score = int(asked.groups[b, n, a]), float(scores[b, n, a])
-            parts = expected(given, b, asked.first + n, asked.spans, n, group, score)
+            parts = expected(given, b, asked.first + n, asked.division, n, group, score)
             if parts is None:
                 assert index[b, n, a] == draw[b, n, a]
                 continue

@@ -25,7 +25,7 @@ def test_the_formula(split: str, bandwidth: float) -> None:
         scores, draw, smoothed = asked.scores, asked.uniform(), 0
         for b, n, a in np.ndindex(*index.shape):
             group = int(asked.groups[b, n, a])
-            old = window(given, b, asked.first + n, asked.spans, n, group)
+            old = window(given, b, asked.first + n, asked.division, n, group)
             if group < 0 or len(old) == 0:
                 assert index[b, n, a] == draw[b, n, a]
                 continue
@@ -49,7 +49,7 @@ def test_equal_scores_count_as_in_the_empirical_cdf() -> None:
     index, asked = ask(rank, given)
     assert index.flatten().tolist() == [1, 1, 0, 1, 1]
     assert torch.equal(index, ask(EmpiricalCdf(), given)[0])
-    assert torch.equal(rank.tie(index, asked), index)
+    assert torch.equal(rank.upper_index(index, asked), index)
 
 
 def test_a_model_that_knows_nothing_ties_everyone() -> None:
@@ -66,7 +66,7 @@ def test_the_same_person_twice_ties() -> None:
     x[0, -1, 1] = x[0, -1, 0] * (1 + 2**-51)
     rank = SmoothedCdf()
     index, asked = ask(rank, world(x, torch.zeros(1, 60, 3).long()))
-    tie = rank.tie(index, asked)[0, 0]
+    tie = rank.upper_index(index, asked)[0, 0]
     one, other, third = index[0, 0].tolist()
     assert tie[0] >= other
     assert tie[1] >= one

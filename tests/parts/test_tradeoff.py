@@ -22,7 +22,7 @@ def test_the_formula(split: str, alpha: float) -> None:
         scores, draw = asked.scores, asked.uniform()
         for b, n, a in np.ndindex(*index.shape):
             t, group = asked.first + n, int(asked.groups[b, n, a])
-            old = [window(given, b, t, asked.spans, n, g) for g in range(3)]
+            old = [window(given, b, t, asked.division, n, g) for g in range(3)]
             score, everyone = float(scores[b, n, a]), np.concatenate(old)
             own = old[group] if group >= 0 else np.array([])
             rank = np.mean(own <= score) if len(own) else float(draw[b, n, a])
@@ -85,7 +85,7 @@ def test_ties_at_the_ends(integers: bool) -> None:
                 index, asked = ask(rank, given, last=30)
                 present = asked.groups >= 0
                 top = index.masked_fill(~present, -torch.inf).amax(2, keepdim=True)
-                best.append((rank.tie(index, asked) >= top) & present)
+                best.append((rank.upper_index(index, asked) >= top) & present)
             assert torch.equal(*best)
 
 
