@@ -1,7 +1,7 @@
-"""Long runs that show what the tests show in small: indexed and dense decide alike, digits stay.
+"""Long runs that show what the tests show in small: all ways to count decide alike, digits stay.
 
-`python -m tests.exactness` plays `fair_greedy` with the index and without it: 20,000 rounds of five
-seeds at every injected noise ρ and regularization λ, in each environment, one line a setting.
+`python -m tests.exactness` plays `fair_greedy` with the sorted segment and without it: 20,000
+rounds of five seeds at every injected noise ρ and regularization λ, in each environment, one line a setting.
 `python -m tests.exactness --precision` plays a million rounds of `oful` and says how far the kept
 inverse times V is from the identity. Both take minutes and are no part of the test suite, whose
 tests/test_exactness.py and tests/parts/test_precision.py do the same in small.
@@ -24,27 +24,27 @@ import torch
 from torch import Tensor
 
 from fairbandit import Engine, Policy, build
+from fairbandit.counting import DenseStore, sorted_segment
+from fairbandit.counting.sorted_segment import SortedCounts, SortedSegment
 from fairbandit.environments import Environment
 from fairbandit.parts import Candidates, Rank, Ridge
-from fairbandit.parts import index as index_module
-from fairbandit.parts.index import Asked, Costs, Index, SortedStretch
 from tests import support
 
 NOISES = (1e-8, 0.1, 1.0)
 REGULARIZATIONS = (1e-8, 0.1, 10.0)
 
 
-def free(asked: Asked, width: int, lengths: list[int], tiles: bool) -> Costs:
-    """As if searching cost nothing beside a scan, and sorting little."""
-    return Costs(entry=[1.0] * len(lengths), again=1e-9, use=0.0, sorting=0.6)
+FREE = {"SHORTEST": 16, "SEARCHED": 0, "GATHERED": 1e-9, "SORTED": 0.6}
+"""Costs with which the sorted segment is used wherever it can be, and sorted often."""
 
 
 class Way(Enum):
     """How past contexts are counted."""
 
-    dense = "by scanning"
-    indexed = "by the index where it pays"
-    forced = "by the index wherever it can"
+    dense = "by the dense reference"
+    scanned = "by scanning"
+    searched = "by the sorted segment where it pays"
+    forced = "by the sorted segment wherever it can"
 
 
 class Decisions(NamedTuple):
@@ -54,9 +54,9 @@ class Decisions(NamedTuple):
         actions: of every seed's replicas, (S·B, T).
         ranked: what each decision was made by, (S·B, T', K); T' leaves out the first rounds, in
             which the policy has learned nothing.
-        asked: how often the index was asked.
+        asked: how often the sorted segment was asked.
         answered: how often it gave counts.
-        sortings: how often a stretch was sorted.
+        sortings: how often a segment was sorted.
         seconds: how long the play took.
     """
 
@@ -90,21 +90,21 @@ def decisions(
         world: the environment.
         rounds: T.
         seeds: S of them, one run each.
-        way: whether the index is used.
+        way: how past contexts are counted.
         replicas: of each run.
         engine: other arguments of `Engine`.
     """
     counted = {"asked": 0, "answered": 0, "sortings": 0}
-    ask, sort, rank = Index.at_most, SortedStretch.__init__, Rank.index
+    ask, sort, rank = SortedCounts.count_le, SortedSegment.__init__, Rank.index
     seen: list[Tensor] = []
 
-    def at_most(self: Index, *given: Any, **named: Any) -> Tensor | None:
+    def count_le(self: SortedCounts, *given: Any, **named: Any) -> Tensor | None:
         counted["asked"] += 1
-        counts = None if way is Way.dense else ask(self, *given, **named)
+        counts = None if way is Way.scanned else ask(self, *given, **named)
         counted["answered"] += counts is not None
         return counts
 
-    def sorting(self: SortedStretch, *given: Any, **named: Any) -> None:
+    def sorting(self: SortedSegment, *given: Any, **named: Any) -> None:
         counted["sortings"] += 1
         sort(self, *given, **named)
 
@@ -114,11 +114,12 @@ def decisions(
 
     with ExitStack() as stack:
         stack.enter_context(patch.object(Rank, "index", index))
-        stack.enter_context(patch.object(Index, "at_most", at_most))
-        stack.enter_context(patch.object(SortedStretch, "__init__", sorting))
+        stack.enter_context(patch.object(SortedCounts, "count_le", count_le))
+        stack.enter_context(patch.object(SortedSegment, "__init__", sorting))
+        if way is Way.dense:
+            stack.enter_context(patch("fairbandit.parts.past.ContextStore", DenseStore))
         if way is Way.forced:
-            stack.enter_context(patch.object(Costs, "of", free))
-            stack.enter_context(patch.object(index_module, "SHORTEST", 16))
+            stack.enter_context(patch.multiple(sorted_segment, **FREE))
         began = time.perf_counter()
         actions, indices = [], []
         for seed in seeds:
@@ -139,20 +140,19 @@ def grid(
     Returns:
         In how many rounds decisions, or any candidate's rank, differed.
     """
-    print(f"{rounds} rounds of {len(seeds)} seeds, fair_greedy: scanning, the index where it pays,")
-    print(
-        "and the index wherever it can; seconds, and of how many queries the index answered which"
-    )
+    print(f"{rounds} rounds of {len(seeds)} seeds, fair_greedy: scanning, the sorted segment")
+    print("where it pays and wherever it can; seconds, and how many queries it answered")
     print(f"{'environment':17}{'noise':>7}{'lambda':>8}{'differ':>8}{'ranks':>7}", end="")
     print(
-        f"{'scan s':>9}{'index s':>9}{'forced s':>9}{'where it pays':>15}{'forced':>13}", flush=True
+        f"{'scan s':>9}{'sorted s':>9}{'forced s':>9}{'where it pays':>15}{'forced':>13}",
+        flush=True,
     )
     total = 0
     for name, make in worlds:
         world = make()
         for noise, regularization in product(NOISES, REGULARIZATIONS):
             settings = fair_greedy(noise, regularization)
-            ways = [decisions(settings, world, rounds, seeds, way) for way in Way]
+            ways = [decisions(settings, world, rounds, seeds, way) for way in list(Way)[1:]]
             differ = [sum(int((way.actions != ways[0].actions).sum()) for way in ways)]
             differ += [sum(int((way.ranked != ways[0].ranked).any(2).sum()) for way in ways)]
             total += sum(differ)

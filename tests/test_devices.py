@@ -24,11 +24,8 @@ from fairbandit.environments import Environment
 from fairbandit.maths.picks import of_pick
 from fairbandit.metrics import Played
 from fairbandit.parts import Outcomes
-from fairbandit.parts import index as index_module
-from fairbandit.parts.index import Costs, Index
 from fairbandit.streams import GRID
 from tests import support
-from tests.exactness import free
 
 PACKAGE = Path(fairbandit.__file__).parent
 
@@ -151,18 +148,18 @@ def everywhere(
 
 
 @pytest.fixture
-def index_in_use(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """Makes the index be used wherever it can; how often it gave counts is added up here."""
-    answered, ask = [0], Index.at_most
+def sorting_in_use(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """Sorts past contexts wherever that can be done; counts how often it gave counts."""
+    answered, ask = [0], SortedCounts.count_le
 
-    def at_most(self: Index, *given: Any, **named: Any) -> Tensor | None:
+    def count_le(self: SortedCounts, *given: Any, **named: Any) -> Tensor | None:
         counts = ask(self, *given, **named)
         answered[0] += counts is not None
         return counts
 
-    monkeypatch.setattr(Index, "at_most", at_most)
-    monkeypatch.setattr(Costs, "of", free)
-    monkeypatch.setattr(index_module, "SHORTEST", 16)
+    monkeypatch.setattr(SortedCounts, "count_le", count_le)
+    for name, cost in FREE.items():
+        monkeypatch.setattr(sorted_segment, name, cost)
     return answered
 
 
@@ -187,10 +184,10 @@ def test_estimators(estimator: str, rank: str) -> None:
 
 
 @pytest.mark.parametrize("at_once", [1, GRID])
-def test_the_index(at_once: int, index_in_use: list[int]) -> None:
+def test_the_sorted_segment(at_once: int, sorting_in_use: list[int]) -> None:
     settings = {"split": "halves", "estimator": "ridge", "rank": "empirical_cdf"}
     everywhere(settings, support.environment, 100 if at_once == 1 else 1100, at_once=at_once)
-    assert index_in_use[0] > 8
+    assert sorting_in_use[0] > 8
 
 
 @pytest.mark.parametrize("cdf", ["exact", "sampled"])
@@ -265,7 +262,7 @@ def test_the_second_device_is_strict() -> None:
             exec(compile(source, str(PACKAGE / "made_up.py"), "exec"), {"torch": torch})
 
 
-DECIDING = ["parts", "maths", "policy.py", "engine.py", "metrics.py"]
+DECIDING = ["counting", "parts", "maths", "policy.py", "engine.py", "metrics.py"]
 
 DEVICES = ("cpu", "cuda", "mps", "xpu")
 

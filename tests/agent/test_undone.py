@@ -15,7 +15,6 @@ import fairbandit
 from fairbandit import Agent, FairbanditError, Truth, build, registry
 from fairbandit.parts import Argmax, Candidates, History, Rank, RecentCdf
 from fairbandit.parts.base import State
-from fairbandit.parts.index import Asked, Costs, SortedStretch
 from fairbandit.policy import Policy
 from tests.agent import worlds
 
@@ -199,19 +198,16 @@ def test_a_part_that_raises(fault: BaseException) -> None:
 
 @pytest.mark.parametrize(
     ("owner", "method"),
-    [(SortedStretch, "__init__"), (Argmax, "_weights"), (History, "add_pools")],
+    [(SortedSegment, "__init__"), (Argmax, "_weights"), (History, "add_pools")],
 )
-def test_what_fails_beside_an_index(owner: type, method: str, monkeypatch: Any) -> None:
-    """After the work is done, with windows that an index counts, and in the midst of sorting."""
+def test_what_fails_beside_a_sorted_segment(owner: type, method: str, monkeypatch: Any) -> None:
+    """After the work is done, with windows that a sorted segment counts, and in the midst of sorting."""
 
-    def free(asked: Asked, width: int, lengths: list[int], tiles: bool) -> Costs:
-        return Costs(entry=[1.0] * len(lengths), again=1e-9, use=0.0, sorting=0.01)
-
-    monkeypatch.setattr(Costs, "of", free)
-    monkeypatch.setattr("fairbandit.parts.index.SHORTEST", 16)
+    for name, cost in FREE.items():
+        monkeypatch.setattr(sorted_segment, name, cost)
     given = worlds.stories(8, 25)
     agent, twin = (grown({**CONFIGS["rounds"][0]}, {}, worlds.stories(9, 300)) for _ in range(2))
-    assert agent._history.contexts.index.stretches  # it is used
+    assert agent._history.contexts._sorted.segments  # it is used
     groups, pending, rounds = agent.groups, agent.pending, agent.rounds
     work, failed = getattr(owner, method), 0
 

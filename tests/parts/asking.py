@@ -101,7 +101,7 @@ def ask(
     problem = Problem(d, int(given.groups.max()) + 1, Streams(5, range(b)))
     for part in (made, rank):
         part.bind(problem)
-    history = History(problem, rank.needs)
+    history = History(problem, rank.needs, memory=rank.memory)
     history.add_pools(given.contexts, given.groups)
     picks = given.picks[..., None]
     history.add_outcomes(
@@ -134,15 +134,15 @@ def window(given: World, b: int, round_: int, division: Division, at: int, group
         given: the world.
         b: the replica.
         round_: the round t, whose model scores.
-        division: the windows of all rounds asked about.
+        division: that of all rounds asked about.
         at: the position of the round among them.
         group: the group.
     """
     theta = given.theta[b, round_ - 1].numpy()
-    after, until = int(division.start[at]), int(division.stop[at])
+    start, stop = int(division.start[at]), int(division.stop[at])
     scores = [
         float(given.contexts[b, s - 1, a].numpy() @ theta)
-        for s in range(after + 1, until + 1)
+        for s in range(start + 1, stop + 1)
         for a in range(given.groups.shape[2])
         if int(given.groups[b, s - 1, a]) == group
     ]

@@ -1,135 +1,137 @@
-"""Sums over windows of the past against loops, for any pools, windows and models."""
+"""What a rank can ask about past scores and past bounds, against loops."""
 
 import numpy as np
 import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from torch import Tensor
 
 from fairbandit import FairbanditError
-from fairbandit.parts import Candidates, Division, History, LinearModel, Past, Problem
-from fairbandit.parts import past as past_module
-from fairbandit.parts import tiles as tiles_module
+from fairbandit.maths.ties import TOLERANCE
+from fairbandit.parts import Candidates, Division, Full, History, LinearModel, Past, Problem
+from fairbandit.parts.past import Of
 from fairbandit.streams import Purpose, Streams
 
 
-@settings(max_examples=60, deadline=None)
-@given(st.integers(0, 2**32 - 1), st.integers(1, 3), st.integers(1, 4), st.sampled_from([8, 10**6]))
-def test_counts_and_sums(seed: int, models: int, groups: int, tile: int) -> None:
-    draws = np.random.default_rng(seed)
-    b, k, d, rounds, asked = 2, 3, 2, 30, 6
-    problem = Problem(d, groups, Streams(0, range(b)))
-    history = History(problem, {"contexts"})
-    x = torch.from_numpy(draws.integers(-2, 3, (b, rounds, k, d)).astype(float))
-    s = torch.from_numpy(draws.integers(-1, groups, (b, rounds, k)))
-    absent = torch.from_numpy(draws.random((groups + 1, d)) < 0.3)  # features of other groups alone
-    x = x.masked_fill(absent[s], 0)
-    for low, high in ((0, 1), (1, 17), (17, rounds)):
-        history.add_pools(x[:, low:high], s[:, low:high])
-    first = rounds - asked
-    until = torch.arange(first, rounds)
-    after = torch.from_numpy(np.sort(draws.integers(0, first + 1, asked)))
-    of_round = torch.from_numpy(np.sort(draws.integers(0, models, asked)))
-    theta = torch.from_numpy(draws.integers(-2, 3, (b, models, d)).astype(float))
-    own = (x[:, first:] * theta[:, of_round][:, :, None]).sum(-1)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(tiles_module, "TILE", tile)
-        patch.setattr(past_module, "FEW", 0 if tile == 8 else 64)
-        window = Past(
-            history.contexts,
-            Division(after, after, until),
-            s[:, first:],
-            LinearModel(theta),
-            of_round,
+class Bounded(LinearModel):
+    """Linear models whose bounds are a group's number below and above the scores."""
+
+    def bounds(self, contexts: Tensor, groups: Tensor) -> tuple[Tensor, Tensor]:
+        scores = self.score(contexts, groups)
+        return scores - groups, scores + groups
+
+
+class World:
+    """Pools of few whole numbers; the last rounds ask, each about a window that has a start."""
+
+    def __init__(self, seed: int, groups: int = 3, rounds: int = 24, asked: int = 6) -> None:
+        draws = np.random.default_rng(seed)
+        b, k, d = 2, 3, 2
+        self.groups, self.first = groups, rounds - asked + 1
+        self.x = torch.from_numpy(draws.integers(-2, 3, (b, rounds, k, d)).astype(float))
+        self.s = torch.from_numpy(draws.integers(-1, groups, (b, rounds, k)))
+        self.start = torch.from_numpy(np.sort(draws.integers(0, self.first, asked)))
+        self.stop = torch.arange(self.first - 1, rounds)
+        self.problem = Problem(d, groups, Streams(0, range(b)))
+        self.history = History(self.problem, {"contexts"})
+        self.history.add_pools(self.x, self.s)
+        theta = torch.from_numpy(draws.integers(-2, 3, (b, asked, d)).astype(float))
+        self.candidates = Candidates(
+            self.first,
+            Division(self.start, self.start, self.stop),
+            self.x[:, self.first - 1 :],
+            self.s[:, self.first - 1 :],
+            Bounded(theta),
+            torch.arange(asked),
+            self.history,
+            self.problem.streams[Purpose.RANK],
         )
-        below, total = window.at_most(own), window.sum(lambda old: old)
-        everyone = window.of(torch.arange(groups).expand(b, asked, k, groups).flatten(2))
-        wide = own.repeat_interleave(groups, 2)
-        each = everyone.at_most(wide).view(b, asked, k, groups)
-    for r in range(b):
-        for n in range(asked):
-            for a in range(k):
-                g = int(s[r, first + n, a])
-                stretch = slice(int(after[n]), int(until[n]))
-                old = (x[r, stretch] @ theta[r, of_round[n]])[s[r, stretch] == g]
-                old = old if g >= 0 else old[:0]
-                assert int(window.count[r, n, a]) == len(old)
-                assert int(below[r, n, a]) == int((old <= own[r, n, a]).sum())
-                assert float(total[r, n, a]) == pytest.approx(float(old.sum()), abs=1e-9)
-                for group in range(groups):
-                    members = (x[r, stretch] @ theta[r, of_round[n]])[s[r, stretch] == group]
-                    assert int(each[r, n, a, group]) == int((members <= own[r, n, a]).sum())
-                    assert int(window.every.count[r, n, group]) == len(members)
-                    mean, variance = (
-                        float(moment[r, n, group])
-                        for moment in (window.every.mean, window.every.variance)
-                    )
-                    if len(members):
-                        assert mean == pytest.approx(float(members.mean()), abs=1e-9)
-                        truth = float(members.var(correction=0))
-                        assert variance == pytest.approx(truth, abs=1e-9)
-                    else:
-                        assert np.isnan([mean, variance]).all()
+
+    def old(self, r: int, n: int, group: int) -> Tensor:
+        """The past scores of a group in the n-th round that asks."""
+        theta, found = self.candidates.model.parameters[0][r, n], []
+        for t in range(int(self.start[n]), int(self.stop[n])):
+            found += [
+                x @ theta for x, s in zip(self.x[r, t], self.s[r, t], strict=True) if s == group
+            ]
+        return torch.stack(found) if found and group >= 0 else torch.empty(0).double()
 
 
-@pytest.mark.parametrize("alike", [True, False])
-def test_nobody_asks(alike: bool) -> None:
-    """Nobody's sums are as large as anybody's, whether replicas are alike or not."""
-    problem = Problem(1, 1, Streams(0, range(2)))
-    history = History(problem, {"contexts"})
-    groups = torch.zeros(2, 9, 1).long()
-    groups[0, 3] = 0 if alike else -1
-    history.add_pools(torch.ones(2, 9, 1, 1).double(), groups)
-    rounds = torch.arange(4, 9)
-    model, of_round = LinearModel(torch.ones(2, 1, 1).double()), torch.zeros(5).long()
-    past = Past(
-        history.contexts, Division(rounds, 0 * rounds, rounds), groups[:, 4:], model, of_round
-    )
-    nobody = past.of(torch.full((2, 5, 3), -1))
-    assert torch.equal(nobody.sum(lambda old: old), torch.zeros(2, 5, 3).double())
-    assert torch.equal(nobody.at_most(torch.ones(2, 5, 3).double()), torch.zeros(2, 5, 3).double())
-
-
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=15, deadline=None)
 @given(st.integers(0, 2**32 - 1))
-def test_forgetting_changes_no_later_answer(seed: int) -> None:
-    draws = np.random.default_rng(seed)
-    problem = Problem(1, 2, Streams(0, range(2)))
-    kept, lean = History(problem, {"contexts"}), History(problem, {"contexts"})
-    model, of_round = LinearModel(torch.ones(2, 1, 1, dtype=torch.float64)), torch.zeros(1).long()
-    played = after = 0
-    for _ in range(12):
-        n = int(draws.integers(1, 150))
-        x = torch.from_numpy(draws.normal(size=(2, n, 3, 1)))
-        s = torch.from_numpy((draws.random((2, n, 3)) < 0.2).astype(np.int64))
-        for history in (kept, lean):
-            history.add_pools(x, s)
-        played += n
-        after = int(draws.integers(after, played))
-        spans = Division(*(torch.tensor([v]) for v in (after, after, played)))
-        answers = [
-            Past(history.contexts, spans, s[:, -1:], model, of_round).at_most(x[:, -1:, :, 0])
-            for history in (kept, lean)
+def test_every_answer(seed: int) -> None:
+    world = World(seed)
+    candidates, past = world.candidates, world.candidates.past
+    own, groups = candidates.scores, candidates.groups
+    asked: list[Of] = ["score", "lower", "upper"]
+    le = [past.count_le(own.clone(), of=of) for of in asked]
+    lt = [past.count_lt(own.clone(), of=of) for of in asked]
+    aged = past.sum(lambda old, mine, age: (old <= mine) * age, own, ages=True)
+    wide = groups.clamp(min=0).roll(1, 2)
+    others = past.of(wide)
+    for r, n, a in np.ndindex(*groups.shape):
+        group, mine = int(groups[r, n, a]), own[r, n, a]
+        old = world.old(r, n, group)
+        assert int(past.count[r, n, a]) == len(old)
+        for at, shift in enumerate((0, -group, group)):
+            assert int(le[at][r, n, a]) == int((old + shift <= mine).sum())
+            assert int(lt[at][r, n, a]) == int((old + shift < mine).sum())
+        for moment, expected in (
+            (past.mean, old.mean()),
+            (past.variance, ((old - old.mean()) ** 2).mean()),
+        ):
+            torch.testing.assert_close(moment[r, n, a], expected, equal_nan=True)
+        ages = [
+            world.first + n - t
+            for t in range(int(world.start[n]) + 1, int(world.stop[n]) + 1)
+            for s in world.s[r, t - 1].tolist()
+            if s == group >= 0
         ]
-        assert torch.equal(*answers)
-        lean.forget(outcomes=0, contexts=after, picks=0)
-        copy = History(problem, {"contexts"})
-        copy.load_state(lean.state())
-        lean = copy
+        assert float(aged[r, n, a]) == sum(
+            age for age, one in zip(ages, old.tolist(), strict=True) if one <= mine
+        )
+        assert int(others.count[r, n, a]) == len(world.old(r, n, int(wide[r, n, a])))
+        for group in range(world.groups):
+            assert int(past.every.count[r, n, group]) == len(world.old(r, n, group))
 
 
-def test_a_long_window_is_counted_whole() -> None:
-    problem = Problem(1, 1, Streams(0, [0]))
+def test_own_scores_compare_with_their_tolerance() -> None:
+    """A past score within rounding of the candidate's ties with it; others are as they are."""
+    off = torch.tensor([-20.0, -2.0, 0.0, 2.0, 20.0], dtype=torch.float64)
+    x = 1 + off * torch.finfo(torch.float64).eps  # 8 eps is the tolerance of a score of 1
+    problem = Problem(1, 1, Streams(0, [0]), Full())
     history = History(problem, {"contexts"})
-    history.add_pools(
-        torch.zeros(1, 5000, 1, 1, dtype=torch.float64), torch.zeros(1, 5000, 1).long()
+    history.add_pools(x.view(1, 5, 1, 1), torch.zeros(1, 5, 1, dtype=torch.int64))
+    one, five = torch.zeros(1, dtype=torch.int64), torch.full((1,), 5)
+    asked = Candidates(
+        6,
+        Division(five, one, five),
+        torch.ones(1, 1, 1, 1).double(),
+        torch.zeros(1, 1, 1, dtype=torch.int64),
+        LinearModel(torch.ones(1, 1, 1).double()),
+        one,
+        history,
+        problem.streams[Purpose.RANK],
     )
-    spans = Division(*(torch.tensor([v]) for v in (0, 0, 5000)))
-    model = LinearModel(torch.ones(1, 1, 1, dtype=torch.float64))
-    window = Past(
-        history.contexts, spans, torch.zeros(1, 1, 1).long(), model, torch.zeros(1).long()
-    )
-    assert float(window.at_most(torch.zeros(1, 1, 1, dtype=torch.float64))) == 5000
+    past, own = asked.past, asked.scores
+    assert (float(past.count_le(own)), float(past.count_lt(own))) == (4, 1)
+    assert (float(past.count_le(own.clone())), float(past.count_lt(own.clone()))) == (3, 2)
+    assert float(past.count_le(asked.upper_scores)) == 4
+    assert float(past.count_le(own + 12 * TOLERANCE)) == 5
+    with pytest.raises(
+        FairbanditError, match="of: expected one of score, lower, upper; got 'mean'"
+    ):
+        past.count_le(own, of="mean")  # type: ignore[arg-type]
+    with pytest.raises(FairbanditError, match="has no confidence bounds"):
+        past.count_le(own, of="lower")
+
+
+@pytest.mark.parametrize("memory", [0, -1, 2.0, True])
+def test_a_memory_is_a_whole_number(memory: object) -> None:
+    problem = Problem(1, 1, Streams(0, [0]), Full())
+    with pytest.raises(FairbanditError, match="memory of a rank: expected a whole number of at"):
+        History(problem, {"contexts"}, memory=memory)  # type: ignore[arg-type]
 
 
 def test_a_rank_that_did_not_declare_contexts() -> None:
@@ -149,3 +151,13 @@ def test_a_rank_that_did_not_declare_contexts() -> None:
         _ = asked.past
     with pytest.raises(FairbanditError, match=r"a part can need \['contexts', 'rewards'\]"):
         History(problem, {"prices"})
+
+
+def test_a_past_of_other_groups_has_no_own_scores() -> None:
+    """The candidates' scores are then values like others."""
+    world = World(3)
+    past = world.candidates.past
+    same = past.of(world.candidates.groups)
+    assert isinstance(same, Past)
+    exact = past.count_le(world.candidates.scores.clone())
+    assert torch.equal(same.count_le(world.candidates.scores), exact)

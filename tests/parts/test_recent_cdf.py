@@ -9,8 +9,7 @@ from torch import Tensor
 
 from fairbandit import Engine, FairbanditError, Policy, build
 from fairbandit.conformance import Scattered
-from fairbandit.parts import Division, EmpiricalCdf, Full, Problem, RecentCdf
-from fairbandit.streams import Streams
+from fairbandit.parts import Division, EmpiricalCdf, Full, RecentCdf
 from tests import support
 from tests.parts.asking import World, ask, awkward, window, world
 
@@ -91,30 +90,23 @@ def test_its_error_stays_below_dkw() -> None:
     assert all(0.4 < share < 1 for share in typical), typical
 
 
-def test_memory_is_flat() -> None:
+@pytest.mark.parametrize("split", ["halves", "full"])
+def test_memory_is_flat(split: str) -> None:
+    """Each group's last m contexts are kept, and no rounds, whatever the window."""
     made = build(
-        {"split": "halves", "estimator": "oracle", "rank": {"name": "recent_cdf", "size": 16}}
+        {"split": split, "estimator": "oracle", "rank": {"name": "recent_cdf", "size": 16}}
     )
     assert isinstance(made, Policy)
-    engine = Engine(made, Scattered(), rounds=1024, seed=0, replicas=range(2))
-    sizes, kept = set(), set()
-    for _ in engine.play():
-        state = engine.state()
-        tensors = [v for v in state["parts"]["rank"].values() if isinstance(v, Tensor)]
-        sizes.add(sum(tensor.untyped_storage().nbytes() for tensor in tensors))
-        kept.add(sum(tensor.numel() for tensor in state["history"]["contexts"]["entries"]))
-        kept.add(state["history"]["picks"]["rows"].numel())
-    assert sizes == {2 * 3 * 16 * (4 + 1) * 8}  # B·G·m contexts of d numbers, and their rounds
-    assert kept == {0}
-
-
-def test_rounds_out_of_order_are_refused() -> None:
-    rank = RecentCdf()
-    rank.bind(Problem(1, 1, Streams(0, [0])))
-    pool = torch.zeros(1, 2, 3, 1, dtype=torch.float64), torch.zeros(1, 2, 3).long()
-    rank.observe(1, *pool)
-    with pytest.raises(FairbanditError, match="observed rounds 1 to 2, so the next one is 3; got"):
-        rank.observe(5, *pool)
+    engine = Engine(made, Scattered(), rounds=1024, seed=0, replicas=[0])
+    kept = set()
+    for played in engine.play():
+        state = engine.state()["history"]
+        assert state["picks"]["rows"].numel() == 0
+        assert {tuple(part.shape) for part in state["contexts"]["rounds"]} == {(1, 16)}
+        sizes = [part.shape for part in state["contexts"]["contexts"]]
+        assert sizes == [(1, 16, 4)] * 3
+        kept.add(played.last)
+    assert len(kept) == 4
 
 
 @pytest.mark.parametrize("value", [0, -3, 1_000_001])
