@@ -126,6 +126,33 @@ def test_overlapping_intervals_are_those_of_the_formula():
     assert narrower > 0
 
 
+# Weights by age.
+
+
+def test_recent_contexts_weigh_more_as_in_the_formula():
+    rank, world = {"name": "recency_cdf", "half": 5.0}, Scattered()
+    policy = build({"split": "halves", "estimator": "ridge", "rank": rank})
+    asked = listen(policy)
+    support.actions(policy, world, 60, replicas=2)
+    pools, compared = world.pools(1, 60), 0
+    for candidates, _ in asked[-2:]:
+        for n, t in enumerate(candidates.rounds.tolist()):
+            start, stop = (int(field[n]) for field in candidates.division[1:])
+            theta = candidates.own_model.theta[:, n]
+            for b, k in np.ndindex(2, world.places):
+                group, score = candidates.groups[b, n, k], candidates.scores[b, n, k]
+                below = every = 0.0
+                for s in range(start, stop):  # round s + 1
+                    for x, g in zip(pools.contexts[b, s], pools.groups[b, s], strict=True):
+                        weight = float(g == group) / (1 + (t - s - 1) / 5)
+                        every += weight
+                        below += weight * float(x @ theta[b] <= score + 1e-12)
+                if group >= 0 and every > 0:
+                    assert float(candidates.index[b, n, k]) == pytest.approx(below / every)
+                    compared += 1
+    assert compared > 50
+
+
 # A share of the picks for every group.
 
 
