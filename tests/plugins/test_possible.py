@@ -1,6 +1,7 @@
 """What the contracts make possible: each part of the guides does what it is for."""
 
 import numpy as np
+import pyarrow.parquet as pq
 import pytest
 import torch
 from torch import Tensor
@@ -259,6 +260,18 @@ def test_a_decision_tells_its_propensity():
         (0, 0.25),
         (1, 0.75),
     }
+
+
+def test_the_round_log_tells_every_propensity(command):
+    words = ["policy=greedy", "policy/selector=epsilon_greedy", "policy.selector.epsilon=0.4"]
+    code, _, err = command(*words, "rounds=40", "replicas=2", "hydra.run.dir=run")
+    assert (code, err) == (0, "")
+    parts = {**support.PRESETS["greedy"], "selector": {"name": "epsilon_greedy", "epsilon": 0.4}}
+    run = Engine(build(parts), support.environment(), rounds=40, seed=0, replicas=range(2))
+    expected = torch.cat([played.propensities for played in run.play()], 1)
+    rows = pq.read_table("run/rounds").sort_by([("replica", "ascending"), ("round", "ascending")])
+    assert rows["propensity"].to_pylist() == expected.flatten().tolist()
+    assert {0.1, 0.7, 0.25} == {round(value, 9) for value in expected.flatten().tolist()}
 
 
 # Rewards that are not linear, and a truth that is known.
