@@ -43,6 +43,7 @@ def test_the_rank_guide_shows_what_it_speaks_of():
     assert set(RANK.files) == {
         "my_plugins/beta_cdf.py",
         "my_plugins/centred_score.py",
+        "my_plugins/recency_cdf.py",
         "test_beta_cdf.py",
         "compare.py",
         "my_ranks/pyproject.toml",
