@@ -16,6 +16,7 @@ from fairbandit.counting import ContextStore, DenseStore, PastScores, Query, Sco
 from fairbandit.counting import scan as scan_module
 from fairbandit.counting import sorted_segment as sorted_module
 from fairbandit.counting import store as store_module
+from tests.exactness import free
 
 
 class Weights:
@@ -69,8 +70,7 @@ def ways(small: bool, gathered: bool, searched: bool) -> Iterator[None]:
         patch.setattr(store_module, "FEW", 10**9 if gathered else 0)
         if searched:
             patch.setattr(sorted_module, "SHORTEST", 4)
-            patch.setattr(sorted_module, "SEARCHED", 0)
-            patch.setattr(sorted_module, "SORTED", 1)
+            patch.setattr(sorted_module.Costs, "of", free)
         yield
 
 
