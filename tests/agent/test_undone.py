@@ -19,7 +19,6 @@ from fairbandit.parts import Argmax, Candidates, History, Rank, RecentCdf
 from fairbandit.parts.base import State
 from fairbandit.policy import Policy
 from tests.agent import worlds
-from tests.exactness import free
 
 PACKAGE = Path(fairbandit.__file__).parent
 
@@ -201,12 +200,13 @@ def test_a_part_that_raises(fault: BaseException) -> None:
 
 @pytest.mark.parametrize(
     ("owner", "method"),
-    [(SortedSegment, "__init__"), (Argmax, "_select"), (History, "add_pools")],
+    [(SortedSegment, "__init__"), (Argmax, "_weights"), (History, "add_pools")],
 )
 def test_what_fails_beside_a_sorted_segment(owner: type, method: str, monkeypatch: Any) -> None:
     """After the work is done, in windows that a sorted segment counts, and amid the sorting."""
 
-    monkeypatch.setattr(Costs, "of", free)
+    often = Costs(entry=1.0, again=1e-9, search=0.0, sort=0.01)
+    monkeypatch.setattr(Costs, "of", lambda *asked, **how: often)
     monkeypatch.setattr(sorted_segment, "SHORTEST", 16)
     given = worlds.stories(8, 25)
     agent, twin = (grown({**CONFIGS["rounds"][0]}, {}, worlds.stories(9, 300)) for _ in range(2))

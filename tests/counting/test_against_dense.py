@@ -116,7 +116,7 @@ def test_the_same_answers(
     whole = memory is not None and draws.random() < 0.5  # windows over all rounds
     played = start = 0
     while played < 120:
-        n = int(min(draws.integers(1, 40), 120 - played))
+        n = min(int(draws.integers(1, 40)), 120 - played)
         block = Pools(*(part[:, played : played + n] for part in every))
         if int(block.groups.max()) >= known:
             known += 1

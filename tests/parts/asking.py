@@ -98,7 +98,7 @@ def ask(
     """
     b, rounds, _, d = given.contexts.shape
     made = SPLITS[split]()
-    problem = Problem(d, int(given.groups.max()) + 1, Streams(5, range(b)), made)
+    problem = Problem(d, int(given.groups.max()) + 1, Streams(5, range(b)))
     for part in (made, rank):
         part.bind(problem)
     history = History(problem, rank.needs, memory=rank.memory)
