@@ -13,13 +13,13 @@ from torch import Tensor
 
 from fairbandit.parts import (
     Candidates,
+    Division,
     Full,
     Halves,
     History,
     LinearModel,
     Problem,
     Rank,
-    Division,
     Split,
 )
 from fairbandit.streams import Purpose, Streams

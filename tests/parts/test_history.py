@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from fairbandit import FairbanditError
-from fairbandit.parts import Full, History, Problem
+from fairbandit.parts import History, Problem
 from fairbandit.streams import Streams
 
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from fairbandit.maths.lists import Lists
 from fairbandit.maths.ties import ceiling
-from fairbandit.parts import Full, History, LinearModel, Past, Problem, Division, ranges
+from fairbandit.parts import Division, History, LinearModel, Past, Problem, ranges
 from fairbandit.parts import index as index_module
 from fairbandit.parts.index import Asked, SortedStretch
 from fairbandit.streams import Streams

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fairbandit import FairbanditError
-from fairbandit.parts import Candidates, Full, History, LinearModel, Past, Problem, Division
+from fairbandit.parts import Candidates, Division, History, LinearModel, Past, Problem
 from fairbandit.parts import past as past_module
 from fairbandit.parts import tiles as tiles_module
 from fairbandit.streams import Purpose, Streams

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from fairbandit import Engine, FairbanditError, Policy, build
 from fairbandit.conformance import Scattered
-from fairbandit.parts import EmpiricalCdf, Full, Problem, RecentCdf, Division
+from fairbandit.parts import Division, EmpiricalCdf, Full, Problem, RecentCdf
 from fairbandit.streams import Streams
 from tests import support
 from tests.parts.asking import World, ask, awkward, window, world

@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from fairbandit import FairbanditError
-from fairbandit.parts import EmpiricalCdf, ShrunkCdf, Division
+from fairbandit.parts import Division, EmpiricalCdf, ShrunkCdf
 from tests.parts.asking import Array, World, ask, awkward, window, world
 
 
