@@ -92,10 +92,10 @@ def test_asking_changes_nothing(seed: int, cuts: list[int], regularization: floa
         first, _ = asked.models(rounds, torch.tensor(n_train), known)
         beyond = part(outcomes, start, stop + 20)
         asked.models(rounds, torch.tensor([*n_train[1:], stop + 20]), beyond)
-        other = Outcomes(-known.contexts, known.groups, 3 * known.rewards)
-        asked.models(rounds, torch.tensor(n_train), other)
         again, _ = asked.models(rounds, torch.tensor(n_train), known)
         assert all(map(torch.equal, first.parameters, again.parameters))
+        other = Outcomes(-known.contexts, known.groups, 3 * known.rewards)
+        asked.models(rounds, torch.tensor(n_train), other)
         after = asked.state()
         assert all(
             torch.equal(torch.as_tensor(after[key]), torch.as_tensor(before[key])) for key in before

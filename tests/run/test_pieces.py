@@ -48,7 +48,9 @@ def test_batches_hold_every_replica_once_within_the_budget(replicas, rounds, pla
 def played(first: int, count: int, replicas: list[int]) -> Played:
     whole = torch.arange(first, first + count).expand(len(replicas), -1)
     values = whole.double()
-    return Played(first, replicas, whole, values, whole, *[values] * 5, whole[:, :2])
+    return Played(
+        first, replicas, whole, values, whole, values, values, values, values, values, whole[:, :2]
+    )
 
 
 def test_files_and_row_groups_end_on_fixed_multiples_of_the_grid(tmp_path, monkeypatch):
