@@ -85,6 +85,10 @@ def test_every_command_in_order(guide, in_folder, command):
         runs = pyarrow.csv.read_csv(folder / "ranks.csv").to_pylist()
         assert [run["policy.rank.name"] for run in runs].count("beta_cdf") == 3
         assert len(runs) == 6
+    if guide.name == "metric":
+        runs = pyarrow.csv.read_csv(folder / "runs.csv").to_pylist()
+        assert all(0 <= run["gap_mean"] <= 1 for run in runs)
+        assert [file.suffix for file in sorted(folder.rglob("metrics.*"))] == [".pdf", ".png"]
 
 
 def test_the_comparison_of_the_rank_guide(in_folder, capsys):

@@ -1,6 +1,7 @@
 """What the contracts make possible: each part of the guides does what it is for."""
 
 import numpy as np
+import pyarrow.parquet as pq
 import pytest
 import torch
 from torch import Tensor
@@ -126,6 +127,33 @@ def test_overlapping_intervals_are_those_of_the_formula():
     assert narrower > 0
 
 
+# Weights by age.
+
+
+def test_recent_contexts_weigh_more_as_in_the_formula():
+    rank, world = {"name": "recency_cdf", "half": 5.0}, Scattered()
+    policy = build({"split": "halves", "estimator": "ridge", "rank": rank})
+    asked = listen(policy)
+    support.actions(policy, world, 60, replicas=2)
+    pools, compared = world.pools(1, 60), 0
+    for candidates, _ in asked[-2:]:
+        for n, t in enumerate(candidates.rounds.tolist()):
+            start, stop = (int(field[n]) for field in candidates.division[1:])
+            theta = candidates.own_model.theta[:, n]
+            for b, k in np.ndindex(2, world.places):
+                group, score = candidates.groups[b, n, k], candidates.scores[b, n, k]
+                below = every = 0.0
+                for s in range(start, stop):  # round s + 1
+                    for x, g in zip(pools.contexts[b, s], pools.groups[b, s], strict=True):
+                        weight = float(g == group) / (1 + (t - s - 1) / 5)
+                        every += weight
+                        below += weight * float(x @ theta[b] <= score + 1e-12)
+                if group >= 0 and every > 0:
+                    assert float(candidates.index[b, n, k]) == pytest.approx(below / every)
+                    compared += 1
+    assert compared > 50
+
+
 # A share of the picks for every group.
 
 
@@ -232,6 +260,18 @@ def test_a_decision_tells_its_propensity():
         (0, 0.25),
         (1, 0.75),
     }
+
+
+def test_the_round_log_tells_every_propensity(command):
+    words = ["policy=greedy", "policy/selector=epsilon_greedy", "policy.selector.epsilon=0.4"]
+    code, _, err = command(*words, "rounds=40", "replicas=2", "hydra.run.dir=run")
+    assert (code, err) == (0, "")
+    parts = {**support.PRESETS["greedy"], "selector": {"name": "epsilon_greedy", "epsilon": 0.4}}
+    run = Engine(build(parts), support.environment(), rounds=40, seed=0, replicas=range(2))
+    expected = torch.cat([played.propensities for played in run.play()], 1)
+    rows = pq.read_table("run/rounds").sort_by([("replica", "ascending"), ("round", "ascending")])
+    assert rows["propensity"].to_pylist() == expected.flatten().tolist()
+    assert {0.1, 0.7, 0.25} == {round(value, 9) for value in expected.flatten().tolist()}
 
 
 # Rewards that are not linear, and a truth that is known.
