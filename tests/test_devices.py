@@ -160,7 +160,8 @@ def sorting_in_use(monkeypatch: pytest.MonkeyPatch) -> list[int]:
         return counts
 
     monkeypatch.setattr(SortedCounts, "count_le", count_le)
-    monkeypatch.setattr(Costs, "of", free)
+    often = Costs(entry=1.0, again=1e-9, search=0.0, sort=0.01)
+    monkeypatch.setattr(Costs, "of", lambda *asked, **how: often)
     monkeypatch.setattr(sorted_segment, "SHORTEST", 16)
     return answered
 

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from fairbandit import Agent, Engine, FairbanditError, Policy, build
 from fairbandit.conformance import Scattered
-from fairbandit.engine import Played
+from fairbandit.metrics import Played
 from fairbandit.parts import Argmax, Candidates
 from tests import support
 
