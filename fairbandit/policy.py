@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Mapping
+from functools import cached_property
 from typing import Any
 
 import torch
@@ -68,6 +69,8 @@ class Policy:
             FairbanditError: a part needs a truth that the problem lacks.
         """
         self.problem = problem
+        for name in ("needs", "reads_picks", "absorbs"):  # parts may have been replaced
+            vars(self).pop(name, None)
         for part in self.parts.values():
             part.bind(problem)
         self._keys = self._state_keys()
@@ -108,19 +111,19 @@ class Policy:
     def _state_keys(self) -> dict[str, set[str]]:
         return {kind: set(part.state()) for kind, part in self.parts.items()}
 
-    @property
+    @cached_property
     def needs(self) -> frozenset[str]:
         """What to keep of the past for its parts."""
         return frozenset().union(*(part.needs for part in self.parts.values()))
 
-    @property
+    @cached_property
     def reads_picks(self) -> bool:
         """Whether a part reads how often groups were picked."""
         return any(
             type(part).last_pick_read is not Part.last_pick_read for part in self.parts.values()
         )
 
-    @property
+    @cached_property
     def absorbs(self) -> bool:
         """Whether the estimator takes in outcomes as they come, so that none have to be kept.
 
@@ -182,7 +185,9 @@ class Policy:
         self._show(first, contexts, groups)
         if not blind:
             self.commit(self._trained(first + n - 1), history, outcomes)
-        history.add_picks(of_pick(groups, selection.actions))
+        history.add_rounds(n)
+        if self.reads_picks:
+            history.count_picks(of_pick(groups, selection.actions))
         return selection
 
     def candidates(
@@ -272,7 +277,9 @@ class Policy:
             history: what is known of the past, with the pools of these rounds.
         """
         self._show(first, contexts, groups)
-        history.add_picks(outcomes.groups)
+        history.add_rounds(outcomes.groups.shape[1])
+        if self.reads_picks:
+            history.count_picks(outcomes.groups)
         self.take_in(first, outcomes, history)
         n = self._trained(history.played)
         if n >= history.earliest:

@@ -1,7 +1,8 @@
 """Long runs that show what the tests show in small: all ways to count decide alike, digits stay.
 
 `python -m tests.exactness` plays `fair_greedy` with the sorted segment and without it: 20,000
-rounds of five seeds at every injected noise ρ and regularization λ, in each environment, one line a setting.
+rounds of five seeds at every injected noise ρ and regularization λ, in each environment, one line a
+setting.
 `python -m tests.exactness --precision` plays a million rounds of `oful` and says how far the kept
 inverse times V is from the identity. Both take minutes and are no part of the test suite, whose
 tests/test_exactness.py and tests/parts/test_precision.py do the same in small.
@@ -25,7 +26,7 @@ from torch import Tensor
 
 from fairbandit import Engine, Policy, build
 from fairbandit.counting import DenseStore, sorted_segment
-from fairbandit.counting.sorted_segment import SortedCounts, SortedSegment
+from fairbandit.counting.sorted_segment import Asked, Costs, SortedCounts, SortedSegment
 from fairbandit.environments import Environment
 from fairbandit.parts import Candidates, Rank, Ridge
 from tests import support
@@ -34,8 +35,9 @@ NOISES = (1e-8, 0.1, 1.0)
 REGULARIZATIONS = (1e-8, 0.1, 10.0)
 
 
-FREE = {"SHORTEST": 16, "SEARCHED": 0, "GATHERED": 1e-9, "SORTED": 0.6}
-"""Costs with which the sorted segment is used wherever it can be, and sorted often."""
+def free(asked: Asked, chunked: bool) -> Costs:
+    """As if searching cost nothing beside a scan, and sorting little."""
+    return Costs(entry=1.0, again=1e-9, search=0.0, sort=0.6)
 
 
 class Way(Enum):
@@ -119,7 +121,8 @@ def decisions(
         if way is Way.dense:
             stack.enter_context(patch("fairbandit.parts.past.ContextStore", DenseStore))
         if way is Way.forced:
-            stack.enter_context(patch.multiple(sorted_segment, **FREE))
+            stack.enter_context(patch.object(Costs, "of", free))
+            stack.enter_context(patch.object(sorted_segment, "SHORTEST", 16))
         began = time.perf_counter()
         actions, indices = [], []
         for seed in seeds:

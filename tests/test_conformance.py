@@ -18,12 +18,12 @@ from fairbandit.parts import (
     Division,
     EmpiricalCdf,
     Halves,
+    Identity,
     LinearModel,
     Outcomes,
     Part,
     Problem,
     Rank,
-    RecentCdf,
     RewardModel,
     Ridge,
 )
@@ -175,13 +175,30 @@ class Forgetful(Ridge):
         pass
 
 
-class Mislaying(RecentCdf):
-    """A growth that loses what was kept."""
+class Mislaying(Identity):
+    """Scores plus counts of the groups' candidates, which are lost when a group appears."""
+
+    def bind(self, problem: Problem) -> None:
+        super().bind(problem)
+        self._seen = problem.zeros(problem.replicas, problem.groups)
 
     def grow(self, problem: Problem) -> None:
-        observed = self._observed
         self.bind(problem)
-        self._observed = observed
+
+    def observe(self, first: int, contexts: Tensor, groups: Tensor) -> None:
+        every = torch.arange(self._seen.shape[1])
+        self._seen = self._seen + (groups[..., None] == every).sum((1, 2))
+
+    def state(self) -> dict[str, Tensor | int | float]:
+        return {"seen": self._seen}
+
+    def _load(self, state: Any) -> None:
+        self._seen = state["seen"]
+
+    def _index(self, candidates: Candidates) -> Tensor:
+        own = candidates.groups.clamp(min=0)
+        seen = self._seen[:, None].expand(-1, own.shape[1], -1).gather(2, own)
+        return candidates.scores + seen
 
 
 FAULTS: list[tuple[str, type[Part], conformance.Check, str]] = [

@@ -20,6 +20,8 @@ from torch.utils._pytree import tree_flatten, tree_map
 
 import fairbandit
 from fairbandit import Engine, Policy, build, registry
+from fairbandit.counting import sorted_segment
+from fairbandit.counting.sorted_segment import Costs, SortedCounts
 from fairbandit.environments import Environment
 from fairbandit.maths.picks import of_pick
 from fairbandit.metrics import Played
@@ -158,8 +160,9 @@ def sorting_in_use(monkeypatch: pytest.MonkeyPatch) -> list[int]:
         return counts
 
     monkeypatch.setattr(SortedCounts, "count_le", count_le)
-    for name, cost in FREE.items():
-        monkeypatch.setattr(sorted_segment, name, cost)
+    often = Costs(entry=1.0, again=1e-9, search=0.0, sort=0.01)
+    monkeypatch.setattr(Costs, "of", lambda *asked, **how: often)
+    monkeypatch.setattr(sorted_segment, "SHORTEST", 16)
     return answered
 
 

@@ -234,7 +234,7 @@ def scores_with(engine: Engine, late: Collection[int]) -> Tensor:
             history.add_unknown()
         else:
             history.add_outcomes(*outcome)
-    history.add_picks(picks[1])
+    history.add_rounds(ROUNDS)
     policy.commit(ROUNDS // 2, history)
     for t in late:
         policy.learn(t, outcomes[t - 1], history)

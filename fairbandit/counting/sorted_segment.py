@@ -28,10 +28,6 @@ SHORTEST = 256
 WORTHWHILE = 64
 """The segment is not sorted if that costs more than so many scans."""
 
-GATHERED, SEARCHED, SORTED = 10, 600, 150
-"""What gathering a context to score it, searching for a value, and sorting in a context cost, in
-multiples of what scoring a context in a scan costs. They decide how to count, never the counts."""
-
 
 class Asked(NamedTuple):
     """Values that are to be compared with the past scores of their groups.
@@ -167,6 +163,35 @@ class SortedSegment:
         return counts.sum(3), again
 
 
+class Costs(NamedTuple):
+    """What the ways to count cost. They decide how to count, and never change the counts.
+
+    The unit is the cost of scoring one context under one model in a chunked scan.
+
+    Attributes:
+        entry: scanning one more entry of a group, in all replicas and rounds.
+        again: scoring one context of the segment again.
+        search: searching the segment for all values.
+        sort: sorting one more entry of a group into the segment, in all replicas.
+    """
+
+    entry: float
+    again: float
+    search: float
+    sort: float
+
+    @classmethod
+    def of(cls, asked: Asked, chunked: bool) -> Costs:
+        """The costs for some values.
+
+        Args:
+            asked: the values.
+            chunked: whether other entries are scanned in chunks, or gathered round by round.
+        """
+        (b, n, m), u = asked.groups.shape, asked.theta.shape[1]
+        return cls(b * u if chunked else 10 * b * n, 10, 600 * (100 + b * n * m), 150 * b)
+
+
 class SortedCounts:
     """Counts over long windows by a sorted segment, and decides when to sort and when to scan.
 
@@ -202,19 +227,17 @@ class SortedCounts:
         Returns:
             Counts over `segments`, (B, N, M) float64; None if a scan of all windows costs less.
         """
-        (b, n, m), u = asked.groups.shape, asked.theta.shape[1]
-        entry = b * u if chunked else b * n * GATHERED  # the cost of one more entry of a group
-        scan = entry * sum(limit.greatest_stop - limit.least_start for limit in limits)
-        search = SEARCHED * (100 + b * n * m)
-        if scan < max(3 * search, self._least):
+        costs = Costs.of(asked, chunked)
+        scan = costs.entry * sum(limit.greatest_stop - limit.least_start for limit in limits)
+        if scan < max(3 * costs.search, self._least):
             return None
         common = [
             (limit.greatest_start, max(limit.greatest_start, limit.least_stop)) for limit in limits
         ]
         length = sum(stop - start for start, stop in common)
-        price = SORTED * b * length
+        price = costs.sort * length
         if self._sorted is not None and self._spent <= price:
-            counts = self._count(asked, limits, entry, scan - search)
+            counts = self._count(asked, limits, costs, scan)
             if counts is not None:
                 return counts
         elif self._sorted is not None and self._spent + price > self._saved:
@@ -226,7 +249,7 @@ class SortedCounts:
         self.ends = torch.tensor(common, device=asked.groups.device).T[:, None, None]
         self._sorted = SortedSegment(buffer, common, asked.theta[:, -1], self._sorted)
         self._spent = self._saved = 0.0
-        counts = self._count(asked, limits, entry, scan - search)
+        counts = self._count(asked, limits, costs, scan)
         if counts is None:
             self._give_up(scan)
         return counts
@@ -244,19 +267,20 @@ class SortedCounts:
         return [min(both) for both in zip(counts, starts, strict=True)]
 
     def _count(
-        self, asked: Asked, limits: list[Limits], entry: int, budget: float
+        self, asked: Asked, limits: list[Limits], costs: Costs, scan: float
     ) -> Tensor | None:
         assert self._sorted is not None
-        beside = entry * sum(
+        beside = costs.entry * sum(
             abs(limit.greatest_start - start) + abs(limit.greatest_stop - stop)
             for limit, (start, stop) in zip(limits, self.segments, strict=True)
         )
-        found = self._sorted.count_le(asked, (budget - beside) / GATHERED)
+        budget = scan - costs.search
+        found = self._sorted.count_le(asked, (budget - beside) / costs.again)
         if found is None:
             return None
         counts, again = found
         self._saved += budget
-        self._spent += beside + again * GATHERED
+        self._spent += beside + again * costs.again
         return counts
 
     def _give_up(self, scan: float) -> None:

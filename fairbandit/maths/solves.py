@@ -97,16 +97,7 @@ class WoodburyUpdate:
         theta, log_det, inverse = start
         self._inverse = inverse
         n = contexts.shape[1]
-        steps = list[tuple[Tensor, Tensor, Tensor]]()
-        for x, r in zip(contexts.split(SMALL, 1), rewards.split(SMALL, 1), strict=True):
-            if steps:
-                w, z, _ = steps[-1]
-                start = start._replace(
-                    theta=start.theta + (z * w).sum(1),
-                    inverse=add_outer(start.inverse, w, w, -1),
-                )
-            steps.append(_step(start, x, r))
-        self._w, z, logs = (torch.cat(parts, 1) for parts in zip(*steps, strict=True))
+        self._w, z, logs = _steps(start, contexts, rewards)
         every, self._last_alone = at == list(range(1, n + 1)), at == [n]
         self._at = None if every else torch.tensor(at, dtype=torch.int64, device=theta.device)
         self.theta, self._theta = self._up_to(theta, z * self._w)
@@ -134,8 +125,21 @@ class WoodburyUpdate:
         return sums, sums[:, -1]
 
 
+def _steps(start: Solved, contexts: Tensor, rewards: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """W (B, n, d), z (B, n, 1) and ln Lⱼⱼ (B, n) of a Woodbury update."""
+    first = _step(start, contexts[:, :SMALL], rewards[:, :SMALL])
+    if contexts.shape[1] <= SMALL:
+        return first
+    w, z, _ = first
+    theta, inverse = start.theta + (z * w).sum(1), add_outer(start.inverse, w, w, -1)
+    rest = _steps(Solved(theta, start.log_det, inverse), contexts[:, SMALL:], rewards[:, SMALL:])
+    both = zip(first, rest, strict=True)
+    w, z, logs = (torch.cat(parts, 1) for parts in both)
+    return w, z, logs
+
+
 def _step(start: Solved, contexts: Tensor, rewards: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """W (B, n, d), z (B, n, 1) and ln Lⱼⱼ (B, n) of a Woodbury update by few rows."""
+    """The same for few rows, by one factorisation."""
     theta, _, inverse = start
     n = contexts.shape[1]
     if n == 0:

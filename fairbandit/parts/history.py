@@ -106,14 +106,16 @@ class History:
         low, high = (int(end) for end in rounds.aminmax())
         return self._picks_by[low, high + 1].index_select(1, rounds - low)
 
-    def add_picks(self, groups: Tensor) -> None:
-        """Counts the picks of the next N rounds, of groups (B, N); they are then played."""
-        self.played += groups.shape[1]
-        if self._counts:
-            every = torch.arange(self._group_count, device=groups.device)
-            picked = (groups[..., None] == every).cumsum(1).add_(self._picked)
-            self._picks_by.append(picked)
-            self._picked = picked[:, -1:]
+    def add_rounds(self, n: int) -> None:
+        """Records that the next n rounds were decided."""
+        self.played += n
+
+    def count_picks(self, groups: Tensor) -> None:
+        """Counts the picks of the next N rounds, of groups (B, N)."""
+        every = torch.arange(self._group_count, device=groups.device)
+        picked = (groups[..., None] == every).cumsum(1).add_(self._picked)
+        self._picks_by.append(picked)
+        self._picked = picked[:, -1:]
 
     def add_outcomes(self, contexts: Tensor, groups: Tensor, rewards: Tensor) -> None:
         """Records the outcomes of the next N rounds: (B, N, d), (B, N), (B, N)."""

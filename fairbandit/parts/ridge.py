@@ -90,14 +90,15 @@ class Ridge(Estimator):
 
     def absorb(self, n: int, outcomes: Outcomes) -> None:
         """Adds outcomes to the sums, or keeps them for later ones; see `Estimator`."""
-        rows = _rows(outcomes)
+        contexts, _, rewards = outcomes
         if n > self._n:
+            rows = _rows(contexts, rewards)
             ahead = torch.cat([self._ahead.get(n, rows[:, :0]), rows], 1)
             if ahead.shape[1] > 2 * ahead.shape[2] + 1:
                 ahead = root_of_rows(ahead).rows  # least squares needs no more of the rows
             self._ahead = dict(sorted({**self._ahead, n: ahead}.items()))
         else:
-            self._take(self._n, rows)
+            self._take(self._n, contexts, rewards)
 
     def state(self) -> State:
         """The sums at the last commit, what later models start from, and outcomes kept for them."""
@@ -135,9 +136,9 @@ class Ridge(Estimator):
 
     def _commit(self, n: int, outcomes: Outcomes) -> None:
         if n > self._n:
-            rows, _ = self._new_rows([n], outcomes)
+            contexts, rewards, _ = self._new_rows([n], outcomes)
             kept, last, solutions = self._latest or (None, n, None)
-            self._take(n, rows, solutions if kept is outcomes and last == n else None)
+            self._take(n, contexts, rewards, solutions if kept is outcomes and last == n else None)
             self._ahead = {m: rows for m, rows in self._ahead.items() if m > n}
 
     def _solve(self, n_train: list[int], outcomes: Outcomes) -> tuple[Tensor, Solutions]:
@@ -149,36 +150,38 @@ class Ridge(Estimator):
             theta = theta + self._injected(n_train)
         return theta, solutions
 
-    def _new_rows(self, n_train: list[int], outcomes: Outcomes) -> tuple[Tensor, list[int]]:
-        """The rows [X r] after the last commit, and how many of them each model includes."""
+    def _new_rows(self, n_train: list[int], outcomes: Outcomes) -> tuple[Tensor, Tensor, list[int]]:
+        """X and r after the last commit, and how many of their rows each model includes."""
         if not self._ahead:
-            rows = _rows(outcomes)
-            return rows, [min(n - self._n, rows.shape[1]) for n in n_train]
+            contexts, _, rewards = outcomes
+            return contexts, rewards, [min(n - self._n, contexts.shape[1]) for n in n_train]
         ahead = [(n, rows) for n, rows in self._ahead.items() if n <= n_train[-1]]
         counts = [sum(rows.shape[1] for m, rows in ahead if m <= n) for n in n_train]
-        return torch.cat([self._rows[:, :0], *(rows for _, rows in ahead)], 1), counts
+        rows = torch.cat([self._rows[:, :0], *(rows for _, rows in ahead)], 1)
+        return rows[..., :-1], rows[..., -1], counts
 
-    def _solutions(self, rows: Tensor, at: list[int]) -> Solutions:
+    def _solutions(self, contexts: Tensor, rewards: Tensor, at: list[int]) -> Solutions:
         """The regressions with the first i of some new rows each, for each i asked for."""
-        if self._solved is not None and not self._is_heavy(rows):
-            return WoodburyUpdate(self._solved, rows[..., :-1], rows[..., -1], at)
+        if self._solved is not None and not self._is_heavy(contexts):
+            return WoodburyUpdate(self._solved, contexts, rewards, at)
         root = root_of_sums(self._V, self._b).rows if self._root is None else self._root
-        before = self._rows.shape[1]
-        return QRSolve(root, torch.cat([self._rows, rows], 1), [before + i for i in at])
+        rows = torch.cat([self._rows, _rows(contexts, rewards)], 1)
+        return QRSolve(root, rows, [self._rows.shape[1] + i for i in at])
 
-    def _take(self, n: int, rows: Tensor, solutions: Solutions | None = None) -> None:
+    def _take(
+        self, n: int, contexts: Tensor, rewards: Tensor, solutions: Solutions | None = None
+    ) -> None:
         """Moves on to n rounds by some rows, whose regressions may be solved already."""
-        grid = self._n // GRID < n // GRID
-        many = rows.shape[1] > SMALL and self._solved is not None and not self._is_heavy(rows)
-        if solutions is None and not many:
-            solutions = self._solutions(rows, [rows.shape[1]])
-        V, b = self._V, self._b
+        grid, V, b = self._n // GRID < n // GRID, self._V, self._b
+        few = contexts.shape[1] <= SMALL or self._solved is None or self._is_heavy(contexts)
+        if solutions is None and few:
+            solutions = self._solutions(contexts, rewards, [contexts.shape[1]])
         self._n, self._latest = n, None
-        self._V = add_outer(V, rows[..., :-1], rows[..., :-1])
-        self._b = add_outer(b[..., None], rows[..., :-1], rows[..., -1:])[..., 0]
+        self._V = add_outer(V, contexts, contexts)
+        self._b = add_outer(b[..., None], contexts, rewards[..., None])[..., 0]
         if isinstance(solutions, QRSolve):
             root = root_of_sums(V, b).rows if self._root is None else self._root
-            rows = torch.cat([self._rows, rows], 1)
+            rows = torch.cat([self._rows, _rows(contexts, rewards)], 1)
             if rows.shape[1] > 4 * SMALL:  # seldom, since rounding adds up
                 root, rows = solutions.root, rows[:, :0]
             self._go_on_from(solutions.last, root, rows)
@@ -201,9 +204,8 @@ class Ridge(Estimator):
         self._root = root_of_sums(self._V, self._b).rows if root is None else root
         self._rows = self._rows[:, :0] if rows is None else rows
 
-    def _is_heavy(self, rows: Tensor) -> bool:
+    def _is_heavy(self, contexts: Tensor) -> bool:
         """Whether V⁻¹ would lose too many digits with some rows."""
-        contexts = rows[..., :-1]
         if not contexts.shape[1]:
             return False
         return not float(torch.linalg.vector_norm(contexts, torch.inf)) <= self._largest
@@ -223,9 +225,9 @@ class Ridge(Estimator):
         return drawn * scale.where(at > 0, 0)[:, None]
 
 
-def _rows(outcomes: Outcomes) -> Tensor:
+def _rows(contexts: Tensor, rewards: Tensor) -> Tensor:
     """[X r], (B, n, d + 1)."""
-    return torch.cat([outcomes.contexts, outcomes.rewards[..., None]], 2)
+    return torch.cat([contexts, rewards[..., None]], 2)
 
 
 class Radius(Enum):

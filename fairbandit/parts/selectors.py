@@ -32,7 +32,8 @@ class Selection(NamedTuple):
     @property
     def probabilities(self) -> Tensor:
         """The probability of each place, (B, N, K)."""
-        return self.weights / self.weights.sum(2, keepdim=True)
+        weights = self.weights.to(self.propensities.dtype)
+        return weights / weights.sum(2, keepdim=True)
 
 
 @base("selector")
@@ -68,19 +69,23 @@ class Selector(Part):
                 f"selector {self.part_name!r} gave weights of shape {tuple(weights.shape)}; "
                 f"expected (B, N, K) = {tuple(index.shape)}"
             )
-        weights = weights.to(index.dtype)
-        positive = weights > 0
-        total = weights.sum(2, keepdim=True)
-        sound = (positive & candidates.present) | (weights == 0)
-        if not bool((sound.all(2, keepdim=True) & (total > 0) & total.isfinite()).all()):
+        positive = weights if weights.dtype is torch.bool else weights > 0
+        fewest, most = positive.sum(2).aminmax()
+        if int(fewest) == 0 or bool((positive > candidates.present).any()):
             raise self._unsound(candidates, weights)
-        if int(positive.sum()) == total.numel():  # one place in each pool
-            return Selection(weights.argmax(2), torch.ones_like(total[..., 0]), weights)
+        if positive is not weights:
+            total = weights.sum(2)
+            if not bool((weights >= 0).all()) or not bool(total.isfinite().all()):
+                raise self._unsound(candidates, weights)
+        if int(most) == 1:
+            actions = positive.to(torch.uint8).argmax(2)
+            return Selection(actions, torch.ones_like(index[..., 0]), weights)
+        weights = weights.to(index.dtype)
         cumulative = weights.cumsum(2)
         draw = self.problem.streams[Purpose.SELECTOR].uniform(candidates.first, index.shape[1], 1)
         exceeds = cumulative > draw * cumulative[..., -1:]
         actions = exceeds.to(torch.uint8).argmax(2)
-        propensities = weights.gather(2, actions[..., None]) / total
+        propensities = weights.gather(2, actions[..., None]) / weights.sum(2, keepdim=True)
         return Selection(actions, propensities[..., 0], weights)
 
     @abstractmethod

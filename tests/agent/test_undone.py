@@ -13,6 +13,8 @@ from torch import Tensor
 
 import fairbandit
 from fairbandit import Agent, FairbanditError, Truth, build, registry
+from fairbandit.counting import sorted_segment
+from fairbandit.counting.sorted_segment import Costs, SortedSegment
 from fairbandit.parts import Argmax, Candidates, History, Rank, RecentCdf
 from fairbandit.parts.base import State
 from fairbandit.policy import Policy
@@ -201,10 +203,11 @@ def test_a_part_that_raises(fault: BaseException) -> None:
     [(SortedSegment, "__init__"), (Argmax, "_weights"), (History, "add_pools")],
 )
 def test_what_fails_beside_a_sorted_segment(owner: type, method: str, monkeypatch: Any) -> None:
-    """After the work is done, with windows that a sorted segment counts, and in the midst of sorting."""
+    """After the work is done, in windows that a sorted segment counts, and amid the sorting."""
 
-    for name, cost in FREE.items():
-        monkeypatch.setattr(sorted_segment, name, cost)
+    often = Costs(entry=1.0, again=1e-9, search=0.0, sort=0.01)
+    monkeypatch.setattr(Costs, "of", lambda *asked, **how: often)
+    monkeypatch.setattr(sorted_segment, "SHORTEST", 16)
     given = worlds.stories(8, 25)
     agent, twin = (grown({**CONFIGS["rounds"][0]}, {}, worlds.stories(9, 300)) for _ in range(2))
     assert agent._history.contexts._sorted.segments  # it is used
@@ -234,9 +237,8 @@ def test_what_fails_beside_a_sorted_segment(owner: type, method: str, monkeypatc
         groups, pending, rounds = agent.groups, agent.pending, agent.rounds
     assert failed > 5
     assert agent._history.pools == twin._history.pools
-    assert torch.equal(
-        agent._history.contexts.state()["total"], twin._history.contexts.state()["total"]
-    )
+    kept = [one._history.contexts.state()["rounds"] for one in (agent, twin)]
+    assert all(map(torch.equal, *kept))
 
 
 def test_an_agent_that_could_not_be_made() -> None:

@@ -6,11 +6,12 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fairbandit.counting import segments, sorted_segment
+from fairbandit.counting import segments
 from fairbandit.counting.buffer import RaggedBuffer
 from fairbandit.counting.layout import Limits
-from fairbandit.counting.sorted_segment import Asked, SortedCounts, SortedSegment
+from fairbandit.counting.sorted_segment import Asked, Costs, SortedCounts, SortedSegment
 from fairbandit.maths.ties import ceiling
+from tests.exactness import free
 
 
 def buffered(contexts: torch.Tensor) -> RaggedBuffer:
@@ -84,8 +85,7 @@ def test_a_segment_that_the_windows_have_left_keeps_no_entry(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Else a store of bounded memory would grow as long as nothing long is asked about."""
-    for price, free in (("SEARCHED", 0), ("SORTED", 1)):
-        monkeypatch.setattr(sorted_segment, price, free)
+    monkeypatch.setattr(Costs, "of", free)
     draws = np.random.default_rng(0)
     buffer = buffered(torch.from_numpy(draws.normal(size=(1, 2, 4000, 3))))
     theta = torch.ones(1, 1, 3, dtype=torch.float64)

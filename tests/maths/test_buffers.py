@@ -47,19 +47,25 @@ def test_rows_are_written_and_widened() -> None:
     assert torch.equal(rows[150, 201][0], expected)
 
 
-def test_scratch_is_used_again_by_its_thread_alone() -> None:
+def test_scratch_belongs_to_its_thread() -> None:
+    """What another thread asks for and fills leaves this thread's memory as it is."""
     scratch, like = Scratch(), torch.zeros(0, dtype=torch.float64)
-    first = scratch.empty((3, 4), like)
-    assert (first.shape, first.dtype) == ((3, 4), torch.float64)
-    assert scratch.empty((2, 5), like).data_ptr() == first.data_ptr()
-    assert scratch.empty((2, 5), like.to(torch.float32)).dtype == torch.float32
-    larger = scratch.empty((30, 40), like)
-    assert scratch.empty((3, 4), like).data_ptr() == larger.data_ptr()  # not what was there before
-    for length in range(2 * VIEWS):
-        assert scratch.empty((length,), like).shape == (length,)
+    mine = scratch.empty((2, 5), like).fill_(1)
     with ThreadPoolExecutor(1) as other:
-        elsewhere = other.submit(scratch.empty, (2, 5), like).result()
-    assert scratch.empty((2, 5), like).data_ptr() != elsewhere.data_ptr()
+        theirs = other.submit(lambda: scratch.empty((2, 5), like).fill_(2)).result()
+    assert mine.eq(1).all()
+    assert theirs.eq(2).all()
+
+
+def test_scratch_has_the_shape_and_the_type_asked_for() -> None:
+    """Also after more shapes than are remembered, and where larger memory has to be made."""
+    scratch, like = Scratch(), torch.zeros(0, dtype=torch.float64)
+    shapes = [(3, 4), (2, 5), (30, 40), (3, 4), *((length,) for length in range(2 * VIEWS))]
+    for shape in shapes:
+        for dtype in (torch.float64, torch.float32):
+            given = scratch.empty(shape, like.to(dtype))
+            assert (given.shape, given.dtype) == (shape, dtype)
+            assert given.fill_(7).eq(7).all()
 
 
 def test_what_is_made_in_inference_mode_can_be_written_to_outside() -> None:

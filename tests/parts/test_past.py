@@ -9,7 +9,7 @@ from torch import Tensor
 
 from fairbandit import FairbanditError
 from fairbandit.maths.ties import TOLERANCE
-from fairbandit.parts import Candidates, Division, Full, History, LinearModel, Past, Problem
+from fairbandit.parts import Candidates, Division, History, LinearModel, Past, Problem
 from fairbandit.parts.past import Of
 from fairbandit.streams import Purpose, Streams
 
@@ -100,7 +100,7 @@ def test_own_scores_compare_with_their_tolerance() -> None:
     """A past score within rounding of the candidate's ties with it; others are as they are."""
     off = torch.tensor([-20.0, -2.0, 0.0, 2.0, 20.0], dtype=torch.float64)
     x = 1 + off * torch.finfo(torch.float64).eps  # 8 eps is the tolerance of a score of 1
-    problem = Problem(1, 1, Streams(0, [0]), Full())
+    problem = Problem(1, 1, Streams(0, [0]))
     history = History(problem, {"contexts"})
     history.add_pools(x.view(1, 5, 1, 1), torch.zeros(1, 5, 1, dtype=torch.int64))
     one, five = torch.zeros(1, dtype=torch.int64), torch.full((1,), 5)
@@ -129,7 +129,7 @@ def test_own_scores_compare_with_their_tolerance() -> None:
 
 @pytest.mark.parametrize("memory", [0, -1, 2.0, True])
 def test_a_memory_is_a_whole_number(memory: object) -> None:
-    problem = Problem(1, 1, Streams(0, [0]), Full())
+    problem = Problem(1, 1, Streams(0, [0]))
     with pytest.raises(FairbanditError, match="memory of a rank: expected a whole number of at"):
         History(problem, {"contexts"}, memory=memory)  # type: ignore[arg-type]
 

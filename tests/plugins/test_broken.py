@@ -38,8 +38,8 @@ FAULTS = {
     ),
     "broken_reach": (
         conformance.reads_no_later,
-        r"the decision at round \d+ changes with a reward later than that of round \d+, the last one "
-        "it says it reads",
+        r"the decision at round \d+ changes with a reward later than that of round \d+, the last "
+        "one it says it reads",
     ),
     "broken_keys": (
         conformance.resumes,
