@@ -32,11 +32,11 @@ def in_folder(tmp_path, monkeypatch, clean):
     return enter
 
 
-def run_tests(words):
+def run_tests(words: list[str]) -> int:
     """Runs `python -m pytest` in this process; its exit code."""
     options = ["-q", "-W", "error", "-p", "no:cacheprovider", "-c", "none.ini"]
     Path("none.ini").write_text("[pytest]\n")
-    return pytest.main([*words, *options])
+    return int(pytest.main([*words, *options]))
 
 
 def test_the_rank_guide_shows_what_it_speaks_of():

@@ -1,14 +1,16 @@
 """What the contracts make possible: each part of the guides does what it is for."""
 
+from typing import Any
+
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
 import torch
 from torch import Tensor
 
-from fairbandit import Agent, Engine, build, registry
+from fairbandit import Agent, Engine, Policy, build, registry
 from fairbandit.conformance import Scattered
-from fairbandit.parts import Candidates, Division, Outcomes, Problem
+from fairbandit.parts import Candidates, Division, LinearModel, Outcomes, Problem, Selection
 from fairbandit.plugins import load_plugins
 from fairbandit.streams import Purpose, Streams
 from tests import literal, support
@@ -22,37 +24,50 @@ def _loaded(clean, tmp_path_factory, monkeypatch):
     load_plugins()
 
 
-def listen(policy):
-    """What the selector of a policy is asked and answers, from now on."""
-    asked, select = [], policy.selector.select
+def policy_of(**parts: Any) -> Policy:
+    """A policy from plain data."""
+    made = build(parts)
+    assert isinstance(made, Policy)
+    return made
 
-    def listening(candidates, index):
+
+def listen(policy: Policy) -> list[tuple[Candidates, Selection]]:
+    """What the selector of a policy is asked and answers, from now on."""
+    asked: list[tuple[Candidates, Selection]] = []
+    select = policy.selector.select
+
+    def listening(candidates: Candidates, index: Tensor) -> Selection:
         asked.append((candidates, select(candidates, index)))
         return asked[-1][1]
 
-    policy.selector.select = listening
+    policy.selector.select = listening  # type: ignore[method-assign]
     return asked
 
 
 # A non-linear estimator on all past outcomes.
 
 
-def kernel(x, g, y, h, length, across):
+def kernel(x: Any, g: Any, y: Any, h: Any, length: float, across: float) -> Any:
     """k of one context with rows of others."""
     return np.exp(-((y - x) ** 2).sum(1) / (2 * length**2)) * np.where(h == g, 1.0, across)
 
 
-def bordered(inverse, column, corner):
+def bordered(inverse: Any, column: Any, corner: float) -> Any:
     """The inverse of a symmetric matrix with a further column, from the inverse without it."""
     u = inverse @ column
     rest = corner - column @ u
     return np.block([[inverse + np.outer(u, u) / rest, -u[:, None] / rest], [-u / rest, 1 / rest]])
 
 
-def literal_kernel_ridge(draws, rounds, regularization, length, across):
+def literal_kernel_ridge(
+    draws: literal.Draws, rounds: int, regularization: float, length: float, across: float
+) -> tuple[Any, Any]:
     """Greedy decisions of halves and kernel ridge, with the scores that they rest on."""
-    actions, scores = [], []
-    x, g, r = [], [], []
+    actions: list[int] = []
+    scores: list[Any] = []
+    x: list[Any] = []
+    g: list[Any] = []
+    r: list[float] = []
     inverse, weights = np.zeros((0, 0)), np.zeros(0)
     for t in range(1, rounds + 1):
         pool, groups, n = draws.contexts[t - 1], draws.groups[t - 1], (t - 1) // 2
@@ -66,8 +81,11 @@ def literal_kernel_ridge(draws, rounds, regularization, length, across):
             for a in range(len(pool)):
                 score[a] = kernel(pool[a], groups[a], past, of, length, across) @ weights
         a = literal.pick(score, score, draws.ties[t - 1])
-        actions.append(a), scores.append(score)
-        x.append(pool[a]), g.append(groups[a]), r.append(draws.rewards[t - 1, a])
+        actions.append(a)
+        scores.append(score)
+        x.append(pool[a])
+        g.append(groups[a])
+        r.append(draws.rewards[t - 1, a])
     return np.array(actions), np.array(scores)
 
 
@@ -83,7 +101,7 @@ def test_the_bordered_inverse_is_the_inverse():
 def test_kernel_ridge_is_the_literal_one_over_a_thousand_rounds():
     world, length, across = support.environment("squared_skill"), 0.5, 0.3
     estimator = {"name": "kernel_ridge", "length": length, "across": across}
-    policy = build({"split": "halves", "estimator": estimator, "rank": "identity"})
+    policy = policy_of(split="halves", estimator=estimator, rank="identity")
     asked = listen(policy)
     actions = support.actions(policy, world, 1000)[0].numpy()
     expected, scores = literal_kernel_ridge(
@@ -113,7 +131,7 @@ def test_a_model_that_is_not_linear_learns_what_no_linear_one_can():
 
 def test_overlapping_intervals_are_those_of_the_formula():
     estimator = {"name": "optimistic_ridge", "exploration": 0.3}
-    policy = build({"name": "oful", "estimator": estimator, "selector": "overlapping"})
+    policy = policy_of(name="oful", estimator=estimator, selector="overlapping")
     asked = listen(policy)
     support.actions(policy, support.environment(), 60, replicas=2)
     narrower = 0
@@ -132,14 +150,16 @@ def test_overlapping_intervals_are_those_of_the_formula():
 
 def test_recent_contexts_weigh_more_as_in_the_formula():
     rank, world = {"name": "recency_cdf", "half": 5.0}, Scattered()
-    policy = build({"split": "halves", "estimator": "ridge", "rank": rank})
+    policy = policy_of(split="halves", estimator="ridge", rank=rank)
     asked = listen(policy)
     support.actions(policy, world, 60, replicas=2)
     pools, compared = world.pools(1, 60), 0
     for candidates, _ in asked[-2:]:
         for n, t in enumerate(candidates.rounds.tolist()):
             start, stop = (int(field[n]) for field in candidates.division[1:])
-            theta = candidates.own_model.theta[:, n]
+            thetas = candidates.own_model.theta
+            assert thetas is not None
+            theta = thetas[:, n]
             for b, k in np.ndindex(2, world.places):
                 group, score = candidates.groups[b, n, k], candidates.scores[b, n, k]
                 below = every = 0.0
@@ -167,7 +187,7 @@ def most_owed(present: Tensor, groups: Tensor, share: float) -> Tensor:
 def test_no_group_is_owed_a_whole_pick_in_play(name):
     world, share = Scattered(), 1 / 3
     selector = {"name": "guaranteed_share", "share": share}
-    policy = build({**support.PRESETS[name], "selector": selector})
+    policy = policy_of(**support.PRESETS[name], selector=selector)
     run = Engine(policy, world, rounds=300, seed=0, replicas=range(4))
     groups = torch.cat([played.groups for played in run.play()], 1)
     pools = world.pools(1, 300).groups
@@ -208,32 +228,35 @@ def test_logged_rounds_count_as_picks():
 # Probabilities.
 
 
-def many_rounds(policy, groups, index, rounds, seed):
+def many_rounds(
+    policy: Policy, groups: list[int], index: list[float], rounds: int, seed: int
+) -> Selection:
     """The same pool again and again, as the selector of a policy sees it."""
     streams = Streams(seed, [0])
     policy.bind(Problem(1, 2, streams))
-    groups = torch.tensor(groups).expand(1, rounds, -1)
+    pools = torch.tensor(groups).expand(1, rounds, -1)
     t = torch.arange(1, rounds + 1)
     candidates = Candidates(
         1,
         Division(t - 1, t - 1, t - 1),
-        torch.zeros(1, rounds, groups.shape[2], 1, dtype=torch.float64),
-        groups,
-        None,
+        torch.zeros(1, rounds, len(groups), 1, dtype=torch.float64),
+        pools,
+        LinearModel(torch.zeros(1, 1, 1, dtype=torch.float64)),
         torch.zeros_like(t),
         policy.history(),
         streams[Purpose.RANK],
     )
-    index = torch.tensor(index, dtype=torch.float64).expand(1, rounds, -1)
-    candidates.set_index(index, index, policy.rank.bounds)
-    return policy.selector.select(candidates, index)
+    indices = torch.tensor(index, dtype=torch.float64).expand(1, rounds, -1)
+    candidates.set_index(indices, indices, policy.rank.bounds)
+    return policy.selector.select(candidates, indices)
 
 
 def test_probabilities_sum_to_one_and_are_the_frequencies_of_many_draws():
     """A chi-square test of 100,000 draws; 4 degrees of freedom exceed 33.4 once in a million."""
-    rounds, epsilon = 100_000, 0.3
-    policy = build({**support.PRESETS["greedy"], "selector": "epsilon_greedy"})
-    policy.selector.epsilon = epsilon
+    rounds = 100_000
+    policy = policy_of(
+        **support.PRESETS["greedy"], selector={"name": "epsilon_greedy", "epsilon": 0.3}
+    )
     groups, index = [0, 1, -1, 1, 0, 1], [0.5, 2.0, 9.0, 2.0, -1.0, 0.0]
     selection = many_rounds(policy, groups, index, rounds, seed=3)
     expected = torch.tensor([0.06, 0.41, 0.0, 0.41, 0.06, 0.06], dtype=torch.float64)
@@ -266,8 +289,9 @@ def test_the_round_log_tells_every_propensity(command):
     words = ["policy=greedy", "policy/selector=epsilon_greedy", "policy.selector.epsilon=0.4"]
     code, _, err = command(*words, "rounds=40", "replicas=2", "hydra.run.dir=run")
     assert (code, err) == (0, "")
-    parts = {**support.PRESETS["greedy"], "selector": {"name": "epsilon_greedy", "epsilon": 0.4}}
-    run = Engine(build(parts), support.environment(), rounds=40, seed=0, replicas=range(2))
+    selector = {"name": "epsilon_greedy", "epsilon": 0.4}
+    policy = policy_of(**support.PRESETS["greedy"], selector=selector)
+    run = Engine(policy, support.environment(), rounds=40, seed=0, replicas=range(2))
     expected = torch.cat([played.propensities for played in run.play()], 1)
     rows = pq.read_table("run/rounds").sort_by([("replica", "ascending"), ("round", "ascending")])
     assert rows["propensity"].to_pylist() == expected.flatten().tolist()
@@ -288,12 +312,14 @@ def test_whoever_knows_a_truth_that_is_not_linear_has_no_regret():
 # A model that is refreshed lazily.
 
 
-def literal_refreshed(draws, rounds, factor):
+def literal_refreshed(draws: literal.Draws, rounds: int, factor: float) -> list[int]:
     """Fair greedy, whose model changes when ⌊(t − 1)/2⌋ has grown by a factor."""
     grid = [0, 1]
     while grid[-1] < rounds:
         grid.append(max(grid[-1] + 1, int(np.ceil(factor * grid[-1]))))
-    actions, X, r = [], [], []
+    actions: list[int] = []
+    X: list[Any] = []
+    r: list[float] = []
     for t in range(1, rounds + 1):
         pool, groups, half = draws.contexts[t - 1], draws.groups[t - 1], (t - 1) // 2
         n = max(number for number in grid if number <= half)
@@ -311,14 +337,16 @@ def literal_refreshed(draws, rounds, factor):
                 )
                 index[a] = draws.unseen[t - 1, a] if share is None else share
         a = literal.pick(index, index, draws.ties[t - 1])
-        actions.append(a), X.append(pool[a]), r.append(draws.rewards[t - 1, a])
+        actions.append(a)
+        X.append(pool[a])
+        r.append(draws.rewards[t - 1, a])
     return actions
 
 
 def test_a_lazily_refreshed_model_is_the_literal_one_and_that_of_the_agent():
     rounds, world = 300, support.environment()
-    split = {"name": "halves", "refresh": 1.2}
-    lazy = support.actions(build({**support.PRESETS["fair_greedy"], "split": split}), world, rounds)
+    parts = {**support.PRESETS["fair_greedy"], "split": {"name": "halves", "refresh": 1.2}}
+    lazy = support.actions(policy_of(**parts), world, rounds)
     draws = support.draws(world, rounds, seed=0)
     assert lazy[0].tolist() == literal_refreshed(draws, rounds, 1.2)
     agent = Agent(
