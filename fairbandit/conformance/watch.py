@@ -283,6 +283,7 @@ def _inside(value: Any) -> Iterable[tuple[str, Any]]:
     if isinstance(value, Candidates):
         names = ["contexts", "groups", "division", "rounds", "model", "of_round", "own_model"]
         names += ["scores", "upper_scores", "rounding"]
+        names += ["present", *(one for one in ("index", "upper_index") if hasattr(value, one))]
         names += ["past"] if "contexts" in value.history.needs else []
         return [(f".{name}", getattr(value, name)) for name in names]
     if isinstance(value, Problem):

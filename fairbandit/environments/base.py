@@ -197,11 +197,11 @@ class Environment(ABC):
         if self.truth is None:
             return None
         theta, cdf = self.truth.theta, self.truth.cdf
-        device = torch.device("cpu") if theta is None else theta.device
 
         def share(values: Tensor) -> Tensor:
-            codes = torch.full(values.shape, group, dtype=torch.int64, device=device)
-            return cdf(codes, values.to(device)).cpu()
+            there = values if theta is None else values.to(theta.device)
+            codes = torch.full(values.shape, group, dtype=torch.int64, device=there.device)
+            return cdf(codes, there).cpu()
 
         return of_cdf(share)
 

@@ -95,7 +95,7 @@ class WoodburyUpdate:
 
     def __init__(self, start: Solved, contexts: Tensor, rewards: Tensor, at: list[int]) -> None:
         theta, log_det, inverse = start
-        self._inverse = inverse
+        self._inverse, self._models = inverse, len(at)
         n = contexts.shape[1]
         self._w, z, logs = _steps(start, contexts, rewards)
         every, self._last_alone = at == list(range(1, n + 1)), at == [n]
@@ -118,6 +118,8 @@ class WoodburyUpdate:
 
     def _up_to(self, start: Tensor, steps: Tensor) -> tuple[Tensor, Tensor]:
         """A start plus the first i of n steps, for each i asked for, and all: (B, U, …), (B, …)."""
+        if steps.shape[1] == 0:
+            return start[:, None].expand(-1, self._models, *start.shape[1:]), start
         sums = start[:, None] + (steps if steps.shape[1] == 1 else steps.cumsum(1))
         if self._at is not None:
             every = torch.cat([start[:, None], sums], 1)
