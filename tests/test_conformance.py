@@ -195,6 +195,9 @@ class Mislaying(Identity):
     def _load(self, state: Any) -> None:
         self._seen = state["seen"]
 
+    def upper_index(self, index: Tensor, candidates: Candidates) -> Tensor:
+        return index
+
     def _index(self, candidates: Candidates) -> Tensor:
         own = candidates.groups.clamp(min=0)
         seen = self._seen[:, None].expand(-1, own.shape[1], -1).gather(2, own)

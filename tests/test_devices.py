@@ -265,7 +265,7 @@ def test_the_second_device_is_strict() -> None:
             exec(compile(source, str(PACKAGE / "made_up.py"), "exec"), {"torch": torch})
 
 
-DECIDING = ["counting", "parts", "maths", "policy.py", "engine.py", "metrics.py"]
+DECIDING = ["counting", "parts", "maths", "policy.py", "engine.py", "metrics"]
 
 DEVICES = ("cpu", "cuda", "mps", "xpu")
 
@@ -280,6 +280,7 @@ NAMED = {
 
 UNPLACED = {
     "maths/moments.py": 3,  # of results, which are gathered in ordinary memory
+    "metrics/reduction.py": 2,  # of results too
     "maths/uniform_sum.py": 4,  # made with an environment, and moved by `to`
 }
 """Where a tensor is made without saying on which device, and how often."""

@@ -162,7 +162,7 @@ def test_a_selector_that_picks_an_empty_place() -> None:
     policy.selector = Last()
     with pytest.raises(
         FairbanditError,
-        match=r"selector 'last' gave weights \[0.*, 1.0\] at replica 0, round \d+; .* "
+        match=r"selector 'last' gave weights \[0.*, 1\] at replica 0, round \d+; .* "
         "and 0 beside the places",
     ):
         support.actions(policy, Scattered(), 60)

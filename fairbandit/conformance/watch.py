@@ -162,7 +162,8 @@ class Memory:
             now = _held(past)
             changed = [key for key, value in held.items() if now[key] != value]
             if changed:
-                raise ConformanceError(_fault(method, f"`{path}` ({', '.join(changed)})"))
+                what = f"`{path}.{changed[0]}`, which it was given"
+                raise ConformanceError(_fault(method, what))
         for path, tensor in _tensors("", result):
             if tensor.requires_grad:
                 raise ConformanceError(

@@ -54,7 +54,7 @@ class RunningReduction:
         Returns:
             The reduced value after each of these rounds, (B, N) float64.
         """
-        values, carried = values.to(torch.float64), self._carried[:, None]
+        values, carried = values.to(self._carried), self._carried[:, None]
         rounds = torch.arange(1, values.shape[1] + 1) + self._rounds
         if self._reduce in ("sum", "mean"):
             running = values.cumsum(1) + carried

@@ -94,7 +94,7 @@ class Ridge(Estimator):
         if n > self._n:
             rows = _rows(contexts, rewards)
             ahead = torch.cat([self._ahead.get(n, rows[:, :0]), rows], 1)
-            if ahead.shape[1] > 2 * ahead.shape[2] + 1:
+            if ahead.shape[1] > 2 * contexts.shape[2] + 1:
                 ahead = root_of_rows(ahead).rows  # least squares needs no more of the rows
             self._ahead = dict(sorted({**self._ahead, n: ahead}.items()))
         else:

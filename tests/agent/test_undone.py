@@ -118,7 +118,7 @@ def test_interrupted_anywhere(name: str, monkeypatch: Any) -> None:
     monkeypatch.setattr("fairbandit.agent.inputs.PIECE", 20)  # logs come in several pieces
     given = worlds.stories(5, 300)
     agent, twin = (grown(*CONFIGS[name], given) for _ in range(2))
-    step = 97 if name == "bonus" else 29
+    step = 71 if name == "bonus" else 29
     undone = 0
     for call, same in zip(calls(agent, given), calls(twin, given), strict=True):
         before, line = worlds.held(agent), 1

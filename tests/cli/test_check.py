@@ -67,7 +67,7 @@ def test_a_plugin_with_hyperparameters(command, mine):
     [
         ([], "fairbandit check: the following arguments are required: KIND=NAME"),
         (["rank"], "'rank' describes no part; expected KIND=NAME or KIND.KEY=VALUE, where KIND is"),
-        (["policy=greedy"], "split, estimator, rank, selector or environment"),
+        (["policy=greedy"], "split, estimator, rank, selector, environment or metric"),
         (["rank=no_such"], "unknown rank 'no_such'; the registered ones are empirical_cdf"),
         (["rank.alpha=1"], "'rank.alpha=1' must come after the rank that it is for"),
         (["rank=identity", "split.x=1"], "'split.x=1' must come after the split"),

@@ -12,6 +12,7 @@ import torch
 import fairbandit
 from fairbandit import FairbanditError, registry
 from fairbandit.cli.messages import memory_errors
+from fairbandit.parts import Identity
 from fairbandit.presets import conf_folder
 
 POLICIES = sorted(path.stem for path in (conf_folder() / "policy").glob("*.yaml"))
@@ -189,10 +190,9 @@ def test_columns_that_are_no_mapping(command, columns):
 
 
 def test_more_memory_than_there_is(command, monkeypatch):
-    monkeypatch.setattr("fairbandit.parts.more_ranks.recent.MOST_KEPT", 10**15)
-    words = ("policy/rank=recent_cdf", "policy.rank.size=100000000000000")
+    monkeypatch.setattr(Identity, "bind", lambda _, problem: problem.zeros(10**15))
     for mode in ((), ("-m",)):
-        code, out, err = command(*mode, *words, *SMALL)
+        code, out, err = command(*mode, "policy/rank=identity", *SMALL)
         assert code == 1
         assert "does not fit into memory" in err
         assert "Traceback" not in out + err

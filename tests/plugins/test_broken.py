@@ -58,7 +58,7 @@ CHANGED = {
     "broken_groups": ("rank", "`_index` changes `candidates.groups`, which it was given"),
     "broken_scores": ("rank", "`_index` changes `candidates.scores`, which it was given"),
     "broken_count": ("rank", "`_index` changes `candidates.past.count`, which it was given"),
-    "broken_past": ("rank", r"`_index` changes `candidates.history` \(rewards\)"),
+    "broken_past": ("rank", r"`_index` changes `candidates.history.rewards`, which it was given"),
     "broken_draws": ("rank", "`_index` changes the draws of a stream, which it was given"),
     "broken_truth": ("rank", "`_index` changes `problem.truth.theta`, which it was given"),
     "broken_observed": ("rank", "`observe` changes `contexts`, which it was given"),

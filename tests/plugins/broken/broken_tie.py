@@ -16,5 +16,5 @@ class Lifting(Rank):
     def _index(self, candidates: Candidates) -> Tensor:
         return candidates.scores.clone()
 
-    def tie(self, index: Tensor, candidates: Candidates) -> Tensor:
+    def upper_index(self, index: Tensor, candidates: Candidates) -> Tensor:
         return index.add_(candidates.upper_scores - candidates.scores)
