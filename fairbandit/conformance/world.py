@@ -17,7 +17,7 @@ from fairbandit.environments.base import Environment, Pools, Truth
 from fairbandit.errors import FairbanditError
 from fairbandit.maths.grouped_cdf import GroupedCdf
 from fairbandit.maths.picks import of_pick
-from fairbandit.maths.ties import ceiling
+from fairbandit.maths.ties import upper_score
 from fairbandit.metrics import Played
 from fairbandit.parts import Argmax, Candidates, Outcomes, Problem
 from fairbandit.policy import Policy, blocks
@@ -92,7 +92,7 @@ class Scattered(Environment):
         if self.upset_after is not None:
             late = torch.arange(first, first + count) > self.upset_after
             rewards = torch.where(late[:, None], -3 * rewards, rewards)
-        tops = ceiling(expected, contexts.abs() @ theta.abs())
+        tops = upper_score(expected, contexts.abs() @ theta.abs())
         return Pools(contexts, groups, rewards, expected, self.truth.cdf(groups, tops))
 
 

@@ -22,7 +22,7 @@ from fairbandit.environments.reading import Source, listed
 from fairbandit.errors import FairbanditError
 from fairbandit.maths.grouped_cdf import GroupedCdf
 from fairbandit.maths.least_squares import ridge_fit
-from fairbandit.maths.ties import ceiling
+from fairbandit.maths.ties import upper_score
 
 REGULARIZATION = 1e-8
 """λ of the ridge regression on D2 that makes θ, as in the paper (App. D.2)."""
@@ -344,8 +344,8 @@ def _truth(
     starts = sizes.cumsum(0) - sizes
     members_of = order.split(sizes.tolist())
     cdf = GroupedCdf([expected[rows[counted[rows]]] for rows in members_of])
-    ceilings, ranks = ceiling(expected, magnitudes), torch.empty_like(expected)
+    upper, ranks = upper_score(expected, magnitudes), torch.empty_like(expected)
     for group, rows in enumerate(members_of):
-        ranks[rows] = cdf.share(group, ceilings[rows])
+        ranks[rows] = cdf.share(group, upper[rows])
     members = Members(contexts, groups, rewards, expected, ranks, order, starts, sizes)
     return Population(members, kept, theta, cdf)

@@ -207,10 +207,10 @@ class History:
         Raises:
             FairbanditError: such a state.
         """
-        spans = {rows.kept for rows in (self._picks, self._groups, self._rewards)}
+        kept = {rows.kept for rows in (self._picks, self._groups, self._rewards)}
         groups = self._groups[self._groups.kept]
         known = bool(((groups >= -1) & (groups < self._group_count)).all())
-        match = self.committed <= self.played <= self.pools and len(spans) == 1 and known
+        match = self.committed <= self.played <= self.pools and len(kept) == 1 and known
         match &= not self._keeps or self._rewards.count == self.played
         match &= not self._counts or self._picks_by.count == self.played + 1
         if not match or ("contexts" in self.needs and self.contexts.rounds != self.pools):

@@ -12,7 +12,7 @@ from torch import Tensor
 from fairbandit import registry
 from fairbandit.environments.base import Truth
 from fairbandit.errors import FairbanditError
-from fairbandit.maths.ties import ceiling
+from fairbandit.maths.ties import upper_score
 
 
 class RewardModel(ABC):
@@ -73,7 +73,7 @@ class RewardModel(ABC):
         Returns:
             (B, U, M).
         """
-        return ceiling(scores, self._magnitude(contexts, groups, scores))
+        return upper_score(scores, self._magnitude(contexts, groups, scores))
 
     def bounds(self, contexts: Tensor, groups: Tensor) -> tuple[Tensor, Tensor]:
         """Lower and upper confidence bounds of the true rewards of contexts.

@@ -10,7 +10,7 @@ from fairbandit.counting import segments
 from fairbandit.counting.buffer import RaggedBuffer
 from fairbandit.counting.layout import Limits
 from fairbandit.counting.sorted_segment import Asked, Costs, SortedCounts, SortedSegment
-from fairbandit.maths.ties import ceiling
+from fairbandit.maths.ties import upper_score
 from tests.exactness import free
 
 
@@ -49,7 +49,7 @@ def test_counts_are_those_of_a_scan(seed: int, drift: float, whole: bool, chunk:
     scores = torch.einsum("bukld,bud->bukl", own, theta)
     picked = torch.from_numpy(draws.integers(0, length, (b, u, k, 1)))
     magnitudes = torch.einsum("bukld,bud->bukl", own.abs(), theta.abs())
-    values = ceiling(scores.gather(3, picked), magnitudes.gather(3, picked))[..., 0]
+    values = upper_score(scores.gather(3, picked), magnitudes.gather(3, picked))[..., 0]
     values[0, 0, 0] = torch.nan
     ends = [(0, length), (10, length), (length // 2, length)]
     with pytest.MonkeyPatch.context() as patch:

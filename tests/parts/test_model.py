@@ -5,7 +5,7 @@ import torch
 from torch import Tensor
 
 from fairbandit import FairbanditError
-from fairbandit.maths.ties import ceiling
+from fairbandit.maths.ties import upper_score
 from fairbandit.parts import LinearModel, RewardModel, Unlearned
 
 
@@ -50,7 +50,7 @@ def test_a_model_need_not_be_linear() -> None:
     assert model.theta is None
     scores = model.score(contexts, groups)
     upper = model.upper_score(contexts, groups, scores)
-    assert torch.equal(upper, ceiling(scores, scores.abs()))
+    assert torch.equal(upper, upper_score(scores, scores.abs()))
     for b, u, m in torch.cartesian_prod(torch.arange(2), torch.arange(3), torch.arange(5)).tolist():
         apart = (contexts[b, 0, m] - model.parameters[0][b, u]).norm(dim=1)
         score = (model.parameters[1][b, u] * (-(apart**2) / 0.02).exp()).sum()

@@ -17,7 +17,7 @@ class NoisyRewardsCdf(Rank):
     n⁻¹ Σ 1{rᵢ ≤ s} over the n past picks of the group in the round's window. It is a biased rank
     in two ways: rᵢ is a reward with its noise, whose CDF is not that of the reward, and picks are
     no random sample of the group. The window is the split's, as for every other rank: under
-    `halves` the rewards that rank are not those that taught the model, under `full` they are
+    `halves` the rewards that rank are not those that trained the model, under `full` they are
     those of all past rounds. A candidate of a group of which the window holds no pick gets a rank
     drawn from U(0, 1).
     """
