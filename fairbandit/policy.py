@@ -100,7 +100,7 @@ class Policy:
         return states
 
     def snapshot(self) -> dict[str, Any]:
-        """The state as it is now, which stays so whatever the parts do next."""
+        """A copy of the state that later changes of the parts do not affect."""
         return {kind: part.snapshot() for kind, part in self.parts.items()}
 
     def load_state(self, state: Mapping[str, Any]) -> None:
@@ -219,7 +219,7 @@ class Policy:
         return candidates, outcomes
 
     def _trained(self, t: int) -> int:
-        """How many first rounds the estimator has to know at round t."""
+        """The number of first rounds that train the estimator at round t; 0 if it does not learn."""
         return self.split.n_train(t) if self.estimator.learns else 0
 
     def _outcomes(self, n_train: int, history: History) -> Outcomes:
@@ -241,7 +241,7 @@ class Policy:
             history.committed = n
 
     def _blind(self, first: int, n: int, history: History) -> int:
-        """In how many of n rounds a learning policy has learned from no reward yet."""
+        """The number of the n rounds in which a learning estimator has no reward to learn from."""
         if not self.estimator.learns:
             return 0
         rounds = range(first, first + n)
@@ -310,7 +310,7 @@ class Policy:
         history.learn(t, outcome)
 
     def forget(self, history: History) -> None:
-        """Lets go of what no later round reads, once the rounds played are all decided."""
+        """Forgets what no later round reads. All rounds played must have been decided."""
         played = history.played
         history.forget(
             outcomes=history.committed if self.estimator.learns else played,

@@ -170,7 +170,7 @@ class History:
             self.contexts.forget(contexts)
 
     def grow(self, problem: Problem) -> None:
-        """Makes room for the groups that a problem has more."""
+        """Makes room for new groups."""
         more = problem.groups - self._group_count
         self._group_count = problem.groups
         self.contexts.grow(problem.groups)
@@ -187,7 +187,7 @@ class History:
         """Goes on from a state that `state` gave.
 
         Raises:
-            FairbanditError: a state of another problem, or one of which parts do not match.
+            FairbanditError: the state is of another problem, or its parts do not match.
         """
         for name, rows in self._rows().items():
             rows.load_state(state[name])
@@ -198,11 +198,11 @@ class History:
         self._match()
 
     def stores(self) -> list[object]:
-        """All objects that hold it. Whoever keeps their attributes can go back to them."""
+        """The objects whose attributes hold the history; restoring the attributes undoes changes."""
         return [self, *self.contexts.holders(), *self._rows().values()]
 
     def _match(self) -> None:
-        """Refuses a state whose parts are not of the same rounds and groups.
+        """Raises an error if the parts of a loaded state are of different rounds or groups.
 
         Raises:
             FairbanditError: such a state.
@@ -229,7 +229,7 @@ class History:
 
 
 def _kept(rows: Rows, start: int, stop: int) -> Tensor:
-    """Rows of rounds start+1 … stop, or what to do for them."""
+    """The rows of rounds start+1 … stop; the error says how to keep them."""
     try:
         return rows[start, stop]
     except IndexError as error:

@@ -89,7 +89,7 @@ class Ridge(Estimator):
         self._latest: tuple[Outcomes, int, Solutions] | None = None
 
     def absorb(self, n: int, outcomes: Outcomes) -> None:
-        """Adds outcomes to the sums, or keeps them for later ones; see `Estimator`."""
+        """Adds outcomes to the sums, or keeps them until n rounds are committed; see `Estimator`."""
         contexts, _, rewards = outcomes
         if n > self._n:
             rows = _rows(contexts, rewards)
@@ -171,7 +171,7 @@ class Ridge(Estimator):
     def _take(
         self, n: int, contexts: Tensor, rewards: Tensor, solutions: Solutions | None = None
     ) -> None:
-        """Moves on to n rounds by some rows, whose regressions may be solved already."""
+        """Adds some rows, which complete the first n rounds; `solutions` may hold their regressions."""
         grid, V, b = self._n // GRID < n // GRID, self._V, self._b
         few = contexts.shape[1] <= SMALL or self._solved is None or self._is_heavy(contexts)
         if solutions is None and few:
@@ -193,7 +193,7 @@ class Ridge(Estimator):
     def _go_on_from(
         self, solved: Solved, root: Tensor | None = None, rows: Tensor | None = None
     ) -> None:
-        """Keeps a regression to go on from, or the root of its rows where it is ill-conditioned."""
+        """Keeps the regression, or the QR root of its rows if the regression is ill-conditioned."""
         row = self._V.diagonal(dim1=1, dim2=2).sum(1) / max(self._n, 1)
         spread = solved.inverse.diagonal(dim1=1, dim2=2).amax(1)
         if bool((row * spread < ILL).all()):
@@ -205,7 +205,7 @@ class Ridge(Estimator):
         self._rows = self._rows[:, :0] if rows is None else rows
 
     def _is_heavy(self, contexts: Tensor) -> bool:
-        """Whether V⁻¹ would lose too many digits with some rows."""
+        """Whether a Woodbury update by these rows would lose too many digits of V⁻¹."""
         if not contexts.shape[1]:
             return False
         return not float(torch.linalg.vector_norm(contexts, torch.inf)) <= self._largest
