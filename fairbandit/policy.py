@@ -219,7 +219,7 @@ class Policy:
         return candidates, outcomes
 
     def _trained(self, t: int) -> int:
-        """The number of first rounds that train the estimator at round t; 0 if it does not learn."""
+        """The number of rounds that train the estimator at round t; 0 if it does not learn."""
         return self.split.n_train(t) if self.estimator.learns else 0
 
     def _outcomes(self, n_train: int, history: History) -> Outcomes:

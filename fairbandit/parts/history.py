@@ -198,7 +198,7 @@ class History:
         self._match()
 
     def stores(self) -> list[object]:
-        """The objects whose attributes hold the history; restoring the attributes undoes changes."""
+        """The objects that hold the history; restoring their attributes undoes changes."""
         return [self, *self.contexts.holders(), *self._rows().values()]
 
     def _match(self) -> None:

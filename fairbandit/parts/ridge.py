@@ -89,7 +89,7 @@ class Ridge(Estimator):
         self._latest: tuple[Outcomes, int, Solutions] | None = None
 
     def absorb(self, n: int, outcomes: Outcomes) -> None:
-        """Adds outcomes to the sums, or keeps them until n rounds are committed; see `Estimator`."""
+        """Adds outcomes to the sums, or keeps them until round n is committed; see `Estimator`."""
         contexts, _, rewards = outcomes
         if n > self._n:
             rows = _rows(contexts, rewards)
@@ -171,7 +171,7 @@ class Ridge(Estimator):
     def _take(
         self, n: int, contexts: Tensor, rewards: Tensor, solutions: Solutions | None = None
     ) -> None:
-        """Adds some rows, which complete the first n rounds; `solutions` may hold their regressions."""
+        """Adds the rows that complete the first n rounds, with their regressions if known."""
         grid, V, b = self._n // GRID < n // GRID, self._V, self._b
         few = contexts.shape[1] <= SMALL or self._solved is None or self._is_heavy(contexts)
         if solutions is None and few:
