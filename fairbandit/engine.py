@@ -9,10 +9,11 @@ from typing import Any
 import torch
 
 from fairbandit.environments.base import Environment, Pools
+from fairbandit.fixed_point import BlockSize, fixed_point
 from fairbandit.maths.picks import of_pick
 from fairbandit.metrics import Dimensions, Judge, Metric, Played
 from fairbandit.parts import Outcomes, Problem, Selection
-from fairbandit.policy import Policy, blocks
+from fairbandit.policy import Policy, block_end
 from fairbandit.streams import GRID, Streams
 
 CANDIDATES = 1 << 10
@@ -63,6 +64,7 @@ class Engine:
         )
         policy.bind(problem)
         self.history = policy.history()
+        self.size, self.decisions = BlockSize(policy, environment.places), 0
         dimensions = Dimensions(
             replicas=len(self.streams.replicas),
             rounds=rounds,
@@ -85,11 +87,12 @@ class Engine:
             last = min(self.history.played // GRID * GRID + GRID, self.rounds)
             pools = self.environment.pools(first, last - first + 1)
             selections = []
-            for after, until in blocks(self.policy, last, first - 1):
-                for low in range(after, until, self.at_once):
-                    high = min(low + self.at_once, until)
-                    piece = pools[low + 1 - first : high + 1 - first]
-                    selections.append(self._decide(low + 1, piece))
+            while self.history.played < last:
+                played = self.history.played
+                alone = block_end(self.policy, last, played) - played
+                n = min(max(alone, self.size.next(played)), self.at_once, last - played)
+                piece = pools[played + 1 - first : played + n + 1 - first]
+                selections.append(self._decide(piece, alone))
             with self.policy.mode():
                 self.policy.forget(self.history)
             whole = Selection(*(torch.cat(parts, 1) for parts in zip(*selections, strict=True)))
@@ -100,6 +103,7 @@ class Engine:
         return {
             "parts": self.policy.state(),
             "history": self.history.state(),
+            "size": self.size.state(),
             "metrics": self.judge.state(),
         }
 
@@ -107,13 +111,24 @@ class Engine:
         """Goes on from a state that an engine of the same policy, problem and seed gave."""
         self.policy.load_state(state["parts"])
         self.history.load_state(state["history"])
+        self.size.load_state(state["size"])
         self.judge.load_state(state["metrics"])
 
-    def _decide(self, first: int, pools: Pools) -> Selection:
-        with self.policy.mode():
-            self.history.add_pools(pools.contexts, pools.groups)
-            selection = self.policy.decide(first, pools.contexts, pools.groups, self.history)
-            picks = (pools.contexts, pools.groups, pools.rewards)
-            outcomes = Outcomes(*(of_pick(part, selection.actions) for part in picks))
-            self.policy.take_in(first, outcomes, self.history)
-            return selection
+    def _decide(self, pools: Pools, alone: int) -> Selection:
+        """Decides the next rounds, the first of which, so many, read none of the others."""
+        policy, history, n = self.policy, self.history, pools.groups.shape[1]
+        first, contexts, groups = history.played + 1, pools.contexts, pools.groups
+        with policy.mode():
+            history.add_pools(contexts, groups)
+            if n <= alone:
+                proposal = policy.propose(first, contexts, groups, history)
+                self.decisions += n
+            else:
+                proposal, changes, decisions = fixed_point(policy, history, first, pools, alone)
+                self.size.learn(n, changes)
+                self.decisions += decisions
+            policy.accept(first, contexts, groups, proposal, history)
+            picks = (contexts, groups, pools.rewards)
+            outcomes = Outcomes(*(of_pick(part, proposal.selection.actions) for part in picks))
+            policy.take_in(first, outcomes, history)
+            return proposal.selection

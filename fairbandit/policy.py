@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -29,6 +29,18 @@ from fairbandit.parts import (
 )
 from fairbandit.parts.base import KEYS_STAY
 from fairbandit.streams import Purpose
+
+
+class Proposal(NamedTuple):
+    """What a policy decides about some rounds, if the past is what it was told.
+
+    Attributes:
+        selection: the picks.
+        outcomes: those that the models of the last round were trained on; None before any.
+    """
+
+    selection: Selection
+    outcomes: Outcomes | None
 
 
 class Policy:
@@ -69,7 +81,12 @@ class Policy:
             FairbanditError: a part needs a truth that the problem lacks.
         """
         self.problem = problem
-        for name in ("needs", "reads_picks", "absorbs"):  # parts may have been replaced
+        for name in (
+            "needs",
+            "reads_picks",
+            "absorbs",
+            "can_suppose",
+        ):  # parts may have been replaced
             vars(self).pop(name, None)
         for part in self.parts.values():
             part.bind(problem)
@@ -133,6 +150,16 @@ class Policy:
             self.split.refresh is not None and self.estimator.sums and "rewards" not in self.needs
         )
 
+    @cached_property
+    def can_suppose(self) -> bool:
+        """Whether it can be asked what it would decide if outcomes were others than they are.
+
+        It can unless a part observes pools, which cannot be taken back, or the estimator takes in
+        outcomes as they come.
+        """
+        seen = any(type(part).observe is not Part.observe for part in self.parts.values())
+        return not seen and not self.absorbs
+
     def history(self) -> History:
         """An empty history for the problem, which keeps what the parts need."""
         return History(
@@ -167,13 +194,39 @@ class Policy:
         Returns:
             The picks and their probabilities.
         """
+        proposal = self.propose(first, contexts, groups, history)
+        self.accept(first, contexts, groups, proposal, history)
+        return proposal.selection
+
+    def propose(
+        self,
+        first: int,
+        contexts: Tensor,
+        groups: Tensor,
+        history: History,
+        known: int | None = None,
+    ) -> Proposal:
+        """What `decide` would decide if the outcomes were those of the history. Nothing changes.
+
+        Args:
+            first, contexts, groups: as for `decide`.
+            history: past outcomes, those supposed for these rounds included.
+            known: models are trained on these first rounds at most; None is no limit.
+
+        Returns:
+            The picks, and what the last models were trained on.
+        """
         n = groups.shape[1]
         blind = self._blind(first, n, history)
         if 0 < blind < n:
-            one = self.decide(first, contexts[:, :blind], groups[:, :blind], history)
-            rest = self.decide(first + blind, contexts[:, blind:], groups[:, blind:], history)
-            return Selection(*(torch.cat(both, 1) for both in zip(one, rest, strict=True)))
-        candidates, outcomes = self.candidates(first, contexts, groups, history, blind > 0)
+            one = self.propose(first, contexts[:, :blind], groups[:, :blind], history, known)
+            start, rest = first + blind, (contexts[:, blind:], groups[:, blind:])
+            two = self.propose(start, *rest, history, known)
+            both = zip(one.selection, two.selection, strict=True)
+            return Proposal(Selection(*(torch.cat(parts, 1) for parts in both)), two.outcomes)
+        candidates, outcomes = self.candidates(
+            first, contexts, groups, history, blind=blind > 0, known=known
+        )
         if blind:
             index = torch.zeros_like(candidates.scores)
             candidates.set_index(index, index, Candidates.bounds)
@@ -181,33 +234,53 @@ class Policy:
             index = self.rank.index(candidates)
             upper = self.rank.upper_index(index, candidates)
             candidates.set_index(index, upper, self.rank.bounds)
-        selection = self.selector.select(candidates, index)
+        return Proposal(self.selector.select(candidates, index), None if blind else outcomes)
+
+    def accept(
+        self, first: int, contexts: Tensor, groups: Tensor, proposal: Proposal, history: History
+    ) -> None:
+        """Moves on after N rounds that were decided as proposed.
+
+        Args:
+            first, contexts, groups, history: as for `decide`.
+            proposal: of these rounds, or of the last of them.
+        """
+        n = groups.shape[1]
         self._show(first, contexts, groups)
-        if not blind:
-            self.commit(self._trained(first + n - 1), history, outcomes)
+        if proposal.outcomes is not None:
+            self.commit(self._trained(first + n - 1), history, proposal.outcomes)
         history.add_rounds(n)
         if self.reads_picks:
-            history.count_picks(of_pick(groups, selection.actions))
-        return selection
+            history.count_picks(of_pick(groups, proposal.selection.actions))
 
     def candidates(
-        self, first: int, contexts: Tensor, groups: Tensor, history: History, blind: bool = False
+        self,
+        first: int,
+        contexts: Tensor,
+        groups: Tensor,
+        history: History,
+        *,
+        blind: bool = False,
+        known: int | None = None,
     ) -> tuple[Candidates, Outcomes]:
         """The candidates of N rounds, and the outcomes that their models are trained on.
 
         Args:
-            first, contexts, groups, history: as for `decide`.
+            first, contexts, groups, history, known: as for `propose`.
             blind: whether the estimator has learned from no reward yet.
         """
         n = groups.shape[1]
         division, stream = self.split.block(first, first + n - 1), self.problem.streams
+        if known is not None:
+            division = division._replace(n_train=division.n_train.clamp(max=known))
         model: RewardModel
         if blind:
             problem, outcomes = self.problem, history.outcomes(0, 0)
             model = Unlearned(problem.zeros(problem.replicas, 1, problem.features))
             of_round = torch.zeros_like(division.n_train)
         else:
-            outcomes = self._outcomes(self._trained(first + n - 1), history)
+            trained = self._trained(first + n - 1)
+            outcomes = self._outcomes(trained if known is None else min(trained, known), history)
             rounds = torch.arange(first, first + n, device=groups.device)
             model, of_round = self.estimator.models(rounds, division.n_train, outcomes)
         candidates = Candidates(
@@ -256,7 +329,7 @@ class Policy:
             history: what is known of the past.
         """
         history.earliest = min(history.earliest, first)
-        history.add_outcomes(*outcomes)
+        history.add_outcomes(first, outcomes)
         low, last = first - 1, first - 1 + outcomes.rewards.shape[1]
         while self.absorbs and low < last:
             n = self.split.refreshed(low + 1)
@@ -324,33 +397,25 @@ class Policy:
         return {"name": self.name, **parts}
 
 
-def blocks(policy: Policy, rounds: int, after: int = 0) -> Iterator[tuple[int, int]]:
-    """Stretches of rounds that can each be decided at once.
-
-    Once n rounds are played, every round with last_read(t) ≤ n can be decided.
+def block_end(policy: Policy, rounds: int, played: int) -> int:
+    """The last round that can be decided once some rounds are played: last_read(t) ≤ played.
 
     Args:
         policy: a bound policy.
-        rounds: the last round.
-        after: how many rounds are played already.
-
-    Yields:
-        (n, m): rounds n+1 … m. Under `halves` m = 2n + 2.
+        rounds: the last round, above `played`.
+        played: how many rounds are played already.
 
     Raises:
         FairbanditError: a part whose decision at round t reads round t or later.
     """
-    played = after
-    while played < rounds:
-        end, step = played, 1  # most blocks are of one round, or of very many
-        while end < rounds and policy.last_read(min(end + step, rounds)) <= played:
-            end, step = min(end + step, rounds), 2 * step
-        between = range(end + 1, min(end + step, rounds))
-        end += bisect_right(between, played, key=policy.last_read)
-        if end == played:
-            raise FairbanditError(
-                f"round {played + 1} cannot be decided: policy {policy.name!r} says that it reads "
-                f"the reward or the pick of round {policy.last_read(played + 1)}"
-            )
-        yield played, end
-        played = end
+    end, step = played, 1  # most blocks are of one round, or of very many
+    while end < rounds and policy.last_read(min(end + step, rounds)) <= played:
+        end, step = min(end + step, rounds), 2 * step
+    between = range(end + 1, min(end + step, rounds))
+    end += bisect_right(between, played, key=policy.last_read)
+    if end == played:
+        raise FairbanditError(
+            f"round {played + 1} cannot be decided: policy {policy.name!r} says that it reads "
+            f"the reward or the pick of round {policy.last_read(played + 1)}"
+        )
+    return end

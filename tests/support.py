@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from functools import cache
 from itertools import pairwise
 from pathlib import Path
@@ -13,6 +14,7 @@ from torch import Tensor
 
 from fairbandit import Engine, Policy, build
 from fairbandit.environments import Environment, Table
+from fairbandit.policy import block_end
 from fairbandit.streams import Purpose, Streams
 from tests.literal import Draws
 
@@ -130,3 +132,12 @@ def census(kind: str, cache: Path, **parameters: Any) -> Table:
     )
     assert isinstance(made, Table)
     return made
+
+
+def blocks(policy: Policy, rounds: int) -> Iterator[tuple[int, int]]:
+    """Stretches of rounds, n+1 … m, that can each be decided once the n before are played."""
+    played = 0
+    while played < rounds:
+        end = block_end(policy, rounds, played)
+        yield played, end
+        played = end

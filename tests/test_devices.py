@@ -227,7 +227,6 @@ def test_what_others_decided(name: str) -> None:
             history.add_pools(*here)
             if t == 4:
                 chosen.decide(t, *here, history)
-                history.add_unknown()
             else:
                 given = Outcomes(*(known[:, part] for known in outcomes))
                 chosen.observe(t, *here, given, history)

@@ -26,7 +26,7 @@ from fairbandit.parts import (
     Split,
 )
 from fairbandit.parts.base import State
-from fairbandit.policy import Policy, blocks
+from fairbandit.policy import Policy
 from fairbandit.streams import Streams
 from tests import support
 
@@ -40,7 +40,7 @@ def bound(name: str) -> Policy:
 
 @pytest.mark.parametrize("rounds", [1, 2, 3, 6, 7, 100, 5000])
 def test_halves_takes_logarithmically_many_blocks(rounds: int) -> None:
-    found = list(blocks(bound("fair_greedy"), rounds))
+    found = list(support.blocks(bound("fair_greedy"), rounds))
     assert len(found) == math.ceil(math.log2(rounds + 2)) - 1
     assert [low for low, _ in found] == [0, *(high for _, high in found[:-1])]
     assert all(high == min(2 * low + 2, rounds) for low, high in found)
@@ -48,12 +48,12 @@ def test_halves_takes_logarithmically_many_blocks(rounds: int) -> None:
 
 @pytest.mark.parametrize("name", ["uniform", "gmf", "optimal", "fair_greedy_oracle_rewards"])
 def test_what_does_not_learn_takes_one_block(name: str) -> None:
-    assert list(blocks(bound(name), 5000)) == [(0, 5000)]
+    assert list(support.blocks(bound(name), 5000)) == [(0, 5000)]
 
 
 @pytest.mark.parametrize("name", ["greedy", "oful", "fair_greedy_oracle_cdf"])
 def test_full_learners_go_round_by_round(name: str) -> None:
-    assert list(blocks(bound(name), 50)) == [(t, t + 1) for t in range(50)]
+    assert list(support.blocks(bound(name), 50)) == [(t, t + 1) for t in range(50)]
 
 
 class Clairvoyant(Rank):

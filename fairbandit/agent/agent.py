@@ -220,7 +220,6 @@ class Agent:
                 self._welcome(fresh)
                 self._history.add_pools(x, g)
                 selection = self._policy.decide(t, x, g, self._history)
-                self._history.add_unknown()
                 if t % GRID == 0:
                     self._policy.forget(self._history)
             place = int(selection.actions)

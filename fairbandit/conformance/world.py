@@ -20,7 +20,7 @@ from fairbandit.maths.picks import of_pick
 from fairbandit.maths.ties import upper_score
 from fairbandit.metrics import Played
 from fairbandit.parts import Argmax, Candidates, Outcomes, Problem
-from fairbandit.policy import Policy, blocks
+from fairbandit.policy import Policy, block_end
 from fairbandit.streams import GRID, Purpose, Stream, Streams
 
 ROUNDS = 40
@@ -229,12 +229,10 @@ def scores_with(engine: Engine, late: Collection[int]) -> Tensor:
     first = (pools.groups >= 0).to(torch.uint8).argmax(2)
     picks = [of_pick(part, first) for part in (pools.contexts, pools.groups, pools.rewards)]
     outcomes = [Outcomes(*(part[:, t : t + 1] for part in picks)) for t in range(ROUNDS)]
-    for t, outcome in enumerate(outcomes, 1):
-        if t in late:
-            history.add_unknown()
-        else:
-            history.add_outcomes(*outcome)
     history.add_rounds(ROUNDS)
+    for t, outcome in enumerate(outcomes, 1):
+        if t not in late:
+            history.add_outcomes(t, outcome)
     policy.commit(ROUNDS // 2, history)
     for t in late:
         policy.learn(t, outcomes[t - 1], history)
@@ -261,7 +259,7 @@ def asked(kind: str, spec: Spec, after: int = ROUNDS) -> tuple[Candidates, Polic
     policy.bind(replace(policy.problem, streams=EvenStreams(1, range(ASKERS))))
     for _ in engine.play():
         pass
-    _, until = next(blocks(policy, after + ROUNDS, after))
+    until = block_end(policy, after + ROUNDS, after)
     pools = engine.environment.pools(after + 1, until - after)
     engine.history.add_pools(pools.contexts, pools.groups)
     with policy.mode():

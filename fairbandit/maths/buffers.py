@@ -109,6 +109,10 @@ class Rows:
                 self._pieces = {index: piece for index, piece in pieces if index >= first}
             self._gone = until
 
+    def retract(self, count: int) -> None:
+        """Takes back the rows after the first `count`; those that come may write over them."""
+        self.count = min(self.count, count)
+
     def state(self) -> dict[str, Tensor | int]:
         """The rows that are kept, and how many came before them."""
         return {"rows": self[self.kept].clone(), "start": self._gone}

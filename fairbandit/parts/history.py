@@ -90,15 +90,19 @@ class History:
     def outcomes(self, start: int, stop: int) -> Outcomes:
         """Picks and rewards of rounds start+1 … stop; of none, if outcomes are not kept.
 
+        A round that was played and whose reward is not known has context 0, group −1 and reward 0.
+
         Raises:
             FairbanditError: rounds that are not kept.
         """
         if start == stop or not self._keeps:
             return Outcomes(*(part[:, :0] for part in self._unknown))
+        self._fill(stop)
         return Outcomes(_kept(self._picks, start, stop), *self.rewards(start, stop))
 
     def rewards(self, start: int, stop: int) -> tuple[Tensor, Tensor]:
         """The same rounds' groups and rewards, (B, n) each: of many rounds, much less to read."""
+        self._fill(stop)
         return _kept(self._groups, start, stop), _kept(self._rewards, start, stop)
 
     def picks(self, rounds: Tensor) -> Tensor:
@@ -117,23 +121,41 @@ class History:
         self._picks_by.append(picked)
         self._picked = picked[:, -1:]
 
-    def add_outcomes(self, contexts: Tensor, groups: Tensor, rewards: Tensor) -> None:
-        """Records the outcomes of the next N rounds: (B, N, d), (B, N), (B, N)."""
+    def add_outcomes(self, first: int, outcomes: Outcomes) -> None:
+        """Records the outcomes of the rounds first … first+N−1, later than any known so far."""
         if self._keeps:
-            self._picks.append(contexts)
-            self._groups.append(groups)
-            self._rewards.append(rewards)
+            self._fill(first - 1)
+            for rows, values in zip(self._outcome_rows, outcomes, strict=True):
+                rows.append(values)
 
-    def add_unknown(self) -> None:
-        """Records that the reward of the next round is not known yet."""
-        self.add_outcomes(*self._unknown)
+    def suppose(self, first: int, outcomes: Outcomes) -> None:
+        """Adds outcomes of the rounds first … first+N−1, which were not played yet.
+
+        They replace those supposed before, and stay until `retract`.
+        """
+        self.retract()
+        self.earliest = min(self.earliest, first)
+        self.add_outcomes(first, outcomes)
+        if self._counts:
+            self.count_picks(outcomes.groups)
+
+    def retract(self) -> None:
+        """Takes back what was supposed of rounds that were not played yet."""
+        if self.earliest > self.played:
+            self.earliest = NEVER
+        for rows in self._outcome_rows:
+            rows.retract(self.played)
+        if self._counts:
+            self._picks_by.retract(self.played + 1)
+            self._picked = self._picks_by[self.played, self.played + 1]
 
     def learn(self, t: int, outcome: Outcomes) -> None:
-        """Records the outcome, (B, 1, …), of a round that was unknown."""
-        if self._keeps:
-            self._picks.write(t, outcome.contexts)
-            self._groups.write(t, outcome.groups)
-            self._rewards.write(t, outcome.rewards)
+        """Records the outcome, (B, 1, …), of a round that was played before."""
+        if t > self._rewards.count:
+            self.add_outcomes(t, outcome)
+        elif self._keeps:
+            for rows, values in zip(self._outcome_rows, outcome, strict=True):
+                rows.write(t, values)
 
     def add_pools(self, contexts: Tensor, groups: Tensor, places: int | None = None) -> None:
         """Records the pools of the next N rounds; −1 is left out.
@@ -164,7 +186,8 @@ class History:
         if self._counts:
             self._picks_by.forget(picks)
         if "rewards" not in self.needs and self._keeps:
-            for rows in (self._picks, self._groups, self._rewards):
+            self._fill(outcomes)
+            for rows in self._outcome_rows:
                 rows.forget(outcomes)
         if "contexts" in self.needs:
             self.contexts.forget(contexts)
@@ -179,6 +202,7 @@ class History:
 
     def state(self) -> dict[str, Any]:
         """All that is kept, as plain tensors and numbers."""
+        self._fill(self.played)
         kept = {name: rows.state() for name, rows in self._rows().items()}
         numbers = {name: getattr(self, name) for name in _NUMBERS}
         return {**kept, **numbers, "contexts": self.contexts.state(), "picked": self._picked}
@@ -207,7 +231,7 @@ class History:
         Raises:
             FairbanditError: such a state.
         """
-        kept = {rows.kept for rows in (self._picks, self._groups, self._rewards)}
+        kept = {rows.kept for rows in self._outcome_rows}
         groups = self._groups[self._groups.kept]
         known = bool(((groups >= -1) & (groups < self._group_count)).all())
         match = self.committed <= self.played <= self.pools and len(kept) == 1 and known
@@ -218,6 +242,17 @@ class History:
                 f"a saved history of {self.played} rounds: its outcomes, pools and contexts are "
                 "not of the same rounds and groups"
             )
+
+    @property
+    def _outcome_rows(self) -> tuple[Rows, Rows, Rows]:
+        """What holds the contexts, the groups and the rewards of outcomes."""
+        return self._picks, self._groups, self._rewards
+
+    def _fill(self, n: int) -> None:
+        """Adds rows without an outcome for those of the first n rounds that have none yet."""
+        while self._keeps and self._rewards.count < min(n, self.played):
+            for rows, values in zip(self._outcome_rows, self._unknown, strict=True):
+                rows.append(values)
 
     def _rows(self) -> dict[str, Rows]:
         return {

@@ -18,6 +18,7 @@ from fairbandit.parts import (
     Halves,
     History,
     LinearModel,
+    Outcomes,
     Problem,
     Rank,
     Split,
@@ -104,11 +105,12 @@ def ask(
     history = History(problem, rank.needs, memory=rank.memory)
     history.add_pools(given.contexts, given.groups)
     picks = given.picks[..., None]
-    history.add_outcomes(
+    outcomes = Outcomes(
         given.contexts.take_along_dim(picks[..., None], 2)[:, :, 0],
         given.groups.take_along_dim(picks, 2)[:, :, 0],
         given.rewards,
     )
+    history.add_outcomes(1, outcomes)
     start = rounds - last
     cuts = [0, *blocks, start]
     for low, high in pairwise(cuts):

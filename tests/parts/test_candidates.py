@@ -100,7 +100,7 @@ def test_a_call_that_fails_counts_no_pick(monkeypatch: pytest.MonkeyPatch) -> No
         raise MemoryError
 
     with monkeypatch.context() as broken:
-        broken.setattr(agent._history, "add_unknown", fails)
+        broken.setattr(agent._tickets, "add", fails)
         with pytest.raises(MemoryError):
             agent.act([[1.0]], ["a"])
     agent.act([[1.0]], ["a"])

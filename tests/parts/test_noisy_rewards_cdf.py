@@ -8,7 +8,6 @@ import torch
 
 from fairbandit import Policy, build
 from fairbandit.parts import NoisyRewardsCdf
-from fairbandit.policy import blocks
 from tests import support
 from tests.parts.asking import World, ask, awkward
 
@@ -68,4 +67,4 @@ def test_it_decides_round_by_round() -> None:
     made = build({"split": "halves", "estimator": "ridge", "rank": "noisy_rewards_cdf"})
     assert isinstance(made, Policy)
     support.actions(made, support.environment(), 20)
-    assert list(blocks(made, 20)) == [(t, t + 1) for t in range(20)]
+    assert list(support.blocks(made, 20)) == [(t, t + 1) for t in range(20)]

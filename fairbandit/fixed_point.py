@@ -1,0 +1,141 @@
+"""Sequential play in parallel: the picks of a block of rounds as the fixed point of deciding.
+
+A policy that reads the reward of the round before cannot decide two rounds at once. But in a
+simulation the rewards of all candidates are drawn. So guess the picks of a block, train the exact
+models of its rounds on the guess, decide the rounds again with these models, and repeat until the
+picks repeat. This is a Jacobi iteration, and no approximation: if the first i picks are those of
+sequential play, then the next decision reads nothing but right picks, so that i + 1 are. By
+induction the fixed point exists, is unique, and is sequential play.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import torch
+
+from fairbandit.environments.base import Pools
+from fairbandit.maths.picks import of_pick
+from fairbandit.parts import History, Outcomes, Selection
+from fairbandit.policy import Policy, Proposal
+from fairbandit.streams import GRID
+
+
+class Solution(NamedTuple):
+    """The fixed point of a block, and what it took.
+
+    Attributes:
+        proposal: the picks of the block's rounds, and what their last models were trained on.
+        changes: how many repetitions changed a pick.
+        decisions: how many rounds were decided in all repetitions together.
+    """
+
+    proposal: Proposal
+    changes: int
+    decisions: int
+
+
+def fixed_point(policy: Policy, history: History, first: int, pools: Pools, alone: int) -> Solution:
+    """Decides a block of rounds, some of which read rewards or picks of others of them.
+
+    Args:
+        policy: decides; no part of it overrides `observe`.
+        history: of the rounds before, with the pools of these rounds.
+        first: the first of the rounds, from 1.
+        pools: N rounds.
+        alone: the number of first rounds that read none of the others, at least 1.
+
+    Returns:
+        The picks of sequential play.
+    """
+    contexts, groups, rewards = pools.contexts, pools.groups, pools.rewards
+    n, right = groups.shape[1], alone  # the first `right` picks are those of sequential play
+    unknown = Outcomes(
+        torch.zeros_like(contexts[:, :, 0]),
+        torch.full_like(groups[:, :, 0], -1),
+        torch.zeros_like(rewards[:, :, 0]),
+    )
+    history.suppose(first, unknown)
+    proposal = policy.propose(first, contexts, groups, history, known=history.played)
+    selection, changes, decisions = proposal.selection, 0, n
+    while right < n:
+        picks = (of_pick(part, selection.actions) for part in (contexts, groups, rewards))
+        history.suppose(first, Outcomes(*picks))
+        rest = contexts[:, right:], groups[:, right:]
+        proposal = policy.propose(first + right, *rest, history)
+        again, decisions = proposal.selection, decisions + n - right
+        changed = (again.actions != selection.actions[:, right:]).any(0).nonzero()
+        selection = Selection(
+            *(
+                torch.cat([old[:, :right], new], 1)
+                for old, new in zip(selection, again, strict=True)
+            )
+        )
+        if not len(changed):
+            break
+        right += int(changed[0]) + 1  # what changed first was decided from right picks
+        changes += 1
+    history.retract()
+    return Solution(Proposal(selection, proposal.outcomes), changes, decisions)
+
+
+WORK = 1 << 18
+"""Numbers in the largest work array of a block: they stay in cache."""
+
+WINDOW = 1 << 18
+"""Where a round compares more numbers of its rank window than this, deciding it twice costs more
+than deciding it alone."""
+
+PATIENCE = 256
+"""The most rounds that are decided one by one before a block of two is tried again."""
+
+
+class BlockSize:
+    """How many rounds to decide as one fixed point: what paid for the blocks before.
+
+    The size doubles while few repetitions change a pick, and halves while many do. At size 1
+    nothing is guessed; a block of two is tried again after a while, which doubles with each
+    failure. It depends on sizes and on repetitions, never on a clock.
+
+    Args:
+        policy: a bound policy.
+        places: K.
+    """
+
+    def __init__(self, policy: Policy, places: int) -> None:
+        problem = policy.problem
+        self._policy, self._size, self._wait, self._left = policy, 8, 1, 0
+        self._numbers = problem.replicas * places * (problem.features + places)
+
+    def next(self, played: int) -> int:
+        """How many rounds to decide after so many were played."""
+        if not self._policy.can_suppose:
+            return 1
+        most = min(GRID, WORK // self._numbers)
+        if "contexts" in self._policy.needs:
+            window = played - self._policy.split.start(played + 1)
+            if window * self._numbers > WINDOW:
+                most = 1
+        if self._size == 1 and self._left:
+            self._left -= 1
+            return 1
+        return max(1, min(self._size if self._size > 1 else 2, most))
+
+    def learn(self, size: int, changes: int) -> None:
+        """Adapts the size to a block of some size in which so many repetitions changed a pick."""
+        if 4 * changes >= size:
+            self._size = max(size // 2, 1)
+            if self._size == 1:
+                self._left, self._wait = self._wait, min(2 * self._wait, PATIENCE)
+        else:
+            self._wait = 1
+            if changes <= 2:
+                self._size = min(2 * size, GRID)
+
+    def state(self) -> list[int]:
+        """Plain numbers to go on from."""
+        return [self._size, self._wait, self._left]
+
+    def load_state(self, state: list[int]) -> None:
+        """Goes on from what `state` gave."""
+        self._size, self._wait, self._left = state
