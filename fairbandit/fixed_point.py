@@ -10,6 +10,7 @@ induction the fixed point exists, is unique, and is sequential play.
 
 from __future__ import annotations
 
+import math
 from typing import NamedTuple
 
 import torch
@@ -105,16 +106,17 @@ class BlockSize:
     def __init__(self, policy: Policy, places: int) -> None:
         problem = policy.problem
         self._policy, self._size, self._wait, self._left = policy, 8, 1, 0
-        self._numbers = problem.replicas * places * (problem.features + places)
+        self._places, self._features = problem.replicas * places, problem.features
 
     def next(self, played: int) -> int:
         """How many rounds to decide after so many were played."""
         if not self._policy.can_suppose:
             return 1
-        most = min(GRID, WORK // self._numbers)
+        places, features = self._places, self._features
+        most = min(GRID, math.isqrt(WORK // places), WORK // (places * features))
         if "contexts" in self._policy.needs:
             window = played - self._policy.split.start(played + 1)
-            if window * self._numbers > WINDOW:
+            if window * places * features > WINDOW:
                 most = 1
         if self._size == 1 and self._left:
             self._left -= 1

@@ -8,7 +8,7 @@ on the rows themselves, without V and b in between, and serves where V is not.
 from __future__ import annotations
 
 from functools import cached_property
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
@@ -34,30 +34,18 @@ class Solved(NamedTuple):
     inverse: Tensor
 
 
-class Solutions(Protocol):
-    """U regressions for each replica, each with at least the rows of the one before.
+class Downdated(NamedTuple):
+    """V⁻¹ of U regressions as what was subtracted from one matrix: Vᵤ⁻¹ = P − Σ_{j≤nᵤ} wⱼwⱼᵀ.
 
     Attributes:
-        theta: V⁻¹b, (B, U, d).
+        inverse: P, (B, d, d).
+        steps: w, (B, n, d).
+        counts: nᵤ, (U,) int64.
     """
 
-    theta: Tensor
-
-    @property
-    def log_det(self) -> Tensor:
-        """ln det V, (B, U)."""
-
-    @property
-    def inverse(self) -> Tensor:
-        """V⁻¹, (B, U, d, d)."""
-
-    @property
-    def factor(self) -> Tensor | None:
-        """F with FFᵀ = V⁻¹, (B, U, d, d), where V⁻¹ itself would have fewer right digits."""
-
-    @property
-    def last(self) -> Solved:
-        """The last of the regressions."""
+    inverse: Tensor
+    steps: Tensor
+    counts: Tensor
 
 
 def cholesky_solve(V: Tensor, b: Tensor) -> Solved:
@@ -91,24 +79,23 @@ class WoodburyUpdate:
         at: U ascending numbers of rows, at most n.
     """
 
-    factor = None
-
     def __init__(self, start: Solved, contexts: Tensor, rewards: Tensor, at: list[int]) -> None:
         theta, log_det, inverse = start
         self._inverse, self._models = inverse, len(at)
         n = contexts.shape[1]
         self._w, z, logs = _steps(start, contexts, rewards)
         every, self._last_alone = at == list(range(1, n + 1)), at == [n]
-        self._at = None if every else torch.tensor(at, dtype=torch.int64, device=theta.device)
+        self._counts = torch.tensor(at, dtype=torch.int64, device=theta.device)
+        self._at = None if every else self._counts
         self.theta, self._theta = self._up_to(theta, z * self._w)
         self.log_det, self._log_det = self._up_to(log_det, 2 * logs)
 
-    @cached_property
-    def inverse(self) -> Tensor:
-        """V⁻¹, (B, U, d, d)."""
+    @property
+    def downdated(self) -> Downdated:
+        """V⁻¹ of all regressions."""
         if self._last_alone:
-            return self.last.inverse[:, None]
-        return self._up_to(self._inverse, -self._w[..., :, None] * self._w[..., None, :])[0]
+            return Downdated(self.last.inverse, self._w[:, :0], self._counts)
+        return Downdated(self._inverse, self._w, self._counts)
 
     @cached_property
     def last(self) -> Solved:
@@ -195,11 +182,6 @@ class QRSolve:
         )
 
     @property
-    def inverse(self) -> Tensor:
-        """V⁻¹, (B, U, d, d)."""
-        return self.factor @ self.factor.transpose(-1, -2)
-
-    @property
     def last(self) -> Solved:
         """The last of the regressions."""
         factor = self.factor[:, -1]
@@ -223,3 +205,7 @@ def _solve(root: Root) -> tuple[Tensor, Tensor, Tensor]:
     solved = root.restore(torch.linalg.solve_triangular(upper, right, upper=True))
     log_det = 2 * upper.diagonal(dim1=-2, dim2=-1).abs().log().sum(-1)
     return solved[..., 0], log_det, solved[..., 1:]
+
+
+Solutions = WoodburyUpdate | QRSolve
+"""U regressions for each replica, each with at least the rows of the one before."""

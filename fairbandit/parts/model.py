@@ -12,6 +12,7 @@ from torch import Tensor
 from fairbandit import registry
 from fairbandit.environments.base import Truth
 from fairbandit.errors import FairbanditError
+from fairbandit.maths.solves import Downdated
 from fairbandit.maths.ties import upper_score
 
 
@@ -175,31 +176,46 @@ class TrueModel(_Certain):
 
 
 class OptimisticModel(RewardModel):
-    """Linear rewards with a confidence bonus: score(x) = ⟨θ, x⟩ + w·‖x‖_{V⁻¹}.
+    """Linear rewards with a confidence bonus: score(x) = ⟨θ, x⟩ + β·‖x‖_{V⁻¹}.
 
     Args:
         theta: (B, U, d).
-        inverse: V⁻¹, (B, U, d, d).
-        width: w, (B, U).
+        width: β, (B, U).
+        downdated: V⁻¹ of the U models.
     """
+
+    def __init__(self, theta: Tensor, width: Tensor, downdated: Downdated) -> None:
+        super().__init__(theta, width, downdated.counts.expand(len(theta), -1))
+        self._inverse, self._steps = downdated.inverse, downdated.steps
 
     def _score(self, contexts: Tensor, groups: Tensor) -> Tensor:
         return _products(self.parameters[0], contexts) + self._bonus(contexts)
 
     def _magnitude(self, contexts: Tensor, groups: Tensor, scores: Tensor) -> Tensor:
-        return _magnitudes(self.parameters[0], contexts) + self._bonus(contexts)
+        theta = self.parameters[0]
+        return _magnitudes(theta, contexts) + (scores - _products(theta, contexts))
 
     def bounds(self, contexts: Tensor, groups: Tensor) -> tuple[Tensor, Tensor]:
-        """⟨θ, x⟩ − w·‖x‖_{V⁻¹} and ⟨θ, x⟩ + w·‖x‖_{V⁻¹}; see `RewardModel`."""
+        """⟨θ, x⟩ − β·‖x‖_{V⁻¹} and ⟨θ, x⟩ + β·‖x‖_{V⁻¹}; see `RewardModel`."""
         middle, bonus = _products(self.parameters[0], contexts), self._bonus(contexts)
         return middle - bonus, middle + bonus
 
     def _bonus(self, contexts: Tensor) -> Tensor:
-        return self.parameters[2][..., None] * self._norm(contexts)
+        return self.parameters[1][..., None] * self._norm(contexts)
 
     def _norm(self, contexts: Tensor) -> Tensor:
-        """‖x‖_{V⁻¹}, (B, U, M)."""
-        return ((contexts @ self.parameters[1]) * contexts).sum(-1).clamp(min=0).sqrt()
+        """‖x‖_{V⁻¹} = √(xᵀPx − Σⱼ⟨wⱼ, x⟩²), (B, U, M), without a matrix for each model."""
+        rows, steps = contexts.flatten(1, 2), self._steps
+        squares = ((rows @ self._inverse) * rows).sum(-1).view(contexts.shape[:3])
+        if n := steps.shape[1]:
+            along = (rows @ steps.transpose(1, 2)).square_().view(*contexts.shape[:3], n)
+            counts = self.parameters[2][..., None]
+            included = (torch.arange(n, device=counts.device) < counts).to(along.dtype)
+            if contexts.shape[1] == 1:
+                squares = squares - included @ along[:, 0].transpose(1, 2)
+            else:
+                squares = squares - along.mul_(included[:, :, None]).sum(-1)
+        return squares.clamp_(min=0).sqrt_().expand(-1, self.parameters[1].shape[1], -1)
 
 
 class RootedOptimisticModel(OptimisticModel):
@@ -207,12 +223,15 @@ class RootedOptimisticModel(OptimisticModel):
 
     Args:
         theta: (B, U, d).
+        width: β, (B, U).
         factor: F with FFᵀ = V⁻¹, (B, U, d, d).
-        width: w, (B, U).
     """
 
+    def __init__(self, theta: Tensor, width: Tensor, factor: Tensor) -> None:
+        RewardModel.__init__(self, theta, width, factor)
+
     def _norm(self, contexts: Tensor) -> Tensor:
-        return (contexts @ self.parameters[1]).square().sum(-1).sqrt()
+        return (contexts @ self.parameters[2]).square().sum(-1).sqrt()
 
 
 def _products(theta: Tensor, contexts: Tensor) -> Tensor:

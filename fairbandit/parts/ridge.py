@@ -304,6 +304,6 @@ class OptimisticRidge(Ridge):
             beta = self.subgaussian * spread + math.sqrt(self.regularization) * self.norm
         assert self.exploration is not None
         width = self.exploration * beta
-        if solutions.factor is None:
-            return OptimisticModel(theta, solutions.inverse, width)
-        return RootedOptimisticModel(theta, solutions.factor, width)
+        if isinstance(solutions, QRSolve):
+            return RootedOptimisticModel(theta, width, solutions.factor)
+        return OptimisticModel(theta, width, solutions.downdated)

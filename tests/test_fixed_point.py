@@ -1,0 +1,187 @@
+"""Blocks decided as a fixed point are sequential play."""
+
+from __future__ import annotations
+
+from itertools import product
+from typing import Any
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch import Tensor
+
+from fairbandit import Engine, Policy, build, registry
+from fairbandit.conformance import Scattered
+from fairbandit.environments import Environment, Pools, Truth
+from fairbandit.fixed_point import BlockSize
+from fairbandit.maths.grouped_cdf import GroupedCdf
+from fairbandit.parts import Argmax, Problem
+from fairbandit.streams import Streams
+from tests import support
+
+
+def play(policy: Policy, world: Environment, rounds: int, **how: Any) -> tuple[Tensor, Engine]:
+    """All decisions, (B, T), and the engine that made them."""
+    engine = Engine(policy, world, rounds=rounds, **{"seed": 0, "replicas": range(3), **how})
+    return torch.cat([played.actions for played in engine.play()], 1), engine
+
+
+def made(**parts: Any) -> Policy:
+    """A policy of reference parts, but for some."""
+    reference = {"split": "full", "estimator": "ridge", "rank": "identity", "selector": "argmax"}
+    policy = build({**reference, **parts})
+    assert isinstance(policy, Policy)
+    return policy
+
+
+class Flipping(Environment):
+    """Rewards that make the other of two candidates the best at the next round, for ridge.
+
+    The candidates are x = 1 and x = −1, and every reward of round t is −cᵗ with c > 2: the last
+    one outweighs all before it, and the sign of θ is that of −x_t.
+    """
+
+    part_kind, part_name = "environment", "flipping"
+
+    def __init__(self, growth: float = 2.1, replicas_alike: bool = True) -> None:
+        self.growth, self.replicas_alike = growth, replicas_alike
+        self.features, self.places, self.group_names = 1, 2, ("left", "right")
+        theta = torch.ones(1, dtype=torch.float64)
+        self.truth = Truth(theta, GroupedCdf([theta, -theta]))
+
+    def _pools(self, first: int, count: int) -> Pools:
+        b = len(self.streams.replicas)
+        x = torch.tensor([1.0, -1.0], dtype=torch.float64).expand(b, count, 2)
+        t = torch.arange(first, first + count, dtype=torch.float64)[:, None]
+        groups = torch.arange(2).expand(b, count, 2)
+        rewards = (-(self.growth**t)).expand(b, count, 2)
+        return Pools(x[..., None], groups, rewards, x, torch.ones_like(x))
+
+
+@pytest.mark.parametrize("rounds", [3, 60, 300])
+def test_every_guess_wrong(rounds: int) -> None:
+    """The other candidate is picked each time, and few rounds are decided more than once."""
+    policy = made(estimator={"name": "ridge", "noise": 0.0})
+    found, engine = play(policy, Flipping(), rounds)
+    assert bool((found[:, 1:] != found[:, :-1]).all())
+    assert engine.decisions <= 1.3 * rounds + 40
+    alone, one_by_one = play(policy, Flipping(), rounds, at_once=1)
+    assert torch.equal(found, alone)
+    assert one_by_one.decisions == rounds
+
+
+def test_a_good_guess_is_decided_a_few_times() -> None:
+    """What is learned soon changes few picks, so that few repetitions settle many rounds."""
+    _, engine = play(support.policy("greedy"), support.environment(), 1500)
+    assert engine.decisions < 4 * 1500
+    assert engine.size.next(1500) >= 16
+
+
+@pytest.mark.parametrize("name", support.PRESETS)
+def test_presets(name: str) -> None:
+    for world, rounds in ((Scattered(), 300), (support.environment(), 520)):
+        found, _ = play(support.policy(name), world, rounds, seed=3)
+        assert torch.equal(found, play(support.policy(name), world, rounds, seed=3, at_once=1)[0])
+
+
+COMBINED = [
+    pytest.param(*names, id=" ".join(names))
+    for names in product(*(registry.names(kind) for kind in registry.PART_KINDS))
+]
+
+
+@pytest.mark.parametrize(("split", "estimator", "rank", "selector"), COMBINED)
+def test_every_combination(split: str, estimator: str, rank: str, selector: str) -> None:
+    policy = made(split=split, estimator=estimator, rank=rank, selector=selector)
+    found, _ = play(policy, Scattered(rare_after=20), 70, replicas=range(2))
+    alone, _ = play(policy, Scattered(rare_after=20), 70, replicas=range(2), at_once=1)
+    assert torch.equal(found, alone)
+
+
+@settings(max_examples=25, deadline=None)
+@given(
+    split=st.sampled_from(["full", "halves"]),
+    estimator=st.sampled_from(
+        [
+            {"name": "ridge", "noise": 1.0, "regularization": 1e-8},
+            {"name": "ridge", "noise": 0.0, "regularization": 10.0},
+            {"name": "optimistic_ridge", "exploration": 3.0, "regularization": 1e-8},
+            {"name": "optimistic_ridge", "radius": "textbook"},
+        ]
+    ),
+    rank=st.sampled_from(["identity", "empirical_cdf", "noisy_rewards_cdf"]),
+    world=st.sampled_from([Scattered(), Flipping()]),
+    rounds=st.integers(1, 90),
+    seed=st.integers(0, 2**31),
+    at_once=st.sampled_from([2, 3, 7, None]),
+)
+def test_random_policies(
+    split: str,
+    estimator: dict[str, Any],
+    rank: str,
+    world: Environment,
+    rounds: int,
+    seed: int,
+    at_once: int | None,
+) -> None:
+    policy = made(split=split, estimator=estimator, rank=rank)
+    found, _ = play(policy, world, rounds, seed=seed, at_once=at_once)
+    alone, _ = play(policy, world, rounds, seed=seed, at_once=1)
+    assert torch.equal(found, alone)
+
+
+def test_replicas_together_and_alone() -> None:
+    policy, world = support.policy("oful"), support.environment()
+    together, _ = play(policy, world, 400, replicas=range(40))
+    for replica in (0, 17, 39):
+        assert torch.equal(together[[replica]], play(policy, world, 400, replicas=[replica])[0])
+
+
+def test_a_resumed_run_takes_the_same_blocks() -> None:
+    policy, world = support.policy("greedy"), support.environment()
+    _, whole = play(policy, world, 900)
+    half = Engine(policy, world, rounds=900, seed=0, replicas=range(3))
+    pieces = half.play()
+    next(pieces), next(pieces)
+    state, before = half.state(), half.decisions
+    again = Engine(support.policy("greedy"), world, rounds=900, seed=0, replicas=range(3))
+    again.load_state(state)
+    for _ in again.play():
+        pass
+    assert before + again.decisions == whole.decisions
+
+
+class Watching(Argmax):
+    """Observes pools, which cannot be taken back."""
+
+    part_kind, part_name = "selector", "watching"
+
+    def __init__(self) -> None:
+        self.seen: list[int] = []
+
+    def observe(self, first: int, contexts: Tensor, groups: Tensor) -> None:
+        self.seen.extend(range(first, first + groups.shape[1]))
+
+
+def test_a_part_that_observes_is_decided_one_by_one() -> None:
+    policy, rounds = made(estimator={"name": "ridge"}), 40
+    policy.selector = Watching()
+    found, engine = play(policy, Scattered(), rounds)
+    assert not policy.can_suppose
+    assert engine.decisions == rounds
+    assert policy.selector.seen == list(range(1, rounds + 1))
+    assert torch.equal(found, play(made(), Scattered(), rounds)[0])
+
+
+@pytest.mark.parametrize("replicas", [1, 10, 1000, 10_000])
+def test_sizes_are_bounded(replicas: int) -> None:
+    """However well guesses do, work arrays stay small."""
+    policy = support.policy("oful")
+    policy.bind(Problem(17, 4, Streams(0, range(replicas))))
+    size = BlockSize(policy, 4)
+    for _ in range(20):
+        size.learn(size.next(5000), 0)
+    largest = size.next(5000)
+    assert 1 <= largest <= 256
+    assert largest == 1 or replicas * largest * 4 * max(largest, 17) <= 1 << 18
