@@ -8,9 +8,12 @@ from functools import partial
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
+from fairbandit.environments import Environment
 from fairbandit.run.execute import THREADS
 from tests import literal, support
+from tests.benchmarks import lean
 from tests.benchmarks.measure import WARM, median, threads, timed
 from tests.benchmarks.rows import Measure, Row, Target
 from tests.benchmarks.worlds import SIMULATION, Bench, Scale, built, ethnicity, truth
@@ -63,6 +66,8 @@ def batch(bench: Bench) -> Iterator[Row]:
     for match in _matches(bench, SIZES[bench.scale]):
         bench.say(match.name)
         ours, loop = compare(match)
+        if match.policy in lean.POLICIES and match.world == "simulation":
+            yield _beside_lean(match, match.name in stated)
         timed_seeds = f"loop: {match.seeds} of {match.replicas} replicas timed"
         yield Row(
             match.name,
@@ -81,10 +86,49 @@ def _matches(bench: Bench, size: Size) -> Iterator[Match]:
     yield paper
     yield replace(paper, threads=2)
     yield Match("fair_greedy", "ethnicity shape", census, size.ethnic, 10, times, times, least=8)
-    for name in LEARNERS:
-        yield Match(name, "simulation", SIMULATION, size.rounds, 10, times, times, least=2.5)
+    for replicas in (1, 10):
+        for name in LEARNERS:
+            yield Match(
+                name, "simulation", SIMULATION, size.rounds, replicas, times, times, least=2.5
+            )
     for name in LEARNERS:
         yield Match(name, "simulation", SIMULATION, size.many_rounds, size.many, times, 1, least=10)
+
+
+LEAN = {("oful", 10): 5, ("greedy", 10): 8, ("oful", 200): 8, ("greedy", 200): 8}
+"""How many times faster the engine is to be than the lean loop, by policy and replicas."""
+
+
+def _beside_lean(match: Match, stated: bool) -> Row:
+    """The engine beside the lean loop, both drawing their pools; they must agree.
+
+    Raises:
+        AssertionError: they decide otherwise.
+    """
+    chosen, world = support.policy(match.policy), built(match.config)
+    play = partial(support.actions, chosen, world, match.rounds, match.replicas)
+    plays, loops = [], []
+    with threads(match.threads):
+        support.actions(chosen, world, min(WARM, match.rounds), match.replicas)
+        for turn in range(match.times):
+            plays.append(timed(play))
+            actions, taken = timed(_lean, match, world, turn)
+            np.testing.assert_array_equal(plays[0][0][turn].numpy(), actions)
+            loops.append(taken)
+    return Row(
+        f"{match.name}, beside a lean loop",
+        median(taken for _, taken in plays),
+        "lean NumPy loop",
+        median(loops) * match.replicas,
+        targets=(Target(Measure.faster, LEAN.get((match.policy, match.replicas), 2)),),
+        stated=stated,
+        note=f"loop: {match.times} of {match.replicas} replicas timed",
+    )
+
+
+def _lean(match: Match, world: Environment, replica: int) -> NDArray[np.int64]:
+    draws = support.draws(world, match.rounds, 0, replica=replica)
+    return lean.play(match.policy, draws)
 
 
 def compare(match: Match) -> tuple[float, float]:

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from fairbandit.maths import roots
 from fairbandit.maths.roots import root_of_rows, root_of_sums
 from fairbandit.maths.solves import QRSolve
-from tests.exact import EPS, Array, Uneven
+from tests.exact import EPS, Array, Uneven, inverses
 
 ROUNDINGS = 100
 """How many roundings of each row a fit may be off by: a few a reflection, of at most four."""
@@ -64,7 +64,7 @@ def check(
     for y in np.eye(d):
         square = float((torch.from_numpy(y) @ found.factor[0, 0]).square().sum())
         assert exact.spread(square, y) < ROUNDINGS * EPS
-        assert exact.spread(float(y @ found.inverse[0, 0].numpy() @ y), y) < ROUNDINGS * EPS
+        assert exact.spread(float(y @ inverses(found)[0, 0].numpy() @ y), y) < ROUNDINGS * EPS
     sign, log_det = np.linalg.slogdet(found.root[0, :, :-1].numpy())
     assert float(found.log_det) == pytest.approx(2 * log_det, rel=1e-9, abs=1e-9)
     assert sign
