@@ -11,11 +11,13 @@ induction the fixed point exists, is unique, and is sequential play.
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from collections.abc import Mapping
+from typing import Any, NamedTuple
 
 import torch
 
 from fairbandit.environments.base import Pools
+from fairbandit.maths import checks
 from fairbandit.maths.picks import of_pick
 from fairbandit.parts import History, Outcomes, Selection
 from fairbandit.policy import Policy, Proposal
@@ -134,10 +136,16 @@ class BlockSize:
             if changes <= 2:
                 self._size = min(2 * size, GRID)
 
-    def state(self) -> list[int]:
-        """Plain numbers to go on from."""
-        return [self._size, self._wait, self._left]
+    def state(self) -> dict[str, int]:
+        """Plain numbers to continue from."""
+        return {"size": self._size, "wait": self._wait, "left": self._left}
 
-    def load_state(self, state: list[int]) -> None:
-        """Goes on from what `state` gave."""
-        self._size, self._wait, self._left = state
+    def load_state(self, state: Mapping[str, Any]) -> None:
+        """Continues from what `state` gave.
+
+        Raises:
+            FairbanditError: something else.
+        """
+        self._size = checks.count("size", state["size"], 1, GRID)
+        self._wait = checks.count("wait", state["wait"], 1, PATIENCE)
+        self._left = checks.count("left", state["left"], 0, PATIENCE)
