@@ -124,9 +124,10 @@ class Engine:
                 proposal = policy.propose(first, contexts, groups, history)
                 self.decisions += n
             else:
-                proposal, changes, decisions = fixed_point(policy, history, first, pools, alone)
-                self.size.learn(n, changes)
-                self.decisions += decisions
+                solution = fixed_point(policy, history, first, pools, alone)
+                proposal = solution.proposal
+                self.size.learn(n, solution.changes)
+                self.decisions += solution.decisions
             policy.accept(first, contexts, groups, proposal, history)
             picks = (contexts, groups, pools.rewards)
             outcomes = Outcomes(*(of_pick(part, proposal.selection.actions) for part in picks))

@@ -29,11 +29,13 @@ class Solution(NamedTuple):
 
     Attributes:
         proposal: the picks of the block's rounds, and what their last models were trained on.
+        repetitions: how often rounds were decided.
         changes: how many repetitions changed a pick.
         decisions: how many rounds were decided in all repetitions together.
     """
 
     proposal: Proposal
+    repetitions: int
     changes: int
     decisions: int
 
@@ -60,13 +62,14 @@ def fixed_point(policy: Policy, history: History, first: int, pools: Pools, alon
     )
     history.suppose(first, unknown)
     proposal = policy.propose(first, contexts, groups, history, known=history.played)
-    selection, changes, decisions = proposal.selection, 0, n
+    selection, repetitions, changes, decisions = proposal.selection, 1, 0, n
     while right < n:
         picks = (of_pick(part, selection.actions) for part in (contexts, groups, rewards))
         history.suppose(first, Outcomes(*picks))
         rest = contexts[:, right:], groups[:, right:]
         proposal = policy.propose(first + right, *rest, history)
-        again, decisions = proposal.selection, decisions + n - right
+        again, repetitions = proposal.selection, repetitions + 1
+        decisions += n - right
         changed = (again.actions != selection.actions[:, right:]).any(0).nonzero()
         selection = Selection(
             *(
@@ -79,7 +82,7 @@ def fixed_point(policy: Policy, history: History, first: int, pools: Pools, alon
         right += int(changed[0]) + 1  # what changed first was decided from right picks
         changes += 1
     history.retract()
-    return Solution(Proposal(selection, proposal.outcomes), changes, decisions)
+    return Solution(Proposal(selection, proposal.outcomes), repetitions, changes, decisions)
 
 
 WORK = 1 << 18
@@ -123,7 +126,8 @@ class BlockSize:
         if self._size == 1 and self._left:
             self._left -= 1
             return 1
-        return max(1, min(self._size if self._size > 1 else 2, most))
+        wanted = max(1, min(self._size if self._size > 1 else 2, most))
+        return 1 << wanted.bit_length() - 1  # so that blocks fill the grid
 
     def learn(self, size: int, changes: int) -> None:
         """Adapts the size to a block of some size in which so many repetitions changed a pick."""
@@ -134,7 +138,7 @@ class BlockSize:
         else:
             self._wait = 1
             if changes <= 2:
-                self._size = min(2 * size, GRID)
+                self._size = min(max(self._size, 2 * size), GRID)
 
     def state(self) -> dict[str, int]:
         """Plain numbers to continue from."""
