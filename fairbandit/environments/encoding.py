@@ -65,7 +65,8 @@ class Feature:
                 f"environment.columns.{column}: a code must be a number that float64 holds, or a "
                 f"text; got {unfit[0]}"
             )
-        if len({_spelled(code) for code in known}) != len(known):
+        spelled = {canonical(code) if isinstance(code, str) else code for code in known}
+        if len(spelled) != len(known):
             raise FairbanditError(f"environment.columns.{column}: a code stands twice in {known}")
         return cls(column, tuple(codes), tuple(reference))
 
@@ -76,42 +77,35 @@ class Feature:
             return [self.column]
         return [f"{self.column}={code}" for code in self.codes]
 
-    def fill(self, block: Block, out: NDArray[np.float64]) -> None:
-        """Writes the features of a block of rows.
-
-        Args:
-            block: the rows, n of them.
-            out: (n, number of columns), zeros.
+    def encode(self, block: Block) -> NDArray[np.float64]:
+        """The features of a block of rows, (rows, number of names).
 
         Raises:
             FairbanditError: a cell is not a number, or its code is not a valid one.
         """
         if self.codes is None:
-            out[:, 0] = block.numbers(self.column)
-            return
+            return block.numbers(self.column)[:, None]
         places = self._places(block, [*self.codes, *self.reference])
-        rows = np.flatnonzero(places < len(self.codes))
-        out[rows, places[rows]] = 1.0
+        return (places[:, None] == np.arange(len(self.codes))).astype(np.float64)
 
     def _places(self, block: Block, book: list[float | str]) -> NDArray[np.int64]:
         """The position of each row's code among the valid codes."""
+        known: dict[Any, int]
         cells: list[Any]
         if isinstance(book[0], str):
             known = {canonical(str(code)): place for place, code in enumerate(book)}
             cells, rows = block.texts(self.column, known)
-            places = np.array([known.get(cell, -1) for cell in cells], dtype=np.int64)
         else:
+            known = {float(code): place for place, code in enumerate(book)}
             values, rows = np.unique(block.numbers(self.column), return_inverse=True)
             cells = values.tolist()
-            numbers = {float(code): place for place, code in enumerate(book)}
-            places = np.array([numbers.get(cell, -1) for cell in cells], dtype=np.int64)
-        unknown = places[rows] < 0
-        if unknown.any():
-            offset = int(unknown.argmax())
+        places = np.array([known.get(cell, -1) for cell in cells], dtype=np.int64)[rows]
+        if (places < 0).any():
+            offset = int(places.argmin())
             codes, got = listed([repr(code) for code in book]), cells[rows[offset]]
             problem = f"expected one of the codes {codes}; got {got!r}"
             raise block.error(self.column, offset, problem)
-        return places[rows]
+        return places
 
 
 class Encoding:
@@ -122,8 +116,8 @@ class Encoding:
         bias: adds a last feature, called `bias`, that is always 1.
 
     Attributes:
-        sources: the names of the columns that are used.
         names: the names of the d features.
+        owners: the column that each feature comes from, the bias left out.
 
     Raises:
         FairbanditError: a specification is invalid, or there is no column.
@@ -144,32 +138,17 @@ class Encoding:
                 f"environment.columns is empty; expected {{column: spec}}, a spec being {_SPEC}"
             )
         self.bias = bias
-        self.sources = [feature.column for feature in self._features]
+        self.owners = [feature.column for feature in self._features for _ in feature.names]
         self.names = [name for feature in self._features for name in feature.names]
         if bias:
             self.names.append("bias")
 
-    def column(self, at: int) -> str:
-        """The name of the column that a feature comes from.
-
-        Args:
-            at: the feature's position, from 0; not that of the bias.
-        """
-        widths = [len(feature.names) for feature in self._features]
-        owner = int(np.searchsorted(np.cumsum(widths), at, side="right"))
-        return self._features[owner].column
-
     def encode(self, block: Block) -> NDArray[np.float64]:
         """The features of a block before they are standardised, (rows, d)."""
-        out = np.zeros((len(block), len(self.names)))
-        start = 0
-        for feature in self._features:
-            width = len(feature.names)
-            feature.fill(block, out[:, start : start + width])
-            start += width
+        features = [feature.encode(block) for feature in self._features]
         if self.bias:
-            out[:, -1] = 1.0
-        return out
+            features.append(np.ones((len(block), 1)))
+        return np.concatenate(features, axis=1)
 
 
 class StandardScaler:
@@ -244,11 +223,6 @@ class StandardScaler:
         self._mean = np.ldexp(self._mean, -growth)
         self._squares = np.ldexp(self._squares, -2 * growth)
         self._exponent = exponent
-
-
-def _spelled(code: float | str) -> float | str:
-    """A code in the spelling that cells are compared in."""
-    return canonical(code) if isinstance(code, str) else code
 
 
 def _is_float64(code: float) -> bool:

@@ -142,7 +142,7 @@ def load_population(path: Path, scaler_path: Path | None, request: Request) -> P
 
 def _checked_source(path: Path, request: Request) -> Source:
     source = Source(path)
-    source.require([request.group, request.reward, *request.encoding.sources])
+    source.require([request.group, request.reward, *request.encoding.owners])
     return source
 
 
@@ -222,7 +222,7 @@ def _rows(
     source: Source, groups: NDArray[np.int32], request: Request
 ) -> Iterator[tuple[NDArray[np.float64], NDArray[np.float64]]]:
     """Features and rewards of the rows whose group is not −1, block by block."""
-    columns = [*request.encoding.sources, request.reward]
+    columns = [*request.encoding.owners, request.reward]
     start = 0
     for block in source.blocks(columns):
         keep = groups[start : start + len(block)] >= 0
@@ -318,7 +318,7 @@ def _require_range(
         if bool(far.any()):
             member, at = far.nonzero()[0].tolist()
             row = int(np.flatnonzero(groups >= 0)[member])
-            column = request.reward if values is not contexts else request.encoding.column(at)
+            column = request.reward if values is not contexts else request.encoding.owners[at]
             raise source.error(
                 column,
                 row,
