@@ -95,13 +95,7 @@ class Pools:
 
     def __getitem__(self, rounds: slice) -> Pools:
         """Some of the rounds, as views."""
-        return Pools(
-            self.contexts[:, rounds],
-            self.groups[:, rounds],
-            self.rewards[:, rounds],
-            self.expected[:, rounds],
-            self.ranks[:, rounds],
-        )
+        return Pools(*(values[:, rounds] for values in vars(self).values()))
 
 
 @base("environment")

@@ -52,38 +52,15 @@ class Surveys(NamedTuple):
     year: int
     scaler_year: int | None
     scaler_states: list[str] | None
-    download: bool
-    cache: str | None
+    download: bool = False
+    cache: str | None = None
 
-    def chosen(self) -> list[tuple[int, list[str] | None]]:
-        """Year and states of D2, then of D1."""
-        scaler_year = self.year if self.scaler_year is None else self.scaler_year
-        scaler_states = self.states if self.scaler_states is None else self.scaler_states
-        return [(self.year, self.states), (scaler_year, scaler_states)]
-
-    def records(self) -> list[Path]:
-        """The files of both surveys, each once."""
-        files = [
-            path
-            for year, states in self.chosen()
-            for path in record_files(root=self.root, year=year, states=states)
-        ]
-        return list(dict.fromkeys(files))
-
-    def tables(self) -> list[str]:
-        """The filtered tables of D2 and D1, which are one file if year and states are equal."""
-        return [
-            str(
-                person_table(
-                    root=self.root,
-                    year=year,
-                    states=states,
-                    download=self.download,
-                    cache=self.cache,
-                )
-            )
-            for year, states in self.chosen()
-        ]
+    def each(self) -> list[dict[str, Any]]:
+        """The arguments of `record_files` for D2, then for D1."""
+        given = {"year": self.scaler_year, "states": self.scaler_states}
+        changed = {name: value for name, value in given.items() if value is not None}
+        first = {"root": self.root, "year": self.year, "states": self.states}
+        return [first, {**first, **changed}]
 
 
 class _Census(Table):
@@ -103,7 +80,10 @@ class _Census(Table):
     def __init__(self, surveys: Surveys, **settings: Any) -> None:
         check_settings(**settings)
         vars(self).update(surveys._asdict())
-        path, scaler_path = surveys.tables()
+        path, scaler_path = (
+            str(person_table(**survey, download=surveys.download, cache=surveys.cache))
+            for survey in surveys.each()
+        )
         super().__init__(
             path=path,
             scaler_path=scaler_path,
@@ -116,11 +96,14 @@ class _Census(Table):
 
     @classmethod
     def data_files(cls, parameters: Mapping[str, Any]) -> list[Path]:
-        """The person records of D2 and of D1."""
-        given = {"download": False, "cache": None, **parameters}
-        if not given.keys() >= set(Surveys._fields):  # a subclass of another constructor
+        """The person records of D2 and of D1, each once."""
+        given = {name: parameters[name] for name in Surveys._fields if name in parameters}
+        try:
+            surveys = Surveys(**given)
+        except TypeError:  # a subclass of another constructor
             return super().data_files(parameters)
-        return Surveys(**{field: given[field] for field in Surveys._fields}).records()
+        files = [file for survey in surveys.each() for file in record_files(**survey)]
+        return list(dict.fromkeys(files))
 
 
 @register("environment", "census_gender")

@@ -13,9 +13,6 @@ from numpy.typing import NDArray
 from fairbandit.environments.reading import Block, canonical, listed
 from fairbandit.errors import FairbanditError
 
-_LEAST_EXPONENT = -1021
-"""The smallest unit is 2⁻¹⁰²¹, since its inverse is still a float64."""
-
 _SPEC = "null (a number), a list of codes, or {codes: [...], reference: [...]}"
 
 
@@ -156,7 +153,8 @@ class StandardScaler:
 
     Blocks are merged by their means and centred sums of squares, which avoids cancellation. Each
     column is scaled by a power of two that is at least its largest magnitude, so that squares
-    neither overflow nor underflow. Scaling by a power of two adds no rounding error.
+    neither overflow nor underflow. Scaling by a power of two adds no rounding error. The smallest
+    power is 2⁻¹⁰²¹, since its inverse is still a float64.
 
     Args:
         width: the number of columns.
@@ -174,9 +172,8 @@ class StandardScaler:
     def __init__(self, width: int) -> None:
         self.count = 0
         self.low, self.high = np.full(width, np.inf), np.full(width, -np.inf)
-        self._exponent = np.full(width, _LEAST_EXPONENT)  # of the units
-        self._mean = np.zeros(width)
-        self._squares = np.zeros(width)
+        self._exponent = np.zeros(width, dtype=np.int32)  # of the powers of two
+        self._mean, self._squares = np.zeros(width), np.zeros(width)
 
     def add(self, rows: NDArray[np.float64]) -> None:
         """Adds rows, (n, width)."""
@@ -184,8 +181,11 @@ class StandardScaler:
             return
         self.low = np.minimum(self.low, rows.min(axis=0))
         self.high = np.maximum(self.high, rows.max(axis=0))
-        self._widen()
-        rows = rows * np.ldexp(1.0, -self._exponent)
+        exponent = np.frexp(np.maximum(self.magnitude, np.finfo(np.float64).tiny))[1]
+        growth, self._exponent = exponent - self._exponent, exponent
+        self._mean = np.ldexp(self._mean, -growth)
+        self._squares = np.ldexp(self._squares, -2 * growth)
+        rows = rows * np.ldexp(1.0, -exponent)
         mean, total = rows.mean(axis=0), self.count + len(rows)
         shift = mean - self._mean
         self._squares += ((rows - mean) ** 2).sum(axis=0)
@@ -213,16 +213,6 @@ class StandardScaler:
     def centre(self) -> NDArray[np.float64]:
         """The value to subtract: the mean, or the exact value of a constant column."""
         return np.where(self.constant, self.low, np.ldexp(self._mean, self._exponent))
-
-    def _widen(self) -> None:
-        """Moves to a larger unit where a column has a value beyond its unit."""
-        magnitude = self.magnitude
-        needed = np.where(magnitude > 0, np.frexp(magnitude)[1], _LEAST_EXPONENT)
-        exponent = np.maximum(needed, self._exponent)
-        growth = exponent - self._exponent
-        self._mean = np.ldexp(self._mean, -growth)
-        self._squares = np.ldexp(self._squares, -2 * growth)
-        self._exponent = exponent
 
 
 def _is_float64(code: float) -> bool:

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Iterator
-from dataclasses import dataclass, fields
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
@@ -93,7 +94,7 @@ class Members:
 
     def to(self, device: torch.device) -> Members:
         """The same members on another device."""
-        return Members(*(getattr(self, field.name).to(device) for field in fields(self)))
+        return Members(*(values.to(device) for values in vars(self).values()))
 
 
 @dataclass(frozen=True)
@@ -129,11 +130,12 @@ def load_population(path: Path, scaler_path: Path | None, request: Request) -> P
     contexts, rewards = _encode(source, groups, request)
     _require_distinct_rewards(source, rewards, request)
     if scaler_path is None:
-        scaler_source, scaler = source, _fitted(contexts, rewards)
+        chunks = zip(contexts.split(_CHUNK), rewards.split(_CHUNK), strict=True)
+        scaler, scaled_by = _fitted(chunks, request), source
     else:
-        scaler_source = _checked_source(scaler_path, request)
-        scaler = _fitted_to_scaler(scaler_source, kept, request)
-    _require_spread(scaler_source, scaler, request)
+        scaled_by = _checked_source(scaler_path, request)
+        scaler = _fitted_to_scaler(scaled_by, kept, request)
+    _require_spread(scaled_by, scaler, request)
     _standardise(contexts, rewards, scaler, request.encoding.bias)
     _require_range(source, contexts, rewards, groups, request)
     in_cdf = sampled[groups >= 0] >= 0
@@ -251,11 +253,11 @@ def _encode(source: Source, groups: NDArray[np.int32], request: Request) -> tupl
     return contexts, rewards
 
 
-def _fitted(contexts: Tensor, rewards: Tensor) -> StandardScaler:
-    """A scaler fitted to features and, as a last column, rewards."""
-    scaler = StandardScaler(contexts.shape[1] + 1)
-    for rows, values in zip(contexts.split(_CHUNK), rewards.split(_CHUNK), strict=True):
-        scaler.add(np.column_stack([rows.numpy(), values.numpy()]))
+def _fitted(blocks: Iterable[tuple[Any, Any]], request: Request) -> StandardScaler:
+    """A scaler fitted to blocks of features and, as a last column, rewards."""
+    scaler = StandardScaler(len(request.encoding.names) + 1)
+    for features, rewards in blocks:
+        scaler.add(np.column_stack([features, rewards]))
     return scaler
 
 
@@ -265,9 +267,7 @@ def _fitted_to_scaler(source: Source, kept: tuple[str, ...], request: Request) -
     groups = _relabelled(codes, labels, kept)
     if request.thin:
         groups = _sample(groups, kept, request, table=1, path=source.path)
-    scaler = StandardScaler(len(request.encoding.names) + 1)
-    for features, rewards in _rows(source, groups, request):
-        scaler.add(np.column_stack([features, rewards]))
+    scaler = _fitted(_rows(source, groups, request), request)
     if not scaler.count:
         raise FairbanditError(
             f"{source.path} has no member of the groups {listed(list(map(repr, kept)))} in column "

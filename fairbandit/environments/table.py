@@ -134,9 +134,8 @@ class Table(Environment):
         """D2, and D1 where it is another file."""
         if "path" not in parameters:  # a subclass of another constructor
             return super().data_files(parameters)
-        path, scaler_path = parameters["path"], parameters.get("scaler_path")
-        other = _other(path, scaler_path)
-        return [Path(path), *([] if other is None else [other])]
+        other = _other(parameters["path"], parameters.get("scaler_path"))
+        return [Path(parameters["path"]), *([other] if other else [])]
 
     def bind(self, streams: Streams) -> None:
         """Draws from the given streams, on their device."""
@@ -151,9 +150,8 @@ class Table(Environment):
 
     def fingerprint(self) -> str:
         """A hash of the members and their ground truth; a run resumes only on the same data."""
-        parts = (self.members.groups, self.members.rewards, self.members.expected)
         digest = hashlib.sha256()
-        for part in parts:
+        for part in (self.members.groups, self.members.rewards, self.members.expected):
             digest.update(part.cpu().numpy().tobytes())
         return digest.hexdigest()
 
@@ -195,12 +193,8 @@ def check_settings(
     Raises:
         FairbanditError: a value out of range.
     """
-    least_one = {
-        "candidates": candidates,
-        "min_group_size": min_group_size,
-        "group_size": group_size,
-    }
-    for name, value in least_one.items():
+    counts = {"candidates": candidates, "min_group_size": min_group_size, "group_size": group_size}
+    for name, value in counts.items():
         if value is not None and value < 1:
             raise FairbanditError(f"environment.{name} must be at least 1, got {value}")
     if candidates is not None and candidates > MOST_CANDIDATES:
