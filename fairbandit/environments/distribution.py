@@ -47,24 +47,35 @@ def of_cdf(cdf: Callable[[Tensor], Tensor], points: int = POINTS) -> Distributio
     return Distribution(values, density.clamp(min=0), shares)
 
 
+def bandwidth(values: Tensor) -> float:
+    """Silverman's rule, h = 0.9·min(σ, IQR/1.34)·n^(−1/5); σ alone where the IQR is 0.
+
+    Args:
+        values: (n,), at least one.
+
+    Reference:
+        Silverman, "Density Estimation for Statistics and Data Analysis", 1986, eq. 3.31.
+
+    >>> round(bandwidth(torch.arange(32).double()), 3)
+    4.221
+    """
+    spread = float(values.std()) if len(values) > 1 else 0.0
+    some = values[:: max(1, len(values) // 10**6)]
+    low, high = torch.quantile(some, values.new_tensor([0.25, 0.75])).tolist()
+    between = (high - low) / 1.34
+    return 0.9 * (min(spread, between) if between > 0 else spread) * len(values) ** -0.2
+
+
 def of_sample(ordered: Tensor, points: int = POINTS) -> Distribution:
     """The distribution of a sample: its ECDF, and a Gaussian kernel estimate of its density.
-
-    The bandwidth is Silverman's, 0.9·min(std, IQR/1.34)·n^(−1/5).
 
     Args:
         ordered: the sample in ascending order, at least one value.
         points: the number of points of the grid.
-
-    Reference:
-        Silverman, "Density Estimation for Statistics and Data Analysis", 1986, eq. 3.31.
     """
     count = len(ordered)
-    low, q1, q3, high = (_at(ordered, share) for share in (_TAIL, 0.25, 0.75, 1 - _TAIL))
-    std = float(ordered.std()) if count > 1 else 0.0
-    widths = [width for width in (std, (q3 - q1) / 1.34) if width > 0]
-    band = 0.9 * min(widths, default=0.0) * count**-0.2
-    band = max(band, (high - low) / points, 1e-9 * max(1.0, abs(low)))
+    low, high = (float(ordered[round(share * (count - 1))]) for share in (_TAIL, 1 - _TAIL))
+    band = max(bandwidth(ordered), (high - low) / points, 1e-9 * max(1.0, abs(low)))
     values = _grid(low - 3 * band, high + 3 * band, points)
     first, last = float(values[0]) - 4 * band, float(values[-1]) + 4 * band
     weights = torch.histc(ordered, bins=_BINS, min=first, max=last)
@@ -74,10 +85,6 @@ def of_sample(ordered: Tensor, points: int = POINTS) -> Distribution:
     density = kernels @ weights / (count * band * math.sqrt(2 * math.pi))
     below = torch.searchsorted(ordered, values, right=True)
     return Distribution(values, density, below.double() / count)
-
-
-def _at(ordered: Tensor, share: float) -> float:
-    return float(ordered[round(share * (len(ordered) - 1))])
 
 
 def _grid(low: float, high: float, points: int) -> Tensor:

@@ -2,8 +2,7 @@
 
 from fairbandit.theory.bounds import Bound, equal_probability, regret, regret_2, useful_from
 from fairbandit.theory.computed import constants
-from fairbandit.theory.constants import Constants
-from fairbandit.theory.estimate import Estimate
+from fairbandit.theory.constants import Constants, Estimate
 from fairbandit.theory.growth import (
     Growth,
     cdf_slope,

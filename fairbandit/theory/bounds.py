@@ -7,8 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from fairbandit.errors import FairbanditError
-from fairbandit.theory.constants import Constants
-from fairbandit.theory.estimate import Estimate
+from fairbandit.theory.constants import Constants, Estimate
 from fairbandit.theory.growth import growth, tau_1, tau_2, tau_3
 from fairbandit.theory.lemmas import ALPHA, DELTA, REGULARIZATION, positive, probability
 

@@ -11,12 +11,14 @@ from fairbandit.environments import Environment, Simulation, Table
 from fairbandit.environments.table import PoolKind, RewardSource
 from fairbandit.errors import FairbanditError
 from fairbandit.maths.uniform_sum import uniform_sum_pdf
-from fairbandit.theory.constants import Constants
-from fairbandit.theory.density import greatest_density
-from fairbandit.theory.eigenvalue import smallest_direction, smallest_square
-from fairbandit.theory.estimate import Estimate
+from fairbandit.theory.constants import Constants, Estimate
+from fairbandit.theory.estimation import (
+    greatest_density,
+    smallest_direction,
+    smallest_square,
+    subgaussian,
+)
 from fairbandit.theory.laws import closed_form, drawn_rewards
-from fairbandit.theory.noise import subgaussian
 from fairbandit.theory.sampled import sampled_constants
 
 

@@ -10,12 +10,9 @@ from torch import Tensor
 
 from fairbandit.environments import Environment
 from fairbandit.errors import FairbanditError
-from fairbandit.theory.constants import Constants
-from fairbandit.theory.density import greatest_density
-from fairbandit.theory.eigenvalue import smallest_direction
-from fairbandit.theory.estimate import Estimate
+from fairbandit.theory.constants import Constants, Estimate
+from fairbandit.theory.estimation import greatest_density, smallest_direction, subgaussian
 from fairbandit.theory.laws import REPLICAS, ROUNDS, drawn_pools
-from fairbandit.theory.noise import subgaussian
 
 ALIKE = 1e-3
 """Places are taken to be drawn alike unless a test at this level says otherwise."""
