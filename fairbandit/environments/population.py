@@ -121,8 +121,7 @@ def load_population(path: Path, scaler_path: Path | None, request: Request) -> P
     Raises:
         FairbanditError: a file or a cell cannot be used, or fewer than two groups are left.
     """
-    source = _checked_source(path, request)
-    labels, codes = _group_codes(source, request.group)
+    source, labels, codes = _opened(path, request)
     kept = _kept(source, labels, codes, request)
     codes = _relabelled(codes, labels, kept)
     sampled = _sample(codes, kept, request, table=2, path=path)
@@ -133,8 +132,7 @@ def load_population(path: Path, scaler_path: Path | None, request: Request) -> P
         chunks = zip(contexts.split(_CHUNK), rewards.split(_CHUNK), strict=True)
         scaler, scaled_by = _fitted(chunks, request), source
     else:
-        scaled_by = _checked_source(scaler_path, request)
-        scaler = _fitted_to_scaler(scaled_by, kept, request)
+        scaled_by, scaler = _fitted_to_scaler(scaler_path, kept, request)
     _require_spread(scaled_by, scaler, request)
     _standardise(contexts, rewards, scaler, request.encoding.bias)
     _require_range(source, contexts, rewards, groups, request)
@@ -142,30 +140,26 @@ def load_population(path: Path, scaler_path: Path | None, request: Request) -> P
     return _truth(contexts, rewards, groups[groups >= 0], in_cdf, kept)
 
 
-def _checked_source(path: Path, request: Request) -> Source:
+def _opened(path: Path, request: Request) -> tuple[Source, list[str], NDArray[np.int32]]:
+    """A table, its group labels in order of appearance, and the index of each row's label."""
     source = Source(path)
     source.require([request.group, request.reward, *request.encoding.owners])
-    return source
-
-
-def _group_codes(source: Source, column: str) -> tuple[list[str], NDArray[np.int32]]:
-    """The labels of the group column in order of appearance, and the index of each row's label."""
     known: dict[str, int] = {}
-    pieces = [np.empty(0, dtype=np.int32)]
-    for block in source.blocks([column]):
-        names, places = block.labels(column)
+    pieces: list[NDArray[np.int32]] = []
+    for block in source.blocks([request.group]):
+        names, places = block.labels(request.group)
         codes = np.array([known.setdefault(name, len(known)) for name in names], dtype=np.int32)
         pieces.append(codes[places])
-    if len(pieces) == 1:
-        raise FairbanditError(f"{source.path} has a header and no rows")
-    return list(known), np.concatenate(pieces)
+    if not pieces:
+        raise FairbanditError(f"{path} has a header and no rows")
+    return source, list(known), np.concatenate(pieces)
 
 
 def _kept(
     source: Source, labels: list[str], codes: NDArray[np.int32], request: Request
 ) -> tuple[str, ...]:
     """The labels of the groups that are large enough, sorted; numbers come first, by value."""
-    sizes = dict(zip(labels, np.bincount(codes, minlength=len(labels)).tolist(), strict=True))
+    sizes = dict(zip(labels, np.bincount(codes).tolist(), strict=True))
     kept = sorted((name for name in labels if sizes[name] >= request.min_group_size), key=_by_value)
     if len(kept) < 2:
         largest = sorted(sizes, key=lambda name: -sizes[name])
@@ -200,23 +194,18 @@ def _sample(
     sampled = codes.copy()
     short = []
     order = np.argsort(codes, kind="stable")  # rows of dropped groups, whose code is −1, first
-    edges = np.searchsorted(codes[order], np.arange(len(kept) + 1))
-    for group, label in enumerate(kept):
-        rows = order[edges[group] : edges[group + 1]]
-        if len(rows) < request.group_size:
-            short.append(f"{label!r}: {len(rows)}")
+    _, *members = np.split(order, np.searchsorted(codes[order], np.arange(len(kept))))
+    for group, rows in enumerate(members):
         excess = len(rows) - request.group_size
+        if excess < 0:
+            short.append(f"{kept[group]!r}: {len(rows)}")
         if excess > 0:
             seeds = np.random.SeedSequence(request.sample_seed, spawn_key=(table, group))
             left_out = np.random.default_rng(seeds).choice(rows, excess, replace=False)
             sampled[left_out] = -1
     if short:
-        _log.info(
-            "%s has fewer members than environment.group_size=%d in the groups %s: all are taken",
-            path,
-            request.group_size,
-            listed(short),
-        )
+        problem = "%s has fewer members than environment.group_size=%d in the groups %s"
+        _log.info(f"{problem}: all are taken", path, request.group_size, listed(short))
     return sampled
 
 
@@ -261,20 +250,22 @@ def _fitted(blocks: Iterable[tuple[Any, Any]], request: Request) -> StandardScal
     return scaler
 
 
-def _fitted_to_scaler(source: Source, kept: tuple[str, ...], request: Request) -> StandardScaler:
-    """A scaler fitted to D1's features and, as a last column, its rewards."""
-    labels, codes = _group_codes(source, request.group)
+def _fitted_to_scaler(
+    path: Path, kept: tuple[str, ...], request: Request
+) -> tuple[Source, StandardScaler]:
+    """D1, and a scaler fitted to its features and, as a last column, its rewards."""
+    source, labels, codes = _opened(path, request)
     groups = _relabelled(codes, labels, kept)
     if request.thin:
-        groups = _sample(groups, kept, request, table=1, path=source.path)
+        groups = _sample(groups, kept, request, table=1, path=path)
     scaler = _fitted(_rows(source, groups, request), request)
     if not scaler.count:
         raise FairbanditError(
-            f"{source.path} has no member of the groups {listed(list(map(repr, kept)))} in column "
+            f"{path} has no member of the groups {listed(list(map(repr, kept)))} in column "
             f"{request.group!r}, so it cannot standardise their features; it has the groups "
-            f"{listed(list(map(repr, sorted(set(labels), key=_by_value))))}"
+            f"{listed(list(map(repr, sorted(labels, key=_by_value))))}"
         )
-    return scaler
+    return source, scaler
 
 
 def _require_distinct_rewards(source: Source, rewards: Tensor, request: Request) -> None:

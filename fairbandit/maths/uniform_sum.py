@@ -160,16 +160,14 @@ def uniform_sum_pdf(values: Tensor, weights: Sequence[float], offset: float = 0.
     terms = _terms(weights)
     if not terms:
         raise FairbanditError("a density takes at least one nonzero weight, got none")
+    total, power = math.fsum(terms), len(terms) - 1
     shifted = values - offset - sum(w for w in weights if w < 0)
-    total = math.fsum(terms)
-    lower = torch.where(shifted > total / 2, total - shifted, shifted)
+    lower = torch.minimum(shifted, total - shifted)
     density = torch.zeros_like(lower)
-    for size in range(len(terms) + 1):
-        for subset in combinations(terms, size):
-            above = lower - math.fsum(subset)
-            power = above.clamp(min=0) ** (len(terms) - 1)
-            density += (-1) ** size * torch.where(above >= 0, power, 0.0)
-    return density / (math.factorial(len(terms) - 1) * math.prod(terms))
+    for edge, weight in _expansion(terms, total):
+        above = lower - edge
+        density += len(terms) * weight * torch.where(above >= 0, above.clamp(min=0) ** power, 0.0)
+    return density
 
 
 def _terms(weights: Sequence[float]) -> list[float]:

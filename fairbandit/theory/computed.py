@@ -6,6 +6,7 @@ import math
 from dataclasses import replace
 
 import torch
+from torch import Tensor
 
 from fairbandit.environments import Environment, Simulation, Table
 from fairbandit.environments.table import PoolKind, RewardSource
@@ -18,8 +19,10 @@ from fairbandit.theory.estimation import (
     smallest_square,
     subgaussian,
 )
-from fairbandit.theory.laws import closed_form, drawn_rewards
-from fairbandit.theory.sampled import sampled_constants
+from fairbandit.theory.laws import REPLICAS, ROUNDS, closed_form, drawn_pools, drawn_rewards
+
+ALIKE = 1e-3
+"""Places are taken to be drawn alike unless a test at this level says otherwise."""
 
 
 def constants(environment: Environment) -> Constants:
@@ -78,7 +81,7 @@ def _of_simulation(world: Simulation) -> Constants:
     )
 
 
-def moment_factor(world: Simulation) -> torch.Tensor:
+def moment_factor(world: Simulation) -> Tensor:
     """A with AᵀA = Σ = K⁻¹ Σ_a E[X_a X_aᵀ] of the simulation, (d − 1 + K, d).
 
     E[X_a X_aᵀ] is the covariance, 1/12 for each feature of the group's slice, plus the outer square
@@ -146,7 +149,7 @@ def _of_table(world: Table) -> Constants:
     )
 
 
-def _table_noise(world: Table, by_group: list[torch.Tensor]) -> tuple[Estimate, float]:
+def _table_noise(world: Table, by_group: list[Tensor]) -> tuple[Estimate, float]:
     """R, and the largest mean that a group's noise has."""
     if world.rewards is RewardSource.model:
         return Estimate.exactly(world.noise, "standard deviation of the normal noise"), 0.0
@@ -155,3 +158,97 @@ def _table_noise(world: Table, by_group: list[torch.Tensor]) -> tuple[Estimate, 
     bias = max(abs(float(residuals[here.cpu()].mean())) for here in by_group)
     how = "over all members, centred by group"
     return Estimate.exactly(math.hypot(constant, world.noise), how), bias
+
+
+def sampled_constants(environment: Environment, seed: int = 0) -> Constants:
+    """Estimates of all constants from drawn pools.
+
+    Intervals are 95 % ones: of λ⁺_min by its eigenvector's second moment, of M and R by
+    resampling, of q_K and q_min by the counts' standard errors. L is the largest norm seen, so
+    not above the true one.
+
+    Args:
+        environment: has a truth; it is bound to streams here.
+        seed: of the pools.
+
+    Raises:
+        FairbanditError: a group with fewer than two candidates among the pools.
+    """
+    pools = drawn_pools(environment, seed)
+    count = len(environment.group_names)
+    rows = [(pools.groups == group).flatten() for group in range(count)]
+    few = [name for name, here in zip(environment.group_names, rows, strict=True) if here.sum() < 2]
+    if few:
+        raise FairbanditError(
+            f"among {REPLICAS * ROUNDS:,} pools of environment {environment.part_name!r} there are "
+            f"fewer than two candidates of {', '.join(map(repr, few))}: too few to estimate from"
+        )
+    contexts = pools.contexts.flatten(0, 2).cpu()
+    groups = [contexts[here.cpu()] for here in rows]
+    drawn = f"{REPLICAS * ROUNDS:,} pools"
+    largest = max(float(some.norm(dim=1).max()) for some in groups)
+    peaks = [greatest_density(pools.expected.flatten()[here].cpu()) for here in rows]
+    present = pools.groups >= 0
+    random, candidates, balance = _proportions(pools.groups.cpu(), count, drawn)
+    assert environment.truth is not None
+    return Constants(
+        places=environment.places,
+        groups=count,
+        features=environment.features,
+        norm=Estimate.at_least(largest, f"largest of {drawn}"),
+        eigenvalue=_eigenvalue(groups, drawn),
+        density=max(peaks, key=lambda peak: peak.value),
+        noise=_noise((pools.rewards - pools.expected)[present].cpu(), drawn),
+        theta=float(environment.truth.linear_theta().norm()),
+        candidates=candidates,
+        balance=balance,
+        random=random,
+        caveats=("estimated from drawn pools; the paper's assumptions are taken for granted",),
+    )
+
+
+def _eigenvalue(groups: list[Tensor], drawn: str) -> Estimate:
+    value, direction = smallest_direction(groups)
+    squares = [(rows @ direction) ** 2 for rows in groups]
+    variance = math.fsum(float(some.var()) / len(some) for some in squares)
+    return Estimate.within(value, math.sqrt(variance) / len(groups), drawn)
+
+
+def _noise(residuals: Tensor, drawn: str) -> Estimate:
+    """R of the residuals; its error from ten parts of them."""
+    parts = [subgaussian(part) for part in residuals.chunk(10)]
+    error = float(torch.tensor(parts).std()) / math.sqrt(len(parts))
+    return Estimate.within(subgaussian(residuals), error, drawn)
+
+
+def _proportions(groups: Tensor, count: int, drawn: str) -> tuple[bool, Estimate, Estimate | None]:
+    """Whether groups are random, q_K, and q_min where places are drawn alike."""
+    pools = groups.flatten(0, 1)
+    shown = torch.nn.functional.one_hot(pools + 1, count + 1)[..., 1:].double()
+    by_place = shown.sum(0)  # (K, G)
+    random = bool(((pools != pools[0]).any(0)).any())
+    in_pool = shown.sum(1)
+    rarest = int(in_pool.mean(0).argmin())
+    value = float(in_pool[:, rarest].mean())
+    if not random:
+        return False, Estimate.exactly(value, "the same groups in every pool"), None
+    error = float(in_pool[:, rarest].std()) / math.sqrt(len(pools))
+    candidates = Estimate.scaled(value, error, drawn)
+    if not _alike(by_place, len(pools)):
+        return True, candidates, None
+    ends = (candidates.value, candidates.low, candidates.high)
+    value, low, high = (end * count / pools.shape[1] for end in ends)
+    how = f"{drawn}; places taken to be drawn alike"
+    return True, candidates, Estimate(value, low, high, how)
+
+
+def _alike(by_place: Tensor, pools: int) -> bool:
+    """A chi-square test of homogeneity; empty places count as a group of their own."""
+    counts = torch.cat([by_place, pools - by_place.sum(1, keepdim=True)], 1)
+    counts = counts[:, counts.sum(0) > 0]
+    expected = counts.mean(0)
+    statistic = ((counts - expected) ** 2 / expected).sum()
+    freedom = torch.tensor((counts.shape[0] - 1) * (counts.shape[1] - 1), dtype=torch.float64)
+    if not freedom:
+        return True
+    return float(torch.special.gammaincc(freedom / 2, statistic / 2)) > ALIKE

@@ -137,12 +137,11 @@ class Constants:
     def at(self, *, worst: bool) -> Constants:
         """The constants at those ends of their intervals that make bounds largest or smallest."""
         ends: dict[str, Any] = {}
-        for names, high in ((_WORSE_HIGH, worst), (_WORSE_LOW, not worst)):
-            for name in names:
-                known: Estimate | None = getattr(self, name)
-                if known is not None:
-                    end = known.high if high else known.low
-                    ends[name] = Estimate.exactly(end, known.how)
+        for name in (*_WORSE_HIGH, *_WORSE_LOW):
+            known: Estimate | None = getattr(self, name)
+            if known:
+                end = known.high if worst == (name in _WORSE_HIGH) else known.low
+                ends[name] = Estimate.exactly(end, known.how)
         return replace(self, **ends)
 
 

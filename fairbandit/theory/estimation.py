@@ -159,8 +159,8 @@ def subgaussian(values: Tensor) -> float:
     for sign in (1.0, -1.0):
         proxies = _proxies(sign * centred, grid)
         at = int(proxies.argmax())
-        ends = grid[[max(0, at - 1), min(_GRID - 1, at + 1)]].tolist()
-        around = torch.linspace(*ends, _GRID, dtype=values.dtype)
+        left, right = grid[[max(0, at - 1), min(_GRID - 1, at + 1)]].tolist()
+        around = torch.linspace(left, right, _GRID, dtype=values.dtype)
         best = max(best, float(proxies.max()), float(_proxies(sign * centred, around).max()))
     return math.sqrt(best)
 

@@ -18,9 +18,8 @@ from fairbandit.environments.distribution import bandwidth
 from fairbandit.maths.uniform_sum import uniform_sum_pdf
 from fairbandit.streams import Purpose, Streams
 from fairbandit.theory import Estimate, constants
-from fairbandit.theory.computed import moment_factor
+from fairbandit.theory.computed import moment_factor, sampled_constants
 from fairbandit.theory.estimation import greatest_density, smallest_direction, subgaussian
-from fairbandit.theory.sampled import sampled_constants
 from tests import support
 from tests.environments.data import needs_records
 
