@@ -100,7 +100,7 @@ def person_table(
             f"the census year must be one of {', '.join(map(str, YEARS))}, got {year}; RELP was "
             "replaced in 2019"
         )
-    paths = _paths(root, year, states)
+    paths = record_files(root=root, year=year, states=states)
     _require_files(paths, year, download)
     folder = default_cache() if cache is None else Path(cache)
     target = folder / f"acs-{year}-{_key(year, paths)}.parquet"
@@ -129,8 +129,10 @@ def _folktables() -> Any:
     return importlib.import_module("folktables.load_acs")
 
 
-def record_files(*, root: str | Path, year: int, states: Sequence[str] | None = None) -> list[Path]:
-    """The paths of the person records of some states, which need not exist.
+def record_files(
+    *, root: str | Path, year: int, states: Sequence[str] | None = None
+) -> dict[str, Path]:
+    """The path of each state's person records, which need not exist, in the order of folktables.
 
     Args:
         root: folder with {year}/1-Year/psam_p{FIPS}.csv (ss{yy}p{state}.csv before 2017).
@@ -140,11 +142,6 @@ def record_files(*, root: str | Path, year: int, states: Sequence[str] | None = 
     Raises:
         FairbanditError: an unknown state.
     """
-    return list(_paths(root, year, states).values())
-
-
-def _paths(root: str | Path, year: int, states: Sequence[str] | None) -> dict[str, Path]:
-    """The path of each state's records, in the order of folktables."""
     known: list[str] = _folktables().state_list
     chosen = known if states is None else states
     unknown = [repr(state) for state in chosen if state not in known]
@@ -259,19 +256,16 @@ def _key(year: int, paths: dict[str, Path]) -> str:
 
 @contextlib.contextmanager
 def _locked(lock: Path, setting: str) -> Iterator[None]:
-    held = FileLock(lock)
     try:
         lock.parent.mkdir(parents=True, exist_ok=True)
-        held.acquire()
+        held = FileLock(lock).acquire()
     except OSError as error:
         raise FairbanditError(
             f"cannot write into {lock.parent} ({error.strerror or error}); set {setting} to a "
             "folder that can be written"
         ) from error
-    try:
+    with held:
         yield
-    finally:
-        held.release()
 
 
 def _sound(path: Path) -> bool:

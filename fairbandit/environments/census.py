@@ -102,7 +102,7 @@ class _Census(Table):
             surveys = Surveys(**given)
         except TypeError:  # a subclass of another constructor
             return super().data_files(parameters)
-        files = [file for survey in surveys.each() for file in record_files(**survey)]
+        files = [file for survey in surveys.each() for file in record_files(**survey).values()]
         return list(dict.fromkeys(files))
 
 

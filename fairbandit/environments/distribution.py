@@ -31,17 +31,16 @@ class Distribution:
     cdf: Tensor
 
 
-def of_cdf(cdf: Callable[[Tensor], Tensor], points: int = POINTS) -> Distribution:
+def of_cdf(cdf: Callable[[Tensor], Tensor]) -> Distribution:
     """The distribution with a smooth CDF; the density is found by finite differences.
 
     Args:
         cdf: F, from rewards (n,) to shares (n,).
-        points: n.
 
-    >>> of_cdf(lambda v: v.clamp(0, 1), points=3).density
+    >>> of_cdf(lambda v: v.clamp(0, 1)).density[:3]
     tensor([1., 1., 1.], dtype=torch.float64)
     """
-    values = _grid(_quantile(cdf, _TAIL), _quantile(cdf, 1 - _TAIL), points)
+    values = _grid(_quantile(cdf, _TAIL), _quantile(cdf, 1 - _TAIL))
     shares = cdf(values)
     (density,) = torch.gradient(shares, spacing=(values,))
     return Distribution(values, density.clamp(min=0), shares)
@@ -66,17 +65,16 @@ def bandwidth(values: Tensor) -> float:
     return 0.9 * (min(spread, between) if between > 0 else spread) * len(values) ** -0.2
 
 
-def of_sample(ordered: Tensor, points: int = POINTS) -> Distribution:
+def of_sample(ordered: Tensor) -> Distribution:
     """The distribution of a sample: its ECDF, and a Gaussian kernel estimate of its density.
 
     Args:
         ordered: the sample in ascending order, at least one value.
-        points: the number of points of the grid.
     """
     count = len(ordered)
     low, high = (float(ordered[round(share * (count - 1))]) for share in (_TAIL, 1 - _TAIL))
-    band = max(bandwidth(ordered), (high - low) / points, 1e-9 * max(1.0, abs(low)))
-    values = _grid(low - 3 * band, high + 3 * band, points)
+    band = max(bandwidth(ordered), (high - low) / POINTS, 1e-9 * max(1.0, abs(low)))
+    values = _grid(low - 3 * band, high + 3 * band)
     first, last = float(values[0]) - 4 * band, float(values[-1]) + 4 * band
     weights = torch.histc(ordered, bins=_BINS, min=first, max=last)
     width = (last - first) / _BINS
@@ -87,10 +85,10 @@ def of_sample(ordered: Tensor, points: int = POINTS) -> Distribution:
     return Distribution(values, density, below.double() / count)
 
 
-def _grid(low: float, high: float, points: int) -> Tensor:
+def _grid(low: float, high: float) -> Tensor:
     if not high - low > 1e-9 * max(1.0, abs(low)):  # all rewards are one
         low, high = low - 0.5, high + 0.5
-    return torch.linspace(low, high, points, dtype=torch.float64)
+    return torch.linspace(low, high, POINTS, dtype=torch.float64)
 
 
 def _quantile(cdf: Callable[[Tensor], Tensor], share: float) -> float:

@@ -15,7 +15,6 @@ from fairbandit.theory.growth import (
 from fairbandit.theory.laws import DiscreteLaw, Law, UniformSumLaw, laws
 from fairbandit.theory.lemmas import (
     cdf_radius,
-    floor_round,
     floor_round_2,
     probability_floor,
     received_round,
@@ -38,7 +37,6 @@ __all__ = [
     "equal_probability",
     "error_bound",
     "expected_picks",
-    "floor_round",
     "floor_round_2",
     "growth",
     "instant_regret",

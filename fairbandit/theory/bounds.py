@@ -183,9 +183,7 @@ def equal_probability(
     return replace(found, label="corr:equalprob")
 
 
-def useful_from(
-    bound: Callable[[float], Bound], limit: int = LIMIT, *, corrected: bool = False
-) -> int | None:
+def useful_from(bound: Callable[[float], Bound], *, corrected: bool = False) -> int | None:
     """The first T from which on a bound is below T, which R_F(T) itself never exceeds.
 
     A bound over T falls as T grows, so that halving intervals finds it. Above 2⁵³ the round is
@@ -193,11 +191,10 @@ def useful_from(
 
     Args:
         bound: of T.
-        limit: where to stop looking.
         corrected: whether to take the total with the corrected warm-up.
 
     Returns:
-        The round; None if it is beyond the limit.
+        The round; None if it is beyond `LIMIT`.
 
     >>> useful_from(lambda T: Bound("", T, 10 * T**0.5, 0.0, 0.0, 0.0, 0.0, 0.0))
     106
@@ -209,11 +206,11 @@ def useful_from(
 
     high = 1
     while not speaks(high):
-        if high > limit:
+        if high > LIMIT:
             return None
         high *= 2
     low = high // 2  # the bound is not below it, or it is 0
     while high - low > 1:
         middle = (low + high) // 2
         low, high = (low, middle) if speaks(middle) else (middle, high)
-    return high if high <= limit else None
+    return high if high <= LIMIT else None

@@ -160,7 +160,7 @@ def _table_noise(world: Table, by_group: list[Tensor]) -> tuple[Estimate, float]
     return Estimate.exactly(math.hypot(constant, world.noise), how), bias
 
 
-def sampled_constants(environment: Environment, seed: int = 0) -> Constants:
+def sampled_constants(environment: Environment) -> Constants:
     """Estimates of all constants from drawn pools.
 
     Intervals are 95 % ones: of λ⁺_min by its eigenvector's second moment, of M and R by
@@ -169,12 +169,11 @@ def sampled_constants(environment: Environment, seed: int = 0) -> Constants:
 
     Args:
         environment: has a truth; it is bound to streams here.
-        seed: of the pools.
 
     Raises:
         FairbanditError: a group with fewer than two candidates among the pools.
     """
-    pools = drawn_pools(environment, seed)
+    pools = drawn_pools(environment)
     count = len(environment.group_names)
     rows = [(pools.groups == group).flatten() for group in range(count)]
     few = [name for name, here in zip(environment.group_names, rows, strict=True) if here.sum() < 2]

@@ -19,6 +19,9 @@ CHUNK = 1 << 15
 CELLS = 1 << 16
 """The largest number of bins of a density."""
 
+DRAWS = 200
+"""How often values are resampled for the standard error of a density's maximum."""
+
 _CELLS_PER_BANDWIDTH = 40
 _REACH = 6  # bandwidths beyond the values, where the kernel has died out
 _GRID = 200  # slopes at which the subgaussian constant is tried
@@ -70,7 +73,7 @@ def smallest_direction(groups: Sequence[Tensor]) -> tuple[float, Tensor]:
     return smallest_square(factor, rows=sum(len(rows) for rows in groups))
 
 
-def greatest_density(values: Tensor, *, draws: int = 200, seed: int = 0) -> Estimate:
+def greatest_density(values: Tensor) -> Estimate:
     """The maximum of a Gaussian kernel density estimate, with a bootstrapped standard error.
 
     f(z) = 1/(n·h) Σᵢ φ((z − zᵢ)/h), h by `bandwidth`. The error is the standard deviation of the
@@ -79,8 +82,6 @@ def greatest_density(values: Tensor, *, draws: int = 200, seed: int = 0) -> Esti
 
     Args:
         values: at least two, (n,) float64.
-        draws: how often the values are resampled.
-        seed: of the resampling.
 
     Returns:
         M with its interval; infinite where all values are equal.
@@ -104,11 +105,11 @@ def greatest_density(values: Tensor, *, draws: int = 200, seed: int = 0) -> Esti
     n = len(values)
     kernel = _kernel(cells, width, h)
     value = _maximum(binned / n, kernel)
-    generator = np.random.default_rng(np.random.SeedSequence(seed))
+    generator = np.random.default_rng(0)
     occupied = binned.nonzero()[:, 0]
     shares = (binned[occupied] / n).numpy()
     maxima = []
-    for _ in range(draws):
+    for _ in range(DRAWS):
         again = torch.zeros_like(binned)
         drawn = generator.multinomial(n, shares / shares.sum())
         again[occupied] = torch.from_numpy(drawn).double()

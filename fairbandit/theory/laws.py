@@ -112,34 +112,24 @@ class DiscreteLaw(Law):
     """The law of one of finitely many values.
 
     Args:
-        values: (n,) float64; equal ones are joined.
-        weights: the probability of each value, up to a common factor, (n,); equal by default.
+        values: equally likely values, (n,) float64; equal ones are joined.
         sample: whether the values are a sample from the law, rather than all of its values.
 
     Raises:
-        FairbanditError: no values, or weights that are not above 0 or of another length.
+        FairbanditError: no values.
 
     >>> law = DiscreteLaw(torch.tensor([3.0, 1.0, 3.0, 2.0]).double())
     >>> law.cdf(torch.tensor([1.5, 3.0]).double()), law.below(torch.tensor([3.0]).double())
     (tensor([0.2500, 1.0000], dtype=torch.float64), tensor([0.5000], dtype=torch.float64))
     """
 
-    def __init__(
-        self, values: Tensor, weights: Tensor | None = None, *, sample: bool = False
-    ) -> None:
+    def __init__(self, values: Tensor, *, sample: bool = False) -> None:
         if not len(values):
             raise FairbanditError("a law takes at least one value, got none")
-        given = torch.ones_like(values) if weights is None else weights.to(values)
-        if given.shape != values.shape or not bool((given.isfinite() & (given > 0)).all()):
-            raise FairbanditError(
-                f"the weights of a law are one number above 0 for each of its {len(values)} "
-                f"values, got {given.tolist()[:5]}"
-            )
-        self.nodes, where = values.unique(return_inverse=True)
-        masses = torch.zeros_like(self.nodes).index_add_(0, where, given)
+        self.nodes, counts = values.unique(return_counts=True)
         # whole numbers are divided last, so that ranks are those of the environment, bit for bit
-        sums = torch.cat([masses.new_zeros(1), masses.cumsum(0)])
-        self._steps, self.weights = sums / sums[-1], masses / sums[-1]
+        sums = torch.cat([counts.new_zeros(1), counts.cumsum(0)]).to(values)
+        self._steps, self.weights = sums / len(values), counts.to(values) / len(values)
         self.low, self.high = float(self.nodes[0]), float(self.nodes[-1])
         self.sample = len(values) if sample else 0
 
@@ -207,7 +197,7 @@ def drawn_rewards(world: Simulation, group: int) -> Tensor:
     return total
 
 
-def drawn_pools(environment: Environment, seed: int = 0) -> Pools:
+def drawn_pools(environment: Environment) -> Pools:
     """REPLICAS × ROUNDS pools of an environment, which this binds to streams of its own."""
-    environment.bind(Streams(seed, range(REPLICAS)))
+    environment.bind(Streams(0, range(REPLICAS)))
     return environment.pools(1, ROUNDS)
