@@ -54,30 +54,23 @@ def _of_simulation(world: Simulation) -> Constants:
     closed = "closed form"
     norm = math.hypot(math.sqrt(world.slice), world.bias * (world.groups - 1))
     peaks = [_peak(world, group) for group in range(world.groups)]
-    density = max(peaks, key=lambda peak: peak.value)
-    constant = [
-        name for name, own in zip(world.group_names, world.weights, strict=True) if not any(own)
-    ]
-    caveats: tuple[str, ...] = ()
-    if constant:
-        caveats = (
-            f"every candidate of group {', '.join(constant)} has one reward, and so no reward "
-            "density (assumption iv): M is infinite, and so are the bounds; give the group a "
-            "weight other than 0 in environment.theta",
-        )
+    names = zip(world.group_names, world.weights, strict=True)
+    constant = ", ".join(name for name, weights in names if not any(weights))
+    caveat = (
+        f"every candidate of group {constant} has one reward, and so no reward density "
+        "(assumption iv): M is infinite, and so are the bounds; give the group a weight other "
+        "than 0 in environment.theta"
+    )
     return Constants(
         places=world.places,
         groups=world.groups,
         features=world.features,
         norm=Estimate.exactly(norm, closed),
         eigenvalue=Estimate.exactly(smallest_square(moment_factor(world))[0], closed),
-        density=density,
+        density=max(peaks, key=lambda peak: peak.value),
         noise=Estimate.exactly(world.noise, "standard deviation of the normal noise"),
         theta=math.hypot(*world.theta),
-        candidates=Estimate.exactly(1.0, "one candidate a group"),
-        balance=None,
-        random=False,
-        caveats=caveats,
+        caveats=(caveat,) if constant else (),
     )
 
 
@@ -116,46 +109,45 @@ def _peak(world: Simulation, group: int) -> Estimate:
 def _of_table(world: Table) -> Constants:
     """Means over the members, from whom pools are drawn with replacement."""
     members = world.members
-    by_group = [members.groups == group for group in range(len(world.group_names))]
-    eigenvalue, _ = smallest_direction([members.contexts[here].cpu() for here in by_group])
-    peaks = [greatest_density(members.expected[here].cpu()) for here in by_group]
-    group = max(range(len(peaks)), key=lambda index: peaks[index].value)
-    density = replace(peaks[group], how=f"{peaks[group].how}, group {world.group_names[group]}")
-    noise, bias = _table_noise(world, by_group)
+    rows = [members.groups == group for group in range(len(world.group_names))]
+    eigenvalue, _ = smallest_direction([members.contexts[own].cpu() for own in rows])
+    peaks = []
+    for own, name in zip(rows, world.group_names, strict=True):
+        peak = greatest_density(members.expected[own].cpu())
+        peaks.append(replace(peak, how=f"{peak.how}, group {name}"))
+    noise, bias = _table_noise(world, rows)
     caveats = ["finitely many members have no reward density (assumption iv): M is a smoothed one"]
     if world.rewards is RewardSource.column:
         caveats.append(
             "the noisy reward is a column, so its noise given the candidate is no mean-zero noise "
             f"(assumption i): R is that of a random member's; the groups' means reach {bias:.2g}"
         )
-    share = float(members.sizes.min()) / float(members.sizes.sum())
-    drawn = world.pool is PoolKind.random
-    counted = "share of the rarest group"
-    return Constants(
+    known = Constants(
         places=world.places,
-        groups=len(world.group_names),
+        groups=len(rows),
         features=world.features,
         norm=Estimate.exactly(float(members.contexts.norm(dim=1).max()), "over all members"),
         eigenvalue=Estimate.exactly(eigenvalue, "over all members"),
-        density=density,
+        density=max(peaks, key=lambda peak: peak.value),
         noise=noise,
         theta=float(world.truth.linear_theta().norm()),
-        candidates=Estimate.exactly(world.places * share, f"K × {counted}")
-        if drawn
-        else Estimate.exactly(1.0, "one candidate a group"),
-        balance=Estimate.exactly(len(by_group) * share, f"G × {counted}") if drawn else None,
-        random=drawn,
         caveats=tuple(caveats),
     )
+    if world.pool is PoolKind.one_per_group:
+        return known
+    share, counted = float(members.sizes.min()) / len(members.groups), "share of the rarest group"
+    candidates = Estimate.exactly(world.places * share, f"K × {counted}")
+    balance = Estimate.exactly(len(rows) * share, f"G × {counted}")
+    return replace(known, candidates=candidates, balance=balance, random=True)
 
 
-def _table_noise(world: Table, by_group: list[Tensor]) -> tuple[Estimate, float]:
+def _table_noise(world: Table, rows: list[Tensor]) -> tuple[Estimate, float]:
     """R, and the largest mean that a group's noise has."""
     if world.rewards is RewardSource.model:
         return Estimate.exactly(world.noise, "standard deviation of the normal noise"), 0.0
-    residuals = (world.members.rewards - world.members.expected).cpu()
-    constant = max(subgaussian(residuals[here.cpu()]) for here in by_group)
-    bias = max(abs(float(residuals[here.cpu()].mean())) for here in by_group)
+    every = world.members.rewards - world.members.expected
+    residuals = [every[own].cpu() for own in rows]
+    constant, bias = max(map(subgaussian, residuals)), max(abs(r.mean().item()) for r in residuals)
     how = "over all members, centred by group"
     return Estimate.exactly(math.hypot(constant, world.noise), how), bias
 
@@ -176,19 +168,18 @@ def sampled_constants(environment: Environment) -> Constants:
     pools = drawn_pools(environment)
     count = len(environment.group_names)
     rows = [(pools.groups == group).flatten() for group in range(count)]
-    few = [name for name, here in zip(environment.group_names, rows, strict=True) if here.sum() < 2]
+    few = [name for name, own in zip(environment.group_names, rows, strict=True) if own.sum() < 2]
     if few:
         raise FairbanditError(
             f"among {REPLICAS * ROUNDS:,} pools of environment {environment.part_name!r} there are "
             f"fewer than two candidates of {', '.join(map(repr, few))}: too few to estimate from"
         )
-    contexts = pools.contexts.flatten(0, 2).cpu()
-    groups = [contexts[here.cpu()] for here in rows]
+    contexts, expected = pools.contexts.flatten(0, 2), pools.expected.flatten()
+    groups = [contexts[own] for own in rows]
     drawn = f"{REPLICAS * ROUNDS:,} pools"
     largest = max(float(some.norm(dim=1).max()) for some in groups)
-    peaks = [greatest_density(pools.expected.flatten()[here].cpu()) for here in rows]
-    present = pools.groups >= 0
-    random, candidates, balance = _proportions(pools.groups.cpu(), count, drawn)
+    peaks = [greatest_density(expected[own]) for own in rows]
+    random, candidates, balance = _proportions(pools.groups, count, drawn)
     assert environment.truth is not None
     return Constants(
         places=environment.places,
@@ -197,7 +188,7 @@ def sampled_constants(environment: Environment) -> Constants:
         norm=Estimate.at_least(largest, f"largest of {drawn}"),
         eigenvalue=_eigenvalue(groups, drawn),
         density=max(peaks, key=lambda peak: peak.value),
-        noise=_noise((pools.rewards - pools.expected)[present].cpu(), drawn),
+        noise=_noise((pools.rewards - pools.expected)[pools.groups >= 0], drawn),
         theta=float(environment.truth.linear_theta().norm()),
         candidates=candidates,
         balance=balance,

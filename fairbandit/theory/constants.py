@@ -75,6 +75,11 @@ class Estimate:
         return Estimate(value, value / factor, value * factor, how)
 
 
+_ONE = Estimate.exactly(1.0, "one candidate a group")
+_WORSE_HIGH = ("norm", "density", "noise")
+_WORSE_LOW = ("eigenvalue", "candidates", "balance")
+
+
 @dataclass(frozen=True)
 class Constants:
     """The constants of a problem that the bounds depend on.
@@ -104,9 +109,9 @@ class Constants:
     density: Estimate
     noise: Estimate
     theta: float
-    candidates: Estimate
-    balance: Estimate | None
-    random: bool
+    candidates: Estimate = _ONE
+    balance: Estimate | None = None
+    random: bool = False
     caveats: tuple[str, ...] = ()
 
     @property
@@ -143,7 +148,3 @@ class Constants:
                 end = known.high if worst == (name in _WORSE_HIGH) else known.low
                 ends[name] = Estimate.exactly(end, known.how)
         return replace(self, **ends)
-
-
-_WORSE_HIGH = ("norm", "density", "noise")
-_WORSE_LOW = ("eigenvalue", "candidates", "balance")

@@ -164,7 +164,7 @@ def laws(environment: Environment) -> list[Law]:
         members = environment.members
         return [DiscreteLaw(members.expected[members.groups == g].cpu()) for g in range(count)]
     pools = drawn_pools(environment)
-    values = [pools.expected[pools.groups == g].cpu() for g in range(count)]
+    values = [pools.expected[pools.groups == g] for g in range(count)]
     return [DiscreteLaw(some, sample=True) for some in values]
 
 
