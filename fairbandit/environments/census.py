@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, NamedTuple
 
 from fairbandit.environments.acs import person_table, record_files
 from fairbandit.environments.table import CANDIDATES, PoolKind, RewardSource, Table, check_settings
@@ -68,16 +68,18 @@ class _Census(Table):
 
     Args:
         surveys: the records to read.
+        code_names: names of the codes of the group column.
+        fixed: the arguments of `Table` that the problem fixes.
         settings: the arguments that `check_settings` takes.
     """
 
-    code_names: ClassVar[Mapping[str, str]]
-    """Names of the codes of the group column."""
-
-    fixed: ClassVar[Mapping[str, Any]]
-    """The arguments of `Table` that the problem fixes."""
-
-    def __init__(self, surveys: Surveys, **settings: Any) -> None:
+    def __init__(
+        self,
+        surveys: Surveys,
+        code_names: Mapping[str, str],
+        fixed: Mapping[str, Any],
+        **settings: Any,
+    ) -> None:
         check_settings(**settings)
         vars(self).update(surveys._asdict())
         path, scaler_path = (
@@ -89,10 +91,10 @@ class _Census(Table):
             scaler_path=scaler_path,
             reward="PINCP",
             columns=CENSUS_COLUMNS,
-            **self.fixed,
+            **fixed,
             **settings,
         )
-        self.group_names = tuple(self.code_names.get(code, code) for code in self.group_names)
+        self.group_names = tuple(code_names.get(code, code) for code in self.group_names)
 
     @classmethod
     def data_files(cls, parameters: Mapping[str, Any]) -> list[Path]:
@@ -134,10 +136,6 @@ class CensusGender(_Census):
 
     rounds = 5000
     exploration = 0.1
-    code_names = GENDERS
-    fixed = MappingProxyType(
-        {"group": "SEX", "pool": PoolKind.one_per_group, "rewards": RewardSource.column}
-    )
 
     def __init__(
         self,
@@ -155,6 +153,8 @@ class CensusGender(_Census):
     ) -> None:
         super().__init__(
             Surveys(root, states, year, scaler_year, scaler_states, download, cache),
+            GENDERS,
+            {"group": "SEX", "pool": PoolKind.one_per_group, "rewards": RewardSource.column},
             min_group_size=min_group_size,
             group_size=group_size,
             sample_seed=sample_seed,
@@ -191,10 +191,6 @@ class CensusEthnicity(_Census):
 
     rounds = 2500
     exploration = 0.01
-    code_names = ETHNICITIES
-    fixed = MappingProxyType(
-        {"group": "RAC1P", "pool": PoolKind.random, "rewards": RewardSource.model}
-    )
 
     def __init__(
         self,
@@ -214,6 +210,8 @@ class CensusEthnicity(_Census):
     ) -> None:
         super().__init__(
             Surveys(root, states, year, scaler_year, scaler_states, download, cache),
+            ETHNICITIES,
+            {"group": "RAC1P", "pool": PoolKind.random, "rewards": RewardSource.model},
             candidates=candidates,
             noise=noise,
             min_group_size=min_group_size,

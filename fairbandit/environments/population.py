@@ -22,7 +22,7 @@ from fairbandit.environments.encoding import Encoding, StandardScaler
 from fairbandit.environments.reading import Source, listed
 from fairbandit.errors import FairbanditError
 from fairbandit.maths.grouped_cdf import GroupedCdf
-from fairbandit.maths.least_squares import ridge_fit
+from fairbandit.maths.roots import ridge_fit
 from fairbandit.maths.ties import upper_score
 
 REGULARIZATION = 1e-8
