@@ -134,10 +134,7 @@ def record_files(
 ) -> dict[str, Path]:
     """The path of each state's person records, which need not exist, in the order of folktables.
 
-    Args:
-        root: folder with {year}/1-Year/psam_p{FIPS}.csv (ss{yy}p{state}.csv before 2017).
-        year: survey year.
-        states: postal codes; None for the 50 states and PR. Their order does not matter.
+    The arguments are those of `person_table`.
 
     Raises:
         FairbanditError: an unknown state.
@@ -194,12 +191,7 @@ def _download(path: Path, year: int, state: str) -> None:
 
 
 def _fetch(url: str, target: Path) -> None:
-    """Writes the answer of a server into a file.
-
-    Raises:
-        OSError: the server cannot be reached, or the connection broke.
-        FairbanditError: the status is not 200, or the size is not the announced one or too large.
-    """
+    """Writes the answer of a server into a file; refuses one that is incomplete or too large."""
     # imported here, since it takes a tenth of a second and few runs download anything
     import requests
 
@@ -225,10 +217,6 @@ def _unpack(archive: Path, name: str, target: Path) -> None:
     """Writes the one member of an archive that has this name into a file.
 
     No other member is read, and no more bytes than the declared size are written.
-
-    Raises:
-        DAMAGE: the archive is damaged, encrypted or of an unknown kind, or has not exactly one such
-            member, or the member is too large.
     """
     with zipfile.ZipFile(archive) as opened:
         members = [member for member in opened.infolist() if member.filename == name]

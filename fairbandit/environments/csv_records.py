@@ -106,11 +106,8 @@ class CsvFile:
         """The rows below the header, in record batches of texts with only the given columns.
 
         Each comes with a function of a row's offset and a column, which returns the line of the
-        cell in words.
-
-        Raises:
-            FairbanditError: see the class; or a row has another number of cells than the header, or
-                a cell is not UTF-8.
+        cell in words. A row with another number of cells than the header, or a cell that is not
+        UTF-8, is an error that names the line.
         """
         below = False
         for piece in self._pieces():

@@ -32,10 +32,7 @@ class Distribution:
 
 
 def of_cdf(cdf: Callable[[Tensor], Tensor]) -> Distribution:
-    """The distribution with a smooth CDF; the density is found by finite differences.
-
-    Args:
-        cdf: F, from rewards (n,) to shares (n,).
+    """The distribution of a smooth CDF, from rewards (n,) to shares (n,); by finite differences.
 
     >>> of_cdf(lambda v: v.clamp(0, 1)).density[:3]
     tensor([1., 1., 1.], dtype=torch.float64)
@@ -47,10 +44,7 @@ def of_cdf(cdf: Callable[[Tensor], Tensor]) -> Distribution:
 
 
 def bandwidth(values: Tensor) -> float:
-    """Silverman's rule, h = 0.9·min(σ, IQR/1.34)·n^(−1/5); σ alone where the IQR is 0.
-
-    Args:
-        values: (n,), at least one.
+    """Silverman's rule for values (n,), h = 0.9·min(σ, IQR/1.34)·n^(−1/5); σ alone if the IQR is 0.
 
     Reference:
         Silverman, "Density Estimation for Statistics and Data Analysis", 1986, eq. 3.31.
@@ -66,11 +60,7 @@ def bandwidth(values: Tensor) -> float:
 
 
 def of_sample(ordered: Tensor) -> Distribution:
-    """The distribution of a sample: its ECDF, and a Gaussian kernel estimate of its density.
-
-    Args:
-        ordered: the sample in ascending order, at least one value.
-    """
+    """The ECDF of a sample in ascending order, and a Gaussian kernel estimate of its density."""
     count = len(ordered)
     low, high = (float(ordered[round(share * (count - 1))]) for share in (_TAIL, 1 - _TAIL))
     band = max(bandwidth(ordered), (high - low) / POINTS, 1e-9 * max(1.0, abs(low)))

@@ -32,12 +32,7 @@ class Feature:
 
     @classmethod
     def parse(cls, column: str, spec: Any) -> Feature:
-        """A feature from plain data: null, a list of codes, or a mapping with `reference` too.
-
-        Raises:
-            FairbanditError: another kind of data, or codes that are empty, repeated or of mixed
-                types.
-        """
+        """A feature from plain data: null, a list of codes, or a mapping with `reference` too."""
         if spec is None:
             return cls(column)
         if isinstance(spec, Mapping):
@@ -75,11 +70,7 @@ class Feature:
         return [f"{self.column}={code}" for code in self.codes]
 
     def encode(self, block: Block) -> NDArray[np.float64]:
-        """The features of a block of rows, (rows, number of names).
-
-        Raises:
-            FairbanditError: a cell is not a number, or its code is not a valid one.
-        """
+        """The features of a block of rows, (rows, number of names)."""
         if self.codes is None:
             return block.numbers(self.column)[:, None]
         places = self._places(block, [*self.codes, *self.reference])
@@ -149,15 +140,12 @@ class Encoding:
 
 
 class StandardScaler:
-    """Mean and standard deviation of columns whose rows arrive in blocks.
+    """Mean and standard deviation of `width` columns whose rows arrive in blocks.
 
     Blocks are merged by their means and centred sums of squares, which avoids cancellation. Each
-    column is scaled by a power of two that is at least its largest magnitude, so that squares
-    neither overflow nor underflow. Scaling by a power of two adds no rounding error. The smallest
-    power is 2⁻¹⁰²¹, since its inverse is still a float64.
-
-    Args:
-        width: the number of columns.
+    column is divided by a power of two that is at least its largest magnitude, so that squares
+    neither overflow nor underflow; this adds no rounding error. The smallest power is 2⁻¹⁰²¹, whose
+    inverse is still a float64.
 
     Attributes:
         count: the number of rows so far.

@@ -46,17 +46,11 @@ _CHUNK = 1 << 16
 
 @dataclass(frozen=True)
 class Request:
-    """Which columns of a table to read, and which rows to keep.
+    """Which columns of a table to read, and which rows to keep; see `Table` for the arguments.
 
     Attributes:
-        group: the group column.
-        reward: the reward column.
-        encoding: the features.
-        min_group_size: groups with fewer members in D2 are dropped.
-        group_size: the largest number of members to sample from a group; None for all.
         thin: whether D1 and D2 keep only the sampled members. Otherwise all members stay, and the
             sampled ones make the true CDF.
-        sample_seed: seed of the sample.
     """
 
     group: str
@@ -110,13 +104,8 @@ class Population:
 def load_population(path: Path, scaler_path: Path | None, request: Request) -> Population:
     """Reads D2, and D1 where it is another file, and computes the members' ground truth.
 
-    Features and rewards are standardised with the means and standard deviations of D1. θ is the
-    ridge fit (λ = 1e-8) of the standardised reward column on all of D2.
-
-    Args:
-        path: D2.
-        scaler_path: D1; None for D2 itself.
-        request: the columns and the groups.
+    Features and rewards are standardised with the means and standard deviations of D1, which is D2
+    if there is no `scaler_path`. θ is the ridge fit (λ = 1e-8) of the standardised reward on D2.
 
     Raises:
         FairbanditError: a file or a cell cannot be used, or fewer than two groups are left.
@@ -227,10 +216,7 @@ def _rows(
 
 
 def _encode(source: Source, groups: NDArray[np.int32], request: Request) -> tuple[Tensor, Tensor]:
-    """The features and rewards of the kept rows.
-
-    Blocks are written into tensors of the final size, so that the features are in memory once.
-    """
+    """The features and rewards of the kept rows, written block by block into whole tensors."""
     count = int((groups >= 0).sum())
     contexts = torch.empty(count, len(request.encoding.names), dtype=torch.float64)
     rewards = torch.empty(count, dtype=torch.float64)

@@ -91,14 +91,11 @@ class Block:
         return FairbanditError(f"{self.path}, column {column!r}{where}: {problem}")
 
     def numbers(self, column: str, *, missing: bool = False) -> NDArray[np.float64]:
-        """A column as finite numbers.
+        """A column as finite numbers, one a row.
 
         Args:
             column: its name.
             missing: returns empty cells as NaN, and skips the check of the range.
-
-        Returns:
-            float64, one a row.
 
         Raises:
             FairbanditError: a cell is text or empty, or its number is not finite, too large, or
@@ -128,13 +125,11 @@ class Block:
     ) -> tuple[list[str], NDArray[np.int64]]:
         """A column's distinct texts, without surrounding blanks, and the index of each row's text.
 
+        The texts come in order of appearance, possibly with repetitions.
+
         Args:
             column: its name.
             valid: texts that are accepted although they are spellings of a missing value.
-
-        Returns:
-            The texts in order of appearance, possibly with repetitions, and an int64 index for
-            each row.
 
         Raises:
             FairbanditError: a cell holds a missing value, or the column has no text form.

@@ -170,10 +170,7 @@ class Table(Environment):
         )
 
     def _drawn(self, uniforms: Tensor) -> Tensor:
-        """The member of index ⌊u·n⌋ for each place with n members.
-
-        Since u ≤ 1 − 2⁻⁵³, the rounded product u·n stays below n.
-        """
+        """The member of index ⌊u·n⌋ for each place with n members; u ≤ 1 − 2⁻⁵³ keeps u·n below n."""
         members = self.members
         if self.pool is PoolKind.one_per_group:
             return members.order[(uniforms * members.sizes).long() + members.starts]
@@ -188,11 +185,7 @@ def check_settings(
     group_size: int | None = None,
     sample_seed: int = 0,
 ) -> None:
-    """Checks the settings that can be checked before a file is read.
-
-    Raises:
-        FairbanditError: a value out of range.
-    """
+    """Checks the settings that can be checked before a file is read."""
     counts = {"candidates": candidates, "min_group_size": min_group_size, "group_size": group_size}
     for name, value in counts.items():
         if value is not None and value < 1:

@@ -18,26 +18,20 @@ PIECE = 256
 
 
 def fresh(shape: Sequence[int], like: Tensor) -> Tensor:
-    """A tensor that holds anything and can be written to in and out of torch's inference mode.
-
-    Args:
-        shape: of the tensor.
-        like: fixes its dtype and device.
-    """
+    """An uninitialised tensor like another, writable in and out of torch's inference mode."""
     with torch.inference_mode(False):
         return like.new_empty(shape)
 
 
 class Rows:
-    """Rows numbered from 1 along dimension 1 of a (B, ·, …) tensor; a prefix may be forgotten.
+    """Rows numbered from 1 along dimension 1 of a (B, n, …) tensor; a prefix may be forgotten.
 
     The rows are stored in pieces of `PIECE` rows, so that forgetting frees whole pieces. A row that
     is kept is never overwritten in place: views stay valid, and a caller that kept the attributes
     can restore them.
 
     Args:
-        rows: the first of them, (B, n, …); they fix every other dimension, the dtype and the
-            device.
+        rows: the first rows, (B, n, …); they fix the other dimensions, the dtype and the device.
     """
 
     count: int
@@ -137,12 +131,7 @@ class Scratch(threading.local):
         self._kept = torch.empty(0)
 
     def empty(self, shape: tuple[int, ...], like: Tensor) -> Tensor:
-        """A tensor that holds anything, and is this thread's until it asks again.
-
-        Args:
-            shape: of the tensor.
-            like: fixes its dtype and device.
-        """
+        """An uninitialised tensor like another; this thread's next call may reuse its memory."""
         size, kept = math.prod(shape), self._kept
         if (kept.dtype, kept.device) != (like.dtype, like.device) or len(kept) < size:
             kept = self._kept = fresh((size + size // 2,), like)

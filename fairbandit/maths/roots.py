@@ -42,7 +42,7 @@ class Root(NamedTuple):
         return left.gather(-1, self.order[..., None, :].expand(left.shape))
 
     def restore(self, solved: Tensor) -> Tensor:
-        """What was solved from `upper`, (…, d, e), with its rows in the order of the columns."""
+        """A solution of a system with `upper`, (…, d, e), in the order of the rows' own columns."""
         if self.order is None:
             return solved
         order = self.order[..., None].expand(solved.shape)
@@ -68,11 +68,7 @@ def root_of_rows(rows: Tensor) -> Root:
 
 
 def root_of_sums(V: Tensor, b: Tensor) -> Root:
-    """The root of rows of which only the sums are known.
-
-    Args:
-        V: XᵀX, (…, d, d).
-        b: Xᵀr, (…, d).
+    """The root of rows X, r given V = XᵀX, (…, d, d), and b = Xᵀr, (…, d).
 
     Raises:
         FairbanditError: a V that is not positive definite in floating point.

@@ -157,10 +157,7 @@ def sampled_constants(environment: Environment) -> Constants:
 
     Intervals are 95 % ones: of λ⁺_min by its eigenvector's second moment, of M and R by
     resampling, of q_K and q_min by the counts' standard errors. L is the largest norm seen, so
-    not above the true one.
-
-    Args:
-        environment: has a truth; it is bound to streams here.
+    not above the true one. The environment has a truth, and is bound to streams here.
 
     Raises:
         FairbanditError: a group with fewer than two candidates among the pools.

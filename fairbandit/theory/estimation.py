@@ -60,9 +60,6 @@ def smallest_direction(groups: Sequence[Tensor]) -> tuple[float, Tensor]:
 
     Args:
         groups: the contexts of each group, (n_i, d) float64.
-
-    Returns:
-        λ⁺_min, and a unit vector v with Σv = λ⁺_min·v, (d,).
     """
     d = groups[0].shape[1]
     factor = groups[0].new_zeros(0, d)

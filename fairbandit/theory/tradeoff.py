@@ -1,7 +1,4 @@
-"""The reward that fairness costs, and the fairness that reward costs, with two groups.
-
-This is `thm:linreg_opt`.
-"""
+"""The reward that fairness costs and the fairness that reward costs (`thm:linreg_opt`)."""
 
 from __future__ import annotations
 
