@@ -1,8 +1,7 @@
 """Finds, downloads, filters and caches person records of the American Community Survey.
 
 Folders and files have the names that folktables gives them. This module downloads them itself,
-because folktables saves every answer of a server, even an error page. It also reads them itself,
-to load only twelve of some 286 columns.
+because folktables saves even an error page, and reads only twelve of their some 286 columns.
 """
 
 from __future__ import annotations
@@ -197,10 +196,9 @@ def _fetch(url: str, target: Path) -> None:
 
     wanted = {"Accept-Encoding": "identity"}  # so that the announced size is the file's
     with requests.get(url, headers=wanted, stream=True, timeout=_TIMEOUT) as response:
-        if response.status_code != 200:
-            raise FairbanditError(
-                f"expected status 200, got {response.status_code} {response.reason}"
-            )
+        status = response.status_code
+        if status != 200:
+            raise FairbanditError(f"expected status 200, got {status} {response.reason}")
         announced = int(response.headers.get("Content-Length", -1))
         got = 0
         with target.open("wb") as file:

@@ -35,31 +35,26 @@ class Feature:
         """A feature from plain data: null, a list of codes, or a mapping with `reference` too."""
         if spec is None:
             return cls(column)
-        if isinstance(spec, Mapping):
-            unknown = sorted(set(map(str, spec)) - {"codes", "reference"})
-            if unknown or "codes" not in spec:
-                raise _spec_error(column, spec)
-            codes, reference = spec["codes"], spec.get("reference", [])
-        else:
-            codes, reference = spec, []
-        if not (_is_list(codes) and _is_list(reference)) or not codes:
-            raise _spec_error(column, spec)
+        where = f"environment.columns.{column}"
+        given = spec if isinstance(spec, Mapping) else {"codes": spec}
+        codes, reference = given.get("codes"), given.get("reference", [])
+        lists = _is_list(codes) and _is_list(reference) and codes
+        if not lists or given.keys() - {"codes", "reference"}:
+            raise FairbanditError(f"{where}: expected {_SPEC}; got {spec!r}")
         known = [*codes, *reference]
         numeric = [isinstance(code, (int, float)) and not isinstance(code, bool) for code in known]
         if not all(numeric) and not all(isinstance(code, str) for code in known):
             raise FairbanditError(
-                f"environment.columns.{column}: codes are all numbers or all texts (put a text "
-                f"in quotes), got {known}"
+                f"{where}: codes are all numbers or all texts (put a text in quotes), got {known}"
             )
         unfit = [code for code in known if not isinstance(code, str) and not _is_float64(code)]
         if unfit:
             raise FairbanditError(
-                f"environment.columns.{column}: a code must be a number that float64 holds, or a "
-                f"text; got {unfit[0]}"
+                f"{where}: a code must be a number that float64 holds, or a text; got {unfit[0]}"
             )
         spelled = {canonical(code) if isinstance(code, str) else code for code in known}
         if len(spelled) != len(known):
-            raise FairbanditError(f"environment.columns.{column}: a code stands twice in {known}")
+            raise FairbanditError(f"{where}: a code stands twice in {known}")
         return cls(column, tuple(codes), tuple(reference))
 
     @property
@@ -97,15 +92,12 @@ class Feature:
 
 
 class Encoding:
-    """The features of a table's rows, in order, with a constant last feature if `bias` is set.
-
-    Args:
-        columns: a specification for each column that is used, in order; see `Feature.parse`.
-        bias: adds a last feature, called `bias`, that is always 1.
+    """The features of a table's rows, in the order of `columns`; see `Feature.parse`.
 
     Attributes:
         names: the names of the d features.
         owners: the column that each feature comes from, the bias left out.
+        bias: whether there is a last feature, called `bias`, that is always 1.
 
     Raises:
         FairbanditError: a specification is invalid, or there is no column.
@@ -212,7 +204,3 @@ def _is_float64(code: float) -> bool:
 
 def _is_list(value: Any) -> bool:
     return isinstance(value, Sequence) and not isinstance(value, str)
-
-
-def _spec_error(column: str, spec: Any) -> FairbanditError:
-    return FairbanditError(f"environment.columns.{column}: expected {_SPEC}; got {spec!r}")

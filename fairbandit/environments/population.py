@@ -209,8 +209,7 @@ def _rows(
         start += len(block)
         if start > len(groups):
             break
-        features, rewards = request.encoding.encode(block), block.numbers(request.reward)
-        yield (features, rewards) if keep.all() else (features[keep], rewards[keep])
+        yield request.encoding.encode(block)[keep], block.numbers(request.reward)[keep]
     if start != len(groups):
         raise FairbanditError(f"{source.path} changed while it was read; run again")
 
@@ -264,14 +263,14 @@ def _require_distinct_rewards(source: Source, rewards: Tensor, request: Request)
 
 def _require_spread(source: Source, scaler: StandardScaler, request: Request) -> None:
     """Checks that the standard deviation of each column is well above its rounding error."""
-    names = [*request.encoding.names, request.reward]
     least = np.maximum(RESOLUTION * scaler.magnitude, LEAST_DEVIATION)
     lost = ~scaler.constant & (scaler.scale < least)
     if lost.any():
         at = int(lost.argmax())
+        name = [*request.encoding.names, request.reward][at]
         low, high, scale = (float(v[at]) for v in (scaler.low, scaler.high, scaler.scale))
         raise FairbanditError(
-            f"{source.path}, column {names[at]!r}: the values lie between {low!r} and {high!r} "
+            f"{source.path}, column {name!r}: the values lie between {low!r} and {high!r} "
             f"with a standard deviation of {scale:.2g}; it must be at least {RESOLUTION:g} of the "
             f"largest magnitude and {LEAST_DEVIATION:g}, so that float64 can tell them apart; "
             "subtract a constant from the column, or choose another unit"
@@ -296,12 +295,9 @@ def _require_range(
             member, at = far.nonzero()[0].tolist()
             row = int(np.flatnonzero(groups >= 0)[member])
             column = request.reward if values is not contexts else request.encoding.owners[at]
-            raise source.error(
-                column,
-                row,
-                f"standardised with environment.scaler_path it is {float(values[member, at]):.3g}; "
-                f"expected at most {FARTHEST:g} in magnitude",
-            )
+            problem = f"standardised with environment.scaler_path it is {values[member, at]:.3g}; "
+            problem += f"expected at most {FARTHEST:g} in magnitude"
+            raise source.error(column, row, problem)
 
 
 def _truth(

@@ -170,7 +170,7 @@ class Table(Environment):
         )
 
     def _drawn(self, uniforms: Tensor) -> Tensor:
-        """The member of index ⌊u·n⌋ for each place with n members; u ≤ 1 − 2⁻⁵³ keeps u·n below n."""
+        """The member of index ⌊u·n⌋ at each place with n members; ⌊u·n⌋ < n, as u ≤ 1 − 2⁻⁵³."""
         members = self.members
         if self.pool is PoolKind.one_per_group:
             return members.order[(uniforms * members.sizes).long() + members.starts]

@@ -87,10 +87,8 @@ class UniformSums:
         powers = running = base
         for exponent in range(2, self._most + 1):
             running = running * base
-            if exponent <= self._least:
-                powers = running
-            else:
-                powers = torch.where(power >= exponent, running, powers)
+            every = exponent <= self._least
+            powers = running if every else torch.where(power >= exponent, running, powers)
         return powers
 
     def to(self, device: torch.device) -> UniformSums:

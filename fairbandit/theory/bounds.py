@@ -60,10 +60,7 @@ class Bound:
 
 
 def regret(
-    problem: Constants,
-    rounds: float,
-    delta: float = DELTA,
-    regularization: float = REGULARIZATION,
+    problem: Constants, rounds: float, delta: float = DELTA, regularization: float = REGULARIZATION
 ) -> Bound:
     """The bound where each group has its own place (`th:regret`): `regret_2` with q_K = 1, α = 1.
 

@@ -46,10 +46,7 @@ def positive(name: str, value: float, least: float = 0.0) -> float:
 
 
 def ridge_radius(
-    problem: Constants,
-    learned: float,
-    delta: float = DELTA,
-    regularization: float = REGULARIZATION,
+    problem: Constants, learned: float, delta: float = DELTA, regularization: float = REGULARIZATION
 ) -> float:
     """The bound on the distance of the ridge estimate from μ* in the norm of V (`lm:boundmu`).
 
@@ -94,8 +91,7 @@ def cdf_radius(
         rounds: T.
         groups: G.
         delta: δ.
-        candidates: αq_K, how many candidates of a group each round can be counted on
-            (`Constants.counted`).
+        candidates: αq_K (`Constants.counted`).
 
     Returns:
         The bound on the difference of the CDFs, at least 0; it is informative only below 1.
@@ -158,10 +154,9 @@ def received_round(
 
     t_N = 3 + ⌈2/((1 − α)²·q_K)·log(GT/δ)⌉ where groups are random, else 3: then the window of
     rounds t̃+1 … t−1 holds at least αq_K candidates a round of every group, for all t from t_N up
-    to T, with probability at least 1 − δ. The paper's constant is 2, as for a window of t rounds.
-    The window has n = t − 1 − t̃ ≥ (t − 1)/2 of them, and the Chernoff bound gives
-    P(N_{t,i} < nαq_K) ≤ exp(−(1 − α)²·n·q_K/2), which is at most δ/(GT) once
-    n ≥ 2/((1 − α)²·q_K)·log(GT/δ). The corrected constant is therefore 4.
+    to T, with probability at least 1 − δ. The corrected constant is 4 instead of 2: the window has
+    n = t − 1 − t̃ ≥ (t − 1)/2 rounds, and the Chernoff bound P(N_{t,i} < nαq_K) ≤
+    exp(−(1 − α)²·n·q_K/2) is at most δ/(GT) once n ≥ 2/((1 − α)²·q_K)·log(GT/δ).
 
     Args:
         problem: its constants.
