@@ -23,9 +23,7 @@ from fairbandit.streams import Streams
 
 @dataclass(frozen=True)
 class Truth:
-    """The ground truth, which only an environment knows.
-
-    It is the true rewards of contexts, and the CDF of the true rewards of each group.
+    """The ground truth, which only an environment knows: true rewards, and their CDF by group.
 
     Args:
         theta: the true θ, the paper's μ*, (d,), where true rewards are ⟨θ, x⟩; None elsewhere.

@@ -37,7 +37,7 @@ class Feature:
             return cls(column)
         where = f"environment.columns.{column}"
         given = spec if isinstance(spec, Mapping) else {"codes": spec}
-        codes, reference = given.get("codes"), given.get("reference", [])
+        codes, reference = given.get("codes", ()), given.get("reference", ())
         lists = _is_list(codes) and _is_list(reference) and codes
         if not lists or given.keys() - {"codes", "reference"}:
             raise FairbanditError(f"{where}: expected {_SPEC}; got {spec!r}")

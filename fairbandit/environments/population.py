@@ -29,10 +29,7 @@ REGULARIZATION = 1e-8
 """λ of the ridge regression on D2 that makes θ, as in the paper (App. D.2)."""
 
 RESOLUTION = 1e-8
-"""The least standard deviation of a column that varies, relative to its largest magnitude.
-
-The rounding error of a value is 1.1e-16 of its magnitude, so standardised values keep eight digits.
-"""
+"""The least relative deviation of a column; rounding errors of 1.1e-16 then leave eight digits."""
 
 LEAST_DEVIATION = 1e-290
 """The least standard deviation of a column that varies; below it float64 loses digits."""
@@ -91,21 +88,16 @@ class Members:
         return Members(*(values.to(device) for values in vars(self).values()))
 
 
-@dataclass(frozen=True)
-class Population:
-    """The members, their groups' labels, the true model and the true CDF."""
-
-    members: Members
-    labels: tuple[str, ...]
-    theta: Tensor
-    cdf: GroupedCdf
-
-
-def load_population(path: Path, scaler_path: Path | None, request: Request) -> Population:
+def load_population(
+    path: Path, scaler_path: Path | None, request: Request
+) -> tuple[Members, tuple[str, ...], Tensor, GroupedCdf]:
     """Reads D2, and D1 where it is another file, and computes the members' ground truth.
 
     Features and rewards are standardised with the means and standard deviations of D1, which is D2
     if there is no `scaler_path`. θ is the ridge fit (λ = 1e-8) of the standardised reward on D2.
+
+    Returns:
+        The members, the labels of their groups, θ (d,), and the CDF of each group's true rewards.
 
     Raises:
         FairbanditError: a file or a cell cannot be used, or fewer than two groups are left.
@@ -125,8 +117,9 @@ def load_population(path: Path, scaler_path: Path | None, request: Request) -> P
     _require_spread(scaled_by, scaler, request)
     _standardise(contexts, rewards, scaler, request.encoding.bias)
     _require_range(source, contexts, rewards, groups, request)
-    in_cdf = sampled[groups >= 0] >= 0
-    return _truth(contexts, rewards, groups[groups >= 0], in_cdf, kept)
+    counted = sampled[groups >= 0] >= 0
+    members, theta, cdf = _truth(contexts, rewards, groups[groups >= 0], counted, len(kept))
+    return members, kept, theta, cdf
 
 
 def _opened(path: Path, request: Request) -> tuple[Source, list[str], NDArray[np.int32]]:
@@ -305,14 +298,14 @@ def _truth(
     rewards: Tensor,
     codes: NDArray[np.int32],
     in_cdf: NDArray[np.bool_],
-    kept: tuple[str, ...],
-) -> Population:
-    """The population with θ, the true rewards, the true CDF and the true ranks."""
+    count: int,
+) -> tuple[Members, Tensor, GroupedCdf]:
+    """The members of `count` groups, with θ and the CDFs of the true rewards."""
     theta = ridge_fit(contexts, rewards, REGULARIZATION)
     expected = contexts @ theta
     magnitudes = torch.cat([rows.abs() @ theta.abs() for rows in contexts.split(_CHUNK)])
     groups, counted = torch.from_numpy(codes.astype(np.int64)), torch.from_numpy(in_cdf)
-    sizes = torch.bincount(groups, minlength=len(kept))
+    sizes = torch.bincount(groups, minlength=count)
     order = groups.sort(stable=True).indices
     starts = sizes.cumsum(0) - sizes
     members_of = order.split(sizes.tolist())
@@ -321,4 +314,4 @@ def _truth(
     for group, rows in enumerate(members_of):
         ranks[rows] = cdf.share(group, upper[rows])
     members = Members(contexts, groups, rewards, expected, ranks, order, starts, sizes)
-    return Population(members, kept, theta, cdf)
+    return members, theta, cdf

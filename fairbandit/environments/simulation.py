@@ -34,10 +34,10 @@ class CdfSource(Enum):
 class Simulation(Environment):
     """Synthetic groups with diverse reward distributions (paper, Sec. 6 and App. D.1).
 
-    One candidate a group, K = G. Candidate a has features x = B_a·Y + c_a: Y uniform on the unit
-    cube, written into the group's own slice of x, and a last feature c_a = bias·a. The reward is
-    ⟨θ, x⟩ + noise·ξ with ξ standard normal, so the true CDF of a group is that of a weighted sum
-    of uniforms.
+    There is one candidate for each group, K = G. Candidate a has features x = B_a·Y + c_a: Y is
+    uniform on the unit cube and is written into the group's own slice of x, and the last feature is
+    c_a = bias·a. The reward is ⟨θ, x⟩ + noise·ξ with ξ standard normal, so the true CDF of a group
+    is that of a weighted sum of uniforms.
 
     Args:
         groups: G = K, the number of groups.

@@ -15,7 +15,7 @@ from torch import Tensor
 from fairbandit.environments.base import Environment, Pools, Truth
 from fairbandit.environments.distribution import Distribution, of_sample
 from fairbandit.environments.encoding import Encoding
-from fairbandit.environments.population import Members, Request, load_population
+from fairbandit.environments.population import Request, load_population
 from fairbandit.errors import FairbanditError
 from fairbandit.registry import register
 from fairbandit.streams import Purpose, Streams
@@ -121,13 +121,13 @@ class Table(Environment):
         encoding = Encoding(columns, bias)
         thin = pool is PoolKind.one_per_group
         request = Request(group, reward, encoding, min_group_size, group_size, thin, sample_seed)
-        population = load_population(Path(path), _other(path, scaler_path), request)
+        self.members, self.group_names, theta, self._cdf = load_population(
+            Path(path), _other(path, scaler_path), request
+        )
         self.feature_names = tuple(encoding.names)
-        self.features, self.group_names = len(encoding.names), population.labels
+        self.features = len(encoding.names)
         self.places = len(self.group_names) if thin else candidates or CANDIDATES
-        self.members: Members = population.members
-        self.truth: Truth = Truth(population.theta, population.cdf)
-        self._cdf = population.cdf
+        self.truth: Truth = Truth(theta, self._cdf)
 
     @classmethod
     def data_files(cls, parameters: Mapping[str, Any]) -> list[Path]:

@@ -32,8 +32,7 @@ class Moments:
 
     def __init__(self, *shape: int) -> None:
         self._count = torch.zeros(shape, dtype=torch.float64)
-        self._mean = torch.zeros(shape, dtype=torch.float64)
-        self._squares = torch.zeros(shape, dtype=torch.float64)
+        self._mean, self._squares = self._count.clone(), self._count.clone()
 
     def add(self, values: Tensor, where: slice = slice(None)) -> None:
         """Adds B samples, (B, *shape), or only the part `where` of the shape's first dimension."""

@@ -50,9 +50,7 @@ class UniformSums:
         self._frames = torch.tensor([starts, totals], dtype=torch.float64)
         self._power = torch.tensor([len(own) for own in terms])
         self._least, self._most = min(map(len, terms)), max(map(len, terms))
-        expansions = [
-            list(_expansion(own, total)) for own, total in zip(terms, totals, strict=True)
-        ]
+        expansions = [list(_expansion(*own)) for own in zip(terms, totals, strict=True)]
         # the subsets of every group, padded with subsets of weight 0
         most = max(map(len, expansions))
         filled = [own + [(0.0, 0.0)] * (most - len(own)) for own in expansions]

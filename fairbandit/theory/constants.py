@@ -135,9 +135,8 @@ class Constants:
     @property
     def exact(self) -> bool:
         """Whether all constants are exact."""
-        return all(
-            getattr(self, name).exact for name in (*_WORSE_HIGH, *_WORSE_LOW) if getattr(self, name)
-        )
+        estimates = [getattr(self, name) for name in (*_WORSE_HIGH, *_WORSE_LOW)]
+        return all(known.exact for known in estimates if known)
 
     def at(self, *, worst: bool) -> Constants:
         """The constants at those ends of their intervals that make bounds largest or smallest."""

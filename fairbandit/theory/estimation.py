@@ -89,8 +89,7 @@ def greatest_density(values: Tensor) -> Estimate:
     if len(values) < 2:
         raise FairbanditError(f"a density takes at least two values, got {len(values)}")
     h = bandwidth(values)
-    span = float(values.max() - values.min())
-    if h <= 0 or not math.isfinite(h) or h < 1e-12 * span:
+    if not 1e-12 * float(values.max() - values.min()) < h < math.inf:
         return Estimate.exactly(math.inf, "all values are equal")
     # across a wider gap the kernels do not meet: shortened, outliers cost no cells
     gaps = values.sort().values.diff().clamp(max=2 * _REACH * h)

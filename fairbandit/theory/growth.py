@@ -78,7 +78,7 @@ def growth(
     * the matrix Chernoff bound d·exp(−(t̃ − τ)λ⁺/(27L²)) exceeds δ/4 where t̃ − τ is small;
     * τ₂ lacks the factor q_K·G/K of λ⁺ (`eq:patboundused`).
 
-    It has lost = s and asks for t̃ ≥ s + n, where λ' = λ⁺_min(Σ)·q_K·G/K and
+    The corrected version has lost = s and asks for t̃ ≥ s + n, where λ' = λ⁺_min(Σ)·q_K·G/K and
     n = 27L²/λ'·log(4d/(δ·(1 − exp(−λ'/(27L²))))). Then Σ_{m ≥ n} d·exp(−mλ'/(27L²)) ≤ δ/4, so that
     the inequality holds for all t at once with the stated probability, if `eq:patboundused` holds;
     `picked_moment` states when it does not.
