@@ -1,8 +1,7 @@
 """Finds, downloads, filters and caches person records of the American Community Survey.
 
 Folders and files have the names that folktables gives them. This module downloads them itself,
-because folktables saves every answer of a server, even an error page. It also reads them itself,
-to load only twelve of some 286 columns.
+because folktables saves even an error page, and reads only twelve of their some 286 columns.
 """
 
 from __future__ import annotations
@@ -29,16 +28,13 @@ import pyarrow.parquet as pq
 from filelock import FileLock
 from numpy.typing import NDArray
 
-from fairbandit.environments.reading import BLOCK_ROWS, Source, listed
+from fairbandit.environments.reading import Source, listed
 from fairbandit.errors import FairbanditError
 
 YEARS = range(2014, 2019)
 """The survey years that have RELP; in 2019 RELSHIPP replaced it, with other codes."""
 
-COLUMNS = (
-    *("AGEP", "COW", "SCHL", "MAR", "OCCP", "POBP", "RELP", "WKHP", "SEX", "RAC1P"),
-    "PINCP",
-)
+COLUMNS = ("AGEP", "COW", "SCHL", "MAR", "OCCP", "POBP", "RELP", "WKHP", "SEX", "RAC1P", "PINCP")
 """The columns that are kept."""
 
 FILTER_COLUMN = "PWGTP"
@@ -51,10 +47,10 @@ LARGEST_RECORDS = 1 << 32
 """The largest size of a state's unpacked records in bytes, against zip bombs."""
 
 DAMAGE = (
-    *(FairbanditError, OSError, zipfile.BadZipFile, zlib.error, lzma.LZMAError),
-    *(EOFError, ValueError, NotImplementedError, struct.error),
+    *(OSError, EOFError, ValueError, RuntimeError),
+    *(zipfile.BadZipFile, zlib.error, lzma.LZMAError, struct.error),
 )
-"""The exceptions that a failed download or a damaged archive raises."""
+"""The exceptions that a failed download, or a damaged or encrypted archive, raises."""
 
 _FORMAT = 1  # raise it when the cached table changes
 _ASIDE = ".download-"
@@ -100,14 +96,14 @@ def person_table(
             f"the census year must be one of {', '.join(map(str, YEARS))}, got {year}; RELP was "
             "replaced in 2019"
         )
-    chosen = _chosen(states)
-    files = _located(Path(root), year, chosen, download)
+    paths = record_files(root=root, year=year, states=states)
+    _require_files(paths, year, download)
     folder = default_cache() if cache is None else Path(cache)
-    target = folder / f"acs-{year}-{_key(year, chosen, files)}.parquet"
+    target = folder / f"acs-{year}-{_key(year, paths)}.parquet"
     if not _sound(target):
         with _locked(folder / f"{target.name}.lock", "environment.cache"):
             if not _sound(target):  # another process may have made it meanwhile
-                _write(files, target)
+                _write(list(paths.values()), target)
     return target
 
 
@@ -129,43 +125,33 @@ def _folktables() -> Any:
     return importlib.import_module("folktables.load_acs")
 
 
-def _chosen(states: Sequence[str] | None) -> list[str]:
-    known: list[str] = _folktables().state_list
-    if states is None:
-        return list(known)
-    unknown = [state for state in states if state not in known]
-    if unknown or not states:
-        problem = f"unknown state {listed(list(map(repr, unknown)))}" if unknown else "no state"
-        raise FairbanditError(f"{problem}; the census states are {', '.join(known)}, or null: all")
-    return [state for state in known if state in states]
+def record_files(
+    *, root: str | Path, year: int, states: Sequence[str] | None = None
+) -> dict[str, Path]:
+    """The path of each state's person records, which need not exist, in the order of folktables.
 
-
-def record_files(*, root: str | Path, year: int, states: Sequence[str] | None = None) -> list[Path]:
-    """The paths of the person records of some states, which need not exist.
-
-    Args:
-        root: folder with {year}/1-Year/psam_p{FIPS}.csv (ss{yy}p{state}.csv before 2017).
-        year: survey year.
-        states: postal codes; None for the 50 states and PR. Their order does not matter.
+    The arguments are those of `person_table`.
 
     Raises:
         FairbanditError: an unknown state.
     """
-    return list(_paths(Path(root), year, _chosen(states)).values())
+    known: list[str] = _folktables().state_list
+    chosen = known if states is None else states
+    unknown = [repr(state) for state in chosen if state not in known]
+    if unknown or not chosen:
+        problem = f"unknown state {listed(unknown)}" if unknown else "no state"
+        raise FairbanditError(f"{problem}; the census states are {', '.join(known)}, or null: all")
+    folder = Path(root, str(year), "1-Year")
+    return {state: folder / file_name(year, state) for state in known if state in chosen}
 
 
-def _paths(root: Path, year: int, states: list[str]) -> dict[str, Path]:
-    folder = root / str(year) / "1-Year"
-    return {state: folder / file_name(year, state) for state in states}
-
-
-def _located(root: Path, year: int, states: list[str], download: bool) -> list[Path]:
-    folder = root / str(year) / "1-Year"
-    paths = _paths(root, year, states)
-    lacking = [state for state in states if not paths[state].is_file()]
-    if lacking and download:
-        _download(folder, year, paths)
-    elif lacking:
+def _require_files(paths: dict[str, Path], year: int, download: bool) -> None:
+    """Downloads the files that are missing, or names them in an error."""
+    lacking = [state for state, path in paths.items() if not path.is_file()]
+    if not lacking:
+        return
+    folder = paths[lacking[0]].parent
+    if not download:
         zips = listed([f"csv_p{state.lower()}.zip" for state in lacking], 5)
         raise FairbanditError(
             f"census records are missing: {listed([str(paths[state]) for state in lacking], 5)}. "
@@ -173,23 +159,18 @@ def _located(root: Path, year: int, states: list[str], download: bool) -> list[P
             f"{zips} of {_SITE}/{year}/1-Year/ into {folder}, or set environment.root to a folder "
             "in folktables' layout that holds them"
         )
-    return list(paths.values())
-
-
-def _download(folder: Path, year: int, paths: dict[str, Path]) -> None:
-    folder.mkdir(parents=True, exist_ok=True)
     with _locked(folder / ".download.lock", "environment.root"):
         for left in folder.glob(f"{_ASIDE}*"):  # by a process that was killed: we hold the lock
             shutil.rmtree(left, ignore_errors=True)
-        for state, path in paths.items():
-            if not path.is_file():  # another process may have fetched it meanwhile
-                _download_one(folder, year, state, path)
+        for state in lacking:
+            if not paths[state].is_file():  # another process may have fetched it meanwhile
+                _download(paths[state], year, state)
 
 
-def _download_one(folder: Path, year: int, state: str, path: Path) -> None:
+def _download(path: Path, year: int, state: str) -> None:
     """Downloads one file to a temporary folder, checks it, and moves it into place."""
     _log.info("downloading the %d census records of %s", year, state)
-    url = f"{_SITE}/{year}/1-Year/csv_p{state.lower()}.zip"
+    url, folder = f"{_SITE}/{year}/1-Year/csv_p{state.lower()}.zip", path.parent
     with tempfile.TemporaryDirectory(dir=folder, prefix=_ASIDE) as aside:
         archive, records = Path(aside, "archive.zip"), Path(aside, path.name)
         try:
@@ -206,35 +187,24 @@ def _download_one(folder: Path, year: int, state: str, path: Path) -> None:
 
 
 def _fetch(url: str, target: Path) -> None:
-    """Writes the answer of a server into a file.
-
-    Raises:
-        OSError: the server cannot be reached, or the connection broke.
-        FairbanditError: the status is not 200, or the size is not the announced one or too large.
-    """
+    """Writes the answer of a server into a file; refuses one that is incomplete or too large."""
     # imported here, since it takes a tenth of a second and few runs download anything
     import requests
 
     wanted = {"Accept-Encoding": "identity"}  # so that the announced size is the file's
     with requests.get(url, headers=wanted, stream=True, timeout=_TIMEOUT) as response:
-        if response.status_code != 200:
-            raise FairbanditError(
-                f"expected status 200, got {response.status_code} {response.reason}"
-            )
-        length = response.headers.get("Content-Length", "")
-        announced = int(length) if length.isdecimal() else None
-        if announced is not None and announced > LARGEST_ARCHIVE:
-            raise FairbanditError(
-                f"{announced} bytes are announced; expected at most {LARGEST_ARCHIVE}"
-            )
+        status = response.status_code
+        if status != 200:
+            raise FairbanditError(f"expected status 200, got {status} {response.reason}")
+        announced = int(response.headers.get("Content-Length", -1))
         got = 0
         with target.open("wb") as file:
             for data in response.iter_content(_CHUNK):
                 got += len(data)
-                if got > LARGEST_ARCHIVE:
+                if max(got, announced) > LARGEST_ARCHIVE:
                     raise FairbanditError(f"expected at most {LARGEST_ARCHIVE} bytes, got more")
                 file.write(data)
-    if announced is not None and got != announced:
+    if announced not in (-1, got):
         raise FairbanditError(f"{announced} bytes were announced, {got} came")
 
 
@@ -242,10 +212,6 @@ def _unpack(archive: Path, name: str, target: Path) -> None:
     """Writes the one member of an archive that has this name into a file.
 
     No other member is read, and no more bytes than the declared size are written.
-
-    Raises:
-        DAMAGE: the archive is damaged or of an unknown kind, or has not exactly one such member, or
-            the member is encrypted or too large.
     """
     with zipfile.ZipFile(archive) as opened:
         members = [member for member in opened.infolist() if member.filename == name]
@@ -255,52 +221,41 @@ def _unpack(archive: Path, name: str, target: Path) -> None:
                 f"expected one member {name!r} in the archive, got {len(members)} of {names}"
             )
         (member,) = members
-        if member.flag_bits & 1:
-            raise FairbanditError(f"{name} is encrypted in the archive")
         if member.file_size > LARGEST_RECORDS:
             raise FairbanditError(
                 f"{name} would take {member.file_size} bytes; expected at most {LARGEST_RECORDS}"
             )
         with opened.open(member) as packed, target.open("wb") as file:
             shutil.copyfileobj(packed, file, _CHUNK)
-        if target.stat().st_size != member.file_size:
-            raise zipfile.BadZipFile(f"{name} is cut short in the archive")
 
 
-def _key(year: int, states: list[str], files: list[Path]) -> str:
-    stats = [(path.name, path.stat().st_size, path.stat().st_mtime_ns) for path in files]
-    return hashlib.sha256(json.dumps([_FORMAT, year, states, stats]).encode()).hexdigest()[:20]
+def _key(year: int, paths: dict[str, Path]) -> str:
+    stats = [(path.name, path.stat().st_size, path.stat().st_mtime_ns) for path in paths.values()]
+    described = json.dumps([_FORMAT, year, list(paths), stats])
+    return hashlib.sha256(described.encode()).hexdigest()[:20]
 
 
 @contextlib.contextmanager
 def _locked(lock: Path, setting: str) -> Iterator[None]:
-    held = FileLock(lock)
     try:
         lock.parent.mkdir(parents=True, exist_ok=True)
-        held.acquire()
+        held = FileLock(lock).acquire()
     except OSError as error:
         raise FairbanditError(
             f"cannot write into {lock.parent} ({error.strerror or error}); set {setting} to a "
             "folder that can be written"
         ) from error
-    try:
+    with held:
         yield
-    finally:
-        held.release()
 
 
 def _sound(path: Path) -> bool:
     """Whether a cached table exists and can be read to its end with valid checksums."""
     try:
-        # without read-ahead, whose threads could outlive a process that ends at once
-        with pq.ParquetFile(
-            path, page_checksum_verification=True, pre_buffer=False, buffer_size=1 << 20
-        ) as file:
-            for _ in file.iter_batches(BLOCK_ROWS, use_threads=False):
-                pass
-            return tuple(file.schema_arrow.names) == COLUMNS and file.metadata.num_rows > 0
-    except (OSError, pa.ArrowException):
+        rows = sum(len(block) for block in Source(path).blocks(COLUMNS))
+    except FairbanditError:
         return False
+    return rows > 0
 
 
 def _write(files: list[Path], target: Path) -> None:
@@ -312,9 +267,9 @@ def _write(files: list[Path], target: Path) -> None:
             aside, schema, compression="zstd", write_page_checksum=True
         ) as writer:
             rows = 0
-            for columns in _merged(piece for path in files for piece in _filtered(path)):
+            for columns in (piece for path in files for piece in _filtered(path)):
                 writer.write_table(pa.table(list(columns), schema=schema))
-                rows += len(columns[0])
+                rows += columns.shape[1]
         if not rows:
             raise FairbanditError(
                 f"no row is left after the filter AGEP > 16, PINCP > 100, WKHP > 0, PWGTP >= 1 "
@@ -324,18 +279,6 @@ def _write(files: list[Path], target: Path) -> None:
     finally:
         aside.unlink(missing_ok=True)
     _log.info("wrote %d filtered census records to %s", rows, target)
-
-
-def _merged(pieces: Iterator[NDArray[np.float64]]) -> Iterator[NDArray[np.float64]]:
-    """Joins pieces until they have `BLOCK_ROWS` rows, which become one row group."""
-    waiting: list[NDArray[np.float64]] = []
-    for piece in pieces:
-        waiting.append(piece)
-        if sum(one.shape[1] for one in waiting) >= BLOCK_ROWS:
-            yield np.concatenate(waiting, axis=1)
-            waiting = []
-    if waiting:
-        yield np.concatenate(waiting, axis=1)
 
 
 def _filtered(path: Path) -> Iterator[NDArray[np.float64]]:

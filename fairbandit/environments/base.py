@@ -23,9 +23,7 @@ from fairbandit.streams import Streams
 
 @dataclass(frozen=True)
 class Truth:
-    """The ground truth, which only an environment knows.
-
-    It is the true rewards of contexts, and the CDF of the true rewards of each group.
+    """The ground truth, which only an environment knows: true rewards, and their CDF by group.
 
     Args:
         theta: the true θ, the paper's μ*, (d,), where true rewards are ⟨θ, x⟩; None elsewhere.
@@ -49,15 +47,7 @@ class Truth:
             raise FairbanditError("a truth has either theta or rewards, and not both")
 
     def score(self, contexts: Tensor, groups: Tensor) -> Tensor:
-        """The true rewards of contexts.
-
-        Args:
-            contexts: (…, d).
-            groups: the contexts' groups, (…) int64.
-
-        Returns:
-            (…).
-        """
+        """The true rewards, (…), of contexts (…, d) of groups (…) int64."""
         if self.rewards is not None:
             return self.rewards(contexts, groups)
         return contexts @ self.linear_theta()
@@ -95,23 +85,17 @@ class Pools:
 
     def __getitem__(self, rounds: slice) -> Pools:
         """Some of the rounds, as views."""
-        return Pools(
-            self.contexts[:, rounds],
-            self.groups[:, rounds],
-            self.rewards[:, rounds],
-            self.expected[:, rounds],
-            self.ranks[:, rounds],
-        )
+        return Pools(*(values[:, rounds] for values in vars(self).values()))
 
 
 @base("environment")
 class Environment(ABC):
     """A bandit problem: draws pools and knows the truth about them.
 
-    A subclass sets `features` (d), `places` (K), `group_names` (G of them) and `truth` in its
-    constructor, which takes keyword-only plain data and stores each under its own name, and
-    writes `_pools`. All randomness comes from `self.streams`, addressed by round. It never changes
-    a tensor of draws that a stream gave it, nor pools that it has returned.
+    A subclass writes `_pools`. Its constructor takes keyword-only plain data, stores each argument
+    under its own name, and sets `features` (d), `places` (K), `group_names` (G of them) and
+    `truth`. All randomness comes from `self.streams`, addressed by round. A subclass never changes
+    draws that a stream returned, nor pools that it has returned itself.
     """
 
     part_kind: ClassVar[str]
@@ -129,26 +113,23 @@ class Environment(ABC):
 
     @classmethod
     def data_files(cls, parameters: Mapping[str, Any]) -> list[Path]:
-        """The files that an environment with these parameters reads; none is opened here.
+        """The files, which need not exist, that an environment with these parameters reads.
 
         A finished run is played again if the contents of these files change. By default they are
         the files that a parameter names. A subclass that reads other files overrides this method.
 
         Args:
             parameters: all parameters of the constructor, as plain data.
-
-        Returns:
-            The files, which need not exist.
         """
         texts = (value for value in parameters.values() if isinstance(value, str))
-        # unlike `Path.is_file`, false of any text that can be no path
+        # unlike `Path.is_file`, false also of texts that cannot be a path
         return [Path(text) for text in texts if os.path.isfile(text)]  # noqa: PTH113
 
     def fingerprint(self) -> str:
-        """Returns a hash of the data that the environment plays.
+        """A hash of the data that the environment plays; a run resumes only while it is the same.
 
-        A run goes on from a checkpoint only while it stays the same. Here it is a hash of the
-        environment's description; a subclass that plays data hashes them.
+        By default it is a hash of the environment's description. A subclass that plays data hashes
+        the data.
         """
         described = json.dumps(describe(self), sort_keys=True, default=str)
         return hashlib.sha256(described.encode()).hexdigest()
@@ -197,11 +178,11 @@ class Environment(ABC):
         if self.truth is None:
             return None
         theta, cdf = self.truth.theta, self.truth.cdf
+        device = torch.device("cpu") if theta is None else theta.device
 
         def share(values: Tensor) -> Tensor:
-            there = values if theta is None else values.to(theta.device)
-            codes = torch.full(values.shape, group, dtype=torch.int64, device=there.device)
-            return cdf(codes, there).cpu()
+            codes = torch.full(values.shape, group, dtype=torch.int64, device=device)
+            return cdf(codes, values.to(device)).cpu()
 
         return of_cdf(share)
 

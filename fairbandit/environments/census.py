@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, NamedTuple
 
 from fairbandit.environments.acs import person_table, record_files
 from fairbandit.environments.table import CANDIDATES, PoolKind, RewardSource, Table, check_settings
@@ -52,38 +52,15 @@ class Surveys(NamedTuple):
     year: int
     scaler_year: int | None
     scaler_states: list[str] | None
-    download: bool
-    cache: str | None
+    download: bool = False
+    cache: str | None = None
 
-    def chosen(self) -> list[tuple[int, list[str] | None]]:
-        """Year and states of D2, then of D1."""
-        scaler_year = self.year if self.scaler_year is None else self.scaler_year
-        scaler_states = self.states if self.scaler_states is None else self.scaler_states
-        return [(self.year, self.states), (scaler_year, scaler_states)]
-
-    def records(self) -> list[Path]:
-        """The files of both surveys, each once."""
-        files = [
-            path
-            for year, states in self.chosen()
-            for path in record_files(root=self.root, year=year, states=states)
-        ]
-        return list(dict.fromkeys(files))
-
-    def tables(self) -> list[str]:
-        """The filtered tables of D2 and D1, which are one file if year and states are equal."""
-        return [
-            str(
-                person_table(
-                    root=self.root,
-                    year=year,
-                    states=states,
-                    download=self.download,
-                    cache=self.cache,
-                )
-            )
-            for year, states in self.chosen()
-        ]
+    def each(self) -> list[dict[str, Any]]:
+        """The arguments of `record_files` for D2, then for D1."""
+        given = {"year": self.scaler_year, "states": self.scaler_states}
+        changed = {name: value for name, value in given.items() if value is not None}
+        first = {"root": self.root, "year": self.year, "states": self.states}
+        return [first, {**first, **changed}]
 
 
 class _Census(Table):
@@ -91,36 +68,44 @@ class _Census(Table):
 
     Args:
         surveys: the records to read.
+        code_names: names of the codes of the group column.
+        fixed: the arguments of `Table` that the problem fixes.
         settings: the arguments that `check_settings` takes.
     """
 
-    code_names: ClassVar[Mapping[str, str]]
-    """Names of the codes of the group column."""
-
-    fixed: ClassVar[Mapping[str, Any]]
-    """The arguments of `Table` that the problem fixes."""
-
-    def __init__(self, surveys: Surveys, **settings: Any) -> None:
+    def __init__(
+        self,
+        surveys: Surveys,
+        code_names: Mapping[str, str],
+        fixed: Mapping[str, Any],
+        **settings: Any,
+    ) -> None:
         check_settings(**settings)
         vars(self).update(surveys._asdict())
-        path, scaler_path = surveys.tables()
+        path, scaler_path = (
+            str(person_table(**survey, download=surveys.download, cache=surveys.cache))
+            for survey in surveys.each()
+        )
         super().__init__(
             path=path,
             scaler_path=scaler_path,
             reward="PINCP",
             columns=CENSUS_COLUMNS,
-            **self.fixed,
+            **fixed,
             **settings,
         )
-        self.group_names = tuple(self.code_names.get(code, code) for code in self.group_names)
+        self.group_names = tuple(code_names.get(code, code) for code in self.group_names)
 
     @classmethod
     def data_files(cls, parameters: Mapping[str, Any]) -> list[Path]:
-        """The person records of D2 and of D1."""
-        given = {"download": False, "cache": None, **parameters}
-        if not given.keys() >= set(Surveys._fields):  # a subclass of another constructor
+        """The person records of D2 and of D1, each once."""
+        given = {name: parameters[name] for name in Surveys._fields if name in parameters}
+        try:
+            surveys = Surveys(**given)
+        except TypeError:  # a subclass of another constructor
             return super().data_files(parameters)
-        return Surveys(**{field: given[field] for field in Surveys._fields}).records()
+        files = [file for survey in surveys.each() for file in record_files(**survey).values()]
+        return list(dict.fromkeys(files))
 
 
 @register("environment", "census_gender")
@@ -151,10 +136,6 @@ class CensusGender(_Census):
 
     rounds = 5000
     exploration = 0.1
-    code_names = GENDERS
-    fixed = MappingProxyType(
-        {"group": "SEX", "pool": PoolKind.one_per_group, "rewards": RewardSource.column}
-    )
 
     def __init__(
         self,
@@ -172,6 +153,8 @@ class CensusGender(_Census):
     ) -> None:
         super().__init__(
             Surveys(root, states, year, scaler_year, scaler_states, download, cache),
+            GENDERS,
+            {"group": "SEX", "pool": PoolKind.one_per_group, "rewards": RewardSource.column},
             min_group_size=min_group_size,
             group_size=group_size,
             sample_seed=sample_seed,
@@ -208,10 +191,6 @@ class CensusEthnicity(_Census):
 
     rounds = 2500
     exploration = 0.01
-    code_names = ETHNICITIES
-    fixed = MappingProxyType(
-        {"group": "RAC1P", "pool": PoolKind.random, "rewards": RewardSource.model}
-    )
 
     def __init__(
         self,
@@ -231,6 +210,8 @@ class CensusEthnicity(_Census):
     ) -> None:
         super().__init__(
             Surveys(root, states, year, scaler_year, scaler_states, download, cache),
+            ETHNICITIES,
+            {"group": "RAC1P", "pool": PoolKind.random, "rewards": RewardSource.model},
             candidates=candidates,
             noise=noise,
             min_group_size=min_group_size,

@@ -1,21 +1,25 @@
-"""Splits CSV files into pieces of whole records, and finds the line of each cell.
+"""Splits CSV files into pieces of whole records, and finds the line of a cell.
 
 Files must follow RFC 4180: quotation marks enclose a cell or are doubled inside a quoted cell, and
 stand nowhere else. A byte is therefore quoted if and only if the number of quotation marks before
 it is odd, which NumPy computes for a whole piece at once. The last record must end with a line end
-too, because a file without one may have been truncated inside a cell.
+too, because a file without one may have been truncated inside a cell. Arrow splits the records into
+cells; here cells are found only for the header and for messages.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import re
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import partial
+from itertools import islice
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 import numpy as np
-from numpy.typing import NDArray
+import pyarrow as pa
+import pyarrow.csv as pa_csv
 
 from fairbandit.errors import FairbanditError
 
@@ -27,6 +31,8 @@ LARGEST_RECORD = 1 << 26
 
 _BOM = b"\xef\xbb\xbf"
 _LF, _CR, _COMMA, _QUOTE = b'\n\r,"'
+_CELL = re.compile(rb'((?:"[^"]*")+|[^,\r\n]*)(,|\r\n|\r|\n|\Z)')
+_QUOTED = re.compile(rb'"[^"]*"?')
 
 
 @dataclass(frozen=True)
@@ -34,99 +40,49 @@ class Piece:
     """Consecutive records of a CSV file.
 
     Attributes:
-        path: the file, for messages.
         line: the line of the file on which the piece begins, from 1.
         text: its bytes.
     """
 
-    path: Path
     line: int
     text: bytes
 
-    @cached_property
-    def rows(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """The first and last positions of the records that are not blank, without line ends."""
-        stops = self._outside(self._line_ends)
-        starts = np.concatenate([[0], stops[:-1] + 1]) if len(stops) else stops
-        codes = self._codes
-        stops = stops - ((codes[stops] == _LF) & (stops > starts) & (codes[stops - 1] == _CR))
-        filled = stops > starts
-        return starts[filled], stops[filled]
+    def records(self) -> Iterator[list[tuple[int, int]]]:
+        """The positions in bytes at which each cell of a record begins and ends.
 
-    @property
-    def lines(self) -> int:
-        """The number of lines, including those inside quoted cells."""
-        return len(self._line_ends)
-
-    def cells(self, row: int) -> list[tuple[int, int]]:
-        """The positions in bytes at which each cell of a row begins and ends."""
-        start, stop = (int(edges[row]) for edges in self.rows)
-        commas = self._commas
-        inside = commas[np.searchsorted(commas, start) : np.searchsorted(commas, stop)].tolist()
-        return list(zip([start, *(comma + 1 for comma in inside)], [*inside, stop], strict=True))
-
-    def end_of_line(self, position: int) -> int:
-        """The position at which the line after the one with this byte begins."""
-        return int(self._line_ends[np.searchsorted(self._line_ends, position)]) + 1
+        Blank lines are no records.
+        """
+        cells = []
+        for cell in _CELL.finditer(self.text):
+            cells.append(cell.span(1))
+            if cell[2] != b",":
+                if cells[-1][1] > cells[0][0]:
+                    yield cells
+                cells = []
 
     def line_of(self, position: int) -> int:
         """The line of the file on which a byte of the piece stands."""
-        return self.line + int(np.searchsorted(self._line_ends, position))
+        feeds, returns, both = (
+            self.text.count(end, 0, position) for end in (b"\n", b"\r", b"\r\n")
+        )
+        return self.line + feeds + returns - both
 
     def column_of(self, position: int) -> int:
         """The number of the column in which a byte of the piece stands, from 0."""
-        stops = self._outside(self._line_ends)
-        before = stops[stops < position]
-        start = before[-1] + 1 if len(before) else 0
-        return int(((self._commas >= start) & (self._commas < position)).sum())
+        before = self.text[_end_of_records(self.text[:position]) : position]
+        return _QUOTED.sub(b"", before).count(b",")
 
     def stray_mark(self) -> int | None:
         """The first quotation mark that neither encloses a cell nor is doubled inside one."""
-        marks = self._marks
-        if not len(marks):
-            return None
-        codes = np.concatenate([[_LF], self._codes, [_LF]])
-        before, after = codes[marks], codes[marks + 2]
-        edges = np.array([_COMMA, _CR, _LF, _QUOTE])
-        opens = np.arange(len(marks)) % 2 == 0
-        stray = ~np.isin(np.where(opens, before, after), edges)
-        return int(marks[stray.argmax()]) if stray.any() else None
-
-    def open_mark(self) -> int | None:
-        """The quotation mark that is opened and never closed, if there is one."""
-        return int(self._marks[-1]) if len(self._marks) % 2 else None
-
-    def ragged_row(self, width: int) -> tuple[int, int] | None:
-        """The first row with another number of cells than `width`, and that number."""
-        starts, stops = self.rows
-        widths = np.searchsorted(self._commas, stops) - np.searchsorted(self._commas, starts) + 1
-        ragged = widths != width
-        row = int(ragged.argmax()) if len(ragged) else 0
-        return (row, int(widths[row])) if ragged.any() else None
-
-    @property
-    def _codes(self) -> NDArray[np.uint8]:
-        return np.frombuffer(self.text, np.uint8)
-
-    @cached_property
-    def _line_ends(self) -> NDArray[np.int64]:
-        return _line_ends(self.text)
-
-    @cached_property
-    def _marks(self) -> NDArray[np.int64]:
-        return _marks(self.text)
-
-    @cached_property
-    def _commas(self) -> NDArray[np.int64]:
-        return self._outside(np.flatnonzero(self._codes == _COMMA))
-
-    def _outside(self, positions: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Those positions that are not quoted."""
-        return positions[np.searchsorted(self._marks, positions) % 2 == 0]
+        codes = np.frombuffer(b"\n%b\n" % self.text, np.uint8)
+        marks = np.flatnonzero(codes == _QUOTE)
+        outer = codes[marks - np.resize([1, -1], len(marks))]  # before one that opens
+        stray = marks[~np.isin(outer, [_COMMA, _CR, _LF, _QUOTE])]
+        return int(stray[0]) - 1 if len(stray) else None
 
 
 class CsvFile:
-    """A CSV file, which gives the names of its columns and its rows in pieces.
+    """A CSV file, which gives the names of its columns and its rows in batches.
 
     Args:
         path: the file, in UTF-8, with or without a byte order mark.
@@ -146,25 +102,68 @@ class CsvFile:
             if self.columns:
                 break
 
-    def pieces(self) -> Iterator[Piece]:
-        """The rows below the header.
+    def batches(self, columns: Sequence[str]) -> Iterator[tuple[Any, partial[str]]]:
+        """The rows below the header, in record batches of texts with only the given columns.
 
-        Raises:
-            FairbanditError: see the class.
+        Each comes with a function of a row's offset and a column, which returns the line of the
+        cell in words. A row with another number of cells than the header, or a cell that is not
+        UTF-8, is an error that names the line.
         """
-        header = True
+        below = False
         for piece in self._pieces():
-            rest = piece
-            if header:
-                starts, stops = piece.rows
-                if not len(starts):
+            if not below:
+                header = next(piece.records(), None)
+                if header is None:
                     continue
-                end = piece.end_of_line(int(stops[0]))
-                rest, header = Piece(self.path, piece.line_of(end), piece.text[end:]), False
-            if len(rest.rows[0]):
-                yield rest
+                end = header[-1][1]  # its line end stays, as a blank line
+                piece, below = Piece(piece.line_of(end), piece.text[end:]), True
+            if piece.text.strip(b"\r\n"):
+                yield self._parsed(piece, columns), partial(self._place, piece)
 
-    def error(self, piece: Piece, position: int, problem: str) -> FairbanditError:
+    def _parsed(self, piece: Piece, columns: Sequence[str]) -> Any:
+        try:
+            table = pa_csv.read_csv(
+                pa.BufferReader(piece.text),
+                read_options=pa_csv.ReadOptions(
+                    use_threads=False, block_size=len(piece.text) + 1, column_names=self.columns
+                ),
+                parse_options=pa_csv.ParseOptions(newlines_in_values=True),
+                # as text, so that the message of a bad cell is ours
+                convert_options=pa_csv.ConvertOptions(
+                    include_columns=columns, column_types=dict.fromkeys(columns, pa.string())
+                ),
+            )
+        except pa.ArrowInvalid:
+            raise self._broken(piece, columns) from None
+        (batch,) = table.combine_chunks().to_batches()
+        return batch
+
+    def _broken(self, piece: Piece, columns: Sequence[str]) -> FairbanditError:
+        """The error for a piece that Arrow refuses: a wrong number of cells or a wrong encoding."""
+        numbers = dict(zip(self.columns, range(len(self.columns)), strict=True))
+        for cells in piece.records():
+            start = cells[0][0]
+            if len(cells) != len(self.columns):
+                text = piece.text[start : cells[-1][1]][:60].decode("utf-8", "replace")
+                return FairbanditError(
+                    f"{self.path}, line {piece.line_of(start)}: expected {len(self.columns)} "
+                    f"columns, got {len(cells)} ({text!r}); the file may be truncated"
+                )
+            for name in columns:
+                start, stop = cells[numbers[name]]
+                try:
+                    piece.text[start:stop].decode("utf-8")
+                except UnicodeError:
+                    return self._error(piece, start, "the cell is not UTF-8")
+        return FairbanditError(
+            f"{self.path}, line {piece.line}: the CSV reader refuses the rows below"
+        )
+
+    def _place(self, piece: Piece, offset: int, column: str) -> str:
+        cells = next(islice(piece.records(), offset, None))
+        return f"line {piece.line_of(cells[self.columns.index(column)][0])}"
+
+    def _error(self, piece: Piece, position: int, problem: str) -> FairbanditError:
         """The error for the cell that holds a byte of a piece, named by its line and column."""
         column = piece.column_of(position)
         known = column < len(self.columns)
@@ -181,22 +180,20 @@ class CsvFile:
                 end = _end_of_records(data, quoted)
                 quoted ^= data.count(b'"') % 2 == 1
                 if end:
-                    piece = Piece(self.path, line, b"".join([*waiting, data[:end]]))
-                    if not self.columns and len(piece.rows[0]):
-                        self.columns = _names(piece)
+                    piece = Piece(line, b"".join([*waiting, data[:end]]))
+                    self.columns = self.columns or _names(piece)
                     yield self._checked(piece)
-                    line, waiting = line + piece.lines, []
+                    line, waiting = piece.line_of(len(piece.text)), []
                 waiting.append(data[end:])
                 if sum(map(len, waiting)) > LARGEST_RECORD:
                     break
-        rest = b"".join(waiting)
-        if rest:
-            raise self._unfinished(self._checked(Piece(self.path, line, rest)))
+        if rest := b"".join(waiting):
+            raise self._unfinished(self._checked(Piece(line, rest)), quoted)
 
     def _checked(self, piece: Piece) -> Piece:
         stray = piece.stray_mark()
         if stray is not None:
-            raise self.error(
+            raise self._error(
                 piece,
                 stray,
                 "a quotation mark stands inside a cell; a cell that holds one must be enclosed in "
@@ -204,15 +201,15 @@ class CsvFile:
             )
         return piece
 
-    def _unfinished(self, piece: Piece) -> FairbanditError:
-        opened = piece.open_mark()
-        if opened is not None:
+    def _unfinished(self, piece: Piece, quoted: bool) -> FairbanditError:
+        if quoted:
             problem = "the quotation mark that begins this cell is never closed"
-            return self.error(piece, opened, f"{problem}; the file may be truncated")
+            opened = piece.text.rindex(b'"')
+            return self._error(piece, opened, f"{problem}; the file may be truncated")
         if len(piece.text) > LARGEST_RECORD:
             problem = f"the line is longer than {LARGEST_RECORD >> 20} MiB"
             return FairbanditError(f"{self.path}, line {piece.line}: {problem}")
-        return self.error(
+        return self._error(
             piece,
             len(piece.text),
             "the file ends without a line end, so this cell may be cut short (12 of 123, for "
@@ -222,7 +219,8 @@ class CsvFile:
 
 def _names(piece: Piece) -> list[str]:
     """The cells of the first row. A name that is not UTF-8 matters only if it is asked for."""
-    names = [piece.text[start:stop].decode("utf-8", "replace") for start, stop in piece.cells(0)]
+    header = next(piece.records(), [])
+    names = [piece.text[start:stop].decode("utf-8", "replace") for start, stop in header]
     return [name[1:-1].replace('""', '"') if name.startswith('"') else name for name in names]
 
 
@@ -234,23 +232,10 @@ def _read(file: BinaryIO) -> bytes:
     return data
 
 
-def _end_of_records(data: bytes, quoted: bool) -> int:
+def _end_of_records(data: bytes, quoted: bool = False) -> int:
     """The position after the last whole record; `quoted` if the data begin inside a quoted cell."""
-    ends = _line_ends(data)
-    outside = ends[(np.searchsorted(_marks(data), ends) + quoted) % 2 == 0]
+    codes = np.frombuffer(data, np.uint8)
+    ends = np.flatnonzero((codes == _LF) | (codes == _CR))
+    marks = np.flatnonzero(codes == _QUOTE)
+    outside = ends[(np.searchsorted(marks, ends) + quoted) % 2 == 0]
     return int(outside[-1]) + 1 if len(outside) else 0
-
-
-def _line_ends(text: bytes) -> NDArray[np.int64]:
-    r"""The last byte of every line end, which is \n, \r\n or \r."""
-    codes = np.frombuffer(text, np.uint8)
-    ends = np.flatnonzero(codes == _LF)
-    if b"\r" not in text:
-        return ends
-    returns = np.flatnonzero(codes == _CR)
-    alone = np.append(codes, _CR)[returns + 1] != _LF
-    return np.sort(np.concatenate([ends, returns[alone]]))
-
-
-def _marks(text: bytes) -> NDArray[np.int64]:
-    return np.flatnonzero(np.frombuffer(text, np.uint8) == _QUOTE)

@@ -31,41 +31,40 @@ class Distribution:
     cdf: Tensor
 
 
-def of_cdf(cdf: Callable[[Tensor], Tensor], points: int = POINTS) -> Distribution:
-    """The distribution with a smooth CDF; the density is found by finite differences.
+def of_cdf(cdf: Callable[[Tensor], Tensor]) -> Distribution:
+    """The distribution of a smooth CDF, from rewards (n,) to shares (n,); by finite differences.
 
-    Args:
-        cdf: F, from rewards (n,) to shares (n,).
-        points: n.
-
-    >>> of_cdf(lambda v: v.clamp(0, 1), points=3).density
+    >>> of_cdf(lambda v: v.clamp(0, 1)).density[:3]
     tensor([1., 1., 1.], dtype=torch.float64)
     """
-    values = _grid(_quantile(cdf, _TAIL), _quantile(cdf, 1 - _TAIL), points)
+    values = _grid(_quantile(cdf, _TAIL), _quantile(cdf, 1 - _TAIL))
     shares = cdf(values)
     (density,) = torch.gradient(shares, spacing=(values,))
     return Distribution(values, density.clamp(min=0), shares)
 
 
-def of_sample(ordered: Tensor, points: int = POINTS) -> Distribution:
-    """The distribution of a sample: its ECDF, and a Gaussian kernel estimate of its density.
-
-    The bandwidth is Silverman's, 0.9·min(std, IQR/1.34)·n^(−1/5).
-
-    Args:
-        ordered: the sample in ascending order, at least one value.
-        points: the number of points of the grid.
+def bandwidth(values: Tensor) -> float:
+    """Silverman's rule for values (n,), h = 0.9·min(σ, IQR/1.34)·n^(−1/5); σ alone if the IQR is 0.
 
     Reference:
         Silverman, "Density Estimation for Statistics and Data Analysis", 1986, eq. 3.31.
+
+    >>> round(bandwidth(torch.arange(32).double()), 3)
+    4.221
     """
+    spread = float(values.std()) if len(values) > 1 else 0.0
+    some = values[:: max(1, len(values) // 10**6)]
+    low, high = torch.quantile(some, values.new_tensor([0.25, 0.75])).tolist()
+    between = (high - low) / 1.34
+    return 0.9 * (min(spread, between) if between > 0 else spread) * len(values) ** -0.2
+
+
+def of_sample(ordered: Tensor) -> Distribution:
+    """The ECDF of a sample in ascending order, and a Gaussian kernel estimate of its density."""
     count = len(ordered)
-    low, q1, q3, high = (_at(ordered, share) for share in (_TAIL, 0.25, 0.75, 1 - _TAIL))
-    std = float(ordered.std()) if count > 1 else 0.0
-    widths = [width for width in (std, (q3 - q1) / 1.34) if width > 0]
-    band = 0.9 * min(widths, default=0.0) * count**-0.2
-    band = max(band, (high - low) / points, 1e-9 * max(1.0, abs(low)))
-    values = _grid(low - 3 * band, high + 3 * band, points)
+    low, high = (float(ordered[round(share * (count - 1))]) for share in (_TAIL, 1 - _TAIL))
+    band = max(bandwidth(ordered), (high - low) / POINTS, 1e-9 * max(1.0, abs(low)))
+    values = _grid(low - 3 * band, high + 3 * band)
     first, last = float(values[0]) - 4 * band, float(values[-1]) + 4 * band
     weights = torch.histc(ordered, bins=_BINS, min=first, max=last)
     width = (last - first) / _BINS
@@ -76,14 +75,10 @@ def of_sample(ordered: Tensor, points: int = POINTS) -> Distribution:
     return Distribution(values, density, below.double() / count)
 
 
-def _at(ordered: Tensor, share: float) -> float:
-    return float(ordered[round(share * (len(ordered) - 1))])
-
-
-def _grid(low: float, high: float, points: int) -> Tensor:
+def _grid(low: float, high: float) -> Tensor:
     if not high - low > 1e-9 * max(1.0, abs(low)):  # all rewards are one
         low, high = low - 0.5, high + 0.5
-    return torch.linspace(low, high, points, dtype=torch.float64)
+    return torch.linspace(low, high, POINTS, dtype=torch.float64)
 
 
 def _quantile(cdf: Callable[[Tensor], Tensor], share: float) -> float:

@@ -13,9 +13,6 @@ from numpy.typing import NDArray
 from fairbandit.environments.reading import Block, canonical, listed
 from fairbandit.errors import FairbanditError
 
-_LEAST_EXPONENT = -1021
-"""The smallest unit is 2⁻¹⁰²¹, since its inverse is still a float64."""
-
 _SPEC = "null (a number), a list of codes, or {codes: [...], reference: [...]}"
 
 
@@ -35,38 +32,29 @@ class Feature:
 
     @classmethod
     def parse(cls, column: str, spec: Any) -> Feature:
-        """A feature from plain data: null, a list of codes, or a mapping with `reference` too.
-
-        Raises:
-            FairbanditError: another kind of data, or codes that are empty, repeated or of mixed
-                types.
-        """
+        """A feature from plain data: null, a list of codes, or a mapping with `reference` too."""
         if spec is None:
             return cls(column)
-        if isinstance(spec, Mapping):
-            unknown = sorted(set(map(str, spec)) - {"codes", "reference"})
-            if unknown or "codes" not in spec:
-                raise _spec_error(column, spec)
-            codes, reference = spec["codes"], spec.get("reference", [])
-        else:
-            codes, reference = spec, []
-        if not (_is_list(codes) and _is_list(reference)) or not codes:
-            raise _spec_error(column, spec)
+        where = f"environment.columns.{column}"
+        given = spec if isinstance(spec, Mapping) else {"codes": spec}
+        codes, reference = given.get("codes", ()), given.get("reference", ())
+        lists = _is_list(codes) and _is_list(reference) and codes
+        if not lists or given.keys() - {"codes", "reference"}:
+            raise FairbanditError(f"{where}: expected {_SPEC}; got {spec!r}")
         known = [*codes, *reference]
         numeric = [isinstance(code, (int, float)) and not isinstance(code, bool) for code in known]
         if not all(numeric) and not all(isinstance(code, str) for code in known):
             raise FairbanditError(
-                f"environment.columns.{column}: codes are all numbers or all texts (put a text "
-                f"in quotes), got {known}"
+                f"{where}: codes are all numbers or all texts (put a text in quotes), got {known}"
             )
         unfit = [code for code in known if not isinstance(code, str) and not _is_float64(code)]
         if unfit:
             raise FairbanditError(
-                f"environment.columns.{column}: a code must be a number that float64 holds, or a "
-                f"text; got {unfit[0]}"
+                f"{where}: a code must be a number that float64 holds, or a text; got {unfit[0]}"
             )
-        if len({_spelled(code) for code in known}) != len(known):
-            raise FairbanditError(f"environment.columns.{column}: a code stands twice in {known}")
+        spelled = {canonical(code) if isinstance(code, str) else code for code in known}
+        if len(spelled) != len(known):
+            raise FairbanditError(f"{where}: a code stands twice in {known}")
         return cls(column, tuple(codes), tuple(reference))
 
     @property
@@ -76,54 +64,40 @@ class Feature:
             return [self.column]
         return [f"{self.column}={code}" for code in self.codes]
 
-    def fill(self, block: Block, out: NDArray[np.float64]) -> None:
-        """Writes the features of a block of rows.
-
-        Args:
-            block: the rows, n of them.
-            out: (n, number of columns), zeros.
-
-        Raises:
-            FairbanditError: a cell is not a number, or its code is not a valid one.
-        """
+    def encode(self, block: Block) -> NDArray[np.float64]:
+        """The features of a block of rows, (rows, number of names)."""
         if self.codes is None:
-            out[:, 0] = block.numbers(self.column)
-            return
+            return block.numbers(self.column)[:, None]
         places = self._places(block, [*self.codes, *self.reference])
-        rows = np.flatnonzero(places < len(self.codes))
-        out[rows, places[rows]] = 1.0
+        return (places[:, None] == np.arange(len(self.codes))).astype(np.float64)
 
     def _places(self, block: Block, book: list[float | str]) -> NDArray[np.int64]:
         """The position of each row's code among the valid codes."""
+        known: dict[Any, int]
         cells: list[Any]
         if isinstance(book[0], str):
             known = {canonical(str(code)): place for place, code in enumerate(book)}
             cells, rows = block.texts(self.column, known)
-            places = np.array([known.get(cell, -1) for cell in cells], dtype=np.int64)
         else:
+            known = {float(code): place for place, code in enumerate(book)}
             values, rows = np.unique(block.numbers(self.column), return_inverse=True)
             cells = values.tolist()
-            numbers = {float(code): place for place, code in enumerate(book)}
-            places = np.array([numbers.get(cell, -1) for cell in cells], dtype=np.int64)
-        unknown = places[rows] < 0
-        if unknown.any():
-            offset = int(unknown.argmax())
+        places = np.array([known.get(cell, -1) for cell in cells], dtype=np.int64)[rows]
+        if (places < 0).any():
+            offset = int(places.argmin())
             codes, got = listed([repr(code) for code in book]), cells[rows[offset]]
             problem = f"expected one of the codes {codes}; got {got!r}"
             raise block.error(self.column, offset, problem)
-        return places[rows]
+        return places
 
 
 class Encoding:
-    """The features of a table's rows, in order, with a constant last feature if `bias` is set.
-
-    Args:
-        columns: a specification for each column that is used, in order; see `Feature.parse`.
-        bias: adds a last feature, called `bias`, that is always 1.
+    """The features of a table's rows, in the order of `columns`; see `Feature.parse`.
 
     Attributes:
-        sources: the names of the columns that are used.
         names: the names of the d features.
+        owners: the column that each feature comes from, the bias left out.
+        bias: whether there is a last feature, called `bias`, that is always 1.
 
     Raises:
         FairbanditError: a specification is invalid, or there is no column.
@@ -144,43 +118,26 @@ class Encoding:
                 f"environment.columns is empty; expected {{column: spec}}, a spec being {_SPEC}"
             )
         self.bias = bias
-        self.sources = [feature.column for feature in self._features]
+        self.owners = [feature.column for feature in self._features for _ in feature.names]
         self.names = [name for feature in self._features for name in feature.names]
         if bias:
             self.names.append("bias")
 
-    def column(self, at: int) -> str:
-        """The name of the column that a feature comes from.
-
-        Args:
-            at: the feature's position, from 0; not that of the bias.
-        """
-        widths = [len(feature.names) for feature in self._features]
-        owner = int(np.searchsorted(np.cumsum(widths), at, side="right"))
-        return self._features[owner].column
-
     def encode(self, block: Block) -> NDArray[np.float64]:
         """The features of a block before they are standardised, (rows, d)."""
-        out = np.zeros((len(block), len(self.names)))
-        start = 0
-        for feature in self._features:
-            width = len(feature.names)
-            feature.fill(block, out[:, start : start + width])
-            start += width
+        features = [feature.encode(block) for feature in self._features]
         if self.bias:
-            out[:, -1] = 1.0
-        return out
+            features.append(np.ones((len(block), 1)))
+        return np.concatenate(features, axis=1)
 
 
 class StandardScaler:
-    """Mean and standard deviation of columns whose rows arrive in blocks.
+    """Mean and standard deviation of `width` columns whose rows arrive in blocks.
 
     Blocks are merged by their means and centred sums of squares, which avoids cancellation. Each
-    column is scaled by a power of two that is at least its largest magnitude, so that squares
-    neither overflow nor underflow. Scaling by a power of two adds no rounding error.
-
-    Args:
-        width: the number of columns.
+    column is divided by a power of two that is at least its largest magnitude, so that squares
+    neither overflow nor underflow; this adds no rounding error. The smallest power is 2⁻¹⁰²¹, whose
+    inverse is still a float64.
 
     Attributes:
         count: the number of rows so far.
@@ -195,9 +152,8 @@ class StandardScaler:
     def __init__(self, width: int) -> None:
         self.count = 0
         self.low, self.high = np.full(width, np.inf), np.full(width, -np.inf)
-        self._exponent = np.full(width, _LEAST_EXPONENT)  # of the units
-        self._mean = np.zeros(width)
-        self._squares = np.zeros(width)
+        self._exponent = np.zeros(width, dtype=np.int32)  # of the powers of two
+        self._mean, self._squares = np.zeros(width), np.zeros(width)
 
     def add(self, rows: NDArray[np.float64]) -> None:
         """Adds rows, (n, width)."""
@@ -205,8 +161,11 @@ class StandardScaler:
             return
         self.low = np.minimum(self.low, rows.min(axis=0))
         self.high = np.maximum(self.high, rows.max(axis=0))
-        self._widen()
-        rows = rows * np.ldexp(1.0, -self._exponent)
+        exponent = np.frexp(np.maximum(self.magnitude, np.finfo(np.float64).tiny))[1]
+        growth, self._exponent = exponent - self._exponent, exponent
+        self._mean = np.ldexp(self._mean, -growth)
+        self._squares = np.ldexp(self._squares, -2 * growth)
+        rows = rows * np.ldexp(1.0, -exponent)
         mean, total = rows.mean(axis=0), self.count + len(rows)
         shift = mean - self._mean
         self._squares += ((rows - mean) ** 2).sum(axis=0)
@@ -235,21 +194,6 @@ class StandardScaler:
         """The value to subtract: the mean, or the exact value of a constant column."""
         return np.where(self.constant, self.low, np.ldexp(self._mean, self._exponent))
 
-    def _widen(self) -> None:
-        """Moves to a larger unit where a column has a value beyond its unit."""
-        magnitude = self.magnitude
-        needed = np.where(magnitude > 0, np.frexp(magnitude)[1], _LEAST_EXPONENT)
-        exponent = np.maximum(needed, self._exponent)
-        growth = exponent - self._exponent
-        self._mean = np.ldexp(self._mean, -growth)
-        self._squares = np.ldexp(self._squares, -2 * growth)
-        self._exponent = exponent
-
-
-def _spelled(code: float | str) -> float | str:
-    """A code in the spelling that cells are compared in."""
-    return canonical(code) if isinstance(code, str) else code
-
 
 def _is_float64(code: float) -> bool:
     try:
@@ -260,7 +204,3 @@ def _is_float64(code: float) -> bool:
 
 def _is_list(value: Any) -> bool:
     return isinstance(value, Sequence) and not isinstance(value, str)
-
-
-def _spec_error(column: str, spec: Any) -> FairbanditError:
-    return FairbanditError(f"environment.columns.{column}: expected {_SPEC}; got {spec!r}")

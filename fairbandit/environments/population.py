@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Iterator
-from dataclasses import dataclass, fields
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
@@ -21,17 +22,14 @@ from fairbandit.environments.encoding import Encoding, StandardScaler
 from fairbandit.environments.reading import Source, listed
 from fairbandit.errors import FairbanditError
 from fairbandit.maths.grouped_cdf import GroupedCdf
-from fairbandit.maths.least_squares import ridge_fit
+from fairbandit.maths.roots import ridge_fit
 from fairbandit.maths.ties import upper_score
 
 REGULARIZATION = 1e-8
 """λ of the ridge regression on D2 that makes θ, as in the paper (App. D.2)."""
 
 RESOLUTION = 1e-8
-"""The least standard deviation of a column that varies, relative to its largest magnitude.
-
-The rounding error of a value is 1.1e-16 of its magnitude, so standardised values keep eight digits.
-"""
+"""The least relative deviation of a column; rounding errors of 1.1e-16 then leave eight digits."""
 
 LEAST_DEVIATION = 1e-290
 """The least standard deviation of a column that varies; below it float64 loses digits."""
@@ -45,17 +43,11 @@ _CHUNK = 1 << 16
 
 @dataclass(frozen=True)
 class Request:
-    """Which columns of a table to read, and which rows to keep.
+    """Which columns of a table to read, and which rows to keep; see `Table` for the arguments.
 
     Attributes:
-        group: the group column.
-        reward: the reward column.
-        encoding: the features.
-        min_group_size: groups with fewer members in D2 are dropped.
-        group_size: the largest number of members to sample from a group; None for all.
         thin: whether D1 and D2 keep only the sampled members. Otherwise all members stay, and the
             sampled ones make the true CDF.
-        sample_seed: seed of the sample.
     """
 
     group: str
@@ -93,35 +85,24 @@ class Members:
 
     def to(self, device: torch.device) -> Members:
         """The same members on another device."""
-        return Members(*(getattr(self, field.name).to(device) for field in fields(self)))
+        return Members(*(values.to(device) for values in vars(self).values()))
 
 
-@dataclass(frozen=True)
-class Population:
-    """The members, their groups' labels, the true model and the true CDF."""
-
-    members: Members
-    labels: tuple[str, ...]
-    theta: Tensor
-    cdf: GroupedCdf
-
-
-def load_population(path: Path, scaler_path: Path | None, request: Request) -> Population:
+def load_population(
+    path: Path, scaler_path: Path | None, request: Request
+) -> tuple[Members, tuple[str, ...], Tensor, GroupedCdf]:
     """Reads D2, and D1 where it is another file, and computes the members' ground truth.
 
-    Features and rewards are standardised with the means and standard deviations of D1. θ is the
-    ridge fit (λ = 1e-8) of the standardised reward column on all of D2.
+    Features and rewards are standardised with the means and standard deviations of D1, which is D2
+    if there is no `scaler_path`. θ is the ridge fit (λ = 1e-8) of the standardised reward on D2.
 
-    Args:
-        path: D2.
-        scaler_path: D1; None for D2 itself.
-        request: the columns and the groups.
+    Returns:
+        The members, the labels of their groups, θ (d,), and the CDF of each group's true rewards.
 
     Raises:
         FairbanditError: a file or a cell cannot be used, or fewer than two groups are left.
     """
-    source = _checked_source(path, request)
-    labels, codes = _group_codes(source, request.group)
+    source, labels, codes = _opened(path, request)
     kept = _kept(source, labels, codes, request)
     codes = _relabelled(codes, labels, kept)
     sampled = _sample(codes, kept, request, table=2, path=path)
@@ -129,41 +110,38 @@ def load_population(path: Path, scaler_path: Path | None, request: Request) -> P
     contexts, rewards = _encode(source, groups, request)
     _require_distinct_rewards(source, rewards, request)
     if scaler_path is None:
-        scaler_source, scaler = source, _fitted(contexts, rewards)
+        chunks = zip(contexts.split(_CHUNK), rewards.split(_CHUNK), strict=True)
+        scaler, scaled_by = _fitted(chunks, request), source
     else:
-        scaler_source = _checked_source(scaler_path, request)
-        scaler = _fitted_to_scaler(scaler_source, kept, request)
-    _require_spread(scaler_source, scaler, request)
+        scaled_by, scaler = _fitted_to_scaler(scaler_path, kept, request)
+    _require_spread(scaled_by, scaler, request)
     _standardise(contexts, rewards, scaler, request.encoding.bias)
     _require_range(source, contexts, rewards, groups, request)
-    in_cdf = sampled[groups >= 0] >= 0
-    return _truth(contexts, rewards, groups[groups >= 0], in_cdf, kept)
+    counted = sampled[groups >= 0] >= 0
+    members, theta, cdf = _truth(contexts, rewards, groups[groups >= 0], counted, len(kept))
+    return members, kept, theta, cdf
 
 
-def _checked_source(path: Path, request: Request) -> Source:
+def _opened(path: Path, request: Request) -> tuple[Source, list[str], NDArray[np.int32]]:
+    """A table, its group labels in order of appearance, and the index of each row's label."""
     source = Source(path)
-    source.require([request.group, request.reward, *request.encoding.sources])
-    return source
-
-
-def _group_codes(source: Source, column: str) -> tuple[list[str], NDArray[np.int32]]:
-    """The labels of the group column in order of appearance, and the index of each row's label."""
+    source.require([request.group, request.reward, *request.encoding.owners])
     known: dict[str, int] = {}
-    pieces = [np.empty(0, dtype=np.int32)]
-    for block in source.blocks([column]):
-        names, places = block.labels(column)
+    pieces: list[NDArray[np.int32]] = []
+    for block in source.blocks([request.group]):
+        names, places = block.labels(request.group)
         codes = np.array([known.setdefault(name, len(known)) for name in names], dtype=np.int32)
         pieces.append(codes[places])
-    if len(pieces) == 1:
-        raise FairbanditError(f"{source.path} has a header and no rows")
-    return list(known), np.concatenate(pieces)
+    if not pieces:
+        raise FairbanditError(f"{path} has a header and no rows")
+    return source, list(known), np.concatenate(pieces)
 
 
 def _kept(
     source: Source, labels: list[str], codes: NDArray[np.int32], request: Request
 ) -> tuple[str, ...]:
     """The labels of the groups that are large enough, sorted; numbers come first, by value."""
-    sizes = dict(zip(labels, np.bincount(codes, minlength=len(labels)).tolist(), strict=True))
+    sizes = dict(zip(labels, np.bincount(codes).tolist(), strict=True))
     kept = sorted((name for name in labels if sizes[name] >= request.min_group_size), key=_by_value)
     if len(kept) < 2:
         largest = sorted(sizes, key=lambda name: -sizes[name])
@@ -198,23 +176,18 @@ def _sample(
     sampled = codes.copy()
     short = []
     order = np.argsort(codes, kind="stable")  # rows of dropped groups, whose code is −1, first
-    edges = np.searchsorted(codes[order], np.arange(len(kept) + 1))
-    for group, label in enumerate(kept):
-        rows = order[edges[group] : edges[group + 1]]
-        if len(rows) < request.group_size:
-            short.append(f"{label!r}: {len(rows)}")
+    _, *members = np.split(order, np.searchsorted(codes[order], np.arange(len(kept))))
+    for group, rows in enumerate(members):
         excess = len(rows) - request.group_size
+        if excess < 0:
+            short.append(f"{kept[group]!r}: {len(rows)}")
         if excess > 0:
             seeds = np.random.SeedSequence(request.sample_seed, spawn_key=(table, group))
             left_out = np.random.default_rng(seeds).choice(rows, excess, replace=False)
             sampled[left_out] = -1
     if short:
-        _log.info(
-            "%s has fewer members than environment.group_size=%d in the groups %s: all are taken",
-            path,
-            request.group_size,
-            listed(short),
-        )
+        problem = "%s has fewer members than environment.group_size=%d in the groups %s"
+        _log.info(f"{problem}: all are taken", path, request.group_size, listed(short))
     return sampled
 
 
@@ -222,24 +195,20 @@ def _rows(
     source: Source, groups: NDArray[np.int32], request: Request
 ) -> Iterator[tuple[NDArray[np.float64], NDArray[np.float64]]]:
     """Features and rewards of the rows whose group is not −1, block by block."""
-    columns = [*request.encoding.sources, request.reward]
+    columns = [*request.encoding.owners, request.reward]
     start = 0
     for block in source.blocks(columns):
         keep = groups[start : start + len(block)] >= 0
         start += len(block)
         if start > len(groups):
             break
-        features, rewards = request.encoding.encode(block), block.numbers(request.reward)
-        yield (features, rewards) if keep.all() else (features[keep], rewards[keep])
+        yield request.encoding.encode(block)[keep], block.numbers(request.reward)[keep]
     if start != len(groups):
         raise FairbanditError(f"{source.path} changed while it was read; run again")
 
 
 def _encode(source: Source, groups: NDArray[np.int32], request: Request) -> tuple[Tensor, Tensor]:
-    """The features and rewards of the kept rows.
-
-    Blocks are written into tensors of the final size, so that the features are in memory once.
-    """
+    """The features and rewards of the kept rows, written block by block into whole tensors."""
     count = int((groups >= 0).sum())
     contexts = torch.empty(count, len(request.encoding.names), dtype=torch.float64)
     rewards = torch.empty(count, dtype=torch.float64)
@@ -251,30 +220,30 @@ def _encode(source: Source, groups: NDArray[np.int32], request: Request) -> tupl
     return contexts, rewards
 
 
-def _fitted(contexts: Tensor, rewards: Tensor) -> StandardScaler:
-    """A scaler fitted to features and, as a last column, rewards."""
-    scaler = StandardScaler(contexts.shape[1] + 1)
-    for rows, values in zip(contexts.split(_CHUNK), rewards.split(_CHUNK), strict=True):
-        scaler.add(np.column_stack([rows.numpy(), values.numpy()]))
+def _fitted(blocks: Iterable[tuple[Any, Any]], request: Request) -> StandardScaler:
+    """A scaler fitted to blocks of features and, as a last column, rewards."""
+    scaler = StandardScaler(len(request.encoding.names) + 1)
+    for features, rewards in blocks:
+        scaler.add(np.column_stack([features, rewards]))
     return scaler
 
 
-def _fitted_to_scaler(source: Source, kept: tuple[str, ...], request: Request) -> StandardScaler:
-    """A scaler fitted to D1's features and, as a last column, its rewards."""
-    labels, codes = _group_codes(source, request.group)
+def _fitted_to_scaler(
+    path: Path, kept: tuple[str, ...], request: Request
+) -> tuple[Source, StandardScaler]:
+    """D1, and a scaler fitted to its features and, as a last column, its rewards."""
+    source, labels, codes = _opened(path, request)
     groups = _relabelled(codes, labels, kept)
     if request.thin:
-        groups = _sample(groups, kept, request, table=1, path=source.path)
-    scaler = StandardScaler(len(request.encoding.names) + 1)
-    for features, rewards in _rows(source, groups, request):
-        scaler.add(np.column_stack([features, rewards]))
+        groups = _sample(groups, kept, request, table=1, path=path)
+    scaler = _fitted(_rows(source, groups, request), request)
     if not scaler.count:
         raise FairbanditError(
-            f"{source.path} has no member of the groups {listed(list(map(repr, kept)))} in column "
+            f"{path} has no member of the groups {listed(list(map(repr, kept)))} in column "
             f"{request.group!r}, so it cannot standardise their features; it has the groups "
-            f"{listed(list(map(repr, sorted(set(labels), key=_by_value))))}"
+            f"{listed(list(map(repr, sorted(labels, key=_by_value))))}"
         )
-    return scaler
+    return source, scaler
 
 
 def _require_distinct_rewards(source: Source, rewards: Tensor, request: Request) -> None:
@@ -287,14 +256,14 @@ def _require_distinct_rewards(source: Source, rewards: Tensor, request: Request)
 
 def _require_spread(source: Source, scaler: StandardScaler, request: Request) -> None:
     """Checks that the standard deviation of each column is well above its rounding error."""
-    names = [*request.encoding.names, request.reward]
     least = np.maximum(RESOLUTION * scaler.magnitude, LEAST_DEVIATION)
     lost = ~scaler.constant & (scaler.scale < least)
     if lost.any():
         at = int(lost.argmax())
+        name = [*request.encoding.names, request.reward][at]
         low, high, scale = (float(v[at]) for v in (scaler.low, scaler.high, scaler.scale))
         raise FairbanditError(
-            f"{source.path}, column {names[at]!r}: the values lie between {low!r} and {high!r} "
+            f"{source.path}, column {name!r}: the values lie between {low!r} and {high!r} "
             f"with a standard deviation of {scale:.2g}; it must be at least {RESOLUTION:g} of the "
             f"largest magnitude and {LEAST_DEVIATION:g}, so that float64 can tell them apart; "
             "subtract a constant from the column, or choose another unit"
@@ -318,13 +287,10 @@ def _require_range(
         if bool(far.any()):
             member, at = far.nonzero()[0].tolist()
             row = int(np.flatnonzero(groups >= 0)[member])
-            column = request.reward if values is not contexts else request.encoding.column(at)
-            raise source.error(
-                column,
-                row,
-                f"standardised with environment.scaler_path it is {float(values[member, at]):.3g}; "
-                f"expected at most {FARTHEST:g} in magnitude",
-            )
+            column = request.reward if values is not contexts else request.encoding.owners[at]
+            problem = f"standardised with environment.scaler_path it is {values[member, at]:.3g}; "
+            problem += f"expected at most {FARTHEST:g} in magnitude"
+            raise source.error(column, row, problem)
 
 
 def _truth(
@@ -332,14 +298,14 @@ def _truth(
     rewards: Tensor,
     codes: NDArray[np.int32],
     in_cdf: NDArray[np.bool_],
-    kept: tuple[str, ...],
-) -> Population:
-    """The population with θ, the true rewards, the true CDF and the true ranks."""
+    count: int,
+) -> tuple[Members, Tensor, GroupedCdf]:
+    """The members of `count` groups, with θ and the CDFs of the true rewards."""
     theta = ridge_fit(contexts, rewards, REGULARIZATION)
     expected = contexts @ theta
     magnitudes = torch.cat([rows.abs() @ theta.abs() for rows in contexts.split(_CHUNK)])
     groups, counted = torch.from_numpy(codes.astype(np.int64)), torch.from_numpy(in_cdf)
-    sizes = torch.bincount(groups, minlength=len(kept))
+    sizes = torch.bincount(groups, minlength=count)
     order = groups.sort(stable=True).indices
     starts = sizes.cumsum(0) - sizes
     members_of = order.split(sizes.tolist())
@@ -348,4 +314,4 @@ def _truth(
     for group, rows in enumerate(members_of):
         ranks[rows] = cdf.share(group, upper[rows])
     members = Members(contexts, groups, rewards, expected, ranks, order, starts, sizes)
-    return Population(members, kept, theta, cdf)
+    return members, theta, cdf

@@ -14,8 +14,10 @@ The same rules hold for both formats:
 from __future__ import annotations
 
 import re
+from bisect import bisect_left
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Sequence
+from dataclasses import dataclass
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -23,11 +25,10 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.csv as pa_csv
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from fairbandit.environments.csv_records import CsvFile, Piece
+from fairbandit.environments.csv_records import CsvFile
 from fairbandit.errors import FairbanditError
 
 BLOCK_ROWS = 1 << 16
@@ -46,8 +47,13 @@ MISSING = frozenset(
 
 _INTEGER = re.compile(r"([-+]?)0*([0-9]+)(?:\.0*)?")
 _NORMAL = float(np.finfo(np.float64).tiny)
-_EXACT = 1 << 53  # every integer up to here is a float64
 _SAFE = 15  # so many significant digits survive in every normal float64
+_DAMAGE = (pa.ArrowException, OSError, UnicodeError)
+_TEXTUAL = (pa.types.is_large_string, pa.types.is_string_view, pa.types.is_decimal)
+_NUMERIC = (
+    *(pa.types.is_string, pa.types.is_integer, pa.types.is_floating),
+    *(pa.types.is_boolean, pa.types.is_null),
+)
 
 
 def listed(items: Sequence[str], limit: int = 30) -> str:
@@ -56,10 +62,11 @@ def listed(items: Sequence[str], limit: int = 30) -> str:
     return shown if len(items) <= limit else f"{shown} and {len(items) - limit} more"
 
 
+@dataclass(frozen=True)
 class Block:
     """Consecutive rows of a table.
 
-    Args:
+    Attributes:
         path: the file, for messages.
         start: how many rows stand before the block.
         batch: the rows.
@@ -67,48 +74,48 @@ class Block:
             None to name the row.
     """
 
-    def __init__(
-        self,
-        path: Path,
-        start: int,
-        batch: Any,
-        place: Callable[[int, str], str] | None = None,
-    ) -> None:
-        self.path, self.start, self.batch = path, start, batch
-        self._place = place
+    path: Path
+    start: int
+    batch: Any
+    place: Callable[[int, str], str] | None = None
 
     def __len__(self) -> int:
         return int(self.batch.num_rows)
 
-    def error(self, column: str, offset: int, problem: str) -> FairbanditError:
-        """The error for one cell, named by its column and its line or row in the file."""
-        row = f"row {self.start + offset + 1}"
-        where = self._place(offset, column) if self._place else row
-        return FairbanditError(f"{self.path}, column {column!r}, {where}: {problem}")
+    def error(self, column: str, offset: int | None, problem: str) -> FairbanditError:
+        """The error for a cell, named by its line or row in the file, or for a whole column."""
+        where = ""
+        if offset is not None:
+            row = f"row {self.start + offset + 1}"
+            where = f", {self.place(offset, column) if self.place else row}"
+        return FairbanditError(f"{self.path}, column {column!r}{where}: {problem}")
 
     def numbers(self, column: str, *, missing: bool = False) -> NDArray[np.float64]:
-        """A column as finite numbers.
+        """A column as finite numbers, one a row.
 
         Args:
             column: its name.
             missing: returns empty cells as NaN, and skips the check of the range.
-
-        Returns:
-            float64, one a row.
 
         Raises:
             FairbanditError: a cell is text or empty, or its number is not finite, too large, or
                 more precise than float64; the message names the cell.
         """
         cells = self._cells(column)
-        kind = cells.type
-        if pa.types.is_string(kind):
-            cells = self._parsed(column, cells)
-        elif pa.types.is_integer(kind):
-            self._require_exact(column, cells)
-        elif not (pa.types.is_floating(kind) or pa.types.is_boolean(kind) or kind == pa.null()):
-            raise FairbanditError(f"{self.path}, column {column!r}: expected numbers, got {kind}")
-        values = pc.cast(cells, pa.float64(), safe=False).to_numpy(zero_copy_only=False)
+        if not any(is_of_kind(cells.type) for is_of_kind in _NUMERIC):
+            raise self.error(column, None, f"expected numbers, got {cells.type}")
+        numbers = _cast(cells)
+        if numbers is None:  # integers beyond 2⁵³, or texts with blanks, truth values and the like
+            cells = _plain(cells)
+            numbers = _cast(cells)
+        if numbers is None:
+            rows = range(len(cells))
+            offset = bisect_left(rows, True, key=lambda row: _cast(cells[: row + 1]) is None)
+            problem = f"expected a number, got the text {cells[offset].as_py()!r}"
+            raise self.error(column, offset, problem)
+        values = numbers.to_numpy(zero_copy_only=False)
+        if pa.types.is_string(cells.type):
+            self._require_digits(column, cells, values)
         if not missing:
             self.require_finite(column, values)
         return np.asarray(values, dtype=np.float64)
@@ -118,13 +125,11 @@ class Block:
     ) -> tuple[list[str], NDArray[np.int64]]:
         """A column's distinct texts, without surrounding blanks, and the index of each row's text.
 
+        The texts come in order of appearance, possibly with repetitions.
+
         Args:
             column: its name.
             valid: texts that are accepted although they are spellings of a missing value.
-
-        Returns:
-            The texts in order of appearance, possibly with repetitions, and an int64 index for
-            each row.
 
         Raises:
             FairbanditError: a cell holds a missing value, or the column has no text form.
@@ -134,33 +139,21 @@ class Block:
             encoded = cells.dictionary_encode()
             distinct = _texts(encoded.dictionary)
         except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
-            raise FairbanditError(
-                f"{self.path}, column {column!r}: expected labels or codes, got {cells.type}"
-            ) from None
+            problem = f"expected labels or codes, got {cells.type}"
+            raise self.error(column, None, problem) from None
         lacking = [text.lower() in MISSING and text not in valid for text in distinct]
         places = pc.fill_null(encoded.indices, len(distinct)).to_numpy(zero_copy_only=False)
         absent = np.array([*lacking, True])[places]
         if absent.any():
             offset = int(absent.argmax())
             got = [*distinct, ""][places[offset]]
-            raise self.error(
-                column,
-                offset,
-                f"{got!r} stands for a missing value; a group or code must be called otherwise"
-                if got
-                else "the cell is empty; expected a value",
-            )
+            problem = "stands for a missing value; a group or code must be called otherwise"
+            empty = "the cell is empty; expected a value"
+            raise self.error(column, offset, f"{got!r} {problem}" if got else empty)
         return distinct, np.asarray(places, dtype=np.int64)
 
     def labels(self, column: str) -> tuple[list[str], NDArray[np.int64]]:
-        """A column's distinct labels, and the index of each row's label.
-
-        Different spellings of a whole number are one label: `1`, `1.0` and `01` are `1`.
-
-        Returns:
-            The labels in order of appearance, possibly with repetitions, and an int64 index for
-            each row.
-        """
+        """As `texts`, with one spelling of each whole number: `1`, `1.0` and `01` are `1`."""
         texts, places = self.texts(column)
         return [_label(text) for text in texts], places
 
@@ -169,67 +162,40 @@ class Block:
         bad = ~(np.abs(values) <= LARGEST)
         if bad.any():
             offset = int(bad.argmax())
-            value = float(values[offset])
-            got = "NaN or an empty cell" if np.isnan(value) else f"{value:g}"
-            got = "an infinite number" if np.isinf(value) else got
-            expected = "a number" if np.isnan(value) else f"a number of at most {LARGEST:g}"
-            raise self.error(column, offset, f"expected {expected}, got {got}")
+            value = values[offset]
+            got = "an infinite number" if np.isinf(value) else f"{value:g}"
+            problem = f"expected a number of at most {LARGEST:g}, got {got}"
+            nan = "expected a number, got NaN or an empty cell"
+            raise self.error(column, offset, nan if np.isnan(value) else problem)
 
     def _cells(self, column: str) -> Any:
         cells = self.batch.column(self.batch.schema.get_field_index(column))
         if pa.types.is_dictionary(cells.type):
             cells = cells.dictionary_decode()
-        kind = cells.type
-        if (
-            pa.types.is_large_string(kind)
-            or pa.types.is_string_view(kind)
-            or pa.types.is_decimal(kind)  # read like the text of a CSV file
-        ):
+        if any(is_of_kind(cells.type) for is_of_kind in _TEXTUAL):
             cells = pc.cast(cells, pa.string())
         try:
             cells.validate(full=True)
         except pa.ArrowInvalid as error:
-            raise FairbanditError(
-                f"{self.path}, column {column!r}: the cells are damaged: {error}"
-            ) from None
+            raise self.error(column, None, f"the cells are damaged: {error}") from None
         return cells
 
-    def _require_exact(self, column: str, cells: Any) -> None:
-        """Checks that float64 holds each of the integers."""
-        if cells.type.bit_width < 64:
-            return
-        bound = pa.scalar(_EXACT, cells.type)
-        large = pc.greater(cells, bound)
-        if pa.types.is_signed_integer(cells.type):
-            large = pc.or_(large, pc.less(cells, pa.scalar(-_EXACT, cells.type)))
-        for offset in np.flatnonzero(pc.fill_null(large, False).to_numpy(zero_copy_only=False)):
-            value = cells[int(offset)].as_py()
-            if int(float(value)) != value:
-                raise self._inexact(column, int(offset), str(value), float(value))
+    def _require_digits(self, column: str, texts: Any, values: NDArray[np.float64]) -> None:
+        """Checks that no text loses digits as float64.
 
-    def _parsed(self, column: str, cells: Any) -> Any:
-        """The column's texts as numbers."""
-        texts, values = cells, _cast(cells)
-        if values is None:
-            texts = _plain(cells)
-            values = _cast(texts)
-        if values is None:
-            offset = _first_refused(texts)
-            problem = f"expected a number, got the text {texts[offset].as_py()!r}"
-            raise self.error(column, offset, problem)
-        for offset in _doubtful(texts, values):
-            text, value = texts[int(offset)].as_py(), values[int(offset)].as_py()
+        A number of at most 15 significant digits loses none unless it is subnormal, and the
+        shortest text of a value loses none either.
+        """
+        lengths = pc.binary_length(texts).to_numpy(zero_copy_only=False)
+        size = np.abs(values)  # NaN where a cell is empty
+        rows = np.flatnonzero(np.isfinite(size) & ((lengths > _SAFE) | (size < _NORMAL)))
+        few, shortest = texts.take(pa.array(rows)), pc.cast(pa.array(values[rows]), pa.string())
+        exact = pc.or_(pc.equal(few, shortest), pc.match_substring_regex(few, "^[-+]?[0.]+$"))
+        for row in rows[~exact.to_numpy(zero_copy_only=False)].tolist():
+            text, value = texts[row].as_py(), float(values[row])
             if not _keeps_digits(text, value):
-                raise self._inexact(column, int(offset), text, value)
-        return values
-
-    def _inexact(self, column: str, offset: int, text: str, value: float) -> FairbanditError:
-        return self.error(
-            column,
-            offset,
-            f"float64 cannot hold {text[:60]}, which would become {value!r}; write at most "
-            f"{_SAFE} significant digits",
-        )
+                problem = f"float64 cannot hold {text[:60]}, which would become {value!r}; write "
+                raise self.error(column, row, f"{problem}at most {_SAFE} significant digits")
 
 
 class Source:
@@ -258,26 +224,30 @@ class Source:
         try:
             if ending == ".csv":
                 self._csv = CsvFile(self.path)
-            self.columns = self._csv.columns if self._csv else self._parquet_header()
+            self.columns = self._csv.columns if self._csv else pq.read_schema(self.path).names
         except _DAMAGE as error:
             raise self._damaged(error) from error
         self._counts = Counter(self.columns)
         # names may be empty: spreadsheets leave empty columns behind
-        self._require_unique([name for name in self._counts if name])
+        self.require([name for name in self.columns if name])
 
     def require(self, columns: Sequence[str]) -> None:
-        """Checks that the table has the columns.
+        """Checks that the table has each of the columns once.
 
         Raises:
-            FairbanditError: a column is missing; the message lists the columns.
+            FairbanditError: a column is missing, in which case the message lists the columns, or
+                stands twice.
         """
-        lacking = [name for name in dict.fromkeys(columns) if name not in self._counts]
+        lacking = [repr(name) for name in dict.fromkeys(columns) if not self._counts[name]]
         if lacking:
+            there = listed(list(map(repr, self.columns))) or "none"
+            raise FairbanditError(f"{self.path} has no column {listed(lacking)}; it has {there}")
+        twice = [repr(name) for name in dict.fromkeys(columns) if self._counts[name] > 1]
+        if twice:
             raise FairbanditError(
-                f"{self.path} has no column {listed([repr(name) for name in lacking])}; it has "
-                f"{listed([repr(name) for name in self.columns]) or 'none'}"
+                f"{self.path}: column {listed(twice)} stands more than once in the header; every "
+                "name must be unique"
             )
-        self._require_unique(columns)
 
     def blocks(self, columns: Sequence[str]) -> Iterator[Block]:
         """The rows of the table in blocks, with only the given columns.
@@ -288,10 +258,11 @@ class Source:
         """
         columns = list(dict.fromkeys(columns))
         self.require(columns)
+        start = 0
         try:
-            yield from (
-                self._csv_blocks(self._csv, columns) if self._csv else self._parquet_blocks(columns)
-            )
+            for batch, place in self._csv.batches(columns) if self._csv else self._rows(columns):
+                yield Block(self.path, start, batch, place)
+                start += batch.num_rows
         except _DAMAGE as error:
             raise self._damaged(error) from error
 
@@ -302,58 +273,14 @@ class Source:
                 return block.error(column, row - block.start, problem)
         raise FairbanditError(f"{self.path} changed while it was read; run again")
 
-    def _require_unique(self, columns: Sequence[str]) -> None:
-        twice = [name for name in dict.fromkeys(columns) if self._counts[name] > 1]
-        if twice:
-            raise FairbanditError(
-                f"{self.path}: column {listed([repr(name) for name in twice])} stands "
-                "more than once in the header; every name must be unique"
-            )
-
-    def _parquet_header(self) -> list[str]:
-        with pq.ParquetFile(self.path) as file:
-            return list(file.schema_arrow.names)
-
-    def _parquet_blocks(self, columns: list[str]) -> Iterator[Block]:
-        start = 0
+    def _rows(self, columns: list[str]) -> Iterator[tuple[Any, None]]:
+        # without read-ahead, whose threads could outlive a process that ends at once
         with pq.ParquetFile(
             self.path, page_checksum_verification=True, pre_buffer=False, buffer_size=1 << 20
         ) as file:
             for batch in file.iter_batches(BLOCK_ROWS, columns=columns, use_threads=False):
                 if batch.num_rows:
-                    yield Block(self.path, start, batch)
-                start += batch.num_rows
-
-    def _csv_blocks(self, file: CsvFile, columns: list[str]) -> Iterator[Block]:
-        start = 0
-        numbers = {name: number for number, name in enumerate(self.columns)}
-        places = {name: numbers[name] for name in columns}
-        for piece in file.pieces():
-
-            def place(offset: int, column: str, piece: Piece = piece) -> str:
-                return f"line {piece.line_of(piece.cells(offset)[places[column]][0])}"
-
-            try:
-                batch = self._parsed_piece(piece, columns)
-            except pa.ArrowInvalid:
-                raise _broken(file, piece, places) from None
-            yield Block(self.path, start, batch, place)
-            start += batch.num_rows
-
-    def _parsed_piece(self, piece: Piece, columns: list[str]) -> Any:
-        table = pa_csv.read_csv(
-            pa.BufferReader(piece.text),
-            read_options=pa_csv.ReadOptions(
-                use_threads=False, block_size=len(piece.text) + 1, column_names=self.columns
-            ),
-            parse_options=pa_csv.ParseOptions(newlines_in_values=True),
-            # as text, so that this module says what is wrong with a cell
-            convert_options=pa_csv.ConvertOptions(
-                include_columns=columns, column_types=dict.fromkeys(columns, pa.string())
-            ),
-        )
-        (batch,) = table.combine_chunks().to_batches()
-        return batch
+                    yield batch, None
 
     def _damaged(self, error: Exception) -> FairbanditError:
         kind = "CSV (UTF-8, commas)" if self._csv else "Parquet"
@@ -363,76 +290,21 @@ class Source:
         )
 
 
-_DAMAGE = (pa.ArrowException, OSError, UnicodeError)
-
-
-def _broken(file: CsvFile, piece: Piece, columns: dict[str, int]) -> FairbanditError:
-    """The error for a piece that Arrow refuses: a wrong number of cells or a wrong encoding."""
-    width = len(file.columns)
-    ragged = piece.ragged_row(width)
-    if ragged is not None:
-        row, got = ragged
-        start, stop = (int(edges[row]) for edges in piece.rows)
-        text = piece.text[start:stop][:60].decode("utf-8", "replace")
-        return FairbanditError(
-            f"{file.path}, line {piece.line_of(start)}: expected {width} columns, got {got} "
-            f"({text!r}); the file may be truncated"
-        )
-    for row in range(len(piece.rows[0])):
-        cells = piece.cells(row)
-        for column in columns.values():
-            start, stop = cells[column]
-            try:
-                piece.text[start:stop].decode("utf-8")
-            except UnicodeError:
-                return file.error(piece, start, "the cell is not UTF-8")
-    return FairbanditError(f"{file.path}, line {piece.line}: the CSV reader refuses the rows below")
-
-
-def _cast(texts: Any) -> Any:
-    """The texts as float64, or None if one of them is not a number."""
+def _cast(cells: Any) -> Any:
+    """The cells as float64, or None if one is not a number or an integer beyond 2⁵³."""
     try:
-        return pc.cast(texts, pa.float64())
+        return pc.cast(cells, pa.float64())
     except pa.ArrowInvalid:
         return None
 
 
-def _plain(texts: Any) -> Any:
+def _plain(cells: Any) -> Any:
     """Texts without surrounding blanks, where empty ones are null and truth values are 1 and 0."""
-    texts = pc.utf8_trim_whitespace(texts)
+    texts = pc.utf8_trim_whitespace(pc.cast(cells, pa.string()))
     lowered = pc.utf8_lower(texts)
     for spelling, value in (("", None), ("true", "1"), ("false", "0")):
         texts = pc.if_else(pc.equal(lowered, spelling), pa.scalar(value, pa.string()), texts)
     return texts
-
-
-def _first_refused(texts: Any) -> int:
-    """The index of the first text that is not a number, found by bisection; one must exist."""
-    start, stop = 0, len(texts)
-    while stop - start > 1:
-        middle = (start + stop) // 2
-        if _cast(texts[start:middle]) is None:
-            stop = middle
-        else:
-            start = middle
-    return start
-
-
-def _doubtful(texts: Any, values: Any) -> NDArray[np.int64]:
-    """The rows whose number may lose digits as float64.
-
-    Numbers of at most 15 significant digits do not, unless they are subnormal. Neither does a text
-    that is the shortest one for its value.
-    """
-    lengths = pc.binary_length(texts).to_numpy(zero_copy_only=False)
-    numbers = values.to_numpy(zero_copy_only=False)  # NaN where a cell is empty
-    size = np.abs(numbers)
-    rows = np.flatnonzero(np.isfinite(size) & ((lengths > _SAFE) | (size < _NORMAL)))
-    if not len(rows):
-        return rows
-    few, shortest = texts.take(rows), pc.cast(values.take(rows), pa.string())
-    plain = pc.or_(pc.equal(few, shortest), pc.match_substring_regex(few, "^[-+]?[0.]+$"))
-    return rows[~plain.to_numpy(zero_copy_only=False)]
 
 
 def _keeps_digits(text: str, value: float) -> bool:
@@ -444,13 +316,12 @@ def _keeps_digits(text: str, value: float) -> bool:
     >>> _keeps_digits("0.1", 0.1), _keeps_digits("9007199254740993", 9007199254740993.0)
     (True, False)
     """
-    mantissa = re.split("[eE]", text)[0]
     if value == 0:
-        return not re.search("[1-9]", mantissa)
+        return not re.search("[1-9]", re.split("[eE]", text)[0])
     written = Decimal(text)
-    digits = len(written.as_tuple().digits)
+    _, digits, _ = written.as_tuple()
     shortest = Decimal(repr(value)).as_tuple() == written.as_tuple()
-    return shortest or Decimal(f"{value:.{digits - 1}e}") == written
+    return shortest or Decimal(f"{value:.{len(digits) - 1}e}") == written
 
 
 def _texts(distinct: Any) -> list[str]:
@@ -469,8 +340,6 @@ def canonical(text: str) -> str:
 
 
 def _label(text: str) -> str:
-    number = _INTEGER.fullmatch(text)
-    if number is None:
-        return text
-    sign, digits = number.groups()
-    return f"-{digits}" if sign == "-" and digits != "0" else digits
+    if number := _INTEGER.fullmatch(text):
+        return f"-{number[2]}" if number[1] == "-" and number[2] != "0" else number[2]
+    return text

@@ -34,10 +34,10 @@ class CdfSource(Enum):
 class Simulation(Environment):
     """Synthetic groups with diverse reward distributions (paper, Sec. 6 and App. D.1).
 
-    One candidate a group, K = G. Candidate a has features x = B_a·Y + c_a: Y uniform on the unit
-    cube, written into the group's own slice of x, and a last feature c_a = bias·a. The reward is
-    ⟨θ, x⟩ + noise·ξ with ξ standard normal, so the true CDF of a group is that of a weighted sum
-    of uniforms.
+    There is one candidate for each group, K = G. Candidate a has features x = B_a·Y + c_a: Y is
+    uniform on the unit cube and is written into the group's own slice of x, and the last feature is
+    c_a = bias·a. The reward is ⟨θ, x⟩ + noise·ξ with ξ standard normal, so the true CDF of a group
+    is that of a weighted sum of uniforms.
 
     Args:
         groups: G = K, the number of groups.
@@ -91,11 +91,8 @@ class Simulation(Environment):
         self.slice = (len(theta) - 1) // groups
         self.weights = [list(theta[a * self.slice : (a + 1) * self.slice]) for a in range(groups)]
         self.offsets = [theta[-1] * bias * a for a in range(groups)]
-        self._cdf = (
-            UniformSums(self.weights, self.offsets)
-            if cdf is CdfSource.exact
-            else self._sampled_cdf()
-        )
+        exact = cdf is CdfSource.exact
+        self._cdf = UniformSums(self.weights, self.offsets) if exact else self._sampled_cdf()
         self.truth = self._truth(torch.device("cpu"))
 
     def bind(self, streams: Streams) -> None:
@@ -114,11 +111,8 @@ class Simulation(Environment):
         high = low + sum(map(abs, weights))
         margin = 0.02 * (high - low)  # shows where a density ends that is not 0 there
         values = torch.linspace(low - margin, high + margin, POINTS, dtype=torch.float64)
-        return Distribution(
-            values,
-            uniform_sum_pdf(values, weights, offset),
-            uniform_sum_cdf(values, weights, offset),
-        )
+        density = uniform_sum_pdf(values, weights, offset)
+        return Distribution(values, density, uniform_sum_cdf(values, weights, offset))
 
     def _truth(self, device: torch.device) -> Truth:
         theta = torch.tensor(self.theta, dtype=torch.float64, device=device)

@@ -15,7 +15,7 @@ from torch import Tensor
 from fairbandit.environments.base import Environment, Pools, Truth
 from fairbandit.environments.distribution import Distribution, of_sample
 from fairbandit.environments.encoding import Encoding
-from fairbandit.environments.population import Members, Request, load_population
+from fairbandit.environments.population import Request, load_population
 from fairbandit.errors import FairbanditError
 from fairbandit.registry import register
 from fairbandit.streams import Purpose, Streams
@@ -121,22 +121,21 @@ class Table(Environment):
         encoding = Encoding(columns, bias)
         thin = pool is PoolKind.one_per_group
         request = Request(group, reward, encoding, min_group_size, group_size, thin, sample_seed)
-        population = load_population(Path(path), _other(path, scaler_path), request)
+        self.members, self.group_names, theta, self._cdf = load_population(
+            Path(path), _other(path, scaler_path), request
+        )
         self.feature_names = tuple(encoding.names)
-        self.features, self.group_names = len(encoding.names), population.labels
+        self.features = len(encoding.names)
         self.places = len(self.group_names) if thin else candidates or CANDIDATES
-        self.members: Members = population.members
-        self.truth: Truth = Truth(population.theta, population.cdf)
-        self._cdf = population.cdf
+        self.truth: Truth = Truth(theta, self._cdf)
 
     @classmethod
     def data_files(cls, parameters: Mapping[str, Any]) -> list[Path]:
         """D2, and D1 where it is another file."""
         if "path" not in parameters:  # a subclass of another constructor
             return super().data_files(parameters)
-        path, scaler_path = parameters["path"], parameters.get("scaler_path")
-        other = _other(path, scaler_path)
-        return [Path(path), *([] if other is None else [other])]
+        other = _other(parameters["path"], parameters.get("scaler_path"))
+        return [Path(parameters["path"]), *([other] if other else [])]
 
     def bind(self, streams: Streams) -> None:
         """Draws from the given streams, on their device."""
@@ -151,9 +150,8 @@ class Table(Environment):
 
     def fingerprint(self) -> str:
         """A hash of the members and their ground truth; a run resumes only on the same data."""
-        parts = (self.members.groups, self.members.rewards, self.members.expected)
         digest = hashlib.sha256()
-        for part in parts:
+        for part in (self.members.groups, self.members.rewards, self.members.expected):
             digest.update(part.cpu().numpy().tobytes())
         return digest.hexdigest()
 
@@ -172,10 +170,7 @@ class Table(Environment):
         )
 
     def _drawn(self, uniforms: Tensor) -> Tensor:
-        """The member of index ⌊u·n⌋ for each place with n members.
-
-        Since u ≤ 1 − 2⁻⁵³, the rounded product u·n stays below n.
-        """
+        """The member of index ⌊u·n⌋ at each place with n members; ⌊u·n⌋ < n, as u ≤ 1 − 2⁻⁵³."""
         members = self.members
         if self.pool is PoolKind.one_per_group:
             return members.order[(uniforms * members.sizes).long() + members.starts]
@@ -190,17 +185,9 @@ def check_settings(
     group_size: int | None = None,
     sample_seed: int = 0,
 ) -> None:
-    """Checks the settings that can be checked before a file is read.
-
-    Raises:
-        FairbanditError: a value out of range.
-    """
-    least_one = {
-        "candidates": candidates,
-        "min_group_size": min_group_size,
-        "group_size": group_size,
-    }
-    for name, value in least_one.items():
+    """Checks the settings that can be checked before a file is read."""
+    counts = {"candidates": candidates, "min_group_size": min_group_size, "group_size": group_size}
+    for name, value in counts.items():
         if value is not None and value < 1:
             raise FairbanditError(f"environment.{name} must be at least 1, got {value}")
     if candidates is not None and candidates > MOST_CANDIDATES:

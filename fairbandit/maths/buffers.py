@@ -16,31 +16,22 @@ from fairbandit.maths import checks
 PIECE = 256
 """Rows in a piece of `Rows`: as many as rounds are decided together."""
 
-VIEWS = 256
-"""Shapes whose views of `Scratch` are remembered."""
-
 
 def fresh(shape: Sequence[int], like: Tensor) -> Tensor:
-    """A tensor that holds anything and can be written to in and out of torch's inference mode.
-
-    Args:
-        shape: of the tensor.
-        like: fixes its dtype and device.
-    """
+    """An uninitialised tensor like another, writable in and out of torch's inference mode."""
     with torch.inference_mode(False):
         return like.new_empty(shape)
 
 
 class Rows:
-    """Rows numbered from 1 along dimension 1 of a (B, ·, …) tensor; a prefix may be forgotten.
+    """Rows numbered from 1 along dimension 1 of a (B, n, …) tensor; a prefix may be forgotten.
 
-    They lie in pieces of `PIECE` rows, so that the memory of those that go serves those that come.
-    No change writes over rows that are kept, and each binds the attributes anew: views stay as
-    they are, and whoever keeps the attributes can go back to them.
+    The rows are stored in pieces of `PIECE` rows, so that forgetting frees whole pieces. A row that
+    is kept is never overwritten in place: views stay valid, and a caller that kept the attributes
+    can restore them.
 
     Args:
-        rows: the first of them, (B, n, …); they fix every other dimension, the dtype and the
-            device.
+        rows: the first rows, (B, n, …); they fix the other dimensions, the dtype and the device.
     """
 
     count: int
@@ -54,16 +45,11 @@ class Rows:
     def append(self, rows: Tensor) -> None:
         """Adds rows count+1 … count+n, (B, n, …)."""
         first, last = self.count, self.count + rows.shape[1]
-        index = first // PIECE
-        if index in self._pieces and last <= (index + 1) * PIECE:
-            self._piece(index, first, last).copy_(rows)
-        else:
-            for index, low, high in _cut(first, last):
-                if index not in self._pieces:
-                    shape = list(self._none.shape)
-                    shape[1] = PIECE
-                    self._pieces[index] = fresh(shape, self._none)
-                self._piece(index, low, high).copy_(rows[:, low - first : high - first])
+        for index, low, high in _cut(first, last):
+            if index not in self._pieces:
+                shape = len(rows), PIECE, *rows.shape[2:]
+                self._pieces[index] = fresh(shape, self._none)
+            self._piece(index, low, high).copy_(rows[:, low - first : high - first])
         self.count = last
 
     def write(self, row: int, values: Tensor) -> None:
@@ -89,10 +75,9 @@ class Rows:
                 f"rows {after + 1} to {until} are not kept; kept are {self._gone + 1} to "
                 f"{self.count}"
             )
-        index = after // PIECE
-        if after < until <= (index + 1) * PIECE:
-            return self._piece(index, after, until)
         parts = [self._piece(*cut) for cut in _cut(after, until)]
+        if len(parts) == 1:
+            return parts[0]
         return torch.cat(parts, 1) if parts else self._none
 
     @property
@@ -103,11 +88,8 @@ class Rows:
     def forget(self, until: int) -> None:
         """Rows 1 … until are not asked for again."""
         if until > self._gone:
-            first = until // PIECE
-            if first > self._gone // PIECE:
-                pieces = self._pieces.items()
-                self._pieces = {index: piece for index, piece in pieces if index >= first}
-            self._gone = until
+            pieces, self._gone = self._pieces.items(), until
+            self._pieces = {index: piece for index, piece in pieces if index >= until // PIECE}
 
     def retract(self, count: int) -> None:
         """Takes back the rows after the first `count`; those that come may write over them."""
@@ -150,27 +132,11 @@ class Scratch(threading.local):
     """Memory that each thread uses again and again, since new memory is slow at first."""
 
     def __init__(self) -> None:
-        self._kept: Tensor | None = None
-        self._views: dict[tuple[int, ...], Tensor] = {}
+        self._kept = torch.empty(0)
 
     def empty(self, shape: tuple[int, ...], like: Tensor) -> Tensor:
-        """A tensor that holds anything, and is this thread's until it asks again.
-
-        Args:
-            shape: of the tensor.
-            like: fixes its dtype and device.
-        """
-        view = self._views.get(shape)
-        if view is None or view.dtype != like.dtype or view.device != like.device:
-            view = self._views[shape] = self._view(shape, like)
-        return view
-
-    def _view(self, shape: tuple[int, ...], like: Tensor) -> Tensor:
+        """An uninitialised tensor like another; this thread's next call may reuse its memory."""
         size, kept = math.prod(shape), self._kept
-        fits = kept is not None and (kept.dtype, kept.device) == (like.dtype, like.device)
-        if kept is None or not fits or len(kept) < size:
+        if (kept.dtype, kept.device) != (like.dtype, like.device) or len(kept) < size:
             kept = self._kept = fresh((size + size // 2,), like)
-            self._views.clear()
-        elif len(self._views) >= VIEWS:
-            self._views.clear()
         return kept[:size].view(shape)

@@ -1,4 +1,4 @@
-"""Saved state, checked before it is gone on from: tensors, counts and lists of the right kind."""
+"""Checks of saved state before it is loaded: tensors, counts and lists of the right kind."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from torch import Tensor
 from fairbandit.errors import FairbanditError
 
 LARGEST = 2**62
-"""Counts beyond it are refused: tensors of int64 hold no sums of them."""
+"""The greatest count that is accepted; sums of larger ones may overflow int64."""
 
 
 def like(what: str, given: Any, model: Tensor, free: int | None = None) -> Tensor:
-    """A tensor of the same dtype, device and sizes as a model.
+    """The given value, if it is a tensor of the same dtype, device and sizes as a model.
 
     Args:
-        what: what messages call it.
-        given: the tensor.
-        model: what it has to be like.
-        free: a dimension whose size may be any.
+        what: its name in messages.
+        given: the value.
+        model: the tensor to compare with.
+        free: a dimension whose size may differ.
 
     Raises:
         FairbanditError: anything else.
@@ -39,10 +39,10 @@ def like(what: str, given: Any, model: Tensor, free: int | None = None) -> Tenso
 
 
 def count(what: str, given: Any, least: int = 0, most: int = LARGEST) -> int:
-    """A whole number.
+    """The given value, if it is a whole number in range.
 
     Raises:
-        FairbanditError: anything else, or one that is out of range.
+        FairbanditError: anything else.
     """
     if type(given) is not int or not least <= given <= most:
         raise FairbanditError(
@@ -52,7 +52,7 @@ def count(what: str, given: Any, least: int = 0, most: int = LARGEST) -> int:
 
 
 def mapping(what: str, given: Any) -> Mapping[str, Any]:
-    """A mapping.
+    """The given value, if it is a mapping.
 
     Raises:
         FairbanditError: anything else.
@@ -63,7 +63,7 @@ def mapping(what: str, given: Any) -> Mapping[str, Any]:
 
 
 def length(what: str, given: Any, size: int) -> Sequence[Any]:
-    """A list of so many entries.
+    """The given value, if it is a list of `size` entries.
 
     Raises:
         FairbanditError: anything else.
@@ -82,7 +82,7 @@ def told(value: Any) -> str:
 
 
 def shown(value: Any) -> str:
-    """A value for a message: cut short, and whatever its own `repr` may raise."""
+    """A value for a message, cut short; an error of its own `repr` is caught."""
     try:
         text = " ".join(repr(value).split())
     except Exception:  # such as that of an int of too many digits

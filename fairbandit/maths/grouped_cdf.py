@@ -26,14 +26,10 @@ class GroupedCdf:
         self._sorted = [sample.sort().values for sample in samples]
 
     def __call__(self, groups: Tensor, values: Tensor) -> Tensor:
-        """The CDF at values of the given groups.
-
-        Args:
-            groups: int64 of any shape; −1 marks an empty place, which gets 0.
-            values: rewards, the same shape.
+        """The CDF at values of groups of one shape; −1 marks an empty place, which gets 0.
 
         Returns:
-            Shares in [0, 1], the same shape and dtype: the nearest number to each fraction.
+            Shares in [0, 1], of the values' shape and dtype: the nearest number to each fraction.
         """
         shares = torch.zeros_like(values)
         for group in range(len(self._sorted)):

@@ -1,4 +1,4 @@
-"""Least squares: running sums, and factors that refuse what they cannot solve."""
+"""Sums and Cholesky factors for least squares."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ def quadratic_sums(
     """V + Σ_{s≤i} x_s x_sᵀ and b + Σ_{s≤i} r_s x_s for each i asked for.
 
     Args:
-        V: where the sums start, (B, d, d).
+        V: the initial sum, (B, d, d).
         b: likewise, (B, d).
         contexts: x, (B, n, d).
         rewards: r, (B, n).
@@ -37,13 +37,10 @@ def add_outer(start: Tensor, left: Tensor, right: Tensor, times: float = 1) -> T
     """start + times · Σₛ left_s right_sᵀ.
 
     Args:
-        start: (B, d, e).
+        start: (B, d, e), as is the sum.
         left: (B, n, d).
         right: (B, n, e).
         times: a factor.
-
-    Returns:
-        The sums, (B, d, e).
     """
     if left.shape[1] == 1:  # many times as fast as the general product
         return torch.addcmul(start, left.transpose(1, 2), right, value=times)
@@ -51,13 +48,7 @@ def add_outer(start: Tensor, left: Tensor, right: Tensor, times: float = 1) -> T
 
 
 def factor(V: Tensor) -> Tensor:
-    """Cholesky factors of symmetric positive definite matrices.
-
-    Args:
-        V: (…, d, d).
-
-    Returns:
-        Lower triangular L with LLᵀ = V, (…, d, d).
+    """Cholesky factors of matrices V, (…, d, d): lower triangular L with LLᵀ = V, (…, d, d).
 
     Raises:
         FairbanditError: a matrix that is not positive definite in floating point.

@@ -13,8 +13,8 @@ from fairbandit.maths.checks import like
 class Moments:
     """Count, mean and sum of squared deviations at each place of a tensor.
 
-    Batches merge as M₂ = M₂ₐ + M₂ᵦ + δ²·nₐnᵦ/(nₐ + nᵦ) with δ the difference of the means, which
-    stays exact where a running sum of squares would cancel. NaN stands for "no sample here".
+    Batches merge as M₂ = M₂ₐ + M₂ᵦ + δ²·nₐnᵦ/(nₐ + nᵦ), δ being the difference of the means; this
+    avoids the cancellation of a running sum of squares. NaN means that there is no sample.
 
     Args:
         shape: the shape of one sample.
@@ -32,16 +32,10 @@ class Moments:
 
     def __init__(self, *shape: int) -> None:
         self._count = torch.zeros(shape, dtype=torch.float64)
-        self._mean = torch.zeros(shape, dtype=torch.float64)
-        self._squares = torch.zeros(shape, dtype=torch.float64)
+        self._mean, self._squares = self._count.clone(), self._count.clone()
 
     def add(self, values: Tensor, where: slice = slice(None)) -> None:
-        """Takes in a batch of samples.
-
-        Args:
-            values: B samples, (B, *shape), or of a part of the shape's first dimension.
-            where: which part of the first dimension.
-        """
+        """Adds B samples, (B, *shape), or only the part `where` of the shape's first dimension."""
         known = ~values.isnan()
         count = known.sum(0).to(torch.float64)
         filled = torch.where(known, values, 0.0).to(torch.float64)
@@ -65,11 +59,11 @@ class Moments:
         return torch.where(self._count > 1, self._squares / (self._count - 1), torch.nan).sqrt()
 
     def state(self) -> dict[str, Tensor]:
-        """All that was taken in."""
+        """The counts, means and sums of squared deviations."""
         return {"count": self._count, "mean": self._mean, "squares": self._squares}
 
     def load_state(self, state: Mapping[str, Tensor]) -> None:
-        """Goes on from a state that `state` gave.
+        """Restores a state that `state` returned.
 
         Raises:
             FairbanditError: a state of samples of another shape.

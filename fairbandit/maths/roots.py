@@ -1,11 +1,12 @@
-"""Triangular roots of sums of squares, right also where rows differ in size by many powers of ten.
+"""Triangular roots of sums of squares, accurate also for rows of very different sizes.
 
-A root [R z] of rows [X r] has RᵀR = XᵀX and Rᵀz = Xᵀr: d rows that teach a least squares fit as
-all of them do. It may have its columns in any order, that is be triangular but for a permutation.
+A root [R z] of rows [X r] has RᵀR = XᵀX and Rᵀz = Xᵀr: least squares on its d rows has the same
+solution as on all rows. R is upper triangular up to a permutation of its columns.
 """
 
 from __future__ import annotations
 
+import math
 from typing import NamedTuple
 
 import torch
@@ -16,14 +17,17 @@ from fairbandit.maths.linear import factor
 UNEVEN = torch.finfo(torch.float64).eps ** -0.5
 """Where rows differ in size by more than this, sums of their squares lose the small ones."""
 
+CHUNK = 1 << 15
+"""Rows that `ridge_fit` factors at once."""
+
 
 class Root(NamedTuple):
     """A root of some rows.
 
     Attributes:
         rows: [R z], (…, d, d + 1), the columns in the order of the rows' own.
-        order: which column comes at which place of the triangle, (…, d) int64; None where R is
-            upper triangular as it is.
+        order: the column at each place of the triangle, (…, d) int64; None if R is upper
+            triangular as it is.
     """
 
     rows: Tensor
@@ -38,7 +42,7 @@ class Root(NamedTuple):
         return left.gather(-1, self.order[..., None, :].expand(left.shape))
 
     def restore(self, solved: Tensor) -> Tensor:
-        """What was solved from `upper`, (…, d, e), with its rows in the order of the columns."""
+        """A solution of a system with `upper`, (…, d, e), in the order of the rows' own columns."""
         if self.order is None:
             return solved
         order = self.order[..., None].expand(solved.shape)
@@ -46,15 +50,11 @@ class Root(NamedTuple):
 
 
 def root_of_rows(rows: Tensor) -> Root:
-    """The root of some rows.
+    """The root of some rows [X r], (…, m, d + 1) with m ≥ d.
 
-    Rounding of plain reflections is relative to the largest rows. That is too coarse where rows
-    are very uneven; there, each reflection starts from the largest column that is left and from
-    its largest row. A row then only ever changes by multiples of its own entries, none much above
-    1, so that its rounding is relative to itself.
-
-    Args:
-        rows: [X r], (…, m, d + 1), m ≥ d.
+    The rounding error of plain reflections is relative to the largest rows. Where rows are very
+    uneven, each reflection therefore pivots on the largest remaining column and its largest row,
+    which keeps the rounding error of each row relative to that row.
 
     Reference:
         Cox, Higham, Stability of Householder QR factorization for weighted least squares problems,
@@ -68,11 +68,7 @@ def root_of_rows(rows: Tensor) -> Root:
 
 
 def root_of_sums(V: Tensor, b: Tensor) -> Root:
-    """The root of rows of which only the sums are known.
-
-    Args:
-        V: XᵀX, (…, d, d).
-        b: Xᵀr, (…, d).
+    """The root of rows X, r given V = XᵀX, (…, d, d), and b = Xᵀr, (…, d).
 
     Raises:
         FairbanditError: a V that is not positive definite in floating point.
@@ -103,3 +99,31 @@ def _pivoted(rows: Tensor) -> Root:
         left = left.scatter(1, across, 0).scatter(2, down, 0)
         done.scatter_(1, pivot, True)
     return Root(root.view(*batch, e - 1, e), order.view(*batch, e - 1))
+
+
+def ridge_fit(contexts: Tensor, rewards: Tensor, regularization: float) -> Tensor:
+    """θ = argmin ‖Xθ − y‖² + λ‖θ‖², by orthogonal factors of chunks of rows.
+
+    The triangular factor R of [X | y], with √λ·I as its first rows, is updated chunk by chunk.
+    XᵀX, which would square the condition number, is never formed: collinear columns leave the
+    predictions Xθ as they should be. As λ → 0, θ is the solution of minimum norm.
+
+    Args:
+        contexts: X, (n, d) float64.
+        rewards: y, (n,).
+        regularization: λ > 0.
+
+    Returns:
+        θ, (d,).
+
+    >>> ridge_fit(torch.eye(2), torch.tensor([2.0, 4.0]), 1.0).round(decimals=4)
+    tensor([1., 2.])
+    """
+    d = contexts.shape[1]
+    factor = torch.zeros(d, d + 1, dtype=contexts.dtype, device=contexts.device)
+    factor.fill_diagonal_(math.sqrt(regularization))
+    for rows, targets in zip(contexts.split(CHUNK), rewards.split(CHUNK), strict=True):
+        stacked = torch.cat([factor, torch.cat([rows, targets[:, None]], dim=1)])
+        factor = torch.linalg.qr(stacked, mode="r").R
+    solved = torch.linalg.solve_triangular(factor[:d, :d], factor[:d, d:], upper=True)
+    return solved[:, 0]

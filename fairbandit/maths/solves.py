@@ -1,8 +1,8 @@
-"""Ridge regressions on a growing number of rows, solved together for many of these numbers.
+"""Ridge regressions on the first i of some rows, solved together for many i.
 
-There are three ways. A Cholesky solve takes one regression from the sums V and b. A Woodbury update
-goes on from a solved regression, and is as exact as long as V is well-conditioned. A QR solve works
-on the rows themselves, without V and b in between, and serves where V is not.
+A Cholesky solve computes one regression from the sums V and b. A Woodbury update continues from a
+solved regression, and is as accurate while V is well-conditioned. A QR solve uses the rows instead
+of V and b, and stays accurate where V is ill-conditioned.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from fairbandit.maths.linear import add_outer, factor
 from fairbandit.maths.roots import Root, root_of_rows
 
 SMALL = 64
-"""Rows that one factorisation takes in: what a row costs grows with the square of their number."""
+"""Rows of one factorisation; the cost of a row grows with the square of their number."""
 
 
 class Solved(NamedTuple):
@@ -65,12 +65,11 @@ def cholesky_solve(V: Tensor, b: Tensor) -> Solved:
 
 
 class WoodburyUpdate:
-    """Regressions with the first i of some more rows each, from one that is solved.
+    """Regressions with the first i of some further rows, continued from a solved regression.
 
     With rows X and P = V⁻¹, let LLᵀ = I + XPXᵀ, W = L⁻¹XP and z = L⁻¹(r − Xθ). After the first i
     rows, θᵢ = θ + Σ_{j≤i} zⱼwⱼ, Vᵢ⁻¹ = P − Σ_{j≤i} wⱼwⱼᵀ, ln det Vᵢ = ln det V + 2Σ_{j≤i} ln Lⱼⱼ:
-    the formula of Sherman, Morrison and Woodbury for all i at once. The rows are taken in `SMALL`
-    at a time.
+    the formula of Sherman, Morrison and Woodbury for all i at once, `SMALL` rows at a time.
 
     Args:
         start: the solved regression.
@@ -149,12 +148,12 @@ def _step(start: Solved, contexts: Tensor, rewards: Tensor) -> tuple[Tensor, Ten
 
 
 class QRSolve:
-    """Regressions with the first i of some more rows each, from a triangular root of the others.
+    """Regressions with the first i of some further rows, from a triangular root of the others.
 
-    The root [R z] of all rows [√λI 0; X r] gives RᵀR = V and θ = R⁻¹z. Rounding ε moves θ by about
-    ε(κ + κ²ρ), where κ is the condition number of [√λI; X] and ρ = ‖r − Xθ‖/(‖X‖·‖θ‖). Solved
-    from V and b, whose condition number is κ², it would be moved by εκ² whatever the residuals ρ.
-    What was never learned is thus known to fewer digits, the smaller λ is: κ ≤ ‖X‖/√λ.
+    The root [R z] of all rows [√λI 0; X r] gives RᵀR = V and θ = R⁻¹z. A rounding error ε changes θ
+    by about ε(κ + κ²ρ), where κ ≤ ‖X‖/√λ is the condition number of [√λI; X] and
+    ρ = ‖r − Xθ‖/(‖X‖·‖θ‖). A solve from V and b, whose condition number is κ², would change θ by
+    εκ² whatever the residuals ρ.
 
     Args:
         root: [R z] of the rows so far, (B, d, d + 1).

@@ -50,10 +50,8 @@ class UniformSums:
         self._frames = torch.tensor([starts, totals], dtype=torch.float64)
         self._power = torch.tensor([len(own) for own in terms])
         self._least, self._most = min(map(len, terms)), max(map(len, terms))
-        expansions = [
-            list(_expansion(own, total)) for own, total in zip(terms, totals, strict=True)
-        ]
-        # the subsets of every group, filled up with some that count for nothing
+        expansions = [list(_expansion(*own)) for own in zip(terms, totals, strict=True)]
+        # the subsets of every group, padded with subsets of weight 0
         most = max(map(len, expansions))
         filled = [own + [(0.0, 0.0)] * (most - len(own)) for own in expansions]
         shape = len(filled), most, 2  # none of them, where all sums are constant
@@ -63,14 +61,9 @@ class UniformSums:
         self._any_constant = not all(terms)
 
     def __call__(self, groups: Tensor, values: Tensor) -> Tensor:
-        """The CDF at values of the given groups.
+        """P(offset + Σᵢ wᵢUᵢ ≤ v) at values v of groups of one shape, in [0, 1].
 
-        Args:
-            groups: int64 of any shape; −1 marks an empty place, which gets anything.
-            values: v, the same shape.
-
-        Returns:
-            P(offset + Σᵢ wᵢUᵢ ≤ v), the same shape, in [0, 1].
+        Where a group is −1, which marks an empty place, the result is arbitrary.
         """
         # places first: their groups are often the same in all pools, and are then looked up once
         once = [slice(1) if step == 0 else slice(None) for step in groups.stride()]
@@ -92,10 +85,8 @@ class UniformSums:
         powers = running = base
         for exponent in range(2, self._most + 1):
             running = running * base
-            if exponent <= self._least:
-                powers = running
-            else:
-                powers = torch.where(power >= exponent, running, powers)
+            every = exponent <= self._least
+            powers = running if every else torch.where(power >= exponent, running, powers)
         return powers
 
     def to(self, device: torch.device) -> UniformSums:
@@ -108,15 +99,7 @@ class UniformSums:
 
 
 def uniform_sum_cdf(values: Tensor, weights: Sequence[float], offset: float = 0.0) -> Tensor:
-    """P(offset + Σᵢ wᵢUᵢ ≤ v) of one group; see `UniformSums`.
-
-    Args:
-        values: v, any shape.
-        weights: w.
-        offset: a constant added to the sum.
-
-    Returns:
-        The CDF at the values, the same shape, in [0, 1].
+    """P(offset + Σᵢ wᵢUᵢ ≤ v) at values v of any shape, for one group; see `UniformSums`.
 
     Raises:
         FairbanditError: as `UniformSums` does.
@@ -129,7 +112,7 @@ def uniform_sum_cdf(values: Tensor, weights: Sequence[float], offset: float = 0.
 
 
 def _total(terms: Tensor) -> Tensor:
-    """The sum over the first dimension, in an order that nothing else in the tensor changes."""
+    """The sum over the first dimension, in an order that the other dimensions do not change."""
     left = len(terms)
     while left > 1:
         half = (left + 1) // 2
@@ -151,8 +134,7 @@ def _expansion(terms: list[float], total: float) -> Iterator[tuple[float, float]
 def uniform_sum_pdf(values: Tensor, weights: Sequence[float], offset: float = 0.0) -> Tensor:
     """The density of offset + Σᵢ wᵢUᵢ, the derivative of `uniform_sum_cdf`.
 
-    f(v) = 1/((m−1)! ∏wᵢ) · Σ_{S ⊆ [m]} (−1)^{|S|} (v − Σ_{i∈S} wᵢ)₊^{m−1}; see
-    `uniform_sum_cdf` for the arguments.
+    f(v) = 1/((m−1)! ∏wᵢ) · Σ_{S ⊆ [m]} (−1)^{|S|} (v − Σ_{i∈S} wᵢ)₊^{m−1}.
 
     Raises:
         FairbanditError: no nonzero weight (there is no density), and those of the CDF.
@@ -160,20 +142,18 @@ def uniform_sum_pdf(values: Tensor, weights: Sequence[float], offset: float = 0.
     terms = _terms(weights)
     if not terms:
         raise FairbanditError("a density takes at least one nonzero weight, got none")
+    total, power = math.fsum(terms), len(terms) - 1
     shifted = values - offset - sum(w for w in weights if w < 0)
-    total = math.fsum(terms)
-    lower = torch.where(shifted > total / 2, total - shifted, shifted)
+    lower = torch.minimum(shifted, total - shifted)
     density = torch.zeros_like(lower)
-    for size in range(len(terms) + 1):
-        for subset in combinations(terms, size):
-            above = lower - math.fsum(subset)
-            power = above.clamp(min=0) ** (len(terms) - 1)
-            density += (-1) ** size * torch.where(above >= 0, power, 0.0)
-    return density / (math.factorial(len(terms) - 1) * math.prod(terms))
+    for edge, weight in _expansion(terms, total):
+        above = lower - edge
+        density += len(terms) * weight * torch.where(above >= 0, above.clamp(min=0) ** power, 0.0)
+    return density
 
 
 def _terms(weights: Sequence[float]) -> list[float]:
-    """The sizes of the nonzero weights, if the alternating sum over them can be trusted."""
+    """The magnitudes of the nonzero weights, if the alternating sum over them is accurate."""
     terms = [abs(w) for w in weights if w != 0]
     if len(terms) > MAX_TERMS:
         raise FairbanditError(

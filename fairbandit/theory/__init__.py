@@ -2,8 +2,7 @@
 
 from fairbandit.theory.bounds import Bound, equal_probability, regret, regret_2, useful_from
 from fairbandit.theory.computed import constants
-from fairbandit.theory.constants import Constants
-from fairbandit.theory.estimate import Estimate
+from fairbandit.theory.constants import Constants, Estimate
 from fairbandit.theory.growth import (
     Growth,
     cdf_slope,
@@ -16,7 +15,6 @@ from fairbandit.theory.growth import (
 from fairbandit.theory.laws import DiscreteLaw, Law, UniformSumLaw, laws
 from fairbandit.theory.lemmas import (
     cdf_radius,
-    floor_round,
     floor_round_2,
     probability_floor,
     received_round,
@@ -39,7 +37,6 @@ __all__ = [
     "equal_probability",
     "error_bound",
     "expected_picks",
-    "floor_round",
     "floor_round_2",
     "growth",
     "instant_regret",

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from fairbandit.errors import FairbanditError
-from fairbandit.theory.constants import Constants
+from fairbandit.theory.constants import Constants, Estimate
 from fairbandit.theory.growth import growth, tau_1, tau_2, tau_3
 from fairbandit.theory.lemmas import ALPHA, DELTA, REGULARIZATION, positive, probability
 
@@ -60,12 +60,9 @@ class Bound:
 
 
 def regret(
-    problem: Constants,
-    rounds: float,
-    delta: float = DELTA,
-    regularization: float = REGULARIZATION,
+    problem: Constants, rounds: float, delta: float = DELTA, regularization: float = REGULARIZATION
 ) -> Bound:
-    """The bound where each group has its own place (`th:regret`).
+    """The bound where each group has its own place (`th:regret`): `regret_2` with q_K = 1, α = 1.
 
     R_F(T) ≤ 96ML/√λ⁺·[(√λ + R + L)·√(dT·log((8 + 4T·max(L²/λ, 1))/δ)) + √(λT)·‖μ*‖₂]
     + 8·√(T·log(8KT/δ)/3) + τ, with τ₁ = 32K³·log^{3/2}(5Ke/δ), τ₂ = 54L²/λ⁺·log(4d/δ).
@@ -87,16 +84,7 @@ def regret(
             f"th:regret takes K = G and a place for each group; here K = {problem.places} and G = "
             f"{problem.groups}, {'drawn at random' if problem.random else 'fixed'}: use th:regret_2"
         )
-    return _bound(
-        "th:regret",
-        problem,
-        rounds,
-        regularization,
-        (ALPHA, delta, delta),
-        scale=1.0,
-        ranks=problem.places,
-        per_round=1.0,
-    )
+    return replace(regret_2(problem, rounds, delta, regularization), label="th:regret")
 
 
 def regret_2(
@@ -127,16 +115,27 @@ def regret_2(
     Raises:
         FairbanditError: a value out of range.
     """
-    alpha, delta_1, second = _shares(delta, alpha, delta_2)
-    return _bound(
-        "th:regret_2",
-        problem,
-        rounds,
-        regularization,
-        (alpha, delta_1, second) if problem.random else (alpha, delta, delta),
-        scale=math.sqrt(1 / problem.share),
-        ranks=problem.groups,
-        per_round=problem.counted(alpha),
+    rounds, ridge = positive("rounds", rounds, least=1), positive("regularization", regularization)
+    alpha, delta = probability("alpha", alpha), probability("delta", delta)
+    second = delta / 2 if delta_2 is None else delta_2
+    if not 0 < second < delta:
+        raise FairbanditError(f"delta_2 must be above 0 and below delta={delta}, got {second}")
+    delta, second = (delta - second, second) if problem.random else (delta, delta)
+    norm, least = problem.norm.value, problem.eigenvalue.value * problem.share
+    lead = 96 * problem.density.value * norm / math.sqrt(least) if least else math.inf
+    log = math.log(8 + 4 * rounds * max(norm**2 / ridge, 1)) - math.log(delta)
+    radius = math.sqrt(problem.features * rounds * log)
+    log_ranks = math.log(8 * problem.groups) + math.log(rounds) - math.log(delta)
+    return Bound(
+        label="th:regret_2",
+        rounds=rounds,
+        confidence=lead * (math.sqrt(ridge) + problem.noise.value + norm) * radius,
+        shrinkage=lead * math.sqrt(ridge * rounds) * problem.theta if problem.theta else 0.0,
+        ranks=8 * math.sqrt(rounds * log_ranks / (3 * problem.counted(alpha))),
+        tau_1=tau_1(problem, delta, alpha),
+        tau_2=tau_2(problem, delta),
+        tau_3=tau_3(problem, rounds, second, alpha),
+        corrected_warm_up=growth(problem, rounds, delta, alpha, second, corrected=True).half,
     )
 
 
@@ -150,7 +149,8 @@ def equal_probability(
 ) -> Bound:
     """The bound for candidates drawn alike at every place (`corr:equalprob`).
 
-    As `regret`, with M/√(λ⁺q_min) for M/√λ⁺, 8·√(TG·log(8GT/δ₁)/(3Kαq_min)) for the ranks, and
+    It is `regret_2` with q_K = K·q_min/G, that is `regret` with M/√(λ⁺q_min) for M/√λ⁺,
+    8·√(TG·log(8GT/δ₁)/(3Kαq_min)) for the ranks, and
     τ₁ = 32(KG)^{3/2}/(αq_min)^{3/2}·log^{3/2}(5Ge/δ₁), τ₂ = 54L²/λ⁺·log(4d/δ₁),
     τ₃ = 2G/((1 − α)²Kq_min)·log(GT/δ₂).
 
@@ -168,27 +168,19 @@ def equal_probability(
     Raises:
         FairbanditError: a value out of range, or places that are not drawn alike.
     """
-    if problem.balance is None:
+    balance = problem.balance
+    if balance is None:
         raise FairbanditError(
             "corr:equalprob takes candidates drawn alike at every place, which these are not: "
             "use th:regret or th:regret_2"
         )
-    alpha, delta_1, second = _shares(delta, alpha, delta_2)
-    return _bound(
-        "corr:equalprob",
-        problem,
-        rounds,
-        regularization,
-        (alpha, delta_1, second),
-        scale=1 / math.sqrt(problem.balance.value),
-        ranks=problem.groups,
-        per_round=problem.places * alpha * problem.balance.value / problem.groups,
-    )
+    rarest = Estimate.exactly(problem.places * balance.value / problem.groups, balance.how)
+    alike = replace(problem, candidates=rarest)
+    found = regret_2(alike, rounds, delta, regularization, alpha, delta_2)
+    return replace(found, label="corr:equalprob")
 
 
-def useful_from(
-    bound: Callable[[float], Bound], limit: int = LIMIT, *, corrected: bool = False
-) -> int | None:
+def useful_from(bound: Callable[[float], Bound], *, corrected: bool = False) -> int | None:
     """The first T from which on a bound is below T, which R_F(T) itself never exceeds.
 
     A bound over T falls as T grows, so that halving intervals finds it. Above 2⁵³ the round is
@@ -196,11 +188,10 @@ def useful_from(
 
     Args:
         bound: of T.
-        limit: where to stop looking.
         corrected: whether to take the total with the corrected warm-up.
 
     Returns:
-        The round; None if it is beyond the limit.
+        The round; None if it is beyond `LIMIT`.
 
     >>> useful_from(lambda T: Bound("", T, 10 * T**0.5, 0.0, 0.0, 0.0, 0.0, 0.0))
     106
@@ -212,66 +203,11 @@ def useful_from(
 
     high = 1
     while not speaks(high):
-        if high > limit:
+        if high > LIMIT:
             return None
         high *= 2
     low = high // 2  # the bound is not below it, or it is 0
     while high - low > 1:
         middle = (low + high) // 2
         low, high = (low, middle) if speaks(middle) else (middle, high)
-    return high if high <= limit else None
-
-
-def _shares(delta: float, alpha: float, delta_2: float | None) -> tuple[float, float, float]:
-    """α, δ₁ and δ₂."""
-    probability("delta", delta)
-    second = delta / 2 if delta_2 is None else delta_2
-    if not 0 < second < delta:
-        raise FairbanditError(f"delta_2 must be above 0 and below delta={delta}, got {second}")
-    return probability("alpha", alpha), delta - second, second
-
-
-def _bound(
-    label: str,
-    problem: Constants,
-    rounds: float,
-    regularization: float,
-    shares: tuple[float, float, float],
-    *,
-    scale: float,
-    ranks: int,
-    per_round: float,
-) -> Bound:
-    """The formula that the three bounds share.
-
-    Args:
-        label: the bound's.
-        problem: its constants.
-        rounds: T.
-        regularization: λ.
-        shares: α, δ₁ and δ₂; α and δ₂ count for nothing where groups are fixed.
-        scale: what the first term has beside 96ML/√λ⁺.
-        ranks: K or G, in the second term's logarithm.
-        per_round: candidates a round of the rarest group, below the second term's root.
-    """
-    rounds, ridge = positive("rounds", rounds, least=1), positive("regularization", regularization)
-    alpha, delta, second = shares
-    delta = probability("delta", delta)
-    norm, least = problem.norm.value, problem.eigenvalue.value
-    lead = 96 * problem.density.value * norm * scale / math.sqrt(least) if least else math.inf
-    log = math.log(8 + 4 * rounds * max(norm**2 / ridge, 1)) - math.log(delta)
-    radius = (math.sqrt(ridge) + problem.noise.value + norm) * math.sqrt(
-        problem.features * rounds * log
-    )
-    log_ranks = math.log(8 * ranks) + math.log(rounds) - math.log(delta)
-    return Bound(
-        label=label,
-        rounds=rounds,
-        confidence=lead * radius,
-        shrinkage=lead * math.sqrt(ridge * rounds) * problem.theta if problem.theta else 0.0,
-        ranks=8 * math.sqrt(rounds * log_ranks / (3 * per_round)),
-        tau_1=tau_1(problem, delta, alpha),
-        tau_2=tau_2(problem, delta),
-        tau_3=tau_3(problem, rounds, second, alpha),
-        corrected_warm_up=growth(problem, rounds, delta, alpha, second, corrected=True).half,
-    )
+    return high if high <= LIMIT else None

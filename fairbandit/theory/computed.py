@@ -6,18 +6,23 @@ import math
 from dataclasses import replace
 
 import torch
+from torch import Tensor
 
 from fairbandit.environments import Environment, Simulation, Table
 from fairbandit.environments.table import PoolKind, RewardSource
 from fairbandit.errors import FairbanditError
 from fairbandit.maths.uniform_sum import uniform_sum_pdf
-from fairbandit.theory.constants import Constants
-from fairbandit.theory.density import greatest_density
-from fairbandit.theory.eigenvalue import smallest_direction, smallest_square
-from fairbandit.theory.estimate import Estimate
-from fairbandit.theory.laws import closed_form, drawn_rewards
-from fairbandit.theory.noise import subgaussian
-from fairbandit.theory.sampled import sampled_constants
+from fairbandit.theory.constants import Constants, Estimate
+from fairbandit.theory.estimation import (
+    greatest_density,
+    smallest_direction,
+    smallest_square,
+    subgaussian,
+)
+from fairbandit.theory.laws import REPLICAS, ROUNDS, closed_form, drawn_pools, drawn_rewards
+
+ALIKE = 1e-3
+"""Places are taken to be drawn alike unless a test at this level says otherwise."""
 
 
 def constants(environment: Environment) -> Constants:
@@ -49,34 +54,27 @@ def _of_simulation(world: Simulation) -> Constants:
     closed = "closed form"
     norm = math.hypot(math.sqrt(world.slice), world.bias * (world.groups - 1))
     peaks = [_peak(world, group) for group in range(world.groups)]
-    density = max(peaks, key=lambda peak: peak.value)
-    constant = [
-        name for name, own in zip(world.group_names, world.weights, strict=True) if not any(own)
-    ]
-    caveats: tuple[str, ...] = ()
-    if constant:
-        caveats = (
-            f"every candidate of group {', '.join(constant)} has one reward, and so no reward "
-            "density (assumption iv): M is infinite, and so are the bounds; give the group a "
-            "weight other than 0 in environment.theta",
-        )
+    names = zip(world.group_names, world.weights, strict=True)
+    constant = ", ".join(name for name, weights in names if not any(weights))
+    caveat = (
+        f"every candidate of group {constant} has one reward, and so no reward density "
+        "(assumption iv): M is infinite, and so are the bounds; give the group a weight other "
+        "than 0 in environment.theta"
+    )
     return Constants(
         places=world.places,
         groups=world.groups,
         features=world.features,
         norm=Estimate.exactly(norm, closed),
         eigenvalue=Estimate.exactly(smallest_square(moment_factor(world))[0], closed),
-        density=density,
+        density=max(peaks, key=lambda peak: peak.value),
         noise=Estimate.exactly(world.noise, "standard deviation of the normal noise"),
         theta=math.hypot(*world.theta),
-        candidates=Estimate.exactly(1.0, "one candidate a group"),
-        balance=None,
-        random=False,
-        caveats=caveats,
+        caveats=(caveat,) if constant else (),
     )
 
 
-def moment_factor(world: Simulation) -> torch.Tensor:
+def moment_factor(world: Simulation) -> Tensor:
     """A with AᵀA = Σ = K⁻¹ Σ_a E[X_a X_aᵀ] of the simulation, (d − 1 + K, d).
 
     E[X_a X_aᵀ] is the covariance, 1/12 for each feature of the group's slice, plus the outer square
@@ -111,45 +109,133 @@ def _peak(world: Simulation, group: int) -> Estimate:
 def _of_table(world: Table) -> Constants:
     """Means over the members, from whom pools are drawn with replacement."""
     members = world.members
-    by_group = [members.groups == group for group in range(len(world.group_names))]
-    eigenvalue, _ = smallest_direction([members.contexts[here].cpu() for here in by_group])
-    peaks = [greatest_density(members.expected[here].cpu()) for here in by_group]
-    group = max(range(len(peaks)), key=lambda index: peaks[index].value)
-    density = replace(peaks[group], how=f"{peaks[group].how}, group {world.group_names[group]}")
-    noise, bias = _table_noise(world, by_group)
+    rows = [members.groups == group for group in range(len(world.group_names))]
+    eigenvalue, _ = smallest_direction([members.contexts[own].cpu() for own in rows])
+    peaks = []
+    for own, name in zip(rows, world.group_names, strict=True):
+        peak = greatest_density(members.expected[own].cpu())
+        peaks.append(replace(peak, how=f"{peak.how}, group {name}"))
+    noise, bias = _table_noise(world, rows)
     caveats = ["finitely many members have no reward density (assumption iv): M is a smoothed one"]
     if world.rewards is RewardSource.column:
         caveats.append(
             "the noisy reward is a column, so its noise given the candidate is no mean-zero noise "
             f"(assumption i): R is that of a random member's; the groups' means reach {bias:.2g}"
         )
-    share = float(members.sizes.min()) / float(members.sizes.sum())
-    drawn = world.pool is PoolKind.random
-    counted = "share of the rarest group"
-    return Constants(
+    known = Constants(
         places=world.places,
-        groups=len(world.group_names),
+        groups=len(rows),
         features=world.features,
         norm=Estimate.exactly(float(members.contexts.norm(dim=1).max()), "over all members"),
         eigenvalue=Estimate.exactly(eigenvalue, "over all members"),
-        density=density,
+        density=max(peaks, key=lambda peak: peak.value),
         noise=noise,
         theta=float(world.truth.linear_theta().norm()),
-        candidates=Estimate.exactly(world.places * share, f"K × {counted}")
-        if drawn
-        else Estimate.exactly(1.0, "one candidate a group"),
-        balance=Estimate.exactly(len(by_group) * share, f"G × {counted}") if drawn else None,
-        random=drawn,
         caveats=tuple(caveats),
     )
+    if world.pool is PoolKind.one_per_group:
+        return known
+    share, counted = float(members.sizes.min()) / len(members.groups), "share of the rarest group"
+    candidates = Estimate.exactly(world.places * share, f"K × {counted}")
+    balance = Estimate.exactly(len(rows) * share, f"G × {counted}")
+    return replace(known, candidates=candidates, balance=balance, random=True)
 
 
-def _table_noise(world: Table, by_group: list[torch.Tensor]) -> tuple[Estimate, float]:
+def _table_noise(world: Table, rows: list[Tensor]) -> tuple[Estimate, float]:
     """R, and the largest mean that a group's noise has."""
     if world.rewards is RewardSource.model:
         return Estimate.exactly(world.noise, "standard deviation of the normal noise"), 0.0
-    residuals = (world.members.rewards - world.members.expected).cpu()
-    constant = max(subgaussian(residuals[here.cpu()]) for here in by_group)
-    bias = max(abs(float(residuals[here.cpu()].mean())) for here in by_group)
+    every = world.members.rewards - world.members.expected
+    residuals = [every[own].cpu() for own in rows]
+    constant, bias = max(map(subgaussian, residuals)), max(abs(r.mean().item()) for r in residuals)
     how = "over all members, centred by group"
     return Estimate.exactly(math.hypot(constant, world.noise), how), bias
+
+
+def sampled_constants(environment: Environment) -> Constants:
+    """Estimates of all constants from drawn pools.
+
+    Intervals are 95 % ones: of λ⁺_min by its eigenvector's second moment, of M and R by
+    resampling, of q_K and q_min by the counts' standard errors. L is the largest norm seen, so
+    not above the true one. The environment has a truth, and is bound to streams here.
+
+    Raises:
+        FairbanditError: a group with fewer than two candidates among the pools.
+    """
+    pools = drawn_pools(environment)
+    count = len(environment.group_names)
+    rows = [(pools.groups == group).flatten() for group in range(count)]
+    few = [name for name, own in zip(environment.group_names, rows, strict=True) if own.sum() < 2]
+    if few:
+        raise FairbanditError(
+            f"among {REPLICAS * ROUNDS:,} pools of environment {environment.part_name!r} there are "
+            f"fewer than two candidates of {', '.join(map(repr, few))}: too few to estimate from"
+        )
+    contexts, expected = pools.contexts.flatten(0, 2), pools.expected.flatten()
+    groups = [contexts[own] for own in rows]
+    drawn = f"{REPLICAS * ROUNDS:,} pools"
+    largest = max(float(some.norm(dim=1).max()) for some in groups)
+    peaks = [greatest_density(expected[own]) for own in rows]
+    random, candidates, balance = _proportions(pools.groups, count, drawn)
+    assert environment.truth is not None
+    return Constants(
+        places=environment.places,
+        groups=count,
+        features=environment.features,
+        norm=Estimate.at_least(largest, f"largest of {drawn}"),
+        eigenvalue=_eigenvalue(groups, drawn),
+        density=max(peaks, key=lambda peak: peak.value),
+        noise=_noise((pools.rewards - pools.expected)[pools.groups >= 0], drawn),
+        theta=float(environment.truth.linear_theta().norm()),
+        candidates=candidates,
+        balance=balance,
+        random=random,
+        caveats=("estimated from drawn pools; the paper's assumptions are taken for granted",),
+    )
+
+
+def _eigenvalue(groups: list[Tensor], drawn: str) -> Estimate:
+    value, direction = smallest_direction(groups)
+    squares = [(rows @ direction) ** 2 for rows in groups]
+    variance = math.fsum(float(some.var()) / len(some) for some in squares)
+    return Estimate.within(value, math.sqrt(variance) / len(groups), drawn)
+
+
+def _noise(residuals: Tensor, drawn: str) -> Estimate:
+    """R of the residuals; its error from ten parts of them."""
+    parts = [subgaussian(part) for part in residuals.chunk(10)]
+    error = float(torch.tensor(parts).std()) / math.sqrt(len(parts))
+    return Estimate.within(subgaussian(residuals), error, drawn)
+
+
+def _proportions(groups: Tensor, count: int, drawn: str) -> tuple[bool, Estimate, Estimate | None]:
+    """Whether groups are random, q_K, and q_min where places are drawn alike."""
+    pools = groups.flatten(0, 1)
+    shown = torch.nn.functional.one_hot(pools + 1, count + 1)[..., 1:].double()
+    by_place = shown.sum(0)  # (K, G)
+    random = bool(((pools != pools[0]).any(0)).any())
+    in_pool = shown.sum(1)
+    rarest = int(in_pool.mean(0).argmin())
+    value = float(in_pool[:, rarest].mean())
+    if not random:
+        return False, Estimate.exactly(value, "the same groups in every pool"), None
+    error = float(in_pool[:, rarest].std()) / math.sqrt(len(pools))
+    candidates = Estimate.scaled(value, error, drawn)
+    if not _alike(by_place, len(pools)):
+        return True, candidates, None
+    ends = (candidates.value, candidates.low, candidates.high)
+    value, low, high = (end * count / pools.shape[1] for end in ends)
+    how = f"{drawn}; places taken to be drawn alike"
+    return True, candidates, Estimate(value, low, high, how)
+
+
+def _alike(by_place: Tensor, pools: int) -> bool:
+    """A chi-square test of homogeneity; empty places count as a group of their own."""
+    counts = torch.cat([by_place, pools - by_place.sum(1, keepdim=True)], 1)
+    counts = counts[:, counts.sum(0) > 0]
+    expected = counts.mean(0)
+    statistic = ((counts - expected) ** 2 / expected).sum()
+    freedom = torch.tensor((counts.shape[0] - 1) * (counts.shape[1] - 1), dtype=torch.float64)
+    if not freedom:
+        return True
+    return float(torch.special.gammaincc(freedom / 2, statistic / 2)) > ALIKE

@@ -71,19 +71,17 @@ def growth(
     """The growth of λ_min(Ŝ), as the paper states it or corrected (`lm:eiguen`, `lm:boundx`).
 
     The paper states lost = τ = max(τ₁, τ₂, τ₃) and first = 2τ + 3, with probability at least
-    1 − δ/2 given S_T. The proof has four gaps, which the corrected version closes:
+    1 − δ/2 given S_T. The corrected version closes four gaps of the proof:
 
     * `prop:patlowerbound` with c = ½ begins at a round s + 1 that may be later than τ₁;
     * the proof takes no union bound over t;
     * the matrix Chernoff bound d·exp(−(t̃ − τ)λ⁺/(27L²)) exceeds δ/4 where t̃ − τ is small;
     * τ₂ lacks the factor q_K·G/K of λ⁺ (`eq:patboundused`).
 
-    A fifth gap stays open: the second moment of a pick need not be at least c·(q_K·G/K)·Σ; see
-    `picked_moment`.
-
     The corrected version has lost = s and asks for t̃ ≥ s + n, where λ' = λ⁺_min(Σ)·q_K·G/K and
     n = 27L²/λ'·log(4d/(δ·(1 − exp(−λ'/(27L²))))). Then Σ_{m ≥ n} d·exp(−mλ'/(27L²)) ≤ δ/4, so that
-    the inequality holds for all t at once with the stated probability, if `eq:patboundused` holds.
+    the inequality holds for all t at once with the stated probability, if `eq:patboundused` holds;
+    `picked_moment` states when it does not.
 
     Args:
         problem: its constants.
@@ -108,11 +106,8 @@ def growth(
         lost = math.ceil(max(picked, t_n)) - 1
         needed = lost + _wait(problem.norm.value, eigenvalue, problem.features, delta)
         return Growth(eigenvalue / 4, lost, _round(needed), _round(max(needed, 2 * lost)))
-    tau = max(
-        tau_1(problem, delta, alpha),
-        tau_2(problem, delta),
-        tau_3(problem, rounds, received, alpha),
-    )
+    tau = max(tau_1(problem, delta, alpha), tau_2(problem, delta))
+    tau = max(tau, tau_3(problem, rounds, received, alpha))
     return Growth(eigenvalue / 4, tau, 2 * tau + 3, 4 * tau + 3)
 
 

@@ -42,23 +42,23 @@ class Law(ABC):
         sample: the sample size of an empirical law; 0 for any other law.
     """
 
-    def __init__(
-        self, nodes: Tensor, weights: Tensor, low: float, high: float, *, sample: int = 0
-    ) -> None:
-        self.nodes, self.weights = nodes, weights
-        self.low, self.high, self.sample = low, high, sample
+    nodes: Tensor
+    weights: Tensor
+    low: float
+    high: float
+    sample: int = 0
 
     @abstractmethod
     def cdf(self, values: Tensor) -> Tensor:
         """F(v) = P(R ≤ v), at values of any shape."""
 
-    @abstractmethod
     def below(self, values: Tensor) -> Tensor:
-        """P(R < v), at values of any shape."""
+        """P(R < v), at values of any shape; F(v) unless values have mass."""
+        return self.cdf(values)
 
-    @abstractmethod
     def ranked(self, ranks: Tensor) -> tuple[Tensor, Tensor]:
-        """P(F(R) < y) and P(F(R) ≤ y), at ranks of any shape."""
+        """P(F(R) < y) and P(F(R) ≤ y), at ranks y of any shape; y unless values have mass."""
+        return ranks, ranks
 
 
 class UniformSumLaw(Law):
@@ -78,29 +78,25 @@ class UniformSumLaw(Law):
 
     def __init__(self, weights: Sequence[float], offset: float = 0.0) -> None:
         self._terms, self._offset = [w for w in weights if w], offset
-        low = offset + math.fsum(w for w in self._terms if w < 0)
-        high = offset + math.fsum(w for w in self._terms if w > 0)
+        self.low = offset + math.fsum(w for w in self._terms if w < 0)
+        self.high = offset + math.fsum(w for w in self._terms if w > 0)
         # refuses before 2^m knots are made
-        uniform_sum_pdf(torch.tensor([low], dtype=torch.float64), self._terms)
-        edges = _edges([abs(w) for w in self._terms], low, high)
+        uniform_sum_pdf(torch.tensor([self.low], dtype=torch.float64), self._terms)
+        edges = _edges([abs(w) for w in self._terms], self.low, self.high)
         points, shares = np.polynomial.legendre.leggauss(4)
-        left, right = torch.from_numpy(edges[:-1, None]), torch.from_numpy(edges[1:, None])
-        nodes = ((left + right) / 2 + (right - left) / 2 * torch.from_numpy(points)).flatten()
-        widths = ((right - left) / 2 * torch.from_numpy(shares)).flatten()
-        masses = widths * uniform_sum_pdf(nodes, self._terms, offset)
-        super().__init__(nodes, masses / masses.sum(), low, high)
+        left, right = edges[:-1, None], edges[1:, None]
+        nodes, widths = (
+            (left + right) / 2 + (right - left) / 2 * points,
+            (right - left) / 2 * shares,
+        )
+        self.nodes = torch.from_numpy(nodes.ravel())
+        density = uniform_sum_pdf(self.nodes, self._terms, offset)
+        masses = torch.from_numpy(widths.ravel()) * density
+        self.weights = masses / masses.sum()
 
     def cdf(self, values: Tensor) -> Tensor:
         """F(v) = P(R ≤ v)."""
         return uniform_sum_cdf(values, self._terms, self._offset)
-
-    def below(self, values: Tensor) -> Tensor:
-        """P(R < v), which is F(v), since no value has mass."""
-        return self.cdf(values)
-
-    def ranked(self, ranks: Tensor) -> tuple[Tensor, Tensor]:
-        """Ranks are uniform: P(F(R) < y) = P(F(R) ≤ y) = y."""
-        return ranks, ranks
 
 
 def _edges(sizes: Sequence[float], low: float, high: float) -> NDArray[np.float64]:
@@ -116,36 +112,26 @@ class DiscreteLaw(Law):
     """The law of one of finitely many values.
 
     Args:
-        values: (n,) float64; equal ones are joined.
-        weights: the probability of each value, up to a common factor, (n,); equal by default.
+        values: equally likely values, (n,) float64; equal ones are joined.
         sample: whether the values are a sample from the law, rather than all of its values.
 
     Raises:
-        FairbanditError: no values, or weights that are not above 0 or of another length.
+        FairbanditError: no values.
 
     >>> law = DiscreteLaw(torch.tensor([3.0, 1.0, 3.0, 2.0]).double())
     >>> law.cdf(torch.tensor([1.5, 3.0]).double()), law.below(torch.tensor([3.0]).double())
     (tensor([0.2500, 1.0000], dtype=torch.float64), tensor([0.5000], dtype=torch.float64))
     """
 
-    def __init__(
-        self, values: Tensor, weights: Tensor | None = None, *, sample: bool = False
-    ) -> None:
+    def __init__(self, values: Tensor, *, sample: bool = False) -> None:
         if not len(values):
             raise FairbanditError("a law takes at least one value, got none")
-        given = torch.ones_like(values) if weights is None else weights.to(values)
-        if given.shape != values.shape or not bool((given.isfinite() & (given > 0)).all()):
-            raise FairbanditError(
-                f"the weights of a law are one number above 0 for each of its {len(values)} "
-                f"values, got {given.tolist()[:5]}"
-            )
-        nodes, where = values.unique(return_inverse=True)
-        masses = torch.zeros_like(nodes).index_add_(0, where, given)
+        self.nodes, counts = values.unique(return_counts=True)
         # whole numbers are divided last, so that ranks are those of the environment, bit for bit
-        sums = torch.cat([masses.new_zeros(1), masses.cumsum(0)])
-        self._steps = sums / sums[-1]
-        drawn = len(values) if sample else 0
-        super().__init__(nodes, masses / sums[-1], float(nodes[0]), float(nodes[-1]), sample=drawn)
+        sums = torch.cat([counts.new_zeros(1), counts.cumsum(0)]).to(values)
+        self._steps, self.weights = sums / len(values), counts.to(values) / len(values)
+        self.low, self.high = float(self.nodes[0]), float(self.nodes[-1])
+        self.sample = len(values) if sample else 0
 
     def cdf(self, values: Tensor) -> Tensor:
         """F(v) = P(R ≤ v)."""
@@ -178,7 +164,7 @@ def laws(environment: Environment) -> list[Law]:
         members = environment.members
         return [DiscreteLaw(members.expected[members.groups == g].cpu()) for g in range(count)]
     pools = drawn_pools(environment)
-    values = [pools.expected[pools.groups == g].cpu() for g in range(count)]
+    values = [pools.expected[pools.groups == g] for g in range(count)]
     return [DiscreteLaw(some, sample=True) for some in values]
 
 
@@ -211,7 +197,7 @@ def drawn_rewards(world: Simulation, group: int) -> Tensor:
     return total
 
 
-def drawn_pools(environment: Environment, seed: int = 0) -> Pools:
+def drawn_pools(environment: Environment) -> Pools:
     """REPLICAS × ROUNDS pools of an environment, which this binds to streams of its own."""
-    environment.bind(Streams(seed, range(REPLICAS)))
+    environment.bind(Streams(0, range(REPLICAS)))
     return environment.pools(1, ROUNDS)

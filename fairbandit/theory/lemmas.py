@@ -46,10 +46,7 @@ def positive(name: str, value: float, least: float = 0.0) -> float:
 
 
 def ridge_radius(
-    problem: Constants,
-    learned: float,
-    delta: float = DELTA,
-    regularization: float = REGULARIZATION,
+    problem: Constants, learned: float, delta: float = DELTA, regularization: float = REGULARIZATION
 ) -> float:
     """The bound on the distance of the ridge estimate from μ* in the norm of V (`lm:boundmu`).
 
@@ -94,8 +91,7 @@ def cdf_radius(
         rounds: T.
         groups: G.
         delta: δ.
-        candidates: αq_K, how many candidates of a group each round can be counted on
-            (`Constants.counted`).
+        candidates: αq_K (`Constants.counted`).
 
     Returns:
         The bound on the difference of the CDFs, at least 0; it is informative only below 1.
@@ -112,40 +108,16 @@ def cdf_radius(
     return math.sqrt(log / ((t - 1) * candidates))
 
 
-def floor_round(share: float, places: int, delta: float = DELTA) -> float:
-    """The round after which every group is picked with probability c/K or more.
-
-    This is `prop:patlowerbound`.
-
-    t ≥ 3 + 8·log^{3/2}(5Ke/δ)/(1 − c^{1/K})³: then P(a_t = a | past) ≥ c/K for all a, with
-    probability at least 1 − δ/4.
-
-    Args:
-        share: c, from 0 up to but not 1.
-        places: K.
-        delta: δ.
-
-    Returns:
-        The right-hand side, in rounds.
-
-    Raises:
-        FairbanditError: a value out of range.
-
-    >>> round(floor_round(0.5, places=4, delta=0.05))
-    36723
-    """
-    return floor_round_2(share, places, places, delta)
-
-
 def floor_round_2(
     share: float, places: int, groups: int, delta: float = DELTA, candidates: float = 1.0
 ) -> float:
-    """As `floor_round`, for several candidates in each group (`prop:patlowerbound_2`).
+    """The round after which every group is picked often enough (`prop:patlowerbound_2`).
 
     t ≥ max(t_N, 3 + 8·log^{3/2}(5Ge/δ)·(1 − c^{1/K})⁻³·(αq_K)^{−3/2}): then
     P(a_t = a | s_{t,a}, past) ≥ c/K for all a, with probability at least 1 − δ/4 given
     S_T(t_N, α); and so with 1 − 5δ/4 where groups are random, S_T having probability 1 − δ
-    (`lm:chernoff`). Where they are fixed, S_T is certain and t_N = 3.
+    (`lm:chernoff`). Where they are fixed, S_T is certain and t_N = 3; `prop:patlowerbound` is the
+    case G = K, αq_K = 1.
 
     Args:
         share: c, from 0 up to but not 1.
@@ -159,6 +131,9 @@ def floor_round_2(
 
     Raises:
         FairbanditError: a value out of range.
+
+    >>> round(floor_round_2(0.5, places=4, groups=4, delta=0.05))
+    36723
     """
     delta, candidates = probability("delta", delta), positive("candidates", candidates)
     if not 0 <= share < 1:
@@ -179,10 +154,9 @@ def received_round(
 
     t_N = 3 + ⌈2/((1 − α)²·q_K)·log(GT/δ)⌉ where groups are random, else 3: then the window of
     rounds t̃+1 … t−1 holds at least αq_K candidates a round of every group, for all t from t_N up
-    to T, with probability at least 1 − δ. The paper's constant is 2, as for a window of t rounds.
-    The window has n = t − 1 − t̃ ≥ (t − 1)/2 of them, and the Chernoff bound gives
-    P(N_{t,i} < nαq_K) ≤ exp(−(1 − α)²·n·q_K/2), which is at most δ/(GT) once
-    n ≥ 2/((1 − α)²·q_K)·log(GT/δ). The corrected constant is therefore 4.
+    to T, with probability at least 1 − δ. The corrected constant is 4 instead of 2: the window has
+    n = t − 1 − t̃ ≥ (t − 1)/2 rounds, and the Chernoff bound P(N_{t,i} < nαq_K) ≤
+    exp(−(1 − α)²·n·q_K/2) is at most δ/(GT) once n ≥ 2/((1 − α)²·q_K)·log(GT/δ).
 
     Args:
         problem: its constants.

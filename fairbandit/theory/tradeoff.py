@@ -1,7 +1,4 @@
-"""The reward that fairness costs, and the fairness that reward costs, with two groups.
-
-This is `thm:linreg_opt`.
-"""
+"""The reward that fairness costs and the fairness that reward costs (`thm:linreg_opt`)."""
 
 from __future__ import annotations
 
@@ -31,9 +28,8 @@ class TradeOff:
         epsilon: ε of greatest ε·p(ε), within `TOLERANCE`, or the one that was given.
         share: p(ε), how often the fair optimum loses more than ε of reward.
         mean_loss: the reward that the fair optimum loses on average; the integral of p.
-        loss_upper_bound: no round of the fair optimum loses more, so that p(ε) = 0 beyond. It is
-            the greatest difference of rewards of the two groups, far above the losses that occur
-            where rewards have long tails.
+        loss_upper_bound: the greatest difference of rewards of the two groups, beyond which
+            p(ε) = 0. Where rewards have long tails, it is far above the losses that occur.
         mean_unfairness: the rank that the reward optimum loses on average, its fair pseudo-regret
             a round.
         errors: the standard errors of `share`, `mean_loss` and `mean_unfairness`, from resampled

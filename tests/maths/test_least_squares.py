@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 import torch
 
-from fairbandit.maths import least_squares
-from fairbandit.maths.least_squares import ridge_fit
+from fairbandit.maths import roots
+from fairbandit.maths.roots import ridge_fit
 
 
 def problem(rows: int, columns: int, seed: int = 0) -> Any:
@@ -17,7 +17,7 @@ def problem(rows: int, columns: int, seed: int = 0) -> Any:
 
 @pytest.mark.parametrize(("rows", "chunk"), [(500, 64), (64, 64), (3, 64)])
 def test_normal_equations(rows, chunk, monkeypatch):
-    monkeypatch.setattr(least_squares, "CHUNK", chunk)
+    monkeypatch.setattr(roots, "CHUNK", chunk)
     X, y = problem(rows, 6)
     theta = ridge_fit(torch.from_numpy(X), torch.from_numpy(y), 0.3).numpy()
     np.testing.assert_allclose(theta, np.linalg.solve(X.T @ X + 0.3 * np.eye(6), X.T @ y))

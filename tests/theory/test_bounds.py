@@ -13,7 +13,6 @@ from fairbandit.theory import (
     cdf_radius,
     constants,
     equal_probability,
-    floor_round,
     floor_round_2,
     probability_floor,
     received_round,
@@ -88,7 +87,7 @@ def test_where_the_bounds_begin_to_speak():
     assert bound(first).total < first
     assert bound(first - 1).total >= first - 1
     assert all(bound(first * factor).total < first * factor for factor in (1.5, 10, 1e6))
-    assert useful_from(bound, limit=10**9) is None
+    assert useful_from(lambda rounds: replace(bound(rounds), ranks=rounds)) is None
 
 
 @pytest.mark.parametrize("name", ["density", "norm", "noise"])
@@ -134,10 +133,10 @@ def test_lemmas_by_hand():
 def test_the_probability_floor_by_hand():
     """K = 3, c = 1/8: c^{1/K} = 1/2, so the first round is 3 + 64·log^{3/2}(15e/δ)."""
     log = math.log(15 * math.e / 0.05)
-    assert floor_round(1 / 8, 3, 0.05) == pytest.approx(3 + 64 * log**1.5)
+    assert floor_round_2(1 / 8, 3, 3, 0.05) == pytest.approx(3 + 64 * log**1.5)
     mixed = floor_round_2(1 / 8, 3, 3, 0.05, candidates=0.25)
     assert mixed == pytest.approx(3 + 64 * 8 * log**1.5)
-    assert floor_round(0, 3, 0.05) == pytest.approx(3 + 8 * log**1.5)
+    assert floor_round_2(0, 3, 3, 0.05) == pytest.approx(3 + 8 * log**1.5)
 
 
 @pytest.mark.parametrize("share", [0.1, 0.5, 0.95])
@@ -156,7 +155,7 @@ def test_half_of_the_floor_and_the_warm_up(places):
     From 3 + τ₁ on, as its proof counts, this holds by `prop:patlowerbound` for K ≥ 4 only.
     """
     known = replace(OWN, places=places, groups=places)
-    tau, first = regret(known, 10, 0.05).tau_1, floor_round(0.5, places, 0.05)
+    tau, first = regret(known, 10, 0.05).tau_1, floor_round_2(0.5, places, places, 0.05)
     assert first <= 3 + 2 * tau
     assert (first <= 3 + tau) == (places >= 4)
     assert first > 3 + 0.7 * tau  # no smaller multiple of it would do for all K
@@ -183,7 +182,7 @@ def test_the_floor_round_by_its_union_bound(share, places, delta, early):
     if share == 0:
         direct = [ratio ** math.ceil((t - 1) / 2) for t in range(7, 1000)]
         assert missed(7) == pytest.approx(2 * places * math.fsum(direct))
-    stated = math.ceil(floor_round(share, places, delta))
+    stated = math.ceil(floor_round_2(share, places, places, delta))
     assert missed(stated) <= delta / 4
     assert share > 0 or missed(stated // early) > delta / 4
 

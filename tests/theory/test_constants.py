@@ -14,14 +14,12 @@ import torch
 from fairbandit import FairbanditError
 from fairbandit.environments import Environment, Pools, Simulation, Table
 from fairbandit.environments.base import Truth
+from fairbandit.environments.distribution import bandwidth
 from fairbandit.maths.uniform_sum import uniform_sum_pdf
 from fairbandit.streams import Purpose, Streams
 from fairbandit.theory import Estimate, constants
-from fairbandit.theory.computed import moment_factor
-from fairbandit.theory.density import bandwidth, greatest_density
-from fairbandit.theory.eigenvalue import smallest_direction
-from fairbandit.theory.noise import subgaussian
-from fairbandit.theory.sampled import sampled_constants
+from fairbandit.theory.computed import moment_factor, sampled_constants
+from fairbandit.theory.estimation import greatest_density, smallest_direction, subgaussian
 from tests import support
 from tests.environments.data import needs_records
 

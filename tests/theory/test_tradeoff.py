@@ -150,21 +150,6 @@ def test_outliers(outlier):
     assert found.rate <= found.mean_loss <= found.loss_upper_bound
 
 
-def test_weights_stand_for_repeated_values():
-    """Weights 1 and 3 give the law of a list in which values are repeated as often."""
-    values = torch.tensor([0.0, 2.0, 5.0, -1.0], dtype=torch.float64)
-    counts = torch.tensor([1, 3, 1, 3])
-    other = DiscreteLaw(torch.tensor([1.0, 1.5, 4.0], dtype=torch.float64))
-    weighed = DiscreteLaw(values, counts.double() * 7)
-    repeated = DiscreteLaw(values.repeat_interleave(counts))
-    assert mean_losses(weighed, other) == pytest.approx(mean_losses(repeated, other), rel=1e-12)
-    one, two = (loss_share(law, other, [0.0, 0.4, 1.7]) for law in (weighed, repeated))
-    assert torch.allclose(one, two, rtol=1e-12)
-    for wrong in (torch.ones(3), torch.tensor([1.0, 0.0, 1.0, 1.0])):
-        with pytest.raises(FairbanditError, match="one number above 0 for each of its 4"):
-            DiscreteLaw(values, wrong)
-
-
 @pytest.mark.parametrize(
     ("first", "second"),
     [
