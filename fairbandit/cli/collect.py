@@ -14,7 +14,7 @@ from fairbandit.results.runs import KEYS
 from fairbandit.results.scenes import union
 from fairbandit.results.table import ENDINGS, FOLDER, check_ending, settings_shown, tidy, write
 from fairbandit.run.folder import SUMMARY
-from fairbandit.run.table import console, spread
+from fairbandit.run.table import console, make_table, spread
 
 SHOWN = 20
 """How many runs are printed."""
@@ -81,25 +81,22 @@ def _table(runs: Sequence[SavedRun]) -> Table:
     """Returns a table of the first runs: what they differ in, their metrics and their times."""
     keys = settings_shown(runs)
     metrics = sorted(REGRETS) + [c for c in union(r.metrics for r in runs) if c not in REGRETS]
-    table = Table()
-    for key in keys:
-        table.add_column(key, overflow="fold")
-    for header in (*(column.removesuffix("_regret") for column in metrics), "seconds"):
-        table.add_column(header, justify="right", overflow="fold")
-    table.add_column(FOLDER, overflow="fold")
-    for run in runs[:SHOWN]:
-        values = [run.settings.get(key) for key in keys]
-        found = [run.metrics.get(column) for column in metrics]
-        table.add_row(
-            *("" if value is None else str(value) for value in values),
+    rows = [
+        [
+            *("" if (value := run.settings.get(key)) is None else str(value) for key in keys),
             *(
-                "" if one is None else spread(one, 1 if column in REGRETS else 3)
-                for column, one in zip(metrics, found, strict=True)
+                spread(run.metrics[column], 1 if column in REGRETS else 3)
+                if column in run.metrics
+                else ""
+                for column in metrics
             ),
             f"{run.summary['seconds']:.2f}",
             run.place,
-        )
-    return table
+        ]
+        for run in runs[:SHOWN]
+    ]
+    right = [*(column.removesuffix("_regret") for column in metrics), "seconds"]
+    return make_table([*keys, *right, FOLDER], rows, right=right)
 
 
 def _count(runs: int) -> str:

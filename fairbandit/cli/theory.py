@@ -3,27 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import fields
 from typing import Any
 
 import torch
 from omegaconf import OmegaConf
 from omegaconf.errors import OmegaConfBaseException
-from rich.console import Console
+from rich.table import Table
 from yaml import YAMLError  # type: ignore[import-untyped]
 
 from fairbandit import registry
 from fairbandit.cli.parsers import ToolParser
-from fairbandit.cli.theory_tables import (
-    BoundSettings,
-    bounds_table,
-    closeness_table,
-    constants_table,
-    floor_table,
-    lemmas_table,
-    remarks,
-    speaks_of_two,
-    trade_off_table,
-)
+from fairbandit.cli.theory_tables import TheoryTables
 from fairbandit.environments import Environment
 from fairbandit.errors import FairbanditError
 from fairbandit.run.table import console
@@ -61,7 +52,7 @@ examples:
   fairbandit theory environment=simulation environment.groups=2 'environment.theta=[2,1,1]'
   fairbandit theory environment=census_gender environment.root=data 'environment.states=[VT,WY]'"""
 
-_NUMBERS = ("rounds", "delta", "regularization", "alpha", "epsilon")
+_NUMBERS = [field.name for field in fields(TheoryTables) if field.name != "known"]
 
 
 def theory(words: Sequence[str]) -> None:
@@ -79,28 +70,24 @@ def theory(words: Sequence[str]) -> None:
     given, numbers = _parsed(parser.parse_args(words).words)
     torch.set_num_threads(1)
     environment: Environment = registry.create("environment", given)
-    settings = BoundSettings(**{"rounds": float(environment.rounds), **numbers})
-    _print(environment, settings, console())
-
-
-def _print(environment: Environment, settings: BoundSettings, shown: Console) -> None:
-    """Prints the tables and remarks, once all of them are made."""
-    known = constants(environment)
-    tables = [constants_table(environment.part_name, known)]
-    tables += [
-        table(known, settings)
-        for table in (bounds_table, closeness_table, lemmas_table, floor_table)
-    ]
-    if speaks_of_two(known):
-        first, second = laws(environment)
-        found = trade_off(first, second, settings.epsilon)
-        names, given = environment.group_names, settings.epsilon is not None
-        tables.append(trade_off_table(found, known, names, given=given))
-    said = remarks(known, settings)
-    for table in tables:
+    settings = {"rounds": float(environment.rounds), **numbers}
+    tables = TheoryTables(constants(environment), **settings)
+    shown = console()
+    for table in _tables(environment, tables):
         shown.print(table)
-    for remark in said:
+    for remark in tables.remarks():
         shown.print(remark, highlight=False, markup=False)
+
+
+def _tables(environment: Environment, made: TheoryTables) -> list[Table]:
+    """The tables of an environment; all are computed before the first is printed."""
+    found = [made.constants(environment.part_name), made.bounds(), made.closeness()]
+    found += [made.lemmas(), made.floor()]
+    if made.has_trade_off:
+        first, second = laws(environment)
+        compared = trade_off(first, second, made.epsilon)
+        found.append(made.trade_off(compared, environment.group_names))
+    return found
 
 
 def _parsed(words: Sequence[str]) -> tuple[dict[str, Any], dict[str, float]]:
