@@ -19,7 +19,7 @@ from fairbandit.cli.names import check_output
 from fairbandit.cli.outcomes import finished_in, forget_error, outcomes
 from fairbandit.errors import PREFIX, FairbanditError
 from fairbandit.figures.draw import Choice
-from fairbandit.run.folder import ERROR, fresh, hold, walk
+from fairbandit.run.folder import ERROR, claim, fresh, walk
 from fairbandit.run.table import Outcome, console, failures_table, named, sweep_table
 
 _DIR = "hydra.sweep.dir"
@@ -103,7 +103,7 @@ def _begin(config: DictConfig) -> None:
         f"another sweep is writing to {short(folder)}; wait until it is done and then give the "
         "same command again, or choose another folder with hydra.sweep.dir"
     )
-    held.enter_context(hold(folder, taken))
+    held.enter_context(claim(folder, taken))
     for place, _, files in walk(folder):
         if ERROR in files:
             forget_error(Path(place))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import signal
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import fields, replace
 from pathlib import Path
 from traceback import walk_tb
@@ -22,19 +22,16 @@ from fairbandit.errors import FairbanditError
 from fairbandit.maths.checks import count
 from fairbandit.metrics import Played
 from fairbandit.policy import Policy
-from fairbandit.run import dashboard_layout, distributions
 from fairbandit.run import summary as summaries
 from fairbandit.run.batches import replica_batches
 from fairbandit.run.checkpoint import Checkpoints
-from fairbandit.run.finished import check_movable, finished
 from fairbandit.run.folder import ROUNDS, claim, clear, writing
-from fairbandit.run.identity import continued, identity, resolved
-from fairbandit.run.progress import RunProgress
-from fairbandit.run.recorded import build_metrics
-from fairbandit.run.round_log import RoundLog
-from fairbandit.run.settings import Settings, settings
+from fairbandit.run.identity import check_movable, continued, finished, identity, resolved
+from fairbandit.run.progress import run_progress
+from fairbandit.run.round_log import RoundLog, write_rewards
+from fairbandit.run.settings import Settings, build_metrics, settings
 from fairbandit.run.statistics import RunStatistics
-from fairbandit.run.tensorboard import EventWriter
+from fairbandit.run.tensorboard import EventWriter, hyperparameters, layout
 
 THREADS = 1
 """Torch's threads where a run leaves them unset.
@@ -84,37 +81,28 @@ def execute(
         world = config["environment"]
         now = identity(policy, world, checked)
         found = finished(folder, now, resume=checked.resume)
-        if found is not None and not found.changed:
-            return found.summary
+        if found is not None and not found[1]:
+            return found[0]
         environment: Environment | None = None
         with _threads(checked.threads or THREADS):
             while True:
                 with claim(folder, wait=wait) as held:
                     found = finished(folder, now, resume=checked.resume)
-                    if found is not None and not found.changed:  # by the process waited for
-                        return found.summary
+                    if found is not None and not found[1]:  # by the process waited for
+                        return found[0]
                     if environment is None:
                         environment, now = _loaded(policy, world, checked, now)
                     rounds = environment.rounds if checked.rounds is None else checked.rounds
                     chosen = replace(checked, rounds=rounds)
+                    run = _Run(policy, environment, chosen, folder, now)
                     if found is None:
-                        run = _Run(policy, environment, chosen, folder, now)
                         return run.record(started or (lambda text: None), progress=progress)
                     check_movable(folder, now)
-                    # raises, before anything is replaced, if the run cannot be played
-                    Engine(
-                        policy,
-                        environment,
-                        rounds=rounds,
-                        seed=chosen.seed,
-                        replicas=[0],
-                        device=chosen.device,
-                        metrics=build_metrics(chosen.metrics),
-                    )
+                    run.engine([0])  # raises before anything is replaced if it cannot be played
                     with writing(folder):
                         aside = held.set_aside()
                 if replaced is not None:
-                    replaced(f"{found.changed}; the results before are in {aside.name}")
+                    replaced(f"{found[1]}; the results before are in {aside.name}")
 
 
 class _Run:
@@ -159,13 +147,13 @@ class _Run:
         started(where)
         self.began = time.perf_counter()
         total = self.rounds * self.settings.replicas
-        files = distributions.write(self.environment, self.folder)
-        bar = RunProgress(self.policy.name, total, shown=progress)
-        with EventWriter(self.folder) as events, bar:
-            bar.advance(self.rounds * sum(map(len, self.batches[:first])))
+        files = write_rewards(self.environment, self.folder)
+        bar = run_progress(self.policy.name, total, shown=progress)
+        with closing(EventWriter(self.folder)) as events, bar as advance:
+            advance(self.rounds * sum(map(len, self.batches[:first])))
             for index in range(first, len(self.batches)):
                 curves = events if index == len(self.batches) - 1 else None
-                self._record(index, saved, curves, bar)
+                self._record(index, saved, curves, advance)
                 saved = None
         files |= {f"{ROUNDS}/{name}": digest for name, digest in self.parts.items()}
         return summaries.summarise(
@@ -183,10 +171,10 @@ class _Run:
         index: int,
         saved: Mapping[str, Any] | None,
         events: EventWriter | None,
-        progress: RunProgress,
+        advance: Callable[[int], None],
     ) -> None:
         replicas = self.batches[index]
-        engine = self._engine(replicas)
+        engine = self.engine(replicas)
         log = RoundLog(self.folder / ROUNDS, replicas, tuple(self.metrics))
         if saved is None:
             self.statistics.start(len(replicas))
@@ -196,21 +184,21 @@ class _Run:
                 self.statistics.load_state(saved["statistics"])
                 log.load_state(saved["log"])
             done = engine.history.played
-            progress.advance(done * len(replicas))
+            advance(done * len(replicas))
             self._draw(events, 1, done)
         if events is not None:
             self._introduce(events)
-        with log:
-            for played in map(_on_cpu, engine.play()):
-                log.add(played)
-                self.statistics.add(played)
-                self._draw(events, played.first, played.last)
-                progress.advance(played.actions.numel())
-                if self.checkpoints.due:
-                    self._save(index, engine, log)
+        for played in map(_on_cpu, engine.play()):
+            log.add(played)
+            self.statistics.add(played)
+            self._draw(events, played.first, played.last)
+            advance(played.actions.numel())
+            if self.checkpoints.due:
+                self._save(index, engine, log)
+        log.finish()
         self.parts |= log.written
 
-    def _engine(self, replicas: Sequence[int]) -> Engine:
+    def engine(self, replicas: Sequence[int]) -> Engine:
         return Engine(
             self.policy,
             self.environment,
@@ -223,10 +211,10 @@ class _Run:
 
     def _introduce(self, events: EventWriter) -> None:
         config = resolved(self.policy, self.environment, self.settings)
-        events.write(dashboard_layout.layout(tuple(self.metrics)))
+        events.write(layout(tuple(self.metrics)))
         place = self.folder.absolute()
         name = f"{place.name} ({place.parent.name})"
-        events.write(dashboard_layout.hyperparameters(config, name))
+        events.write(hyperparameters(config, name))
 
     def _draw(self, events: EventWriter | None, first: int, last: int) -> None:
         if events is not None:

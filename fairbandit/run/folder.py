@@ -80,30 +80,12 @@ class Held:
 
 
 @contextmanager
-def claim(folder: Path, *, wait: bool = False) -> Iterator[Held]:
-    """Makes the folder of a run and locks it.
-
-    Args:
-        folder: where the run writes.
-        wait: waits until the folder is free, which otherwise is an error.
-
-    Yields:
-        The folder, held.
-
-    Raises:
-        FairbanditError: the folder cannot be written to, or is held by another run.
-    """
-    with hold(folder, f"another run is writing to {folder}", wait=wait) as held:
-        yield held
-
-
-@contextmanager
-def hold(folder: Path, taken: str, *, wait: bool = False) -> Iterator[Held]:
+def claim(folder: Path, taken: str = "", *, wait: bool = False) -> Iterator[Held]:
     """Makes a folder and locks it; the lock of a killed process is free.
 
     Args:
-        folder: the folder.
-        taken: what to say if another process holds it.
+        folder: where a run or a sweep writes.
+        taken: what to say if another process holds it; by default, that a run is writing to it.
         wait: waits until the folder is free, which otherwise is an error.
 
     Yields:
@@ -119,7 +101,7 @@ def hold(folder: Path, taken: str, *, wait: bool = False) -> Iterator[Held]:
             with suppress(FileNotFoundError):  # another process has just set the folder aside
                 lock.acquire(timeout=-1 if wait else 0, poll_interval=0.1)
     except Timeout:
-        raise FairbanditError(taken) from None
+        raise FairbanditError(taken or f"another run is writing to {folder}") from None
     except OSError as error:
         kind = StorageError if error.errno in _FULL else FairbanditError
         raise kind(f"cannot write to the output folder {folder}: {error.strerror}") from error

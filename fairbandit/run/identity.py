@@ -1,10 +1,11 @@
-"""The identity of a run: all that decides its results. Two identities can be compared."""
+"""The identity of a run: all that decides its results, by which a finished run is recognised."""
 
 from __future__ import annotations
 
 import hashlib
 import json
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import asdict
 from functools import cache
 from importlib import metadata
@@ -17,6 +18,7 @@ from fairbandit.errors import FairbanditError
 from fairbandit.policy import Policy
 from fairbandit.registry import describe
 from fairbandit.run import summary as summaries
+from fairbandit.run.folder import CHECKPOINT, SUMMARY, finished_below
 from fairbandit.run.hashes import file_hash
 from fairbandit.run.settings import Settings, dotted
 from fairbandit.run.sources import sources
@@ -24,6 +26,8 @@ from fairbandit.streams import GRID
 
 _NO_MATTER = ("threads", "resume")
 """Settings that do not change the results of a run."""
+
+_TOLD = 3  # changes that a message lists
 
 
 def resolved(policy: Policy, environment: Environment, settings: Settings) -> dict[str, Any]:
@@ -191,3 +195,71 @@ def differences(then: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
 
 def _shown(leaves: Mapping[str, Any], key: str) -> str:
     return json.dumps(leaves[key], ensure_ascii=False) if key in leaves else "nothing"
+
+
+def finished(
+    folder: Path, now: Mapping[str, Any], *, resume: bool
+) -> tuple[dict[str, Any], str] | None:
+    """Looks for a finished run in a folder.
+
+    Args:
+        folder: the folder.
+        now: the identity of the run that shall have its results there.
+        resume: whether a finished run may be served, or replaced.
+
+    Returns:
+        Its summary, and why its results are not those that the run would give, empty if they are;
+        None if there is no finished run.
+
+    Raises:
+        FairbanditError: the run in the folder was asked for with another config, by the same code:
+            it is another run, and stays; with `resume` false, there is any run.
+    """
+    if not resume and any((folder / name).exists() for name in (SUMMARY, CHECKPOINT)):
+        raise FairbanditError(
+            f"{folder} already holds a run, and resume is false; choose another output folder"
+        )
+    if not (folder / SUMMARY).exists():
+        return None
+    summary = summaries.read(folder)
+    then = summary.get("identity")
+    if not isinstance(then, Mapping):
+        return summary, "its summary does not say what it was made from"
+    if all(then.get(key) == now[key] for key in ("versions", "package", "plugins")):
+        different = differences(_mapping(then, "config"), now["config"])
+        if different:
+            raise FairbanditError(
+                f"{folder} already holds a finished run ({SUMMARY}) that differs from this one: "
+                f"{'; '.join(different)}. Choose another output folder; resume=false makes a new "
+                "one"
+            )
+    told = changes(then, now)
+    if not told:
+        with suppress(OSError):  # killed after its last file and before its last step
+            (folder / CHECKPOINT).unlink(missing_ok=True)
+    more = [f"{len(told) - _TOLD} more changes"] if len(told) > _TOLD else []
+    return summary, ", ".join([*told[:_TOLD], *more])
+
+
+def check_movable(folder: Path, now: Mapping[str, Any]) -> None:
+    """Refuses to set aside a folder that holds more than the results of one run.
+
+    Args:
+        folder: the folder, with a finished run.
+        now: the identity of the run that shall have its results there.
+
+    Raises:
+        FairbanditError: the working directory, data or other runs are in the folder.
+    """
+    place = folder.resolve()
+    inside = [path for path in (Path.cwd(), *map(Path, now["data"])) if _within(path, place)]
+    others = [Path(other) for other in finished_below(folder) if Path(other) != folder]
+    if inside or others:
+        raise FairbanditError(
+            f"the results in {folder} are to be replaced, and moved away with all that the folder "
+            f"holds; but it holds {[*inside, *others][0]} too. Choose another output folder"
+        )
+
+
+def _within(path: Path, folder: Path) -> bool:
+    return path.exists() and path.resolve().is_relative_to(folder)

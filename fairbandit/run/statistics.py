@@ -14,7 +14,7 @@ from fairbandit.errors import FairbanditError
 from fairbandit.maths.checks import like
 from fairbandit.maths.moments import Moments
 from fairbandit.metrics import REGRETS, Metric, Played, Reduce, RunningReduction
-from fairbandit.run.dashboard_layout import GAP, INSTANT, MAX_GROUPS, RATE, tag_of
+from fairbandit.run.tensorboard import GAP, INSTANT, MAX_GROUPS, RATE, tag_of
 from fairbandit.streams import GRID
 
 STEPS = 1000
