@@ -11,9 +11,9 @@ import hydra
 
 from fairbandit.cli.callbacks import drives_sweep, finish_sweep
 from fairbandit.cli.configs import checked_configs
-from fairbandit.cli.flags import spelt_out
 from fairbandit.cli.job import run_job
 from fairbandit.cli.messages import SweepJobError, in_a_line, one_message, raised_by_hydra
+from fairbandit.cli.parsers import spelt_out
 from fairbandit.cli.store import publish
 from fairbandit.errors import FairbanditError
 from fairbandit.presets import conf_folder

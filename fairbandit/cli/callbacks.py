@@ -13,10 +13,15 @@ from omegaconf import DictConfig, open_dict, read_write
 from omegaconf.errors import OmegaConfBaseException
 
 from fairbandit.cli.configs import plain_value
-from fairbandit.cli.gathering import figures_asked, gather_sweep
 from fairbandit.cli.messages import one_message, short
 from fairbandit.cli.names import check_output
-from fairbandit.cli.outcomes import finished_in, forget_error, outcomes
+from fairbandit.cli.sweeps import (
+    figures_asked,
+    finished_in,
+    forget_error,
+    gather_sweep,
+    outcomes,
+)
 from fairbandit.errors import PREFIX, FairbanditError
 from fairbandit.figures.draw import Choice
 from fairbandit.run.folder import ERROR, claim, fresh, walk

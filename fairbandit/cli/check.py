@@ -7,14 +7,11 @@ from collections.abc import Sequence
 from typing import Any
 
 import torch
-from omegaconf import OmegaConf
-from omegaconf.errors import OmegaConfBaseException
 from rich.console import Console
 from rich.text import Text
-from yaml import YAMLError  # type: ignore[import-untyped]
 
 from fairbandit import conformance, registry
-from fairbandit.cli.parsers import ToolParser
+from fairbandit.cli.parsers import read_parameters, tool_parser
 from fairbandit.errors import FairbanditError
 from fairbandit.run.table import console
 
@@ -46,7 +43,7 @@ def check(words: Sequence[str]) -> None:
         FairbanditError: a word that describes no part.
         SystemExit: with exit code 1, if a part does not pass.
     """
-    parser = ToolParser("check", _HELP, _EXAMPLES)
+    parser = tool_parser("check", _HELP, _EXAMPLES)
     parser.add_argument(
         "parts", nargs="+", metavar="KIND=NAME", help=f"a part; KIND is {_or(registry.KINDS)}"
     )
@@ -73,28 +70,14 @@ def _parts(words: Sequence[str]) -> list[tuple[str, dict[str, Any]]]:
             registry.lookup(kind, value)
             parts.append((kind, {"name": value}))
         elif parts and parts[-1][0] == kind:
-            parts[-1][1].update(_parsed(key, value))
+            if not key.isidentifier():
+                raise FairbanditError(
+                    f"{word}: expected the name of a hyperparameter before '=', got {key!r}"
+                )
+            parts[-1][1].update(read_parameters([f"{key}={value}"], kind))
         else:
             raise FairbanditError(f"{word!r} must come after the {kind} that it is for")
     return parts
-
-
-def _parsed(key: str, value: str) -> dict[str, Any]:
-    """A hyperparameter's value, read as on a run's command line."""
-    if not key.isidentifier():
-        raise FairbanditError(
-            f"{key}={value}: expected the name of a hyperparameter before '=', got {key!r}"
-        )
-    try:
-        read = OmegaConf.to_container(OmegaConf.from_dotlist([f"{key}={value}"]))
-    except (OmegaConfBaseException, YAMLError, ValueError, RecursionError) as error:
-        reason = " ".join(str(error).splitlines()[0].split())
-        raise FairbanditError(
-            f"{key}={value}: the value cannot be read: {reason}; expected YAML such as 0.5, text, "
-            "[1, 2] or {a: 1}"
-        ) from error
-    assert isinstance(read, dict)
-    return {str(name): item for name, item in read.items()}
 
 
 def _examine(kind: str, spec: dict[str, Any], shown: Console) -> bool:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from rich.table import Table
 
-from fairbandit.cli.parsers import ToolParser
+from fairbandit.cli.parsers import tool_parser
 from fairbandit.metrics import REGRETS
 from fairbandit.results import SavedRun, read_runs
 from fairbandit.results.runs import KEYS
@@ -56,7 +56,7 @@ def collect(words: Sequence[str]) -> None:
         FairbanditError: wrong words, a folder that is not there, a file that is no summary, no
             run at all, or a file that cannot be written.
     """
-    parser = ToolParser("collect", _HELP, _EXAMPLES)
+    parser = tool_parser("collect", _HELP, _EXAMPLES)
     parser.add_argument("folders", nargs="+", type=Path, metavar="FOLDER", help="where runs are")
     parser.add_argument(
         "--out",

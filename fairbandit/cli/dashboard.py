@@ -18,7 +18,7 @@ from yaml import YAMLError  # type: ignore[import-untyped]
 
 from fairbandit.cli.messages import short
 from fairbandit.cli.names import job_name
-from fairbandit.cli.parsers import ToolParser
+from fairbandit.cli.parsers import tool_parser
 from fairbandit.errors import FairbanditError
 from fairbandit.run.folder import EVENTS, walk
 
@@ -53,7 +53,7 @@ def dashboard(words: Sequence[str]) -> None:
     Raises:
         FairbanditError: wrong words, a folder that is not there or without runs, a port in use.
     """
-    parser = ToolParser("dashboard", _HELP, _EXAMPLES)
+    parser = tool_parser("dashboard", _HELP, _EXAMPLES)
     parser.add_argument("folders", nargs="+", type=Path, metavar="FOLDER", help="where runs are")
     parser.add_argument("--port", type=int, help="by default the first free one from 6006 on")
     given = parser.parse_args(words)

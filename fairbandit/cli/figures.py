@@ -8,7 +8,7 @@ from pathlib import Path
 from rich.table import Table
 
 from fairbandit.cli.messages import short
-from fairbandit.cli.parsers import ToolParser
+from fairbandit.cli.parsers import tool_parser
 from fairbandit.errors import FairbanditError
 from fairbandit.figures.compose import FIGURES
 from fairbandit.figures.draw import (
@@ -47,7 +47,7 @@ def figures(words: Sequence[str]) -> None:
     Raises:
         FairbanditError: wrong words, no runs, damaged runs, or a folder that cannot be written to.
     """
-    parser = ToolParser("figures", _HELP, _EXAMPLES)
+    parser = tool_parser("figures", _HELP, _EXAMPLES)
     parser.add_argument("folders", nargs="+", type=Path, metavar="FOLDER", help="where runs are")
     parser.add_argument(
         "--out",

@@ -52,10 +52,8 @@ _SETTINGS = {
 
 def help_text() -> str:
     """The keys, experiments, policies, parts, environments and tools, with a line for each."""
-    defaults = {field.name: field.default for field in fields(Settings)}
-    settings = [
-        (key, f"{line}{_default(defaults.get(key, MISSING))}") for key, line in _SETTINGS.items()
-    ]
+    defaults = {field.name: f" [{_shown(field.default)}]" for field in fields(Settings)}
+    settings = [(key, f"{line}{defaults.get(key, '')}") for key, line in _SETTINGS.items()]
     sections = [
         _INTRO,
         _section("Keys (key=value)", settings),
@@ -69,13 +67,8 @@ def help_text() -> str:
         ),
         _section("Environments (environment=..., environment.KEY=...)", _kind("environment")),
         _section("Metrics (metrics={COLUMN: ...})", _kind("metric")),
+        _section("Tools (fairbandit TOOL ...)", TOOLS.items()),
     ]
-    if TOOLS:
-        sections.append(
-            _section(
-                "Tools (fairbandit TOOL ...)", [(name, tool.help) for name, tool in TOOLS.items()]
-            )
-        )
     return "\n".join(sections)
 
 
@@ -109,10 +102,6 @@ def _parameter(field: Any) -> str:
         return "  (must be given)"
     choices = ", ".join(type(made).__members__) if isinstance(made, Enum) else ""
     return f"={_shown(made)}" + (f"  (of {choices})" if choices else "")
-
-
-def _default(value: Any) -> str:
-    return "" if value is MISSING or value == "???" else f" [{_shown(value)}]"
 
 
 def _shown(value: Any) -> str:

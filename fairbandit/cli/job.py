@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import multiprocessing
+import os
 import sys
+import threading
+import time
 import traceback
 from pathlib import Path
 from typing import Any, NoReturn
@@ -13,17 +17,18 @@ from omegaconf import DictConfig, OmegaConf
 
 from fairbandit.cli.callbacks import drives_sweep
 from fairbandit.cli.configs import plain_config
-from fairbandit.cli.gathering import figures_asked
 from fairbandit.cli.messages import SweepJobError, memory_errors, one_message, short
 from fairbandit.cli.names import check_output
-from fairbandit.cli.outcomes import forget_error, note_error
 from fairbandit.cli.store import register_resolvers
-from fairbandit.cli.workers import end_with_driver
+from fairbandit.cli.sweeps import figures_asked, forget_error, note_error
 from fairbandit.errors import PREFIX, FairbanditError
 from fairbandit.plugins import load_plugins
 from fairbandit.run.execute import execute
 from fairbandit.run.folder import StorageError, fresh
 from fairbandit.run.table import console, named, run_table
+
+_SECONDS = 0.5  # between two looks at the driver
+_watching: list[threading.Thread] = []
 
 register_resolvers()  # in a worker, unpickling `run_job` imports this module
 
@@ -88,7 +93,7 @@ def _run_in_sweep(config: DictConfig, folder: Path) -> None:
     try:
         load_plugins()  # a worker on another host has not loaded them
         # with resume=false it is the sweep whose folder is new
-        end_with_driver()
+        _end_with_driver()
         plain = {**_settings(config), "resume": True}
         with memory_errors():
             execute(
@@ -151,3 +156,24 @@ def _save_config(config: DictConfig, folder: Path) -> None:
     OmegaConf.save(config, saved / "config.yaml")
     OmegaConf.save(OmegaConf.create({"hydra": hydra}), saved / "hydra.yaml")
     OmegaConf.save(hydra.overrides.task, saved / "overrides.yaml")
+
+
+def _end_with_driver() -> None:
+    """Makes a joblib worker end soon after its driver was killed.
+
+    Otherwise the worker would finish its job and then keep its memory while it waits, forever if
+    the driver was killed in the middle of a message. The worker's run resumes from its checkpoint
+    when the same command is given again. In any other process this function does nothing.
+    """
+    driver = multiprocessing.parent_process()
+    worker = multiprocessing.current_process().name.startswith("LokyProcess")
+    if not _watching and worker and driver is not None:
+        thread = threading.Thread(target=_watch, args=(driver.pid,), daemon=True)
+        _watching.append(thread)
+        thread.start()
+
+
+def _watch(driver: int | None) -> None:
+    while os.getppid() == driver:
+        time.sleep(_SECONDS)
+    os._exit(1)

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import fields
 from typing import Any
 
 import torch
-from omegaconf import OmegaConf
-from omegaconf.errors import OmegaConfBaseException
 from rich.table import Table
-from yaml import YAMLError  # type: ignore[import-untyped]
 
 from fairbandit import registry
-from fairbandit.cli.parsers import ToolParser
+from fairbandit.cli.parsers import read_parameters, tool_parser
 from fairbandit.cli.theory_tables import TheoryTables
 from fairbandit.environments import Environment
 from fairbandit.errors import FairbanditError
@@ -65,7 +62,7 @@ def theory(words: Sequence[str]) -> None:
         FairbanditError: words that make no sense, or an environment that cannot be built or has
             no truth.
     """
-    parser = ToolParser("theory", _HELP, _EXAMPLES)
+    parser = tool_parser("theory", _HELP, _EXAMPLES)
     parser.add_argument("words", nargs="*", metavar="KEY=VALUE", help="see above")
     given, numbers = _parsed(parser.parse_args(words).words)
     torch.set_num_threads(1)
@@ -106,13 +103,7 @@ def _parsed(words: Sequence[str]) -> tuple[dict[str, Any], dict[str, float]]:
                 f"fairbandit theory: {word!r} is none of environment=NAME, environment.KEY=VALUE, "
                 f"{', '.join(f'{number}=…' for number in _NUMBERS)} (see fairbandit theory --help)"
             )
-    try:
-        read = OmegaConf.to_container(OmegaConf.from_dotlist(parameters))
-    except (OmegaConfBaseException, YAMLError, ValueError) as error:
-        told = " ".join(f"environment.{parameter}" for parameter in parameters)
-        raise FairbanditError(f"{told}: {str(error).splitlines()[0]}") from error
-    assert isinstance(read, Mapping)
-    return {**{str(key): value for key, value in read.items()}, "name": name}, numbers
+    return {**read_parameters(parameters, "environment"), "name": name}, numbers
 
 
 def _number(key: str, value: str) -> float:

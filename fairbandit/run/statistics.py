@@ -57,7 +57,7 @@ class BatchTotals:
         self.selected, self.received = torch.zeros(2, replicas, groups, dtype=torch.int64)
 
     @property
-    def rates(self) -> Tensor:
+    def selection_rate(self) -> Tensor:
         """Selected ÷ received, (B, G); NaN where none was received."""
         return self.selected.double() / self.received.double()  # 0/0 is NaN
 
@@ -103,8 +103,8 @@ class RunStatistics:
         self._reductions |= {column: metric.reduce for column, metric in metrics.items()}
         self._steps = log_spaced(rounds)
         self._ends = sorted({min(-(-step // GRID) * GRID, rounds) for step in self._steps})
-        windows = np.searchsorted(self._steps, log_spaced(rounds, WINDOWS))
-        self._windows = [int(index) for index in np.unique(windows)]
+        windows = np.unique(np.searchsorted(self._steps, log_spaced(rounds, WINDOWS))).tolist()
+        self._windows = dict(zip(windows, [None, *windows[:-1]], strict=True))
         self._curves = {column: Moments(len(self._steps)) for column in self._reductions}
         self._rates = Moments(len(self._ends), len(self._names))
         self._batches: list[BatchTotals] = []
@@ -127,7 +127,7 @@ class RunStatistics:
         now.received += played.received
         ends = _between(self._ends, last, last)
         if ends.start < ends.stop:
-            self._rates.add(now.rates[:, None], ends)
+            self._rates.add(now.selection_rate[:, None], ends)
 
     def points(self, first: int, last: int) -> Iterator[tuple[int, dict[str, float]]]:
         """Gives the curves' points in rounds first … last, over all batches added so far.
@@ -150,7 +150,7 @@ class RunStatistics:
                     values[step][f"{tag}/mean"] = mean
                     values[step][f"{tag}/lower"] = mean - std
                     values[step][f"{tag}/upper"] = mean + std
-        for index in _indices(self._windows, here):
+        for index in self._windows.keys() & range(here.start, here.stop):
             values[self._steps[index]].update(self._instantaneous(index))
         for end, rates in zip(self._ends[ends], self._rates.mean[ends].tolist(), strict=True):
             values.setdefault(end, {}).update(self._shares(rates))
@@ -158,8 +158,7 @@ class RunStatistics:
 
     def _instantaneous(self, index: int) -> dict[str, float]:
         """The mean regret of a round in the window that ends at a step."""
-        ends = self._windows.index(index)
-        before = self._windows[ends - 1] if ends else None
+        before = self._windows[index]
         span = self._steps[index] - (0 if before is None else self._steps[before])
         found = {}
         for column in sorted(REGRETS):
@@ -181,7 +180,7 @@ class RunStatistics:
         return torch.cat([batch.metrics[column].value for batch in self._batches])
 
     def by_group(self, quantity: str) -> Tensor:
-        """Returns `rates`, `selected` or `received` of every replica of all batches, (B, G)."""
+        """Returns an attribute of `BatchTotals`, such as `selected`, of all replicas, (B, G)."""
         return torch.cat([getattr(batch, quantity) for batch in self._batches])
 
     def state(self) -> dict[str, Any]:
@@ -207,12 +206,6 @@ class RunStatistics:
             self._batches[-1].load_state(batch)
         if not self._batches:
             raise FairbanditError("run statistics: expected at least one batch, got none")
-
-
-def _indices(chosen: Sequence[int], within: slice) -> Sequence[int]:
-    """Returns the numbers of a sorted sequence that lie within a slice."""
-    low, high = np.searchsorted(chosen, [within.start, within.stop])
-    return chosen[low:high]
 
 
 def _between(steps: Sequence[int], first: int, last: int) -> slice:
