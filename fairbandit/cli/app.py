@@ -38,7 +38,7 @@ def run_app(words: Sequence[str]) -> None:
     )(run_job)
     as_raised = os.environ.get(_FULL_ERROR) == "1"
     try:
-        with _words(spelt_out(words)), _raised_errors(), checked_configs():
+        with _hydra_reads(spelt_out(words)), checked_configs():
             application()
     except SweepJobError as error:
         finish_sweep()
@@ -64,25 +64,15 @@ def run_app(words: Sequence[str]) -> None:
 
 
 @contextmanager
-def _words(words: Sequence[str]) -> Iterator[None]:
-    """Sets `sys.argv`, from which Hydra reads its words."""
-    before = sys.argv
-    sys.argv = ["fairbandit", *words]
+def _hydra_reads(words: Sequence[str]) -> Iterator[None]:
+    """Gives Hydra its words, and makes it raise errors rather than print them and exit."""
+    argv, full_error = sys.argv, os.environ.get(_FULL_ERROR)
+    sys.argv, os.environ[_FULL_ERROR] = ["fairbandit", *words], "1"
     try:
         yield
     finally:
-        sys.argv = before
-
-
-@contextmanager
-def _raised_errors() -> Iterator[None]:
-    """Makes Hydra raise errors, which it would otherwise print before it exits."""
-    before = os.environ.get(_FULL_ERROR)
-    os.environ[_FULL_ERROR] = "1"
-    try:
-        yield
-    finally:
-        if before is None:
+        sys.argv = argv
+        if full_error is None:
             del os.environ[_FULL_ERROR]
         else:
-            os.environ[_FULL_ERROR] = before
+            os.environ[_FULL_ERROR] = full_error

@@ -64,9 +64,6 @@ def _run_alone(config: DictConfig, folder: Path) -> None:
             print(f"going on at {where}", file=sys.stderr, flush=True)
         _save_config(config, folder)
 
-    def replaced(why: str) -> None:
-        print(f"played again: {why}", file=sys.stderr, flush=True)
-
     try:
         load_plugins()
         check_output("hydra.run.dir", HydraConfig.get().run.dir)
@@ -74,7 +71,7 @@ def _run_alone(config: DictConfig, folder: Path) -> None:
         if not plain["resume"]:
             folder = fresh(folder)
         with memory_errors():
-            summary = execute(plain, folder, started=started, replaced=replaced)
+            summary = execute(plain, folder, started=started, replaced=_replaced)
     except (FairbanditError, OSError) as error:
         raise SystemExit(f"{PREFIX}{one_message(error)}") from None
     shown = console()
@@ -87,21 +84,17 @@ def _run_in_sweep(config: DictConfig, folder: Path) -> None:
         forget_error(folder)
         _save_config(config, folder)
 
-    def replaced(why: str) -> None:
-        print(_of_job(f"played again: {why}"), file=sys.stderr, flush=True)
-
     try:
         load_plugins()  # a worker on another host has not loaded them
-        # with resume=false it is the sweep whose folder is new
         _end_with_driver()
-        plain = {**_settings(config), "resume": True}
+        plain = {**_settings(config), "resume": True}  # with false, the sweep's folder is new
         with memory_errors():
             execute(
                 plain,
                 folder,
                 wait=True,
                 started=started,
-                replaced=replaced,
+                replaced=_replaced,
                 progress=drives_sweep(),
             )
     except StorageError as error:
@@ -136,8 +129,15 @@ def _stop(message: str) -> NoReturn:
     raise SweepJobError(_of_job(message))  # the driver will say it
 
 
+def _replaced(why: str) -> None:
+    print(_of_job(f"played again: {why}"), file=sys.stderr, flush=True)
+
+
 def _of_job(message: str) -> str:
+    """Names the job that a message is about, in a sweep."""
     hydra = HydraConfig.get()
+    if hydra.mode != RunMode.MULTIRUN:
+        return message
     return f"job {hydra.job.num} ({hydra.job.override_dirname}): {message}"
 
 

@@ -96,34 +96,30 @@ def figures_asked(asked: Any) -> Choice:
     Raises:
         FairbanditError: an unknown figure, or neither names nor a mapping.
     """
+    asked = [] if asked is None else asked
+    if not isinstance(asked, list) or not all(map(_names_figures, asked)):
+        raise FairbanditError(
+            "figures is a list of names, each alone or with the policies that it shows, as in "
+            f"figures=[{{overview:[greedy,uniform]}},price]; got {asked!r}"
+        )
     choice: dict[str, list[str] | None] = {}
-    for item in _items(asked):
+    for item in asked:
         choice.update({item: None} if isinstance(item, str) else item)
     check_choice(choice)
     return choice
 
 
-def _items(asked: Any) -> list[Any]:
-    """Returns a list of names and of mappings from names to policies."""
-    if asked is None:
-        return []
-    if not isinstance(asked, list) or not all(map(_is_item, asked)):
-        raise FairbanditError(
-            "figures is a list of names, each alone or with the policies that it shows, as in "
-            f"figures=[{{overview:[greedy,uniform]}},price]; got {asked!r}"
-        )
-    return asked
-
-
-def _is_item(item: Any) -> bool:
-    if isinstance(item, dict):
-        return all(_are_names([name]) and _are_names(whose) for name, whose in item.items())
-    return isinstance(item, str)
-
-
-def _are_names(values: Any) -> bool:
-    """Whether values are a list of texts that is not empty."""
-    return isinstance(values, list) and all(isinstance(one, str) for one in values) and bool(values)
+def _names_figures(item: Any) -> bool:
+    """Whether an item is the name of a figure, or maps names to policies."""
+    if not isinstance(item, dict):
+        return isinstance(item, str)
+    return all(
+        isinstance(name, str)
+        and isinstance(policies, list)
+        and len(policies) > 0
+        and all(isinstance(policy, str) for policy in policies)
+        for name, policies in item.items()
+    )
 
 
 def gather_sweep(folder: Path, figures: Choice, shown: Console) -> None:

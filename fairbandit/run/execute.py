@@ -6,7 +6,7 @@ import signal
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
-from dataclasses import fields, replace
+from dataclasses import replace
 from pathlib import Path
 from traceback import walk_tb
 from types import CodeType
@@ -92,9 +92,7 @@ def execute(
                         return found[0]
                     if environment is None:
                         environment, now = _loaded(policy, world, checked, now)
-                    rounds = environment.rounds if checked.rounds is None else checked.rounds
-                    chosen = replace(checked, rounds=rounds)
-                    run = _Run(policy, environment, chosen, folder, now)
+                    run = _Run(policy, environment, checked, folder, now)
                     if found is None:
                         return run.record(started or (lambda text: None), progress=progress)
                     check_movable(folder, now)
@@ -116,9 +114,9 @@ class _Run:
         folder: Path,
         now: Mapping[str, Any],
     ) -> None:
-        assert checked.rounds is not None
         self.policy, self.environment, self.folder = policy, environment, folder
-        self.settings, self.rounds, self.identity = checked, checked.rounds, now
+        self.rounds = environment.rounds if checked.rounds is None else checked.rounds
+        self.settings, self.identity = replace(checked, rounds=self.rounds), now
         self.checkpoints = Checkpoints(folder, continued(now, environment))
         self.parts: dict[str, str] = {}
         self.metrics = build_metrics(checked.metrics)
@@ -187,7 +185,10 @@ class _Run:
             advance(done * len(replicas))
             self._draw(events, 1, done)
         if events is not None:
-            self._introduce(events)
+            config = resolved(self.policy, self.environment, self.settings)
+            place = self.folder.absolute()
+            events.write(layout(tuple(self.metrics)))
+            events.write(hyperparameters(config, f"{place.name} ({place.parent.name})"))
         for played in map(_on_cpu, engine.play()):
             log.add(played)
             self.statistics.add(played)
@@ -208,13 +209,6 @@ class _Run:
             device=self.settings.device,
             metrics=self.metrics,
         )
-
-    def _introduce(self, events: EventWriter) -> None:
-        config = resolved(self.policy, self.environment, self.settings)
-        events.write(layout(tuple(self.metrics)))
-        place = self.folder.absolute()
-        name = f"{place.name} ({place.parent.name})"
-        events.write(hyperparameters(config, name))
 
     def _draw(self, events: EventWriter | None, first: int, last: int) -> None:
         if events is not None:
@@ -299,10 +293,11 @@ def _signal_handlers() -> list[CodeType]:
 
 
 def _on_cpu(played: Played) -> Played:
-    values = {field.name: getattr(played, field.name) for field in fields(played)}
-    moved = {key: value.cpu() for key, value in values.items() if isinstance(value, Tensor)}
-    metrics = {column: value.cpu() for column, value in played.metrics.items()}
-    return Played(**{**values, **moved, "metrics": metrics})
+    moved: dict[str, Any] = {
+        key: value.cpu() for key, value in vars(played).items() if isinstance(value, Tensor)
+    }
+    moved["metrics"] = {column: value.cpu() for column, value in played.metrics.items()}
+    return replace(played, **moved)
 
 
 @contextmanager

@@ -43,7 +43,7 @@ def identity(policy: Policy, world: Mapping[str, Any], settings: Settings) -> di
     Args:
         policy: the policy, not bound yet.
         world: the environment as plain data.
-        settings: the run's.
+        settings: those of the run.
 
     Returns:
         `config`, without what changes no result; `versions` of fairbandit; `package`, a hash of
@@ -68,19 +68,14 @@ def identity(policy: Policy, world: Mapping[str, Any], settings: Settings) -> di
         }
     except OSError as error:
         raise FairbanditError(f"cannot read {error.filename}: {error.strerror}") from error
-    return plain(found)
+    return dict(summaries.finite(found))
 
 
 def continued(identity: Mapping[str, Any], environment: Environment) -> dict[str, Any]:
     """Returns all that must be the same for a run to continue from a checkpoint.
 
-    Args:
-        identity: the run's.
-        environment: its environment, whose `fingerprint()` counts too.
-
-    Returns:
-        The identity, with the versions of torch and numpy and the grid of rounds among its
-        versions, and the fingerprint.
+    This is the identity of the run with the environment's fingerprint, and with torch, numpy and
+    the grid of rounds among its versions.
     """
     versions = {name: metadata.version(name) for name in ("torch", "numpy")} | {"grid": str(GRID)}
     return {
@@ -99,8 +94,9 @@ def changes(then: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
     ...         {"plugins": {"a.py": "4"}, "data": {"t.csv": None}})
     ['plugin a.py changed', 'plugin b.py is used no more', 'data t.csv is missing']
     """
-    told = [line for key in ("config", "versions") for line in _told(then, now, key)]
-    if then.get("package") != now.get("package") and not _told(then, now, "versions"):
+    versions = differences(_mapping(then, "versions"), _mapping(now, "versions"))
+    told = differences(_mapping(then, "config"), _mapping(now, "config")) + versions
+    if then.get("package") != now.get("package") and not versions:
         told.append("fairbandit's own files changed")
     for key, noun in (("plugins", "plugin"), ("data", "data")):
         old, new = _mapping(then, key), _mapping(now, key)
@@ -111,10 +107,6 @@ def changes(then: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
     if then.get("fingerprint") != now.get("fingerprint"):
         told.append("the environment's data changed")
     return told
-
-
-def _told(then: Mapping[str, Any], now: Mapping[str, Any], key: str) -> list[str]:
-    return differences(_mapping(then, key), _mapping(now, key))
 
 
 def _mapping(identity: Mapping[str, Any], key: str) -> Mapping[str, Any]:
@@ -173,12 +165,6 @@ def _own_files() -> str:
     return digest.hexdigest()
 
 
-def plain(value: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns data as they are after a round trip through JSON; NaN and infinities become null."""
-    back: dict[str, Any] = json.loads(json.dumps(summaries.finite(value)))
-    return back
-
-
 def differences(then: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
     """Lists how two nested mappings differ, key by key.
 
@@ -204,8 +190,8 @@ def finished(
 
     Args:
         folder: the folder.
-        now: the identity of the run that shall have its results there.
-        resume: whether a finished run may be served, or replaced.
+        now: the identity of the run that writes its results there.
+        resume: whether a finished run may be served or replaced.
 
     Returns:
         Its summary, and why its results are not those that the run would give, empty if they are;
@@ -245,21 +231,16 @@ def check_movable(folder: Path, now: Mapping[str, Any]) -> None:
     """Refuses to set aside a folder that holds more than the results of one run.
 
     Args:
-        folder: the folder, with a finished run.
-        now: the identity of the run that shall have its results there.
+        folder: the folder of a finished run.
+        now: the identity of the run that replaces it.
 
     Raises:
         FairbanditError: the working directory, data or other runs are in the folder.
     """
-    place = folder.resolve()
-    inside = [path for path in (Path.cwd(), *map(Path, now["data"])) if _within(path, place)]
     others = [Path(other) for other in finished_below(folder) if Path(other) != folder]
-    if inside or others:
-        raise FairbanditError(
-            f"the results in {folder} are to be replaced, and moved away with all that the folder "
-            f"holds; but it holds {[*inside, *others][0]} too. Choose another output folder"
-        )
-
-
-def _within(path: Path, folder: Path) -> bool:
-    return path.exists() and path.resolve().is_relative_to(folder)
+    for path in (Path.cwd(), *map(Path, now["data"]), *others):
+        if path.exists() and path.resolve().is_relative_to(folder.resolve()):
+            raise FairbanditError(
+                f"the results in {folder} are to be replaced, and moved away with all that the "
+                f"folder holds; but it holds {path} too. Choose another output folder"
+            )

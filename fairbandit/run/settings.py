@@ -54,11 +54,11 @@ class Settings:
         device: where tensors live: cpu, cuda, cuda:1, …
         threads: torch's threads, at most `MOST_THREADS` or as many as the machine has processors;
             None takes `execute.THREADS`, which is one.
-        resume: whether a run that has been started before is gone on with, and a finished one
-            left as it is; if not, it is started anew, in a new folder.
-        metrics: what rounds are judged by beside both regrets: for each column of the round log,
-            the name of a registered metric, or a mapping with `name` and parameters. None, which
-            stands for no metric, becomes an empty mapping once the settings are checked.
+        resume: whether an unfinished run is continued, and a finished one left as it is; if not,
+            the run starts anew in a new folder.
+        metrics: the metrics beside both regrets: for each column of the round log, the name of a
+            registered metric, or a mapping with `name` and parameters. None stands for no metric
+            and becomes an empty mapping once the settings are checked.
     """
 
     rounds: int | None = None
@@ -71,14 +71,9 @@ class Settings:
 
 
 def dotted(values: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
-    """Flattens nested mappings.
+    """Yields the values of nested mappings with dotted keys, each after the prefix.
 
-    Args:
-        values: the mappings.
-        prefix: what comes before every key.
-
-    Yields:
-        Dotted keys and values; a list and an empty mapping are values.
+    A list and an empty mapping are values.
 
     >>> dict(dotted({"a": {"b": 1, "c": [2]}, "d": {}}))
     {'a.b': 1, 'a.c': [2], 'd': {}}
@@ -115,34 +110,26 @@ def settings(config: Mapping[str, Any]) -> Settings:
             raise FairbanditError(
                 f"{key} must be a mapping that describes it, got {config.get(key)!r}"
             )
-    checked = _typed({key: config[key] for key in keys if key in config})
-    for key, (least, most) in _ranges().items():
-        value = getattr(checked, key)
-        if value is not None and value < least:
-            raise FairbanditError(f"{key} must be at least {least}, got {value}")
-        if value is not None and value > most:
-            raise FairbanditError(f"{key} must be at most {most:,}, got {value}")
-    checked.metrics = check_metrics(checked.metrics)
-    _check_device(checked.device)
-    return checked
-
-
-def _ranges() -> dict[str, tuple[int, float]]:
-    """Returns the least and the greatest value of each number."""
-    return {
+    given = {key: config[key] for key in keys if key in config}
+    try:
+        merged = OmegaConf.to_object(OmegaConf.merge(OmegaConf.structured(Settings), given))
+    except OmegaConfBaseException as error:
+        raise FairbanditError(f"{error.full_key}: {str(error).splitlines()[0]}") from error
+    assert isinstance(merged, Settings)
+    ranges: dict[str, tuple[int, float]] = {
         "rounds": (1, MOST_ROUNDS),
         "replicas": (1, MOST_REPLICAS),
         "seed": (0, math.inf),
         "threads": (1, max(MOST_THREADS, os.cpu_count() or 1)),
     }
-
-
-def _typed(values: dict[str, Any]) -> Settings:
-    try:
-        merged = OmegaConf.to_object(OmegaConf.merge(OmegaConf.structured(Settings), values))
-    except OmegaConfBaseException as error:
-        raise FairbanditError(f"{error.full_key}: {str(error).splitlines()[0]}") from error
-    assert isinstance(merged, Settings)
+    for key, (least, most) in ranges.items():
+        value = getattr(merged, key)
+        if value is not None and value < least:
+            raise FairbanditError(f"{key} must be at least {least}, got {value}")
+        if value is not None and value > most:
+            raise FairbanditError(f"{key} must be at most {most:,}, got {value}")
+    merged.metrics = check_metrics(merged.metrics)
+    _check_device(merged.device)
     return merged
 
 
