@@ -6,11 +6,13 @@ import os
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from typing import Any
 
 import hydra
+import hydra._internal.hydra
 
 from fairbandit.cli.callbacks import drives_sweep, finish_sweep
-from fairbandit.cli.configs import checked_configs
+from fairbandit.cli.configs import CheckedLoader
 from fairbandit.cli.job import run_job
 from fairbandit.cli.messages import SweepJobError, in_a_line, one_message, raised_by_hydra
 from fairbandit.cli.parsers import spelt_out
@@ -19,6 +21,7 @@ from fairbandit.errors import FairbanditError
 from fairbandit.presets import conf_folder
 
 _FULL_ERROR = "HYDRA_FULL_ERROR"
+_composing: Any = hydra._internal.hydra
 _AGAIN = "the same command skips what is finished and tries the rest again"
 
 
@@ -38,7 +41,7 @@ def run_app(words: Sequence[str]) -> None:
     )(run_job)
     as_raised = os.environ.get(_FULL_ERROR) == "1"
     try:
-        with _hydra_reads(spelt_out(words)), checked_configs():
+        with _hydra_reads(spelt_out(words)):
             application()
     except SweepJobError as error:
         finish_sweep()
@@ -65,13 +68,17 @@ def run_app(words: Sequence[str]) -> None:
 
 @contextmanager
 def _hydra_reads(words: Sequence[str]) -> Iterator[None]:
-    """Gives Hydra its words, and makes it raise errors rather than print them and exit."""
-    argv, full_error = sys.argv, os.environ.get(_FULL_ERROR)
-    sys.argv, os.environ[_FULL_ERROR] = ["fairbandit", *words], "1"
+    """Gives Hydra its words and the loader that checks configs, and makes it raise its errors.
+
+    Without the environment variable Hydra would print errors and exit.
+    """
+    loader, argv, full_error = _composing.ConfigLoaderImpl, sys.argv, os.environ.get(_FULL_ERROR)
+    _composing.ConfigLoaderImpl, sys.argv = CheckedLoader, ["fairbandit", *words]
+    os.environ[_FULL_ERROR] = "1"
     try:
         yield
     finally:
-        sys.argv = argv
+        _composing.ConfigLoaderImpl, sys.argv = loader, argv
         if full_error is None:
             del os.environ[_FULL_ERROR]
         else:

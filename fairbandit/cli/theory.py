@@ -97,17 +97,13 @@ def _parsed(words: Sequence[str]) -> tuple[dict[str, Any], dict[str, float]]:
         elif equals and key.startswith("environment.") and key != "environment.name":
             parameters.append(word.removeprefix("environment."))
         elif equals and key in _NUMBERS:
-            numbers[key] = _number(key, value)
+            try:
+                numbers[key] = float(value)
+            except ValueError:
+                raise FairbanditError(f"{key} must be a number, got {value!r}") from None
         else:
             raise FairbanditError(
                 f"fairbandit theory: {word!r} is none of environment=NAME, environment.KEY=VALUE, "
                 f"{', '.join(f'{number}=…' for number in _NUMBERS)} (see fairbandit theory --help)"
             )
     return {**read_parameters(parameters, "environment"), "name": name}, numbers
-
-
-def _number(key: str, value: str) -> float:
-    try:
-        return float(value)
-    except ValueError:
-        raise FairbanditError(f"{key} must be a number, got {value!r}") from None

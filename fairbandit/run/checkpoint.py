@@ -51,7 +51,13 @@ class Checkpoints:
     def __init__(self, folder: Path, identity: Mapping[str, Any]) -> None:
         self._folder, self._identity = folder, dict(identity)
         self._path = folder / CHECKPOINT
-        self._given = _seconds_given()
+        given = os.environ.get(VARIABLE)
+        try:
+            self._given = float(given) if given else None
+        except ValueError:
+            raise FairbanditError(
+                f"{VARIABLE} must be a number of seconds, got {given!r}"
+            ) from None
         self._cost = 0.0
         self._last = time.perf_counter()
 
@@ -114,9 +120,8 @@ class Checkpoints:
     @property
     def due(self) -> bool:
         """Whether it is time for the next checkpoint."""
-        if self._given is not None:
-            return self._elapsed >= self._given
-        return self._elapsed >= max(SECONDS, TIMES * self._cost)
+        least = max(SECONDS, TIMES * self._cost) if self._given is None else self._given
+        return time.perf_counter() - self._last >= least
 
     def save(self, contents: Mapping[str, Any], parts: Mapping[str, str]) -> None:
         """Replaces the checkpoint; skips the first one while it would take too much of the time.
@@ -129,13 +134,8 @@ class Checkpoints:
             OSError: it cannot be written; the last one stays.
         """
         began = time.perf_counter()
-        whole = {
-            "format": FORMAT,
-            "identity": self._identity,
-            "parts": dict(parts),
-            "contents": contents,
-        }
-        packed = state.Packed(whole)
+        whole = {"identity": self._identity, "parts": dict(parts), "contents": contents}
+        packed = state.Packed({"format": FORMAT, **whole})
         if self._cost == 0:
             self._cost = packed.size / _SPEED
             if not self.due:
@@ -147,17 +147,3 @@ class Checkpoints:
     def remove(self) -> None:
         """Removes the checkpoint of a finished run."""
         self._path.unlink(missing_ok=True)
-
-    @property
-    def _elapsed(self) -> float:
-        return time.perf_counter() - self._last
-
-
-def _seconds_given() -> float | None:
-    text = os.environ.get(VARIABLE)
-    if not text:
-        return None
-    try:
-        return float(text)
-    except ValueError:
-        raise FairbanditError(f"{VARIABLE} must be a number of seconds, got {text!r}") from None

@@ -157,8 +157,6 @@ class _Run:
         return summaries.summarise(
             resolved(self.policy, self.environment, self.settings),
             self.statistics,
-            metrics=self.metrics,
-            group_names=self.environment.group_names,
             seconds=self._seconds,
             files=files,
             identity=self.identity,

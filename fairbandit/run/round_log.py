@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -24,21 +24,6 @@ FILE_ROWS = 2**18
 
 GROUP_ROWS = 2**17
 """About how many rows a row group holds."""
-
-
-def schema(metrics: Iterable[str] = ()) -> pa.Schema:
-    """Returns the columns of `rounds/part-*.parquet`, in order.
-
-    Args:
-        metrics: the columns of the metrics that the run asks for.
-    """
-    numbers = ("reward", "expected_reward", "rank", *REGRETS, "propensity", *metrics)
-    return pa.schema(
-        [
-            *((name, pa.int64()) for name in ("replica", "round", "action", "group")),
-            *((name, pa.float64()) for name in numbers),
-        ]
-    )
 
 
 _REWARDS = pa.schema(
@@ -64,7 +49,12 @@ class RoundLog:
 
     def __init__(self, folder: Path, replicas: Sequence[int], metrics: Sequence[str] = ()) -> None:
         folder.mkdir(exist_ok=True)
-        self._metrics, self._schema = tuple(metrics), schema(metrics)
+        counts = ("replica", "round", "action", "group")
+        numbers = ("reward", "expected_reward", "rank", *REGRETS, "propensity", *metrics)
+        self._schema = pa.schema(
+            [*((n, pa.int64()) for n in counts), *((n, pa.float64()) for n in numbers)]
+        )
+        self._metrics = tuple(metrics)
         self.written: dict[str, str] = {}
         self._folder, self._replicas = folder, torch.tensor(replicas)
         self._file_rounds = _on_grid(FILE_ROWS, len(replicas))

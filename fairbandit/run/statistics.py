@@ -82,9 +82,9 @@ class RunStatistics:
     """The totals of every batch of replicas, and curves over the batches so far.
 
     Metrics are sampled at log-spaced rounds. Candidates received are known at the ends of pieces
-    of `GRID` rounds, so selection rates are sampled there, at the first such round from each
-    log-spaced one on; with them the parity gap, the greatest rate less the least. Instantaneous
-    regrets are means over the rounds since the last of some fifty log-spaced ones.
+    of `GRID` rounds, so selection rates and the parity gap, the greatest rate less the least, are
+    sampled at the first such end from each log-spaced round on. Instantaneous regrets are means
+    over the rounds between two of at most `WINDOWS` log-spaced ones.
 
     Args:
         rounds: T.
@@ -98,7 +98,7 @@ class RunStatistics:
         group_names: Sequence[str],
         metrics: Mapping[str, Metric] = MappingProxyType({}),
     ) -> None:
-        self._names = tuple(group_names)
+        self.group_names, self.metrics = tuple(group_names), metrics
         self._reductions: dict[str, Reduce] = dict.fromkeys(sorted(REGRETS), "sum")
         self._reductions |= {column: metric.reduce for column, metric in metrics.items()}
         self._steps = log_spaced(rounds)
@@ -106,12 +106,12 @@ class RunStatistics:
         windows = np.unique(np.searchsorted(self._steps, log_spaced(rounds, WINDOWS))).tolist()
         self._windows = dict(zip(windows, [None, *windows[:-1]], strict=True))
         self._curves = {column: Moments(len(self._steps)) for column in self._reductions}
-        self._rates = Moments(len(self._ends), len(self._names))
+        self._rates = Moments(len(self._ends), len(self.group_names))
         self._batches: list[BatchTotals] = []
 
     def start(self, replicas: int) -> None:
         """Begins a batch of so many replicas."""
-        self._batches.append(BatchTotals(replicas, len(self._names), self._reductions))
+        self._batches.append(BatchTotals(replicas, len(self.group_names), self._reductions))
 
     def add(self, played: Played) -> None:
         """Adds the next piece of rounds of the current batch."""
@@ -122,7 +122,7 @@ class RunStatistics:
         for column, curve in self._curves.items():
             running = now.metrics[column].add(played.metrics[column])
             curve.add(running[:, sampled], here)
-        picked = torch.nn.functional.one_hot(played.groups, len(self._names))
+        picked = torch.nn.functional.one_hot(played.groups, len(self.group_names))
         now.selected += picked.sum(1)
         now.received += played.received
         ends = _between(self._ends, last, last)
@@ -132,13 +132,11 @@ class RunStatistics:
     def points(self, first: int, last: int) -> Iterator[tuple[int, dict[str, float]]]:
         """Gives the curves' points in rounds first … last, over all batches added so far.
 
-        Args:
-            first: a round that begins a piece.
-            last: the last round of the same piece or of a later one.
+        `first` begins a piece of rounds, and `last` ends one.
 
         Yields:
-            Round, and values by tag: mean, and mean ∓ std over replicas as lower and upper. What
-            is not known has no value.
+            Round, and values by tag: mean, and mean ∓ std over replicas as lower and upper. An
+            unknown quantity has no value.
         """
         here, ends = _between(self._steps, first, last), _between(self._ends, first, last)
         values: dict[int, dict[str, float]] = {step: {} for step in self._steps[here]}
@@ -170,8 +168,8 @@ class RunStatistics:
 
     def _shares(self, rates: Sequence[float]) -> dict[str, float]:
         """Selection rates by tag, and their gap; a group not yet received (NaN) has none."""
-        known = {n: rate for n, rate in zip(self._names, rates, strict=True) if rate == rate}
-        few = known if len(self._names) <= MAX_GROUPS else {}
+        known = {n: rate for n, rate in zip(self.group_names, rates, strict=True) if rate == rate}
+        few = known if len(self.group_names) <= MAX_GROUPS else {}
         gap = {GAP: max(known.values()) - min(known.values())} if known else {}
         return {f"{RATE}/{name}": rate for name, rate in few.items()} | gap
 

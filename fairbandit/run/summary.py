@@ -16,7 +16,7 @@ from torch import Tensor
 from fairbandit import version
 from fairbandit.errors import FairbanditError
 from fairbandit.maths.checks import shown
-from fairbandit.metrics import REDUCTIONS, REGRETS, Metric
+from fairbandit.metrics import REDUCTIONS, REGRETS
 from fairbandit.run.folder import SUMMARY, written_aside
 from fairbandit.run.settings import BY_GROUP
 from fairbandit.run.statistics import RunStatistics
@@ -44,8 +44,6 @@ def summarise(
     config: Mapping[str, Any],
     statistics: RunStatistics,
     *,
-    metrics: Mapping[str, Metric],
-    group_names: Sequence[str],
     seconds: float,
     files: Mapping[str, str],
     identity: Mapping[str, Any],
@@ -56,39 +54,39 @@ def summarise(
         config: the resolved config: settings, `policy` and `environment` as they describe
             themselves.
         statistics: those of the whole run.
-        metrics: what the run was judged by beside both regrets, by column.
-        group_names: the groups' names, in order of their codes.
-        seconds: from the first pool drawn to the last file closed; of an interrupted run, the
-            sum over its pieces, each up to the checkpoint that the next went on from.
+        seconds: from the first pool drawn to the last file closed; for an interrupted run, the
+            sum over its pieces, each up to the checkpoint from which the next one continued.
         files: the SHA-256 hash of every Parquet file, by its path in the run's folder.
-        identity: all that decides what the run gives.
+        identity: all that decides the results of the run.
 
     Returns:
         The contents of `summary.json`.
     """
-    rounds, replicas = config["rounds"], config["replicas"]
+    names = statistics.group_names
     seconds = max(round(seconds, 6), 1e-6)  # fewer digits than their inverse, which confirms all
     summary = {
         "policy": config["policy"]["name"],
         "environment": config["environment"]["name"],
-        "rounds": rounds,
-        "replicas": replicas,
-        "seed": config["seed"],
-        "groups": list(group_names),
+        **{key: config[key] for key in KEYS[2:]},
+        "groups": list(names),
         **{REGRETS[column]: _spread(statistics.metric(column)) for column in sorted(REGRETS)},
-        **{key: _by_group(group_names, statistics.by_group(key)) for key in BY_GROUP},
+        **{key: _by_group(names, statistics.by_group(key)) for key in BY_GROUP},
         "metrics": {
             column: {
                 **_spread(statistics.metric(column)),
                 "reduce": metric.reduce,
                 "lower_is_better": metric.lower_is_better,
             }
-            for column, metric in metrics.items()
+            for column, metric in statistics.metrics.items()
         },
         "seconds": seconds,
-        "rounds_per_second": rounds * replicas / seconds,
+        "rounds_per_second": config["rounds"] * config["replicas"] / seconds,
         "config": dict(config),
-        "versions": _versions(),
+        "versions": {
+            "fairbandit": version.VERSION,
+            "python": platform.python_version(),
+            **{name: metadata.version(name) for name in _PACKAGES},
+        },
         "identity": dict(identity),
         "files": dict(sorted(files.items())),
     }
@@ -206,11 +204,6 @@ def _spread(values: Tensor) -> dict[str, float | None]:
 
 def _by_group(names: Sequence[str], values: Tensor) -> dict[str, dict[str, float | None]]:
     return {name: _spread(column) for name, column in zip(names, values.unbind(1), strict=True)}
-
-
-def _versions() -> dict[str, str]:
-    own = {"fairbandit": version.VERSION, "python": platform.python_version()}
-    return own | {name: metadata.version(name) for name in _PACKAGES}
 
 
 def finite(value: Any) -> Any:
