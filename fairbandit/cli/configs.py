@@ -31,7 +31,7 @@ MOST_JOBS = 100_000
 """The largest number of jobs of one sweep."""
 
 CALLBACKS = {
-    "sweeps": "fairbandit.cli.callbacks.Sweeps",
+    "sweeps": "fairbandit.cli.sweeps.Sweeps",
     "parity": "fairbandit.cli.parity.ParityAudit",
 }
 """The callbacks of fairbandit's own config files, which are the only ones allowed."""

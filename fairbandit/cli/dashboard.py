@@ -68,8 +68,8 @@ def serving(folders: Sequence[Path], port: int | None = None) -> Iterator[str]:
     """Serves TensorBoard for the time of a `with` block.
 
     Args:
-        folders: where runs are, at any depth; later ones are found too.
-        port: of this machine; None for the first free one from 6006 on, 0 for any.
+        folders: where runs are, at any depth; runs that start later are found too.
+        port: None for the first free one from 6006 on, 0 for any.
 
     Yields:
         The address, with the page that shows the regrets.
@@ -85,7 +85,12 @@ def serving(folders: Sequence[Path], port: int | None = None) -> Iterator[str]:
     with tempfile.TemporaryDirectory(prefix="fairbandit-dashboard-") as named:
         link_runs(folders, Path(named))
         over = threading.Event()
-        looking = threading.Thread(target=_keep_linking, args=(folders, Path(named), over))
+
+        def look() -> None:
+            while not over.wait(_SECONDS_BETWEEN_LOOKS):
+                link_runs(folders, Path(named))
+
+        looking = threading.Thread(target=look)
         looking.start()
         try:
             yield f"{_launch(named, port)}{PAGE}"
@@ -95,12 +100,7 @@ def serving(folders: Sequence[Path], port: int | None = None) -> Iterator[str]:
 
 
 def link_runs(folders: Sequence[Path], into: Path) -> None:
-    """Links every folder with TensorBoard's events under a name that says what differs.
-
-    Args:
-        folders: where runs are.
-        into: the folder of the links; those there already stay.
-    """
+    """Links every folder with TensorBoard's events under a name that says what differs."""
     present = {os.path.realpath(link) for link in into.iterdir()}
     for top in folders:
         for folder in _recorded(top):
@@ -115,9 +115,7 @@ def link_runs(folders: Sequence[Path], into: Path) -> None:
 def run_name(folder: Path, top: Path) -> str:
     """Names a run; in a sweep, by the words that not all of its jobs share.
 
-    Args:
-        folder: the run's.
-        top: the folder asked for; what lies between the two comes before the name.
+    The folders between `top` and the run come before the name.
     """
     own = _overrides(folder / ".hydra" / "overrides.yaml")
     shared = _overrides(folder.parent / "multirun.yaml", "hydra.overrides.task")
@@ -140,12 +138,6 @@ def _overrides(path: Path, key: str | None = None) -> list[str]:
         return [str(word) for word in words or ()]
     except (OSError, OmegaConfBaseException, YAMLError):
         return []
-
-
-def _keep_linking(folders: Sequence[Path], into: Path, over: threading.Event) -> None:
-    """Links the runs that a sweep starts in the meantime."""
-    while not over.wait(_SECONDS_BETWEEN_LOOKS):
-        link_runs(folders, into)
 
 
 def _launch(folder: str, port: int | None) -> str:

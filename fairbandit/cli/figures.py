@@ -11,14 +11,7 @@ from fairbandit.cli.messages import short
 from fairbandit.cli.parsers import tool_parser
 from fairbandit.errors import FairbanditError
 from fairbandit.figures.compose import FIGURES
-from fairbandit.figures.draw import (
-    SUBFOLDER,
-    Choice,
-    Drawn,
-    draw,
-    kept_choice,
-    show_on_board,
-)
+from fairbandit.figures.draw import SUBFOLDER, Choice, Drawn, draw, kept_choice, show_on_board
 from fairbandit.run.table import console, make_table
 
 _HELP = """\

@@ -15,12 +15,11 @@ from hydra.core.hydra_config import HydraConfig
 from hydra.types import RunMode
 from omegaconf import DictConfig, OmegaConf
 
-from fairbandit.cli.callbacks import drives_sweep
 from fairbandit.cli.configs import plain_config
 from fairbandit.cli.messages import SweepJobError, memory_errors, one_message, short
 from fairbandit.cli.names import check_output
 from fairbandit.cli.store import register_resolvers
-from fairbandit.cli.sweeps import figures_asked, forget_error, note_error
+from fairbandit.cli.sweeps import drives_sweep, figures_asked, forget_error, note_error
 from fairbandit.errors import PREFIX, FairbanditError
 from fairbandit.plugins import load_plugins
 from fairbandit.run.execute import execute
@@ -112,11 +111,9 @@ def _fail(message: str, folder: Path, text: str = "", *, stop: bool = False) -> 
         message: the error in short.
         folder: the job's.
         text: the error at length.
-        stop: there is no use in going on with other jobs; nor is there if the error cannot even
-            be written to the folder.
+        stop: whether other jobs would fail too; the sweep also ends if the folder takes no file.
     """
-    noted = not (stop and drives_sweep()) and note_error(folder, text or message)
-    if not noted:
+    if (stop and drives_sweep()) or not note_error(folder, text or message):
         _stop(message)
     if not stop:  # of many workers with one full disk, the driver's table tells
         print(f"{PREFIX}{_of_job(message)}", file=sys.stderr, flush=True)

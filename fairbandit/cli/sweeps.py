@@ -1,17 +1,26 @@
-"""What a sweep leaves in its folder: its jobs' errors and outcomes, one table, and figures."""
+"""Locks the folder of a sweep before its jobs run, and afterwards writes what they came to.
+
+The folder holds the errors and the outcomes of the jobs, one table of their results, and figures.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from contextlib import suppress
+from contextlib import ExitStack, suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from hydra.experimental.callback import Callback
+from omegaconf import DictConfig, open_dict, read_write
+from omegaconf.errors import OmegaConfBaseException
 from rich.console import Console
 
+from fairbandit.cli.configs import plain_value
 from fairbandit.cli.figures import files_table
-from fairbandit.cli.messages import short
-from fairbandit.errors import FairbanditError
+from fairbandit.cli.messages import one_message, short
+from fairbandit.cli.names import check_output
+from fairbandit.errors import PREFIX, FairbanditError
 from fairbandit.figures.draw import (
     SUBFOLDER,
     Choice,
@@ -23,27 +32,117 @@ from fairbandit.figures.draw import (
 from fairbandit.results import read_runs
 from fairbandit.results.runs import natural_order
 from fairbandit.results.table import tidy, write
+from fairbandit.run import folder as folders
 from fairbandit.run import summary as summaries
-from fairbandit.run.folder import (
-    CHECKPOINT,
-    ERROR,
-    ROUNDS,
-    SUMMARY,
-    finished_below,
-    walk,
-    written_aside,
-)
-from fairbandit.run.table import Outcome, named
+from fairbandit.run.folder import CHECKPOINT, ERROR, ROUNDS, SUMMARY
+from fairbandit.run.table import Outcome, console, failures_table, named, sweep_table
 
 RESULTS = "results.csv"
 """The file of a sweep's table, which has a row for each finished job."""
+
+_DIR = "hydra.sweep.dir"
+
+
+@dataclass
+class _Sweep:
+    """A sweep that this process drives, and the times of the summaries that were there before."""
+
+    folder: Path
+    before: Mapping[Path, int]
+    held: ExitStack
+    figures: Choice
+
+
+_driven: list[_Sweep] = []
+
+
+class Sweeps(Callback):
+    """Locks the sweep's folder, and frees the configs of finished jobs."""
+
+    def on_multirun_start(self, config: DictConfig, **kwargs: Any) -> None:
+        """Chooses the folder, locks it, and records which jobs are finished there.
+
+        Raises:
+            SystemExit: the folder cannot be written to, or another sweep is writing there. Hydra
+                would turn any other error into a warning.
+        """
+        try:
+            _begin(config)
+        except (FairbanditError, OmegaConfBaseException, OSError) as error:
+            raise SystemExit(f"{PREFIX}{one_message(error)}") from None
+
+    def on_job_end(self, config: DictConfig, job_return: Any, **kwargs: Any) -> None:
+        """Frees a job's config, which the driver would otherwise keep until the sweep ends."""
+        job_return.cfg = job_return.hydra_cfg = None
+
+
+def finish_sweep(*, table: bool = True) -> list[Outcome]:
+    """Ends the sweep that this process drives, if there is one.
+
+    Args:
+        table: whether to print a table of all jobs in the sweep's folder and to save it there with
+            the figures that the config names.
+
+    Returns:
+        The jobs that failed.
+    """
+    if not _driven:
+        return []
+    sweep = _driven.pop()
+    with sweep.held:
+        jobs = _outcomes(sweep.folder, sweep.before)
+        failed = [job for job in jobs if job.error is not None]
+        if jobs and table:
+            shown = console()
+            shown.print(sweep_table(jobs))
+            if failed:
+                shown.print(failures_table(failed))
+            shown.print(named("results", short(sweep.folder)), soft_wrap=True)
+            if any(job.summary for job in jobs):
+                _gather(sweep.folder, sweep.figures, shown)
+        return failed
+
+
+def drives_sweep() -> bool:
+    """Whether this process drives a sweep, rather than runs a job of one."""
+    return bool(_driven)
+
+
+def _begin(config: DictConfig) -> None:
+    check_output("hydra.sweep.dir", config.hydra.sweep.dir)
+    folder = Path(config.hydra.sweep.dir).absolute()
+    if not config.resume:
+        folder = folders.fresh(folder)
+    figures = figures_asked(plain_value(config, "figures"))
+    _settle(config, folder)
+    held = ExitStack()
+    taken = (
+        f"another sweep is writing to {short(folder)}; wait until it is done and then give the "
+        "same command again, or choose another folder with hydra.sweep.dir"
+    )
+    held.enter_context(folders.claim(folder, taken))
+    for place, _, files in folders.walk(folder):
+        if ERROR in files:
+            forget_error(Path(place))
+    finished = map(Path, folders.finished_below(folder))
+    before = {place: (place / SUMMARY).stat().st_mtime_ns for place in finished}
+    _driven[:] = [_Sweep(folder, before, held, figures)]
+
+
+def _settle(config: DictConfig, folder: Path) -> None:
+    """Sets the sweep's folder to an absolute path, since workers may run in other folders."""
+    quoted = str(folder).replace("\\", "\\\\").replace("'", "\\'")
+    with read_write(config), open_dict(config):
+        config.hydra.sweep.dir = str(folder)
+        others = [word for word in config.hydra.overrides.hydra if not word.startswith(_DIR)]
+        config.hydra.overrides.hydra = [*others, f"{_DIR}='{quoted}'"]
 
 
 def note_error(folder: Path, text: str) -> bool:
     """Writes a job's error to its folder, for the sweep's table; returns whether it could."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        with written_aside(folder / ERROR) as file:
+        with folders.written_aside(folder / ERROR) as file:
             file.write(f"{text.rstrip()}\n".encode())
     except OSError:
         return False
@@ -56,21 +155,10 @@ def forget_error(folder: Path) -> None:
         (folder / ERROR).unlink(missing_ok=True)
 
 
-def finished_in(folder: Path) -> dict[Path, int]:
-    """Returns the folders of the finished runs below a folder, with their summaries' times."""
-    found = map(Path, finished_below(folder))
-    return {place: (place / SUMMARY).stat().st_mtime_ns for place in found}
-
-
-def outcomes(folder: Path, before: Mapping[Path, int]) -> list[Outcome]:
-    """Returns the outcomes of a sweep's jobs, in natural order of their names.
-
-    Args:
-        folder: the sweep's.
-        before: what `finished_in` gave before it began.
-    """
+def _outcomes(folder: Path, before: Mapping[Path, int]) -> list[Outcome]:
+    """Returns the outcomes of a sweep's jobs, in natural order of their names."""
     marks = {SUMMARY, ERROR, CHECKPOINT, ROUNDS}
-    found = walk(folder)
+    found = folders.walk(folder)
     jobs = {Path(place) for place, inside, files in found if marks & {*inside, *files}} - {folder}
     ordered = sorted(jobs, key=lambda job: natural_order(str(job)))
     return [_outcome(job, folder, before.get(job)) for job in ordered]
@@ -122,17 +210,8 @@ def _names_figures(item: Any) -> bool:
     )
 
 
-def gather_sweep(folder: Path, figures: Choice, shown: Console) -> None:
-    """Writes a sweep's table and figures, from what is saved in its folder.
-
-    Args:
-        folder: the sweep's; at least one job in it has finished.
-        figures: those asked for.
-        shown: where the files are named.
-
-    Raises:
-        FairbanditError: a file cannot be read or written.
-    """
+def _gather(folder: Path, figures: Choice, shown: Console) -> None:
+    """Writes a sweep's table and figures, from the jobs that are finished in its folder."""
     write(tidy(read_runs([folder])), folder / RESULTS)
     shown.print(named("table", short(folder / RESULTS)), soft_wrap=True)
     if not figures:
