@@ -83,7 +83,8 @@ def _parts(words: Sequence[str]) -> list[tuple[str, dict[str, Any]]]:
 def _examine(kind: str, spec: dict[str, Any], shown: Console) -> bool:
     """Prints the findings on one part, as they come; whether it passes."""
     cls = registry.lookup(kind, spec["name"])
-    shown.print(Text(f"{kind} {_described(spec)} ({_place(cls)})", style="bold"), soft_wrap=True)
+    place = f"{inspect.getsourcefile(cls)}:{inspect.getsourcelines(cls)[1]}"
+    shown.print(Text(f"{kind} {_described(spec)} ({place})", style="bold"), soft_wrap=True)
     results = []
     for result in conformance.examine(kind, spec):
         results.append(result)
@@ -91,7 +92,12 @@ def _examine(kind: str, spec: dict[str, Any], shown: Console) -> bool:
     if all(result.tried for result in results):  # so that it can be played
         cost = conformance.attempt(conformance.cost, kind, spec)
         if isinstance(cost, conformance.Cost):
-            shown.print(f"  {_told(cost, kind)}", soft_wrap=True, highlight=False)
+            does = {"environment": "draws pools", "metric": "judges"}.get(kind, "plays")
+            told = (
+                f"  {does} in {cost.own:.3f} ms a round of {conformance.REPLICAS} replicas "
+                f"({conformance.REFERENCES[kind]}: {cost.reference:.3f} ms)"
+            )
+            shown.print(told, soft_wrap=True, highlight=False)
         else:
             results.append(conformance.CheckResult("cost", "Plays the rounds that are timed", cost))
             shown.print(_line(results[-1]), soft_wrap=True)
@@ -107,20 +113,6 @@ def _line(result: conformance.CheckResult) -> Text:
         mark, style = "–", "dim"
     line = Text("  ").append(mark, style=style).append(f" {result.label}")
     return line if result.reason is None else line.append(f": {result.reason}", style=style)
-
-
-def _told(cost: conformance.Cost, kind: str) -> str:
-    reference = conformance.REFERENCES[kind]
-    what = {"environment": "draws pools in", "metric": "judges in"}.get(kind, "plays in")
-    return (
-        f"{what} {cost.own:.3f} ms a round of {conformance.REPLICAS} replicas "
-        f"({reference}: {cost.reference:.3f} ms)"
-    )
-
-
-def _place(cls: type) -> str:
-    """The file and the line of a class."""
-    return f"{inspect.getsourcefile(cls)}:{inspect.getsourcelines(cls)[1]}"
 
 
 def _described(spec: dict[str, Any]) -> str:

@@ -70,7 +70,8 @@ def collect(words: Sequence[str]) -> None:
     runs = read_runs(given.folders)
     if given.out is None:
         console().print(_table(runs))
-        print(_count(len(runs)))
+        more = f", the first {SHOWN} shown; --out keeps all" if len(runs) > SHOWN else ""
+        print("1 run" if len(runs) == 1 else f"{len(runs):,} runs{more}")
         return
     table = tidy(runs)
     write(table, given.out)
@@ -97,9 +98,3 @@ def _table(runs: Sequence[SavedRun]) -> Table:
     ]
     right = [*(column.removesuffix("_regret") for column in metrics), "seconds"]
     return make_table([*keys, *right, FOLDER], rows, right=right)
-
-
-def _count(runs: int) -> str:
-    if runs == 1:
-        return "1 run"
-    return f"{runs:,} runs" + (f", the first {SHOWN} shown; --out keeps all" * (runs > SHOWN))

@@ -8,7 +8,7 @@ import signal
 import tempfile
 import threading
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from fnmatch import filter as filter_names
 from pathlib import Path
 
@@ -57,10 +57,12 @@ def dashboard(words: Sequence[str]) -> None:
     parser.add_argument("folders", nargs="+", type=Path, metavar="FOLDER", help="where runs are")
     parser.add_argument("--port", type=int, help="by default the first free one from 6006 on")
     given = parser.parse_args(words)
-    with serving(given.folders, given.port) as address, _until_stopped() as stopped:
+    with serving(given.folders, given.port) as address, suppress(KeyboardInterrupt):
+        for number in (signal.SIGINT, signal.SIGTERM):  # a shell may have SIGINT ignored
+            signal.signal(number, signal.default_int_handler)
         shown = ", ".join(str(short(folder)) for folder in given.folders)
         print(f"TensorBoard on {shown}: {address}\nCtrl-C ends it.", flush=True)
-        stopped.wait()
+        threading.Event().wait()
 
 
 @contextmanager
@@ -151,18 +153,3 @@ def _launch(folder: str, port: int | None) -> str:
     except program.TensorBoardServerException as error:
         raise FairbanditError(f"TensorBoard does not start: {error}") from error
     return address
-
-
-@contextmanager
-def _until_stopped() -> Iterator[threading.Event]:
-    """Gives an event that Ctrl-C and SIGTERM set."""
-    stopped = threading.Event()
-    before = {
-        number: signal.signal(number, lambda *_: stopped.set())
-        for number in (signal.SIGINT, signal.SIGTERM)
-    }
-    try:
-        yield stopped
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)

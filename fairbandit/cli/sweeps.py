@@ -176,10 +176,7 @@ def _outcome(job: Path, folder: Path, before: int | None) -> Outcome:
 
 
 def figures_asked(asked: Any) -> Choice:
-    """Reads which figures a config asks for; none by default.
-
-    Args:
-        asked: the value of its key `figures`, as plain data.
+    """Reads the value of a config's key `figures`; null stands for no figure.
 
     Raises:
         FairbanditError: an unknown figure, or neither names nor a mapping.

@@ -43,9 +43,9 @@ class Checkpoints:
     """Writes and reads the checkpoint of one run.
 
     Args:
-        folder: the run's.
-        identity: what `identity.continued` gives for the run; only a checkpoint of the same
-            identity can be continued from.
+        folder: the folder of the run.
+        identity: the result of `identity.continued`; a run continues from a checkpoint of the same
+            identity only.
     """
 
     def __init__(self, folder: Path, identity: Mapping[str, Any]) -> None:
@@ -65,8 +65,8 @@ class Checkpoints:
         """Returns what was last saved, or None.
 
         Raises:
-            FairbanditError: the checkpoint cannot be read or is another run's, or a Parquet file
-                that it builds upon is not there as it was.
+            FairbanditError: the checkpoint cannot be read or belongs to another run, or a Parquet
+                file that was finished before it is missing or has changed.
         """
         if not self._path.exists():
             return None
@@ -101,10 +101,10 @@ class Checkpoints:
 
     @contextmanager
     def restoring(self) -> Iterator[None]:
-        """Blames the file for an error that arises while the state of `load` is restored.
+        """Reports an error that arises while the state is restored as damage of the checkpoint.
 
         Raises:
-            FairbanditError: a state that cannot be this run's.
+            FairbanditError: the state does not fit the run.
         """
         try:
             yield

@@ -15,12 +15,13 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from fairbandit import registry
 from fairbandit.build import build
 from fairbandit.engine import Engine
 from fairbandit.environments import Environment
 from fairbandit.errors import FairbanditError
 from fairbandit.maths.checks import count
-from fairbandit.metrics import Played
+from fairbandit.metrics import Metric, Played
 from fairbandit.policy import Policy
 from fairbandit.run import summary as summaries
 from fairbandit.run.batches import replica_batches
@@ -29,7 +30,7 @@ from fairbandit.run.folder import ROUNDS, claim, clear, writing
 from fairbandit.run.identity import check_movable, continued, finished, identity, resolved
 from fairbandit.run.progress import run_progress
 from fairbandit.run.round_log import RoundLog, write_rewards
-from fairbandit.run.settings import Settings, build_metrics, settings
+from fairbandit.run.settings import Settings, settings
 from fairbandit.run.statistics import RunStatistics
 from fairbandit.run.tensorboard import EventWriter, hyperparameters, layout
 
@@ -62,9 +63,9 @@ def execute(
         folder: where `rounds/part-*.parquet`, TensorBoard's events and, last of all,
             `summary.json` go.
         wait: if another process writes to the folder, waits until it is done.
-        started: called once the folder is this run's, unless it holds the finished run: with an
-            empty text, or with where the run goes on.
-        replaced: called once results are set aside, with why and where they are, in a line.
+        started: is called when a run begins, once its folder is locked: with an empty text, or
+            with the round at which an interrupted run continues.
+        replaced: is called with one line when results were set aside: the reason and their folder.
         progress: shows a progress bar where there is a terminal.
 
     Returns:
@@ -119,7 +120,9 @@ class _Run:
         self.settings, self.identity = replace(checked, rounds=self.rounds), now
         self.checkpoints = Checkpoints(folder, continued(now, environment))
         self.parts: dict[str, str] = {}
-        self.metrics = build_metrics(checked.metrics)
+        self.metrics: dict[str, Metric] = {
+            column: registry.create("metric", spec) for column, spec in checked.metrics.items()
+        }
         self.statistics = RunStatistics(self.rounds, environment.group_names, self.metrics)
         self.batches = replica_batches(
             checked.replicas,
@@ -283,11 +286,11 @@ def _parts_may_not_exit() -> Iterator[None]:
         ) from error
 
 
-def _signal_handlers() -> list[CodeType]:
+def _signal_handlers() -> set[CodeType | None]:
     """Returns the code of signal handlers, which may end the process, as on SLURM's time limit."""
     handlers = [signal.getsignal(number) for number in signal.valid_signals()]
     functions = [getattr(handler, "__func__", handler) for handler in handlers]
-    return [code for code in (getattr(f, "__code__", None) for f in functions) if code is not None]
+    return {getattr(function, "__code__", None) for function in functions}
 
 
 def _on_cpu(played: Played) -> Played:

@@ -34,9 +34,9 @@ _REWARDS = pa.schema(
 class RoundLog:
     """Writes one batch's rounds; files and row groups end on fixed multiples of `GRID` rounds.
 
-    Rows are ordered by round, then by replica. A file is written in one go once its last round is
-    there, so that a run that goes on from a checkpoint writes the same bytes as one never stopped;
-    `finish` writes the last one.
+    Rows are ordered by round, then by replica. A file is written at once when its last round is
+    known, so that a run that continues from a checkpoint writes the same bytes as an uninterrupted
+    one. `finish` writes the last file.
 
     Args:
         folder: where the files go.
@@ -123,14 +123,10 @@ class RoundLog:
 
 
 def write_rewards(environment: Environment, folder: Path) -> dict[str, str]:
-    """Writes `rewards.parquet`; an environment that does not know its rewards leaves none.
-
-    Args:
-        environment: the run's.
-        folder: the run's.
+    """Writes `rewards.parquet`, or nothing for an environment that does not know its rewards.
 
     Returns:
-        The file's SHA-256 hash, by its name.
+        The SHA-256 hash of the file, by its name.
     """
     pieces = []
     for code in range(len(environment.group_names)):

@@ -14,7 +14,7 @@ from omegaconf.errors import OmegaConfBaseException
 
 from fairbandit import registry
 from fairbandit.errors import FairbanditError
-from fairbandit.metrics import REDUCTIONS, REGRETS, Metric
+from fairbandit.metrics import REDUCTIONS, REGRETS
 
 MOST_ROUNDS = 1_000_000_000
 """The largest T of a run."""
@@ -192,12 +192,3 @@ def check_metrics(given: Any) -> dict[str, dict[str, Any]]:
                 f"{reduce!r}; expected one of {', '.join(REDUCTIONS)}"
             )
     return checked
-
-
-def build_metrics(checked: Mapping[str, Mapping[str, Any]]) -> dict[str, Metric]:
-    """Builds the metrics that `check_metrics` gave, by column.
-
-    Raises:
-        FairbanditError: a metric refuses a parameter.
-    """
-    return {column: registry.create("metric", spec) for column, spec in checked.items()}

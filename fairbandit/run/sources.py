@@ -11,7 +11,9 @@ import ast
 import hashlib
 import sys
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from importlib.machinery import PathFinder
+from importlib.util import resolve_name
 from pathlib import Path
 from typing import Any
 
@@ -73,10 +75,11 @@ def _imported(source: bytes, name: str, file: str) -> Iterator[tuple[str, str]]:
         if isinstance(node, ast.Import):
             asked += [alias.name for alias in node.names]
         elif isinstance(node, ast.ImportFrom):
-            base = _base(node, package)
-            asked += [base, *(f"{base}.{alias.name}" for alias in node.names)]
-            if node.names[0].name == "*":  # may import each module of the package
-                asked += [name for name, _ in plugins.modules() if name.startswith(f"{base}.")]
+            with suppress(ImportError):  # of too many leading dots: nor can it be imported
+                base = resolve_name(f"{'.' * node.level}{node.module or ''}", package)
+                asked += [base, *(f"{base}.{alias.name}" for alias in node.names)]
+                if node.names[0].name == "*":  # may import each module of the package
+                    asked += [name for name, _ in plugins.modules() if name.startswith(f"{base}.")]
             lookups |= any(alias.name in _LOOKUPS for alias in node.names)
         elif isinstance(node, ast.Name):
             lookups |= node.id in _BUILTINS | _LOOKUPS
@@ -85,14 +88,6 @@ def _imported(source: bytes, name: str, file: str) -> Iterator[tuple[str, str]]:
     if lookups:
         return plugins.modules()
     return _plugins(asked)
-
-
-def _base(node: ast.ImportFrom, package: str) -> str:
-    """Returns the module after `from`, with leading dots resolved."""
-    if not node.level:
-        return node.module or ""
-    above = package.split(".")[: len(package.split(".")) - node.level + 1]
-    return ".".join([*above, *([node.module] if node.module else [])])
 
 
 def _plugins(names: Iterable[str]) -> Iterator[tuple[str, str]]:

@@ -94,10 +94,7 @@ def summarise(
 
 
 def checksum(summary: Mapping[str, Any]) -> str:
-    """Returns the SHA-256 hash, in hexadecimal digits, of a summary without its timings.
-
-    Args:
-        summary: the summary. The timings, its own checksum and the layout of its file do not count.
+    """Returns the SHA-256 hash of a summary without its timings and its own checksum.
 
     Raises:
         ValueError: the summary holds what JSON cannot say.

@@ -101,8 +101,8 @@ def sweep_table(jobs: Sequence[Outcome]) -> Table:
             their status unless all are finished.
     """
     counts = Counter(job.status for job in jobs)
-    told = {(job.summary["policy"], job.summary["environment"]) for job in jobs if job.summary}
-    named, status = len(told) < len(jobs), set(counts) != {"finished"}
+    pairs = {(job.summary["policy"], job.summary["environment"]) for job in jobs if job.summary}
+    named, status = len(pairs) < len(jobs), set(counts) != {"finished"}
     metrics = list(
         dict.fromkeys(name for job in jobs for name in (job.summary or {}).get("metrics", {}))
     )
@@ -116,7 +116,9 @@ def sweep_table(jobs: Sequence[Outcome]) -> Table:
     ]
     left = [*(["job"] if named else []), *(["status"] if status else []), "policy", "environment"]
     right = ["rounds", "replicas", "fair", "standard", *metrics, "seconds", "rounds/s"]
-    title = _title(counts) if status else "All jobs"
+    kinds = ("finished", "skipped", "failed", "unfinished")
+    told = ", ".join(f"{counts[kind]} {kind}" for kind in kinds if counts[kind])
+    title = f"All jobs: {told}" if status else "All jobs"
     return make_table([*left, *right], rows, right=right, title=title)
 
 
@@ -124,11 +126,6 @@ def failures_table(jobs: Sequence[Outcome]) -> Table:
     """Returns a table of the jobs that failed, with the last line of each error."""
     rows = [(job.name, job.error or "") for job in jobs]
     return make_table(("job", "error"), rows, title="Failed jobs")
-
-
-def _title(counts: Mapping[str, int]) -> str:
-    kinds = ("finished", "skipped", "failed", "unfinished")
-    return "All jobs: " + ", ".join(f"{counts[kind]} {kind}" for kind in kinds if counts[kind])
 
 
 def _numbers(summary: Mapping[str, Any] | None, metrics: Sequence[str]) -> list[str]:

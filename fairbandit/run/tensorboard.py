@@ -70,11 +70,7 @@ def tag_of(column: str) -> str:
 
 
 def layout(metrics: Sequence[str] = ()) -> Summary:
-    """Lays out the charts of TensorBoard's Custom Scalars page.
-
-    Args:
-        metrics: the columns of the metrics that the run asks for beside both regrets.
-    """
+    """Lays out the charts of TensorBoard's Custom Scalars page, with the metrics given."""
     regrets, own = ([_margin(tag_of(c)) for c in columns] for columns in (sorted(REGRETS), metrics))
     others = [
         _lines("selection rate by group", f"{RATE}/.*"),
@@ -102,7 +98,7 @@ def hyperparameters(config: Mapping[str, Any], name: str) -> Summary:
     Args:
         config: the resolved config. Its keys become dotted names, the name of a part stands for
             the part, and long values are left out.
-        name: tells the run from others; those with equal names would share a line.
+        name: a name of the run; runs of one name share a line.
     """
     shown = {
         key.removesuffix(".name"): value if isinstance(value, (bool, int, float)) else str(value)
