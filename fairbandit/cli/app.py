@@ -53,7 +53,7 @@ def run_app(words: Sequence[str]) -> None:
             raise
         if raised_by_hydra(error):
             raise FairbanditError(one_message(error)) from None
-        if driving:  # jobs keep their errors to themselves: this is a launcher's
+        if driving:  # the launcher failed: jobs write their own errors to their folders
             line = in_a_line(error)
             raise FairbanditError(f"the sweep was cut short by {line}; {_AGAIN}") from None
         raise

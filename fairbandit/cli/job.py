@@ -115,7 +115,7 @@ def _fail(message: str, folder: Path, text: str = "", *, stop: bool = False) -> 
     """
     if (stop and drives_sweep()) or not note_error(folder, text or message):
         _stop(message)
-    if not stop:  # of many workers with one full disk, the driver's table tells
+    if not stop:  # a full disk fails every worker, and the driver's table says so
         print(f"{PREFIX}{_of_job(message)}", file=sys.stderr, flush=True)
 
 

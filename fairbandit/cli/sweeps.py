@@ -1,4 +1,4 @@
-"""Locks the folder of a sweep before its jobs run, and afterwards writes what they came to.
+"""Locks the folder of a sweep before its jobs run, and writes their results there afterwards.
 
 The folder holds the errors and the outcomes of the jobs, one table of their results, and figures.
 """

@@ -81,27 +81,27 @@ def execute(
         policy = _policy(config["policy"])
         world = config["environment"]
         now = identity(policy, world, checked)
-        found = finished(folder, now, resume=checked.resume)
-        if found is not None and not found[1]:
-            return found[0]
+        summary, changed = finished(folder, now, resume=checked.resume)
+        if summary is not None and not changed:
+            return summary
         environment: Environment | None = None
         with _threads(checked.threads or THREADS):
             while True:
                 with claim(folder, wait=wait) as held:
-                    found = finished(folder, now, resume=checked.resume)
-                    if found is not None and not found[1]:  # by the process waited for
-                        return found[0]
+                    summary, changed = finished(folder, now, resume=checked.resume)
+                    if summary is not None and not changed:  # by the process that was waited for
+                        return summary
                     if environment is None:
                         environment, now = _loaded(policy, world, checked, now)
                     run = _Run(policy, environment, checked, folder, now)
-                    if found is None:
+                    if summary is None:
                         return run.record(started or (lambda text: None), progress=progress)
                     check_movable(folder, now)
                     run.engine([0])  # raises before anything is replaced if it cannot be played
                     with writing(folder):
                         aside = held.set_aside()
                 if replaced is not None:
-                    replaced(f"{found[1]}; the results before are in {aside.name}")
+                    replaced(f"{changed}; the results before are in {aside.name}")
 
 
 class _Run:

@@ -63,7 +63,7 @@ def sha256(path: Path) -> str:
 
 
 def _version(path: Path) -> dict[str, int]:
-    """Returns what the file system knows of a file and changes with its content."""
+    """Returns the size, times and inode of a file, some of which change with its content."""
     stat = path.stat()
     times = {"mtime_ns": stat.st_mtime_ns, "ctime_ns": stat.st_ctime_ns}
     return {"size": stat.st_size, **times, "inode": stat.st_ino}

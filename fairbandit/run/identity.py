@@ -185,7 +185,7 @@ def _shown(leaves: Mapping[str, Any], key: str) -> str:
 
 def finished(
     folder: Path, now: Mapping[str, Any], *, resume: bool
-) -> tuple[dict[str, Any], str] | None:
+) -> tuple[dict[str, Any] | None, str]:
     """Looks for a finished run in a folder.
 
     Args:
@@ -194,8 +194,8 @@ def finished(
         resume: whether a finished run may be served or replaced.
 
     Returns:
-        Its summary, and why its results are not those that the run would give, empty if they are;
-        None if there is no finished run.
+        The summary, None if there is no finished run, and why its results are not those that the
+        run would give, empty if they are.
 
     Raises:
         FairbanditError: the run in the folder was asked for with another config, by the same code:
@@ -206,7 +206,7 @@ def finished(
             f"{folder} already holds a run, and resume is false; choose another output folder"
         )
     if not (folder / SUMMARY).exists():
-        return None
+        return None, ""
     summary = summaries.read(folder)
     then = summary.get("identity")
     if not isinstance(then, Mapping):
@@ -221,7 +221,7 @@ def finished(
             )
     told = changes(then, now)
     if not told:
-        with suppress(OSError):  # killed after its last file and before its last step
+        with suppress(OSError):  # left by a run that was killed after its summary was written
             (folder / CHECKPOINT).unlink(missing_ok=True)
     more = [f"{len(told) - _TOLD} more changes"] if len(told) > _TOLD else []
     return summary, ", ".join([*told[:_TOLD], *more])

@@ -68,14 +68,14 @@ def _imported(source: bytes, name: str, file: str) -> Iterator[tuple[str, str]]:
     asked: list[str] = []
     try:
         tree = ast.parse(source)
-    except (SyntaxError, ValueError):  # nor can it be imported
+    except (SyntaxError, ValueError):  # such a module cannot be imported
         return iter(())
     lookups = False
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
             asked += [alias.name for alias in node.names]
         elif isinstance(node, ast.ImportFrom):
-            with suppress(ImportError):  # of too many leading dots: nor can it be imported
+            with suppress(ImportError):  # too many leading dots
                 base = resolve_name(f"{'.' * node.level}{node.module or ''}", package)
                 asked += [base, *(f"{base}.{alias.name}" for alias in node.names)]
                 if node.names[0].name == "*":  # may import each module of the package

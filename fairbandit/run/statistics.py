@@ -25,7 +25,7 @@ WINDOWS = 50
 
 
 def log_spaced(rounds: int, points: int = STEPS) -> list[int]:
-    """Returns the rounds at which curves are sampled: all of few, else log-spaced, with 1 and T.
+    """Returns the rounds at which curves are sampled: all if few, else log-spaced ones from 1 to T.
 
     >>> log_spaced(5), log_spaced(1000, points=4)
     ([1, 2, 3, 4, 5], [1, 10, 100, 1000])

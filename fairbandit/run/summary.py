@@ -63,7 +63,7 @@ def summarise(
         The contents of `summary.json`.
     """
     names = statistics.group_names
-    seconds = max(round(seconds, 6), 1e-6)  # fewer digits than their inverse, which confirms all
+    seconds = max(round(seconds, 6), 1e-6)  # rounded, so that their inverse confirms each digit
     summary = {
         "policy": config["policy"]["name"],
         "environment": config["environment"]["name"],
