@@ -7,7 +7,6 @@ from dataclasses import fields
 from typing import Any
 
 import torch
-from rich.table import Table
 
 from fairbandit import registry
 from fairbandit.cli.parsers import read_parameters, tool_parser
@@ -68,23 +67,19 @@ def theory(words: Sequence[str]) -> None:
     torch.set_num_threads(1)
     environment: Environment = registry.create("environment", given)
     settings = {"rounds": float(environment.rounds), **numbers}
-    tables = TheoryTables(constants(environment), **settings)
-    shown = console()
-    for table in _tables(environment, tables):
-        shown.print(table)
-    for remark in tables.remarks():
-        shown.print(remark, highlight=False, markup=False)
-
-
-def _tables(environment: Environment, made: TheoryTables) -> list[Table]:
-    """The tables of an environment; all are computed before the first is printed."""
-    found = [made.constants(environment.part_name), made.bounds(), made.closeness()]
-    found += [made.lemmas(), made.floor()]
+    made = TheoryTables(constants(environment), **settings)
+    tables = [made.constants(environment.part_name), made.bounds(), made.closeness()]
+    tables += [made.lemmas(), made.floor()]
     if made.has_trade_off:
         first, second = laws(environment)
         compared = trade_off(first, second, made.epsilon)
-        found.append(made.trade_off(compared, environment.group_names))
-    return found
+        tables.append(made.trade_off(compared, environment.group_names))
+    remarks = made.remarks()  # whatever can fail has been computed before anything is printed
+    shown = console()
+    for table in tables:
+        shown.print(table)
+    for remark in remarks:
+        shown.print(remark, highlight=False, markup=False)
 
 
 def _parsed(words: Sequence[str]) -> tuple[dict[str, Any], dict[str, float]]:

@@ -68,7 +68,8 @@ def identity(policy: Policy, world: Mapping[str, Any], settings: Settings) -> di
         }
     except OSError as error:
         raise FairbanditError(f"cannot read {error.filename}: {error.strerror}") from error
-    return dict(summaries.finite(found))
+    plain: dict[str, Any] = json.loads(json.dumps(summaries.finite(found)))
+    return plain
 
 
 def continued(identity: Mapping[str, Any], environment: Environment) -> dict[str, Any]:
