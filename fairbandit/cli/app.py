@@ -6,19 +6,22 @@ import os
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from typing import Any
 
 import hydra
+import hydra._internal.hydra
 
-from fairbandit.cli.callbacks import drives_sweep, finish_sweep
-from fairbandit.cli.configs import checked_configs
-from fairbandit.cli.flags import spelt_out
+from fairbandit.cli.configs import CheckedLoader
 from fairbandit.cli.job import run_job
 from fairbandit.cli.messages import SweepJobError, in_a_line, one_message, raised_by_hydra
+from fairbandit.cli.parsers import spelt_out
 from fairbandit.cli.store import publish
+from fairbandit.cli.sweeps import drives_sweep, finish_sweep
 from fairbandit.errors import FairbanditError
 from fairbandit.presets import conf_folder
 
 _FULL_ERROR = "HYDRA_FULL_ERROR"
+_composing: Any = hydra._internal.hydra
 _AGAIN = "the same command skips what is finished and tries the rest again"
 
 
@@ -38,7 +41,7 @@ def run_app(words: Sequence[str]) -> None:
     )(run_job)
     as_raised = os.environ.get(_FULL_ERROR) == "1"
     try:
-        with _words(spelt_out(words)), _raised_errors(), checked_configs():
+        with _hydra_reads(spelt_out(words)):
             application()
     except SweepJobError as error:
         finish_sweep()
@@ -50,7 +53,7 @@ def run_app(words: Sequence[str]) -> None:
             raise
         if raised_by_hydra(error):
             raise FairbanditError(one_message(error)) from None
-        if driving:  # jobs keep their errors to themselves: this is a launcher's
+        if driving:  # the launcher failed: jobs write their own errors to their folders
             line = in_a_line(error)
             raise FairbanditError(f"the sweep was cut short by {line}; {_AGAIN}") from None
         raise
@@ -64,25 +67,19 @@ def run_app(words: Sequence[str]) -> None:
 
 
 @contextmanager
-def _words(words: Sequence[str]) -> Iterator[None]:
-    """Sets `sys.argv`, from which Hydra reads its words."""
-    before = sys.argv
-    sys.argv = ["fairbandit", *words]
-    try:
-        yield
-    finally:
-        sys.argv = before
+def _hydra_reads(words: Sequence[str]) -> Iterator[None]:
+    """Gives Hydra its words and the loader that checks configs, and makes it raise its errors.
 
-
-@contextmanager
-def _raised_errors() -> Iterator[None]:
-    """Makes Hydra raise errors, which it would otherwise print before it exits."""
-    before = os.environ.get(_FULL_ERROR)
+    Without the environment variable Hydra would print errors and exit.
+    """
+    loader, argv, full_error = _composing.ConfigLoaderImpl, sys.argv, os.environ.get(_FULL_ERROR)
+    _composing.ConfigLoaderImpl, sys.argv = CheckedLoader, ["fairbandit", *words]
     os.environ[_FULL_ERROR] = "1"
     try:
         yield
     finally:
-        if before is None:
+        _composing.ConfigLoaderImpl, sys.argv = loader, argv
+        if full_error is None:
             del os.environ[_FULL_ERROR]
         else:
-            os.environ[_FULL_ERROR] = before
+            os.environ[_FULL_ERROR] = full_error

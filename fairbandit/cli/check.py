@@ -7,14 +7,11 @@ from collections.abc import Sequence
 from typing import Any
 
 import torch
-from omegaconf import OmegaConf
-from omegaconf.errors import OmegaConfBaseException
 from rich.console import Console
 from rich.text import Text
-from yaml import YAMLError  # type: ignore[import-untyped]
 
 from fairbandit import conformance, registry
-from fairbandit.cli.parsers import ToolParser
+from fairbandit.cli.parsers import read_parameters, tool_parser
 from fairbandit.errors import FairbanditError
 from fairbandit.run.table import console
 
@@ -46,7 +43,7 @@ def check(words: Sequence[str]) -> None:
         FairbanditError: a word that describes no part.
         SystemExit: with exit code 1, if a part does not pass.
     """
-    parser = ToolParser("check", _HELP, _EXAMPLES)
+    parser = tool_parser("check", _HELP, _EXAMPLES)
     parser.add_argument(
         "parts", nargs="+", metavar="KIND=NAME", help=f"a part; KIND is {_or(registry.KINDS)}"
     )
@@ -73,34 +70,21 @@ def _parts(words: Sequence[str]) -> list[tuple[str, dict[str, Any]]]:
             registry.lookup(kind, value)
             parts.append((kind, {"name": value}))
         elif parts and parts[-1][0] == kind:
-            parts[-1][1].update(_parsed(key, value))
+            if not key.isidentifier():
+                raise FairbanditError(
+                    f"{word}: expected the name of a hyperparameter before '=', got {key!r}"
+                )
+            parts[-1][1].update(read_parameters([f"{key}={value}"], kind))
         else:
             raise FairbanditError(f"{word!r} must come after the {kind} that it is for")
     return parts
 
 
-def _parsed(key: str, value: str) -> dict[str, Any]:
-    """A hyperparameter's value, read as on a run's command line."""
-    if not key.isidentifier():
-        raise FairbanditError(
-            f"{key}={value}: expected the name of a hyperparameter before '=', got {key!r}"
-        )
-    try:
-        read = OmegaConf.to_container(OmegaConf.from_dotlist([f"{key}={value}"]))
-    except (OmegaConfBaseException, YAMLError, ValueError, RecursionError) as error:
-        reason = " ".join(str(error).splitlines()[0].split())
-        raise FairbanditError(
-            f"{key}={value}: the value cannot be read: {reason}; expected YAML such as 0.5, text, "
-            "[1, 2] or {a: 1}"
-        ) from error
-    assert isinstance(read, dict)
-    return {str(name): item for name, item in read.items()}
-
-
 def _examine(kind: str, spec: dict[str, Any], shown: Console) -> bool:
     """Prints the findings on one part, as they come; whether it passes."""
     cls = registry.lookup(kind, spec["name"])
-    shown.print(Text(f"{kind} {_described(spec)} ({_place(cls)})", style="bold"), soft_wrap=True)
+    place = f"{inspect.getsourcefile(cls)}:{inspect.getsourcelines(cls)[1]}"
+    shown.print(Text(f"{kind} {_described(spec)} ({place})", style="bold"), soft_wrap=True)
     results = []
     for result in conformance.examine(kind, spec):
         results.append(result)
@@ -108,7 +92,12 @@ def _examine(kind: str, spec: dict[str, Any], shown: Console) -> bool:
     if all(result.tried for result in results):  # so that it can be played
         cost = conformance.attempt(conformance.cost, kind, spec)
         if isinstance(cost, conformance.Cost):
-            shown.print(f"  {_told(cost, kind)}", soft_wrap=True, highlight=False)
+            does = {"environment": "draws pools", "metric": "judges"}.get(kind, "plays")
+            told = (
+                f"  {does} in {cost.own:.3f} ms a round of {conformance.REPLICAS} replicas "
+                f"({conformance.REFERENCES[kind]}: {cost.reference:.3f} ms)"
+            )
+            shown.print(told, soft_wrap=True, highlight=False)
         else:
             results.append(conformance.CheckResult("cost", "Plays the rounds that are timed", cost))
             shown.print(_line(results[-1]), soft_wrap=True)
@@ -124,20 +113,6 @@ def _line(result: conformance.CheckResult) -> Text:
         mark, style = "–", "dim"
     line = Text("  ").append(mark, style=style).append(f" {result.label}")
     return line if result.reason is None else line.append(f": {result.reason}", style=style)
-
-
-def _told(cost: conformance.Cost, kind: str) -> str:
-    reference = conformance.REFERENCES[kind]
-    what = {"environment": "draws pools in", "metric": "judges in"}.get(kind, "plays in")
-    return (
-        f"{what} {cost.own:.3f} ms a round of {conformance.REPLICAS} replicas "
-        f"({reference}: {cost.reference:.3f} ms)"
-    )
-
-
-def _place(cls: type) -> str:
-    """The file and the line of a class."""
-    return f"{inspect.getsourcefile(cls)}:{inspect.getsourcelines(cls)[1]}"
 
 
 def _described(spec: dict[str, Any]) -> str:

@@ -7,14 +7,14 @@ from pathlib import Path
 
 from rich.table import Table
 
-from fairbandit.cli.parsers import ToolParser
+from fairbandit.cli.parsers import tool_parser
 from fairbandit.metrics import REGRETS
 from fairbandit.results import SavedRun, read_runs
 from fairbandit.results.runs import KEYS
 from fairbandit.results.scenes import union
 from fairbandit.results.table import ENDINGS, FOLDER, check_ending, settings_shown, tidy, write
 from fairbandit.run.folder import SUMMARY
-from fairbandit.run.table import console, spread
+from fairbandit.run.table import console, make_table, spread
 
 SHOWN = 20
 """How many runs are printed."""
@@ -56,7 +56,7 @@ def collect(words: Sequence[str]) -> None:
         FairbanditError: wrong words, a folder that is not there, a file that is no summary, no
             run at all, or a file that cannot be written.
     """
-    parser = ToolParser("collect", _HELP, _EXAMPLES)
+    parser = tool_parser("collect", _HELP, _EXAMPLES)
     parser.add_argument("folders", nargs="+", type=Path, metavar="FOLDER", help="where runs are")
     parser.add_argument(
         "--out",
@@ -70,7 +70,8 @@ def collect(words: Sequence[str]) -> None:
     runs = read_runs(given.folders)
     if given.out is None:
         console().print(_table(runs))
-        print(_count(len(runs)))
+        more = f", the first {SHOWN} shown; --out keeps all" if len(runs) > SHOWN else ""
+        print("1 run" if len(runs) == 1 else f"{len(runs):,} runs{more}")
         return
     table = tidy(runs)
     write(table, given.out)
@@ -81,28 +82,19 @@ def _table(runs: Sequence[SavedRun]) -> Table:
     """Returns a table of the first runs: what they differ in, their metrics and their times."""
     keys = settings_shown(runs)
     metrics = sorted(REGRETS) + [c for c in union(r.metrics for r in runs) if c not in REGRETS]
-    table = Table()
-    for key in keys:
-        table.add_column(key, overflow="fold")
-    for header in (*(column.removesuffix("_regret") for column in metrics), "seconds"):
-        table.add_column(header, justify="right", overflow="fold")
-    table.add_column(FOLDER, overflow="fold")
-    for run in runs[:SHOWN]:
-        values = [run.settings.get(key) for key in keys]
-        found = [run.metrics.get(column) for column in metrics]
-        table.add_row(
-            *("" if value is None else str(value) for value in values),
+    rows = [
+        [
+            *("" if (value := run.settings.get(key)) is None else str(value) for key in keys),
             *(
-                "" if one is None else spread(one, 1 if column in REGRETS else 3)
-                for column, one in zip(metrics, found, strict=True)
+                spread(run.metrics[column], 1 if column in REGRETS else 3)
+                if column in run.metrics
+                else ""
+                for column in metrics
             ),
             f"{run.summary['seconds']:.2f}",
             run.place,
-        )
-    return table
-
-
-def _count(runs: int) -> str:
-    if runs == 1:
-        return "1 run"
-    return f"{runs:,} runs" + (f", the first {SHOWN} shown; --out keeps all" * (runs > SHOWN))
+        ]
+        for run in runs[:SHOWN]
+    ]
+    right = [*(column.removesuffix("_regret") for column in metrics), "seconds"]
+    return make_table([*keys, *right, FOLDER], rows, right=right)

@@ -10,7 +10,6 @@ command line, a file, a default or a parameter of a sweep.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
 from functools import cache
 from itertools import islice
 from math import prod
@@ -18,10 +17,8 @@ from pathlib import Path
 from typing import Any
 
 import hydra
-import hydra._internal.hydra as composing
 from hydra._internal.config_loader_impl import ConfigLoaderImpl
 from hydra.core.override_parser.overrides_parser import OverridesParser
-from hydra.core.override_parser.types import Override
 from hydra.core.plugins import Plugins
 from hydra.types import RunMode
 from omegaconf import DictConfig, OmegaConf, open_dict
@@ -34,7 +31,7 @@ MOST_JOBS = 100_000
 """The largest number of jobs of one sweep."""
 
 CALLBACKS = {
-    "sweeps": "fairbandit.cli.callbacks.Sweeps",
+    "sweeps": "fairbandit.cli.sweeps.Sweeps",
     "parity": "fairbandit.cli.parity.ParityAudit",
 }
 """The callbacks of fairbandit's own config files, which are the only ones allowed."""
@@ -62,7 +59,11 @@ class CheckedLoader(ConfigLoaderImpl):
             FairbanditError: a config that names code, or a sweep of no jobs or of too many.
         """
         for word in overrides:
-            _refuse_search_path(word)
+            if "hydra.searchpath" in word.partition("=")[0]:
+                raise FairbanditError(
+                    f"{word!r} is refused: a search path can name packages to import, and {_RULE}; "
+                    "--config-dir adds a folder of config files"
+                )
         config = super().load_configuration(
             config_name, overrides, run_mode, from_shell, validate_sweep_overrides
         )
@@ -78,34 +79,18 @@ class CheckedLoader(ConfigLoaderImpl):
         swept: dict[str, int] = {}
         for override in OverridesParser.create(config_loader=self).parse_overrides(words):
             if override.is_discrete_sweep():
-                swept[override.get_key_element()] = _count(override)
-        jobs = prod(swept.values())
-        if jobs > MOST_JOBS:
+                count = sum(1 for _ in islice(override.sweep_iterator(), MOST_JOBS + 1))
+                if not count:
+                    raise FairbanditError(
+                        f"{override.input_line}: there is no value to sweep over, so the sweep "
+                        "has no job"
+                    )
+                swept[override.get_key_element()] = count
+        if prod(swept.values()) > MOST_JOBS:
             raise FairbanditError(
                 f"the sweep over {', '.join(swept)} has more than {MOST_JOBS:,} jobs; divide it "
                 "into several"
             )
-
-
-def _count(override: Override) -> int:
-    """The number of values that a word sweeps over, counted up to `MOST_JOBS` + 1."""
-    count = sum(1 for _ in islice(override.sweep_iterator(), MOST_JOBS + 1))
-    if not count:
-        raise FairbanditError(
-            f"{override.input_line}: there is no value to sweep over, so the sweep has no job"
-        )
-    return count
-
-
-@contextmanager
-def checked_configs() -> Iterator[None]:
-    """Makes Hydra load all configs with a `CheckedLoader`."""
-    before = composing.ConfigLoaderImpl  # type: ignore[attr-defined]
-    composing.ConfigLoaderImpl = CheckedLoader  # type: ignore[attr-defined]
-    try:
-        yield
-    finally:
-        composing.ConfigLoaderImpl = before  # type: ignore[attr-defined]
 
 
 def refuse_code(config: DictConfig) -> None:
@@ -147,14 +132,6 @@ def refuse_code(config: DictConfig) -> None:
                 f"hydra.{kind} cannot be changed: its classes are imported, and {_RULE}; choose "
                 f"hydra/{kind} among {', '.join(_logging_choices(kind))}"
             )
-
-
-def _refuse_search_path(word: str) -> None:
-    if "hydra.searchpath" in word.partition("=")[0]:
-        raise FairbanditError(
-            f"{word!r} is refused: a search path can name packages to import, and {_RULE}; "
-            "--config-dir adds a folder of config files"
-        )
 
 
 def _refuse_callbacks(callbacks: Any, *, needed: bool) -> None:

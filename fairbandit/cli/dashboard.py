@@ -8,7 +8,7 @@ import signal
 import tempfile
 import threading
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from fnmatch import filter as filter_names
 from pathlib import Path
 
@@ -18,7 +18,7 @@ from yaml import YAMLError  # type: ignore[import-untyped]
 
 from fairbandit.cli.messages import short
 from fairbandit.cli.names import job_name
-from fairbandit.cli.parsers import ToolParser
+from fairbandit.cli.parsers import tool_parser
 from fairbandit.errors import FairbanditError
 from fairbandit.run.folder import EVENTS, walk
 
@@ -53,14 +53,16 @@ def dashboard(words: Sequence[str]) -> None:
     Raises:
         FairbanditError: wrong words, a folder that is not there or without runs, a port in use.
     """
-    parser = ToolParser("dashboard", _HELP, _EXAMPLES)
+    parser = tool_parser("dashboard", _HELP, _EXAMPLES)
     parser.add_argument("folders", nargs="+", type=Path, metavar="FOLDER", help="where runs are")
     parser.add_argument("--port", type=int, help="by default the first free one from 6006 on")
     given = parser.parse_args(words)
-    with serving(given.folders, given.port) as address, _until_stopped() as stopped:
+    with serving(given.folders, given.port) as address, suppress(KeyboardInterrupt):
+        for number in (signal.SIGINT, signal.SIGTERM):  # a shell may have SIGINT ignored
+            signal.signal(number, signal.default_int_handler)
         shown = ", ".join(str(short(folder)) for folder in given.folders)
         print(f"TensorBoard on {shown}: {address}\nCtrl-C ends it.", flush=True)
-        stopped.wait()
+        threading.Event().wait()
 
 
 @contextmanager
@@ -68,8 +70,8 @@ def serving(folders: Sequence[Path], port: int | None = None) -> Iterator[str]:
     """Serves TensorBoard for the time of a `with` block.
 
     Args:
-        folders: where runs are, at any depth; later ones are found too.
-        port: of this machine; None for the first free one from 6006 on, 0 for any.
+        folders: where runs are, at any depth; runs that start later are found too.
+        port: None for the first free one from 6006 on, 0 for any.
 
     Yields:
         The address, with the page that shows the regrets.
@@ -85,7 +87,12 @@ def serving(folders: Sequence[Path], port: int | None = None) -> Iterator[str]:
     with tempfile.TemporaryDirectory(prefix="fairbandit-dashboard-") as named:
         link_runs(folders, Path(named))
         over = threading.Event()
-        looking = threading.Thread(target=_keep_linking, args=(folders, Path(named), over))
+
+        def look() -> None:
+            while not over.wait(_SECONDS_BETWEEN_LOOKS):
+                link_runs(folders, Path(named))
+
+        looking = threading.Thread(target=look)
         looking.start()
         try:
             yield f"{_launch(named, port)}{PAGE}"
@@ -95,12 +102,7 @@ def serving(folders: Sequence[Path], port: int | None = None) -> Iterator[str]:
 
 
 def link_runs(folders: Sequence[Path], into: Path) -> None:
-    """Links every folder with TensorBoard's events under a name that says what differs.
-
-    Args:
-        folders: where runs are.
-        into: the folder of the links; those there already stay.
-    """
+    """Links every folder with TensorBoard's events under a name that says what differs."""
     present = {os.path.realpath(link) for link in into.iterdir()}
     for top in folders:
         for folder in _recorded(top):
@@ -115,9 +117,7 @@ def link_runs(folders: Sequence[Path], into: Path) -> None:
 def run_name(folder: Path, top: Path) -> str:
     """Names a run; in a sweep, by the words that not all of its jobs share.
 
-    Args:
-        folder: the run's.
-        top: the folder asked for; what lies between the two comes before the name.
+    The folders between `top` and the run come before the name.
     """
     own = _overrides(folder / ".hydra" / "overrides.yaml")
     shared = _overrides(folder.parent / "multirun.yaml", "hydra.overrides.task")
@@ -142,12 +142,6 @@ def _overrides(path: Path, key: str | None = None) -> list[str]:
         return []
 
 
-def _keep_linking(folders: Sequence[Path], into: Path, over: threading.Event) -> None:
-    """Links the runs that a sweep starts in the meantime."""
-    while not over.wait(_SECONDS_BETWEEN_LOOKS):
-        link_runs(folders, into)
-
-
 def _launch(folder: str, port: int | None) -> str:
     from tensorboard import program
 
@@ -159,18 +153,3 @@ def _launch(folder: str, port: int | None) -> str:
     except program.TensorBoardServerException as error:
         raise FairbanditError(f"TensorBoard does not start: {error}") from error
     return address
-
-
-@contextmanager
-def _until_stopped() -> Iterator[threading.Event]:
-    """Gives an event that Ctrl-C and SIGTERM set."""
-    stopped = threading.Event()
-    before = {
-        number: signal.signal(number, lambda *_: stopped.set())
-        for number in (signal.SIGINT, signal.SIGTERM)
-    }
-    try:
-        yield stopped
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)

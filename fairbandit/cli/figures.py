@@ -8,18 +8,11 @@ from pathlib import Path
 from rich.table import Table
 
 from fairbandit.cli.messages import short
-from fairbandit.cli.parsers import ToolParser
+from fairbandit.cli.parsers import tool_parser
 from fairbandit.errors import FairbanditError
 from fairbandit.figures.compose import FIGURES
-from fairbandit.figures.draw import (
-    SUBFOLDER,
-    Choice,
-    Drawn,
-    draw,
-    kept_choice,
-    show_on_board,
-)
-from fairbandit.run.table import console
+from fairbandit.figures.draw import SUBFOLDER, Choice, Drawn, draw, kept_choice, show_on_board
+from fairbandit.run.table import console, make_table
 
 _HELP = """\
 Draws figures of the finished runs below some folders, as PNG and PDF, without simulating. Runs in
@@ -47,7 +40,7 @@ def figures(words: Sequence[str]) -> None:
     Raises:
         FairbanditError: wrong words, no runs, damaged runs, or a folder that cannot be written to.
     """
-    parser = ToolParser("figures", _HELP, _EXAMPLES)
+    parser = tool_parser("figures", _HELP, _EXAMPLES)
     parser.add_argument("folders", nargs="+", type=Path, metavar="FOLDER", help="where runs are")
     parser.add_argument(
         "--out",
@@ -72,15 +65,13 @@ def figures(words: Sequence[str]) -> None:
 
 def files_table(drawn: Sequence[Drawn]) -> Table:
     """Returns a table of the files that were written."""
-    table = Table(box=None, pad_edge=False)
-    scenes = {one.scene for one in drawn}
-    for header in [*(["environment"] if len(scenes) > 1 else []), "figure", "files"]:
-        table.add_column(header, overflow="fold")
+    several = len({one.scene for one in drawn}) > 1
+    rows = []
     for one in drawn:
-        own = [one.scene] if len(scenes) > 1 else []
         files = "\n".join(str(short(file)) for file in one.files)
-        table.add_row(*own, one.figure, files)
-    return table
+        rows.append([*([one.scene] if several else []), one.figure, files])
+    headers = [*(["environment"] if several else []), "figure", "files"]
+    return make_table(headers, rows, box=None, pad_edge=False)
 
 
 def _choice(only: str | None, policies: Sequence[str] | None, folder: Path | None) -> Choice | None:

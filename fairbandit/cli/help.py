@@ -52,36 +52,25 @@ _SETTINGS = {
 
 def help_text() -> str:
     """The keys, experiments, policies, parts, environments and tools, with a line for each."""
-    defaults = {field.name: field.default for field in fields(Settings)}
-    settings = [
-        (key, f"{line}{_default(defaults.get(key, MISSING))}") for key, line in _SETTINGS.items()
-    ]
-    sections = [
-        _INTRO,
-        _section("Keys (key=value)", settings),
-        _section("Experiments (+experiment=...)", _described(conf_folder() / "experiment")),
-        _section("Policies (policy=...)", _described(conf_folder() / "policy")),
-        *(
-            _section(
-                f"{kind.capitalize()}s (policy/{kind}=..., policy.{kind}.KEY=...)", _kind(kind)
-            )
+    defaults = {field.name: f" [{_shown(field.default)}]" for field in fields(Settings)}
+    settings = [(key, f"{line}{defaults.get(key, '')}") for key, line in _SETTINGS.items()]
+    sections: dict[str, Iterable[tuple[str, str]]] = {
+        "Keys (key=value)": settings,
+        "Experiments (+experiment=...)": _described(conf_folder() / "experiment"),
+        "Policies (policy=...)": _described(conf_folder() / "policy"),
+        **{
+            f"{kind.capitalize()}s (policy/{kind}=..., policy.{kind}.KEY=...)": _kind(kind)
             for kind in registry.PART_KINDS
-        ),
-        _section("Environments (environment=..., environment.KEY=...)", _kind("environment")),
-        _section("Metrics (metrics={COLUMN: ...})", _kind("metric")),
-    ]
-    if TOOLS:
-        sections.append(
-            _section(
-                "Tools (fairbandit TOOL ...)", [(name, tool.help) for name, tool in TOOLS.items()]
-            )
-        )
-    return "\n".join(sections)
-
-
-def _section(title: str, lines: Iterable[tuple[str, str]]) -> str:
-    shown = [f"  {name:<{_WIDTH}}  {text}".rstrip() for name, text in lines]
-    return "\n".join([f"{title}:", *shown, ""])
+        },
+        "Environments (environment=..., environment.KEY=...)": _kind("environment"),
+        "Metrics (metrics={COLUMN: ...})": _kind("metric"),
+        "Tools (fairbandit TOOL ...)": TOOLS.items(),
+    }
+    text = [_INTRO]
+    for title, lines in sections.items():
+        shown = [f"  {name:<{_WIDTH}}  {line}".rstrip() for name, line in lines]
+        text += [f"{title}:", *shown, ""]
+    return "\n".join(text)
 
 
 def _described(folder: Path) -> list[tuple[str, str]]:
@@ -109,10 +98,6 @@ def _parameter(field: Any) -> str:
         return "  (must be given)"
     choices = ", ".join(type(made).__members__) if isinstance(made, Enum) else ""
     return f"={_shown(made)}" + (f"  (of {choices})" if choices else "")
-
-
-def _default(value: Any) -> str:
-    return "" if value is MISSING or value == "???" else f" [{_shown(value)}]"
 
 
 def _shown(value: Any) -> str:

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import multiprocessing
+import os
 import sys
+import threading
+import time
 import traceback
 from pathlib import Path
 from typing import Any, NoReturn
@@ -11,19 +15,19 @@ from hydra.core.hydra_config import HydraConfig
 from hydra.types import RunMode
 from omegaconf import DictConfig, OmegaConf
 
-from fairbandit.cli.callbacks import drives_sweep
 from fairbandit.cli.configs import plain_config
-from fairbandit.cli.gathering import figures_asked
 from fairbandit.cli.messages import SweepJobError, memory_errors, one_message, short
 from fairbandit.cli.names import check_output
-from fairbandit.cli.outcomes import forget_error, note_error
 from fairbandit.cli.store import register_resolvers
-from fairbandit.cli.workers import end_with_driver
+from fairbandit.cli.sweeps import drives_sweep, figures_asked, forget_error, note_error
 from fairbandit.errors import PREFIX, FairbanditError
 from fairbandit.plugins import load_plugins
 from fairbandit.run.execute import execute
 from fairbandit.run.folder import StorageError, fresh
 from fairbandit.run.table import console, named, run_table
+
+_SECONDS = 0.5  # between two looks at the driver
+_watching: list[threading.Thread] = []
 
 register_resolvers()  # in a worker, unpickling `run_job` imports this module
 
@@ -59,9 +63,6 @@ def _run_alone(config: DictConfig, folder: Path) -> None:
             print(f"going on at {where}", file=sys.stderr, flush=True)
         _save_config(config, folder)
 
-    def replaced(why: str) -> None:
-        print(f"played again: {why}", file=sys.stderr, flush=True)
-
     try:
         load_plugins()
         check_output("hydra.run.dir", HydraConfig.get().run.dir)
@@ -69,7 +70,7 @@ def _run_alone(config: DictConfig, folder: Path) -> None:
         if not plain["resume"]:
             folder = fresh(folder)
         with memory_errors():
-            summary = execute(plain, folder, started=started, replaced=replaced)
+            summary = execute(plain, folder, started=started, replaced=_replaced)
     except (FairbanditError, OSError) as error:
         raise SystemExit(f"{PREFIX}{one_message(error)}") from None
     shown = console()
@@ -82,21 +83,17 @@ def _run_in_sweep(config: DictConfig, folder: Path) -> None:
         forget_error(folder)
         _save_config(config, folder)
 
-    def replaced(why: str) -> None:
-        print(_of_job(f"played again: {why}"), file=sys.stderr, flush=True)
-
     try:
         load_plugins()  # a worker on another host has not loaded them
-        # with resume=false it is the sweep whose folder is new
-        end_with_driver()
-        plain = {**_settings(config), "resume": True}
+        _end_with_driver()
+        plain = {**_settings(config), "resume": True}  # with false, the sweep's folder is new
         with memory_errors():
             execute(
                 plain,
                 folder,
                 wait=True,
                 started=started,
-                replaced=replaced,
+                replaced=_replaced,
                 progress=drives_sweep(),
             )
     except StorageError as error:
@@ -114,13 +111,11 @@ def _fail(message: str, folder: Path, text: str = "", *, stop: bool = False) -> 
         message: the error in short.
         folder: the job's.
         text: the error at length.
-        stop: there is no use in going on with other jobs; nor is there if the error cannot even
-            be written to the folder.
+        stop: whether other jobs would fail too; the sweep also ends if the folder takes no file.
     """
-    noted = not (stop and drives_sweep()) and note_error(folder, text or message)
-    if not noted:
+    if (stop and drives_sweep()) or not note_error(folder, text or message):
         _stop(message)
-    if not stop:  # of many workers with one full disk, the driver's table tells
+    if not stop:  # a full disk fails every worker, and the driver's table says so
         print(f"{PREFIX}{_of_job(message)}", file=sys.stderr, flush=True)
 
 
@@ -131,8 +126,15 @@ def _stop(message: str) -> NoReturn:
     raise SweepJobError(_of_job(message))  # the driver will say it
 
 
+def _replaced(why: str) -> None:
+    print(_of_job(f"played again: {why}"), file=sys.stderr, flush=True)
+
+
 def _of_job(message: str) -> str:
+    """Names the job that a message is about, in a sweep."""
     hydra = HydraConfig.get()
+    if hydra.mode != RunMode.MULTIRUN:
+        return message
     return f"job {hydra.job.num} ({hydra.job.override_dirname}): {message}"
 
 
@@ -151,3 +153,24 @@ def _save_config(config: DictConfig, folder: Path) -> None:
     OmegaConf.save(config, saved / "config.yaml")
     OmegaConf.save(OmegaConf.create({"hydra": hydra}), saved / "hydra.yaml")
     OmegaConf.save(hydra.overrides.task, saved / "overrides.yaml")
+
+
+def _end_with_driver() -> None:
+    """Makes a joblib worker end soon after its driver was killed.
+
+    Otherwise the worker would finish its job and then keep its memory while it waits, forever if
+    the driver was killed in the middle of a message. The worker's run resumes from its checkpoint
+    when the same command is given again. In any other process this function does nothing.
+    """
+    driver = multiprocessing.parent_process()
+    worker = multiprocessing.current_process().name.startswith("LokyProcess")
+    if not _watching and worker and driver is not None:
+        thread = threading.Thread(target=_watch, args=(driver.pid,), daemon=True)
+        _watching.append(thread)
+        thread.start()
+
+
+def _watch(driver: int | None) -> None:
+    while os.getppid() == driver:
+        time.sleep(_SECONDS)
+    os._exit(1)

@@ -32,7 +32,9 @@ def main(words: Sequence[str] | None = None) -> None:
             with memory_errors():
                 run_tool(given[0], given[1:])
         elif {"-h", "--help"} & set(given):
-            _print_help()
+            from fairbandit.cli.help import help_text
+
+            print(help_text())
         else:
             from fairbandit.cli.app import run_app  # Hydra, Parquet, TensorBoard: runs only
 
@@ -41,12 +43,6 @@ def main(words: Sequence[str] | None = None) -> None:
         raise SystemExit(f"{PREFIX}{error}") from None
     except KeyboardInterrupt:
         raise SystemExit(130) from None
-
-
-def _print_help() -> None:
-    from fairbandit.cli.help import help_text
-
-    print(help_text())
 
 
 if __name__ == "__main__":

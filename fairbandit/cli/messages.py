@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import traceback
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -44,7 +44,11 @@ def one_message(error: BaseException) -> str:
     if isinstance(error, MissingConfigException) and error.missing_cfg_file:
         group, _, option = str(error.missing_cfg_file).rpartition("/")
         if group == "hydra/launcher" and option in LAUNCHERS:
-            return _not_installed(option)
+            extra = LAUNCHERS[option]
+            return (
+                f"launcher {option!r} is not installed; pip install 'fairbandit[{extra}]' installs "
+                f"it (in a checkout, pip install -e '.[{extra}]')"
+            )
         if error.options:
             known = f"unknown {group} {option!r}; the valid ones are {', '.join(error.options)}"
             plugins = f"; those of your own come from plugins/ and the folders in {PLUGINS}"
@@ -55,7 +59,12 @@ def one_message(error: BaseException) -> str:
             return one_message(cause)
         return " ".join(str(error).split()) or in_a_line(cause or error)
     if isinstance(error, OmegaConfBaseException):
-        return _of_resolver(error) or _of_omegaconf(error)
+        if told := _of_resolver(error):
+            return told
+        if isinstance(error, _UNKNOWN_KEY) and isinstance(error.parent_node, DictConfig):
+            return _unknown_key(error, error.parent_node)
+        text = str(error).splitlines()[0]
+        return f"{error.full_key}: {text}" if error.full_key else text
     if isinstance(error, OSError) and error.filename is not None:
         return f"{error.filename}: {error.strerror}"
     if isinstance(error, FairbanditError):
@@ -100,23 +109,12 @@ def raised_by_hydra(error: BaseException) -> bool:
     """
     if isinstance(error, (CompactHydraException, OmegaConfBaseException)):
         return True
-    files = [frame.filename for frame in traceback.extract_tb(error.__traceback__)]
-    return _deepest(files, _HYDRA) > _deepest(files, _PACKAGE)
-
-
-def _deepest(files: Sequence[str], folder: Path) -> int:
-    """The index of the last frame whose file is in a folder; -1 if there is none."""
-    return max(
-        (at for at, file in enumerate(files) if Path(file).is_relative_to(folder)), default=-1
-    )
-
-
-def _not_installed(launcher: str) -> str:
-    extra = LAUNCHERS[launcher]
-    return (
-        f"launcher {launcher!r} is not installed; pip install 'fairbandit[{extra}]' installs it "
-        f"(in a checkout, pip install -e '.[{extra}]')"
-    )
+    for frame in reversed(traceback.extract_tb(error.__traceback__)):
+        if Path(frame.filename).is_relative_to(_PACKAGE):
+            return False
+        if Path(frame.filename).is_relative_to(_HYDRA):
+            return True
+    return False
 
 
 def _of_resolver(error: OmegaConfBaseException) -> str:
@@ -125,13 +123,6 @@ def _of_resolver(error: OmegaConfBaseException) -> str:
     while inner is not None and not isinstance(inner, FairbanditError):
         inner = inner.__context__  # OmegaConf drops the cause
     return "" if inner is None else str(inner)
-
-
-def _of_omegaconf(error: OmegaConfBaseException) -> str:
-    text = str(error).splitlines()[0]
-    if isinstance(error, _UNKNOWN_KEY) and isinstance(error.parent_node, DictConfig):
-        return _unknown_key(error, error.parent_node)
-    return f"{error.full_key}: {text}" if error.full_key else text
 
 
 def _unknown_key(error: OmegaConfBaseException, node: DictConfig) -> str:

@@ -58,12 +58,8 @@ def job_name(overrides: Iterable[str], unsaid: Collection[str] = ()) -> str:
 def check_output(key: str, text: str) -> None:
     """Refuses an empty output folder and the root of the file system.
 
-    Args:
-        key: the key that names it, for the message.
-        text: the folder, as the config gives it.
-
     Raises:
-        FairbanditError: such a folder.
+        FairbanditError: the folder that the key names is one of these.
     """
     place = Path(text).resolve()
     if not text.strip() or place == place.parent:

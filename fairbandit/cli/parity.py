@@ -11,7 +11,7 @@ from omegaconf import DictConfig
 
 from fairbandit.audit import LEVEL, Report, report
 from fairbandit.cli.messages import one_message, short
-from fairbandit.cli.parsers import ToolParser
+from fairbandit.cli.parsers import tool_parser
 from fairbandit.errors import PREFIX, FairbanditError
 from fairbandit.run.table import console, named
 
@@ -47,7 +47,7 @@ def parity(words: Sequence[str]) -> None:
     Raises:
         FairbanditError: wrong words, a folder without runs, or one that cannot be written to.
     """
-    parser = ToolParser("parity", _HELP, _EXAMPLES)
+    parser = tool_parser("parity", _HELP, _EXAMPLES)
     parser.add_argument("folders", nargs="+", type=Path, metavar="FOLDER", help="where runs are")
     parser.add_argument(
         "--level",

@@ -3,9 +3,26 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Sequence
 from typing import Any, NoReturn
 
+from hydra._internal.utils import get_args_parser
+from omegaconf import OmegaConf
+from omegaconf.errors import OmegaConfBaseException
+from yaml import YAMLError  # type: ignore[import-untyped]
+
 from fairbandit.errors import FairbanditError
+
+_OTHER_CONFIG = (
+    "every run composes fairbandit's own root config; --config-dir adds a folder of experiments "
+    "and policies"
+)
+_REFUSED = {
+    "experimental_rerun": "a saved file cannot name code to run, and this flag loads a pickle; "
+    "the same key=value words repeat a run",
+    "config_name": _OTHER_CONFIG,
+    "config_path": _OTHER_CONFIG,
+}
 
 
 class StrictParser(argparse.ArgumentParser):
@@ -23,19 +40,69 @@ class StrictParser(argparse.ArgumentParser):
         raise FairbanditError(f"{self.prog}: {message} (see {self.prog} --help)")
 
 
-class ToolParser(StrictParser):
-    """The parser of the words after a tool's name.
+def tool_parser(tool: str, description: str, examples: str) -> StrictParser:
+    """Returns the parser of the words after a tool's name."""
+    return StrictParser(
+        prog=f"fairbandit {tool}",
+        description=description,
+        epilog=examples,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+
+
+def read_parameters(words: Sequence[str], kind: str) -> dict[str, Any]:
+    """Reads the parameters of a part as on a run's command line.
 
     Args:
-        tool: the tool's name.
-        description: what it does.
-        epilog: examples.
-    """
+        words: KEY=VALUE words; a key may be dotted.
+        kind: the kind of part, for messages.
 
-    def __init__(self, tool: str, description: str, epilog: str) -> None:
-        super().__init__(
-            prog=f"fairbandit {tool}",
-            description=description,
-            epilog=epilog,
-            formatter_class=argparse.RawDescriptionHelpFormatter,
-        )
+    Raises:
+        FairbanditError: a value that is not YAML.
+    """
+    try:
+        read = OmegaConf.to_container(OmegaConf.from_dotlist(list(words)))
+    except (OmegaConfBaseException, YAMLError, ValueError, RecursionError) as error:
+        told = " ".join(f"{kind}.{word}" for word in words)
+        reason = " ".join(str(error).splitlines()[0].split())
+        raise FairbanditError(
+            f"{told}: the value cannot be read: {reason}; expected YAML such as 0.5, text, "
+            "[1, 2] or {a: 1}"
+        ) from error
+    assert isinstance(read, dict)
+    return {str(name): item for name, item in read.items()}
+
+
+def spelt_out(words: Sequence[str]) -> list[str]:
+    """The words of a run or a sweep with every flag in full, flags first.
+
+    Hydra's parser completes abbreviations (`--exp` to `--experimental-rerun`), so a check of the
+    words that a user gave would have to know all of them. Here the same parser reads the words
+    without completing any, and Hydra gets words on which both readings agree.
+
+    Args:
+        words: overrides and flags, in any order.
+
+    Returns:
+        Flags as `--name` or `--name=value`, then `--`, then the overrides.
+
+    Raises:
+        FairbanditError: an unknown or abbreviated flag, one without its value, or one that would
+            load a pickle or another root config.
+
+    >>> spelt_out(["rounds=3", "-m", "seed=0,1", "-cd", "mine"])
+    ['--multirun', '--config-dir=mine', '--', 'rounds=3', 'seed=0,1']
+    """
+    parser = StrictParser(prog="fairbandit", parents=[get_args_parser()], add_help=False)
+    end = words.index("--") if "--" in words else len(words)
+    given = vars(parser.parse_intermixed_args(list(words[:end])))
+    overrides = [*given.pop("overrides"), *words[end + 1 :]]
+    flags = []
+    for name, value in given.items():
+        flag = f"--{name.replace('_', '-')}"
+        if value is None or value is False:
+            continue
+        if name in _REFUSED:
+            raise FairbanditError(f"{flag} is refused: {_REFUSED[name]}")
+        flags.append(flag if value is True else f"{flag}={value}")
+    return [*flags, "--", *overrides]

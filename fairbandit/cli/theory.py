@@ -2,28 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
+from dataclasses import fields
 from typing import Any
 
 import torch
-from omegaconf import OmegaConf
-from omegaconf.errors import OmegaConfBaseException
-from rich.console import Console
-from yaml import YAMLError  # type: ignore[import-untyped]
 
 from fairbandit import registry
-from fairbandit.cli.parsers import ToolParser
-from fairbandit.cli.theory_tables import (
-    BoundSettings,
-    bounds_table,
-    closeness_table,
-    constants_table,
-    floor_table,
-    lemmas_table,
-    remarks,
-    speaks_of_two,
-    trade_off_table,
-)
+from fairbandit.cli.parsers import read_parameters, tool_parser
+from fairbandit.cli.theory_tables import TheoryTables
 from fairbandit.environments import Environment
 from fairbandit.errors import FairbanditError
 from fairbandit.run.table import console
@@ -61,7 +48,7 @@ examples:
   fairbandit theory environment=simulation environment.groups=2 'environment.theta=[2,1,1]'
   fairbandit theory environment=census_gender environment.root=data 'environment.states=[VT,WY]'"""
 
-_NUMBERS = ("rounds", "delta", "regularization", "alpha", "epsilon")
+_NUMBERS = [field.name for field in fields(TheoryTables) if field.name != "known"]
 
 
 def theory(words: Sequence[str]) -> None:
@@ -74,32 +61,24 @@ def theory(words: Sequence[str]) -> None:
         FairbanditError: words that make no sense, or an environment that cannot be built or has
             no truth.
     """
-    parser = ToolParser("theory", _HELP, _EXAMPLES)
+    parser = tool_parser("theory", _HELP, _EXAMPLES)
     parser.add_argument("words", nargs="*", metavar="KEY=VALUE", help="see above")
     given, numbers = _parsed(parser.parse_args(words).words)
     torch.set_num_threads(1)
     environment: Environment = registry.create("environment", given)
-    settings = BoundSettings(**{"rounds": float(environment.rounds), **numbers})
-    _print(environment, settings, console())
-
-
-def _print(environment: Environment, settings: BoundSettings, shown: Console) -> None:
-    """Prints the tables and remarks, once all of them are made."""
-    known = constants(environment)
-    tables = [constants_table(environment.part_name, known)]
-    tables += [
-        table(known, settings)
-        for table in (bounds_table, closeness_table, lemmas_table, floor_table)
-    ]
-    if speaks_of_two(known):
+    settings = {"rounds": float(environment.rounds), **numbers}
+    made = TheoryTables(constants(environment), **settings)
+    tables = [made.constants(environment.part_name), made.bounds(), made.closeness()]
+    tables += [made.lemmas(), made.floor()]
+    if made.has_trade_off:
         first, second = laws(environment)
-        found = trade_off(first, second, settings.epsilon)
-        names, given = environment.group_names, settings.epsilon is not None
-        tables.append(trade_off_table(found, known, names, given=given))
-    said = remarks(known, settings)
+        compared = trade_off(first, second, made.epsilon)
+        tables.append(made.trade_off(compared, environment.group_names))
+    remarks = made.remarks()  # whatever can fail has been computed before anything is printed
+    shown = console()
     for table in tables:
         shown.print(table)
-    for remark in said:
+    for remark in remarks:
         shown.print(remark, highlight=False, markup=False)
 
 
@@ -113,23 +92,13 @@ def _parsed(words: Sequence[str]) -> tuple[dict[str, Any], dict[str, float]]:
         elif equals and key.startswith("environment.") and key != "environment.name":
             parameters.append(word.removeprefix("environment."))
         elif equals and key in _NUMBERS:
-            numbers[key] = _number(key, value)
+            try:
+                numbers[key] = float(value)
+            except ValueError:
+                raise FairbanditError(f"{key} must be a number, got {value!r}") from None
         else:
             raise FairbanditError(
                 f"fairbandit theory: {word!r} is none of environment=NAME, environment.KEY=VALUE, "
                 f"{', '.join(f'{number}=…' for number in _NUMBERS)} (see fairbandit theory --help)"
             )
-    try:
-        read = OmegaConf.to_container(OmegaConf.from_dotlist(parameters))
-    except (OmegaConfBaseException, YAMLError, ValueError) as error:
-        told = " ".join(f"environment.{parameter}" for parameter in parameters)
-        raise FairbanditError(f"{told}: {str(error).splitlines()[0]}") from error
-    assert isinstance(read, Mapping)
-    return {**{str(key): value for key, value in read.items()}, "name": name}, numbers
-
-
-def _number(key: str, value: str) -> float:
-    try:
-        return float(value)
-    except ValueError:
-        raise FairbanditError(f"{key} must be a number, got {value!r}") from None
+    return {**read_parameters(parameters, "environment"), "name": name}, numbers

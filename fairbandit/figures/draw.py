@@ -6,6 +6,7 @@ import io
 import json
 import re
 from collections.abc import Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -14,9 +15,8 @@ from fairbandit.errors import FairbanditError
 from fairbandit.figures.compose import FIGURES, compose, general
 from fairbandit.figures.style import applied
 from fairbandit.results import read_scenes
-from fairbandit.run.dashboard_layout import image
 from fairbandit.run.folder import EVENTS, written_aside
-from fairbandit.run.tensorboard import EventWriter
+from fairbandit.run.tensorboard import EventWriter, image
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -140,7 +140,7 @@ def show_on_board(drawn: Sequence[Drawn], out: Path) -> None:
     """Shows the figures on TensorBoard's Images page, in place of earlier ones."""
     for left in out.glob(EVENTS):
         left.unlink()
-    with EventWriter(out) as events:
+    with closing(EventWriter(out)) as events:
         for one in drawn:
             png, _ = one.files
             events.write(image(png.stem, png.read_bytes()))

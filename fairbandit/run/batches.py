@@ -20,7 +20,7 @@ def replica_batches(replicas: int, *, rounds: int, places: int, features: int) -
     that a config always gives the same batches and therefore the same files.
 
     Args:
-        replicas: how many there are.
+        replicas: the number of replicas.
         rounds: T.
         places: K.
         features: d.

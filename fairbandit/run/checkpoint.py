@@ -43,15 +43,21 @@ class Checkpoints:
     """Writes and reads the checkpoint of one run.
 
     Args:
-        folder: the run's.
-        identity: what `identity.continued` gives for the run; only a checkpoint of the same
-            identity can be continued from.
+        folder: the folder of the run.
+        identity: the result of `identity.continued`; a run continues from a checkpoint of the same
+            identity only.
     """
 
     def __init__(self, folder: Path, identity: Mapping[str, Any]) -> None:
         self._folder, self._identity = folder, dict(identity)
         self._path = folder / CHECKPOINT
-        self._given = _seconds_given()
+        given = os.environ.get(VARIABLE)
+        try:
+            self._given = float(given) if given else None
+        except ValueError:
+            raise FairbanditError(
+                f"{VARIABLE} must be a number of seconds, got {given!r}"
+            ) from None
         self._cost = 0.0
         self._last = time.perf_counter()
 
@@ -59,8 +65,8 @@ class Checkpoints:
         """Returns what was last saved, or None.
 
         Raises:
-            FairbanditError: the checkpoint cannot be read or is another run's, or a Parquet file
-                that it builds upon is not there as it was.
+            FairbanditError: the checkpoint cannot be read or belongs to another run, or a Parquet
+                file that was finished before it is missing or has changed.
         """
         if not self._path.exists():
             return None
@@ -95,10 +101,10 @@ class Checkpoints:
 
     @contextmanager
     def restoring(self) -> Iterator[None]:
-        """Blames the file for an error that arises while the state of `load` is restored.
+        """Reports an error that arises while the state is restored as damage of the checkpoint.
 
         Raises:
-            FairbanditError: a state that cannot be this run's.
+            FairbanditError: the state does not fit the run.
         """
         try:
             yield
@@ -114,9 +120,8 @@ class Checkpoints:
     @property
     def due(self) -> bool:
         """Whether it is time for the next checkpoint."""
-        if self._given is not None:
-            return self._elapsed >= self._given
-        return self._elapsed >= max(SECONDS, TIMES * self._cost)
+        least = max(SECONDS, TIMES * self._cost) if self._given is None else self._given
+        return time.perf_counter() - self._last >= least
 
     def save(self, contents: Mapping[str, Any], parts: Mapping[str, str]) -> None:
         """Replaces the checkpoint; skips the first one while it would take too much of the time.
@@ -129,13 +134,8 @@ class Checkpoints:
             OSError: it cannot be written; the last one stays.
         """
         began = time.perf_counter()
-        whole = {
-            "format": FORMAT,
-            "identity": self._identity,
-            "parts": dict(parts),
-            "contents": contents,
-        }
-        packed = state.Packed(whole)
+        whole = {"identity": self._identity, "parts": dict(parts), "contents": contents}
+        packed = state.Packed({"format": FORMAT, **whole})
         if self._cost == 0:
             self._cost = packed.size / _SPEED
             if not self.due:
@@ -147,17 +147,3 @@ class Checkpoints:
     def remove(self) -> None:
         """Removes the checkpoint of a finished run."""
         self._path.unlink(missing_ok=True)
-
-    @property
-    def _elapsed(self) -> float:
-        return time.perf_counter() - self._last
-
-
-def _seconds_given() -> float | None:
-    text = os.environ.get(VARIABLE)
-    if not text:
-        return None
-    try:
-        return float(text)
-    except ValueError:
-        raise FairbanditError(f"{VARIABLE} must be a number of seconds, got {text!r}") from None

@@ -5,8 +5,8 @@ from __future__ import annotations
 import signal
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import fields, replace
+from contextlib import closing, contextmanager
+from dataclasses import replace
 from pathlib import Path
 from traceback import walk_tb
 from types import CodeType
@@ -15,26 +15,24 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from fairbandit import registry
 from fairbandit.build import build
 from fairbandit.engine import Engine
 from fairbandit.environments import Environment
 from fairbandit.errors import FairbanditError
 from fairbandit.maths.checks import count
-from fairbandit.metrics import Played
+from fairbandit.metrics import Metric, Played
 from fairbandit.policy import Policy
-from fairbandit.run import dashboard_layout, distributions
 from fairbandit.run import summary as summaries
 from fairbandit.run.batches import replica_batches
 from fairbandit.run.checkpoint import Checkpoints
-from fairbandit.run.finished import check_movable, finished
 from fairbandit.run.folder import ROUNDS, claim, clear, writing
-from fairbandit.run.identity import continued, identity, resolved
-from fairbandit.run.progress import RunProgress
-from fairbandit.run.recorded import build_metrics
-from fairbandit.run.round_log import RoundLog
+from fairbandit.run.identity import check_movable, continued, finished, identity, resolved
+from fairbandit.run.progress import run_progress
+from fairbandit.run.round_log import RoundLog, write_rewards
 from fairbandit.run.settings import Settings, settings
 from fairbandit.run.statistics import RunStatistics
-from fairbandit.run.tensorboard import EventWriter
+from fairbandit.run.tensorboard import EventWriter, hyperparameters, layout
 
 THREADS = 1
 """Torch's threads where a run leaves them unset.
@@ -65,9 +63,9 @@ def execute(
         folder: where `rounds/part-*.parquet`, TensorBoard's events and, last of all,
             `summary.json` go.
         wait: if another process writes to the folder, waits until it is done.
-        started: called once the folder is this run's, unless it holds the finished run: with an
-            empty text, or with where the run goes on.
-        replaced: called once results are set aside, with why and where they are, in a line.
+        started: is called when a run begins, once its folder is locked: with an empty text, or
+            with the round at which an interrupted run continues.
+        replaced: is called with one line when results were set aside: the reason and their folder.
         progress: shows a progress bar where there is a terminal.
 
     Returns:
@@ -83,38 +81,27 @@ def execute(
         policy = _policy(config["policy"])
         world = config["environment"]
         now = identity(policy, world, checked)
-        found = finished(folder, now, resume=checked.resume)
-        if found is not None and not found.changed:
-            return found.summary
+        summary, changed = finished(folder, now, resume=checked.resume)
+        if summary is not None and not changed:
+            return summary
         environment: Environment | None = None
         with _threads(checked.threads or THREADS):
             while True:
                 with claim(folder, wait=wait) as held:
-                    found = finished(folder, now, resume=checked.resume)
-                    if found is not None and not found.changed:  # by the process waited for
-                        return found.summary
+                    summary, changed = finished(folder, now, resume=checked.resume)
+                    if summary is not None and not changed:  # by the process that was waited for
+                        return summary
                     if environment is None:
                         environment, now = _loaded(policy, world, checked, now)
-                    rounds = environment.rounds if checked.rounds is None else checked.rounds
-                    chosen = replace(checked, rounds=rounds)
-                    if found is None:
-                        run = _Run(policy, environment, chosen, folder, now)
+                    run = _Run(policy, environment, checked, folder, now)
+                    if summary is None:
                         return run.record(started or (lambda text: None), progress=progress)
                     check_movable(folder, now)
-                    # raises, before anything is replaced, if the run cannot be played
-                    Engine(
-                        policy,
-                        environment,
-                        rounds=rounds,
-                        seed=chosen.seed,
-                        replicas=[0],
-                        device=chosen.device,
-                        metrics=build_metrics(chosen.metrics),
-                    )
+                    run.engine([0])  # raises before anything is replaced if it cannot be played
                     with writing(folder):
                         aside = held.set_aside()
                 if replaced is not None:
-                    replaced(f"{found.changed}; the results before are in {aside.name}")
+                    replaced(f"{changed}; the results before are in {aside.name}")
 
 
 class _Run:
@@ -128,12 +115,14 @@ class _Run:
         folder: Path,
         now: Mapping[str, Any],
     ) -> None:
-        assert checked.rounds is not None
         self.policy, self.environment, self.folder = policy, environment, folder
-        self.settings, self.rounds, self.identity = checked, checked.rounds, now
+        self.rounds = environment.rounds if checked.rounds is None else checked.rounds
+        self.settings, self.identity = replace(checked, rounds=self.rounds), now
         self.checkpoints = Checkpoints(folder, continued(now, environment))
         self.parts: dict[str, str] = {}
-        self.metrics = build_metrics(checked.metrics)
+        self.metrics: dict[str, Metric] = {
+            column: registry.create("metric", spec) for column, spec in checked.metrics.items()
+        }
         self.statistics = RunStatistics(self.rounds, environment.group_names, self.metrics)
         self.batches = replica_batches(
             checked.replicas,
@@ -159,20 +148,18 @@ class _Run:
         started(where)
         self.began = time.perf_counter()
         total = self.rounds * self.settings.replicas
-        files = distributions.write(self.environment, self.folder)
-        bar = RunProgress(self.policy.name, total, shown=progress)
-        with EventWriter(self.folder) as events, bar:
-            bar.advance(self.rounds * sum(map(len, self.batches[:first])))
+        files = write_rewards(self.environment, self.folder)
+        bar = run_progress(self.policy.name, total, shown=progress)
+        with closing(EventWriter(self.folder)) as events, bar as advance:
+            advance(self.rounds * sum(map(len, self.batches[:first])))
             for index in range(first, len(self.batches)):
                 curves = events if index == len(self.batches) - 1 else None
-                self._record(index, saved, curves, bar)
+                self._record(index, saved, curves, advance)
                 saved = None
         files |= {f"{ROUNDS}/{name}": digest for name, digest in self.parts.items()}
         return summaries.summarise(
             resolved(self.policy, self.environment, self.settings),
             self.statistics,
-            metrics=self.metrics,
-            group_names=self.environment.group_names,
             seconds=self._seconds,
             files=files,
             identity=self.identity,
@@ -183,10 +170,10 @@ class _Run:
         index: int,
         saved: Mapping[str, Any] | None,
         events: EventWriter | None,
-        progress: RunProgress,
+        advance: Callable[[int], None],
     ) -> None:
         replicas = self.batches[index]
-        engine = self._engine(replicas)
+        engine = self.engine(replicas)
         log = RoundLog(self.folder / ROUNDS, replicas, tuple(self.metrics))
         if saved is None:
             self.statistics.start(len(replicas))
@@ -196,21 +183,24 @@ class _Run:
                 self.statistics.load_state(saved["statistics"])
                 log.load_state(saved["log"])
             done = engine.history.played
-            progress.advance(done * len(replicas))
+            advance(done * len(replicas))
             self._draw(events, 1, done)
         if events is not None:
-            self._introduce(events)
-        with log:
-            for played in map(_on_cpu, engine.play()):
-                log.add(played)
-                self.statistics.add(played)
-                self._draw(events, played.first, played.last)
-                progress.advance(played.actions.numel())
-                if self.checkpoints.due:
-                    self._save(index, engine, log)
+            config = resolved(self.policy, self.environment, self.settings)
+            place = self.folder.absolute()
+            events.write(layout(tuple(self.metrics)))
+            events.write(hyperparameters(config, f"{place.name} ({place.parent.name})"))
+        for played in map(_on_cpu, engine.play()):
+            log.add(played)
+            self.statistics.add(played)
+            self._draw(events, played.first, played.last)
+            advance(played.actions.numel())
+            if self.checkpoints.due:
+                self._save(index, engine, log)
+        log.finish()
         self.parts |= log.written
 
-    def _engine(self, replicas: Sequence[int]) -> Engine:
+    def engine(self, replicas: Sequence[int]) -> Engine:
         return Engine(
             self.policy,
             self.environment,
@@ -220,13 +210,6 @@ class _Run:
             device=self.settings.device,
             metrics=self.metrics,
         )
-
-    def _introduce(self, events: EventWriter) -> None:
-        config = resolved(self.policy, self.environment, self.settings)
-        events.write(dashboard_layout.layout(tuple(self.metrics)))
-        place = self.folder.absolute()
-        name = f"{place.name} ({place.parent.name})"
-        events.write(dashboard_layout.hyperparameters(config, name))
 
     def _draw(self, events: EventWriter | None, first: int, last: int) -> None:
         if events is not None:
@@ -303,18 +286,19 @@ def _parts_may_not_exit() -> Iterator[None]:
         ) from error
 
 
-def _signal_handlers() -> list[CodeType]:
+def _signal_handlers() -> set[CodeType | None]:
     """Returns the code of signal handlers, which may end the process, as on SLURM's time limit."""
     handlers = [signal.getsignal(number) for number in signal.valid_signals()]
     functions = [getattr(handler, "__func__", handler) for handler in handlers]
-    return [code for code in (getattr(f, "__code__", None) for f in functions) if code is not None]
+    return {getattr(function, "__code__", None) for function in functions}
 
 
 def _on_cpu(played: Played) -> Played:
-    values = {field.name: getattr(played, field.name) for field in fields(played)}
-    moved = {key: value.cpu() for key, value in values.items() if isinstance(value, Tensor)}
-    metrics = {column: value.cpu() for column, value in played.metrics.items()}
-    return Played(**{**values, **moved, "metrics": metrics})
+    moved: dict[str, Any] = {
+        key: value.cpu() for key, value in vars(played).items() if isinstance(value, Tensor)
+    }
+    moved["metrics"] = {column: value.cpu() for column, value in played.metrics.items()}
+    return replace(played, **moved)
 
 
 @contextmanager

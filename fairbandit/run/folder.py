@@ -8,6 +8,7 @@ import os
 import re
 from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
 from typing import BinaryIO
@@ -37,7 +38,7 @@ LOCK = ".lock"
 ERROR = "error.txt"
 """Why a job of a sweep failed, in the folder of the job; the last line is the error in short."""
 
-_REPLACED = re.compile(r"\.old-[0-9a-f]{12}(-\d+)?")  # how the name of a folder set aside ends
+_REPLACED = re.compile(r"\.old-[0-9a-f]{12}(-\d+)?\Z")  # how the name of a folder set aside ends
 _UNFINISHED = ".tmp"
 _WRITTEN = "unfinished"  # in a folder NAME.tmp; not NAME, which would look like a finished file
 _LIBRARYS = ".tmp"  # how safetensors names its own unfinished files
@@ -49,6 +50,7 @@ class StorageError(FairbanditError):
     """The disk is full, or can no longer be written to."""
 
 
+@dataclass
 class Held:
     """A folder that this process has locked.
 
@@ -56,8 +58,7 @@ class Held:
         folder: where it is now.
     """
 
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
+    folder: Path
 
     def set_aside(self) -> Path:
         """Moves the whole folder to the sibling `NAME.old-HASH`, which every reader ignores.
@@ -80,30 +81,12 @@ class Held:
 
 
 @contextmanager
-def claim(folder: Path, *, wait: bool = False) -> Iterator[Held]:
-    """Makes the folder of a run and locks it.
-
-    Args:
-        folder: where the run writes.
-        wait: waits until the folder is free, which otherwise is an error.
-
-    Yields:
-        The folder, held.
-
-    Raises:
-        FairbanditError: the folder cannot be written to, or is held by another run.
-    """
-    with hold(folder, f"another run is writing to {folder}", wait=wait) as held:
-        yield held
-
-
-@contextmanager
-def hold(folder: Path, taken: str, *, wait: bool = False) -> Iterator[Held]:
+def claim(folder: Path, taken: str = "", *, wait: bool = False) -> Iterator[Held]:
     """Makes a folder and locks it; the lock of a killed process is free.
 
     Args:
-        folder: the folder.
-        taken: what to say if another process holds it.
+        folder: where a run or a sweep writes.
+        taken: what to say if another process holds it; by default, that a run is writing to it.
         wait: waits until the folder is free, which otherwise is an error.
 
     Yields:
@@ -119,7 +102,7 @@ def hold(folder: Path, taken: str, *, wait: bool = False) -> Iterator[Held]:
             with suppress(FileNotFoundError):  # another process has just set the folder aside
                 lock.acquire(timeout=-1 if wait else 0, poll_interval=0.1)
     except Timeout:
-        raise FairbanditError(taken) from None
+        raise FairbanditError(taken or f"another run is writing to {folder}") from None
     except OSError as error:
         kind = StorageError if error.errno in _FULL else FairbanditError
         raise kind(f"cannot write to the output folder {folder}: {error.strerror}") from error
@@ -133,12 +116,7 @@ def hold(folder: Path, taken: str, *, wait: bool = False) -> Iterator[Held]:
 
 
 def clear(folder: Path, keep: Collection[str] = ()) -> None:
-    """Removes what an interrupted run left in a folder, except for some Parquet files.
-
-    Args:
-        folder: a folder that is held.
-        keep: names of files in its `rounds`.
-    """
+    """Removes what an interrupted run left in a folder, except for Parquet files to keep."""
     for left in folder.glob(f"{ROUNDS}/part-*"):
         if left.name not in keep:
             _remove(left)
@@ -161,34 +139,21 @@ def _remove(left: Path) -> None:
 def walk(
     folder: Path, onerror: Callable[[OSError], None] | None = None
 ) -> Iterator[tuple[str, list[str], list[str]]]:
-    """Walks through all folders below a folder, as `os.walk`, except for replaced results.
-
-    Args:
-        folder: where to look, itself included whatever its name.
-        onerror: is called with the error where a folder cannot be read.
+    """Walks through a folder and all folders below it, as `os.walk`, except for replaced results.
 
     Yields:
         A folder, and the names of the folders and of the files in it.
     """
     for place, folders, files in os.walk(folder, onerror=onerror):
-        folders[:] = [name for name in folders if not _is_replaced(name)]
+        folders[:] = [name for name in folders if not _REPLACED.search(name)]
         yield place, folders, files
-
-
-def _is_replaced(name: str) -> bool:
-    found = _REPLACED.search(name)
-    return found is not None and found.end() == len(name)
 
 
 def finished_below(folder: Path, onerror: Callable[[OSError], None] | None = None) -> Iterator[str]:
     """Yields the folders of the finished runs below a folder.
 
     A job whose last attempt failed does not count as finished, whatever an earlier attempt left
-    in its folder. Replaced results do not count either.
-
-    Args:
-        folder: where to look, at any depth.
-        onerror: is called with the error where a folder cannot be read.
+    in its folder. Replaced results do not count either. Errors of reading go to `onerror`.
     """
     for place, _, files in walk(folder, onerror):
         if SUMMARY in files and ERROR not in files:
@@ -211,9 +176,6 @@ def _free(folder: Path) -> bool:
 def writing(folder: Path) -> Iterator[None]:
     """Turns a full disk, or a folder that has become read-only, into one message.
 
-    Args:
-        folder: where files are written, and nowhere else.
-
     Raises:
         StorageError: the disk is full or read-only.
         FairbanditError: the folder may not be written to.
@@ -232,17 +194,10 @@ def writing(folder: Path) -> Iterator[None]:
 
 @contextmanager
 def aside(path: Path) -> Iterator[Path]:
-    """Gives a path to write to; the file is renamed when complete, and removed on an error.
+    """Gives a path to write a file to, which is renamed when complete, and removed on an error.
 
-    The file is written in a folder of its own, `NAME.tmp` beside its place, so that whatever a
-    library leaves there when the process is killed can be told from the files of others, and goes
-    when the file is next written.
-
-    Args:
-        path: where the file shall be.
-
-    Yields:
-        Where to write it.
+    The file is written in a folder of its own, `NAME.tmp` beside its place. Whatever a library
+    leaves there when the process is killed is removed when the file is next written.
     """
     folder = path.with_name(path.name + _UNFINISHED)
     _remove(folder)
@@ -260,13 +215,6 @@ def aside(path: Path) -> Iterator[Path]:
 
 @contextmanager
 def written_aside(path: Path) -> Iterator[BinaryIO]:
-    """Opens a file that appears under its name only when complete, and leaves nothing on an error.
-
-    Args:
-        path: the file to write.
-
-    Yields:
-        A binary file to write to.
-    """
+    """Opens a file that appears under its name only when complete, and is removed on an error."""
     with aside(path) as unfinished, unfinished.open("wb") as file:
         yield file

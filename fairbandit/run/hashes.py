@@ -18,9 +18,8 @@ FOLDER = "hashes"
 SETTLED = 2 * 10**9
 """Nanoseconds after which a change of a file certainly shows in its times.
 
-Clocks of file systems advance in steps of at most 2 s (FAT). A file may change twice within a step,
-and its times then show only one change. The hash of a file that changed less than a step ago is
-therefore not kept. Git treats its index in the same way.
+Clocks of file systems advance in steps of at most 2 s (FAT), and a second change within a step does
+not show. The hash of a file that changed less than a step ago is therefore not kept, as in Git.
 """
 
 
@@ -30,9 +29,6 @@ def file_hash(path: Path) -> str | None:
     The hash is kept in the user's cache folder with the file's size, times and inode, and is
     computed again when one of these changes. A cache that cannot be read or written is no error.
 
-    Args:
-        path: the file.
-
     Raises:
         OSError: the file cannot be read.
     """
@@ -41,9 +37,10 @@ def file_hash(path: Path) -> str | None:
     before = _version(path)
     key = hashlib.sha256(os.fsencode(path.resolve())).hexdigest()
     kept = default_cache() / FOLDER / f"{key[:32]}.json"
-    known = _read(kept)
-    if known.get("version") == before and isinstance(known.get("sha256"), str):
-        return str(known["sha256"])
+    with suppress(OSError, ValueError, LookupError, TypeError):
+        known = json.loads(kept.read_bytes())
+        if known["version"] == before and isinstance(known["sha256"], str):
+            return known["sha256"]
     began = time.time_ns()
     digest = sha256(path)
     if _version(path) == before and max(before["mtime_ns"], before["ctime_ns"]) < began - SETTLED:
@@ -66,19 +63,7 @@ def sha256(path: Path) -> str:
 
 
 def _version(path: Path) -> dict[str, int]:
-    """Returns what the file system knows of a file and changes with its content."""
+    """Returns the size, times and inode of a file, some of which change with its content."""
     stat = path.stat()
-    return {
-        "size": stat.st_size,
-        "mtime_ns": stat.st_mtime_ns,
-        "ctime_ns": stat.st_ctime_ns,
-        "inode": stat.st_ino,
-    }
-
-
-def _read(kept: Path) -> dict[str, object]:
-    try:
-        known = json.loads(kept.read_bytes())
-    except (OSError, ValueError):
-        return {}
-    return known if isinstance(known, dict) else {}
+    times = {"mtime_ns": stat.st_mtime_ns, "ctime_ns": stat.st_ctime_ns}
+    return {"size": stat.st_size, **times, "inode": stat.st_ino}

@@ -1,10 +1,11 @@
-"""The identity of a run: all that decides its results. Two identities can be compared."""
+"""The identity of a run: all that decides its results, by which a finished run is recognised."""
 
 from __future__ import annotations
 
 import hashlib
 import json
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import asdict
 from functools import cache
 from importlib import metadata
@@ -17,6 +18,7 @@ from fairbandit.errors import FairbanditError
 from fairbandit.policy import Policy
 from fairbandit.registry import describe
 from fairbandit.run import summary as summaries
+from fairbandit.run.folder import CHECKPOINT, SUMMARY, finished_below
 from fairbandit.run.hashes import file_hash
 from fairbandit.run.settings import Settings, dotted
 from fairbandit.run.sources import sources
@@ -24,6 +26,8 @@ from fairbandit.streams import GRID
 
 _NO_MATTER = ("threads", "resume")
 """Settings that do not change the results of a run."""
+
+_TOLD = 3  # changes that a message lists
 
 
 def resolved(policy: Policy, environment: Environment, settings: Settings) -> dict[str, Any]:
@@ -39,7 +43,7 @@ def identity(policy: Policy, world: Mapping[str, Any], settings: Settings) -> di
     Args:
         policy: the policy, not bound yet.
         world: the environment as plain data.
-        settings: the run's.
+        settings: those of the run.
 
     Returns:
         `config`, without what changes no result; `versions` of fairbandit; `package`, a hash of
@@ -64,19 +68,15 @@ def identity(policy: Policy, world: Mapping[str, Any], settings: Settings) -> di
         }
     except OSError as error:
         raise FairbanditError(f"cannot read {error.filename}: {error.strerror}") from error
-    return plain(found)
+    plain: dict[str, Any] = json.loads(json.dumps(summaries.finite(found)))
+    return plain
 
 
 def continued(identity: Mapping[str, Any], environment: Environment) -> dict[str, Any]:
     """Returns all that must be the same for a run to continue from a checkpoint.
 
-    Args:
-        identity: the run's.
-        environment: its environment, whose `fingerprint()` counts too.
-
-    Returns:
-        The identity, with the versions of torch and numpy and the grid of rounds among its
-        versions, and the fingerprint.
+    This is the identity of the run with the environment's fingerprint, and with torch, numpy and
+    the grid of rounds among its versions.
     """
     versions = {name: metadata.version(name) for name in ("torch", "numpy")} | {"grid": str(GRID)}
     return {
@@ -95,8 +95,9 @@ def changes(then: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
     ...         {"plugins": {"a.py": "4"}, "data": {"t.csv": None}})
     ['plugin a.py changed', 'plugin b.py is used no more', 'data t.csv is missing']
     """
-    told = [line for key in ("config", "versions") for line in _told(then, now, key)]
-    if then.get("package") != now.get("package") and not _told(then, now, "versions"):
+    versions = differences(_mapping(then, "versions"), _mapping(now, "versions"))
+    told = differences(_mapping(then, "config"), _mapping(now, "config")) + versions
+    if then.get("package") != now.get("package") and not versions:
         told.append("fairbandit's own files changed")
     for key, noun in (("plugins", "plugin"), ("data", "data")):
         old, new = _mapping(then, key), _mapping(now, key)
@@ -107,10 +108,6 @@ def changes(then: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
     if then.get("fingerprint") != now.get("fingerprint"):
         told.append("the environment's data changed")
     return told
-
-
-def _told(then: Mapping[str, Any], now: Mapping[str, Any], key: str) -> list[str]:
-    return differences(_mapping(then, key), _mapping(now, key))
 
 
 def _mapping(identity: Mapping[str, Any], key: str) -> Mapping[str, Any]:
@@ -169,12 +166,6 @@ def _own_files() -> str:
     return digest.hexdigest()
 
 
-def plain(value: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns data as they are after a round trip through JSON; NaN and infinities become null."""
-    back: dict[str, Any] = json.loads(json.dumps(summaries.finite(value)))
-    return back
-
-
 def differences(then: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
     """Lists how two nested mappings differ, key by key.
 
@@ -191,3 +182,66 @@ def differences(then: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
 
 def _shown(leaves: Mapping[str, Any], key: str) -> str:
     return json.dumps(leaves[key], ensure_ascii=False) if key in leaves else "nothing"
+
+
+def finished(
+    folder: Path, now: Mapping[str, Any], *, resume: bool
+) -> tuple[dict[str, Any] | None, str]:
+    """Looks for a finished run in a folder.
+
+    Args:
+        folder: the folder.
+        now: the identity of the run that writes its results there.
+        resume: whether a finished run may be served or replaced.
+
+    Returns:
+        The summary, None if there is no finished run, and why its results are not those that the
+        run would give, empty if they are.
+
+    Raises:
+        FairbanditError: the run in the folder was asked for with another config, by the same code:
+            it is another run, and stays; with `resume` false, there is any run.
+    """
+    if not resume and any((folder / name).exists() for name in (SUMMARY, CHECKPOINT)):
+        raise FairbanditError(
+            f"{folder} already holds a run, and resume is false; choose another output folder"
+        )
+    if not (folder / SUMMARY).exists():
+        return None, ""
+    summary = summaries.read(folder)
+    then = summary.get("identity")
+    if not isinstance(then, Mapping):
+        return summary, "its summary does not say what it was made from"
+    if all(then.get(key) == now[key] for key in ("versions", "package", "plugins")):
+        different = differences(_mapping(then, "config"), now["config"])
+        if different:
+            raise FairbanditError(
+                f"{folder} already holds a finished run ({SUMMARY}) that differs from this one: "
+                f"{'; '.join(different)}. Choose another output folder; resume=false makes a new "
+                "one"
+            )
+    told = changes(then, now)
+    if not told:
+        with suppress(OSError):  # left by a run that was killed after its summary was written
+            (folder / CHECKPOINT).unlink(missing_ok=True)
+    more = [f"{len(told) - _TOLD} more changes"] if len(told) > _TOLD else []
+    return summary, ", ".join([*told[:_TOLD], *more])
+
+
+def check_movable(folder: Path, now: Mapping[str, Any]) -> None:
+    """Refuses to set aside a folder that holds more than the results of one run.
+
+    Args:
+        folder: the folder of a finished run.
+        now: the identity of the run that replaces it.
+
+    Raises:
+        FairbanditError: the working directory, data or other runs are in the folder.
+    """
+    others = [Path(other) for other in finished_below(folder) if Path(other) != folder]
+    for path in (Path.cwd(), *map(Path, now["data"]), *others):
+        if path.exists() and path.resolve().is_relative_to(folder.resolve()):
+            raise FairbanditError(
+                f"the results in {folder} are to be replaced, and moved away with all that the "
+                f"folder holds; but it holds {path} too. Choose another output folder"
+            )

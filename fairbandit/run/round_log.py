@@ -1,10 +1,9 @@
-"""The round log: every round of every replica, in Parquet files written as the run goes."""
+"""The Parquet files of a run: its round log, and the distributions of the groups' true rewards."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from types import TracebackType
 from typing import Any
 
 import numpy as np
@@ -13,9 +12,10 @@ import pyarrow.parquet as pq
 import torch
 from torch import Tensor
 
+from fairbandit.environments import Environment
 from fairbandit.maths.checks import length, like
 from fairbandit.metrics import REGRETS, Played
-from fairbandit.run.folder import written_aside
+from fairbandit.run.folder import REWARDS, written_aside
 from fairbandit.run.hashes import sha256
 from fairbandit.streams import GRID
 
@@ -26,27 +26,17 @@ GROUP_ROWS = 2**17
 """About how many rows a row group holds."""
 
 
-def schema(metrics: Iterable[str] = ()) -> pa.Schema:
-    """Returns the columns of `rounds/part-*.parquet`, in order.
-
-    Args:
-        metrics: the columns of the metrics that the run asks for.
-    """
-    numbers = ("reward", "expected_reward", "rank", *REGRETS, "propensity", *metrics)
-    return pa.schema(
-        [
-            *((name, pa.int64()) for name in ("replica", "round", "action", "group")),
-            *((name, pa.float64()) for name in numbers),
-        ]
-    )
+_REWARDS = pa.schema(
+    [("group", pa.int64()), *((name, pa.float64()) for name in ("value", "density", "cdf"))]
+)
 
 
 class RoundLog:
     """Writes one batch's rounds; files and row groups end on fixed multiples of `GRID` rounds.
 
-    Rows are ordered by round, then by replica. A file is written in one go once its last round is
-    there, so that a run that goes on from a checkpoint writes the same bytes as one never stopped.
-    Used as a context manager, which writes the last file unless there was an error.
+    Rows are ordered by round, then by replica. A file is written at once when its last round is
+    known, so that a run that continues from a checkpoint writes the same bytes as an uninterrupted
+    one. `finish` writes the last file.
 
     Args:
         folder: where the files go.
@@ -59,30 +49,23 @@ class RoundLog:
 
     def __init__(self, folder: Path, replicas: Sequence[int], metrics: Sequence[str] = ()) -> None:
         folder.mkdir(exist_ok=True)
-        self._metrics, self._schema = tuple(metrics), schema(metrics)
+        counts = ("replica", "round", "action", "group")
+        numbers = ("reward", "expected_reward", "rank", *REGRETS, "propensity", *metrics)
+        self._schema = pa.schema(
+            [*((n, pa.int64()) for n in counts), *((n, pa.float64()) for n in numbers)]
+        )
+        self._metrics = tuple(metrics)
         self.written: dict[str, str] = {}
         self._folder, self._replicas = folder, torch.tensor(replicas)
         self._file_rounds = _on_grid(FILE_ROWS, len(replicas))
         self._group_rounds = _on_grid(GROUP_ROWS, len(replicas))
         self._waiting: list[list[Tensor]] = []
 
-    def __enter__(self) -> RoundLog:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        if error is None:
-            self._write()
-
     def add(self, played: Played) -> None:
         """Appends the next piece of rounds."""
         self._waiting.append(self._columns_of(played))
         if played.last % self._file_rounds == 0:
-            self._write()
+            self.finish()
 
     def state(self) -> dict[str, Any]:
         """Returns the rows that are not written yet."""
@@ -120,32 +103,53 @@ class RoundLog:
             *(value.T.reshape(-1) for value in values),
         ]
 
-    def _write(self) -> None:
+    def finish(self) -> None:
+        """Writes the rows that are not written yet."""
         if not self._waiting:
             return
         columns = self._columns()
-        arrays = map(arrow_array, columns, self._schema.types)
-        table = pa.Table.from_arrays(list(arrays), schema=self._schema)
         name = f"part-{int(self._replicas[0]):06d}-{int(columns[1][0]):09d}.parquet"
         # the end of a file is the end of a group
         group = min(self._group_rounds, self._file_rounds) * len(self._replicas)
-        with (
-            written_aside(self._folder / name) as file,
-            pq.ParquetWriter(
-                file,
-                self._schema,
-                compression="zstd",
-                use_dictionary=["replica", "action", "group"],
-                column_encoding={"round": "DELTA_BINARY_PACKED"},
-                write_page_checksum=True,
-            ) as parquet,
-        ):
-            parquet.write_table(table, row_group_size=group)
-        self.written[name] = sha256(self._folder / name)
+        self.written[name] = _write(
+            self._folder / name,
+            columns,
+            self._schema,
+            row_group_size=group,
+            use_dictionary=["replica", "action", "group"],
+            column_encoding={"round": "DELTA_BINARY_PACKED"},
+        )
         self._waiting.clear()
 
 
-def arrow_array(column: Tensor, kind: pa.DataType) -> pa.Array:
+def write_rewards(environment: Environment, folder: Path) -> dict[str, str]:
+    """Writes `rewards.parquet`, or nothing for an environment that does not know its rewards.
+
+    Returns:
+        The SHA-256 hash of the file, by its name.
+    """
+    pieces = []
+    for code in range(len(environment.group_names)):
+        found = environment.reward_distribution(code)
+        if found is not None:
+            codes = torch.full(found.values.shape, code, dtype=torch.int64)
+            pieces.append((codes, found.values, found.density, found.cdf))
+    if not pieces:
+        return {}
+    columns = [torch.cat(column).contiguous() for column in zip(*pieces, strict=True)]
+    return {REWARDS: _write(folder / REWARDS, columns, _REWARDS)}
+
+
+def _write(path: Path, columns: Sequence[Tensor], schema: pa.Schema, **options: Any) -> str:
+    """Writes a table whole or not at all, and returns the SHA-256 hash of its file."""
+    arrays = list(map(_arrow, columns, schema.types))
+    with written_aside(path) as file:
+        table = pa.Table.from_arrays(arrays, schema=schema)
+        pq.write_table(table, file, compression="zstd", write_page_checksum=True, **options)
+    return sha256(path)
+
+
+def _arrow(column: Tensor, kind: pa.DataType) -> pa.Array:
     """Returns a column as an Arrow array that shares its memory, with null for NaN.
 
     `pa.array` would import pandas to look at the column.

@@ -1,4 +1,4 @@
-"""The settings of a run beside its policy and its environment."""
+"""The settings of a run beside its policy and its environment, and the metrics that it records."""
 
 from __future__ import annotations
 
@@ -12,8 +12,9 @@ import torch
 from omegaconf import OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
+from fairbandit import registry
 from fairbandit.errors import FairbanditError
-from fairbandit.run.recorded import check_metrics
+from fairbandit.metrics import REDUCTIONS, REGRETS
 
 MOST_ROUNDS = 1_000_000_000
 """The largest T of a run."""
@@ -26,6 +27,19 @@ MOST_THREADS = 256
 
 Torch ends the process where the system grants it fewer threads than it asks for.
 """
+
+TAKEN = frozenset(
+    {
+        *("policy", "environment", "rounds", "replicas", "seed", "folder"),
+        *("replica", "round", "action", "group", "reward", "expected_reward", "rank"),
+        *("propensity", *REGRETS, *REGRETS.values()),
+        *("instantaneous_regret", "parity_gap", "seconds", "rounds_per_second"),
+    }
+)
+"""Columns and curves that every run has."""
+
+BY_GROUP = ("selection_rate", "selected", "received")
+"""What summaries give for each group; columns of tables begin with these names."""
 
 
 @dataclass
@@ -40,11 +54,11 @@ class Settings:
         device: where tensors live: cpu, cuda, cuda:1, …
         threads: torch's threads, at most `MOST_THREADS` or as many as the machine has processors;
             None takes `execute.THREADS`, which is one.
-        resume: whether a run that has been started before is gone on with, and a finished one
-            left as it is; if not, it is started anew, in a new folder.
-        metrics: what rounds are judged by beside both regrets: for each column of the round log,
-            the name of a registered metric, or a mapping with `name` and parameters. None, which
-            stands for no metric, becomes an empty mapping once the settings are checked.
+        resume: whether an unfinished run is continued, and a finished one left as it is; if not,
+            the run starts anew in a new folder.
+        metrics: the metrics beside both regrets: for each column of the round log, the name of a
+            registered metric, or a mapping with `name` and parameters. None stands for no metric
+            and becomes an empty mapping once the settings are checked.
     """
 
     rounds: int | None = None
@@ -57,14 +71,9 @@ class Settings:
 
 
 def dotted(values: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
-    """Flattens nested mappings.
+    """Yields the values of nested mappings with dotted keys, each after the prefix.
 
-    Args:
-        values: the mappings.
-        prefix: what comes before every key.
-
-    Yields:
-        Dotted keys and values; a list and an empty mapping are values.
+    A list and an empty mapping are values.
 
     >>> dict(dotted({"a": {"b": 1, "c": [2]}, "d": {}}))
     {'a.b': 1, 'a.c': [2], 'd': {}}
@@ -101,34 +110,26 @@ def settings(config: Mapping[str, Any]) -> Settings:
             raise FairbanditError(
                 f"{key} must be a mapping that describes it, got {config.get(key)!r}"
             )
-    checked = _typed({key: config[key] for key in keys if key in config})
-    for key, (least, most) in _ranges().items():
-        value = getattr(checked, key)
-        if value is not None and value < least:
-            raise FairbanditError(f"{key} must be at least {least}, got {value}")
-        if value is not None and value > most:
-            raise FairbanditError(f"{key} must be at most {most:,}, got {value}")
-    checked.metrics = check_metrics(checked.metrics)
-    _check_device(checked.device)
-    return checked
-
-
-def _ranges() -> dict[str, tuple[int, float]]:
-    """Returns the least and the greatest value of each number."""
-    return {
+    given = {key: config[key] for key in keys if key in config}
+    try:
+        merged = OmegaConf.to_object(OmegaConf.merge(OmegaConf.structured(Settings), given))
+    except OmegaConfBaseException as error:
+        raise FairbanditError(f"{error.full_key}: {str(error).splitlines()[0]}") from error
+    assert isinstance(merged, Settings)
+    ranges: dict[str, tuple[int, float]] = {
         "rounds": (1, MOST_ROUNDS),
         "replicas": (1, MOST_REPLICAS),
         "seed": (0, math.inf),
         "threads": (1, max(MOST_THREADS, os.cpu_count() or 1)),
     }
-
-
-def _typed(values: dict[str, Any]) -> Settings:
-    try:
-        merged = OmegaConf.to_object(OmegaConf.merge(OmegaConf.structured(Settings), values))
-    except OmegaConfBaseException as error:
-        raise FairbanditError(f"{error.full_key}: {str(error).splitlines()[0]}") from error
-    assert isinstance(merged, Settings)
+    for key, (least, most) in ranges.items():
+        value = getattr(merged, key)
+        if value is not None and value < least:
+            raise FairbanditError(f"{key} must be at least {least}, got {value}")
+        if value is not None and value > most:
+            raise FairbanditError(f"{key} must be at most {most:,}, got {value}")
+    merged.metrics = check_metrics(merged.metrics)
+    _check_device(merged.device)
     return merged
 
 
@@ -147,3 +148,47 @@ def _check_device(device: str) -> None:
         raise FairbanditError(
             f"device {device!r} cannot be used here: {reason}; {choices}"
         ) from error
+
+
+def check_metrics(given: Any) -> dict[str, dict[str, Any]]:
+    """Checks the metrics of a config without building them.
+
+    Args:
+        given: the registered name of a metric, or a mapping with `name` and parameters, by the
+            column that it shall have; None for no metrics.
+
+    Returns:
+        The same with all parameters.
+
+    Raises:
+        FairbanditError: no mapping; a column that cannot be one or that every run has already; an
+            unknown metric or parameter; or a metric that declares an unknown `reduce`.
+    """
+    if not isinstance(given, Mapping | None):
+        raise FairbanditError(
+            "metrics must map columns to metrics, as in metrics={COLUMN: NAME} or "
+            f"metrics={{COLUMN: {{name: NAME, KEY: VALUE}}}}; got {given!r}"
+        )
+    checked = {}
+    for column, spec in (given or {}).items():
+        if not (isinstance(column, str) and registry.NAME.fullmatch(column)):
+            raise FairbanditError(
+                f"metrics: {column!r} cannot be a column; expected at most 64 letters (a to z), "
+                "digits, '_' and '-', a letter first"
+            )
+        if column in TAKEN or column.startswith(BY_GROUP):
+            raise FairbanditError(
+                f"metrics: the column {column!r} is taken: every run has {', '.join(sorted(TAKEN))}"
+                f", and columns that begin with {', '.join(BY_GROUP)}; choose another name"
+            )
+        try:
+            checked[column] = registry.completed("metric", spec)
+        except FairbanditError as error:
+            raise FairbanditError(f"metrics.{column}: {error}") from error
+        reduce = registry.lookup("metric", checked[column]["name"]).reduce
+        if reduce not in REDUCTIONS:
+            raise FairbanditError(
+                f"metrics.{column}: metric {checked[column]['name']!r} declares reduce = "
+                f"{reduce!r}; expected one of {', '.join(REDUCTIONS)}"
+            )
+    return checked

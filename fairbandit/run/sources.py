@@ -11,11 +11,14 @@ import ast
 import hashlib
 import sys
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from importlib.machinery import PathFinder
+from importlib.util import resolve_name
 from pathlib import Path
 from typing import Any
 
 from fairbandit import plugins
+from fairbandit.run.hashes import sha256
 
 _BUILTINS = {"__import__", "exec", "eval"}
 _LOOKUPS = {
@@ -43,9 +46,11 @@ def sources(classes: Iterable[type[Any]]) -> dict[str, str | None]:
     found: dict[str, str | None] = {}
     waiting: list[tuple[str, str]] = []
     for cls in classes:
-        if not _own(cls.__module__) and not _located(cls.__module__):
+        own = cls.__module__.partition(".")[0] == __name__.partition(".")[0]
+        if not own and not _located(cls.__module__):
             found[_label(cls.__module__, "")] = _script(cls.__module__)
-        waiting += _plugins(name for base in cls.__mro__ for name in _homes(base))
+        for base in cls.__mro__:
+            waiting += _plugins((base.__module__, *vars(base).get("part_modules", ())))
     while waiting:
         name, file = waiting.pop()
         if (label := _label(name, file)) in found:
@@ -57,28 +62,24 @@ def sources(classes: Iterable[type[Any]]) -> dict[str, str | None]:
     return dict(sorted(found.items()))
 
 
-def _homes(cls: type[Any]) -> Iterator[str]:
-    """Yields the module that defines a class, and those that registered it."""
-    yield cls.__module__
-    yield from vars(cls).get("part_modules", ())
-
-
 def _imported(source: bytes, name: str, file: str) -> Iterator[tuple[str, str]]:
     """Yields the modules of plugins that a module imports or may import."""
     package = name if _is_package(file) else name.rpartition(".")[0]
     asked: list[str] = []
     try:
         tree = ast.parse(source)
-    except (SyntaxError, ValueError):  # nor can it be imported
+    except (SyntaxError, ValueError):  # such a module cannot be imported
         return iter(())
     lookups = False
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
             asked += [alias.name for alias in node.names]
         elif isinstance(node, ast.ImportFrom):
-            base = _base(node, package)
-            inside = (f"{base}.{alias.name}" for alias in node.names)
-            asked += [base, *(_within(base) if node.names[0].name == "*" else inside)]
+            with suppress(ImportError):  # too many leading dots
+                base = resolve_name(f"{'.' * node.level}{node.module or ''}", package)
+                asked += [base, *(f"{base}.{alias.name}" for alias in node.names)]
+                if node.names[0].name == "*":  # may import each module of the package
+                    asked += [name for name, _ in plugins.modules() if name.startswith(f"{base}.")]
             lookups |= any(alias.name in _LOOKUPS for alias in node.names)
         elif isinstance(node, ast.Name):
             lookups |= node.id in _BUILTINS | _LOOKUPS
@@ -87,19 +88,6 @@ def _imported(source: bytes, name: str, file: str) -> Iterator[tuple[str, str]]:
     if lookups:
         return plugins.modules()
     return _plugins(asked)
-
-
-def _base(node: ast.ImportFrom, package: str) -> str:
-    """Returns the module after `from`, with leading dots resolved."""
-    if not node.level:
-        return node.module or ""
-    above = package.split(".")[: len(package.split(".")) - node.level + 1]
-    return ".".join([*above, *([node.module] if node.module else [])])
-
-
-def _within(package: str) -> Iterator[str]:
-    """Yields the modules of a package, each of which `*` may import."""
-    return (name for name, _ in plugins.modules() if name.startswith(f"{package}."))
 
 
 def _plugins(names: Iterable[str]) -> Iterator[tuple[str, str]]:
@@ -139,13 +127,7 @@ def _search(package: str) -> list[str] | None:
 def _script(name: str) -> str | None:
     """Returns the hash of the file of a loaded module."""
     file = _file(name)
-    if file is None or not Path(file).is_file():
-        return None
-    return hashlib.sha256(Path(file).read_bytes()).hexdigest()
-
-
-def _own(name: str) -> bool:
-    return name.partition(".")[0] == __name__.partition(".")[0]
+    return sha256(Path(file)) if file is not None and Path(file).is_file() else None
 
 
 def _is_package(file: str) -> bool:

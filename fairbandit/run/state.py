@@ -28,7 +28,7 @@ _TREE, _SUMS = "tree", "crc32"
 
 
 class Packed:
-    """Nested data, separated into tensors and a tree of plain data, as `write` takes them.
+    """Nested data, separated into tensors and a tree of plain data.
 
     Args:
         value: tensors, numbers, texts, booleans and None, in mappings with text keys and in lists.
@@ -128,11 +128,7 @@ def _together(tree: Any, tensors: dict[str, Tensor]) -> Any:
 
 
 def _placed(tensor: Tensor, device: Any) -> Tensor:
-    """Moves a tensor to the device of a name.
-
-    Raises:
-        ValueError: no such device here, or one that holds no data.
-    """
+    """Moves a tensor to the device of a name."""
     try:
         if isinstance(device, str) and torch.device(device).type != "meta":
             return tensor.to(device)
@@ -149,7 +145,5 @@ def _checksum(tensor: Tensor) -> int:
 def _system_error(error: SafetensorError, path: Path) -> OSError:
     """Returns the error number that safetensors reports as text, as of a full disk."""
     found = re.search(r"os error (\d+)", str(error))
-    if found is None:
-        return OSError(errno.EIO, str(error), str(path))
-    number = int(found[1])
-    return OSError(number, os.strerror(number), str(path))
+    number = int(found[1]) if found else errno.EIO
+    return OSError(number, os.strerror(number) if found else str(error), str(path))

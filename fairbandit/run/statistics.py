@@ -14,7 +14,7 @@ from fairbandit.errors import FairbanditError
 from fairbandit.maths.checks import like
 from fairbandit.maths.moments import Moments
 from fairbandit.metrics import REGRETS, Metric, Played, Reduce, RunningReduction
-from fairbandit.run.dashboard_layout import GAP, INSTANT, MAX_GROUPS, RATE, tag_of
+from fairbandit.run.tensorboard import GAP, INSTANT, MAX_GROUPS, RATE, tag_of
 from fairbandit.streams import GRID
 
 STEPS = 1000
@@ -25,7 +25,7 @@ WINDOWS = 50
 
 
 def log_spaced(rounds: int, points: int = STEPS) -> list[int]:
-    """Returns the rounds at which curves are sampled: all of few, else log-spaced, with 1 and T.
+    """Returns the rounds at which curves are sampled: all if few, else log-spaced ones from 1 to T.
 
     >>> log_spaced(5), log_spaced(1000, points=4)
     ([1, 2, 3, 4, 5], [1, 10, 100, 1000])
@@ -57,7 +57,7 @@ class BatchTotals:
         self.selected, self.received = torch.zeros(2, replicas, groups, dtype=torch.int64)
 
     @property
-    def rates(self) -> Tensor:
+    def selection_rate(self) -> Tensor:
         """Selected ÷ received, (B, G); NaN where none was received."""
         return self.selected.double() / self.received.double()  # 0/0 is NaN
 
@@ -82,9 +82,9 @@ class RunStatistics:
     """The totals of every batch of replicas, and curves over the batches so far.
 
     Metrics are sampled at log-spaced rounds. Candidates received are known at the ends of pieces
-    of `GRID` rounds, so selection rates are sampled there, at the first such round from each
-    log-spaced one on; with them the parity gap, the greatest rate less the least. Instantaneous
-    regrets are means over the rounds since the last of some fifty log-spaced ones.
+    of `GRID` rounds, so selection rates and the parity gap, the greatest rate less the least, are
+    sampled at the first such end from each log-spaced round on. Instantaneous regrets are means
+    over the rounds between two of at most `WINDOWS` log-spaced ones.
 
     Args:
         rounds: T.
@@ -98,20 +98,20 @@ class RunStatistics:
         group_names: Sequence[str],
         metrics: Mapping[str, Metric] = MappingProxyType({}),
     ) -> None:
-        self._names = tuple(group_names)
+        self.group_names, self.metrics = tuple(group_names), metrics
         self._reductions: dict[str, Reduce] = dict.fromkeys(sorted(REGRETS), "sum")
         self._reductions |= {column: metric.reduce for column, metric in metrics.items()}
         self._steps = log_spaced(rounds)
         self._ends = sorted({min(-(-step // GRID) * GRID, rounds) for step in self._steps})
-        windows = np.searchsorted(self._steps, log_spaced(rounds, WINDOWS))
-        self._windows = [int(index) for index in np.unique(windows)]
+        windows = np.unique(np.searchsorted(self._steps, log_spaced(rounds, WINDOWS))).tolist()
+        self._windows = dict(zip(windows, [None, *windows[:-1]], strict=True))
         self._curves = {column: Moments(len(self._steps)) for column in self._reductions}
-        self._rates = Moments(len(self._ends), len(self._names))
+        self._rates = Moments(len(self._ends), len(self.group_names))
         self._batches: list[BatchTotals] = []
 
     def start(self, replicas: int) -> None:
         """Begins a batch of so many replicas."""
-        self._batches.append(BatchTotals(replicas, len(self._names), self._reductions))
+        self._batches.append(BatchTotals(replicas, len(self.group_names), self._reductions))
 
     def add(self, played: Played) -> None:
         """Adds the next piece of rounds of the current batch."""
@@ -122,23 +122,21 @@ class RunStatistics:
         for column, curve in self._curves.items():
             running = now.metrics[column].add(played.metrics[column])
             curve.add(running[:, sampled], here)
-        picked = torch.nn.functional.one_hot(played.groups, len(self._names))
+        picked = torch.nn.functional.one_hot(played.groups, len(self.group_names))
         now.selected += picked.sum(1)
         now.received += played.received
         ends = _between(self._ends, last, last)
         if ends.start < ends.stop:
-            self._rates.add(now.rates[:, None], ends)
+            self._rates.add(now.selection_rate[:, None], ends)
 
     def points(self, first: int, last: int) -> Iterator[tuple[int, dict[str, float]]]:
         """Gives the curves' points in rounds first … last, over all batches added so far.
 
-        Args:
-            first: a round that begins a piece.
-            last: the last round of the same piece or of a later one.
+        `first` begins a piece of rounds, and `last` ends one.
 
         Yields:
-            Round, and values by tag: mean, and mean ∓ std over replicas as lower and upper. What
-            is not known has no value.
+            Round, and values by tag: mean, and mean ∓ std over replicas as lower and upper. An
+            unknown quantity has no value.
         """
         here, ends = _between(self._steps, first, last), _between(self._ends, first, last)
         values: dict[int, dict[str, float]] = {step: {} for step in self._steps[here]}
@@ -150,7 +148,7 @@ class RunStatistics:
                     values[step][f"{tag}/mean"] = mean
                     values[step][f"{tag}/lower"] = mean - std
                     values[step][f"{tag}/upper"] = mean + std
-        for index in _indices(self._windows, here):
+        for index in self._windows.keys() & range(here.start, here.stop):
             values[self._steps[index]].update(self._instantaneous(index))
         for end, rates in zip(self._ends[ends], self._rates.mean[ends].tolist(), strict=True):
             values.setdefault(end, {}).update(self._shares(rates))
@@ -158,8 +156,7 @@ class RunStatistics:
 
     def _instantaneous(self, index: int) -> dict[str, float]:
         """The mean regret of a round in the window that ends at a step."""
-        ends = self._windows.index(index)
-        before = self._windows[ends - 1] if ends else None
+        before = self._windows[index]
         span = self._steps[index] - (0 if before is None else self._steps[before])
         found = {}
         for column in sorted(REGRETS):
@@ -171,8 +168,8 @@ class RunStatistics:
 
     def _shares(self, rates: Sequence[float]) -> dict[str, float]:
         """Selection rates by tag, and their gap; a group not yet received (NaN) has none."""
-        known = {n: rate for n, rate in zip(self._names, rates, strict=True) if rate == rate}
-        few = known if len(self._names) <= MAX_GROUPS else {}
+        known = {n: rate for n, rate in zip(self.group_names, rates, strict=True) if rate == rate}
+        few = known if len(self.group_names) <= MAX_GROUPS else {}
         gap = {GAP: max(known.values()) - min(known.values())} if known else {}
         return {f"{RATE}/{name}": rate for name, rate in few.items()} | gap
 
@@ -181,7 +178,7 @@ class RunStatistics:
         return torch.cat([batch.metrics[column].value for batch in self._batches])
 
     def by_group(self, quantity: str) -> Tensor:
-        """Returns `rates`, `selected` or `received` of every replica of all batches, (B, G)."""
+        """Returns an attribute of `BatchTotals`, such as `selected`, of all replicas, (B, G)."""
         return torch.cat([getattr(batch, quantity) for batch in self._batches])
 
     def state(self) -> dict[str, Any]:
@@ -207,12 +204,6 @@ class RunStatistics:
             self._batches[-1].load_state(batch)
         if not self._batches:
             raise FairbanditError("run statistics: expected at least one batch, got none")
-
-
-def _indices(chosen: Sequence[int], within: slice) -> Sequence[int]:
-    """Returns the numbers of a sorted sequence that lie within a slice."""
-    low, high = np.searchsorted(chosen, [within.start, within.stop])
-    return chosen[low:high]
 
 
 def _between(steps: Sequence[int], first: int, last: int) -> slice:

@@ -6,7 +6,7 @@ import hashlib
 import json
 import math
 import platform
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from importlib import metadata
 from pathlib import Path
 from typing import Any
@@ -16,8 +16,9 @@ from torch import Tensor
 from fairbandit import version
 from fairbandit.errors import FairbanditError
 from fairbandit.maths.checks import shown
-from fairbandit.metrics import REDUCTIONS, REGRETS, Metric
+from fairbandit.metrics import REDUCTIONS, REGRETS
 from fairbandit.run.folder import SUMMARY, written_aside
+from fairbandit.run.settings import BY_GROUP
 from fairbandit.run.statistics import RunStatistics
 
 KEYS = ("policy", "environment", "rounds", "replicas", "seed")
@@ -43,8 +44,6 @@ def summarise(
     config: Mapping[str, Any],
     statistics: RunStatistics,
     *,
-    metrics: Mapping[str, Metric],
-    group_names: Sequence[str],
     seconds: float,
     files: Mapping[str, str],
     identity: Mapping[str, Any],
@@ -55,41 +54,39 @@ def summarise(
         config: the resolved config: settings, `policy` and `environment` as they describe
             themselves.
         statistics: those of the whole run.
-        metrics: what the run was judged by beside both regrets, by column.
-        group_names: the groups' names, in order of their codes.
-        seconds: from the first pool drawn to the last file closed; of an interrupted run, the
-            sum over its pieces, each up to the checkpoint that the next went on from.
+        seconds: from the first pool drawn to the last file closed; for an interrupted run, the
+            sum over its pieces, each up to the checkpoint from which the next one continued.
         files: the SHA-256 hash of every Parquet file, by its path in the run's folder.
-        identity: all that decides what the run gives.
+        identity: all that decides the results of the run.
 
     Returns:
         The contents of `summary.json`.
     """
-    rounds, replicas = config["rounds"], config["replicas"]
-    seconds = max(round(seconds, 6), 1e-6)  # fewer digits than their inverse, which confirms all
+    names = statistics.group_names
+    seconds = max(round(seconds, 6), 1e-6)  # rounded, so that their inverse confirms each digit
     summary = {
         "policy": config["policy"]["name"],
         "environment": config["environment"]["name"],
-        "rounds": rounds,
-        "replicas": replicas,
-        "seed": config["seed"],
-        "groups": list(group_names),
+        **{key: config[key] for key in KEYS[2:]},
+        "groups": list(names),
         **{REGRETS[column]: _spread(statistics.metric(column)) for column in sorted(REGRETS)},
-        "selection_rate": _by_group(group_names, statistics.by_group("rates")),
-        "selected": _by_group(group_names, statistics.by_group("selected")),
-        "received": _by_group(group_names, statistics.by_group("received")),
+        **{key: _by_group(names, statistics.by_group(key)) for key in BY_GROUP},
         "metrics": {
             column: {
                 **_spread(statistics.metric(column)),
                 "reduce": metric.reduce,
                 "lower_is_better": metric.lower_is_better,
             }
-            for column, metric in metrics.items()
+            for column, metric in statistics.metrics.items()
         },
         "seconds": seconds,
-        "rounds_per_second": rounds * replicas / seconds,
+        "rounds_per_second": config["rounds"] * config["replicas"] / seconds,
         "config": dict(config),
-        "versions": _versions(),
+        "versions": {
+            "fairbandit": version.VERSION,
+            "python": platform.python_version(),
+            **{name: metadata.version(name) for name in _PACKAGES},
+        },
         "identity": dict(identity),
         "files": dict(sorted(files.items())),
     }
@@ -97,10 +94,7 @@ def summarise(
 
 
 def checksum(summary: Mapping[str, Any]) -> str:
-    """Returns the SHA-256 hash, in hexadecimal digits, of a summary without its timings.
-
-    Args:
-        summary: the summary. The timings, its own checksum and the layout of its file do not count.
+    """Returns the SHA-256 hash of a summary without its timings and its own checksum.
 
     Raises:
         ValueError: the summary holds what JSON cannot say.
@@ -116,21 +110,13 @@ def write(summary: Mapping[str, Any], folder: Path) -> None:
         file.write(f"{text}\n".encode())
 
 
-def read(folder: Path) -> dict[str, Any]:
+def read(folder: Path | str) -> dict[str, Any]:
     """Reads and checks the summary of the finished run in a folder.
 
     Raises:
         FairbanditError: the file cannot be read, is cut short or damaged, or is something else.
     """
-    return read_file(str(folder / SUMMARY))
-
-
-def read_file(path: str) -> dict[str, Any]:
-    """Reads and checks the summary in a file.
-
-    Raises:
-        FairbanditError: the file cannot be read, is cut short or damaged, or is something else.
-    """
+    path = f"{folder}/{SUMMARY}"
     try:
         with open(path, "rb") as file:  # noqa: PTH123 - 10,000 of them
             summary = json.load(file)
@@ -152,43 +138,47 @@ def _fault(summary: Any) -> str:
     """Says why something is no summary; the text is empty if it is one."""
     if not isinstance(summary, dict):
         return f"it holds a {type(summary).__name__}, not a mapping"
-    owed = _OWED | (_SINCE_IDENTITIES if not _SINCE_IDENTITIES.keys().isdisjoint(summary) else {})
-    for key, expected in owed.items():
-        if not isinstance(summary.get(key), expected) or isinstance(summary[key], bool):
-            return f"{key!r} should be a {expected.__name__}, got {summary.get(key)!r:.60}"
-    for key in ("rounds", "replicas"):
-        if not 1 <= summary[key] < 2**63:
-            return f"{key!r} should be at least 1 and below 2^63, got {shown(summary[key])}"
-    if not isinstance(summary.get("versions", {}), dict):
-        return f"'versions' should be a dict, got {summary['versions']!r:.60}"
-    for key in REGRETS.values():
-        if not _is_spread(summary.get(key)):
-            return f"{key!r} should have a mean and a std, got {summary.get(key)!r:.60}"
-    for key in ("selection_rate", "selected", "received"):
-        by_group = summary.get(key)
-        if not isinstance(by_group, dict) or not all(
-            _is_spread(by_group.get(group)) for group in map(str, summary["groups"])
-        ):
-            return f"{key!r} should have a mean and a std for each group, got {by_group!r:.60}"
-    metrics = summary.get("metrics", {})
-    if not isinstance(metrics, dict) or not all(map(_is_metric, metrics.values())):
-        return f"'metrics' should give mean, std and reduce of each metric, got {metrics!r:.60}"
-    for key in TIMINGS:
-        if not _is_number(summary.get(key)):
-            return f"{key!r} should be a number, got {summary.get(key)!r:.60}"
-    if not isinstance(summary["config"].get("policy"), dict):
-        return "'config' should describe the policy"
+    for key, fits, wanted in _checks(summary):
+        if not fits:
+            return f"{key!r} should {wanted}, got {shown(summary.get(key))}"
     if CHECKSUM in summary and not (
         summary[CHECKSUM] == checksum(summary)
-        and summary["seconds"] > 0
-        and summary["rounds_per_second"] == _speed(summary)
+        and (seconds := summary["seconds"]) > 0
+        and summary["rounds_per_second"] == summary["rounds"] * summary["replicas"] / seconds
     ):
         return "its checksum is not that of its contents: it was damaged, or changed by hand"
     return ""
 
 
-def _speed(summary: Mapping[str, Any]) -> float:
-    return float(summary["rounds"] * summary["replicas"] / summary["seconds"])
+def _checks(summary: dict[str, Any]) -> Iterator[tuple[str, bool, str]]:
+    """Yields keys, whether each value fits, and what it should be; later checks need the earlier.
+
+    Older summaries have no identity, no hashes of files and no checksum.
+    """
+    recent = not _SINCE_IDENTITIES.keys().isdisjoint(summary)
+    for key, kind in {**_OWED, **(_SINCE_IDENTITIES if recent else {})}.items():
+        value = summary.get(key)
+        yield key, isinstance(value, kind) and not isinstance(value, bool), f"be a {kind.__name__}"
+    for key in ("rounds", "replicas"):
+        yield key, 1 <= summary[key] < 2**63, "be at least 1 and below 2^63"
+    yield "versions", isinstance(summary.get("versions", {}), dict), "be a dict"
+    spread = "have a mean and a std"
+    for key in REGRETS.values():
+        yield key, _is_spread(summary.get(key)), spread
+    for key in BY_GROUP:
+        by_group = summary.get(key)
+        known = isinstance(by_group, dict) and all(
+            _is_spread(by_group.get(str(group))) for group in summary["groups"]
+        )
+        yield key, known, f"{spread} for each group"
+    metrics = summary.get("metrics", {})
+    known = isinstance(metrics, dict) and all(
+        _is_spread(one) and one.get("reduce") in REDUCTIONS for one in metrics.values()
+    )
+    yield "metrics", known, "give mean, std and reduce of each metric"
+    for key in TIMINGS:
+        yield key, _is_number(summary.get(key)), "be a number"
+    yield "config", isinstance(summary["config"].get("policy"), dict), "describe the policy"
 
 
 def _is_spread(value: Any) -> bool:
@@ -196,10 +186,6 @@ def _is_spread(value: Any) -> bool:
         part in value and (value[part] is None or _is_number(value[part]))
         for part in ("mean", "std")
     )
-
-
-def _is_metric(value: Any) -> bool:
-    return _is_spread(value) and value.get("reduce") in REDUCTIONS
 
 
 def _is_number(value: Any) -> bool:
@@ -215,11 +201,6 @@ def _spread(values: Tensor) -> dict[str, float | None]:
 
 def _by_group(names: Sequence[str], values: Tensor) -> dict[str, dict[str, float | None]]:
     return {name: _spread(column) for name, column in zip(names, values.unbind(1), strict=True)}
-
-
-def _versions() -> dict[str, str]:
-    own = {"fairbandit": version.VERSION, "python": platform.python_version()}
-    return own | {name: metadata.version(name) for name in _PACKAGES}
 
 
 def finite(value: Any) -> Any:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from rich.console import Console
+from rich.console import Console, JustifyMethod
 from rich.table import Table
 from rich.text import Text
 
@@ -32,11 +32,32 @@ def named(what: str, where: str | Path) -> Text:
     return Text.assemble((what, "bold"), "  ", str(where))
 
 
+def make_table(
+    headers: Sequence[str],
+    rows: Iterable[Iterable[str]],
+    *,
+    right: Collection[str] = (),
+    **options: Any,
+) -> Table:
+    """Returns a table with its title on the left, whose long words are folded.
+
+    Args:
+        headers: the columns.
+        rows: the cells of each row.
+        right: the headers of the columns whose cells stand on the right.
+        options: further options of `rich.table.Table`.
+    """
+    table = Table(title_justify="left", **options)
+    for header in headers:
+        justify: JustifyMethod = "right" if header in right else "left"
+        table.add_column(header, justify=justify, overflow="fold")
+    for row in rows:
+        table.add_row(*row)
+    return table
+
+
 def run_table(summary: Mapping[str, Any]) -> Table:
     """Returns a table of one run, with a line for each quantity of its summary."""
-    table = Table(show_header=False, box=None, pad_edge=False)
-    table.add_column(style="bold")
-    table.add_column()
     rates = summary["selection_rate"]
     lines = {
         "policy": summary["policy"],
@@ -50,8 +71,8 @@ def run_table(summary: Mapping[str, Any]) -> Table:
         **{f"selection rate, group {group}": spread(rate, 3) for group, rate in rates.items()},
         "time": f"{summary['seconds']:.2f} s, {summary['rounds_per_second']:,.0f} rounds/s",
     }
-    for name, value in lines.items():
-        table.add_row(name, value)
+    table = make_table(("", "value"), lines.items(), show_header=False, box=None, pad_edge=False)
+    table.columns[0].style = "bold"
     return table
 
 
@@ -80,38 +101,31 @@ def sweep_table(jobs: Sequence[Outcome]) -> Table:
             their status unless all are finished.
     """
     counts = Counter(job.status for job in jobs)
-    told = {(job.summary["policy"], job.summary["environment"]) for job in jobs if job.summary}
-    named = len(told) < len(jobs)
-    status = set(counts) != {"finished"}
-    table = Table(title=_title(counts) if status else "All jobs", title_justify="left")
-    for header in [*(["job"] if named else []), *(["status"] if status else [])]:
-        table.add_column(header, overflow="fold")
-    for header in ("policy", "environment"):
-        table.add_column(header, overflow="fold")
+    pairs = {(job.summary["policy"], job.summary["environment"]) for job in jobs if job.summary}
+    named, status = len(pairs) < len(jobs), set(counts) != {"finished"}
     metrics = list(
         dict.fromkeys(name for job in jobs for name in (job.summary or {}).get("metrics", {}))
     )
-    for header in ("rounds", "replicas", "fair", "standard", *metrics, "seconds", "rounds/s"):
-        table.add_column(header, justify="right", overflow="fold")
-    for job in jobs:
-        first = [*([job.name] if named else []), *([job.status] if status else [])]
-        table.add_row(*first, *_numbers(job.summary, metrics))
-    return table
+    rows = [
+        [
+            *([job.name] if named else []),
+            *([job.status] if status else []),
+            *_numbers(job.summary, metrics),
+        ]
+        for job in jobs
+    ]
+    left = [*(["job"] if named else []), *(["status"] if status else []), "policy", "environment"]
+    right = ["rounds", "replicas", "fair", "standard", *metrics, "seconds", "rounds/s"]
+    kinds = ("finished", "skipped", "failed", "unfinished")
+    told = ", ".join(f"{counts[kind]} {kind}" for kind in kinds if counts[kind])
+    title = f"All jobs: {told}" if status else "All jobs"
+    return make_table([*left, *right], rows, right=right, title=title)
 
 
 def failures_table(jobs: Sequence[Outcome]) -> Table:
     """Returns a table of the jobs that failed, with the last line of each error."""
-    table = Table(title="Failed jobs", title_justify="left")
-    for header in ("job", "error"):
-        table.add_column(header, overflow="fold")
-    for job in jobs:
-        table.add_row(job.name, job.error or "")
-    return table
-
-
-def _title(counts: Mapping[str, int]) -> str:
-    kinds = ("finished", "skipped", "failed", "unfinished")
-    return "All jobs: " + ", ".join(f"{counts[kind]} {kind}" for kind in kinds if counts[kind])
+    rows = [(job.name, job.error or "") for job in jobs]
+    return make_table(("job", "error"), rows, title="Failed jobs")
 
 
 def _numbers(summary: Mapping[str, Any] | None, metrics: Sequence[str]) -> list[str]:

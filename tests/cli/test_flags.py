@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from fairbandit.cli.flags import spelt_out
+from fairbandit.cli.parsers import spelt_out
 from fairbandit.errors import FairbanditError
 
 RERUN = "--experimental-rerun"

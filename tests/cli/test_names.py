@@ -2,7 +2,7 @@ import pytest
 
 from fairbandit.cli.main import main
 from fairbandit.cli.names import folder_name, job_name
-from fairbandit.cli.tools import TOOLS, Tool, names_tool
+from fairbandit.cli.tools import names_tool
 
 
 def test_job_names_are_short_plain_and_apart():
@@ -25,10 +25,10 @@ def test_what_is_no_tool(word):
 
 def test_a_tool_gets_the_words_after_its_name(monkeypatch, capsys):
     got: list[str] = []
-    monkeypatch.setitem(TOOLS, "polish", Tool("Polishes results.", got.extend))
-    main(["polish", "--help", "x=1"])
+    monkeypatch.setattr("fairbandit.cli.collect.collect", got.extend)
+    main(["collect", "--help", "x=1"])
     assert got == ["--help", "x=1"]
     main(["--help"])
-    assert "Polishes results." in capsys.readouterr().out
-    with pytest.raises(SystemExit, match=r"unknown tool 'polsh'; the tools are .*polish"):
-        main(["polsh"])
+    assert "gathers the summaries of many runs" in capsys.readouterr().out
+    with pytest.raises(SystemExit, match=r"unknown tool 'collekt'; the tools are collect"):
+        main(["collekt"])

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from fairbandit.run.folder import hold
+from fairbandit.run.folder import claim
 from tests.killing import finish, kill_after, leftovers, outcome, start, until
 
 SMALL = ["rounds=12", "replicas=2"]
@@ -170,7 +170,7 @@ def test_a_bug_in_a_plugin_fails_its_job_alone(command, tmp_path, monkeypatch):
 def test_a_second_sweep_into_the_same_folder_says_so_and_stops(command, tmp_path):
     words = ["-m", "policy=greedy,uniform", *SMALL]
     sweep = tmp_path / "outputs" / "sweeps" / "policy-greedy+uniform_rounds-12_replicas-2"
-    with hold(sweep, ""):
+    with claim(sweep, ""):
         code, _, err = command(*words)
     assert code == 1
     assert err.startswith("fairbandit: error: another sweep is writing to outputs/sweeps/policy-")

@@ -8,7 +8,7 @@ import torch
 
 from fairbandit.environments import Environment
 from fairbandit.environments.distribution import of_cdf, of_sample
-from fairbandit.run.distributions import write
+from fairbandit.run.round_log import write_rewards
 from tests import support
 from tests.environments.data import arguments, people
 from tests.environments.data import write as write_table
@@ -85,5 +85,5 @@ def test_without_an_oracle_nothing_is_written(tmp_path, monkeypatch):
         type(world), "reward_distribution", Environment.reward_distribution, raising=True
     )
     assert world.reward_distribution(0) is None
-    write(world, tmp_path)
+    write_rewards(world, tmp_path)
     assert list(tmp_path.iterdir()) == []

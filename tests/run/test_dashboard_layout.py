@@ -10,7 +10,7 @@ from tensorboard.plugins.custom_scalar import layout_pb2
 from tensorboard.plugins.hparams import metadata
 
 from fairbandit.metrics import Played
-from fairbandit.run import dashboard_layout
+from fairbandit.run import tensorboard
 from fairbandit.run.execute import execute
 from fairbandit.run.statistics import WINDOWS, RunStatistics
 from tests.run.test_pieces import scalars
@@ -71,7 +71,7 @@ def test_the_parity_gap_is_the_greatest_rate_less_the_least(config, tmp_path):
 
 
 def test_of_many_groups_only_the_gap_is_drawn():
-    groups = dashboard_layout.MAX_GROUPS + 1
+    groups = tensorboard.MAX_GROUPS + 1
     statistics = RunStatistics(2, [f"g{number}" for number in range(groups)])
     statistics.start(1)
     ones = torch.ones(1, 2, dtype=torch.float64)
@@ -86,5 +86,5 @@ def test_of_many_groups_only_the_gap_is_drawn():
 
 def test_an_image_knows_its_size():
     png = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR" + (640).to_bytes(4, "big") + (480).to_bytes(4, "big")
-    (value,) = dashboard_layout.image("figure", png).value
+    (value,) = tensorboard.image("figure", png).value
     assert (value.tag, value.image.width, value.image.height) == ("figure", 640, 480)

@@ -18,7 +18,7 @@ from fairbandit.run import round_log, state
 from fairbandit.run.batches import BUDGET, replica_batches
 from fairbandit.run.execute import execute
 from fairbandit.run.folder import aside, written_aside
-from fairbandit.run.progress import RunProgress
+from fairbandit.run.progress import run_progress
 from fairbandit.run.round_log import RoundLog
 from fairbandit.run.statistics import log_spaced
 from fairbandit.run.table import Outcome, console, failures_table, named, run_table, sweep_table
@@ -57,9 +57,10 @@ def played(first: int, count: int, replicas: list[int]) -> Played:
 def test_files_and_row_groups_end_on_fixed_multiples_of_the_grid(tmp_path, monkeypatch):
     monkeypatch.setattr(round_log, "FILE_ROWS", 1200)
     monkeypatch.setattr(round_log, "GROUP_ROWS", 600)
-    with RoundLog(tmp_path, [4, 5]) as writer:
-        for first in range(1, 1201, 128):
-            writer.add(played(first, min(128, 1201 - first), [4, 5]))
+    writer = RoundLog(tmp_path, [4, 5])
+    for first in range(1, 1201, 128):
+        writer.add(played(first, min(128, 1201 - first), [4, 5]))
+    writer.finish()
     made = {path.name: pq.ParquetFile(path) for path in sorted(tmp_path.iterdir())}
     firsts = ["part-000004-000000001", "part-000004-000000513", "part-000004-000001025"]
     assert list(made) == [f"{name}.parquet" for name in firsts]
@@ -209,6 +210,6 @@ def test_progress_shows_on_a_terminal_only():
     for terminal in (True, False):
         text = io.StringIO()
         console = Console(file=text, force_terminal=terminal, width=120)
-        with RunProgress("greedy", 1000, console) as progress:
-            progress.advance(500)
+        with run_progress("greedy", 1000, console) as advance:
+            advance(500)
         assert ("500/1,000" in text.getvalue()) == terminal

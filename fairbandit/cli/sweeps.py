@@ -1,0 +1,223 @@
+"""Locks the folder of a sweep before its jobs run, and writes their results there afterwards.
+
+The folder holds the errors and the outcomes of the jobs, one table of their results, and figures.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import ExitStack, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from hydra.experimental.callback import Callback
+from omegaconf import DictConfig, open_dict, read_write
+from omegaconf.errors import OmegaConfBaseException
+from rich.console import Console
+
+from fairbandit.cli.configs import plain_value
+from fairbandit.cli.figures import files_table
+from fairbandit.cli.messages import one_message, short
+from fairbandit.cli.names import check_output
+from fairbandit.errors import PREFIX, FairbanditError
+from fairbandit.figures.draw import (
+    SUBFOLDER,
+    Choice,
+    check_choice,
+    draw,
+    keep_choice,
+    show_on_board,
+)
+from fairbandit.results import read_runs
+from fairbandit.results.runs import natural_order
+from fairbandit.results.table import tidy, write
+from fairbandit.run import folder as folders
+from fairbandit.run import summary as summaries
+from fairbandit.run.folder import CHECKPOINT, ERROR, ROUNDS, SUMMARY
+from fairbandit.run.table import Outcome, console, failures_table, named, sweep_table
+
+RESULTS = "results.csv"
+"""The file of a sweep's table, which has a row for each finished job."""
+
+_DIR = "hydra.sweep.dir"
+
+
+@dataclass
+class _Sweep:
+    """A sweep that this process drives, and the times of the summaries that were there before."""
+
+    folder: Path
+    before: Mapping[Path, int]
+    held: ExitStack
+    figures: Choice
+
+
+_driven: list[_Sweep] = []
+
+
+class Sweeps(Callback):
+    """Locks the sweep's folder, and frees the configs of finished jobs."""
+
+    def on_multirun_start(self, config: DictConfig, **kwargs: Any) -> None:
+        """Chooses the folder, locks it, and records which jobs are finished there.
+
+        Raises:
+            SystemExit: the folder cannot be written to, or another sweep is writing there. Hydra
+                would turn any other error into a warning.
+        """
+        try:
+            _begin(config)
+        except (FairbanditError, OmegaConfBaseException, OSError) as error:
+            raise SystemExit(f"{PREFIX}{one_message(error)}") from None
+
+    def on_job_end(self, config: DictConfig, job_return: Any, **kwargs: Any) -> None:
+        """Frees a job's config, which the driver would otherwise keep until the sweep ends."""
+        job_return.cfg = job_return.hydra_cfg = None
+
+
+def finish_sweep(*, table: bool = True) -> list[Outcome]:
+    """Ends the sweep that this process drives, if there is one.
+
+    Args:
+        table: whether to print a table of all jobs in the sweep's folder and to save it there with
+            the figures that the config names.
+
+    Returns:
+        The jobs that failed.
+    """
+    if not _driven:
+        return []
+    sweep = _driven.pop()
+    with sweep.held:
+        jobs = _outcomes(sweep.folder, sweep.before)
+        failed = [job for job in jobs if job.error is not None]
+        if jobs and table:
+            shown = console()
+            shown.print(sweep_table(jobs))
+            if failed:
+                shown.print(failures_table(failed))
+            shown.print(named("results", short(sweep.folder)), soft_wrap=True)
+            if any(job.summary for job in jobs):
+                _gather(sweep.folder, sweep.figures, shown)
+        return failed
+
+
+def drives_sweep() -> bool:
+    """Whether this process drives a sweep, rather than runs a job of one."""
+    return bool(_driven)
+
+
+def _begin(config: DictConfig) -> None:
+    check_output("hydra.sweep.dir", config.hydra.sweep.dir)
+    folder = Path(config.hydra.sweep.dir).absolute()
+    if not config.resume:
+        folder = folders.fresh(folder)
+    figures = figures_asked(plain_value(config, "figures"))
+    _settle(config, folder)
+    held = ExitStack()
+    taken = (
+        f"another sweep is writing to {short(folder)}; wait until it is done and then give the "
+        "same command again, or choose another folder with hydra.sweep.dir"
+    )
+    held.enter_context(folders.claim(folder, taken))
+    for place, _, files in folders.walk(folder):
+        if ERROR in files:
+            forget_error(Path(place))
+    finished = map(Path, folders.finished_below(folder))
+    before = {place: (place / SUMMARY).stat().st_mtime_ns for place in finished}
+    _driven[:] = [_Sweep(folder, before, held, figures)]
+
+
+def _settle(config: DictConfig, folder: Path) -> None:
+    """Sets the sweep's folder to an absolute path, since workers may run in other folders."""
+    quoted = str(folder).replace("\\", "\\\\").replace("'", "\\'")
+    with read_write(config), open_dict(config):
+        config.hydra.sweep.dir = str(folder)
+        others = [word for word in config.hydra.overrides.hydra if not word.startswith(_DIR)]
+        config.hydra.overrides.hydra = [*others, f"{_DIR}='{quoted}'"]
+
+
+def note_error(folder: Path, text: str) -> bool:
+    """Writes a job's error to its folder, for the sweep's table; returns whether it could."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with folders.written_aside(folder / ERROR) as file:
+            file.write(f"{text.rstrip()}\n".encode())
+    except OSError:
+        return False
+    return True
+
+
+def forget_error(folder: Path) -> None:
+    """Removes the error of a job that is played again."""
+    with suppress(OSError):
+        (folder / ERROR).unlink(missing_ok=True)
+
+
+def _outcomes(folder: Path, before: Mapping[Path, int]) -> list[Outcome]:
+    """Returns the outcomes of a sweep's jobs, in natural order of their names."""
+    marks = {SUMMARY, ERROR, CHECKPOINT, ROUNDS}
+    found = folders.walk(folder)
+    jobs = {Path(place) for place, inside, files in found if marks & {*inside, *files}} - {folder}
+    ordered = sorted(jobs, key=lambda job: natural_order(str(job)))
+    return [_outcome(job, folder, before.get(job)) for job in ordered]
+
+
+def _outcome(job: Path, folder: Path, before: int | None) -> Outcome:
+    name = str(job.relative_to(folder))
+    error = job / ERROR
+    if error.exists():
+        return Outcome(name, "failed", error=error.read_text(encoding="utf-8").splitlines()[-1])
+    if (job / SUMMARY).exists():
+        same = (job / SUMMARY).stat().st_mtime_ns == before
+        return Outcome(name, "skipped" if same else "finished", summary=summaries.read(job))
+    return Outcome(name, "unfinished")
+
+
+def figures_asked(asked: Any) -> Choice:
+    """Reads the value of a config's key `figures`; null stands for no figure.
+
+    Raises:
+        FairbanditError: an unknown figure, or neither names nor a mapping.
+    """
+    asked = [] if asked is None else asked
+    if not isinstance(asked, list) or not all(map(_names_figures, asked)):
+        raise FairbanditError(
+            "figures is a list of names, each alone or with the policies that it shows, as in "
+            f"figures=[{{overview:[greedy,uniform]}},price]; got {asked!r}"
+        )
+    choice: dict[str, list[str] | None] = {}
+    for item in asked:
+        choice.update({item: None} if isinstance(item, str) else item)
+    check_choice(choice)
+    return choice
+
+
+def _names_figures(item: Any) -> bool:
+    """Whether an item is the name of a figure, or maps names to policies."""
+    if not isinstance(item, dict):
+        return isinstance(item, str)
+    return all(
+        isinstance(name, str)
+        and isinstance(policies, list)
+        and len(policies) > 0
+        and all(isinstance(policy, str) for policy in policies)
+        for name, policies in item.items()
+    )
+
+
+def _gather(folder: Path, figures: Choice, shown: Console) -> None:
+    """Writes a sweep's table and figures, from the jobs that are finished in its folder."""
+    write(tidy(read_runs([folder])), folder / RESULTS)
+    shown.print(named("table", short(folder / RESULTS)), soft_wrap=True)
+    if not figures:
+        return
+    out = folder / SUBFOLDER
+    drawn = draw([folder], out, figures)
+    try:
+        keep_choice(figures, out)
+        show_on_board(drawn, out)
+    except OSError as error:
+        raise FairbanditError(f"cannot write figures to {out}: {error.strerror}") from error
+    shown.print(files_table(drawn))
