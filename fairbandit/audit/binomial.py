@@ -50,10 +50,9 @@ def mean_band(hits: Tensor, trials: Tensor | int, level: float) -> tuple[Tensor,
         )
     rate = hits.double() / n
     allowed = math.log(2 / level) / n
-    inside = (rate.clone(), rate.clone())
-    outside = (torch.zeros_like(rate), torch.ones_like(rate))
     ends = []
-    for within, beyond in zip(inside, outside, strict=True):
+    for edge in (0.0, 1.0):
+        within, beyond = rate, torch.full_like(rate, edge)
         for _ in range(_HALVINGS):
             middle = (within + beyond) / 2
             good = _relative_entropy(rate, middle) <= allowed

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -60,11 +61,6 @@ class ParityResult:
         return 1 / self.picks.places
 
     @property
-    def rejected(self) -> int:
-        """The number of rounds in which parity is rejected."""
-        return int((self.adjusted <= self.level).sum())
-
-    @property
     def worst(self) -> tuple[int, int]:
         """The round (from 0) and the group whose estimate is farthest from 1/K."""
         off = (self.rates - self.target).abs().nan_to_num()
@@ -100,45 +96,36 @@ def examine(picks: Picks, level: float = LEVEL) -> ParityResult:
     check_level(level)
     if picks.own_places:
         return _by_round(picks, level)
-    if not float(picks.places).is_integer():
+    if not picks.places.is_integer():
         return _untested(picks, level, "not tested: empty places")
-    return (
-        _pooled(picks, level)
-        if picks.forgetful
-        else _untested(picks, level, "not tested: it learns")
-    )
+    if not picks.forgetful:
+        return _untested(picks, level, "not tested: it learns")
+    return _pooled(picks, level)
 
 
 def _by_round(picks: Picks, level: float) -> ParityResult:
     counts = picks.counts
     distinct, at = counts.unique(return_inverse=True)
     ends = mean_band(distinct, picks.replicas, level / counts.numel())
-    low, high = (end[at] for end in ends)
+    estimates = [counts / picks.replicas, *(end[at] for end in ends)]
     expected = torch.full(counts.shape, picks.replicas / counts.shape[1], dtype=torch.float64)
-    p = binomial_p(counts, expected)
-    return _judged(picks, level, counts / picks.replicas, low, high, p, expected)
+    return _judged(picks, level, estimates, binomial_p(counts, expected), expected)
 
 
 def _pooled(picks: Picks, level: float) -> ParityResult:
     selected, decisions = picks.counts.sum(0), picks.rounds * picks.replicas
     here = picks.received > 0
-    low, high = mean_band(selected, decisions, level / int(here.sum()))
+    band = mean_band(selected, decisions, level / int(here.sum()))
     scale = decisions / picks.received
+    estimates = [(values * scale)[None] for values in (selected / decisions, *band)]
     expected = (picks.received / picks.places)[here]
-    p = binomial_p(selected[here], expected)[None]
-    rates, low, high = ((values * scale)[None] for values in (selected / decisions, low, high))
-    return _judged(picks, level, rates, low, high, p, expected)
+    return _judged(picks, level, estimates, binomial_p(selected[here], expected)[None], expected)
 
 
 def _judged(
-    picks: Picks,
-    level: float,
-    rates: Tensor,
-    low: Tensor,
-    high: Tensor,
-    p: Tensor,
-    expected: Tensor,
+    picks: Picks, level: float, estimates: Sequence[Tensor], p: Tensor, expected: Tensor
 ) -> ParityResult:
+    """Tests rates, given with the ends of their band, by the p-value of each round."""
     adjusted = holm(p)
     verdict: Verdict = "parity not rejected"
     if _least_p(expected) * len(p) > level:
@@ -146,6 +133,7 @@ def _judged(
         verdict = "not tested: too few replicas"
     elif bool((adjusted <= level).any()):
         verdict = "parity rejected"
+    rates, low, high = estimates
     return ParityResult(picks, level, rates, low, high, p, adjusted, verdict)
 
 

@@ -15,7 +15,6 @@ from fairbandit.maths.checks import mapping
 from fairbandit.maths.picks import of_pick
 from fairbandit.metrics.base import Dimensions, Judged, Metric
 from fairbandit.metrics.regret import FairRegret, StandardRegret
-from fairbandit.metrics.values import received
 from fairbandit.parts import Selection
 
 
@@ -89,12 +88,7 @@ class Judge:
         for metric in self.metrics.values():
             metric.bind(dimensions)
 
-    def judge(
-        self,
-        first: int,
-        pools: Pools,
-        selection: Selection,
-    ) -> Played:
+    def judge(self, first: int, pools: Pools, selection: Selection) -> Played:
         """Judges the next rounds.
 
         Args:
@@ -112,10 +106,13 @@ class Judge:
             unknown = torch.full_like(pools.expected, torch.nan)
             pools = replace(pools, expected=unknown, ranks=unknown)
         actions = selection.actions
-        narrow = Judged(first, pools, actions, selection.propensities)
-        wide = narrow
+        narrow = wide = Judged(first, pools, actions, selection.propensities)
         if any(metric.needs_probabilities for metric in self.metrics.values()):
             wide = replace(narrow, _probabilities=selection.probabilities)
+        values = {
+            column: metric.values(wide if metric.needs_probabilities else narrow, truth=self._truth)
+            for column, metric in self.metrics.items()
+        }
         return Played(
             first=first,
             replicas=self._replicas,
@@ -125,12 +122,7 @@ class Judge:
             expected=of_pick(pools.expected, actions),
             ranks=of_pick(pools.ranks, actions),
             propensities=selection.propensities,
-            metrics={
-                column: metric.values(
-                    wide if metric.needs_probabilities else narrow, truth=self._truth
-                )
-                for column, metric in self.metrics.items()
-            },
+            metrics=values,
             received=received(pools.groups, self._groups),
         )
 
@@ -151,3 +143,16 @@ class Judge:
             )
         for column, metric in self.metrics.items():
             metric.load_state(state[column])
+
+
+def received(groups: Tensor, count: int) -> Tensor:
+    """Counts the candidates of each group in N rounds.
+
+    Args:
+        groups: (B, N, K) int64, −1 an empty place.
+        count: the number of groups, G.
+
+    Returns:
+        (B, G) int64.
+    """
+    return torch.stack([(groups == group).sum((1, 2)) for group in range(count)], 1)
