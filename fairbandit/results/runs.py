@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from fairbandit.errors import FairbanditError
-from fairbandit.metrics import REGRETS
-from fairbandit.results.curves import Curve, read_curves
+from fairbandit.maths.moments import Moments
+from fairbandit.metrics import REGRETS, RunningReduction
 from fairbandit.results.files import opened, row_groups
 from fairbandit.run import summary as summaries
 from fairbandit.run.folder import REWARDS, ROUNDS, SUMMARY, finished_below
@@ -27,9 +27,27 @@ from fairbandit.run.settings import dotted
 KEYS = summaries.KEYS
 """The settings that every table shows, whether or not the runs differ in them."""
 
+CURVE_POINTS = 300
+"""The largest number of points of a curve."""
+
 Floats = NDArray[np.float64]
 
 _NAMES = {"policy.name", "environment.name"}  # these are the settings `policy` and `environment`
+
+
+@dataclass(frozen=True)
+class Curve:
+    """A metric, reduced over rounds 1 … t, for some rounds t.
+
+    Attributes:
+        rounds: the rounds t, ascending, with 1 and T.
+        mean: the mean over replicas; NaN where the metric is not known.
+        std: the standard deviation over replicas (ddof 1); NaN with one replica.
+    """
+
+    rounds: NDArray[np.int64]
+    mean: Floats
+    std: Floats
 
 
 @dataclass(frozen=True)
@@ -91,9 +109,29 @@ class SavedRun:
 
     @cached_property
     def curves(self) -> dict[str, Curve]:
-        """Every metric over the rounds, by its column in the round log."""
-        reductions = {column: metric["reduce"] for column, metric in self.metrics.items()}
-        return read_curves(self.folder, self.summary, reductions)
+        """Every metric at evenly spaced rounds, by its column in the round log.
+
+        Raises:
+            FairbanditError: a file is damaged, or rounds are missing.
+        """
+        rounds = self.summary["rounds"]
+        spaced = np.linspace(1, rounds, min(CURVE_POINTS, rounds)).round()
+        steps = np.unique(spaced.astype(np.int64))
+        moments = {column: Moments(len(steps)) for column in self.metrics}
+        running: dict[str, RunningReduction] = {}
+        for first, columns in row_groups(self.folder, self.summary, list(moments)):
+            for column, values in columns.items():
+                replicas, count = values.shape
+                if first == 1:
+                    reduce = self.metrics[column]["reduce"]
+                    running[column] = RunningReduction(reduce, replicas)
+                low, high = np.searchsorted(steps, [first, first + count])
+                reduced = running[column].add(values)[:, torch.from_numpy(steps[low:high] - first)]
+                moments[column].add(reduced, slice(int(low), int(high)))
+        return {
+            column: Curve(steps, found.mean.numpy(), found.std.numpy())
+            for column, found in moments.items()
+        }
 
     @cached_property
     def rewards(self) -> tuple[RewardDistribution | None, ...]:
@@ -102,12 +140,14 @@ class SavedRun:
             return (None,) * len(self.groups)
         with opened(self.folder, REWARDS, self.summary) as file:
             table = file.read()
-        columns = [table.column(name).to_numpy() for name in ("value", "density", "cdf")]
-        codes = table.column("group").to_numpy()
-        found = [codes == code for code in range(len(self.groups))]
+        codes, *columns = (
+            table.column(name).to_numpy() for name in ("group", "value", "density", "cdf")
+        )
         return tuple(
-            RewardDistribution(*(column[rows] for column in columns)) if rows.any() else None
-            for rows in found
+            RewardDistribution(*(column[codes == code] for column in columns))
+            if code in codes
+            else None
+            for code in range(len(self.groups))
         )
 
     def by_group(self, quantity: str) -> tuple[Floats, Floats]:
@@ -116,10 +156,8 @@ class SavedRun:
         NaN stands for what is not known, as the rate of a group that was never received.
         """
         spreads = [self.summary[quantity][group] for group in self.groups]
-        mean, std = (
-            np.array([spread[part] for spread in spreads], dtype=np.float64)  # None becomes NaN
-            for part in ("mean", "std")
-        )
+        # None becomes NaN
+        mean, std = np.array([[one["mean"], one["std"]] for one in spreads], dtype=np.float64).T
         return mean, std
 
     def picks(self) -> Tensor:
@@ -130,13 +168,13 @@ class SavedRun:
         """
         groups = len(self.groups)
         counts = torch.zeros(self.summary["rounds"], groups, dtype=torch.int64)
-        for part in row_groups(self.folder, self.summary, ["group"]):
-            picked = part.columns["group"]
+        for first, columns in row_groups(self.folder, self.summary, ["group"]):
+            picked = columns["group"]
             if int(picked.min()) < 0 or int(picked.max()) >= groups:
                 raise FairbanditError(
                     f"{self.folder / ROUNDS} holds groups that {SUMMARY} does not speak of"
                 )
-            at = slice(part.first - 1, part.first - 1 + picked.shape[1])
+            at = slice(first - 1, first - 1 + picked.shape[1])
             counts[at] += torch.nn.functional.one_hot(picked, groups).sum(0)
         return counts
 
