@@ -25,9 +25,6 @@ _MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
 def draw(results: Sequence[ParityResult]) -> dict[str, Figure]:
     """Draws the figures: `parity` of rounds, and `parity_groups` of groups mixed at random.
 
-    Args:
-        results: what was found of some runs.
-
     Returns:
         `parity` if any run has a place for each group: a panel a run, a line a group, with its
         band, 1/K dashed. `parity_groups` if any has not: a panel an environment, the groups side

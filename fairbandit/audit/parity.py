@@ -60,35 +60,24 @@ class ParityResult:
         """1/K."""
         return 1 / self.picks.places
 
-    @property
-    def worst(self) -> tuple[int, int]:
-        """The round (from 0) and the group whose estimate is farthest from 1/K."""
-        off = (self.rates - self.target).abs().nan_to_num()
-        round_, group = divmod(int(off.argmax()), off.shape[1])
-        return round_, group
-
 
 def examine(picks: Picks, level: float = LEVEL) -> ParityResult:
-    """Estimates and tests the parity of one run.
+    """Estimates and tests the parity of one run at a family-wise level.
 
-    With a place for each group, replicas are independent and each round has its own counts of
-    them: each count is tested against 1/K by its binomial tail, corrected over groups by
-    Bonferroni's method and over rounds by Holm's, and the band is made of Chernoff's bounds at
-    level/(T·K) each. With groups mixed at random the counts of all rounds are pooled, which takes
-    decisions that do not depend on the past: given the groups received, a group's count is a sum
-    of independent decisions of different probabilities, for which `binomial_p` and `mean_band`
-    hold too. Policies that learn are not tested: parity does not carry over to them, and their
-    band is a normal one, from the spread over replicas.
+    Where each group has a place of its own, the replicas' picks in a round are independent. Each
+    count is tested against 1/K by its binomial tail, corrected over groups by Bonferroni's method
+    and over rounds by Holm's, and the band is made of Chernoff's bounds at level/(T·K) each.
+
+    Where groups are mixed at random, the counts of all rounds are pooled. This requires decisions
+    that do not depend on the past: given the groups received, a group's count is then a sum of
+    independent decisions of different probabilities, for which `binomial_p` and `mean_band` hold
+    too. Policies that learn are not tested, because parity does not carry over to them; their band
+    is a normal one, from the spread over replicas.
 
     A run is too small to be tested where no counts at all could be rejected at this level. In a
     larger one, a round of n decisions is rejected where one group's rate is off by about
-    √(2·log(2TK/level)/(K·n)). Pearson's test would need less where many groups are off by as much
-    each, and more where one is; but its level is approximate, and exceeded several times where T
-    is large and n/K small.
-
-    Args:
-        picks: the run.
-        level: the family-wise level.
+    √(2·log(2TK/level)/(K·n)). Pearson's test is not used: its level is only approximate, and is
+    exceeded several times where T is large and n/K small.
 
     Raises:
         FairbanditError: a level that is not between 0 and 1.

@@ -48,9 +48,6 @@ def report(folder: Path, *others: Path, out: Path | None = None, level: float = 
             mixed at random); the first folder by default.
         level: the family-wise level of each run.
 
-    Returns:
-        The results, their table, and the files.
-
     Raises:
         FairbanditError: no run, rows that are missing, or a folder that cannot be written to.
     """
@@ -125,7 +122,9 @@ def overview(results: Sequence[ParityResult]) -> Table:
 
 def _overview(result: ParityResult) -> dict[str, str]:
     """A run's line of the table, by column."""
-    picks, (round_, group) = result.picks, result.worst
+    picks = result.picks
+    off = (result.rates - result.target).abs().nan_to_num()
+    round_, group = divmod(int(off.argmax()), off.shape[1])
     when = f", round {round_ + 1}" if picks.own_places else ""
     low, high = result.low[round_, group], result.high[round_, group]
     least = _known(result.adjusted.min())

@@ -69,12 +69,7 @@ def resumes_judging(kind: str, spec: Spec) -> None:
 
 
 def random_rounds(streams: Streams | None = None, count: int = JUDGED) -> Rounds:
-    """Draws rounds of the suite's problem, and picks a candidate of each at random.
-
-    Args:
-        streams: where the draws come from; by default those of the first `REPLICAS` replicas.
-        count: how many rounds.
-    """
+    """Draws rounds of the suite's problem, and picks a candidate of each at random."""
     world, streams = Scattered(), streams or Streams(1, range(REPLICAS))
     world.bind(streams)
     pools = world.pools(1, count)

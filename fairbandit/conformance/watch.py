@@ -11,15 +11,10 @@ import torch
 from torch import Tensor
 
 from fairbandit import registry
-from fairbandit.conformance.world import ConformanceError, StreamsOf
+from fairbandit.conformance.world import ConformanceError, streams_of
 from fairbandit.maths.grouped_cdf import GroupedCdf
 from fairbandit.parts import Candidates, History, Outcomes, Part, Past, Problem, RewardModel
 from fairbandit.streams import Stream, Streams
-
-_CANDIDATES = (
-    *("contexts", "groups", "division", "rounds", "model", "of_round", "own_model", "scores"),
-    *("upper_scores", "rounding", "present"),
-)
 
 
 def watched(kind: str, part: Any, watch: Watch) -> None:
@@ -60,8 +55,7 @@ class Unchanged:
 
     Args:
         read: returns the values by name.
-        fault: the error message, with a place for the method's name and one for the names of the
-            changed values.
+        fault: the error message, with places for the method and the names of the changed values.
     """
 
     def __init__(self, read: Callable[[], Mapping[str, Any]], fault: str) -> None:
@@ -75,11 +69,7 @@ class Unchanged:
         return self._read()
 
     def after(self, method: str, result: Any, note: Any) -> None:
-        """Compares the values with those before the call.
-
-        Raises:
-            ConformanceError: the call changed one.
-        """
+        """Refuses values that the call changed."""
         now = self._read()
         changed = [name for name, value in note.items() if now[name] != value]
         if changed:
@@ -88,13 +78,7 @@ class Unchanged:
 
 @dataclass
 class Seen:
-    """A storage that `Memory` compares after every call.
-
-    Attributes:
-        storage: the storage.
-        content: the bytes that it held when it was first seen.
-        name: the argument by which it was last given, or the method that returned it.
-    """
+    """A storage, the bytes that it held when first seen, and what last gave or returned it."""
 
     storage: torch.UntypedStorage
     content: bytes
@@ -102,15 +86,12 @@ class Seen:
 
 
 class Note(NamedTuple):
-    """What `Memory` records before a call.
-
-    Attributes:
-        names: what the call's own arguments are, by the address of their memory.
-        pasts: how the call reaches a history or outcomes, and what these hold.
-    """
+    """What `Memory` records before a call."""
 
     names: dict[int, str]
+    """What the call's own arguments are, by the address of their memory."""
     pasts: list[tuple[str, History | Outcomes, dict[str, Any]]]
+    """How the call reaches a history or outcomes, and what these hold."""
 
 
 class Memory:
@@ -142,11 +123,7 @@ class Memory:
         return note
 
     def after(self, method: str, result: Any, note: Any) -> None:
-        """Compares everything with the record.
-
-        Raises:
-            ConformanceError: the call changed a tensor, or returns one that requires grad.
-        """
+        """Refuses a call that changed a tensor, or returns one that requires grad."""
         for seen in self._seen.values():
             if _bytes(seen.storage) != seen.content:
                 raise _changed(method, note.names.get(seen.storage.data_ptr(), seen.name))
@@ -180,12 +157,7 @@ Watch = Unchanged | Memory
 def held_streams(
     seed: int, replicas: Sequence[int], hold: Callable[[Tensor, str], None]
 ) -> Streams:
-    """Streams that report the tensors of draws which they share between callers.
-
-    Args:
-        seed, replicas: as for `Streams`.
-        hold: is called with each shared tensor and a description of it.
-    """
+    """Streams that call `hold` with each tensor of draws that callers share, and its name."""
 
     class Held(Stream):
         def _ahead(self, index: int, width: int, shift: int) -> Tensor:
@@ -193,7 +165,7 @@ def held_streams(
             hold(rows, "the draws of a stream, which it was given")
             return rows
 
-    return StreamsOf(seed, replicas, Held)
+    return streams_of(Held, seed, replicas)
 
 
 def _changed(method: str, what: str) -> ConformanceError:
@@ -255,7 +227,10 @@ def _attributes(value: Any) -> Iterable[str]:
     """The names of the attributes of a value that may hold tensors."""
     if isinstance(value, Candidates):
         shown = [name for name in ("index", "upper_index") if hasattr(value, name)]
-        return [*_CANDIDATES, *shown, *(["past"] if "contexts" in value.history.needs else [])]
+        past = ["past"] if "contexts" in value.history.needs else []
+        scored = ["scores", "upper_scores", "rounding", "present", *shown, *past]
+        given = ["contexts", "groups", "division", "rounds", "model", "of_round", "own_model"]
+        return given + scored
     if isinstance(value, Problem):
         return ["truth"]
     if is_dataclass(value) and not isinstance(value, type):

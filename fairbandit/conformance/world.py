@@ -92,30 +92,19 @@ class Scattered(Environment):
         return Pools(contexts, groups, rewards, expected, self.truth.cdf(groups, tops))
 
 
-class StreamsOf(Streams):
-    """Streams of a given subclass of `Stream`.
-
-    Args:
-        seed, replicas: as for `Streams`.
-        kind: the class of every stream.
-    """
-
-    def __init__(self, seed: int, replicas: Sequence[int], kind: type[Stream]) -> None:
-        super().__init__(seed, replicas)
-        self._kind = kind
-
-    def __getitem__(self, purpose: Purpose) -> Stream:
-        if purpose not in self._streams:
-            self._streams[purpose] = self._kind(self.seed, self.replicas, purpose, self.device)
-        return self._streams[purpose]
-
-
 class EvenStream(Stream):
     """A stream with one draw for all places of a round, so that candidates do not differ by it."""
 
     def uniform(self, first: int, count: int, width: int, shift: int = 0) -> Tensor:
         """One uniform draw a round, at each of its places: (B, count, width) float64."""
         return super().uniform(first, count, 1).repeat(1, 1, width)
+
+
+def streams_of(kind: type[Stream], seed: int, replicas: Sequence[int]) -> Streams:
+    """Streams of a subclass of `Stream`; the other arguments are those of `Streams`."""
+    streams = Streams(seed, replicas)
+    streams._streams = {p: kind(seed, streams.replicas, p, streams.device) for p in Purpose}
+    return streams
 
 
 class Listener(Argmax):
@@ -130,21 +119,14 @@ class Listener(Argmax):
 
 
 def class_of(kind: str, spec: Spec) -> type[Any]:
-    """The class of a part.
-
-    Raises:
-        FairbanditError: no such part.
-    """
+    """The class of a part, which must be registered."""
     return registry.lookup(kind, str(spec["name"]) if isinstance(spec, Mapping) else spec)
 
 
 def policy_with(kind: str, spec: Spec, split: str = "halves", part: Any = None) -> Policy:
-    """A policy of the part and reference parts, or those that the part is `checked_with`.
+    """A policy of a part, made here unless it is given, and the parts to check it beside.
 
-    Args:
-        kind, spec: the part.
-        split: the reference split.
-        part: the part itself, if it was made before.
+    Those are the parts that it is `checked_with`, the split of the given name and `REFERENCES`.
     """
     company = {**REFERENCES, "split": split, **class_of(kind, spec).checked_with, kind: spec}
     others = [other for other in registry.PART_KINDS if other != kind or part is None]
@@ -181,9 +163,8 @@ def play(kind: str, spec: Spec, **options: Any) -> Tensor:
 def heard(engine: Engine, pieces: Iterable[Played]) -> Tensor:
     """The decisions of an engine in the given pieces, with the indices that they are based on.
 
-    Returns:
-        (B, T, K + 1) float64: the index, zero at empty places, and last the place picked. Of a
-        selector under test, whose index is not recorded, (B, T, 1).
+    They are (B, T, K + 1) float64: the index, zero at empty places, and last the place picked; for
+    a selector under test, whose index is not recorded, (B, T, 1).
     """
     found = torch.cat([played.actions for played in pieces], 1)[..., None].double()
     selector = engine.policy.selector
@@ -222,14 +203,9 @@ def first_apart(one: Tensor, other: Tensor) -> list[int] | None:
 
 
 def scores_with(engine: Engine, late: Collection[int]) -> Tensor:
-    """Scores after the first pick of every round, some rewards of which come only at the end.
+    """Scores, (B, 1, K), of the last round's candidates after the first pick of every round.
 
-    Args:
-        engine: one that has not begun.
-        late: the rounds of these rewards.
-
-    Returns:
-        Scores of the last round's candidates, (B, 1, K).
+    The engine has not begun. The rewards of the `late` rounds come only at the end.
     """
     policy, history, pools = engine.policy, engine.history, engine.environment.pools(1, ROUNDS)
     first = (pools.groups >= 0).to(torch.uint8).argmax(2)
@@ -264,7 +240,7 @@ def asked(kind: str, spec: Spec, after: int = ROUNDS) -> tuple[Candidates, Polic
     """
     engine = engine_with(kind, spec, rounds=after, replicas=range(ASKERS))
     policy = engine.policy
-    policy.bind(replace(policy.problem, streams=StreamsOf(1, range(ASKERS), EvenStream)))
+    policy.bind(replace(policy.problem, streams=streams_of(EvenStream, 1, range(ASKERS))))
     for _ in engine.play():
         pass
     _, until = next(blocks(policy, after + ROUNDS, after))

@@ -92,14 +92,7 @@ def general(scene: Scene) -> list[str]:
 
 
 def compose(name: str, scene: Scene) -> Figure:
-    """Draws a figure.
-
-    Args:
-        name: one of `FIGURES`.
-        scene: what it shows.
-
-    Returns:
-        matplotlib's figure, which no global state knows of.
+    """Draws one of `FIGURES`; no global state of matplotlib knows of the result.
 
     Raises:
         FairbanditError: the scene lacks the runs or the metrics that the figure shows.

@@ -93,12 +93,9 @@ def draw(
 
 
 def save(figure: Figure, folder: Path, stem: str) -> tuple[Path, Path]:
-    """Writes a figure as PNG and PDF, whole or not at all, with the same bytes each time.
+    """Writes a figure of matplotlib as STEM.png and STEM.pdf to a folder, made if need be.
 
-    Args:
-        figure: matplotlib's.
-        folder: where to, made if need be.
-        stem: the files' name without ending.
+    Each file is written whole or not at all, with the same bytes each time.
 
     Raises:
         FairbanditError: the folder cannot be written to.

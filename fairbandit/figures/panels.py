@@ -38,12 +38,7 @@ def cdf(axes: Axes, scene: Scene) -> None:
 
 
 def metric(column: str, label: str) -> Panel:
-    """Makes the panel of a metric over the rounds: the mean, and a band of one std.
-
-    Args:
-        column: the metric's column in the round log.
-        label: what the axis says.
-    """
+    """Makes the panel of a column of the round log over the rounds: mean, and a band of one std."""
 
     def panel(axes: Axes, scene: Scene) -> None:
         _curves(axes, scene, column)
@@ -114,11 +109,7 @@ def frontier(axes: Axes, scene: Scene) -> None:
 def _regrets_at_end(
     axes: Axes, runs: Sequence[SavedRun], **style: Any
 ) -> list[tuple[float, float]]:
-    """Draws fair against standard regret after the last round with error bars of one std.
-
-    Returns:
-        The point of each run.
-    """
+    """Draws fair against standard regret at T with bars of one std; returns each run's point."""
     (x, dx), (y, dy) = (
         np.array([[run.metrics[column][of] for run in runs] for of in ("mean", "std")], np.float64)
         for column in ("standard_regret", "fair_regret")
@@ -179,9 +170,7 @@ def _curves(axes: Axes, scene: Scene, column: str) -> None:
 def _top(axes: Axes, ends: Mapping[str, float]) -> float | None:
     """Where to cut a panel that one run would fill alone; writes how far that run goes.
 
-    Args:
-        axes: the panel.
-        ends: the value of each run after its last round, by label.
+    `ends` are the values of the runs after their last rounds, by label.
     """
     *others, (label, most) = sorted(ends.items(), key=lambda pair: pair[1])
     next_most = others[-1][1] if others else most

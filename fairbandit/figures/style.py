@@ -137,12 +137,7 @@ def looks(labels: Iterable[str]) -> dict[str, Look]:
 
 
 def group_line(code: int, groups: Sequence[str]) -> dict[str, Any]:
-    """Returns matplotlib's arguments for the line of a group; colours go from dark to light.
-
-    Args:
-        code: the group's.
-        groups: the names of all groups.
-    """
+    """Returns matplotlib's arguments for the line of one of all groups, from dark to light."""
     import matplotlib
     from matplotlib.colors import to_hex
 

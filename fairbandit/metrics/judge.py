@@ -89,15 +89,7 @@ class Judge:
             metric.bind(dimensions)
 
     def judge(self, first: int, pools: Pools, selection: Selection) -> Played:
-        """Judges the next rounds.
-
-        Args:
-            first: the first of the rounds, from 1.
-            pools: N rounds.
-            selection: their picks.
-
-        Returns:
-            What is recorded of the rounds.
+        """Judges the picks of the next N rounds, of which the first is round `first` from 1.
 
         Raises:
             FairbanditError: a metric gives something else than finite numbers of the right shape.
@@ -146,13 +138,5 @@ class Judge:
 
 
 def received(groups: Tensor, count: int) -> Tensor:
-    """Counts the candidates of each group in N rounds.
-
-    Args:
-        groups: (B, N, K) int64, −1 an empty place.
-        count: the number of groups, G.
-
-    Returns:
-        (B, G) int64.
-    """
+    """Counts the candidates of each of `count` groups: (B, N, K), −1 an empty place, to (B, G)."""
     return torch.stack([(groups == group).sum((1, 2)) for group in range(count)], 1)

@@ -56,11 +56,6 @@ def row_groups(
 ) -> Iterator[tuple[int, dict[str, Tensor]]]:
     """Reads columns of a finished run's round log, one batch of replicas after the other.
 
-    Args:
-        folder: the run's folder.
-        summary: the run's summary.
-        columns: the names of the columns.
-
     Yields:
         The first of N consecutive rounds, from 1, and each column of these rounds and of the B
         replicas that were played together, (B, N); NaN stands for null. A batch of replicas begins

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -193,7 +193,9 @@ def read_runs(folders: Sequence[Path]) -> list[SavedRun]:
     """
     found: dict[str, tuple[str, str]] = {}
     for folder in folders:
-        for path in _below(folder):
+        if not folder.is_dir():
+            raise FairbanditError(f"{folder} is not a folder")
+        for path in finished_below(folder, _refuse):
             place = os.path.relpath(path, folder)
             shown = str(folder / place) if len(folders) > 1 else place
             found.setdefault(os.path.realpath(path), (shown, path))
@@ -205,15 +207,8 @@ def read_runs(folders: Sequence[Path]) -> list[SavedRun]:
     return [SavedRun(Path(path), _summary(path), place) for place, path in ordered]
 
 
-def _below(folder: Path) -> Iterator[str]:
-    """Yields the folders of all finished runs below a folder."""
-
-    def refuse(error: OSError) -> None:
-        raise FairbanditError(f"cannot read {error.filename}: {error.strerror}") from error
-
-    if not folder.is_dir():
-        raise FairbanditError(f"{folder} is not a folder")
-    yield from finished_below(folder, refuse)
+def _refuse(error: OSError) -> None:
+    raise FairbanditError(f"cannot read {error.filename}: {error.strerror}") from error
 
 
 def _summary(path: str) -> dict[str, Any]:

@@ -33,14 +33,10 @@ def settings_shown(runs: Sequence[SavedRun]) -> list[str]:
 
 
 def tidy(runs: Sequence[SavedRun]) -> pa.Table:
-    """Makes one table of runs.
+    """Makes one table of runs, a row each.
 
-    Args:
-        runs: the runs.
-
-    Returns:
-        The table. Its columns are the settings of `settings_shown`, the metrics, and `folder`;
-        what a run does not have is null.
+    Its columns are the settings of `settings_shown`, the metrics, and `folder`; what a run does
+    not have is null.
     """
     columns = {
         key: _column([run.settings.get(key) for run in runs]) for key in settings_shown(runs)
