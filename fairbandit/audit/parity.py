@@ -43,7 +43,7 @@ class ParityResult:
         high: its upper end.
         p: p-values, (N,); NaN where nothing is tested.
         adjusted: the same by Holm's method over rounds.
-        verdict: what follows.
+        verdict: the outcome of the test, or why the run is not tested.
     """
 
     picks: Picks
@@ -127,10 +127,9 @@ def _judged(
 
 
 def _least_p(expected: Tensor) -> float:
-    """Returns the smallest p-value of any counts: a single group gets all decisions.
+    """The smallest p-value of any counts with these means, (…, k), which are alike in all rows.
 
-    Args:
-        expected: mean counts, (…, k), alike in all rows.
+    It is that of counts where a single group gets all decisions.
     """
     row = expected.reshape(-1, expected.shape[-1])[0]
     alone = row.sum().round() * torch.eye(len(row), dtype=torch.float64)

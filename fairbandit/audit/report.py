@@ -28,8 +28,8 @@ class Report:
     """The outcome of an audit.
 
     Attributes:
-        results: of each run.
-        table: a row a run, for the screen.
+        results: the result of each run.
+        table: a table for the screen, with a row for each run.
         files: the CSV and the figures.
     """
 

@@ -88,25 +88,20 @@ def restored() -> Iterator[None]:
 
 def _live(kind: str, spec: Spec, watch: Watch) -> None:
     """Has a part go through all calls that parts of its kind get, under watch."""
-    if kind == "environment":
-        _draw(spec, watch)
-    elif kind == "metric":
-        _judge(spec, watch)
-    else:
-        _decide(kind, spec, watch)
+    {"environment": _draw, "metric": _judge}.get(kind, _decide)(kind, spec, watch)
 
 
-def _draw(spec: Spec, watch: Watch) -> None:
+def _draw(kind: str, spec: Spec, watch: Watch) -> None:
     """Has an environment draw pools of many and of few rounds, under watch."""
-    world = _made("environment", spec, watch)
+    world = _made(kind, spec, watch)
     world.bind(held_streams(0, [0, 1], watch.hold))
     for first, count in ((1, AHEAD), (AHEAD + 1, 3), (AHEAD + 4, 1), (1, 2)):
         world.pools(first, count)
 
 
-def _judge(spec: Spec, watch: Watch) -> None:
+def _judge(kind: str, spec: Spec, watch: Watch) -> None:
     """Has a metric judge rounds and hand over its state, under watch."""
-    first, second = (bound(_made("metric", spec, watch)) for _ in range(2))
+    first, second = (bound(_made(kind, spec, watch)) for _ in range(2))
     rounds = random_rounds(held_streams(1, range(REPLICAS), watch.hold))
     judge(first, rounds, PIECES[:2])
     second.load_state(first.state())

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from dataclasses import replace
+from itertools import pairwise
 
 import torch
 from torch import Tensor
@@ -120,14 +121,11 @@ def _last_read(kind: str, spec: Spec, split: str) -> list[int]:
     """The last round that a policy with the part reads, at each round."""
     policy = engine_with(kind, spec, split=split).policy
     reach = [policy.last_read(t) for t in range(1, ROUNDS + 1)]
-    for t, last in enumerate(reach, 1):
-        if not 0 <= last < t:
+    for t, (before, last) in enumerate(pairwise([0, *reach]), 1):
+        if not before <= last < t:
             raise ConformanceError(
-                f"the last round read at round {t} is {last}; expected 0 to {t - 1}"
-            )
-        if t > 1 and last < reach[t - 2]:
-            raise ConformanceError(
-                f"the last round read falls from {reach[t - 2]} to {last} at round {t}"
+                f"the last round read at round {t} is {last}; expected {before}, which is read at "
+                f"the round before, to {t - 1}"
             )
     return reach
 

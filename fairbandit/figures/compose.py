@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import zip_longest
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
@@ -40,7 +41,13 @@ class Composition:
     general: bool = True
 
 
-_REGRETS = (panels.standard_regret, panels.fair_regret)
+def _curves(column: str, label: str) -> Panel:
+    return partial(panels.curves, column=column, label=label)
+
+
+_REGRETS = tuple(
+    _curves(f"{kind}_regret", f"{kind} pseudo-regret") for kind in ("standard", "fair")
+)
 
 FIGURES: Mapping[str, Composition] = MappingProxyType(
     {
@@ -124,7 +131,7 @@ def compose(name: str, scene: Scene) -> Figure:
 def _metric_panels(scene: Scene) -> Sequence[Panel]:
     """A panel for each metric that runs were asked for beside both regrets."""
     own = [column for column in scene.metrics if column not in REGRETS]
-    return [panels.metric(column, column.replace("_", " ")) for column in own]
+    return [_curves(column, column.replace("_", " ")) for column in own]
 
 
 def _legend(figure: Figure, axes: Any, width: float) -> None:

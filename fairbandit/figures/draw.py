@@ -84,10 +84,11 @@ def draw(
     scenes = read_scenes(folders)
     drawn = []
     for scene in scenes:
+        slug = re.sub(r"[^A-Za-z0-9._]+", "-", scene.name).strip("-")
         chosen = dict.fromkeys(general(scene), policies) if choice is None else choice
         for name, policies in chosen.items():
             figure = compose(name, scene.only(policies))
-            stem = name if len(scenes) == 1 else f"{_slug(scene.name)}-{name}"
+            stem = name if len(scenes) == 1 else f"{slug}-{name}"
             drawn.append(Drawn(name, scene.name, save(figure, out, stem)))
     return drawn
 
@@ -141,7 +142,3 @@ def show_on_board(drawn: Sequence[Drawn], out: Path) -> None:
         for one in drawn:
             png, _ = one.files
             events.write(image(png.stem, png.read_bytes()))
-
-
-def _slug(name: str) -> str:
-    return re.sub(r"[^A-Za-z0-9._]+", "-", name).strip("-")

@@ -37,21 +37,29 @@ def cdf(axes: Axes, scene: Scene) -> None:
     axes.set_ylabel("CDF")
 
 
-def metric(column: str, label: str) -> Panel:
-    """Makes the panel of a column of the round log over the rounds: mean, and a band of one std."""
-
-    def panel(axes: Axes, scene: Scene) -> None:
-        _curves(axes, scene, column)
-        axes.set_ylabel(label)
-
-    return panel
-
-
-standard_regret = metric("standard_regret", "standard pseudo-regret")
-"""Standard pseudo-regret over the rounds."""
-
-fair_regret = metric("fair_regret", "fair pseudo-regret")
-"""Fair pseudo-regret over the rounds."""
+def curves(axes: Axes, scene: Scene, column: str, label: str) -> None:
+    """Draws a column of the round log over the rounds: the mean, and a band of one std."""
+    styles, known = looks(run.label for run in scene.runs), {}
+    for place, run in enumerate(scene.runs):
+        look = styles[run.label]
+        if column not in run.metrics:
+            axes.plot([], [], **look.line)
+            continue
+        curve = run.curves[column]
+        gap = max(1, len(curve.rounds) // _MARKS)
+        marks = (gap * (place + 1) // (len(scene.runs) + 1), gap)
+        axes.plot(curve.rounds, curve.mean, marker=look.marker, markevery=marks, **look.line)
+        band = curve.mean - curve.std, curve.mean + curve.std
+        axes.fill_between(curve.rounds, *band, color=look.colour, alpha=0.2, linewidth=0)
+        if not np.isnan(curve.mean[-1]):
+            known[run.label] = curve.mean
+    axes.set_xlabel("round")
+    axes.set_ylabel(label)
+    axes.set_xlim(0, max(run.summary["rounds"] for run in scene.runs))
+    if not known:
+        axes.text(0.5, 0.5, "not known", transform=axes.transAxes, ha="center")
+    elif all(np.nanmin(mean) >= 0 for mean in known.values()):
+        axes.set_ylim(0, _top(axes, {label: float(mean[-1]) for label, mean in known.items()}))
 
 
 def selected_share(axes: Axes, scene: Scene) -> None:
@@ -142,29 +150,6 @@ def _distributions(axes: Axes, scene: Scene, which: str) -> None:
         axes.legend(loc="best", handlelength=2.2)
     else:
         axes.text(0.5, 0.5, "not known", transform=axes.transAxes, ha="center")
-
-
-def _curves(axes: Axes, scene: Scene, column: str) -> None:
-    styles, known = looks(run.label for run in scene.runs), {}
-    for place, run in enumerate(scene.runs):
-        look = styles[run.label]
-        if column not in run.metrics:
-            axes.plot([], [], **look.line)
-            continue
-        curve = run.curves[column]
-        gap = max(1, len(curve.rounds) // _MARKS)
-        marks = (gap * (place + 1) // (len(scene.runs) + 1), gap)
-        axes.plot(curve.rounds, curve.mean, marker=look.marker, markevery=marks, **look.line)
-        band = curve.mean - curve.std, curve.mean + curve.std
-        axes.fill_between(curve.rounds, *band, color=look.colour, alpha=0.2, linewidth=0)
-        if not np.isnan(curve.mean[-1]):
-            known[run.label] = curve.mean
-    axes.set_xlabel("round")
-    axes.set_xlim(0, max(run.summary["rounds"] for run in scene.runs))
-    if not known:
-        axes.text(0.5, 0.5, "not known", transform=axes.transAxes, ha="center")
-    elif all(np.nanmin(mean) >= 0 for mean in known.values()):
-        axes.set_ylim(0, _top(axes, {label: float(mean[-1]) for label, mean in known.items()}))
 
 
 def _top(axes: Axes, ends: Mapping[str, float]) -> float | None:

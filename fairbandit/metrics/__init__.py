@@ -1,4 +1,4 @@
-"""What picks are judged by: metrics, which are registered, and the judge that asks them."""
+"""Metrics, which are registered, and the judge that evaluates them on the rounds decided."""
 
 from fairbandit.metrics.base import Dimensions, Judged, Metric
 from fairbandit.metrics.judge import Judge, Played, received

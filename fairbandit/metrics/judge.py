@@ -1,4 +1,4 @@
-"""From the rounds that were decided to what is recorded of them."""
+"""Computes what is recorded of the rounds that were decided."""
 
 from __future__ import annotations
 

@@ -72,8 +72,8 @@ class SavedRun:
     Attributes:
         folder: the run's folder.
         summary: the contents of its `summary.json`.
-        place: how tables call the folder: by its path below the folder that was searched, which
-            comes first where several were.
+        place: the folder's name in tables: its path below the folder that was searched, preceded
+            by that folder's own path where several were searched.
         label: what the run is called among the runs that it is compared with.
     """
 
@@ -114,17 +114,16 @@ class SavedRun:
         Raises:
             FairbanditError: a file is damaged, or rounds are missing.
         """
-        rounds = self.summary["rounds"]
+        rounds, metrics = self.summary["rounds"], self.metrics
         spaced = np.linspace(1, rounds, min(CURVE_POINTS, rounds)).round()
         steps = np.unique(spaced.astype(np.int64))
-        moments = {column: Moments(len(steps)) for column in self.metrics}
+        moments = {column: Moments(len(steps)) for column in metrics}
         running: dict[str, RunningReduction] = {}
-        for first, columns in row_groups(self.folder, self.summary, list(moments)):
+        for first, columns in row_groups(self.folder, self.summary, list(metrics)):
             for column, values in columns.items():
                 replicas, count = values.shape
-                if first == 1:
-                    reduce = self.metrics[column]["reduce"]
-                    running[column] = RunningReduction(reduce, replicas)
+                if first == 1:  # of a batch of replicas
+                    running[column] = RunningReduction(metrics[column]["reduce"], replicas)
                 low, high = np.searchsorted(steps, [first, first + count])
                 reduced = running[column].add(values)[:, torch.from_numpy(steps[low:high] - first)]
                 moments[column].add(reduced, slice(int(low), int(high)))

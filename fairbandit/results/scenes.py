@@ -125,8 +125,8 @@ def labels(settings: Sequence[Mapping[str, Any]], kind: str) -> list[str]:
         kind: `policy`, or `environment`, of which only its own parameters tell it apart.
 
     Returns:
-        The name of each, with the settings in which those of that name differ. What only says how
-        or from where a run was played, such as its device, is no difference.
+        The name of each, with the settings in which those of that name differ. Settings that only
+        say how or from where a run was played, such as its device, do not count.
 
     >>> labels([{"policy": "oful", "seed": 0}, {"policy": "oful", "seed": 1},
     ...         {"policy": "gmf", "seed": 0}], "policy")
@@ -171,7 +171,7 @@ def _environment(settings: Mapping[str, Any]) -> str:
 
 
 def union(rows: Iterable[Iterable[str]]) -> list[str]:
-    """Merges rows of names in one order; a name that only some rows have stands where they have it.
+    """Merges rows of names; a name that only some rows have gets its place from the first of them.
 
     >>> union([["a", "d"], ["a", "b", "d"]])
     ['a', 'b', 'd']
