@@ -50,10 +50,9 @@ def mean_band(hits: Tensor, trials: Tensor | int, level: float) -> tuple[Tensor,
         )
     rate = hits.double() / n
     allowed = math.log(2 / level) / n
-    inside = (rate.clone(), rate.clone())
-    outside = (torch.zeros_like(rate), torch.ones_like(rate))
     ends = []
-    for within, beyond in zip(inside, outside, strict=True):
+    for edge in (0.0, 1.0):
+        within, beyond = rate, torch.full_like(rate, edge)
         for _ in range(_HALVINGS):
             middle = (within + beyond) / 2
             good = _relative_entropy(rate, middle) <= allowed
@@ -72,7 +71,7 @@ def binomial_p(counts: Tensor, expected: Tensor) -> Tensor:
     p = min(1, c·2·min_i P(X_i is at least as far out as count_i)), X_i ~ Bin(n, expected_i/n) and
     "out" meaning above where the count is above its expectation, below where it is below. The 2
     is for the two sides and c is Bonferroni's correction over categories: k of them, or 1 where
-    k = 2, whose counts are one count told twice.
+    k = 2, since the second count follows from the first.
 
     P(p ≤ u) ≤ u for every u and n where all decisions have the same probabilities, and also where
     they are independent with different probabilities of these means: binomial tails bound those

@@ -7,9 +7,10 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import torch
+from torch import Tensor
 
 from fairbandit.audit.parity import ParityResult
-from fairbandit.figures.style import WIDTH, applied, group_look, group_name, looks
+from fairbandit.figures.style import WIDTH, applied, group_line, group_name, looks
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -23,9 +24,6 @@ _MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
 
 def draw(results: Sequence[ParityResult]) -> dict[str, Figure]:
     """Draws the figures: `parity` of rounds, and `parity_groups` of groups mixed at random.
-
-    Args:
-        results: what was found of some runs.
 
     Returns:
         `parity` if any run has a place for each group: a panel a run, a line a group, with its
@@ -54,7 +52,10 @@ def _by_round(results: Sequence[ParityResult]) -> Figure:
     for panel in panels[:, 0]:
         panel.set_ylabel("P(group is picked)")
     most = max(range(len(results)), key=lambda index: len(results[index].picks.groups))
-    _legend(figure, results, panels.flat[most])
+    handles, labels = panels.flat[most].get_legend_handles_labels()
+    title = f"{1 - results[0].level:.4g} bands, simultaneous in a panel; scales differ"
+    style: dict[str, Any] = {"ncols": min(6, len(labels)), "title": title, "title_fontsize": 6.5}
+    figure.legend(handles, labels, loc="outside lower center", **style)
     return figure
 
 
@@ -62,31 +63,21 @@ def _round_panel(panel: Axes, result: ParityResult) -> None:
     """One run: an estimate for each round and group, with bars or, of many rounds, a band."""
     from matplotlib.ticker import MaxNLocator
 
-    groups = result.picks.groups
+    groups, label = result.picks.groups, result.picks.label
     rounds = torch.arange(1, len(result.rates) + 1, dtype=torch.float64)
-    for group, name in enumerate(groups):
-        rates, low, high = (part[:, group] for part in (result.rates, result.low, result.high))
-        colour, dashes = group_look(group, len(groups))
-        look: dict[str, Any] = {"color": colour, "linestyle": dashes, "label": group_name(name)}
+    for group in range(len(groups)):
+        ends = [part[:, group] for part in (result.rates, result.low, result.high)]
+        look = group_line(group, groups)
         if len(rounds) <= MOST_POINTS:
+            look |= {"linewidth": 0.6, "elinewidth": 0.6, "capsize": 0, "markersize": 2.2}
             beside = rounds + 0.6 * ((group + 0.5) / len(groups) - 0.5)
-            panel.errorbar(
-                beside.tolist(),
-                rates.tolist(),
-                yerr=[(rates - low).tolist(), (high - rates).tolist()],
-                marker=_MARKERS[group % len(_MARKERS)],
-                markersize=2.2,
-                linewidth=0.6,
-                elinewidth=0.6,
-                capsize=0,
-                **look,
-            )
+            _points(panel, beside, *ends, marker=_MARKERS[group % len(_MARKERS)], **look)
         else:
-            at = rounds.tolist()
-            panel.fill_between(at, low.tolist(), high.tolist(), color=colour, alpha=0.2, lw=0)
-            panel.plot(at, rates.tolist(), linewidth=0.8, **look)
+            at, rates, low, high = (values.tolist() for values in (rounds, *ends))
+            panel.fill_between(at, low, high, color=look["color"], alpha=0.2, lw=0)
+            panel.plot(at, rates, linewidth=0.8, **look)
     _target(panel, result)
-    panel.set_title(f"{_run(result)}: {result.verdict}")
+    panel.set_title(f"{looks([label])[label].name}: {result.verdict}")
     panel.set_xlabel("round")
     panel.xaxis.set_major_locator(MaxNLocator(integer=True))
 
@@ -94,60 +85,43 @@ def _round_panel(panel: Axes, result: ParityResult) -> None:
 def _by_group(results: Sequence[ParityResult]) -> Figure:
     from matplotlib.figure import Figure
 
-    worlds = list(dict.fromkeys((f.picks.environment, f.picks.groups) for f in results))
+    worlds: dict[tuple[str, tuple[str, ...]], list[ParityResult]] = {}
+    for result in results:
+        worlds.setdefault((result.picks.environment, result.picks.groups), []).append(result)
     figure = Figure(figsize=(WIDTH, 0.3 + 2.1 * len(worlds)), layout="constrained")
     panels = figure.subplots(len(worlds), 1, squeeze=False)
-    for panel, world in zip(panels.flat, worlds, strict=True):
-        here = [f for f in results if (f.picks.environment, f.picks.groups) == world]
-        _group_panel(panel, here)
-        panel.set_title(world[0])
+    for panel, ((name, groups), here) in zip(panels.flat, worlds.items(), strict=True):
+        _group_panel(panel, here, groups)
+        panel.set_title(name)
     return figure
 
 
-def _group_panel(panel: Axes, results: Sequence[ParityResult]) -> None:
+def _group_panel(panel: Axes, results: Sequence[ParityResult], groups: Sequence[str]) -> None:
     """One environment: the runs' rates side by side at each group."""
-    names = results[0].picks.groups
-    looked = looks([result.picks.label for result in results])
+    styles = looks(result.picks.label for result in results)
     for place, result in enumerate(results):
-        look = looked[result.picks.label]
+        look = styles[result.picks.label]
         shift = 0.7 * ((place + 0.5) / len(results) - 0.5)
-        rates, low, high = (part[0] for part in (result.rates, result.low, result.high))
-        panel.errorbar(
-            [group + shift for group in range(len(names))],
-            rates.tolist(),
-            yerr=[(rates - low).tolist(), (high - rates).tolist()],
-            color=look.colour,
-            marker=look.marker,
-            linestyle="none",
-            elinewidth=0.8,
-            label=f"{look.name}\n{result.verdict}",
-        )
+        beside = torch.arange(len(groups), dtype=torch.float64) + shift
+        style: dict[str, Any] = {"color": look.colour, "marker": look.marker, "linestyle": "none"}
+        ends = (part[0] for part in (result.rates, result.low, result.high))
+        label = f"{look.name}\n{result.verdict}"
+        _points(panel, beside, *ends, elinewidth=0.8, label=label, **style)
     _target(panel, results[0])
-    panel.set_xticks(range(len(names)), [group_name(name).replace(" ", "\n") for name in names])
+    panel.set_xticks(range(len(groups)), [group_name(name).replace(" ", "\n") for name in groups])
     panel.set_ylabel("selected ÷ received")
     panel.set_ylim(bottom=0)
     title = f"{1 - results[0].level:.4g} bands, simultaneous"
     panel.legend(loc="center left", bbox_to_anchor=(1, 0.5), title=title, title_fontsize=6.5)
 
 
-def _run(result: ParityResult) -> str:
-    label = result.picks.label
-    return looks([label])[label].name
+def _points(
+    panel: Axes, at: Tensor, rates: Tensor, low: Tensor, high: Tensor, **style: Any
+) -> None:
+    """Draws estimates as points, with bars from the lower to the upper ends of their bands."""
+    bars = [(rates - low).tolist(), (high - rates).tolist()]
+    panel.errorbar(at.tolist(), rates.tolist(), yerr=bars, **style)
 
 
 def _target(panel: Axes, result: ParityResult) -> None:
     panel.axhline(result.target, color="black", linestyle=(0, (4, 3)), linewidth=0.7, label="1/K")
-
-
-def _legend(figure: Figure, results: Sequence[ParityResult], panel: Axes) -> None:
-    """Below all panels, whose scales differ."""
-    handles, labels = panel.get_legend_handles_labels()
-    title = f"{1 - results[0].level:.4g} bands, simultaneous in a panel; scales differ"
-    figure.legend(
-        handles,
-        labels,
-        loc="outside lower center",
-        ncols=min(6, len(labels)),
-        title=title,
-        title_fontsize=6.5,
-    )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -42,7 +43,7 @@ class ParityResult:
         high: its upper end.
         p: p-values, (N,); NaN where nothing is tested.
         adjusted: the same by Holm's method over rounds.
-        verdict: what follows.
+        verdict: the outcome of the test, or why the run is not tested.
     """
 
     picks: Picks
@@ -59,40 +60,24 @@ class ParityResult:
         """1/K."""
         return 1 / self.picks.places
 
-    @property
-    def rejected(self) -> int:
-        """The number of rounds in which parity is rejected."""
-        return int((self.adjusted <= self.level).sum())
-
-    @property
-    def worst(self) -> tuple[int, int]:
-        """The round (from 0) and the group whose estimate is farthest from 1/K."""
-        off = (self.rates - self.target).abs().nan_to_num()
-        round_, group = divmod(int(off.argmax()), off.shape[1])
-        return round_, group
-
 
 def examine(picks: Picks, level: float = LEVEL) -> ParityResult:
-    """Estimates and tests the parity of one run.
+    """Estimates and tests the parity of one run at a family-wise level.
 
-    With a place for each group, replicas are independent and each round has its own counts of
-    them: each count is tested against 1/K by its binomial tail, corrected over groups by
-    Bonferroni's method and over rounds by Holm's, and the band is made of Chernoff's bounds at
-    level/(T·K) each. With groups mixed at random the counts of all rounds are pooled, which takes
-    decisions that do not depend on the past: given the groups received, a group's count is a sum
-    of independent decisions of different probabilities, for which `binomial_p` and `mean_band`
-    hold too. Policies that learn are not tested: parity does not carry over to them, and their
-    band is a normal one, from the spread over replicas.
+    Where each group has a place of its own, the replicas' picks in a round are independent. Each
+    count is tested against 1/K by its binomial tail, corrected over groups by Bonferroni's method
+    and over rounds by Holm's, and the band is made of Chernoff's bounds at level/(T·K) each.
+
+    Where groups are mixed at random, the counts of all rounds are pooled. This requires decisions
+    that do not depend on the past: given the groups received, a group's count is then a sum of
+    independent decisions of different probabilities, for which `binomial_p` and `mean_band` hold
+    too. Policies that learn are not tested, because parity does not carry over to them; their band
+    is a normal one, from the spread over replicas.
 
     A run is too small to be tested where no counts at all could be rejected at this level. In a
     larger one, a round of n decisions is rejected where one group's rate is off by about
-    √(2·log(2TK/level)/(K·n)). Pearson's test would need less where many groups are off by as much
-    each, and more where one is; but its level is approximate, and exceeded several times where T
-    is large and n/K small.
-
-    Args:
-        picks: the run.
-        level: the family-wise level.
+    √(2·log(2TK/level)/(K·n)). Pearson's test is not used: its level is only approximate, and is
+    exceeded several times where T is large and n/K small.
 
     Raises:
         FairbanditError: a level that is not between 0 and 1.
@@ -100,45 +85,36 @@ def examine(picks: Picks, level: float = LEVEL) -> ParityResult:
     check_level(level)
     if picks.own_places:
         return _by_round(picks, level)
-    if not float(picks.places).is_integer():
+    if not picks.places.is_integer():
         return _untested(picks, level, "not tested: empty places")
-    return (
-        _pooled(picks, level)
-        if picks.forgetful
-        else _untested(picks, level, "not tested: it learns")
-    )
+    if not picks.forgetful:
+        return _untested(picks, level, "not tested: it learns")
+    return _pooled(picks, level)
 
 
 def _by_round(picks: Picks, level: float) -> ParityResult:
     counts = picks.counts
     distinct, at = counts.unique(return_inverse=True)
     ends = mean_band(distinct, picks.replicas, level / counts.numel())
-    low, high = (end[at] for end in ends)
+    estimates = [counts / picks.replicas, *(end[at] for end in ends)]
     expected = torch.full(counts.shape, picks.replicas / counts.shape[1], dtype=torch.float64)
-    p = binomial_p(counts, expected)
-    return _judged(picks, level, counts / picks.replicas, low, high, p, expected)
+    return _judged(picks, level, estimates, binomial_p(counts, expected), expected)
 
 
 def _pooled(picks: Picks, level: float) -> ParityResult:
     selected, decisions = picks.counts.sum(0), picks.rounds * picks.replicas
     here = picks.received > 0
-    low, high = mean_band(selected, decisions, level / int(here.sum()))
+    band = mean_band(selected, decisions, level / int(here.sum()))
     scale = decisions / picks.received
+    estimates = [(values * scale)[None] for values in (selected / decisions, *band)]
     expected = (picks.received / picks.places)[here]
-    p = binomial_p(selected[here], expected)[None]
-    rates, low, high = ((values * scale)[None] for values in (selected / decisions, low, high))
-    return _judged(picks, level, rates, low, high, p, expected)
+    return _judged(picks, level, estimates, binomial_p(selected[here], expected)[None], expected)
 
 
 def _judged(
-    picks: Picks,
-    level: float,
-    rates: Tensor,
-    low: Tensor,
-    high: Tensor,
-    p: Tensor,
-    expected: Tensor,
+    picks: Picks, level: float, estimates: Sequence[Tensor], p: Tensor, expected: Tensor
 ) -> ParityResult:
+    """Tests rates, given with the ends of their band, by the p-value of each round."""
     adjusted = holm(p)
     verdict: Verdict = "parity not rejected"
     if _least_p(expected) * len(p) > level:
@@ -146,14 +122,14 @@ def _judged(
         verdict = "not tested: too few replicas"
     elif bool((adjusted <= level).any()):
         verdict = "parity rejected"
+    rates, low, high = estimates
     return ParityResult(picks, level, rates, low, high, p, adjusted, verdict)
 
 
 def _least_p(expected: Tensor) -> float:
-    """Returns the smallest p-value of any counts: a single group gets all decisions.
+    """The smallest p-value of any counts with these means, (…, k), which are alike in all rows.
 
-    Args:
-        expected: mean counts, (…, k), alike in all rows.
+    It is that of counts where a single group gets all decisions.
     """
     row = expected.reshape(-1, expected.shape[-1])[0]
     alone = row.sum().round() * torch.eye(len(row), dtype=torch.float64)

@@ -68,27 +68,18 @@ def read_picks(folders: Sequence[Path]) -> list[Picks]:
     """
     runs = [(scene.name, run) for scene in read_scenes(folders) for run in scene.runs]
     shared = Counter(run.label for _, run in runs)
-    return [
-        _picks(
-            run, run.label if shared[run.label] == 1 else f"{run.label}, {environment}", environment
-        )
-        for environment, run in runs
-    ]
+    return [_picks(run, environment, shared[run.label] > 1) for environment, run in runs]
 
 
-def _picks(run: SavedRun, label: str, environment: str) -> Picks:
-    summary = run.summary
+def _picks(run: SavedRun, environment: str, shared: bool) -> Picks:
+    summary, policy = run.summary, run.summary["config"]["policy"]
     rounds, replicas = summary["rounds"], summary["replicas"]
     received, spread = (torch.from_numpy(part) for part in run.by_group("received"))
-    parts = {
-        kind: part.get("name")
-        for kind, part in summary["config"]["policy"].items()
-        if isinstance(part, Mapping)
-    }
+    parts = {kind: part.get("name") for kind, part in policy.items() if isinstance(part, Mapping)}
     # one candidate of each group in every pool: the paper's first setting
     own = bool((received == rounds).all()) and not bool((spread > 0).any())
     return Picks(
-        label=label,
+        label=f"{run.label}, {environment}" if shared else run.label,
         policy=summary["policy"],
         environment=environment,
         groups=run.groups,

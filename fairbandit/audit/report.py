@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,6 @@ from rich.text import Text
 from fairbandit.audit.figure import draw
 from fairbandit.audit.parity import LEVEL, ParityResult, examine
 from fairbandit.audit.picks import read_picks
-from fairbandit.errors import FairbanditError
 from fairbandit.figures.draw import save
 from fairbandit.results.scenes import policy_order
 from fairbandit.results.table import write
@@ -28,8 +28,8 @@ class Report:
     """The outcome of an audit.
 
     Attributes:
-        results: of each run.
-        table: a row a run, for the screen.
+        results: the result of each run.
+        table: a table for the screen, with a row for each run.
         files: the CSV and the figures.
     """
 
@@ -48,26 +48,15 @@ def report(folder: Path, *others: Path, out: Path | None = None, level: float = 
             mixed at random); the first folder by default.
         level: the family-wise level of each run.
 
-    Returns:
-        The results, their table, and the files.
-
     Raises:
         FairbanditError: no run, rows that are missing, or a folder that cannot be written to.
     """
     results = [examine(picks, level) for picks in read_picks([folder, *others])]
     results.sort(key=lambda result: policy_order(result.picks.policy))
     place = folder if out is None else out
-    try:
-        place.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise FairbanditError(f"cannot write to {place}: {error.strerror}") from error
     write(rows(results), place / CSV)
-    files = [save(figure, place, name) for name, figure in draw(results).items()]
-    return Report(
-        tuple(results),
-        overview(results),
-        (place / CSV, *(path for pair in files for path in pair)),
-    )
+    pairs = [save(figure, place, name) for name, figure in draw(results).items()]
+    return Report(tuple(results), overview(results), (place / CSV, *chain.from_iterable(pairs)))
 
 
 def rows(results: Sequence[ParityResult]) -> pa.Table:
@@ -78,48 +67,33 @@ def rows(results: Sequence[ParityResult]) -> pa.Table:
     the run).
     """
     table = [row for result in results for row in _rows(result)]
-    return pa.Table.from_pylist(table, schema=_SCHEMA)
+    texts = dict.fromkeys(("run", "policy", "environment", "group", "verdict"), pa.string())
+    types = texts | dict.fromkeys(("round", "selected", "received"), pa.int64())
+    schema = pa.schema({name: types.get(name, pa.float64()) for name in table[0]})
+    return pa.Table.from_pylist(table, schema=schema)
 
 
-_SCHEMA = pa.schema(
-    [
-        *((name, pa.string()) for name in ("run", "policy", "environment")),
-        ("round", pa.int64()),
-        ("group", pa.string()),
-        *((name, pa.int64()) for name in ("selected", "received")),
-        *((name, pa.float64()) for name in ("rate", "target", "low", "high")),
-        *((name, pa.float64()) for name in ("p_value", "p_adjusted")),
-        ("verdict", pa.string()),
-    ]
-)
-
-
-def _rows(result: ParityResult) -> list[dict[str, Any]]:
-    picks = result.picks
-    own = picks.own_places
+def _rows(result: ParityResult) -> Iterator[dict[str, Any]]:
+    picks, own = result.picks, result.picks.own_places
     selected = picks.counts if own else picks.counts.sum(0, keepdim=True)
-    made = []
-    for index in range(len(result.rates)):
+    for index, rates in enumerate(result.rates):
         for group, name in enumerate(picks.groups):
-            made.append(
-                {
-                    "run": picks.label,
-                    "policy": picks.policy,
-                    "environment": picks.environment,
-                    "round": index + 1 if own else None,
-                    "group": name,
-                    "selected": int(selected[index, group]),
-                    "received": picks.replicas if own else int(picks.received[group]),
-                    "rate": _known(result.rates[index, group]),
-                    "target": result.target,
-                    "low": _known(result.low[index, group]),
-                    "high": _known(result.high[index, group]),
-                    "p_value": _known(result.p[index]),
-                    "p_adjusted": _known(result.adjusted[index]),
-                    "verdict": result.verdict,
-                }
-            )
-    return made
+            yield {
+                "run": picks.label,
+                "policy": picks.policy,
+                "environment": picks.environment,
+                "round": index + 1 if own else None,
+                "group": name,
+                "selected": int(selected[index, group]),
+                "received": picks.replicas if own else int(picks.received[group]),
+                "rate": _known(rates[group]),
+                "target": result.target,
+                "low": _known(result.low[index, group]),
+                "high": _known(result.high[index, group]),
+                "p_value": _known(result.p[index]),
+                "p_adjusted": _known(result.adjusted[index]),
+                "verdict": result.verdict,
+            }
 
 
 def _known(value: Any) -> float | None:
@@ -130,48 +104,43 @@ def _known(value: Any) -> float | None:
 
 def overview(results: Sequence[ParityResult]) -> Table:
     """Makes the table for the screen: each run's estimate farthest from 1/K, and the verdict."""
-    level = results[0].level
     table = Table(
-        title=f"Demographic parity, family-wise level {level:g} a run",
+        title=f"Demographic parity, family-wise level {results[0].level:g} a run",
         caption="binomial tests against 1/K, by Bonferroni's method over groups and Holm's over "
         "rounds; bands by Chernoff's bound",
         title_justify="left",
         caption_justify="left",
     )
-    for header in ("run", "environment"):
-        table.add_column(header, overflow="fold")
-    for header in (
-        "rounds",
-        "replicas",
-        "1/K",
-        "farthest estimate",
-        "band",
-        "smallest p",
-        "rejected",
-    ):
-        table.add_column(header, justify="right", overflow="fold")
-    table.add_column("verdict", overflow="fold")
-    for result in results:
-        table.add_row(*map(Text, _overview(result)))
+    lines = [_overview(result) for result in results]
+    for header in lines[0]:
+        left = header in ("run", "environment", "verdict")
+        table.add_column(header, justify="left" if left else "right", overflow="fold")
+    for line in lines:
+        table.add_row(*map(Text, line.values()))
     return table
 
 
-def _overview(result: ParityResult) -> list[str]:
-    picks, (round_, group) = result.picks, result.worst
+def _overview(result: ParityResult) -> dict[str, str]:
+    """A run's line of the table, by column."""
+    picks = result.picks
+    off = (result.rates - result.target).abs().nan_to_num()
+    round_, group = divmod(int(off.argmax()), off.shape[1])
     when = f", round {round_ + 1}" if picks.own_places else ""
     low, high = result.low[round_, group], result.high[round_, group]
     least = _known(result.adjusted.min())
-    tested = len(result.p)
-    what = f"{result.rejected} of {tested} rounds" if picks.own_places else "rounds pooled"
-    return [
-        picks.label,
-        picks.environment,
-        f"{picks.rounds:,}",
-        f"{picks.replicas:,}",
-        f"{result.target:.4f}",
-        f"{result.rates[round_, group]:.4f} (group {picks.groups[group]}{when})",
-        "–" if _known(low) is None else f"{low:.4f} to {high:.4f}",
-        "–" if least is None else f"{least:.3g}",
-        "–" if least is None else what,
-        result.verdict,
-    ]
+    rejected = int((result.adjusted <= result.level).sum())
+    what = f"{rejected} of {len(result.p)} rounds" if picks.own_places else "rounds pooled"
+    return {
+        "run": picks.label,
+        "environment": picks.environment,
+        "rounds": f"{picks.rounds:,}",
+        "replicas": f"{picks.replicas:,}",
+        "1/K": f"{result.target:.4f}",
+        "farthest estimate": (
+            f"{result.rates[round_, group]:.4f} (group {picks.groups[group]}{when})"
+        ),
+        "band": "–" if _known(low) is None else f"{low:.4f} to {high:.4f}",
+        "smallest p": "–" if least is None else f"{least:.3g}",
+        "rejected": "–" if least is None else what,
+        "verdict": result.verdict,
+    }

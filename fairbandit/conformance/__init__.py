@@ -16,16 +16,17 @@ failure as one line. `asked` returns the candidates that a rank gets after some 
 from fairbandit.conformance.contract import (
     constructible,
     documented,
+    draws_pools,
     finite_in_range,
     models_soundly,
     monotone,
     permutes,
     picks_soundly,
+    pools_by_address,
     shapes,
     splits_soundly,
     ties,
 )
-from fairbandit.conformance.environments import draws_pools, pools_by_address
 from fairbandit.conformance.leaving import (
     leaves_global_generators,
     leaves_settings,
@@ -46,8 +47,15 @@ from fairbandit.conformance.playing import (
     resumes,
     rounds_alone,
 )
-from fairbandit.conformance.report import Check, CheckResult, attempt, checks, examine
-from fairbandit.conformance.timing import Cost, cost
+from fairbandit.conformance.report import (
+    Check,
+    CheckResult,
+    Cost,
+    attempt,
+    checks,
+    cost,
+    examine,
+)
 from fairbandit.conformance.world import (
     REFERENCES,
     REPLICAS,

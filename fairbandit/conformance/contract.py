@@ -1,9 +1,10 @@
-"""Checks of a part's constructor, its documentation and the values that its methods return."""
+"""Checks of a constructor, its documentation and the values that methods return."""
 
 from __future__ import annotations
 
 import inspect
 from collections.abc import Mapping
+from dataclasses import replace
 
 import torch
 from torch import Tensor
@@ -11,14 +12,16 @@ from torch import Tensor
 from fairbandit import registry
 from fairbandit.conformance.world import (
     ASKERS,
+    CLOSE,
     ROUNDS,
     ConformanceError,
     Spec,
     asked,
-    name_of,
+    class_of,
     policy_with,
 )
 from fairbandit.parts import Candidates
+from fairbandit.streams import Streams
 
 FIRST = 2
 """The number of rounds played before a rank is asked first; the rank has no part in them."""
@@ -27,7 +30,7 @@ FIRST = 2
 def constructible(kind: str, spec: Spec) -> None:
     """Builds from its name alone, and again from its own description."""
     given = spec if isinstance(spec, Mapping) else {"name": spec}
-    signature = inspect.signature(registry.lookup(kind, name_of(spec)))
+    signature = inspect.signature(class_of(kind, spec))
     missing = [
         key
         for key, parameter in signature.parameters.items()
@@ -48,7 +51,7 @@ def constructible(kind: str, spec: Spec) -> None:
 
 def documented(kind: str, spec: Spec) -> None:
     """Has a docstring of its own and, if a part of a policy, a reference."""
-    cls = registry.lookup(kind, name_of(spec))
+    cls = class_of(kind, spec)
     if not (cls.__dict__.get("__doc__") or "").strip():
         raise ConformanceError("no docstring")
     if kind in registry.PART_KINDS and not cls.reference:
@@ -82,7 +85,7 @@ def finite_in_range(kind: str, spec: Spec) -> None:
     """Gives finite indices in the range that it declares, after few rounds and after many."""
     for after in (FIRST, ROUNDS):
         index, candidates = _raw_index(kind, spec, after)
-        low, high = registry.lookup(kind, name_of(spec)).range
+        low, high = class_of(kind, spec).range
         wrong = ~(index.isfinite() & (index >= low) & (index <= high))
         if bool(wrong.any()):
             raise ConformanceError(
@@ -109,17 +112,9 @@ def permutes(kind: str, spec: Spec) -> None:
     candidates, policy = asked(kind, spec)
     index = policy.rank.index(candidates)[:, :, order]
     again, policy = asked(kind, spec)
-    shuffled = Candidates(
-        again.first,
-        again.division,
-        again.contexts[:, :, order],
-        again.groups[:, :, order],
-        again.model,
-        again.of_round,
-        again.history,
-        again.stream,
-    )
-    apart = ~policy.rank.index(shuffled).isclose(index, rtol=1e-9, atol=1e-9)
+    contexts, groups = again.contexts[:, :, order], again.groups[:, :, order]
+    shuffled = replace(again, contexts=contexts, groups=groups)
+    apart = ~policy.rank.index(shuffled).isclose(index, rtol=CLOSE, atol=CLOSE)
     apart &= shuffled.groups >= 0
     if bool(apart.any()):
         raise ConformanceError(
@@ -132,19 +127,16 @@ def monotone(kind: str, spec: Spec) -> None:
     """Within a group, a higher score never has a lower index."""
     candidates, policy = asked(kind, spec)
     index, scores, groups = policy.rank.index(candidates), candidates.scores, candidates.groups
-    present, upper = groups >= 0, candidates.upper_scores
-    for one in range(groups.shape[2]):
-        for other in range(groups.shape[2]):
-            pair = present[..., one] & (groups[..., one] == groups[..., other])
-            pair &= scores[..., one] > upper[..., other]
-            fallen = pair & (index[..., one] < index[..., other] - 1e-12)
-            if bool(fallen.any()):
-                b, n = fallen.nonzero()[0].tolist()
-                raise ConformanceError(
-                    f"not monotone: in round {candidates.first + n}, group {groups[b, n, one]}, "
-                    f"scores {scores[b, n, other]:.6g} < {scores[b, n, one]:.6g} have indices "
-                    f"{index[b, n, other]:.6g} > {index[b, n, one]:.6g}"
-                )
+    above = scores[..., :, None] > candidates.upper_scores[..., None, :]
+    above &= (groups[..., :, None] == groups[..., None, :]) & candidates.present[..., None]
+    fallen = above & (index[..., :, None] < index[..., None, :] - 1e-12)
+    if bool(fallen.any()):
+        b, n, one, other = fallen.nonzero()[0].tolist()
+        raise ConformanceError(
+            f"not monotone: in round {candidates.first + n}, group {groups[b, n, one]}, "
+            f"scores {scores[b, n, other]:.6g} < {scores[b, n, one]:.6g} have indices "
+            f"{index[b, n, other]:.6g} > {index[b, n, one]:.6g}"
+        )
 
 
 def models_soundly(kind: str, spec: Spec) -> None:
@@ -164,7 +156,7 @@ def models_soundly(kind: str, spec: Spec) -> None:
         raise ConformanceError("fewer models than numbers of training rounds")
     if model.theta is not None:
         gap = float((model.theta @ contexts[:, 0].mT - score).abs().max())
-        if gap > 1e-9:
+        if gap > CLOSE:
             raise ConformanceError(f"scores differ from ⟨theta, x⟩ by up to {gap:.3g}")
     if bool((candidates.upper_scores < candidates.scores).any()):
         raise ConformanceError("an upper score is below its score")
@@ -179,6 +171,34 @@ def picks_soundly(kind: str, spec: Spec) -> None:
     selection = selector.select(candidates, index)
     if not bool((selection.propensities > 0).all()):
         raise ConformanceError("a place was picked whose probability is 0")
+
+
+def draws_pools(kind: str, spec: Spec) -> None:
+    """Pools are sound: true rewards are the truth's, and ranks between 0 and 1."""
+    world = registry.create(kind, spec)
+    world.bind(Streams(0, range(2)))
+    pools = world.pools(1, 200)
+    if world.truth is not None:
+        true = world.truth.score(pools.contexts, pools.groups.clamp(min=0))
+        gap = float((true - pools.expected)[pools.groups >= 0].abs().max())
+        if gap > 1e-6:
+            raise ConformanceError(
+                f"expected rewards differ from the truth's score by up to {gap:.3g}"
+            )
+    if float(pools.ranks.min()) < 0 or float(pools.ranks.max()) > 1:
+        raise ConformanceError("relative ranks must be from 0 to 1")
+
+
+def pools_by_address(kind: str, spec: Spec) -> None:
+    """A pool depends on its seed, replica and round, not on how rounds are asked for."""
+    together, alone = registry.create(kind, spec), registry.create(kind, spec)
+    together.bind(Streams(4, [0, 1]))
+    alone.bind(Streams(4, [1]))
+    whole, pieces = together.pools(1, 150), [alone.pools(1, 70), alone.pools(71, 80)]
+    for name in ("contexts", "rewards"):
+        drawn = torch.cat([getattr(piece, name) for piece in pieces], 1)
+        if not torch.allclose(getattr(whole, name)[1:], drawn, rtol=1e-12):
+            raise ConformanceError("the pools of a round change with how rounds are asked for")
 
 
 def _raw_index(kind: str, spec: Spec, after: int) -> tuple[Tensor, Candidates]:

@@ -17,23 +17,23 @@ import numpy as np
 import torch
 
 from fairbandit import registry
-from fairbandit.conformance.metrics import live
-from fairbandit.conformance.watch import HeldStreams, Memory, Unchanged, Watch, watched
+from fairbandit.conformance.metrics import PIECES, bound, judge, random_rounds
+from fairbandit.conformance.watch import Memory, Unchanged, Watch, held_streams, watched
 from fairbandit.conformance.world import (
     LATE,
+    REPLICAS,
     Spec,
     bind,
+    class_of,
     engine_with,
-    environment_of,
     grow,
-    name_of,
     scores_with,
 )
 from fairbandit.engine import Engine
 from fairbandit.parts import Estimator
 from fairbandit.streams import AHEAD
 
-SEED = 0x5EED_0FBA_4D17
+SEED = 0x5EED_0FBA
 """The seed of the global generators, one that no part would choose."""
 
 HALF = 8
@@ -53,23 +53,24 @@ def leaves_tensors(kind: str, spec: Spec) -> None:
 
 def leaves_settings(kind: str, spec: Spec) -> None:
     """Changes no setting of torch or NumPy, such as the default dtype."""
-
-    def fault(method: str, changed: list[str]) -> str:
-        return f"`{method}` changes {' and '.join(changed)}; settings are the user's"
-
     with restored():
         torch.set_num_threads(THREADS)
-        _live(kind, spec, Unchanged(_settings, fault))
+        _live(kind, spec, Unchanged(_settings, "`{}` changes {}; settings are the user's"))
 
 
 def leaves_global_generators(kind: str, spec: Spec) -> None:
     """Draws from the problem's streams only; neither uses nor seeds a global generator."""
-
-    def fault(method: str, touched: list[str]) -> str:
-        return f"in `{method}` it draws from {' and '.join(touched)} global generator, or seeds it"
-
-    with _unusual_generators():
-        _live(kind, spec, Unchanged(_generators, fault))
+    fault = "in `{}` it draws from {} global generator, or seeds it"
+    numpys, pythons = np.random.get_state(), random.getstate()  # noqa: NPY002
+    with torch.random.fork_rng(devices=[]):
+        try:
+            torch.default_generator.manual_seed(SEED)
+            np.random.seed(SEED)  # noqa: NPY002
+            random.seed(SEED)
+            _live(kind, spec, Unchanged(_generators, fault))
+        finally:
+            np.random.set_state(numpys)  # noqa: NPY002
+            random.setstate(pythons)
 
 
 @contextmanager
@@ -85,31 +86,33 @@ def restored() -> Iterator[None]:
                 put(before[name])
 
 
-@contextmanager
-def _unusual_generators() -> Iterator[None]:
-    """Seeds the global generators with `SEED`, and restores their states on exit."""
-    kept = torch.get_rng_state(), np.random.get_state(), random.getstate()  # noqa: NPY002
-    try:
-        torch.set_rng_state(torch.Generator().manual_seed(SEED).get_state())
-        np.random.seed(SEED % 2**32)  # noqa: NPY002
-        random.seed(SEED)
-        yield
-    finally:
-        torch.set_rng_state(kept[0])
-        np.random.set_state(kept[1])  # noqa: NPY002
-        random.setstate(kept[2])
-
-
 def _live(kind: str, spec: Spec, watch: Watch) -> None:
     """Has a part go through all calls that parts of its kind get, under watch."""
-    if kind == "environment":
-        _draw(spec, watch)
-        return
-    if kind == "metric":
-        live(spec, watch)
-        return
-    cls, base = registry.lookup(kind, name_of(spec)), registry.base_of(kind)
-    grows = cls.grow is not base.grow
+    {"environment": _draw, "metric": _judge}.get(kind, _decide)(kind, spec, watch)
+
+
+def _draw(kind: str, spec: Spec, watch: Watch) -> None:
+    """Has an environment draw pools of many and of few rounds, under watch."""
+    world = _made(kind, spec, watch)
+    world.bind(held_streams(0, [0, 1], watch.hold))
+    for first, count in ((1, AHEAD), (AHEAD + 1, 3), (AHEAD + 4, 1), (1, 2)):
+        world.pools(first, count)
+
+
+def _judge(kind: str, spec: Spec, watch: Watch) -> None:
+    """Has a metric judge rounds and hand over its state, under watch."""
+    first, second = (bound(_made(kind, spec, watch)) for _ in range(2))
+    rounds = random_rounds(held_streams(1, range(REPLICAS), watch.hold))
+    judge(first, rounds, PIECES[:2])
+    second.load_state(first.state())
+    for metric in (first, second):
+        judge(metric, rounds, PIECES[2:], sum(PIECES[:2]) + 1)
+
+
+def _decide(kind: str, spec: Spec, watch: Watch) -> None:
+    """Has a part of a policy decide rounds, hand over its state, and grow, under watch."""
+    cls = class_of(kind, spec)
+    grows = cls.grow is not registry.base_of(kind).grow
     for split in ("halves",) if kind == "split" else ("halves", "full"):
         first, second = (_engine(kind, spec, watch, split=split) for _ in range(2))
         engines, problem = [first], first.policy.problem
@@ -127,16 +130,20 @@ def _live(kind: str, spec: Spec, watch: Watch) -> None:
         scores_with(_engine(kind, spec, watch, split="full"), LATE)
 
 
-def _engine(kind: str, spec: Spec, watch: Watch, split: str) -> Engine:
-    """An engine whose part is watched from its constructor on."""
+def _made(kind: str, spec: Spec, watch: Watch) -> Any:
+    """A part that is watched from its constructor on."""
     note = watch.before(None, {})
+    part = registry.create(kind, spec)
+    watch.after("__init__", None, note)
+    watched(kind, part, watch)
+    return part
 
-    def prepare(part: Any) -> None:
-        watch.after("__init__", None, note)
-        watched(kind, part, watch)
 
-    engine = engine_with(kind, spec, prepare=prepare, split=split, rare_after=HALF)
-    streams = HeldStreams(1, engine.streams.replicas, watch.hold)
+def _engine(kind: str, spec: Spec, watch: Watch, split: str) -> Engine:
+    """An engine whose part is watched."""
+    part = _made(kind, spec, watch)
+    engine = engine_with(kind, spec, part=part, split=split, rare_after=HALF)
+    streams = held_streams(1, engine.streams.replicas, watch.hold)
     bind(engine, replace(engine.policy.problem, streams=streams))
     return engine
 
@@ -158,17 +165,6 @@ def _hand_over(giver: Engine, taker: Engine) -> bool:
         other.load_state(state)
     taker.history.load_state(giver.history.state())
     return True
-
-
-def _draw(spec: Spec, watch: Watch) -> None:
-    """Has an environment draw pools of many and of few rounds, under watch."""
-    note = watch.before(None, {})
-    world = environment_of(spec)
-    watch.after("__init__", None, note)
-    watched("environment", world, watch)
-    world.bind(HeldStreams(0, [0, 1], watch.hold))
-    for first, count in ((1, AHEAD), (AHEAD + 1, 3), (AHEAD + 4, 1), (1, 2)):
-        world.pools(first, count)
 
 
 def _generators() -> dict[str, Any]:

@@ -4,31 +4,30 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from dataclasses import replace
+from itertools import pairwise
 
 import torch
 from torch import Tensor
 
-from fairbandit import registry
 from fairbandit.conformance.world import (
+    CLOSE,
     LATE,
     REPLICAS,
     ROUNDS,
     ConformanceError,
-    Game,
     Spec,
     bind,
+    check_state,
+    class_of,
     engine_with,
+    first_apart,
     grow,
     heard,
-    name_of,
     play,
     scores_with,
 )
 from fairbandit.parts import Estimator, Part
 from fairbandit.streams import GRID
-
-CLOSE = 1e-9
-"""The tolerance of indices, since two kernels may round them differently."""
 
 
 def plays(kind: str, spec: Spec) -> None:
@@ -47,8 +46,7 @@ def replicas_alone(kind: str, spec: Spec) -> None:
     together = play(kind, spec)
     for replica in range(REPLICAS):
         alone = play(kind, spec, replicas=[replica])
-        what = f"replica {replica} in company and alone"
-        _same(together[replica : replica + 1], alone, what)
+        _same(together[replica, None], alone, f"replica {replica} in company and alone")
 
 
 def rounds_alone(kind: str, spec: Spec) -> None:
@@ -65,22 +63,17 @@ def resumes(kind: str, spec: Spec) -> None:
     first, second = (engine_with(kind, spec, rounds=rounds) for _ in range(2))
     head = heard(first, [next(first.play())])
     for part in first.policy.parts.values():
-        for key, value in part.state().items():
-            if not isinstance(value, (Tensor, int, float)):
-                raise ConformanceError(
-                    f"its state has a {type(value).__name__} under {key!r}; "
-                    "expected tensors and numbers only"
-                )
+        check_state(part.state())
     second.load_state(first.state())
-    resumed = head.then(heard(second, second.play()))
+    resumed = torch.cat([head, heard(second, second.play())], 1)
     _same(whole, resumed, "a run never stopped and one resumed from its state")
-    if registry.lookup(kind, name_of(spec)).grow is not Part.grow:
+    if class_of(kind, spec).grow is not Part.grow:
         _grows(kind, spec)
 
 
 def learns_late(kind: str, spec: Spec) -> None:
     """If it can, rewards that come late give the model of rewards in time."""
-    cls = registry.lookup(kind, name_of(spec))
+    cls = class_of(kind, spec)
     if cls.absorb is Estimator.absorb and "rewards" not in cls.needs:
         return
     in_time, late = (
@@ -102,9 +95,7 @@ def reads_no_later(kind: str, spec: Spec) -> None:
         for after in (5, 17, 30):
             blind = bisect_right(last, after)  # so many rounds read no reward after this one
             upset = play(kind, spec, split=split, at_once=1, rounds=blind, upset_after=after)
-            differs = calm.actions[:, :blind] != upset.actions
-            differs |= (calm.index[:, :blind] != upset.index).any(2)
-            changed = differs.any(0).nonzero()[:, 0]
+            changed = (calm[:, :blind] != upset).any(2).any(0).nonzero()
             if len(changed):
                 t = int(changed[0]) + 1
                 raise ConformanceError(
@@ -122,43 +113,35 @@ def _grows(kind: str, spec: Spec) -> None:
     pieces = met.play()
     head = heard(met, [next(pieces)])
     grow(met, problem)
-    _same(whole, head.then(heard(met, pieces)), "a group known before and one that appears")
+    grown = torch.cat([head, heard(met, pieces)], 1)
+    _same(whole, grown, "a group known before and one that appears")
 
 
 def _last_read(kind: str, spec: Spec, split: str) -> list[int]:
     """The last round that a policy with the part reads, at each round."""
     policy = engine_with(kind, spec, split=split).policy
     reach = [policy.last_read(t) for t in range(1, ROUNDS + 1)]
-    for t, last in enumerate(reach, 1):
-        if not 0 <= last < t:
+    for t, (before, last) in enumerate(pairwise([0, *reach]), 1):
+        if not before <= last < t:
             raise ConformanceError(
-                f"the last round read at round {t} is {last}; expected 0 to {t - 1}"
-            )
-        if t > 1 and last < reach[t - 2]:
-            raise ConformanceError(
-                f"the last round read falls from {reach[t - 2]} to {last} at round {t}"
+                f"the last round read at round {t} is {last}; expected {before}, which is read at "
+                f"the round before, to {t - 1}"
             )
     return reach
 
 
-def _same(one: Game, other: Game, what: str) -> None:
-    apart = ~one.index.isclose(other.index, rtol=CLOSE, atol=CLOSE)
-    if bool(apart.any()):
-        replica, place, k = apart.nonzero()[_earliest(apart)].tolist()
+def _same(one: Tensor, other: Tensor, what: str) -> None:
+    """Refuses decisions, as `heard` gives them, that differ."""
+    apart = first_apart(one, other)
+    if apart is None:
+        return
+    t, replica, place = apart
+    if place == one.shape[2] - 1:
         raise ConformanceError(
-            f"{what} give different indices, first at round {place + 1}: place {k} of replica "
-            f"{replica} of the batch has {one.index[replica, place, k]:.9g} and "
-            f"{other.index[replica, place, k]:.9g}"
+            f"{what} decide differently, first at round {t + 1} (replica {replica} of the batch)"
         )
-    if not torch.equal(one.actions, other.actions):
-        differ = one.actions != other.actions
-        replica, place = differ.nonzero()[_earliest(differ)].tolist()
-        raise ConformanceError(
-            f"{what} decide differently, first at round {place + 1}"
-            f" (replica {replica} of the batch)"
-        )
-
-
-def _earliest(which: Tensor) -> int:
-    """Which of the true entries is of the earliest round, dimension 1."""
-    return int(which.nonzero()[:, 1].argmin())
+    raise ConformanceError(
+        f"{what} give different indices, first at round {t + 1}: place {place} of replica "
+        f"{replica} of the batch has {one[replica, t, place]:.9g} and "
+        f"{other[replica, t, place]:.9g}"
+    )

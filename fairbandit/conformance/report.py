@@ -1,4 +1,4 @@
-"""Runs all checks on one part. A failed check gives one line and does not stop the others."""
+"""Runs all checks on one part, and times it. A failed check does not stop the others."""
 
 from __future__ import annotations
 
@@ -6,13 +6,22 @@ import inspect
 import traceback
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import TypeVar
+from timeit import timeit
+from typing import Any, TypeVar
 
 from fairbandit import registry
-from fairbandit.conformance import contract, environments, leaving, metrics, playing
-from fairbandit.conformance.world import Spec, name_of
+from fairbandit.conformance import contract, leaving, metrics, playing
+from fairbandit.conformance.world import REFERENCES, REPLICAS, Spec, class_of, engine_with
 from fairbandit.errors import FairbanditError
+from fairbandit.streams import Streams
+
+TIMED = 512
+"""The number of rounds that are timed."""
+
+TRIES = 3
+"""The number of measurements, of which the fastest counts."""
 
 Done = TypeVar("Done")
 
@@ -44,7 +53,7 @@ _OF_KIND: dict[str, list[Check]] = {
         *(contract.ties, contract.permutes, contract.monotone),
     ],
     "selector": [contract.picks_soundly, *_PLAYED],
-    "environment": [environments.draws_pools, *_LEFT_ALONE, environments.pools_by_address],
+    "environment": [contract.draws_pools, *_LEFT_ALONE, contract.pools_by_address],
     "metric": [
         metrics.judges_soundly,
         *_LEFT_ALONE,
@@ -53,11 +62,7 @@ _OF_KIND: dict[str, list[Check]] = {
 }
 """The checks of each kind, in their order, after those that all kinds share."""
 
-_GATES: tuple[Check, ...] = (
-    playing.plays,
-    environments.draws_pools,
-    metrics.judges_soundly,
-)
+_GATES: tuple[Check, ...] = (playing.plays, contract.draws_pools, metrics.judges_soundly)
 """If one of these fails, the later checks are skipped: they would fail for the same reason."""
 
 
@@ -83,6 +88,19 @@ class CheckResult:
         return self.tried and self.reason is None
 
 
+@dataclass(frozen=True)
+class Cost:
+    """Milliseconds per round, for all replicas together.
+
+    Attributes:
+        own: with the part; of an environment, drawing its pools; of a metric, judging.
+        reference: with the reference part of its kind in its place.
+    """
+
+    own: float
+    reference: float
+
+
 def checks(kind: str) -> list[Check]:
     """The checks that parts of a kind must pass, the simplest first."""
     return [contract.constructible, contract.documented, *_OF_KIND[kind]]
@@ -101,7 +119,7 @@ def examine(kind: str, spec: Spec) -> Iterator[CheckResult]:
     Raises:
         FairbanditError: no such part.
     """
-    registry.lookup(kind, name_of(spec))
+    class_of(kind, spec)
     gated = False
     for check in checks(kind):
         label = inspect.cleandoc(check.__doc__ or "").split("\n")[0].rstrip(".")
@@ -123,7 +141,7 @@ def attempt(work: Callable[[str, Spec], Done], kind: str, spec: Spec) -> Done | 
     Raises:
         FairbanditError: no such part.
     """
-    cls = registry.lookup(kind, name_of(spec))
+    cls = class_of(kind, spec)
     try:
         with leaving.restored():
             return work(kind, spec)
@@ -142,3 +160,25 @@ def _line(error: BaseException, cls: type) -> str:
     own = [frame for frame in frames if frame.filename == file]
     at = (own or frames)[-1]
     return f"{Path(at.filename).name if own else at.filename}:{at.lineno}"
+
+
+def cost(kind: str, spec: Spec) -> Cost:
+    """Times rounds of the suite's problem with a part and, in turn, with its kind's reference."""
+    pairs = [(_seconds(kind, spec), _seconds(kind, REFERENCES[kind])) for _ in range(TRIES)]
+    return Cost(*(1000 * min(seconds) / TIMED for seconds in zip(*pairs, strict=True)))
+
+
+def _seconds(kind: str, spec: Spec) -> float:
+    """The seconds that it takes to play, draw or judge all rounds once."""
+    work: Callable[[], Any]
+    if kind == "environment":
+        world = registry.create(kind, spec)
+        world.bind(Streams(0, range(REPLICAS)))
+        work = partial(world.pools, 1, TIMED)
+    elif kind == "metric":
+        metric = metrics.bound(registry.create(kind, spec), rounds=TIMED)
+        rounds = metrics.random_rounds(count=TIMED)
+        work = partial(metric.values, metrics.judged(metric, rounds, count=TIMED))
+    else:
+        work = partial(list, engine_with(kind, spec, rounds=TIMED).play())
+    return timeit(work, number=1)

@@ -3,38 +3,18 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, fields, is_dataclass
-from typing import Any, Protocol
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields, is_dataclass
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
 
 from fairbandit import registry
-from fairbandit.conformance.world import ConformanceError
-from fairbandit.environments.base import Truth
+from fairbandit.conformance.world import ConformanceError, streams_of
+from fairbandit.maths.grouped_cdf import GroupedCdf
 from fairbandit.parts import Candidates, History, Outcomes, Part, Past, Problem, RewardModel
-from fairbandit.streams import Purpose, Stream, Streams
-
-Named = tuple[str, Tensor]
-"""A tensor, with the expression by which the part reaches it."""
-
-
-class Watch(Protocol):
-    """Is called before and after each call of a part's method."""
-
-    def hold(self, tensor: Tensor, name: str) -> None:
-        """Records a tensor that the part is given other than as an argument."""
-
-    def before(self, part: Any, given: Mapping[str, Any]) -> Any:
-        """Returns a note of the present state; `given` are the call's arguments by name."""
-
-    def after(self, method: str, result: Any, note: Any) -> None:
-        """Compares the state with the note that `before` returned.
-
-        Raises:
-            ConformanceError: the call changed something that it must leave alone.
-        """
+from fairbandit.streams import Stream, Streams
 
 
 def watched(kind: str, part: Any, watch: Watch) -> None:
@@ -75,55 +55,43 @@ class Unchanged:
 
     Args:
         read: returns the values by name.
-        fault: makes the error message from a method's name and the names of the changed values.
+        fault: the error message, with places for the method and the names of the changed values.
     """
 
-    def __init__(
-        self, read: Callable[[], Mapping[str, Any]], fault: Callable[[str, list[str]], str]
-    ) -> None:
+    def __init__(self, read: Callable[[], Mapping[str, Any]], fault: str) -> None:
         self._read, self._fault = read, fault
 
     def hold(self, tensor: Tensor, name: str) -> None:
         """Does nothing, since this watch compares no tensors."""
 
     def before(self, part: Any, given: Mapping[str, Any]) -> Mapping[str, Any]:
-        """Reads the values; see `Watch`."""
+        """Reads the values."""
         return self._read()
 
-    def after(self, method: str, result: Any, note: Mapping[str, Any]) -> None:
-        """Compares the values; see `Watch`."""
+    def after(self, method: str, result: Any, note: Any) -> None:
+        """Refuses values that the call changed."""
         now = self._read()
         changed = [name for name, value in note.items() if now[name] != value]
         if changed:
-            raise ConformanceError(self._fault(method, changed))
+            raise ConformanceError(self._fault.format(method, " and ".join(changed)))
 
 
 @dataclass
 class Seen:
-    """A storage that `Memory` compares after every call.
-
-    Attributes:
-        storage: the storage.
-        content: the bytes that it held when it was first seen.
-        name: the argument by which it was last given, or the method that returned it.
-    """
+    """A storage, the bytes that it held when first seen, and what last gave or returned it."""
 
     storage: torch.UntypedStorage
     content: bytes
     name: str = ""
 
 
-@dataclass
-class Note:
-    """What `Memory` records before a call.
+class Note(NamedTuple):
+    """What `Memory` records before a call."""
 
-    Attributes:
-        names: what the call's own arguments are, by the address of their memory.
-        pasts: how the call reaches a history or outcomes, and what these hold.
-    """
-
-    names: dict[int, str] = field(default_factory=dict)
-    pasts: list[tuple[str, History | Outcomes, dict[str, Any]]] = field(default_factory=list)
+    names: dict[int, str]
+    """What the call's own arguments are, by the address of their memory."""
+    pasts: list[tuple[str, History | Outcomes, dict[str, Any]]]
+    """How the call reaches a history or outcomes, and what these hold."""
 
 
 class Memory:
@@ -139,31 +107,34 @@ class Memory:
         self._forms: dict[int, tuple[Tensor, tuple[Any, ...]]] = {}  # keeps the tensors alive
 
     def before(self, part: Any, given: Mapping[str, Any]) -> Note:
-        """Records everything that the part can reach; see `Watch`."""
-        note = Note()
-        problem, truth = getattr(part, "problem", None), getattr(part, "truth", None)
-        reach = {"problem": problem, "truth": truth, **given}
+        """Records everything that the part can reach; `given` are the arguments by name."""
+        note = Note({}, [])
+        reach = {name: getattr(part, name, None) for name in ("problem", "truth")} | dict(given)
         for name, value in reach.items():
             for path, tensor in _tensors(name, value):
                 note.names.setdefault(_address(tensor), f"`{path}`, which it was given")
                 self.hold(tensor, f"`{path}`, which it was given earlier")
-            note.pasts += [(path, past, _held(past)) for path, past in _pasts(name, value)]
+            # Outcomes are views of the memory of a history, which is written to beside them.
+            path, past = name, value
+            if isinstance(value, Candidates):
+                path, past = f"{name}.history", value.history
+            if isinstance(past, (History, Outcomes)):
+                note.pasts.append((path, past, _held(past)))
         return note
 
-    def after(self, method: str, result: Any, note: Note) -> None:
-        """Compares everything with the record; see `Watch`."""
+    def after(self, method: str, result: Any, note: Any) -> None:
+        """Refuses a call that changed a tensor, or returns one that requires grad."""
         for seen in self._seen.values():
             if _bytes(seen.storage) != seen.content:
-                self._changed(method, seen, note)
+                raise _changed(method, note.names.get(seen.storage.data_ptr(), seen.name))
         for tensor, form in self._forms.values():
             if _form(tensor) != form:
-                self._changed(method, self._seen[form[0]], note)
+                raise _changed(method, note.names.get(form[0], self._seen[form[0]].name))
         for path, past, held in note.pasts:
             now = _held(past)
-            changed = [key for key, value in held.items() if now[key] != value]
-            if changed:
-                what = f"`{path}.{changed[0]}`, which it was given"
-                raise ConformanceError(_fault(method, what))
+            for key, value in held.items():
+                if now[key] != value:
+                    raise _changed(method, f"`{path}.{key}`, which it was given")
         for path, tensor in _tensors("", result):
             if tensor.requires_grad:
                 raise ConformanceError(
@@ -178,42 +149,29 @@ class Memory:
         self._seen.setdefault(_address(tensor), Seen(storage, _bytes(storage))).name = name
         self._forms.setdefault(id(tensor), (tensor, _form(tensor)))
 
-    def _changed(self, method: str, seen: Seen, note: Note) -> None:
-        raise ConformanceError(_fault(method, note.names.get(seen.storage.data_ptr(), seen.name)))
+
+Watch = Unchanged | Memory
+"""What is called before and after each call of a part's method."""
 
 
-class HeldStreams(Streams):
-    """Streams that report the tensors of draws which they share between callers.
+def held_streams(
+    seed: int, replicas: Sequence[int], hold: Callable[[Tensor, str], None]
+) -> Streams:
+    """Streams that call `hold` with each tensor of draws that callers share, and its name."""
 
-    Args:
-        seed: see `Streams`.
-        replicas: see `Streams`.
-        hold: is called with each shared tensor and a description of it.
-    """
+    class Held(Stream):
+        def _ahead(self, index: int, width: int, shift: int) -> Tensor:
+            rows = super()._ahead(index, width, shift)
+            hold(rows, "the draws of a stream, which it was given")
+            return rows
 
-    def __init__(self, seed: int, replicas: list[int], hold: Callable[[Tensor, str], None]) -> None:
-        super().__init__(seed, replicas)
-        self._hold = hold
-
-    def __getitem__(self, purpose: Purpose) -> Stream:
-        if purpose not in self._streams:
-            stream = _HeldStream(self.seed, self.replicas, purpose, self.device)
-            stream.hold = self._hold
-            self._streams[purpose] = stream
-        return self._streams[purpose]
+    return streams_of(Held, seed, replicas)
 
 
-class _HeldStream(Stream):
-    hold: Callable[[Tensor, str], None]
-
-    def _ahead(self, index: int, width: int, shift: int) -> Tensor:
-        rows = super()._ahead(index, width, shift)
-        self.hold(rows, "the draws of a stream, which it was given")
-        return rows
-
-
-def _fault(method: str, what: str) -> str:
-    return f"`{method}` changes {what}; no such tensor may change: work on a `.clone()`"
+def _changed(method: str, what: str) -> ConformanceError:
+    return ConformanceError(
+        f"`{method}` changes {what}; no such tensor may change: work on a `.clone()`"
+    )
 
 
 def _address(tensor: Tensor) -> int:
@@ -239,24 +197,11 @@ def _held(past: History | Outcomes) -> dict[str, Any]:
 def _comparable(value: Any) -> Any:
     if isinstance(value, Tensor):
         return value.detach().cpu().numpy().tobytes()
-    if isinstance(value, Mapping):
-        return {key: _comparable(item) for key, item in value.items()}
-    return [_comparable(item) for item in value] if isinstance(value, list) else value
+    return [(key, _comparable(item)) for key, item in _inside(value)] or value
 
 
-def _pasts(path: str, value: Any) -> Iterator[tuple[str, History | Outcomes]]:
-    """The histories and outcomes that a part reaches through an argument.
-
-    Outcomes are views of the memory of a history, which goes on being written to beside them.
-    """
-    if isinstance(value, (History, Outcomes)):
-        yield path, value
-    elif isinstance(value, Candidates):
-        yield f"{path}.history", value.history
-
-
-def _tensors(path: str, value: Any) -> Iterator[Named]:
-    """The tensors inside an argument or a result, each with its path."""
+def _tensors(path: str, value: Any) -> Iterator[tuple[str, Tensor]]:
+    """The tensors inside an argument or a result, each with the expression that reaches it."""
     if isinstance(value, Outcomes):
         return
     if isinstance(value, Tensor) and value.layout is torch.strided:
@@ -265,33 +210,31 @@ def _tensors(path: str, value: Any) -> Iterator[Named]:
         yield from _tensors(f"{path}{key}" if path else key.lstrip("."), item)
 
 
-def _inside(value: Any) -> Iterable[tuple[str, Any]]:
+def _inside(value: Any) -> list[tuple[str, Any]]:
     """The values inside a value, each with the path to it."""
     if isinstance(value, Mapping):
         return [(f"[{key!r}]", item) for key, item in value.items()]
-    if isinstance(value, tuple) and hasattr(value, "_fields"):
-        return [(f".{name}", getattr(value, name)) for name in value._fields]
-    if isinstance(value, (list, tuple)):
-        return [(f"[{place}]", item) for place, item in enumerate(value)]
-    if isinstance(value, RewardModel):
-        return [(f".{name}", item) for name, item in vars(value).items()]
     if isinstance(value, Past):  # computed once, and shared by all callers
-        names = ["count", "mean", "variance"]
-        return [
-            *((f".{name}", getattr(value, name)) for name in names),
-            *((f".every.{name}", getattr(value.every, name)) for name in names),
-        ]
+        pasts = {"": value, ".every": value.every}
+        names: Iterable[str] = ("count", "mean", "variance")
+        return [(f"{at}.{name}", getattr(p, name)) for at, p in pasts.items() for name in names]
+    if isinstance(value, (list, tuple)) and not hasattr(value, "_fields"):
+        return [(f"[{place}]", item) for place, item in enumerate(value)]
+    return [(f".{name}", getattr(value, name)) for name in _attributes(value)]
+
+
+def _attributes(value: Any) -> Iterable[str]:
+    """The names of the attributes of a value that may hold tensors."""
     if isinstance(value, Candidates):
-        names = ["contexts", "groups", "division", "rounds", "model", "of_round", "own_model"]
-        names += ["scores", "upper_scores", "rounding"]
-        names += ["present", *(one for one in ("index", "upper_index") if hasattr(value, one))]
-        names += ["past"] if "contexts" in value.history.needs else []
-        return [(f".{name}", getattr(value, name)) for name in names]
+        shown = [name for name in ("index", "upper_index") if hasattr(value, name)]
+        past = ["past"] if "contexts" in value.history.needs else []
+        scored = ["scores", "upper_scores", "rounding", "present", *shown, *past]
+        given = ["contexts", "groups", "division", "rounds", "model", "of_round", "own_model"]
+        return given + scored
     if isinstance(value, Problem):
-        return [(".truth", value.truth)]
-    if isinstance(value, Truth):
-        inner = getattr(value.cdf, "__dict__", {})
-        return [(".theta", value.theta), *((f".cdf.{name}", item) for name, item in inner.items())]
+        return ["truth"]
     if is_dataclass(value) and not isinstance(value, type):
-        return [(f".{part.name}", getattr(value, part.name)) for part in fields(value)]
-    return []
+        return [part.name for part in fields(value)]
+    if isinstance(value, (RewardModel, GroupedCdf)):
+        return vars(value)
+    return getattr(value, "_fields", ())

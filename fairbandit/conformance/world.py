@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -11,7 +11,6 @@ import torch
 from torch import Tensor
 
 from fairbandit import registry
-from fairbandit.build import build
 from fairbandit.engine import Engine
 from fairbandit.environments.base import Environment, Pools, Truth
 from fairbandit.errors import FairbanditError
@@ -35,6 +34,9 @@ LATE = (2, 7, ROUNDS - 3)
 ASKERS = 12
 """The number of replicas in checks of what a part returns, rather than of what it decides."""
 
+CLOSE = 1e-9
+"""The tolerance of results that must agree: two ways to add numbers up may round differently."""
+
 REFERENCES = {
     "split": "halves",
     "estimator": "ridge",
@@ -47,11 +49,6 @@ REFERENCES = {
 
 Spec = str | Mapping[str, Any]
 """A part: its registered name, or a mapping with `name` and hyperparameters."""
-
-
-def name_of(spec: Spec) -> str:
-    """The registered name of a part."""
-    return str(spec["name"]) if isinstance(spec, Mapping) else spec
 
 
 class ConformanceError(FairbanditError):
@@ -79,19 +76,18 @@ class Scattered(Environment):
 
     def _pools(self, first: int, count: int) -> Pools:
         assert self.truth is not None
-        k, theta = self.places, self.truth.linear_theta()
+        k, theta, rounds = self.places, self.truth.linear_theta(), torch.arange(count) + first
         drawn = self.streams[Purpose.POOLS].uniform(first, count, k * 5)
         contexts = 2 * drawn[..., : 4 * k].unflatten(-1, (k, 4)) - 1
         kind = drawn[..., 4 * k :]
         groups = (kind > 0.6).long() + (kind > 0.85).long()
         groups = torch.where((kind < 0.1) & (torch.arange(k) > 0), -1, groups)
-        early = torch.arange(first, first + count)[:, None] <= self.rare_after
+        early = rounds[:, None] <= self.rare_after
         groups = torch.where(early, groups.clamp(max=1), groups)
         expected = contexts @ theta
         rewards = expected + self.streams[Purpose.REWARDS].normal(first, count, k)
         if self.upset_after is not None:
-            late = torch.arange(first, first + count) > self.upset_after
-            rewards = torch.where(late[:, None], -3 * rewards, rewards)
+            rewards = torch.where(rounds[:, None] > self.upset_after, -3 * rewards, rewards)
         tops = upper_score(expected, contexts.abs() @ theta.abs())
         return Pools(contexts, groups, rewards, expected, self.truth.cdf(groups, tops))
 
@@ -104,13 +100,11 @@ class EvenStream(Stream):
         return super().uniform(first, count, 1).repeat(1, 1, width)
 
 
-class EvenStreams(Streams):
-    """Streams with one draw for all places of a round."""
-
-    def __getitem__(self, purpose: Purpose) -> Stream:
-        if purpose not in self._streams:
-            self._streams[purpose] = EvenStream(self.seed, self.replicas, purpose, self.device)
-        return self._streams[purpose]
+def streams_of(kind: type[Stream], seed: int, replicas: Sequence[int]) -> Streams:
+    """Streams of a subclass of `Stream`; the other arguments are those of `Streams`."""
+    streams = Streams(seed, replicas)
+    streams._streams = {p: kind(seed, streams.replicas, p, streams.device) for p in Purpose}
+    return streams
 
 
 class Listener(Argmax):
@@ -124,50 +118,27 @@ class Listener(Argmax):
         return super()._weights(candidates, index)
 
 
-@dataclass(frozen=True)
-class Game:
-    """The decisions of a run, with the indices that they are based on.
+def class_of(kind: str, spec: Spec) -> type[Any]:
+    """The class of a part, which must be registered."""
+    return registry.lookup(kind, str(spec["name"]) if isinstance(spec, Mapping) else spec)
 
-    Attributes:
-        actions: (B, T) int64.
-        index: (B, T, K), zero at empty places; K is 0 where the part is a selector.
+
+def policy_with(kind: str, spec: Spec, split: str = "halves", part: Any = None) -> Policy:
+    """A policy of a part, made here unless it is given, and the parts to check it beside.
+
+    Those are the parts that it is `checked_with`, the split of the given name and `REFERENCES`.
     """
-
-    actions: Tensor
-    index: Tensor
-
-    def __getitem__(self, replicas: slice) -> Game:
-        """Some of the replicas."""
-        return Game(self.actions[replicas], self.index[replicas])
-
-    def then(self, other: Game) -> Game:
-        """This game and the rounds that another one adds to it."""
-        return Game(
-            torch.cat([self.actions, other.actions], 1), torch.cat([self.index, other.index], 1)
-        )
-
-
-def policy_with(kind: str, spec: Spec, split: str = "halves") -> Policy:
-    """A policy of reference parts, or those that a part is `checked_with`, but for the part."""
-    parts = {part: REFERENCES[part] for part in registry.PART_KINDS}
-    company = registry.lookup(kind, name_of(spec)).checked_with
-    made = build({**parts, "split": split, **company, kind: spec})
-    assert isinstance(made, Policy)
-    return made
-
-
-def environment_of(spec: Spec) -> Environment:
-    """An environment by its name or description."""
-    made = build({"name": spec} if isinstance(spec, str) else spec)
-    assert isinstance(made, Environment)
-    return made
+    company = {**REFERENCES, "split": split, **class_of(kind, spec).checked_with, kind: spec}
+    others = [other for other in registry.PART_KINDS if other != kind or part is None]
+    parts = {other: registry.create(other, company[other]) for other in others}
+    return Policy(**{kind: part, **parts})
 
 
 def engine_with(
     kind: str,
     spec: Spec,
     *,
-    prepare: Callable[[Any], None] = lambda part: None,
+    part: Any = None,
     split: str = "halves",
     rounds: int = ROUNDS,
     replicas: Sequence[int] = tuple(range(REPLICAS)),
@@ -175,32 +146,32 @@ def engine_with(
     upset_after: int | None = None,
     rare_after: int = 0,
 ) -> Engine:
-    """An engine that plays `Scattered` with a part and records the indices.
-
-    `prepare` is called with the part before it is bound.
-    """
-    policy = policy_with(kind, spec, split)
-    prepare(getattr(policy, kind))
+    """An engine that plays `Scattered` with a part and records the indices."""
+    policy = policy_with(kind, spec, split, part)
     if kind != "selector":
         policy.selector = Listener()
     world = Scattered(upset_after, rare_after)
     return Engine(policy, world, rounds=rounds, seed=1, replicas=replicas, at_once=at_once)
 
 
-def play(kind: str, spec: Spec, **options: Any) -> Game:
-    """Plays all rounds of an engine; the options are those of `engine_with`."""
+def play(kind: str, spec: Spec, **options: Any) -> Tensor:
+    """The decisions of a whole run, as `heard` gives them; the options are `engine_with`'s."""
     engine = engine_with(kind, spec, **options)
     return heard(engine, engine.play())
 
 
-def heard(engine: Engine, pieces: Iterable[Played]) -> Game:
-    """The decisions of an engine in the given pieces."""
-    actions = torch.cat([played.actions for played in pieces], 1)
+def heard(engine: Engine, pieces: Iterable[Played]) -> Tensor:
+    """The decisions of an engine in the given pieces, with the indices that they are based on.
+
+    They are (B, T, K + 1) float64: the index, zero at empty places, and last the place picked; for
+    a selector under test, whose index is not recorded, (B, T, 1).
+    """
+    found = torch.cat([played.actions for played in pieces], 1)[..., None].double()
     selector = engine.policy.selector
-    if not isinstance(selector, Listener):
-        return Game(actions, torch.zeros(*actions.shape, 0))
-    index, selector.heard = torch.cat(selector.heard, 1), []
-    return Game(actions, index)
+    if isinstance(selector, Listener):
+        found = torch.cat([torch.cat(selector.heard, 1), found], 2)
+        selector.heard = []
+    return found
 
 
 def bind(engine: Engine, problem: Problem) -> None:
@@ -215,15 +186,26 @@ def grow(engine: Engine, problem: Problem) -> None:
     engine.history.grow(problem)
 
 
+def check_state(state: Mapping[str, Any]) -> None:
+    """Refuses a state that holds anything but tensors and numbers."""
+    for key, value in state.items():
+        if not isinstance(value, (Tensor, int, float)):
+            raise ConformanceError(
+                f"its state has a {type(value).__name__} under {key!r}; "
+                "expected tensors and numbers only"
+            )
+
+
+def first_apart(one: Tensor, other: Tensor) -> list[int] | None:
+    """The round (from 0), replica and place of the earliest difference of (B, T, …), if any."""
+    apart = ~one.isclose(other, rtol=CLOSE, atol=CLOSE)
+    return apart.transpose(0, 1).nonzero()[0].tolist() if bool(apart.any()) else None
+
+
 def scores_with(engine: Engine, late: Collection[int]) -> Tensor:
-    """Scores after the first pick of every round, some rewards of which come only at the end.
+    """Scores, (B, 1, K), of the last round's candidates after the first pick of every round.
 
-    Args:
-        engine: one that has not begun.
-        late: the rounds of these rewards.
-
-    Returns:
-        Scores of the last round's candidates, (B, 1, K).
+    The engine has not begun. The rewards of the `late` rounds come only at the end.
     """
     policy, history, pools = engine.policy, engine.history, engine.environment.pools(1, ROUNDS)
     first = (pools.groups >= 0).to(torch.uint8).argmax(2)
@@ -256,7 +238,7 @@ def asked(kind: str, spec: Spec, after: int = ROUNDS) -> tuple[Candidates, Polic
     """
     engine = engine_with(kind, spec, rounds=after, replicas=range(ASKERS))
     policy = engine.policy
-    policy.bind(replace(policy.problem, streams=EvenStreams(1, range(ASKERS))))
+    policy.bind(replace(policy.problem, streams=streams_of(EvenStream, 1, range(ASKERS))))
     for _ in engine.play():
         pass
     until = block_end(policy, after + ROUNDS, after)

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from itertools import chain, zip_longest
+from functools import partial
+from itertools import zip_longest
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from fairbandit.errors import FairbanditError
 from fairbandit.figures import panels
-from fairbandit.figures.frontier import frontier
 from fairbandit.figures.panels import Panel
 from fairbandit.figures.style import WIDTH, applied
 from fairbandit.metrics import REGRETS
@@ -19,11 +20,6 @@ from fairbandit.results import Scene
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-Rows = tuple[tuple[Panel, ...], ...]
-
-PANELS_A_ROW = 3
-"""The most metrics side by side."""
-
 
 @dataclass(frozen=True)
 class Composition:
@@ -31,75 +27,65 @@ class Composition:
 
     Attributes:
         help: what it shows.
-        rows: its panels, row by row, or a function that gives those for a scene.
-        size: width and height in inches; the height of each row where `rows` is a function.
-        general: whether it can be drawn of a scene; if not, it is drawn only when asked for.
+        panels: its panels, row by row; none stands for a panel for each metric that runs were
+            asked for.
+        size: the width of the figure and the height of a row, in inches.
+        columns: the most panels in a row.
+        general: whether it is also drawn where no figures are asked for.
     """
 
     help: str
-    rows: Rows | Callable[[Scene], Rows]
+    panels: tuple[Panel, ...]
     size: tuple[float, float]
-    general: Callable[[Scene], bool] = lambda scene: True
+    columns: int = 3
+    general: bool = True
 
 
-_REGRETS = (panels.standard_regret, panels.fair_regret)
+def _curves(column: str, label: str) -> Panel:
+    return partial(panels.curves, column=column, label=label)
 
 
-def _own_metrics(scene: Scene) -> list[str]:
-    """The columns of the metrics that runs were asked for beside both regrets."""
-    return [column for column in scene.metrics if column not in REGRETS]
-
-
-def _metric_panels(scene: Scene) -> Rows:
-    own = _own_metrics(scene)
-    if not own:
-        raise FairbanditError(
-            f"no run in {scene.name} has a metric beside both regrets; metrics={{COLUMN: NAME}} "
-            "asks for one when a run is played"
-        )
-    made = [panels.metric(column, column.replace("_", " ")) for column in own]
-    starts = range(0, len(made), PANELS_A_ROW)
-    return tuple(tuple(made[start : start + PANELS_A_ROW]) for start in starts)
-
+_REGRETS = tuple(
+    _curves(f"{kind}_regret", f"{kind} pseudo-regret") for kind in ("standard", "fair")
+)
 
 FIGURES: Mapping[str, Composition] = MappingProxyType(
     {
         "overview": Composition(
             "reward densities and both pseudo-regrets (the paper's Fig. 1)",
-            ((panels.density, *_REGRETS),),
+            (panels.density, *_REGRETS),
             (WIDTH, 2.2),
         ),
         "selection": Composition(
             "percentage selected by group and both pseudo-regrets (Fig. 2)",
-            ((panels.selected_share, *_REGRETS),),
+            (panels.selected_share, *_REGRETS),
             (WIDTH, 2.3),
         ),
         "distributions": Composition(
             "reward densities and CDFs, and both pseudo-regrets (Fig. 3)",
-            ((panels.density, panels.cdf), _REGRETS),
-            (WIDTH, 4.4),
+            (panels.density, panels.cdf, *_REGRETS),
+            (WIDTH, 2.2),
+            columns=2,
         ),
         "counts": Composition(
             "reward densities, counts selected by group, and both pseudo-regrets (Fig. 4)",
-            ((panels.density, panels.selected_count), _REGRETS),
-            (WIDTH, 4.6),
+            (panels.density, panels.selected_count, *_REGRETS),
+            (WIDTH, 2.3),
+            columns=2,
         ),
         "price": Composition(
             "fair against standard pseudo-regret at T: the price of fairness",
-            ((panels.price,),),
+            (panels.price,),
             (WIDTH / 2, 3.2),
         ),
         "frontier": Composition(
             "fair against standard pseudo-regret at T over the weight of policy/rank=tradeoff",
-            ((frontier,),),
+            (panels.frontier,),
             (WIDTH / 2, 2.8),
-            general=lambda scene: False,
+            general=False,
         ),
         "metrics": Composition(
-            "the metrics that runs were asked for, over the rounds",
-            _metric_panels,
-            (WIDTH, 2.3),
-            general=lambda scene: bool(_own_metrics(scene)),
+            "the metrics that runs were asked for, over the rounds", (), (WIDTH, 2.3)
         ),
     }
 )
@@ -108,18 +94,12 @@ FIGURES: Mapping[str, Composition] = MappingProxyType(
 
 def general(scene: Scene) -> list[str]:
     """Returns the names of the figures that are drawn of a scene where none are asked for."""
-    return [name for name, plan in FIGURES.items() if plan.general(scene)]
+    own = _metric_panels(scene)
+    return [name for name, plan in FIGURES.items() if plan.general and (plan.panels or own)]
 
 
 def compose(name: str, scene: Scene) -> Figure:
-    """Draws a figure.
-
-    Args:
-        name: one of `FIGURES`.
-        scene: what it shows.
-
-    Returns:
-        matplotlib's figure, which no global state knows of.
+    """Draws one of `FIGURES`; no global state of matplotlib knows of the result.
 
     Raises:
         FairbanditError: the scene lacks the runs or the metrics that the figure shows.
@@ -127,22 +107,31 @@ def compose(name: str, scene: Scene) -> Figure:
     from matplotlib.figure import Figure
 
     plan = FIGURES[name]
+    shown = plan.panels or _metric_panels(scene)
+    if not shown:
+        raise FairbanditError(
+            f"no run in {scene.name} has a metric beside both regrets; metrics={{COLUMN: NAME}} "
+            "asks for one when a run is played"
+        )
     width, height = plan.size
-    if callable(plan.rows):
-        rows = plan.rows(scene)
-        height *= len(rows)
-    else:
-        rows = plan.rows
+    columns = min(plan.columns, len(shown))
+    rows = math.ceil(len(shown) / columns)
     with applied():
-        figure = Figure(figsize=(width, height), layout="constrained")
-        grid = figure.subplots(len(rows), len(rows[0]), squeeze=False)
-        for axes, panel in zip_longest(grid.flat, chain.from_iterable(rows)):
+        figure = Figure(figsize=(width, height * rows), layout="constrained")
+        grid = figure.subplots(rows, columns, squeeze=False)
+        for axes, panel in zip_longest(grid.flat, shown):
             if panel is None:  # the last row may be shorter
                 axes.set_axis_off()
             else:
                 panel(axes, scene)
-        _legend(figure, grid[-1][len(rows[-1]) - 1], width)
+        _legend(figure, grid.flat[len(shown) - 1], width)
         return figure
+
+
+def _metric_panels(scene: Scene) -> Sequence[Panel]:
+    """A panel for each metric that runs were asked for beside both regrets."""
+    own = [column for column in scene.metrics if column not in REGRETS]
+    return [_curves(column, column.replace("_", " ")) for column in own]
 
 
 def _legend(figure: Figure, axes: Any, width: float) -> None:

@@ -84,21 +84,19 @@ def draw(
     scenes = read_scenes(folders)
     drawn = []
     for scene in scenes:
+        slug = re.sub(r"[^A-Za-z0-9._]+", "-", scene.name).strip("-")
         chosen = dict.fromkeys(general(scene), policies) if choice is None else choice
         for name, policies in chosen.items():
             figure = compose(name, scene.only(policies))
-            stem = name if len(scenes) == 1 else f"{_slug(scene.name)}-{name}"
+            stem = name if len(scenes) == 1 else f"{slug}-{name}"
             drawn.append(Drawn(name, scene.name, save(figure, out, stem)))
     return drawn
 
 
 def save(figure: Figure, folder: Path, stem: str) -> tuple[Path, Path]:
-    """Writes a figure as PNG and PDF, whole or not at all, with the same bytes each time.
+    """Writes a figure of matplotlib as STEM.png and STEM.pdf to a folder, made if need be.
 
-    Args:
-        figure: matplotlib's.
-        folder: where to, made if need be.
-        stem: the files' name without ending.
+    Each file is written whole or not at all, with the same bytes each time.
 
     Raises:
         FairbanditError: the folder cannot be written to.
@@ -144,7 +142,3 @@ def show_on_board(drawn: Sequence[Drawn], out: Path) -> None:
         for one in drawn:
             png, _ = one.files
             events.write(image(png.stem, png.read_bytes()))
-
-
-def _slug(name: str) -> str:
-    return re.sub(r"[^A-Za-z0-9._]+", "-", name).strip("-")

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fairbandit.figures.style import Look, group_look, group_name, looks
+from fairbandit.errors import FairbanditError
+from fairbandit.figures.style import group_line, group_name, looks
 from fairbandit.results import SavedRun, Scene
 from fairbandit.results.runs import Floats
 
@@ -16,9 +17,6 @@ if TYPE_CHECKING:
 
 Panel = Callable[["Axes", Scene], None]
 """Draws one quantity of a scene."""
-
-PRICE = ("standard_regret", "fair_regret")
-"""The metrics that are drawn against each other: along the axes x and y."""
 
 _BARS = 0.84  # the share of a group's room that its bars fill
 _MARKS = 6  # markers along a curve
@@ -39,26 +37,29 @@ def cdf(axes: Axes, scene: Scene) -> None:
     axes.set_ylabel("CDF")
 
 
-def metric(column: str, label: str) -> Panel:
-    """Makes the panel of a metric over the rounds: the mean, and a band of one std.
-
-    Args:
-        column: the metric's column in the round log.
-        label: what the axis says.
-    """
-
-    def panel(axes: Axes, scene: Scene) -> None:
-        _curves(axes, scene, column)
-        axes.set_ylabel(label)
-
-    return panel
-
-
-standard_regret = metric("standard_regret", "standard pseudo-regret")
-"""Standard pseudo-regret over the rounds."""
-
-fair_regret = metric("fair_regret", "fair pseudo-regret")
-"""Fair pseudo-regret over the rounds."""
+def curves(axes: Axes, scene: Scene, column: str, label: str) -> None:
+    """Draws a column of the round log over the rounds: the mean, and a band of one std."""
+    styles, known = looks(run.label for run in scene.runs), {}
+    for place, run in enumerate(scene.runs):
+        look = styles[run.label]
+        if column not in run.metrics:
+            axes.plot([], [], **look.line)
+            continue
+        curve = run.curves[column]
+        gap = max(1, len(curve.rounds) // _MARKS)
+        marks = (gap * (place + 1) // (len(scene.runs) + 1), gap)
+        axes.plot(curve.rounds, curve.mean, marker=look.marker, markevery=marks, **look.line)
+        band = curve.mean - curve.std, curve.mean + curve.std
+        axes.fill_between(curve.rounds, *band, color=look.colour, alpha=0.2, linewidth=0)
+        if not np.isnan(curve.mean[-1]):
+            known[run.label] = curve.mean
+    axes.set_xlabel("round")
+    axes.set_ylabel(label)
+    axes.set_xlim(0, max(run.summary["rounds"] for run in scene.runs))
+    if not known:
+        axes.text(0.5, 0.5, "not known", transform=axes.transAxes, ha="center")
+    elif all(np.nanmin(mean) >= 0 for mean in known.values()):
+        axes.set_ylim(0, _top(axes, {label: float(mean[-1]) for label, mean in known.items()}))
 
 
 def selected_share(axes: Axes, scene: Scene) -> None:
@@ -82,20 +83,52 @@ def price(axes: Axes, scene: Scene) -> None:
     """Draws fair against standard pseudo-regret at the last round, one point for each run."""
     styles = looks(run.label for run in scene.runs)
     for run in scene.runs:
-        (x, dx), (y, dy) = (spread_of(run, column) for column in PRICE)
         look = styles[run.label]
-        axes.errorbar(
-            x,
-            y,
-            xerr=dx,
-            yerr=dy,
-            fmt=look.marker,
-            color=look.colour,
-            markersize=5,
-            linewidth=0.8,
-            label=look.name,
+        style = {"fmt": look.marker, "color": look.colour, "markersize": 5, "linewidth": 0.8}
+        _regrets_at_end(axes, [run], label=look.name, **style)
+    _regret_axes(axes, scene.runs)
+
+
+def frontier(axes: Axes, scene: Scene) -> None:
+    """Draws fair against standard pseudo-regret at the last round over α of the rank `tradeoff`.
+
+    A line joins the runs in the order of their weights α.
+
+    Raises:
+        FairbanditError: fewer than two runs of the rank `tradeoff`.
+    """
+    ranks = [(run.summary["config"]["policy"]["rank"], run) for run in scene.runs]
+    found = [(float(rank["alpha"]), run) for rank, run in ranks if rank["name"] == "tradeoff"]
+    if len(found) < 2:
+        raise FairbanditError(
+            "the frontier joins runs of policy/rank=tradeoff at several policy.rank.alpha; "
+            f"found {len(found)} of them"
         )
-    horizons = {run.summary["rounds"] for run in scene.runs}
+    found.sort(key=lambda pair: pair[0])
+    runs = [run for _, run in found]
+    style = {"fmt": "o-", "color": "black", "markersize": 3.5, "linewidth": 1.0}
+    error = {"ecolor": "0.7", "elinewidth": 0.8}
+    points = _regrets_at_end(axes, runs, label=r"trade-off, by $\alpha$", **style, **error)
+    for (alpha, _), at in zip(found, points, strict=True):
+        axes.annotate(f"{alpha:g}", at, xytext=(4, 3), textcoords="offset points", fontsize=6)
+    _regret_axes(axes, runs)
+
+
+def _regrets_at_end(
+    axes: Axes, runs: Sequence[SavedRun], **style: Any
+) -> list[tuple[float, float]]:
+    """Draws fair against standard regret at T with bars of one std; returns each run's point."""
+    (x, dx), (y, dy) = (
+        np.array([[run.metrics[column][of] for run in runs] for of in ("mean", "std")], np.float64)
+        for column in ("standard_regret", "fair_regret")
+    )
+    axes.errorbar(x, y, xerr=dx, yerr=dy, **style)
+    return list(zip(x.tolist(), y.tolist(), strict=True))
+
+
+def _regret_axes(axes: Axes, runs: Sequence[SavedRun]) -> None:
+    """Labels the axes of fair against standard pseudo-regret, and has them begin at 0 or below."""
+    horizons = {run.summary["rounds"] for run in runs}
     at = f"T = {horizons.pop():,}" if len(horizons) == 1 else "T"
     axes.set_xlabel(f"standard pseudo-regret at {at}")
     axes.set_ylabel(f"fair pseudo-regret at {at}")
@@ -103,21 +136,10 @@ def price(axes: Axes, scene: Scene) -> None:
     axes.set_ylim(bottom=min(0.0, axes.get_ylim()[0]))
 
 
-def spread_of(run: SavedRun, column: str) -> tuple[float, float]:
-    """Returns mean and std of a metric after the last round; NaN where it is not known."""
-    found = run.metrics[column]
-    mean, std = (np.nan if found[part] is None else found[part] for part in ("mean", "std"))
-    return mean, std
-
-
 def _distributions(axes: Axes, scene: Scene, which: str) -> None:
-    for code, (name, rewards) in enumerate(zip(scene.groups, scene.rewards, strict=True)):
+    for code, rewards in enumerate(scene.rewards):
         if rewards is not None:
-            colour, dashes = group_look(code, len(scene.groups))
-            values: Floats = getattr(rewards, which)
-            axes.plot(
-                rewards.values, values, color=colour, linestyle=dashes, label=group_name(name)
-            )
+            axes.plot(rewards.values, getattr(rewards, which), **group_line(code, scene.groups))
     axes.set_xlabel("reward")
     axes.set_ylabel(which)
     if len(axes.get_lines()) > _MANY:
@@ -130,64 +152,17 @@ def _distributions(axes: Axes, scene: Scene, which: str) -> None:
         axes.text(0.5, 0.5, "not known", transform=axes.transAxes, ha="center")
 
 
-def _curves(axes: Axes, scene: Scene, column: str) -> None:
-    styles = looks(run.label for run in scene.runs)
-    runs = [run for run in scene.runs if column in run.metrics]
-    for place, run in enumerate(scene.runs):
-        look = styles[run.label]
-        if column not in run.metrics:
-            axes.plot([], [], color=look.colour, linestyle=look.dashes, label=look.name)
-            continue
-        curve = run.curves[column]
-        gap = max(1, len(curve.rounds) // _MARKS)
-        axes.plot(
-            curve.rounds,
-            curve.mean,
-            color=look.colour,
-            linestyle=look.dashes,
-            marker=look.marker,
-            markevery=(gap * (place + 1) // (len(scene.runs) + 1), gap),
-            label=look.name,
-        )
-        axes.fill_between(
-            curve.rounds,
-            curve.mean - curve.std,
-            curve.mean + curve.std,
-            color=look.colour,
-            alpha=0.2,
-            linewidth=0,
-        )
-    axes.set_xlabel("round")
-    axes.set_xlim(0, max(run.summary["rounds"] for run in scene.runs))
-    ends = {run.label: float(run.curves[column].mean[-1]) for run in runs}
-    known = {label: end for label, end in ends.items() if not np.isnan(end)}
-    if not known:
-        axes.text(0.5, 0.5, "not known", transform=axes.transAxes, ha="center")
-    elif all(np.nanmin(run.curves[column].mean) >= 0 for run in runs if run.label in known):
-        axes.set_ylim(0, _top(axes, known))
-
-
 def _top(axes: Axes, ends: Mapping[str, float]) -> float | None:
     """Where to cut a panel that one run would fill alone; writes how far that run goes.
 
-    Args:
-        axes: the panel.
-        ends: the value of each run after its last round, by label.
+    `ends` are the values of the runs after their last rounds, by label.
     """
     *others, (label, most) = sorted(ends.items(), key=lambda pair: pair[1])
     next_most = others[-1][1] if others else most
     if most <= _ALONE * next_most or next_most <= 0:
         return None
-    name = looks(ends)[label].name
-    axes.text(
-        0.98,
-        0.99,
-        f"{name}: {most:,.0f} at T",
-        transform=axes.transAxes,
-        ha="right",
-        va="top",
-        fontsize=6.5,
-    )
+    text = f"{looks(ends)[label].name}: {most:,.0f} at T"
+    axes.text(0.98, 0.99, text, transform=axes.transAxes, ha="right", va="top", fontsize=6.5)
     return float(1.35 * next_most)
 
 
@@ -196,28 +171,21 @@ def _bars(axes: Axes, scene: Scene, quantity: str, scale: float) -> None:
     width = _BARS / len(scene.runs)
     groups: Floats = np.arange(len(scene.groups), dtype=np.float64)
     for place, run in enumerate(scene.runs):
-        left: Floats = groups + width * (place - (len(scene.runs) - 1) / 2)
-        _bars_of(axes, run, styles[run.label], left, width, quantity, scale)
+        look, (mean, std) = styles[run.label], run.by_group(quantity)
+        axes.bar(
+            groups + width * (place - (len(scene.runs) - 1) / 2),
+            mean * scale,
+            width,
+            yerr=None if np.isnan(std).all() else std * scale,
+            color=look.colour,
+            edgecolor="white",
+            hatch=look.hatch,
+            linewidth=0.3,
+            error_kw={"linewidth": 0.7, "ecolor": "black", "capsize": 1.2},
+            label=look.name,
+        )
     axes.set_xticks(groups, [group_name(name) for name in scene.groups])
     if len(scene.groups) > 2:
         axes.tick_params(axis="x", rotation=30)
         for label in axes.get_xticklabels():
             label.set(ha="right", rotation_mode="anchor")
-
-
-def _bars_of(
-    axes: Axes, run: SavedRun, look: Look, left: Floats, width: float, quantity: str, scale: float
-) -> None:
-    mean, std = run.by_group(quantity)
-    axes.bar(
-        left,
-        mean * scale,
-        width,
-        yerr=None if np.isnan(std).all() else std * scale,
-        color=look.colour,
-        edgecolor="white",
-        hatch=look.hatch,
-        linewidth=0.3,
-        error_kw={"linewidth": 0.7, "ecolor": "black", "capsize": 1.2},
-        label=look.name,
-    )

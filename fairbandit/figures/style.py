@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Any
 from zlib import crc32
@@ -76,6 +76,11 @@ class Look:
     marker: str = "o"
     hatch: str = ""
 
+    @property
+    def line(self) -> dict[str, Any]:
+        """matplotlib's arguments for a line."""
+        return {"color": self.colour, "linestyle": self.dashes, "label": self.name}
+
 
 # Okabe and Ito's colours, which the colour-blind tell apart
 _KNOWN = MappingProxyType(
@@ -122,28 +127,23 @@ def looks(labels: Iterable[str]) -> dict[str, Look]:
     >>> looks(["mine"])["mine"] == looks(["uniform", "oful", "mine"])["mine"]
     True
     """
-    listed = list(labels)
-    taken: dict[int, str] = {}
+    listed, made, free = list(labels), dict(_KNOWN), set(range(len(_OTHERS)))
     for label in sorted(set(listed) - set(_KNOWN)):
         at = crc32(label.encode()) % len(_OTHERS)
-        free = [(at + i) % len(_OTHERS) for i in range(len(_OTHERS))]
-        slot = next((i for i in free if i not in taken), at + len(_OTHERS) * (1 + len(taken)))
-        taken[slot] = label
-    made = dict(_KNOWN)
-    for slot, label in taken.items():
-        other = _OTHERS[slot % len(_OTHERS)]
-        made[label] = Look(_readable(label), other.colour, other.dashes, other.marker, other.hatch)
+        slot = min(free or {at}, key=lambda other: (other - at) % len(_OTHERS))
+        free.discard(slot)
+        made[label] = replace(_OTHERS[slot], name=_readable(label))
     return {label: made[label] for label in listed}
 
 
-def group_look(index: int, groups: int) -> tuple[str, Dashes]:
-    """Returns the colour, from dark to light, and the dashes of a group."""
+def group_line(code: int, groups: Sequence[str]) -> dict[str, Any]:
+    """Returns matplotlib's arguments for the line of one of all groups, from dark to light."""
     import matplotlib
+    from matplotlib.colors import to_hex
 
-    share = 0.85 * index / max(groups - 1, 1)
-    red, green, blue, _ = matplotlib.colormaps["viridis"](share)
-    colour = "#" + "".join(f"{round(255 * part):02x}" for part in (red, green, blue))
-    return colour, _GROUP_DASHES[index % len(_GROUP_DASHES)]
+    shade = matplotlib.colormaps["viridis"](0.85 * code / max(len(groups) - 1, 1))
+    dashes = _GROUP_DASHES[code % len(_GROUP_DASHES)]
+    return {"color": to_hex(shade), "linestyle": dashes, "label": group_name(groups[code])}
 
 
 def group_name(name: str) -> str:

@@ -1,10 +1,9 @@
-"""What picks are judged by: metrics, which are registered, and the judge that asks them."""
+"""Metrics, which are registered, and the judge that evaluates them on the rounds decided."""
 
 from fairbandit.metrics.base import Dimensions, Judged, Metric
-from fairbandit.metrics.judge import Judge, Played
+from fairbandit.metrics.judge import Judge, Played, received
 from fairbandit.metrics.reduction import REDUCTIONS, Reduce, RunningReduction
 from fairbandit.metrics.regret import REGRETS, FairRegret, StandardRegret
-from fairbandit.metrics.values import received
 
 __all__ = [
     "REDUCTIONS",

@@ -115,11 +115,7 @@ class Metric(ABC):
     dimensions: Dimensions
 
     def bind(self, dimensions: Dimensions) -> None:
-        """Prepares the metric for rounds 1, 2, …; forgets rounds judged before.
-
-        Args:
-            dimensions: the sizes of what will be judged.
-        """
+        """Prepares the metric for rounds 1, 2, … of these sizes; forgets rounds judged before."""
         self.dimensions = dimensions
 
     def values(self, judged: Judged, *, truth: bool = True) -> Tensor:
@@ -140,11 +136,8 @@ class Metric(ABC):
         if self.needs_truth and not truth:
             return torch.full(shape, torch.nan, dtype=torch.float64, device=judged.actions.device)
         values = self._values(judged)
-        if not (
-            isinstance(values, Tensor)
-            and tuple(values.shape) == shape
-            and values.dtype == torch.float64
-        ):
+        sound = isinstance(values, Tensor) and values.dtype == torch.float64
+        if not sound or tuple(values.shape) != shape:
             raise FairbanditError(
                 f"metric {self.part_name!r} gave {told(values)}; expected (B, N) = {shape} values "
                 "and torch.float64"
@@ -153,17 +146,13 @@ class Metric(ABC):
         if bool(wrong.any()):
             replica, offset = wrong.nonzero()[0].tolist()
             without = (
-                ""
-                if truth or self.needs_truth
-                else (
-                    "; the environment has no truth: a metric that reads true rewards or ranks "
-                    "declares needs_truth = True"
-                )
+                "; the environment has no truth: a metric that reads true rewards or ranks "
+                "declares needs_truth = True"
             )
             raise FairbanditError(
                 f"metric {self.part_name!r} gave {values[replica, offset].item()} for round "
                 f"{judged.first + offset} of replica {replica} of the batch; expected a finite "
-                f"number{without}"
+                f"number{'' if truth or self.needs_truth else without}"
             )
         return values
 

@@ -1,4 +1,4 @@
-"""From the rounds that were decided to what is recorded of them."""
+"""Computes what is recorded of the rounds that were decided."""
 
 from __future__ import annotations
 
@@ -15,7 +15,6 @@ from fairbandit.maths.checks import mapping
 from fairbandit.maths.picks import of_pick
 from fairbandit.metrics.base import Dimensions, Judged, Metric
 from fairbandit.metrics.regret import FairRegret, StandardRegret
-from fairbandit.metrics.values import received
 from fairbandit.parts import Selection
 
 
@@ -89,21 +88,8 @@ class Judge:
         for metric in self.metrics.values():
             metric.bind(dimensions)
 
-    def judge(
-        self,
-        first: int,
-        pools: Pools,
-        selection: Selection,
-    ) -> Played:
-        """Judges the next rounds.
-
-        Args:
-            first: the first of the rounds, from 1.
-            pools: N rounds.
-            selection: their picks.
-
-        Returns:
-            What is recorded of the rounds.
+    def judge(self, first: int, pools: Pools, selection: Selection) -> Played:
+        """Judges the picks of the next N rounds, of which the first is round `first` from 1.
 
         Raises:
             FairbanditError: a metric gives something else than finite numbers of the right shape.
@@ -112,10 +98,13 @@ class Judge:
             unknown = torch.full_like(pools.expected, torch.nan)
             pools = replace(pools, expected=unknown, ranks=unknown)
         actions = selection.actions
-        narrow = Judged(first, pools, actions, selection.propensities)
-        wide = narrow
+        narrow = wide = Judged(first, pools, actions, selection.propensities)
         if any(metric.needs_probabilities for metric in self.metrics.values()):
             wide = replace(narrow, _probabilities=selection.probabilities)
+        values = {
+            column: metric.values(wide if metric.needs_probabilities else narrow, truth=self._truth)
+            for column, metric in self.metrics.items()
+        }
         return Played(
             first=first,
             replicas=self._replicas,
@@ -125,12 +114,7 @@ class Judge:
             expected=of_pick(pools.expected, actions),
             ranks=of_pick(pools.ranks, actions),
             propensities=selection.propensities,
-            metrics={
-                column: metric.values(
-                    wide if metric.needs_probabilities else narrow, truth=self._truth
-                )
-                for column, metric in self.metrics.items()
-            },
+            metrics=values,
             received=received(pools.groups, self._groups),
         )
 
@@ -151,3 +135,8 @@ class Judge:
             )
         for column, metric in self.metrics.items():
             metric.load_state(state[column])
+
+
+def received(groups: Tensor, count: int) -> Tensor:
+    """Counts the candidates of each of `count` groups: (B, N, K), −1 an empty place, to (B, G)."""
+    return torch.stack([(groups == group).sum((1, 2)) for group in range(count)], 1)

@@ -5,8 +5,7 @@ environment, and `table.tidy` makes one table of them. A run's files are verifie
 read; nothing here plays.
 """
 
-from fairbandit.results.curves import Curve
-from fairbandit.results.runs import RewardDistribution, SavedRun, read_runs
+from fairbandit.results.runs import Curve, RewardDistribution, SavedRun, read_runs
 from fairbandit.results.scenes import Scene, differing, labels, read_scenes
 
 __all__ = [

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -52,78 +51,49 @@ def opened(
         raise _damaged(path, str(error).splitlines()[0]) from error
 
 
-def row_files(
-    folder: Path, summary: Mapping[str, Any], columns: Sequence[str] = ()
-) -> Iterator[pq.ParquetFile]:
-    """Opens the files of a finished run's round log one after the other, in their order.
-
-    Args:
-        folder: the run's folder.
-        summary: the run's summary.
-        columns: the columns that will be read.
-
-    Raises:
-        FairbanditError: a file or a column is missing, is not the run's, or is damaged.
-    """
-    found = {f"{ROUNDS}/{path.name}" for path in (folder / ROUNDS).glob("part-*.parquet")}
-    expected = {name for name in summary.get("files", found) if name.startswith(f"{ROUNDS}/")}
-    if found != expected:
-        raise FairbanditError(
-            f"{folder / ROUNDS} does not hold the files that its run wrote: "
-            f"{_listed(expected - found)} lacking, {_listed(found - expected)} from elsewhere; put "
-            "the folder in order, or play the run again"
-        )
-    for name in sorted(found):
-        with opened(folder, name, summary, columns) as file:
-            yield file
-
-
-@dataclass(frozen=True)
-class RowGroup:
-    """Some columns of N consecutive rounds of the B replicas that were played together.
-
-    Attributes:
-        first: the first of the rounds, from 1. It is 1 where a new batch of replicas begins.
-        columns: each column by its name, (B, N); NaN stands for null.
-    """
-
-    first: int
-    columns: dict[str, Tensor]
-
-
 def row_groups(
     folder: Path, summary: Mapping[str, Any], columns: Sequence[str]
-) -> Iterator[RowGroup]:
+) -> Iterator[tuple[int, dict[str, Tensor]]]:
     """Reads columns of a finished run's round log, one batch of replicas after the other.
 
-    Args:
-        folder: the run's folder.
-        summary: the run's summary.
-        columns: the names of the columns.
+    Yields:
+        The first of N consecutive rounds, from 1, and each column of these rounds and of the B
+        replicas that were played together, (B, N); NaN stands for null. A batch of replicas begins
+        with round 1.
 
     Raises:
         FairbanditError: a file or a column is missing, is not the run's, or is damaged; or the
             rows are not those of every round and replica.
     """
+    found = {f"{ROUNDS}/{path.name}" for path in (folder / ROUNDS).glob("part-*.parquet")}
+    wrote = {name for name in summary.get("files", found) if name.startswith(f"{ROUNDS}/")}
+    if found != wrote:
+        raise FairbanditError(
+            f"{folder / ROUNDS} does not hold the files that its run wrote: "
+            f"{_listed(wrote - found)} lacking, {_listed(found - wrote)} from elsewhere; put "
+            "the folder in order, or play the run again"
+        )
     rounds, replicas = summary["rounds"], summary["replicas"]
     seen = torch.zeros(rounds, dtype=torch.int64)
-    for file in row_files(folder, summary, columns):
-        for index in range(file.num_row_groups):
-            table = file.read_row_group(index, columns=["round", *columns])
-            numbers = torch.from_numpy(table.column("round").to_numpy().copy())
-            first, count = int(numbers[0]), int(numbers[-1] - numbers[0]) + 1
-            expected = torch.arange(first, first + count).repeat_interleave(len(numbers) // count)
-            if not 1 <= first <= first + count - 1 <= rounds or not numbers.equal(expected):
-                raise FairbanditError(
-                    f"{folder / ROUNDS} holds rows that are not those of rounds in order, each of "
-                    f"all replicas, up to round {rounds:,}; play the run again"
+    for name in sorted(found):
+        with opened(folder, name, summary, columns) as file:
+            for index in range(file.num_row_groups):
+                table = file.read_row_group(index, columns=["round", *columns])
+                numbers, *values = (
+                    torch.from_numpy(table.column(column).to_numpy().copy())
+                    for column in ("round", *columns)
                 )
-            seen[first - 1 : first - 1 + count] += len(numbers) // count
-            values = {name: table.column(name).to_numpy().copy() for name in columns}
-            yield RowGroup(
-                first,
-                {name: torch.from_numpy(v).view(count, -1).T for name, v in values.items()},
-            )
+                first, count = int(numbers[0]), int(numbers[-1] - numbers[0]) + 1
+                expected = torch.arange(first, first + count)
+                expected = expected.repeat_interleave(len(numbers) // count)
+                if not 1 <= first <= first + count - 1 <= rounds or not numbers.equal(expected):
+                    raise FairbanditError(
+                        f"{folder / ROUNDS} holds rows that are not those of rounds in order, each "
+                        f"of all replicas, up to round {rounds:,}; play the run again"
+                    )
+                seen[first - 1 : first - 1 + count] += len(numbers) // count
+                read = [column.view(count, -1).T for column in values]
+                yield first, dict(zip(columns, read, strict=True))
     if not bool((seen == replicas).all()):
         raise FairbanditError(
             f"{folder / ROUNDS} holds {int(seen.sum()):,} rows, where {SUMMARY} says "

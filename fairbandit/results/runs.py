@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from fairbandit.errors import FairbanditError
-from fairbandit.metrics import REGRETS
-from fairbandit.results.curves import Curve, read_curves
+from fairbandit.maths.moments import Moments
+from fairbandit.metrics import REGRETS, RunningReduction
 from fairbandit.results.files import opened, row_groups
 from fairbandit.run import summary as summaries
 from fairbandit.run.folder import REWARDS, ROUNDS, SUMMARY, finished_below
@@ -27,9 +27,27 @@ from fairbandit.run.settings import dotted
 KEYS = summaries.KEYS
 """The settings that every table shows, whether or not the runs differ in them."""
 
+CURVE_POINTS = 300
+"""The largest number of points of a curve."""
+
 Floats = NDArray[np.float64]
 
 _NAMES = {"policy.name", "environment.name"}  # these are the settings `policy` and `environment`
+
+
+@dataclass(frozen=True)
+class Curve:
+    """A metric, reduced over rounds 1 … t, for some rounds t.
+
+    Attributes:
+        rounds: the rounds t, ascending, with 1 and T.
+        mean: the mean over replicas; NaN where the metric is not known.
+        std: the standard deviation over replicas (ddof 1); NaN with one replica.
+    """
+
+    rounds: NDArray[np.int64]
+    mean: Floats
+    std: Floats
 
 
 @dataclass(frozen=True)
@@ -54,8 +72,8 @@ class SavedRun:
     Attributes:
         folder: the run's folder.
         summary: the contents of its `summary.json`.
-        place: how tables call the folder: by its path below the folder that was searched, which
-            comes first where several were.
+        place: the folder's name in tables: its path below the folder that was searched, preceded
+            by that folder's own path where several were searched.
         label: what the run is called among the runs that it is compared with.
     """
 
@@ -91,9 +109,28 @@ class SavedRun:
 
     @cached_property
     def curves(self) -> dict[str, Curve]:
-        """Every metric over the rounds, by its column in the round log."""
-        reductions = {column: metric["reduce"] for column, metric in self.metrics.items()}
-        return read_curves(self.folder, self.summary, reductions)
+        """Every metric at evenly spaced rounds, by its column in the round log.
+
+        Raises:
+            FairbanditError: a file is damaged, or rounds are missing.
+        """
+        rounds, metrics = self.summary["rounds"], self.metrics
+        spaced = np.linspace(1, rounds, min(CURVE_POINTS, rounds)).round()
+        steps = np.unique(spaced.astype(np.int64))
+        moments = {column: Moments(len(steps)) for column in metrics}
+        running: dict[str, RunningReduction] = {}
+        for first, columns in row_groups(self.folder, self.summary, list(metrics)):
+            for column, values in columns.items():
+                replicas, count = values.shape
+                if first == 1:  # of a batch of replicas
+                    running[column] = RunningReduction(metrics[column]["reduce"], replicas)
+                low, high = np.searchsorted(steps, [first, first + count])
+                reduced = running[column].add(values)[:, torch.from_numpy(steps[low:high] - first)]
+                moments[column].add(reduced, slice(int(low), int(high)))
+        return {
+            column: Curve(steps, found.mean.numpy(), found.std.numpy())
+            for column, found in moments.items()
+        }
 
     @cached_property
     def rewards(self) -> tuple[RewardDistribution | None, ...]:
@@ -102,12 +139,14 @@ class SavedRun:
             return (None,) * len(self.groups)
         with opened(self.folder, REWARDS, self.summary) as file:
             table = file.read()
-        columns = [table.column(name).to_numpy() for name in ("value", "density", "cdf")]
-        codes = table.column("group").to_numpy()
-        found = [codes == code for code in range(len(self.groups))]
+        codes, *columns = (
+            table.column(name).to_numpy() for name in ("group", "value", "density", "cdf")
+        )
         return tuple(
-            RewardDistribution(*(column[rows] for column in columns)) if rows.any() else None
-            for rows in found
+            RewardDistribution(*(column[codes == code] for column in columns))
+            if code in codes
+            else None
+            for code in range(len(self.groups))
         )
 
     def by_group(self, quantity: str) -> tuple[Floats, Floats]:
@@ -116,10 +155,8 @@ class SavedRun:
         NaN stands for what is not known, as the rate of a group that was never received.
         """
         spreads = [self.summary[quantity][group] for group in self.groups]
-        mean, std = (
-            np.array([spread[part] for spread in spreads], dtype=np.float64)  # None becomes NaN
-            for part in ("mean", "std")
-        )
+        # None becomes NaN
+        mean, std = np.array([[one["mean"], one["std"]] for one in spreads], dtype=np.float64).T
         return mean, std
 
     def picks(self) -> Tensor:
@@ -130,13 +167,13 @@ class SavedRun:
         """
         groups = len(self.groups)
         counts = torch.zeros(self.summary["rounds"], groups, dtype=torch.int64)
-        for part in row_groups(self.folder, self.summary, ["group"]):
-            picked = part.columns["group"]
+        for first, columns in row_groups(self.folder, self.summary, ["group"]):
+            picked = columns["group"]
             if int(picked.min()) < 0 or int(picked.max()) >= groups:
                 raise FairbanditError(
                     f"{self.folder / ROUNDS} holds groups that {SUMMARY} does not speak of"
                 )
-            at = slice(part.first - 1, part.first - 1 + picked.shape[1])
+            at = slice(first - 1, first - 1 + picked.shape[1])
             counts[at] += torch.nn.functional.one_hot(picked, groups).sum(0)
         return counts
 
@@ -155,7 +192,9 @@ def read_runs(folders: Sequence[Path]) -> list[SavedRun]:
     """
     found: dict[str, tuple[str, str]] = {}
     for folder in folders:
-        for path in _below(folder):
+        if not folder.is_dir():
+            raise FairbanditError(f"{folder} is not a folder")
+        for path in finished_below(folder, _refuse):
             place = os.path.relpath(path, folder)
             shown = str(folder / place) if len(folders) > 1 else place
             found.setdefault(os.path.realpath(path), (shown, path))
@@ -167,15 +206,8 @@ def read_runs(folders: Sequence[Path]) -> list[SavedRun]:
     return [SavedRun(Path(path), _summary(path), place) for place, path in ordered]
 
 
-def _below(folder: Path) -> Iterator[str]:
-    """Yields the folders of all finished runs below a folder."""
-
-    def refuse(error: OSError) -> None:
-        raise FairbanditError(f"cannot read {error.filename}: {error.strerror}") from error
-
-    if not folder.is_dir():
-        raise FairbanditError(f"{folder} is not a folder")
-    yield from finished_below(folder, refuse)
+def _refuse(error: OSError) -> None:
+    raise FairbanditError(f"cannot read {error.filename}: {error.strerror}") from error
 
 
 def _summary(path: str) -> dict[str, Any]:

@@ -111,9 +111,10 @@ def differing(settings: Sequence[Mapping[str, Any]]) -> list[str]:
     >>> differing([{"seed": 0, "a": 1}, {"seed": 1, "a": 1, "b": 2}])
     ['seed', 'b']
     """
-    return [
-        key for key in union(settings) if len({_comparable(one.get(key)) for one in settings}) > 1
-    ]
+    columns = {key: [one.get(key) for one in settings] for key in union(settings)}
+    # the type tells True from 1, which are equal in Python
+    told = {key: {(isinstance(v, bool), v) for v in values} for key, values in columns.items()}
+    return [key for key, values in told.items() if len(values) > 1]
 
 
 def labels(settings: Sequence[Mapping[str, Any]], kind: str) -> list[str]:
@@ -124,40 +125,34 @@ def labels(settings: Sequence[Mapping[str, Any]], kind: str) -> list[str]:
         kind: `policy`, or `environment`, of which only its own parameters tell it apart.
 
     Returns:
-        The name of each, with the settings in which those of that name differ. What only says how
-        or from where a run was played, such as its device, is no difference.
+        The name of each, with the settings in which those of that name differ. Settings that only
+        say how or from where a run was played, such as its device, do not count.
 
     >>> labels([{"policy": "oful", "seed": 0}, {"policy": "oful", "seed": 1},
     ...         {"policy": "gmf", "seed": 0}], "policy")
     ['oful, seed=0', 'oful, seed=1', 'gmf']
     """
-    prefix = "environment." if kind == "environment" else ""
     named: dict[str, list[Mapping[str, Any]]] = {}
     for one in settings:
         named.setdefault(str(one[kind]), []).append(one)
-    keys = {
-        name: [
-            key
-            for key in differing(alike)
-            if key.startswith(prefix) and not key.startswith(_NO_DIFFERENCE)
-        ]
-        for name, alike in named.items()
-    }
+    keys = {name: [k for k in differing(alike) if _tells(k, kind)] for name, alike in named.items()}
     return [_label(str(one[kind]), one, keys[str(one[kind])]) for one in settings]
 
 
+def _tells(key: str, kind: str) -> bool:
+    """Whether a setting may be a difference between two policies or environments."""
+    own = kind != "environment" or key.startswith("environment.")
+    return own and not key.startswith(_NO_DIFFERENCE)
+
+
 def _label(name: str, settings: Mapping[str, Any], keys: Sequence[str]) -> str:
-    short = [key.rpartition(".")[2] for key in keys]
-    shown = [
-        key if short.count(last) > 1 or last == "name" else last
-        for key, last in zip(keys, short, strict=True)
-    ]
-    said = [
-        f"{text}={settings[key]}"
-        for text, key in zip(shown, keys, strict=True)
-        if settings.get(key) is not None
-    ]
-    return ", ".join([name, *said])
+    last = [key.rpartition(".")[2] for key in keys]
+    said = [name]
+    for key, short in zip(keys, last, strict=True):
+        if settings.get(key) is not None:
+            text = key if last.count(short) > 1 or short == "name" else short
+            said.append(f"{text}={settings[key]}")
+    return ", ".join(said)
 
 
 def _labelled(runs: Sequence[SavedRun]) -> tuple[SavedRun, ...]:
@@ -176,28 +171,20 @@ def _environment(settings: Mapping[str, Any]) -> str:
 
 
 def union(rows: Iterable[Iterable[str]]) -> list[str]:
-    """Merges rows of names in one order; a name that only some rows have stands where they have it.
+    """Merges rows of names; a name that only some rows have gets its place from the first of them.
 
     >>> union([["a", "d"], ["a", "b", "d"]])
     ['a', 'b', 'd']
     """
     order: list[str] = []
     known: set[str] = set()
-    for row in rows:
-        names = list(row)
-        if known.issuperset(names):
+    for row in map(list, rows):
+        if known.issuperset(row):
             continue
         at = 0
-        for name in names:
-            if name in known:
-                at = order.index(name) + 1
-            else:
+        for name in row:
+            if name not in known:
                 order.insert(at, name)
                 known.add(name)
-                at += 1
+            at = order.index(name) + 1
     return order
-
-
-def _comparable(value: Any) -> tuple[bool, Any]:
-    """Tells True from 1, which Python does not."""
-    return isinstance(value, bool), value

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,15 +16,13 @@ from fairbandit.metrics import REGRETS
 from fairbandit.results.runs import KEYS, SavedRun
 from fairbandit.results.scenes import differing, union
 from fairbandit.run.folder import written_aside
+from fairbandit.run.summary import TIMINGS
 
 FOLDER = "folder"
 """The column that says where a run's files are."""
 
 ENDINGS = (".parquet", ".csv")
 """The endings of the files that a table can be written to."""
-
-_BY_GROUP = ("selection_rate", "selected", "received")
-_TIMINGS = ("seconds", "rounds_per_second")
 
 
 def settings_shown(runs: Sequence[SavedRun]) -> list[str]:
@@ -33,19 +31,15 @@ def settings_shown(runs: Sequence[SavedRun]) -> list[str]:
 
 
 def tidy(runs: Sequence[SavedRun]) -> pa.Table:
-    """Makes one table of runs.
+    """Makes one table of runs, a row each.
 
-    Args:
-        runs: the runs.
-
-    Returns:
-        The table. Its columns are the settings of `settings_shown`, the metrics, and `folder`;
-        what a run does not have is null.
+    Its columns are the settings of `settings_shown`, the metrics, and `folder`; what a run does
+    not have is null.
     """
     columns = {
         key: _column([run.settings.get(key) for run in runs]) for key in settings_shown(runs)
     }
-    results = [dict(_numbers(run.summary)) for run in runs]
+    results = [_numbers(run.summary) for run in runs]
     for name in union(results):
         columns[name] = _column([row.get(name) for row in results])
     columns[FOLDER] = _column([run.place for run in runs])
@@ -82,16 +76,14 @@ def write(table: pa.Table, path: Path) -> None:
         raise FairbanditError(f"cannot write {path}: {error.strerror or error}") from error
 
 
-def _numbers(summary: Mapping[str, Any]) -> Iterator[tuple[str, float | None]]:
+def _numbers(summary: Mapping[str, Any]) -> dict[str, float | None]:
     """Every result of a summary by its column, such as selection_rate_<group>_mean."""
     spreads = {key: summary[key] for key in sorted(REGRETS.values())} | summary.get("metrics", {})
-    for key in _BY_GROUP:
+    for key in ("selection_rate", "selected", "received"):
         spreads |= {f"{key}_{group}": spread for group, spread in summary[key].items()}
-    for name, spread in spreads.items():
-        yield f"{name}_mean", spread["mean"]
-        yield f"{name}_std", spread["std"]
-    for key in _TIMINGS:
-        yield key, summary[key]
+    parts = ("mean", "std")
+    found = {f"{name}_{part}": one[part] for name, one in spreads.items() for part in parts}
+    return found | {key: summary[key] for key in TIMINGS}
 
 
 def _column(values: Sequence[Any]) -> pa.Array:

@@ -7,7 +7,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from fairbandit.conformance.metrics import JUDGED, random_rounds
+from fairbandit.conformance.metrics import JUDGED, judged, random_rounds
 from fairbandit.errors import FairbanditError
 from fairbandit.metrics import FairRegret, Judged, Metric
 
@@ -43,17 +43,17 @@ def nan_at(replica: int, place: int) -> Tensor:
 def test_what_a_metric_may_not_give(given: Any, message: str) -> None:
     metric = Given(given)
     with pytest.raises(FairbanditError, match=re.escape(message)):
-        metric.values(random_rounds().judged(metric, 1, JUDGED))
+        metric.values(judged(metric, random_rounds()))
 
 
 def test_without_a_truth_a_metric_is_told_to_declare_that_it_needs_one() -> None:
     metric = Given(nan_at(0, 0))
-    judged = random_rounds().judged(metric, 1, JUDGED)
+    shown = judged(metric, random_rounds())
     with pytest.raises(FairbanditError, match="declares needs_truth = True"):
-        metric.values(judged, truth=False)
+        metric.values(shown, truth=False)
     regret = FairRegret()
-    assert bool(regret.values(judged, truth=False).isnan().all())
-    assert bool(regret.values(judged).isfinite().all())
+    assert bool(regret.values(shown, truth=False).isnan().all())
+    assert bool(regret.values(shown).isfinite().all())
 
 
 def test_probabilities_are_shown_to_metrics_that_ask_for_them() -> None:
@@ -66,10 +66,9 @@ def test_probabilities_are_shown_to_metrics_that_ask_for_them() -> None:
             return judged.of_pick(judged.probabilities)
 
     rounds, curious = random_rounds(), Curious(None)
-    judged = rounds.judged(curious, 1, JUDGED)
-    torch.testing.assert_close(curious.values(judged), rounds.propensities)
+    torch.testing.assert_close(curious.values(judged(curious, rounds)), rounds[1].propensities)
     with pytest.raises(FairbanditError, match="declare needs_probabilities = True"):
-        Curious(None).values(rounds.judged(Given(None), 1, JUDGED))
+        Curious(None).values(judged(Given(None), rounds))
 
 
 def test_a_metric_without_state_takes_none() -> None:

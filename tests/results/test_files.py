@@ -11,7 +11,7 @@ import pytest
 from fairbandit.audit import report
 from fairbandit.errors import FairbanditError
 from fairbandit.results import read_scenes
-from fairbandit.results.files import opened, row_files, row_groups
+from fairbandit.results.files import opened, row_groups
 from fairbandit.run import summary as summaries
 from fairbandit.run.execute import execute
 
@@ -106,16 +106,19 @@ def test_files_that_are_lacking_or_from_elsewhere(run):
     part = run / ROWS
     shutil.copy(part, part.with_name("part-000009-000000001.parquet"))
     with pytest.raises(FairbanditError, match=r"part-000009-000000001\.parquet from elsewhere"):
-        list(row_files(run, summary))
+        list(row_groups(run, summary, []))
     part.unlink()
     with pytest.raises(FairbanditError, match=r"part-000000-000000001\.parquet lacking"):
-        list(row_files(run, summary))
+        list(row_groups(run, summary, []))
 
 
 def test_rows_of_a_run_that_recorded_no_hashes(run):
     older = _without_hashes(run)
-    (rows,) = [file.read() for file in row_files(run, older)]
+    with opened(run, ROWS, older) as file:
+        rows = file.read()
     assert rows.num_rows == 18
+    ((first, columns),) = row_groups(run, older, ["propensity"])
+    assert (first, columns["propensity"].shape) == (1, (3, 6))
     pq.write_table(rows.rename_columns([*rows.column_names[:-1], "other"]), run / ROWS)
     with pytest.raises(FairbanditError, match="it has no column 'propensity'"):
         list(row_groups(run, older, ["propensity"]))

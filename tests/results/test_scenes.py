@@ -11,7 +11,6 @@ import pytest
 
 from fairbandit.errors import FairbanditError
 from fairbandit.results import SavedRun, read_scenes
-from fairbandit.results.curves import read_curves
 from fairbandit.run import summary as summaries
 from tests.figures.conftest import sweep
 
@@ -28,10 +27,10 @@ def cumulative(folder: Path, kind: str) -> Any:
 
 
 @pytest.mark.parametrize("kind", ["fair", "standard"])
-def test_curves_are_means_and_deviations_of_the_saved_rounds(simulated, kind):
+def test_curves_are_means_and_deviations_of_the_saved_rounds(simulated, kind, monkeypatch):
+    monkeypatch.setattr("fairbandit.results.runs.CURVE_POINTS", 50)
     folder = simulated / "greedy"
-    column = f"{kind}_regret"
-    curve = read_curves(folder, summaries.read(folder), {column: "sum"}, points=50)[column]
+    curve = SavedRun(folder, summaries.read(folder)).curves[f"{kind}_regret"]
     expected = cumulative(folder, kind)[:, curve.rounds - 1]
     assert (curve.rounds[0], curve.rounds[-1], len(curve.rounds)) == (1, 400, 50)
     np.testing.assert_allclose(curve.mean, expected.mean(0), rtol=1e-12)
