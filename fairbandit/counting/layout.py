@@ -13,11 +13,6 @@ from fairbandit.maths.buffers import Scratch
 
 _started, _unended = Scratch(), Scratch()
 
-Mask = tuple[slice, Tensor]
-"""A slice of a chunk's entries, and which of them count for each slot: 1 or 0, float64, of shape
-(B, U, S, ·), or (1, U, S, ·) if all replicas are alike. Multiplying floats by floats is faster than
-using booleans."""
-
 
 class Limits(NamedTuple):
     """The limits of the windows of all rounds asked about, as entries of one group.
@@ -49,47 +44,20 @@ class Slots:
     stop: Tensor
     limits: Limits
 
-    def inside(self, low: int, high: int) -> list[Mask]:
-        """Masks of the entries low … high − 1 in each slot's window; those in no mask all are.
+    def window(self, low: int, high: int) -> Tensor:
+        """Which of the entries low … high − 1 lie in each slot's window: 1 or 0, float64.
 
-        Args:
-            low, high: from the least start to the greatest stop.
+        Multiplying floats by floats is faster than using booleans.
 
         Returns:
-            At most two masks, which are valid until the next call.
+            (B, U, S, high − low), or (1, U, S, high − low) if all replicas are alike; valid until
+            the next call.
         """
-        begins, ends = min(high, self.limits.greatest_start), max(low, self.limits.least_stop)
-        if low < begins and ends < high and ends < begins:
-            return [(slice(0, high - low), self._window(low, high))]
-        masks = []
-        if low < begins:
-            masks.append((slice(0, begins - low), self._from_start(low, begins)))
-        if ends < high:
-            masks.append((slice(ends - low, high - low), self._before_stop(ends, high)))
-        return masks
-
-    def outside(self, low: int, high: int) -> list[Mask]:
-        """Masks of the entries low … high − 1 outside each slot's window; the others all are."""
-        begins = max(low, self.limits.least_start)
-        ends = min(high, self.limits.greatest_stop)
-        if begins >= ends:
-            return []
-        return [(slice(begins - low, ends - low), self._window(begins, ends).neg_().add_(1))]
-
-    def _window(self, low: int, high: int) -> Tensor:
-        return self._from_start(low, high).mul_(self._before_stop(low, high))
-
-    def _from_start(self, low: int, high: int) -> Tensor:
-        entry, shape = self._entries(low, high)
-        return torch.ge(entry, self.start[..., None], out=_started.empty(shape, entry))
-
-    def _before_stop(self, low: int, high: int) -> Tensor:
-        entry, shape = self._entries(low, high)
-        return torch.lt(entry, self.stop[..., None], out=_unended.empty(shape, entry))
-
-    def _entries(self, low: int, high: int) -> tuple[Tensor, tuple[int, ...]]:
         entry = torch.arange(low, high, dtype=torch.float64, device=self.start.device)
-        return entry, (*self.start.shape, high - low)
+        shape = *self.start.shape, high - low
+        started = torch.ge(entry, self.start[..., None], out=_started.empty(shape, entry))
+        unended = torch.lt(entry, self.stop[..., None], out=_unended.empty(shape, entry))
+        return started.mul_(unended)
 
 
 class Layout:

@@ -8,13 +8,14 @@ used again, since the first writes to fresh memory are slow.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from itertools import pairwise
 
 import torch
 from torch import Tensor
 
 from fairbandit.counting.buffer import RaggedBuffer
 from fairbandit.counting.interface import ScoringModel
-from fairbandit.counting.layout import Limits, Mask, Slots
+from fairbandit.counting.layout import Limits, Slots
 from fairbandit.maths.buffers import Scratch
 
 CHUNK = 1 << 18
@@ -23,9 +24,12 @@ CHUNK = 1 << 18
 SLOTS = 4
 """So many slots of a model are compared at a time, so that the comparisons stay in cache."""
 
-Reduce = Callable[[Tensor, list[Mask], int], Tensor]
-"""Sums over (B, U, L) scores of consecutive entries, whose masks say which do not count: (B, U, S).
-The number is that of the first of the entries."""
+Reduce = Callable[[Tensor, Tensor | None, int], Tensor]
+"""Sums over (B, U, L) scores of consecutive entries: (B, U, S).
+
+Also given are a mask, 1 for the entries that count for each slot and 0 for the others, (B, U, S, L)
+or (1, U, S, L) float64, or None if all count; and the number of the first of the entries.
+"""
 
 _scores, _below = Scratch(), Scratch()
 
@@ -48,14 +52,15 @@ def scan(
     """
     b, (_, u, s) = len(buffer.total), slots.start.shape
     sums = torch.zeros(b, u, s, dtype=torch.float64, device=slots.start.device)
-    chunks = list(_chunks(slots.limits, segment, CHUNK // (b * u)))
+    chunks = list(_chunks(slots.limits, segment, max(64, CHUNK // (b * u))))
     if not chunks:
         return sums
-    first, last = min(low for low, _, _ in chunks), max(high for _, high, _ in chunks)
-    score = _scoring(buffer, model, slots.group, first, last)
-    for low, high, inside in chunks:
-        masks = slots.inside(low, high) if inside else slots.outside(low, high)
-        sums.add_(reduce(score(low, high), masks, low), alpha=1 if inside else -1)
+    score = _scoring(buffer, model, slots.group, chunks[0][0], chunks[-1][1])
+    for low, high, counted, every in chunks:
+        mask = None if every else slots.window(low, high)
+        if counted and mask is not None:
+            mask.neg_().add_(1)
+        sums.add_(reduce(score(low, high), mask, low), alpha=-1 if counted else 1)
     return sums
 
 
@@ -66,13 +71,13 @@ def counting(values: Tensor) -> Reduce:
     # floats are several times as fast as booleans, both to make and to add up
     parts = list(zip(values.unsqueeze(3).split(SLOTS, 2), counts.split(SLOTS, 2), strict=True))
 
-    def reduce(scores: Tensor, masks: list[Mask], low: int) -> Tensor:
+    def reduce(scores: Tensor, mask: Tensor | None, low: int) -> Tensor:
         every, length = scores.unsqueeze(2), scores.shape[2]
         for at, (asked, found) in enumerate(parts):
             memory = _below.empty((b, u, asked.shape[2], length), values)
             below = torch.le(every, asked, out=memory)
-            for part, mask in masks:
-                below[..., part].mul_(mask[:, :, at * SLOTS : (at + 1) * SLOTS])
+            if mask is not None:
+                below.mul_(mask[:, :, at * SLOTS : (at + 1) * SLOTS])
             torch.sum(below, -1, out=found)
         return counts
 
@@ -92,20 +97,15 @@ def summing(
     """
     own = [value[..., None] for value in values]
 
-    def reduce(scores: Tensor, masks: list[Mask], low: int) -> Tensor:
+    def reduce(scores: Tensor, mask: Tensor | None, low: int) -> Tensor:
         past = scores[:, :, None]
         if ages is None:
             terms = f(past, *own)
         else:
             age = ages(low, low + scores.shape[2])
             terms = f(past.expand(-1, -1, age.shape[2], -1), *own, age)
-        if masks:
-            counts = torch.ones(
-                *masks[0][1].shape[:3], terms.shape[3], dtype=torch.bool, device=terms.device
-            )
-            for part, mask in masks:
-                counts[..., part] = mask > 0
-            terms = terms.where(counts, 0)
+        if mask is not None:
+            terms = terms.where(mask > 0, 0)
         return terms.sum(-1, dtype=torch.float64)
 
     return reduce
@@ -144,30 +144,28 @@ def _scoring(
     return score
 
 
-def _chunks(limits: Limits, segment: tuple[int, int], size: int) -> Iterator[tuple[int, int, bool]]:
-    """The entries to be scanned for sums over windows minus a segment.
+def _chunks(
+    limits: Limits, segment: tuple[int, int], size: int
+) -> Iterator[tuple[int, int, bool, bool]]:
+    """The entries to be scanned for sums over windows minus a segment, in order.
 
     Args:
         limits: of the windows.
         segment: start and stop of the segment; equal if there is none.
-        size: about how many entries a chunk may have.
+        size: how many entries a chunk may have.
 
     Yields:
-        low, high and inside: entries low … high − 1 count if inside a slot's window; or, where
-        inside is False, they are of the segment, and count against if outside a slot's window.
+        low, high, counted and every: whether the segment has entries low … high − 1, which then
+        count against the slots in whose windows they do not lie, and otherwise for those in whose
+        windows they do; and whether that is every slot.
     """
     first, greatest_start, least_stop, last = limits
-    start, stop = segment
-    parts = [(first, last, True)]
-    if start < stop:
-        parts = [(first, min(start, last), True), (max(stop, first), last, True)]
-        common = max(start, greatest_start), min(stop, least_stop)  # in the segment and all windows
-        if common[0] >= common[1]:
-            common = start, start
-        parts += [(start, common[0], False), (common[1], stop, False)]
-    size = max(64, size)
-    for low, high, inside in parts:
-        if low < high:
+    start, stop = segment if segment[0] < segment[1] else (first, first)
+    for low, high in pairwise(sorted({first, greatest_start, least_stop, last, start, stop})):
+        counted = start <= low < stop
+        in_all, in_none = greatest_start <= low < least_stop, not first <= low < last
+        every, nothing = (in_none, in_all) if counted else (in_all, in_none)
+        if not nothing:
             step = -(-(high - low) // -(-(high - low) // size))
             for begin in range(low, high, step):
-                yield begin, min(begin + step, high), inside
+                yield begin, min(begin + step, high), counted, every

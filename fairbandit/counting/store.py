@@ -66,7 +66,7 @@ class ContextStore:
         Raises:
             FairbanditError: a window of rounds that are forgotten.
         """
-        return WindowScores(self._buffer, self._sorted, query, groups, *self._windows(query))
+        return WindowScores(self._buffer, self._sorted, query, groups, self._windows(query))
 
     def forget(self, rounds: int) -> None:
         """Forgets contexts that no later query counts, once all rounds appended are decided.
@@ -116,8 +116,8 @@ class ContextStore:
         self._buffer.load_state(state, self.rounds)
         self._sorted = SortedCounts()
 
-    def _windows(self, query: Query) -> tuple[Tensor, Tensor]:
-        """Each window in every group, entries start … stop − 1: (B, N, G) int64 both."""
+    def _windows(self, query: Query) -> Tensor:
+        """Start and stop of each window in every group, entries start … stop − 1: (2, B, N, G)."""
         n, least = len(query.start), int(query.start.min())
         if least < self._forgotten:
             raise FairbanditError(
@@ -130,7 +130,7 @@ class ContextStore:
         start, stop, *now = self._buffer.up_to(torch.cat(ends)).split(n, 1)
         if self._memory is not None:
             start = torch.maximum(start, now[0] - self._memory).minimum(stop)
-        return start, stop
+        return torch.stack([start, stop])
 
 
 class WindowScores(PastScores):
@@ -141,7 +141,8 @@ class WindowScores(PastScores):
         sorted_counts: counts over long windows.
         query: the rounds and their models.
         groups: (B, N, M).
-        start, stop: the windows in every group, entries start … stop − 1, (B, N, G) int64.
+        ends: start and stop of the windows in every group, entries start … stop − 1,
+            (2, B, N, G) int64.
     """
 
     def __init__(
@@ -150,31 +151,32 @@ class WindowScores(PastScores):
         sorted_counts: SortedCounts,
         query: Query,
         groups: Tensor,
-        start: Tensor,
-        stop: Tensor,
+        ends: Tensor,
     ) -> None:
         self._buffer, self._sorted, self._query = buffer, sorted_counts, query
-        self._groups, self._start, self._stop = groups, start, stop
+        self._groups, self._ends = groups, ends
 
     @cached_property
     def count(self) -> Tensor:
         """See `PastScores`."""
-        length = (self._stop - self._start).gather(2, self._own)
+        length = (self._ends[1] - self._ends[0]).gather(2, self._own)
         return length.masked_fill(self._absent, 0).to(torch.float64)
 
     def count_le(self, values: Tensor) -> Tensor:
         """See `PastScores`."""
-        theta, segments = self._query.model.theta, list[tuple[int, int]]()
-        if theta is None:
-            return self._scan(values, segments)
-        few = values.numel() <= FEW
-        asked = Asked(self._own, values, self._query.of_round, theta)
-        counted = self._sorted.count_le(asked, self._limits, self._buffer, chunked=not few)
+        theta, few = self._query.model.theta, values.numel() <= FEW
+        counted, segments = None, list[tuple[int, int]]()
+        if theta is not None:
+            asked = Asked(self._own, values, self._query.of_round, theta)
+            counted = self._sorted.count_le(asked, self._limits, self._buffer, chunked=not few)
         if counted is not None:
             segments = self._sorted.segments
-        total = self._gather(values, theta, segments) if few else self._scan(values, segments)
-        if counted is not None:
-            total = total + counted
+        if few and theta is not None:
+            total = self._gather(values, theta, segments)
+        else:
+            placed = self._layout.place(values)
+            total = self._scan(lambda at: counting(placed[at]), segments)
+        total = total if counted is None else total + counted
         return total.masked_fill(self._absent, 0)
 
     def sum(self, f: Callable[..., Tensor], *values: Tensor, ages: bool = False) -> Tensor:
@@ -191,7 +193,7 @@ class WindowScores(PastScores):
 
             return summing(f, [value[at] for value in placed], age if ages else None)
 
-        return self._over_groups(reduce, [])
+        return self._scan(reduce, [])
 
     @cached_property
     def _absent(self) -> Tensor:
@@ -201,11 +203,6 @@ class WindowScores(PastScores):
     def _own(self) -> Tensor:
         """The groups, 0 for none."""
         return self._groups.clamp(min=0)
-
-    @cached_property
-    def _ends(self) -> Tensor:
-        """Start and stop of each window in every group, (2, B, N, G)."""
-        return torch.stack([self._start, self._stop])
 
     @cached_property
     def _limits(self) -> list[Limits]:
@@ -218,29 +215,20 @@ class WindowScores(PastScores):
     def _layout(self) -> Layout:
         same = (self._groups == self._groups[:1]).all() & (self._ends == self._ends[:, :1]).all()
         alike = slice(1) if bool(same) else slice(None)
-        groups, start, stop = self._groups[alike], self._start[alike], self._stop[alike]
-        query = self._query
+        groups, (start, stop), query = self._groups[alike], self._ends[:, alike], self._query
         return Layout(groups, query.of_round, len(query.model), start, stop, self._limits)
 
-    def _scan(self, values: Tensor, segments: list[tuple[int, int]]) -> Tensor:
-        """Counts over the windows minus the segments, (B, N, M), in chunks."""
-        placed = self._layout.place(values)
-        return self._over_groups(lambda at: counting(placed[at]), segments)
+    def _scan(self, reduce: Callable[[int], Reduce], segments: list[tuple[int, int]]) -> Tensor:
+        """Sums over the windows minus the segments, (B, N, M), by a chunked scan of each group.
 
-    def _over_groups(
-        self, reduce: Callable[[int], Reduce], segments: list[tuple[int, int]]
-    ) -> Tensor:
-        """Sums over the windows minus the segments, (B, N, M), by a chunked scan of each group."""
-        found = [
-            scan(
-                self._buffer,
-                self._query.model,
-                slots,
-                reduce(at),
-                segments[slots.group] if segments else (0, 0),
-            )
-            for at, slots in enumerate(self._layout.slots)
-        ]
+        Args:
+            reduce: gives what sums over the values in the slots of a number.
+            segments: start and stop of each group's segment; none if the list is empty.
+        """
+        found = []
+        for at, slots in enumerate(self._layout.slots):
+            segment = segments[slots.group] if segments else (0, 0)
+            found.append(scan(self._buffer, self._query.model, slots, reduce(at), segment))
         return self._layout.collect(found).expand(self._groups.shape)
 
     def _gather(self, values: Tensor, theta: Tensor, segments: list[tuple[int, int]]) -> Tensor:
@@ -249,15 +237,15 @@ class WindowScores(PastScores):
         The windows minus the segments are what lies between the two stops, minus what lies between
         the two starts; either may be negative.
         """
-        (b, u, _), (_, _, g), m = theta.shape, self._start.shape, values.shape[2]
+        (b, u, _), g, m = theta.shape, self._ends.shape[3], values.shape[2]
+        start, stop = self._ends
+        begin, length, sign = start[None], (stop - start)[None], None
         if segments:
             held = self._sorted.ends
             begin, more = torch.minimum(self._ends, held), self._ends - held
             length, sign = more.abs(), more.sign()
             sign[0].neg_()
-        else:
-            begin, length, sign = self._start[None], (self._stop - self._start)[None], None
-        present = torch.zeros_like(self._start).scatter_(2, self._own, 1)
+        present = torch.zeros_like(start).scatter_(2, self._own, 1)
         model = None
         if b * u > 1 or self._buffer.mask.features is not None:
             replica = torch.arange(b, device=values.device)[:, None, None]
