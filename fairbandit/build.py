@@ -10,6 +10,7 @@ import fairbandit.parts  # noqa: F401 - both register their classes
 from fairbandit import registry
 from fairbandit.environments.base import Environment
 from fairbandit.errors import FairbanditError
+from fairbandit.maths.checks import shown
 from fairbandit.policy import Policy
 from fairbandit.presets import preset, presets
 
@@ -38,12 +39,7 @@ def build(config: Mapping[str, Any]) -> Policy | Environment:
     >>> build({"name": "simulation", "noise": 0.5}).places
     4
     """
-    name = config.get("name")
-    if not (name is None or isinstance(name, str)):
-        raise FairbanditError(
-            f"the name of a policy or of an environment must be a text, got {name!r}"
-        )
-    if not describes_policy(config):
+    if not _describes_policy(config):
         environment: Environment = registry.create("environment", config)
         return environment
     if _named(config):
@@ -57,19 +53,40 @@ def build(config: Mapping[str, Any]) -> Policy | Environment:
         )
     described = {"selector": "argmax", **config}
     parts = {kind: registry.create(kind, described[kind]) for kind in registry.PART_KINDS}
-    return Policy(**parts, name=name or "custom")
+    return Policy(**parts, name=config.get("name") or "custom")
 
 
-def describes_policy(config: Mapping[str, Any]) -> bool:
-    """Whether `build` makes a policy of plain data, rather than an environment; makes nothing.
+def build_policy(config: str | Mapping[str, Any]) -> Policy:
+    """Makes a policy from the name of one, or from plain data.
 
-    >>> describes_policy({"name": "oful"}), describes_policy({"name": "simulation"})
-    (True, False)
+    Raises:
+        FairbanditError: no such policy, or an environment, which is not made.
     """
+    if isinstance(config, str):
+        if config not in presets():
+            raise FairbanditError(
+                f"unknown policy {shown(config)}; the named ones are {', '.join(presets())}"
+            )
+        config = {"name": config}
+    if not isinstance(config, Mapping):
+        raise FairbanditError(f"expected a policy's name or a mapping, got {shown(config)}")
+    if not _describes_policy(config):
+        raise FairbanditError(f"expected a policy, got an environment: {shown(dict(config))}")
+    policy = build(config)
+    assert isinstance(policy, Policy)
+    return policy
+
+
+def _describes_policy(config: Mapping[str, Any]) -> bool:
+    """Whether `build` makes a policy of plain data, rather than an environment."""
     return _named(config) or not set(config).isdisjoint(registry.PART_KINDS)
 
 
 def _named(config: Mapping[str, Any]) -> bool:
     """Whether the name is one of `conf/policy/`."""
     name = config.get("name")
-    return isinstance(name, str) and name in presets()
+    if not (name is None or isinstance(name, str)):
+        raise FairbanditError(
+            f"the name of a policy or of an environment must be a text, got {name!r}"
+        )
+    return name in presets()
