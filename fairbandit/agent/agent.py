@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from fairbandit.agent import inputs, saving, truths
-from fairbandit.agent.groups import Groups, labels_of
+from fairbandit.agent.groups import Groups
 from fairbandit.agent.tickets import Tickets
 from fairbandit.agent.undo import Guard
 from fairbandit.build import build_policy
@@ -109,7 +109,7 @@ class Agent:
                 f"{options['refresh']:g}; give one of them"
             )
         self._config, self._options = policy.describe(), options
-        self._groups = Groups(labels_of(groups))
+        self._groups = Groups(groups)
         self._policy = policy
         self._problem = Problem(
             features=options["features"],
