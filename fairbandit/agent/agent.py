@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from os import PathLike
 from pathlib import Path
@@ -24,10 +24,6 @@ from fairbandit.maths.checks import shown
 from fairbandit.parts import Problem, Selection
 from fairbandit.policy import Policy
 from fairbandit.streams import GRID, Streams
-
-
-class _Rehearsed(Exception):  # noqa: N818 - nothing is wrong
-    """Ends a round that nobody asked for."""
 
 
 class Decision(NamedTuple):
@@ -102,15 +98,9 @@ class Agent:
                 "Agent.from_config takes the name of one, or a mapping"
             )
         own = policy.split.refresh
-        options = inputs.options(features, seed, exploration, refresh, patience)
-        if refresh is not None and own not in (None, options["refresh"]):
-            raise FairbanditError(
-                f"refresh: the policy's split has {own:g} and the agent was given "
-                f"{options['refresh']:g}; give one of them"
-            )
+        options = inputs.options(features, seed, exploration, refresh, patience, own)
         self._config, self._options = policy.describe(), options
-        self._groups = Groups(groups)
-        self._policy = policy
+        self._policy, self._groups = policy, Groups(groups)
         self._problem = Problem(
             features=options["features"],
             groups=len(self._groups),
@@ -118,7 +108,8 @@ class Agent:
             exploration=options["exploration"],
             truth=None if truth is None else truths.checked(truth, options["features"]),
         )
-        self._vet(self._groups.labels, 0)
+        self._vetted = self._problem.truth if policy.rank.needs_truth else None
+        truths.vet(self._vetted, self._groups.labels, 0)
         self._tickets = Tickets(options["features"], options["patience"])
         self._guard = Guard()
         parts = list(policy.parts.values())
@@ -128,9 +119,7 @@ class Agent:
             policy.bind(self._problem)
             self._history = policy.history()
         self._foreign = [part for part in parts if not part.own]
-        parts = [part for part in parts if part.own]
-        stores = self._history.stores()
-        self._held = [self, self._groups, self._tickets, *stores, policy, *parts]
+        self._held = [self, self._groups, self._tickets, *self._history.stores(), policy, *parts]
 
     @classmethod
     def from_config(cls, config: str | Mapping[str, Any], **options: Any) -> Self:
@@ -153,8 +142,7 @@ class Agent:
     def lock(self) -> RLock:
         """A re-entrant lock that every call holds.
 
-        Hold it to make several calls one, such as a decision and the line of a log that says in
-        which order decisions and rewards came.
+        Hold it to make several calls one, such as a decision and its line in a log.
         """
         return self._guard.lock
 
@@ -191,12 +179,7 @@ class Agent:
             FairbanditError: contexts of the wrong shape or not finite, labels that are too many,
                 too few or not hashable, a group that the truth does not know. Nothing changes.
         """
-        pool = inputs.pool(contexts, self._problem.features)
-        labels = inputs.listed(groups, "groups")
-        if len(labels) != len(pool):
-            raise FairbanditError(
-                f"groups: expected {len(pool)} labels, one a candidate; got {len(labels)}"
-            )
+        pool, labels = inputs.pool(contexts, groups, self._problem.features)
         with self._change():
             codes, fresh = self._groups.coded(labels)
             x, g = torch.from_numpy(pool[None, None]), torch.from_numpy(codes[None, None])
@@ -224,7 +207,9 @@ class Agent:
         """
         value = inputs.number(reward, "reward")
         with self._change():
-            given = self._tickets.newest() if ticket is None else ticket
+            given = self._tickets.latest if ticket is None else ticket
+            if given is None:
+                raise FairbanditError("no decision was made yet that a reward could be of")
             t = self._tickets.find(given, self.rounds)
             with self._policy.mode():
                 self._policy.learn(t, self._tickets.outcome(t, value), self._history)
@@ -258,16 +243,14 @@ class Agent:
             with self._policy.mode():
                 self._welcome(fresh)
                 for pools, places, outcomes in log.pieces(codes):
-                    first = self.rounds + 1
                     self._history.add_pools(*pools, places=places)
-                    self._policy.observe(first, *pools, outcomes, self._history)
+                    self._policy.observe(self.rounds + 1, *pools, outcomes, self._history)
             self._tickets.give_up(self.rounds)
 
     def save(self, path: str | PathLike[str]) -> None:
         """Writes all that is needed to go on; the file is whole, or as it was before.
 
-        The truth is not part of it. Other threads may go on once the state is taken, and need not
-        wait for the disk.
+        The truth is not part of it. Other threads go on while the file is written.
 
         Args:
             path: the file, which is replaced if there is one.
@@ -302,11 +285,14 @@ class Agent:
                     f"{shown(options['features'])}"
                 )
             agent = cls(policy, truth=truth, **options)
-            agent._policy.load_state(saved["parts"])
+            policy.load_state(saved["parts"])
             agent._history.load_state(saved["history"])
             rounds, groups = agent.rounds, len(agent._groups)
             agent._tickets.load_state(saved["pending"], saved["latest"], rounds, groups)
-            agent._rehearse()
+            if groups:  # a state that does not fit is found out by a round that is not kept
+                x = torch.zeros(1, 1, 1, width, dtype=torch.float64)
+                with agent._change(keep=False), policy.mode():
+                    agent._select(x, torch.zeros(1, 1, 1, dtype=torch.int64))
         return agent
 
     def __getstate__(self) -> dict[str, Any]:
@@ -325,8 +311,8 @@ class Agent:
         }
 
     @contextmanager
-    def _change(self) -> Iterator[None]:
-        """A call that changes the agent, and nothing if anything is raised in it.
+    def _change(self, keep: bool = True) -> Iterator[None]:
+        """A call that changes the agent, and nothing if it is not to be kept or anything is raised.
 
         Parts of plugins, which may have written over what their attributes held, are then bound
         again and get their state back.
@@ -344,7 +330,7 @@ class Agent:
                     part.bind(self._problem)
                     part.load_state(state)
 
-            with self._guard.undoing(self._held, recover):
+            with self._guard.undoing(self._held, recover, always=not keep):
                 yield
 
     def _select(self, x: Tensor, g: Tensor) -> Selection:
@@ -352,27 +338,12 @@ class Agent:
         self._history.add_pools(x, g)
         return self._policy.decide(self.rounds + 1, x, g, self._history)
 
-    def _rehearse(self) -> None:
-        """Decides a round that is taken back, so that a state that does not fit is found out."""
-        if not self._groups.labels:
-            return
-        x = torch.zeros(1, 1, 1, self._problem.features, dtype=torch.float64)
-        g = torch.zeros(1, 1, 1, dtype=torch.int64)
-        with suppress(_Rehearsed), self._change(), self._policy.mode():
-            self._select(x, g)
-            raise _Rehearsed
-
     def _welcome(self, labels: list[Hashable]) -> None:
         """Makes room for new groups."""
         if not labels:
             return
-        self._vet(labels, len(self._groups))
+        truths.vet(self._vetted, labels, len(self._groups))
         self._groups.add(labels)
         self._problem = replace(self._problem, groups=len(self._groups))
         self._policy.grow(self._problem)
         self._history.grow(self._problem)
-
-    def _vet(self, labels: Sequence[Hashable], first: int) -> None:
-        """Refuses groups that a truth must know and does not."""
-        if self._problem.truth is not None and self._policy.rank.needs_truth:
-            truths.vet(self._problem.truth, labels, first)

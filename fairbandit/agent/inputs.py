@@ -138,12 +138,16 @@ def whole(value: Any, what: str, least: int, most: int | None = None) -> int:
 
 
 def options(
-    features: Any, seed: Any, exploration: Any, refresh: Any, patience: Any
+    features: Any, seed: Any, exploration: Any, refresh: Any, patience: Any, own: float | None
 ) -> dict[str, Any]:
     """What an `Agent` is given beside its policy, groups and truth, by name.
 
+    Args:
+        features, seed, exploration, refresh, patience: of the agent.
+        own: the `refresh` that the policy's split has already.
+
     Raises:
-        FairbanditError: a value out of range.
+        FairbanditError: a value out of range, or another `refresh` than the split's.
     """
     exploration = number(exploration, "exploration")
     if exploration < 0:
@@ -151,6 +155,11 @@ def options(
     if refresh is not None:
         refresh = number(refresh, "refresh")
         check_refresh(refresh)
+        if own not in (None, refresh):
+            raise FairbanditError(
+                f"refresh: the policy's split has {own:g} and the agent was given {refresh:g}; "
+                "give one of them"
+            )
     return {
         "features": whole(features, "features", 1, FEATURES),
         "seed": whole(seed, "seed", 0),
@@ -160,19 +169,24 @@ def options(
     }
 
 
-def pool(values: Any, features: int) -> NDArray[np.float64]:
-    """A pool's contexts, (K, d) float64 in memory of their own.
+def pool(contexts: Any, groups: Any, features: int) -> tuple[NDArray[np.float64], list[Any]]:
+    """A pool's contexts, (K, d) float64 in memory of their own, and its labels, K of them.
 
     Raises:
         FairbanditError: other shapes, no candidate, or values that are not finite.
     """
-    array = numbers(values, "contexts")
+    array = numbers(contexts, "contexts")
     if array.ndim != 2 or array.shape[1] != features or not len(array):
         raise FairbanditError(
             f"contexts: expected (K, {features}), a row of {features} features for each of at "
             f"least one candidate; got shape {array.shape}"
         )
-    return np.array(array, dtype=np.float64)
+    labels = listed(groups, "groups")
+    if len(labels) != len(array):
+        raise FairbanditError(
+            f"groups: expected {len(array)} labels, one a candidate; got {len(labels)}"
+        )
+    return np.array(array, dtype=np.float64), labels
 
 
 def listed(values: Any, what: str) -> list[Any]:

@@ -18,16 +18,19 @@ from fairbandit.parts import Outcomes
 SHOWN = 10
 """A message names at most so many of those that wait."""
 
+Waiting = tuple[Tensor, int]
+"""The context of a pick, (1, 1, d), and its group."""
+
 
 class Tickets:
     """The picks of rounds that wait for a reward, oldest first; a ticket is the round's number.
+
+    Changes since the last `begin` can be taken back, once the attributes are bound as they were.
 
     Args:
         features: d.
         patience: a reward that has not come after so many further rounds is not waited for any
             more; None waits for ever.
-
-    Changes since the last `begin` can be taken back, once the attributes are bound as they were.
 
     Attributes:
         latest: the ticket of the last decision, None before there is one.
@@ -36,8 +39,8 @@ class Tickets:
     def __init__(self, features: int, patience: int | None) -> None:
         self._patience = patience
         self._none = torch.zeros(1, 0, features, dtype=torch.float64)
-        self._picks: dict[int, tuple[Tensor, int]] = {}
-        self._gone: dict[int, tuple[Tensor, int]] = {}  # since `begin`
+        self._picks: dict[int, Waiting] = {}
+        self._gone: dict[int, Waiting] = {}  # since `begin`
         self.latest: int | None = None
 
     def __iter__(self) -> Iterator[int]:
@@ -57,16 +60,6 @@ class Tickets:
         """Waits for the same rewards as at `begin`, when there were so many rounds."""
         picks = {**self._picks, **self._gone}
         self._picks = {t: picks[t] for t in sorted(picks) if t <= rounds}
-
-    def newest(self) -> int:
-        """The ticket of the last decision.
-
-        Raises:
-            FairbanditError: there is none yet.
-        """
-        if self.latest is None:
-            raise FairbanditError("no decision was made yet that a reward could be of")
-        return self.latest
 
     def find(self, given: Any, rounds: int) -> int:
         """The round that a ticket stands for.
@@ -96,9 +89,8 @@ class Tickets:
     def outcome(self, t: int, reward: float) -> Outcomes:
         """What a round gave, whose reward has come."""
         context, group = self._picks[t]
-        # of a number, much faster than torch.tensor
-        numbers = torch.from_numpy(np.array([[group]])), torch.from_numpy(np.array([[reward]]))
-        return Outcomes(context, *numbers)
+        numbers = np.array([[group]]), np.array([[reward]])  # much faster than torch.tensor
+        return Outcomes(context, *map(torch.from_numpy, numbers))
 
     def remove(self, t: int) -> None:
         """Waits no longer for a round's reward."""
@@ -123,22 +115,17 @@ class Tickets:
     def load_state(
         self, state: Mapping[str, Any], latest: int | None, rounds: int, groups: int
     ) -> None:
-        """Goes on from a state that `state` gave, and from the last decision.
-
-        Args:
-            state: what waits.
-            latest: the ticket of the last decision.
-            rounds, groups: how many there are.
+        """Goes on from a state that `state` gave, with so many rounds and groups.
 
         Raises:
             FairbanditError: a state of other rounds, groups or features.
         """
         self.latest = None if latest is None else checks.count("latest", latest, 1, rounds)
-        contexts = checks.like("contexts", state["contexts"], self._none, free=1)
-        tickets = checks.length("tickets", state["tickets"], contexts.shape[1])
-        codes = checks.length("groups", state["groups"], len(tickets))
+        contexts = checks.like("contexts", state["contexts"], self._none, free=1).unbind(1)
+        tickets = checks.length("tickets", state["tickets"], len(contexts))
+        codes = checks.length("groups", state["groups"], len(contexts))
         least = 1
-        for at, (ticket, code) in enumerate(zip(tickets, codes, strict=True)):
+        for ticket, code, context in zip(tickets, codes, contexts, strict=True):
             t = checks.count("tickets", ticket, least, rounds)
             code = checks.count("groups", code, 0, groups - 1)
-            self._picks[t], least = (contexts[:, at : at + 1].clone(), code), t + 1
+            self._picks[t], least = (context[:, None].clone(), code), t + 1

@@ -51,7 +51,9 @@ class Guard:
                     self._refusal = None
 
     @contextmanager
-    def undoing(self, objects: Sequence[object], recover: Callable[[], object]) -> Iterator[None]:
+    def undoing(
+        self, objects: Sequence[object], recover: Callable[[], object], always: bool = False
+    ) -> Iterator[None]:
         """Undoes what was done to some objects if anything is raised, whatever it is.
 
         The objects get back the attributes that they had, which costs no copy of what they hold.
@@ -59,15 +61,17 @@ class Guard:
         Args:
             objects: bind their attributes anew and never write over what an attribute held.
             recover: does what is left to do after that.
+            always: whether to undo it if nothing is raised, too.
         """
-        kept = [(one, vars(one).copy()) for one in objects]
+        kept, undo = [(one, vars(one).copy()) for one in objects], True
         try:
             yield
-        except BaseException:
-            for one, attributes in kept:
-                vars(one).clear()
-                vars(one).update(attributes)
-            self._refusal = _LOST
-            recover()
-            self._refusal = _INSIDE
-            raise
+            undo = always
+        finally:
+            if undo:
+                for one, attributes in kept:
+                    vars(one).clear()
+                    vars(one).update(attributes)
+                self._refusal = _LOST
+                recover()
+                self._refusal = _INSIDE
