@@ -132,11 +132,7 @@ class RaggedBuffer:
         }
 
     def load_state(self, state: Mapping[str, Any], latest: int) -> None:
-        """Goes on from what `state` gave.
-
-        Args:
-            state: the state.
-            latest: the last round that was appended before.
+        """Goes on from what `state` gave after the latest round was appended.
 
         Raises:
             FairbanditError: entries of another problem, or rounds that do not fit them.
@@ -198,12 +194,9 @@ class RaggedBuffer:
     def _lay_out(
         self, mask: FeatureMask, kept: Sequence[tuple[Tensor, Tensor]], rooms: Sequence[int]
     ) -> None:
-        """Moves all to a new table, in which every group's entries begin where its room does.
+        """Moves the entries that are kept, features and rounds by group, to a new table.
 
-        Args:
-            mask: which features are stored from now on.
-            kept: by group, the stored features and the rounds of the entries that are kept.
-            rooms: how many rows each group gets.
+        The table stores the features of a mask, and has room for so many rows of each group.
         """
         b, groups, device = len(self._empty), len(rooms), self._empty.device
         length = sum(rooms) + 1  # the last row takes the contexts that are left out
@@ -241,13 +234,10 @@ def _match(contexts: Tensor, rounds: Tensor, latest: int) -> bool:
 
 
 def _room(kept: int, held: int, room: int, spare: int) -> int:
-    """Room for a sequence: as it is, unless that would soon be too little, or is far too much.
+    """Room for the entries that are kept, where they and the forgotten ones hold so many rows.
 
-    Args:
-        kept: how many entries are kept.
-        held: how many rows they and the forgotten ones take.
-        room: what there is.
-        spare: room up to this is never too much.
+    The room stays as it is, unless that would soon be too little, or is far too much. Room up to
+    the spare is never too much.
     """
     if held <= room or 2 * kept <= room <= max(8 * kept, spare):
         return room

@@ -19,7 +19,7 @@ from torch import Tensor
 
 from fairbandit.counting.bins import SHARES, bins_of
 from fairbandit.counting.buffer import RaggedBuffer
-from fairbandit.counting.layout import Limits
+from fairbandit.counting.scan import Limits
 from fairbandit.counting.segments import count_segments
 
 SHORTEST = 256

@@ -11,8 +11,7 @@ from torch import Tensor
 
 from fairbandit.counting.buffer import RaggedBuffer
 from fairbandit.counting.interface import PastScores, Query
-from fairbandit.counting.layout import Layout, Limits
-from fairbandit.counting.scan import Reduce, counting, scan, summing
+from fairbandit.counting.scan import Layout, Limits, Reduce, counting, scan, summing
 from fairbandit.counting.segments import count_segments
 from fairbandit.counting.sorted_segment import Asked, SortedCounts
 from fairbandit.errors import FairbanditError
@@ -221,9 +220,7 @@ class WindowScores(PastScores):
     def _scan(self, reduce: Callable[[int], Reduce], segments: list[tuple[int, int]]) -> Tensor:
         """Sums over the windows minus the segments, (B, N, M), by a chunked scan of each group.
 
-        Args:
-            reduce: gives what sums over the values in the slots of a number.
-            segments: start and stop of each group's segment; none if the list is empty.
+        `reduce` gives what sums for the slots of a number. No segments is an empty list.
         """
         found = []
         for at, slots in enumerate(self._layout.slots):

@@ -5,8 +5,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fairbandit.counting.layout import Layout, Limits
-from fairbandit.counting.scan import _chunks
+from fairbandit.counting.scan import Layout, Limits, _chunks
 
 SIZES = st.tuples(st.integers(1, 3), st.integers(1, 6), st.integers(1, 4), st.integers(1, 3))
 
