@@ -1,9 +1,12 @@
-"""Policies and environments from plain data, without Hydra."""
+"""Policies and environments from plain data or the files of `conf/policy/`, without Hydra."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
+
+from omegaconf import OmegaConf
 
 import fairbandit.environments
 import fairbandit.parts  # noqa: F401 - both register their classes
@@ -12,7 +15,6 @@ from fairbandit.environments.base import Environment
 from fairbandit.errors import FairbanditError
 from fairbandit.maths.checks import shown
 from fairbandit.policy import Policy
-from fairbandit.presets import preset, presets
 
 
 def build(config: Mapping[str, Any]) -> Policy | Environment:
@@ -90,3 +92,29 @@ def _named(config: Mapping[str, Any]) -> bool:
             f"the name of a policy or of an environment must be a text, got {name!r}"
         )
     return name in presets()
+
+
+def conf_folder() -> Path:
+    """The config folder: in the package (a wheel), or beside it (a checkout)."""
+    package = Path(__file__).resolve().parent
+    inside = package / "conf"
+    return inside if inside.is_dir() else package.parent / "conf"
+
+
+def presets() -> dict[str, Path]:
+    """The file of each named policy, sorted by name."""
+    return {file.stem: file for file in sorted((conf_folder() / "policy").glob("*.yaml"))}
+
+
+def preset(name: str) -> dict[str, Any]:
+    """A named policy as plain data: for each kind, a mapping with `name` and hyperparameters.
+
+    >>> preset("greedy")["estimator"]
+    {'name': 'ridge', 'noise': 0.0}
+    """
+    plain: Any = OmegaConf.to_container(OmegaConf.load(presets()[name]))
+    chosen: dict[str, str] = {}
+    for entry in plain["defaults"]:
+        chosen.update(entry if entry != "_self_" else {})
+    parts = {kind: {"name": chosen[kind], **plain.get(kind, {})} for kind in registry.PART_KINDS}
+    return {"name": name, **parts}

@@ -18,8 +18,6 @@ from fairbandit.maths.checks import shown
 MOST = 1_000_000
 """So many groups may be named by their number."""
 
-_MANY = 64  # from so many labels on, sorting an array is faster than looking up each
-
 _WRITABLE = "texts, numbers (below 2^8192), booleans, None, bytes and tuples of these"
 
 
@@ -81,14 +79,12 @@ class Groups:
             FairbanditError: a label that is not hashable, or not equal to itself.
         """
         fresh: dict[Hashable, int] = {}
-        if isinstance(given, np.ndarray) and given.dtype != object and len(given) >= _MANY:
-            distinct, first, place = np.unique(given, return_index=True, return_inverse=True)
-            order = first.argsort()
-            codes = np.empty(len(distinct), dtype=np.int64)
-            codes[order] = [self._code(label, fresh) for label in distinct[order].tolist()]
-            return codes[place], list(fresh)
         labels = given.tolist() if isinstance(given, np.ndarray) else given
-        return np.array([self._code(label, fresh) for label in labels], np.int64), list(fresh)
+        distinct = labels
+        with suppress(Exception):  # of labels that are refused below
+            distinct = dict.fromkeys(labels)
+        codes = {label: self._code(label, fresh) for label in distinct}
+        return np.array([codes[label] for label in labels], np.int64), list(fresh)
 
     def _code(self, label: Any, fresh: dict[Hashable, int]) -> int:
         """A label's code; a label that is not known joins the fresh ones."""

@@ -9,6 +9,7 @@ from contextlib import contextmanager
 
 import hydra
 
+from fairbandit.build import conf_folder
 from fairbandit.cli.callbacks import drives_sweep, finish_sweep
 from fairbandit.cli.configs import checked_configs
 from fairbandit.cli.flags import spelt_out
@@ -16,7 +17,6 @@ from fairbandit.cli.job import run_job
 from fairbandit.cli.messages import SweepJobError, in_a_line, one_message, raised_by_hydra
 from fairbandit.cli.store import publish
 from fairbandit.errors import FairbanditError
-from fairbandit.presets import conf_folder
 
 _FULL_ERROR = "HYDRA_FULL_ERROR"
 _AGAIN = "the same command skips what is finished and tries the rest again"

@@ -50,9 +50,8 @@ class ContextStore:
         """
         b, n, k, d = contexts.shape
         rounds = torch.arange(self.rounds + 1, self.rounds + n + 1, device=groups.device)
-        self._buffer.append(
-            contexts.reshape(b, n * k, d), groups.reshape(b, n * k), rounds.repeat_interleave(k)
-        )
+        rounds = rounds[:, None].expand(n, k).reshape(-1)
+        self._buffer.append(contexts.reshape(b, n * k, d), groups.reshape(b, n * k), rounds)
         self.rounds += n
 
     def past_scores(self, query: Query, groups: Tensor) -> WindowScores:
@@ -159,7 +158,7 @@ class WindowScores(PastScores):
     def count(self) -> Tensor:
         """See `PastScores`."""
         length = (self._ends[1] - self._ends[0]).gather(2, self._own)
-        return length.masked_fill(self._absent, 0).to(torch.float64)
+        return length.masked_fill(self._groups < 0, 0).to(torch.float64)
 
     def count_le(self, values: Tensor) -> Tensor:
         """See `PastScores`."""
@@ -176,7 +175,7 @@ class WindowScores(PastScores):
             placed = self._layout.place(values)
             total = self._scan(lambda at: counting(placed[at]), segments)
         total = total if counted is None else total + counted
-        return total.masked_fill(self._absent, 0)
+        return total.masked_fill(self._groups < 0, 0)
 
     def sum(self, f: Callable[..., Tensor], *values: Tensor, ages: bool = False) -> Tensor:
         """See `PastScores`."""
@@ -193,10 +192,6 @@ class WindowScores(PastScores):
             return summing(f, [value[at] for value in placed], age if ages else None)
 
         return self._scan(reduce, [])
-
-    @cached_property
-    def _absent(self) -> Tensor:
-        return self._groups < 0
 
     @cached_property
     def _own(self) -> Tensor:
