@@ -60,12 +60,7 @@ def load_plugins() -> None:
 
 
 def is_plugin(module: str, file: str | None) -> bool:
-    """Whether a module lies in a plugin folder, or belongs to the package of an entry point.
-
-    Args:
-        module: its full name.
-        file: where it is.
-    """
+    """Whether a module of a full name lies in a plugin folder, or in an entry point's package."""
     package = module.partition(".")[0]
     if file is None or package == __name__.partition(".")[0]:
         return False
@@ -77,11 +72,7 @@ def is_plugin(module: str, file: str | None) -> bool:
 
 
 def source(module: str, file: str) -> bytes:
-    """The source of a module as this process runs it, or would run it.
-
-    Args:
-        module: its full name.
-        file: where it is.
+    """The source of a module of a full name as this process runs it, or would run it.
 
     Raises:
         OSError: the module is not loaded, and its file cannot be read.

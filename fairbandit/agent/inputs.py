@@ -142,12 +142,8 @@ def options(
 ) -> dict[str, Any]:
     """What an `Agent` is given beside its policy, groups and truth, by name.
 
-    Args:
-        features, seed, exploration, refresh, patience: of the agent.
-        own: the `refresh` that the policy's split has already.
-
     Raises:
-        FairbanditError: a value out of range, or another `refresh` than the split's.
+        FairbanditError: a value out of range, or another `refresh` than the split's own.
     """
     exploration = number(exploration, "exploration")
     if exploration < 0:

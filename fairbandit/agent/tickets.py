@@ -18,9 +18,6 @@ from fairbandit.parts import Outcomes
 SHOWN = 10
 """A message names at most so many of those that wait."""
 
-Waiting = tuple[Tensor, int]
-"""The context of a pick, (1, 1, d), and its group."""
-
 
 class Tickets:
     """The picks of rounds that wait for a reward, oldest first; a ticket is the round's number.
@@ -39,8 +36,8 @@ class Tickets:
     def __init__(self, features: int, patience: int | None) -> None:
         self._patience = patience
         self._none = torch.zeros(1, 0, features, dtype=torch.float64)
-        self._picks: dict[int, Waiting] = {}
-        self._gone: dict[int, Waiting] = {}  # since `begin`
+        self._picks: dict[int, tuple[Tensor, int]] = {}
+        self._gone: dict[int, tuple[Tensor, int]] = {}  # since `begin`
         self.latest: int | None = None
 
     def __iter__(self) -> Iterator[int]:
@@ -62,11 +59,7 @@ class Tickets:
         self._picks = {t: picks[t] for t in sorted(picks) if t <= rounds}
 
     def find(self, given: Any, rounds: int) -> int:
-        """The round that a ticket stands for.
-
-        Args:
-            given: the ticket of a decision.
-            rounds: how many there were so far.
+        """The round that a ticket stands for, where there were so many rounds so far.
 
         Raises:
             FairbanditError: a round that waits for no reward.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor
@@ -52,32 +53,34 @@ class DenseStore:
         return DensePastScores(scores[:, :, None], inside, (rounds - came).clamp(min=1).double())
 
 
+@dataclass(eq=False)
 class DensePastScores(PastScores):
     """All L past scores, whatever their groups; see `PastScores`.
 
-    Args:
+    Attributes:
         scores: (B, N, 1, L).
         inside: which of them count for each value, (B, N, M, L) bool.
         ages: how many rounds ago each came, (B, N, 1, L) float64.
     """
 
-    def __init__(self, scores: Tensor, inside: Tensor, ages: Tensor) -> None:
-        self._scores, self._inside, self._ages = scores, inside, ages
+    scores: Tensor
+    inside: Tensor
+    ages: Tensor
 
     @property
     def count(self) -> Tensor:
         """See `PastScores`."""
-        return self._inside.sum(3, dtype=torch.float64)
+        return self.inside.sum(3, dtype=torch.float64)
 
     def count_le(self, values: Tensor) -> Tensor:
         """See `PastScores`."""
-        below = self._scores <= values[..., None]
-        return (below & self._inside).sum(3, dtype=torch.float64)
+        below = self.scores <= values[..., None]
+        return (below & self.inside).sum(3, dtype=torch.float64)
 
     def sum(self, f: Callable[..., Tensor], *values: Tensor, ages: bool = False) -> Tensor:
         """See `PastScores`."""
-        past = self._scores.expand(self._inside.shape)
+        past = self.scores.expand(self.inside.shape)
         given = [past, *(value[..., None] for value in values)]
         if ages:
-            given.append(self._ages.expand(past.shape))
-        return f(*given).where(self._inside, 0).sum(3, dtype=torch.float64)
+            given.append(self.ages.expand(past.shape))
+        return f(*given).where(self.inside, 0).sum(3, dtype=torch.float64)

@@ -107,13 +107,9 @@ class SortedSegment:
     def count_le(self, asked: Asked, budget: float = torch.inf) -> tuple[Tensor, int] | None:
         """How many contexts of each value's group score no higher, exactly.
 
-        Args:
-            asked: the values.
-            budget: how many contexts may be scored again.
-
         Returns:
             Counts, (B, N, M) float64, anything where nothing is asked; and how many contexts were
-            scored again. None if the budget is not enough.
+            scored again. None if those would be more than the budget.
         """
         groups, values, of_round, theta = asked
         (b, u, _), (_, _, g, _, s) = theta.shape, self._radii.shape
@@ -168,12 +164,7 @@ class Costs(NamedTuple):
 
     @classmethod
     def of(cls, asked: Asked, chunked: bool) -> Costs:
-        """The costs for some values.
-
-        Args:
-            asked: the values.
-            chunked: whether other entries are scanned in chunks, or gathered round by round.
-        """
+        """The costs where other entries are scanned in chunks, or gathered round by round."""
         (b, n, m), u = asked.groups.shape, asked.theta.shape[1]
         return cls(b * u if chunked else 10 * b * n, 10, 600 * (100 + b * n * m), 150 * b)
 
@@ -208,7 +199,7 @@ class SortedCounts:
             asked: the values.
             limits: of their windows, one for each group.
             buffer: the entries.
-            chunked: whether other entries are scanned in chunks, or gathered round by round.
+            chunked: as for `Costs.of`.
 
         Returns:
             Counts over `segments`, (B, N, M) float64; None if a scan of all windows costs less.
