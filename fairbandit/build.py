@@ -41,9 +41,29 @@ def build(config: Mapping[str, Any]) -> Policy | Environment:
     >>> build({"name": "simulation", "noise": 0.5}).places
     4
     """
+    if _describes_policy(config):
+        return build_policy(config)
+    environment: Environment = registry.create("environment", config)
+    return environment
+
+
+def build_policy(config: str | Mapping[str, Any]) -> Policy:
+    """Makes a policy from the name of one, or from plain data.
+
+    Raises:
+        FairbanditError: no such policy, or an environment; an unknown part or parameter, or a value
+            of the wrong type.
+    """
+    if isinstance(config, str):
+        if config not in presets():
+            raise FairbanditError(
+                f"unknown policy {shown(config)}; the named ones are {', '.join(presets())}"
+            )
+        config = {"name": config}
+    if not isinstance(config, Mapping):
+        raise FairbanditError(f"expected a policy's name or a mapping, got {shown(config)}")
     if not _describes_policy(config):
-        environment: Environment = registry.create("environment", config)
-        return environment
+        raise FairbanditError(f"expected a policy, got an environment: {shown(dict(config))}")
     if _named(config):
         config = {**preset(config["name"]), **config}
     unknown = sorted(set(config) - {*registry.PART_KINDS, "name"})
@@ -56,27 +76,6 @@ def build(config: Mapping[str, Any]) -> Policy | Environment:
     described = {"selector": "argmax", **config}
     parts = {kind: registry.create(kind, described[kind]) for kind in registry.PART_KINDS}
     return Policy(**parts, name=config.get("name") or "custom")
-
-
-def build_policy(config: str | Mapping[str, Any]) -> Policy:
-    """Makes a policy from the name of one, or from plain data.
-
-    Raises:
-        FairbanditError: no such policy, or an environment, which is not made.
-    """
-    if isinstance(config, str):
-        if config not in presets():
-            raise FairbanditError(
-                f"unknown policy {shown(config)}; the named ones are {', '.join(presets())}"
-            )
-        config = {"name": config}
-    if not isinstance(config, Mapping):
-        raise FairbanditError(f"expected a policy's name or a mapping, got {shown(config)}")
-    if not _describes_policy(config):
-        raise FairbanditError(f"expected a policy, got an environment: {shown(dict(config))}")
-    policy = build(config)
-    assert isinstance(policy, Policy)
-    return policy
 
 
 def _describes_policy(config: Mapping[str, Any]) -> bool:

@@ -141,7 +141,7 @@ def lookup(kind: str, name: str) -> type[Any]:
 def node(kind: str, name: str) -> type[Any]:
     """The typed node (a dataclass) of a registered class: `name` and its hyperparameters."""
     cls = lookup(kind, name)
-    hints, fields = _hints(cls), [("name", str, dataclasses.field(default=name))]
+    hints, fields = get_type_hints(cls.__init__), [("name", str, dataclasses.field(default=name))]
     fields += [_field(key, hints[key], one) for key, one in _signature(cls).items()]
     return dataclasses.make_dataclass(f"{cls.__name__}Config", fields, kw_only=True)
 
@@ -254,10 +254,6 @@ def _signature(cls: type[Any]) -> dict[str, inspect.Parameter]:
     return dict(list(inspect.signature(cls.__init__).parameters.items())[1:])
 
 
-def _hints(cls: type[Any]) -> dict[str, Any]:
-    return get_type_hints(cls.__init__) if cls.__init__ is not object.__init__ else {}
-
-
 def _check_class(kind: str, name: str, cls: Any) -> None:
     """Refuses a class that is not a subclass of its kind's base class, or is abstract."""
     needed = base_of(kind)
@@ -279,7 +275,7 @@ def _check_signature(cls: type[Any]) -> None:
     """Refuses a constructor whose arguments no config can hold."""
     place = _place(cls)
     try:
-        hints = _hints(cls)
+        hints = get_type_hints(cls.__init__)
     except (NameError, TypeError, SyntaxError) as error:
         raise FairbanditError(
             f"{place}: the annotations of its constructor cannot be read: {error}; import what "

@@ -231,12 +231,9 @@ def _scoring(
     if model.theta is None:
         contexts = buffer.contexts(group, first, last)[:, None]
         groups = torch.full(contexts.shape[:3], group, device=contexts.device)
-
-        def score_any(low: int, high: int) -> Tensor:
-            part = slice(low - first, high - first)
-            return model.score(contexts[:, :, part], groups[:, :, part])
-
-        return score_any
+        return lambda low, high: model.score(
+            contexts[:, :, low - first : high - first], groups[:, :, low - first : high - first]
+        )
     theta = buffer.mask.of_group(group, model.theta)
     columns = buffer.stored(group, first, last).transpose(1, 2)
     b, u, _ = theta.shape
