@@ -22,7 +22,7 @@ SHOWN = 10
 class Tickets:
     """The picks of rounds that wait for a reward, oldest first; a ticket is the round's number.
 
-    Changes since the last `begin` can be taken back, once the attributes are bound as they were.
+    Once the attributes are what they were, `undo` takes back the changes since the last `begin`.
 
     Args:
         features: d.

@@ -120,7 +120,7 @@ class RaggedBuffer:
         self._lay_out(self.mask.grow(groups), [*kept, *[none] * more], [*self._room, *[0] * more])
 
     def recover(self) -> None:
-        """Clears the rows that an append wrote to which was taken back."""
+        """Clears the rows that an append wrote before it was undone."""
         self._lay_out(self.mask, self._kept(), self._room)
 
     def state(self) -> dict[str, list[Tensor]]:

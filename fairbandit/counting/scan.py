@@ -79,7 +79,7 @@ class Slots:
 
 
 class Layout:
-    """Gives every value of a group and a model one of the slots of that group and model.
+    """Assigns every value to a slot of its group and model.
 
     If all replicas have the same groups and windows, the layout is that of one replica, B = 1.
 

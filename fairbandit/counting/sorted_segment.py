@@ -172,10 +172,9 @@ class Costs(NamedTuple):
 class SortedCounts:
     """Counts over long windows by a sorted segment, and decides when to sort and when to scan.
 
-    Windows move on and models drift. So ever more entries outside the segment are scanned, and ever
-    more inside are scored again. Once this has cost as much as sorting, the windows' common part is
-    sorted anew. If a scan of everything would cost less, the segment is given up until windows
-    have grown.
+    As windows move on and models drift, more entries outside the segment are scanned, and more
+    inside are scored again. Once this has cost as much as sorting, the windows' common part is
+    sorted anew. The segment is given up, until windows have grown, if scanning all costs less.
 
     Attributes:
         segments: entries start … stop − 1 of each group are sorted; empty while nothing is.

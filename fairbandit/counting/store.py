@@ -85,13 +85,13 @@ class ContextStore:
     def holders(self) -> list[object]:
         """The objects whose attributes hold all contexts.
 
-        Whoever restores the attributes that they had before an `append`, a `forget` or a `grow`,
-        and then calls `recover`, has taken it back.
+        Restoring the attributes from before an `append`, a `forget` or a `grow`, and then calling
+        `recover`, undoes the change.
         """
         return [self, self._buffer]
 
     def recover(self) -> None:
-        """Makes whole what a change that was taken back, or a query that failed, left behind."""
+        """Repairs the memory after a change was undone or a query failed."""
         self._buffer.recover()
         self._sorted = SortedCounts()
 
