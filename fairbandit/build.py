@@ -1,17 +1,20 @@
-"""Policies and environments from plain data, without Hydra."""
+"""Policies and environments from plain data or the files of `conf/policy/`, without Hydra."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
+
+from omegaconf import OmegaConf
 
 import fairbandit.environments
 import fairbandit.parts  # noqa: F401 - both register their classes
 from fairbandit import registry
 from fairbandit.environments.base import Environment
 from fairbandit.errors import FairbanditError
+from fairbandit.maths.checks import shown
 from fairbandit.policy import Policy
-from fairbandit.presets import preset, presets
 
 
 def build(config: Mapping[str, Any]) -> Policy | Environment:
@@ -38,14 +41,29 @@ def build(config: Mapping[str, Any]) -> Policy | Environment:
     >>> build({"name": "simulation", "noise": 0.5}).places
     4
     """
-    name = config.get("name")
-    if not (name is None or isinstance(name, str)):
-        raise FairbanditError(
-            f"the name of a policy or of an environment must be a text, got {name!r}"
-        )
-    if not describes_policy(config):
-        environment: Environment = registry.create("environment", config)
-        return environment
+    if _describes_policy(config):
+        return build_policy(config)
+    environment: Environment = registry.create("environment", config)
+    return environment
+
+
+def build_policy(config: str | Mapping[str, Any]) -> Policy:
+    """Makes a policy from the name of one, or from plain data.
+
+    Raises:
+        FairbanditError: no such policy, or an environment; an unknown part or parameter, or a value
+            of the wrong type.
+    """
+    if isinstance(config, str):
+        if config not in presets():
+            raise FairbanditError(
+                f"unknown policy {shown(config)}; the named ones are {', '.join(presets())}"
+            )
+        config = {"name": config}
+    if not isinstance(config, Mapping):
+        raise FairbanditError(f"expected a policy's name or a mapping, got {shown(config)}")
+    if not _describes_policy(config):
+        raise FairbanditError(f"expected a policy, got an environment: {shown(dict(config))}")
     if _named(config):
         config = {**preset(config["name"]), **config}
     unknown = sorted(set(config) - {*registry.PART_KINDS, "name"})
@@ -57,19 +75,45 @@ def build(config: Mapping[str, Any]) -> Policy | Environment:
         )
     described = {"selector": "argmax", **config}
     parts = {kind: registry.create(kind, described[kind]) for kind in registry.PART_KINDS}
-    return Policy(**parts, name=name or "custom")
+    return Policy(**parts, name=config.get("name") or "custom")
 
 
-def describes_policy(config: Mapping[str, Any]) -> bool:
-    """Whether `build` makes a policy of plain data, rather than an environment; makes nothing.
-
-    >>> describes_policy({"name": "oful"}), describes_policy({"name": "simulation"})
-    (True, False)
-    """
+def _describes_policy(config: Mapping[str, Any]) -> bool:
+    """Whether `build` makes a policy of plain data, rather than an environment."""
     return _named(config) or not set(config).isdisjoint(registry.PART_KINDS)
 
 
 def _named(config: Mapping[str, Any]) -> bool:
     """Whether the name is one of `conf/policy/`."""
     name = config.get("name")
-    return isinstance(name, str) and name in presets()
+    if not (name is None or isinstance(name, str)):
+        raise FairbanditError(
+            f"the name of a policy or of an environment must be a text, got {name!r}"
+        )
+    return name in presets()
+
+
+def conf_folder() -> Path:
+    """The config folder: in the package (a wheel), or beside it (a checkout)."""
+    package = Path(__file__).resolve().parent
+    inside = package / "conf"
+    return inside if inside.is_dir() else package.parent / "conf"
+
+
+def presets() -> dict[str, Path]:
+    """The file of each named policy, sorted by name."""
+    return {file.stem: file for file in sorted((conf_folder() / "policy").glob("*.yaml"))}
+
+
+def preset(name: str) -> dict[str, Any]:
+    """A named policy as plain data: for each kind, a mapping with `name` and hyperparameters.
+
+    >>> preset("greedy")["estimator"]
+    {'name': 'ridge', 'noise': 0.0}
+    """
+    plain: Any = OmegaConf.to_container(OmegaConf.load(presets()[name]))
+    chosen: dict[str, str] = {}
+    for entry in plain["defaults"]:
+        chosen.update(entry if entry != "_self_" else {})
+    parts = {kind: {"name": chosen[kind], **plain.get(kind, {})} for kind in registry.PART_KINDS}
+    return {"name": name, **parts}

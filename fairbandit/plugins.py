@@ -1,8 +1,8 @@
 """Loads plugins, modules in folders or behind entry points that register parts.
 
 Modules of plugins are compiled from their source in every process, and the source is kept for the
-identity of runs. Python's cache of compiled modules is not used: it compares sizes and times in
-whole seconds, so that it may run the older one of two versions saved within a second.
+identity of runs. Python's cache of compiled modules would run the older one of two versions of the
+same size that are saved within a second.
 """
 
 from __future__ import annotations
@@ -10,7 +10,8 @@ from __future__ import annotations
 import importlib
 import os
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from importlib.abc import MetaPathFinder
 from importlib.machinery import ModuleSpec, PathFinder, SourceFileLoader
 from importlib.metadata import EntryPoint, entry_points
@@ -59,15 +60,11 @@ def load_plugins() -> None:
 
 
 def is_plugin(module: str, file: str | None) -> bool:
-    """Whether a module lies in a plugin folder, or belongs to the package of an entry point.
-
-    Args:
-        module: its full name.
-        file: where it is.
-    """
-    if file is None or module.partition(".")[0] == __name__.partition(".")[0]:
+    """Whether a module of a full name lies in a plugin folder, or in an entry point's package."""
+    package = module.partition(".")[0]
+    if file is None or package == __name__.partition(".")[0]:
         return False
-    if module.partition(".")[0] in _packages:
+    if package in _packages:
         return True
     path = Path(file).resolve()
     inside = (path.relative_to(folder) for folder in _places if path.is_relative_to(folder))
@@ -75,11 +72,7 @@ def is_plugin(module: str, file: str | None) -> bool:
 
 
 def source(module: str, file: str) -> bytes:
-    """The source of a module as this process runs it, or would run it.
-
-    Args:
-        module: its full name.
-        file: where it is.
+    """The source of a module of a full name as this process runs it, or would run it.
 
     Raises:
         OSError: the module is not loaded, and its file cannot be read.
@@ -170,26 +163,26 @@ def _load_file(file: Path) -> None:
             f"plugin {file} cannot be called {file.stem!r}: that is the name of another module, "
             f"{taken}; rename the file"
         )
-    try:
-        importlib.import_module(file.stem)
-    except KeyboardInterrupt:
-        raise
-    except BaseException as error:
-        raise FairbanditError(f"plugin {file} does not load: {_reason(error)}") from error
+    _load(partial(importlib.import_module, file.stem), lambda: f"{file}")
 
 
 def _load_entry(entry: EntryPoint) -> None:
+    package = f" of package {entry.dist.name}" if entry.dist is not None else ""
+    told = f"{entry.name} = {entry.value!r}{package}"
+    _load(entry.load, lambda: f"{told} ({_importable(entry.module) or 'no file'})")
+
+
+def _load(load: Callable[[], object], told: Callable[[], str]) -> None:
+    """Loads a plugin; an error tells which one it is, unless the user has interrupted it."""
     try:
-        entry.load()
+        load()
     except KeyboardInterrupt:
         raise
     except BaseException as error:
-        package = f" of package {entry.dist.name}" if entry.dist is not None else ""
-        file = _importable(entry.module) or "no file"
-        raise FairbanditError(
-            f"plugin {entry.name} = {entry.value!r}{package} ({file}) does not load: "
-            f"{_reason(error)}"
-        ) from error
+        text = " ".join(str(error).split())
+        if not isinstance(error, FairbanditError):
+            text = f"{type(error).__name__}: {text}".removesuffix(": ")
+        raise FairbanditError(f"plugin {told()} does not load: {text}") from error
 
 
 def _importable(module: str) -> str | None:
@@ -203,11 +196,3 @@ def _importable(module: str) -> str | None:
     if spec.has_location and spec.origin is not None:
         return str(Path(spec.origin).resolve())
     return spec.origin or "a package without a file"
-
-
-def _reason(error: BaseException) -> str:
-    """An error in one line, with its type unless it is a `FairbanditError`."""
-    text = " ".join(str(error).split())
-    if isinstance(error, FairbanditError):
-        return text
-    return f"{type(error).__name__}: {text}" if text else type(error).__name__

@@ -8,12 +8,11 @@ one way.
 
 from __future__ import annotations
 
-import copy
 import dataclasses
 import inspect
 import re
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from types import UnionType
 from typing import Any, TypeVar, Union, get_args, get_origin, get_type_hints
@@ -84,7 +83,8 @@ def register(kind: str, name: str) -> Callable[[C], C]:
     """
     if kind not in _registry:
         raise FairbanditError(f"cannot register a {kind!r}: the kinds are {', '.join(KINDS)}")
-    if not _is_name(name):
+    is_word = isinstance(name, str) and NAME.fullmatch(name) is not None
+    if not is_word or name.lower() in NOT_TEXT:
         raise FairbanditError(
             f"cannot register a {kind} as {name!r}: expected a name of at most 64 letters (a to "
             "z), digits, '_' and '-', which begins with a letter and which YAML reads as a text "
@@ -140,7 +140,10 @@ def lookup(kind: str, name: str) -> type[Any]:
 
 def node(kind: str, name: str) -> type[Any]:
     """The typed node (a dataclass) of a registered class: `name` and its hyperparameters."""
-    return _node(lookup(kind, name))
+    cls = lookup(kind, name)
+    hints, fields = get_type_hints(cls.__init__), [("name", str, dataclasses.field(default=name))]
+    fields += [_field(key, hints[key], one) for key, one in _signature(cls).items()]
+    return dataclasses.make_dataclass(f"{cls.__name__}Config", fields, kw_only=True)
 
 
 def create(kind: str, spec: str | Mapping[str, Any]) -> Any:
@@ -160,7 +163,7 @@ def completed(kind: str, spec: str | Mapping[str, Any]) -> dict[str, Any]:
         FairbanditError: an unknown name or key, or a value of the wrong type.
     """
     cls, arguments = _arguments(kind, spec)
-    return {"name": cls.part_name, **{key: _plain(value) for key, value in arguments.items()}}
+    return {"name": cls.part_name, **_plain(arguments)}
 
 
 def _arguments(kind: str, spec: str | Mapping[str, Any]) -> tuple[type[Any], dict[str, Any]]:
@@ -171,46 +174,59 @@ def _arguments(kind: str, spec: str | Mapping[str, Any]) -> tuple[type[Any], dic
             f"{kind}: expected a registered name, or a mapping with 'name'; got {spec!r}; "
             f"the registered ones are {', '.join(names(kind))}"
         )
-    cls = lookup(kind, values["name"])
-    typed = _node(cls)
+    cls, typed = lookup(kind, values["name"]), node(kind, values["name"])
+    where = f"{kind} {cls.part_name!r}"
     keys = [field.name for field in dataclasses.fields(typed)]
     unknown = sorted(set(values) - set(keys))
     if unknown:
+        others = [(key, ", ".join(having(kind, key))) for key in unknown]
         raise FairbanditError(
-            f"{kind} {cls.part_name!r} has no parameter {', '.join(map(repr, unknown))}; "
-            f"it takes {', '.join(keys[1:]) or 'none'}{_elsewhere(kind, unknown)}"
+            f"{where} has no parameter {', '.join(map(repr, unknown))}; "
+            f"it takes {', '.join(keys[1:]) or 'none'}"
+            + "".join(f"; {kind}s with {key!r}: {found}" for key, found in others if found)
         )
     absent = [key for key, value in values.items() if isinstance(value, str) and value == MISSING]
     if absent:
-        raise FairbanditError(f"{kind} {cls.part_name!r}, {absent[0]}: the value is missing")
+        raise FairbanditError(f"{where}, {absent[0]}: the value is missing")
     try:
         merged = OmegaConf.merge(OmegaConf.structured(typed), values)
-        arguments = OmegaConf.to_container(merged, throw_on_missing=True)
+        arguments: Any = OmegaConf.to_container(merged, throw_on_missing=True)
     except OmegaConfBaseException as error:
         reason = str(error).splitlines()[0]
         key = getattr(error, "full_key", None) or getattr(error, "key", None)
-        raise FairbanditError(f"{kind} {cls.part_name!r}, {key}: {reason}") from error
-    assert isinstance(arguments, dict)
-    plain = {str(key): value for key, value in arguments.items() if key != "name"}
-    for key, value in plain.items():
-        if _has_interpolation(value):
-            raise FairbanditError(
-                f"{kind} {cls.part_name!r}, {key}: expected plain data; got {value!r}, an "
-                "interpolation, which only config files and the command line resolve"
-            )
-    _check_integers(f"{kind} {cls.part_name!r}", plain)
-    return cls, plain
+        raise FairbanditError(f"{where}, {key}: {reason}") from error
+    del arguments["name"]
+    for key, value in arguments.items():
+        for path, leaf in _leaves(f"{where}, {key}", value):
+            if isinstance(leaf, str) and "${" in leaf:
+                raise FairbanditError(
+                    f"{where}, {key}: expected plain data; got {value!r}, an interpolation, which "
+                    "only config files and the command line resolve"
+                )
+            if isinstance(leaf, int) and not -(2**63) <= leaf < 2**63:
+                raise FairbanditError(f"{path}: expected an integer of 64 bits, got {leaf}")
+    return cls, arguments
 
 
-def parameters(part: Any) -> dict[str, Any]:
-    """A part's hyperparameters by name, read back from the attributes of the same names."""
-    return {key: getattr(part, key) for key in _signature(type(part))}
+def _leaves(where: str, value: Any) -> Iterator[tuple[str, Any]]:
+    """All that nested lists and dicts hold, each with a text that says where."""
+    if isinstance(value, dict):
+        for key, item in value.items():
+            yield from _leaves(f"{where}, {key}", item)
+    elif isinstance(value, list):
+        for item in value:
+            yield from _leaves(where, item)
+    else:
+        yield where, value
 
 
 def describe(part: Any) -> dict[str, Any]:
-    """Plain data from which `create` makes the same part again."""
-    plain = {"name": part.part_name, **parameters(part)}
-    return {key: _plain(value) for key, value in plain.items()}
+    """Plain data from which `create` makes the same part again.
+
+    Hyperparameters are read back from the attributes of the same names.
+    """
+    plain = {key: _plain(getattr(part, key)) for key in _signature(type(part))}
+    return {"name": part.part_name, **plain}
 
 
 def summary(cls: type[Any]) -> str:
@@ -218,38 +234,9 @@ def summary(cls: type[Any]) -> str:
     return (inspect.getdoc(cls) or "").split("\n", 1)[0]
 
 
-def _has_interpolation(value: Any) -> bool:
-    if isinstance(value, Mapping):
-        return any(map(_has_interpolation, value.values()))
-    if isinstance(value, list):
-        return any(map(_has_interpolation, value))
-    return isinstance(value, str) and "${" in value
-
-
 def having(kind: str, parameter: str) -> list[str]:
     """The registered names of one kind whose constructor takes a parameter, sorted."""
     return [name for name in names(kind) if parameter in _signature(lookup(kind, name))]
-
-
-def _elsewhere(kind: str, parameters: Sequence[str]) -> str:
-    """Text for a message: the other parts of a kind that take some parameters."""
-    found = {parameter: having(kind, parameter) for parameter in parameters}
-    told = [
-        f"; {kind}s with {key!r}: {', '.join(others)}" for key, others in found.items() if others
-    ]
-    return "".join(told)
-
-
-def _check_integers(where: str, value: Any) -> None:
-    """Refuses integers that do not fit into 64 bits."""
-    if isinstance(value, dict):
-        for key, item in value.items():
-            _check_integers(f"{where}, {key}", item)
-    elif isinstance(value, list):
-        for item in value:
-            _check_integers(where, item)
-    elif isinstance(value, int) and not -(2**63) <= value < 2**63:
-        raise FairbanditError(f"{where}: expected an integer of 64 bits, got {value}")
 
 
 def _plain(value: Any) -> Any:
@@ -261,15 +248,10 @@ def _plain(value: Any) -> Any:
 
 
 def _signature(cls: type[Any]) -> dict[str, inspect.Parameter]:
+    """The arguments of a constructor, but for `self`."""
     if cls.__init__ is object.__init__:
         return {}
-    listed = list(inspect.signature(cls.__init__).parameters.values())[1:]
-    return {parameter.name: parameter for parameter in listed}
-
-
-def _is_name(name: Any) -> bool:
-    is_word = isinstance(name, str) and NAME.fullmatch(name) is not None
-    return is_word and name.lower() not in NOT_TEXT
+    return dict(list(inspect.signature(cls.__init__).parameters.items())[1:])
 
 
 def _check_class(kind: str, name: str, cls: Any) -> None:
@@ -291,27 +273,25 @@ def _check_class(kind: str, name: str, cls: Any) -> None:
 
 def _check_signature(cls: type[Any]) -> None:
     """Refuses a constructor whose arguments no config can hold."""
+    place = _place(cls)
     try:
-        hints = _hints(cls)
+        hints = get_type_hints(cls.__init__)
     except (NameError, TypeError, SyntaxError) as error:
         raise FairbanditError(
-            f"{_place(cls)}: the annotations of its constructor cannot be read: {error}; import "
-            "what they name where the module is run"
+            f"{place}: the annotations of its constructor cannot be read: {error}; import what "
+            "they name where the module is run"
         ) from error
     for key, parameter in _signature(cls).items():
+        argument = f"{place}: constructor argument {key!r}"
         if parameter.kind is not parameter.KEYWORD_ONLY or key not in hints:
-            raise FairbanditError(
-                f"{_place(cls)}: constructor argument {key!r} must be keyword-only and typed"
-            )
+            raise FairbanditError(f"{argument} must be keyword-only and typed")
         if key == "name":
             raise FairbanditError(
-                f"{_place(cls)}: no constructor argument can be called 'name', which is the key "
-                "of the registered name; rename it"
+                f"{place}: no constructor argument can be called 'name', which is the key of the "
+                "registered name; rename it"
             )
-        argument = f"{_place(cls)}: constructor argument {key!r}"
         given = inspect.formatannotation(hints[key])
-        unset = parameter.replace(default=parameter.empty)
-        if not _holdable(key, hints[key], unset):
+        if not _holdable(key, hints[key], parameter.replace(default=parameter.empty)):
             raise FairbanditError(
                 f"{argument} is annotated {given}, which no config can hold; expected {HOLDABLE}"
             )
@@ -331,34 +311,22 @@ def _holdable(key: str, hint: Any, parameter: inspect.Parameter) -> bool:
     return True
 
 
-def _hints(cls: type[Any]) -> dict[str, Any]:
-    return get_type_hints(cls.__init__) if cls.__init__ is not object.__init__ else {}
-
-
-def _node(cls: type[Any]) -> type[Any]:
-    hints, listed = _hints(cls), _signature(cls)
-    fields: list[Any] = [("name", str, dataclasses.field(default=cls.part_name))]
-    fields += [_field(key, hints[key], parameter) for key, parameter in listed.items()]
-    return dataclasses.make_dataclass(f"{cls.__name__}Config", fields, kw_only=True)
-
-
 def _field(key: str, hint: Any, parameter: inspect.Parameter) -> tuple[str, Any, Any]:
     """An argument as `dataclasses.make_dataclass` takes it."""
     default = MISSING if parameter.default is parameter.empty else parameter.default
     if isinstance(default, (list, tuple, dict)):
-        default = dict(default) if isinstance(default, dict) else list(default)
-        field = dataclasses.field(default_factory=partial(copy.copy, default))
+        kind = dict if isinstance(default, dict) else list
+        field = dataclasses.field(default_factory=partial(kind, default))
     else:
         field = dataclasses.field(default=default)
     return key, _omegaconf_type(hint), field
 
 
 def _omegaconf_type(hint: Any) -> Any:
-    """The type that OmegaConf uses for a type hint.
+    """The concrete type that OmegaConf needs for a type hint.
 
-    Constructors have hints of read-only containers, and OmegaConf needs concrete ones. A typed dict
-    accepts no new keys once Hydra has composed it, so a mapping becomes `Any` and is checked by its
-    constructor.
+    A typed dict accepts no new keys once Hydra has composed it, so a mapping becomes `Any` and is
+    checked by its constructor.
     """
     if hint is Mapping or get_origin(hint) is Mapping:
         return Any

@@ -19,10 +19,10 @@ GRID = 256
 """Rounds are drawn, decided and recorded in pieces that never cross a multiple of this."""
 
 AHEAD = 32
-"""Callers that ask for fewer rounds than this share draws made for so many at once."""
+"""Smaller requests are served from cached blocks of this many rounds."""
 
 PERIOD = 2**128
-"""Of the generator; going back is going on around it."""
+"""The period of PCG64; seeking backwards is advancing modulo the period."""
 
 _LARGEST = 1.0 - 2.0**-53
 
@@ -38,10 +38,10 @@ class Purpose(IntEnum):
 
 
 class Stream:
-    """One purpose's random numbers for B replicas, addressed by round (or node) from 1 on.
+    """One purpose's random numbers for B replicas, addressed by round t from 1 on.
 
-    A caller asks for the same `width` each time, since a round's place is `(t − 1)·width`; one
-    whose widths vary says by how much its place is off (`shift`).
+    A round's numbers begin at place `(t − 1)·width + shift` of the sequence. A caller whose width
+    is the same in all rounds needs no `shift`.
 
     Args:
         seed: the run's seed, at least 0.
@@ -77,10 +77,10 @@ class Stream:
         return torch.special.ndtri(shifted)
 
     def _ahead(self, index: int, width: int, shift: int) -> Tensor:
-        """A stretch of rounds drawn at once, for callers that ask for a few at a time."""
+        """A cached block of `AHEAD` rounds."""
         key = (index, width, shift)
         if key not in self._kept:
-            while len(self._kept) >= 2:  # consecutive rounds ask for at most two stretches
+            while len(self._kept) >= 2:  # consecutive rounds ask for at most two blocks
                 del self._kept[next(iter(self._kept))]
             self._kept[key] = self._draw(index * AHEAD + 1, AHEAD, width, shift)
         return self._kept[key]

@@ -23,7 +23,6 @@ ORDER = (
     "parts",
     "metrics",
     "policy",
-    "presets",
     "build",
     "engine",
     "run",

@@ -2,42 +2,28 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Hashable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from os import PathLike
 from pathlib import Path
+from threading import RLock
 from typing import Any, NamedTuple, Self
 
 import torch
+from torch import Tensor
 
 from fairbandit.agent import inputs, saving, truths
-from fairbandit.agent.groups import Groups, labels_of
+from fairbandit.agent.groups import Groups
 from fairbandit.agent.tickets import Tickets
-from fairbandit.agent.undo import Attributes
-from fairbandit.build import build, describes_policy
+from fairbandit.agent.undo import Guard
+from fairbandit.build import build_policy
 from fairbandit.environments.base import Truth
 from fairbandit.errors import FairbanditError
 from fairbandit.maths.checks import shown
-from fairbandit.parts import Outcomes, Problem
-from fairbandit.parts.splits import check_refresh
+from fairbandit.parts import Problem, Selection
 from fairbandit.policy import Policy
-from fairbandit.presets import presets
 from fairbandit.streams import GRID, Streams
-
-_LOCKS = {"lock", "_writing"}
-
-_INSIDE = "the agent was called from within one of its own calls; wait until that one has returned"
-
-_LOST = (
-    "a call failed and could not be undone, since a part could not go back to its state; go on "
-    "from a saved file"
-)
-
-
-class _Rehearsed(Exception):  # noqa: N818 - nothing is wrong
-    """Ends a round that nobody asked for."""
 
 
 class Decision(NamedTuple):
@@ -84,10 +70,6 @@ class Agent:
         patience: a reward that has not come after so many further rounds is not waited for any
             more; None waits for ever.
 
-    Attributes:
-        lock: a re-entrant lock that every call holds; hold it to make several calls one, such as
-            a decision and the line of a log that says in which order decisions and rewards came.
-
     Raises:
         FairbanditError: a value out of range, or a policy that needs a truth without one.
 
@@ -115,46 +97,29 @@ class Agent:
                 f"policy: expected a fairbandit.Policy, got {shown(policy)}; "
                 "Agent.from_config takes the name of one, or a mapping"
             )
-        features = inputs.whole(features, "features", 1, inputs.FEATURES)
-        self._seed = inputs.whole(seed, "seed", 0)
-        self._patience = patience if patience is None else inputs.whole(patience, "patience", 0)
-        exploration = inputs.number(exploration, "exploration")
-        if exploration < 0:
-            raise FairbanditError(f"exploration: expected at least 0, got {exploration:g}")
-        if refresh is not None:
-            refresh = inputs.number(refresh, "refresh")
-            check_refresh(refresh)
-            if policy.split.refresh not in (None, refresh):
-                raise FairbanditError(
-                    f"refresh: the policy's split has {policy.split.refresh:g} and the agent "
-                    f"was given {refresh:g}; give one of them"
-                )
-        self._refresh, self._config = refresh, policy.describe()
-        self._groups = Groups(labels_of(groups))
-        self._policy = policy
+        own = policy.split.refresh
+        options = inputs.options(features, seed, exploration, refresh, patience, own)
+        self._config, self._options = policy.describe(), options
+        self._policy, self._groups = policy, Groups(groups)
         self._problem = Problem(
-            features=features,
+            features=options["features"],
             groups=len(self._groups),
-            streams=Streams(self._seed, [0]),
-            exploration=exploration,
-            truth=None if truth is None else truths.checked(truth, features),
+            streams=Streams(options["seed"], [0]),
+            exploration=options["exploration"],
+            truth=None if truth is None else truths.checked(truth, options["features"]),
         )
-        self._vet(self._groups.labels, 0)
-        self._tickets = Tickets(features)
-        before = Attributes(policy, *policy.parts.values())
-        try:
-            policy.split.refresh = policy.split.refresh if refresh is None else refresh
+        self._vetted = self._problem.truth if policy.rank.needs_truth else None
+        truths.vet(self._vetted, self._groups.labels, 0)
+        self._tickets = Tickets(options["features"], options["patience"])
+        self._guard = Guard()
+        parts = list(policy.parts.values())
+        with self._guard.alone(), self._guard.undoing([policy, *parts], lambda: None):
+            if refresh is not None:
+                policy.split.refresh = options["refresh"]
             policy.bind(self._problem)
             self._history = policy.history()
-        except BaseException:
-            before.restore()
-            raise
-        parts = list(policy.parts.values())
         self._foreign = [part for part in parts if not part.own]
-        own = [part for part in parts if part.own]
-        self._held = [self._groups, self._tickets, *self._history.stores(), policy, *own]
-        self._refusal: str | None = None
-        self._make_locks()
+        self._held = [self, self._groups, self._tickets, *self._history.stores(), policy, *parts]
 
     @classmethod
     def from_config(cls, config: str | Mapping[str, Any], **options: Any) -> Self:
@@ -171,7 +136,15 @@ class Agent:
         >>> Agent.from_config(parts, features=3).groups
         ()
         """
-        return cls(_policy(config), **options)
+        return cls(build_policy(config), **options)
+
+    @property
+    def lock(self) -> RLock:
+        """A re-entrant lock that every call holds.
+
+        Hold it to make several calls one, such as a decision and its line in a log.
+        """
+        return self._guard.lock
 
     @property
     def rounds(self) -> int:
@@ -206,25 +179,18 @@ class Agent:
             FairbanditError: contexts of the wrong shape or not finite, labels that are too many,
                 too few or not hashable, a group that the truth does not know. Nothing changes.
         """
-        pool = inputs.pool(contexts, self._problem.features)
-        labels = inputs.listed(groups, "groups")
-        if len(labels) != len(pool):
-            raise FairbanditError(
-                f"groups: expected {len(pool)} labels, one a candidate; got {len(labels)}"
-            )
+        pool, labels = inputs.pool(contexts, groups, self._problem.features)
         with self._change():
             codes, fresh = self._groups.coded(labels)
             x, g = torch.from_numpy(pool[None, None]), torch.from_numpy(codes[None, None])
             t = self.rounds + 1
             with self._policy.mode():
                 self._welcome(fresh)
-                self._history.add_pools(x, g)
-                selection = self._policy.decide(t, x, g, self._history)
+                selection = self._select(x, g)
                 if t % GRID == 0:
                     self._policy.forget(self._history)
             place = int(selection.actions)
             self._tickets.add(t, x[:, :, place].clone(), int(codes[place]))
-            self._give_up()
         return Decision(place, t, float(selection.propensities))
 
     def update(self, reward: Any, ticket: int | None = None) -> None:
@@ -240,7 +206,9 @@ class Agent:
         """
         value = inputs.number(reward, "reward")
         with self._change():
-            given = self._tickets.newest() if ticket is None else ticket
+            given = self._tickets.latest if ticket is None else ticket
+            if given is None:
+                raise FairbanditError("no decision was made yet that a reward could be of")
             t = self._tickets.find(given, self.rounds)
             with self._policy.mode():
                 self._policy.learn(t, self._tickets.outcome(t, value), self._history)
@@ -268,24 +236,20 @@ class Agent:
             FairbanditError: shapes that do not match, values that are not finite, actions that are
                 no candidate, a group that the truth does not know. Nothing changes.
         """
-        log = inputs.log(contexts, groups, actions, rewards, self._problem.features)
+        log = inputs.Log(contexts, groups, actions, rewards, self._problem.features)
         with self._change():
             codes, fresh = self._groups.coded(log.labels)
             with self._policy.mode():
                 self._welcome(fresh)
-                for low, high in log.pieces():
-                    pools, history = log.pools(low, high, codes), self._history
-                    first = self.rounds + 1
-                    history.add_pools(*pools, places=int(log.ends[high] - log.ends[low]))
-                    outcomes = Outcomes(*log.outcomes(low, high, codes))
-                    self._policy.observe(first, *pools, outcomes, history)
-            self._give_up()
+                for pools, places, outcomes in log.pieces(codes):
+                    self._history.add_pools(*pools, places=places)
+                    self._policy.observe(self.rounds + 1, *pools, outcomes, self._history)
+            self._tickets.give_up(self.rounds)
 
     def save(self, path: str | PathLike[str]) -> None:
         """Writes all that is needed to go on; the file is whole, or as it was before.
 
-        The truth is not part of it. Other threads may go on once the state is taken, and need not
-        wait for the disk.
+        The truth is not part of it. Other threads go on while the file is written.
 
         Args:
             path: the file, which is replaced if there is one.
@@ -294,9 +258,9 @@ class Agent:
             FairbanditError: a label that no file can hold, or a file that cannot be written.
         """
         with ExitStack() as turn:
-            with self._alone():
+            with self._guard.alone():
                 contents = saving.packed(self._state())
-                turn.enter_context(self._writing)
+                turn.enter_context(self._guard.writing)
             saving.write(Path(path), contents)
 
     @classmethod
@@ -312,7 +276,7 @@ class Agent:
                 version, or whose policy has a part that is not registered here.
         """
         with saving.reading(Path(path)) as saved:
-            policy, options = _policy(saved["config"]), saved["options"]
+            policy, options = build_policy(saved["config"]), saved["options"]
             width = saved["history"]["picks"]["rows"].shape[-1]
             if options["features"] != width:  # before anything is made that large
                 raise FairbanditError(
@@ -320,73 +284,43 @@ class Agent:
                     f"{shown(options['features'])}"
                 )
             agent = cls(policy, truth=truth, **options)
-            agent._policy.load_state(saved["parts"])
+            policy.load_state(saved["parts"])
             agent._history.load_state(saved["history"])
             rounds, groups = agent.rounds, len(agent._groups)
             agent._tickets.load_state(saved["pending"], saved["latest"], rounds, groups)
-            agent._rehearse()
+            if groups:  # a state that does not fit is found out by a round that is not kept
+                x = torch.zeros(1, 1, 1, width, dtype=torch.float64)
+                with agent._change(keep=False), policy.mode():
+                    agent._select(x, torch.zeros(1, 1, 1, dtype=torch.int64))
         return agent
 
     def __getstate__(self) -> dict[str, Any]:
-        """All but the locks, which a copy has of its own."""
-        with self._alone():
-            return {key: value for key, value in vars(self).items() if key not in _LOCKS}
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        vars(self).update(state, _refusal=None)
-        self._make_locks()
+        """What copies are made of, as it is between two calls."""
+        with self._guard.alone():
+            return vars(self).copy()
 
     def _state(self) -> dict[str, Any]:
-        problem = self._problem
         return {
             "config": self._config,
-            "options": {
-                "features": problem.features,
-                "groups": self._groups.labels,
-                "seed": self._seed,
-                "exploration": problem.exploration,
-                "refresh": self._refresh,
-                "patience": self._patience,
-            },
+            "options": {**self._options, "groups": self._groups.labels},
             "parts": self._policy.snapshot(),
             "history": self._history.state(),
             "pending": self._tickets.state(),
             "latest": self._tickets.latest,
         }
 
-    def _make_locks(self) -> None:
-        self.lock = threading.RLock()
-        self._writing = threading.RLock()
-
     @contextmanager
-    def _alone(self) -> Iterator[None]:
-        """Holds the lock against other threads, and refuses calls from within another one."""
-        with self.lock:
-            if self._refusal is not None:
-                raise FairbanditError(self._refusal)
-            try:
-                self._refusal = _INSIDE
-                yield
-            finally:
-                if self._refusal is _INSIDE:
-                    self._refusal = None
+    def _change(self, keep: bool = True) -> Iterator[None]:
+        """A call that changes the agent, and nothing if it is not to be kept or anything is raised.
 
-    @contextmanager
-    def _change(self) -> Iterator[None]:
-        """A call that changes the agent, and nothing if anything is raised in it.
-
-        Only then is there work to do: all objects get the attributes back that they had, and parts
-        of plugins, which may have written over theirs, are bound again and get their state back.
+        Parts of plugins, which may have written over what their attributes held, are then bound
+        again and get their state back.
         """
-        with self._alone():
+        with self._guard.alone():
             self._tickets.begin()
-            before = Attributes(self, *self._held)
             states = [part.snapshot() for part in self._foreign]
-            try:
-                yield
-            except BaseException:
-                before.restore()
-                self._refusal = _LOST
+
+            def recover() -> None:
                 self._tickets.undo(self._history.played)
                 # these two may have been left in the midst of something
                 self._history.contexts.recover()
@@ -394,57 +328,21 @@ class Agent:
                 for part, state in zip(self._foreign, states, strict=True):
                     part.bind(self._problem)
                     part.load_state(state)
-                self._refusal = _INSIDE
-                raise
 
-    def _rehearse(self) -> None:
-        """Decides a round that is taken back, so that a state that does not fit is found out."""
-        if not self._groups.labels:
-            return
-        x = torch.zeros(1, 1, 1, self._problem.features, dtype=torch.float64)
-        g = torch.zeros(1, 1, 1, dtype=torch.int64)
-        with suppress(_Rehearsed), self._change():
-            with self._policy.mode():
-                self._history.add_pools(x, g)
-                self._policy.decide(self.rounds + 1, x, g, self._history)
-            raise _Rehearsed
+            with self._guard.undoing(self._held, recover, always=not keep):
+                yield
+
+    def _select(self, x: Tensor, g: Tensor) -> Selection:
+        """Decides the next round, of a pool (1, 1, K, d) and its groups (1, 1, K)."""
+        self._history.add_pools(x, g)
+        return self._policy.decide(self.rounds + 1, x, g, self._history)
 
     def _welcome(self, labels: list[Hashable]) -> None:
         """Makes room for new groups."""
         if not labels:
             return
-        self._vet(labels, len(self._groups))
+        truths.vet(self._vetted, labels, len(self._groups))
         self._groups.add(labels)
         self._problem = replace(self._problem, groups=len(self._groups))
         self._policy.grow(self._problem)
         self._history.grow(self._problem)
-
-    def _vet(self, labels: Sequence[Hashable], first: int) -> None:
-        """Refuses groups that a truth must know and does not."""
-        if self._problem.truth is not None and self._policy.rank.needs_truth:
-            truths.vet(self._problem.truth, labels, first)
-
-    def _give_up(self) -> None:
-        if self._patience is not None:
-            self._tickets.give_up(self.rounds - self._patience)
-
-
-def _policy(config: str | Mapping[str, Any]) -> Policy:
-    """The policy of a name or of plain data, which are looked at before anything is made of them.
-
-    Raises:
-        FairbanditError: no such policy, or an environment.
-    """
-    if isinstance(config, str):
-        if config not in presets():
-            raise FairbanditError(
-                f"unknown policy {shown(config)}; the named ones are {', '.join(presets())}"
-            )
-        config = {"name": config}
-    if not isinstance(config, Mapping):
-        raise FairbanditError(f"expected a policy's name or a mapping, got {shown(config)}")
-    if not describes_policy(config):
-        raise FairbanditError(f"expected a policy, got an environment: {shown(dict(config))}")
-    policy = build(config)
-    assert isinstance(policy, Policy)
-    return policy

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Hashable, Iterable
 from contextlib import suppress
+from itertools import count
 from typing import Any
 
 import numpy as np
@@ -17,8 +18,6 @@ from fairbandit.maths.checks import shown
 MOST = 1_000_000
 """So many groups may be named by their number."""
 
-_MANY = 64  # from so many labels on, sorting an array is faster than looking up each
-
 _WRITABLE = "texts, numbers (below 2^8192), booleans, None, bytes and tuples of these"
 
 
@@ -30,18 +29,29 @@ class Groups:
     with all that is in it: every NaN, NaT or NA would be another group.
 
     Args:
-        labels: the first ones.
+        given: the first ones; a number G stands for 0 … G−1.
 
     Raises:
-        FairbanditError: a label given twice, or one that is not hashable or not equal to itself.
+        FairbanditError: neither a number of groups nor a list of labels, a label given twice, or
+            one that is not hashable or not equal to itself.
     """
 
-    def __init__(self, labels: Iterable[Hashable] = ()) -> None:
+    def __init__(self, given: int | Iterable[Hashable]) -> None:
         self._codes: dict[Hashable, int] = {}
-        given = list(labels)
-        self.add(self.coded(given)[1])
-        if len(self._codes) < len(given):
-            raise FairbanditError(f"groups: expected labels that differ, got {shown(given)}")
+        labels: list[Hashable] | None = None
+        if is_whole(given):
+            labels = list(range(given)) if 0 <= given <= MOST else None
+        elif isinstance(given, Iterable) and not isinstance(given, (bool, str, bytes)):
+            with suppress(TypeError):  # as of arrays and tensors without dimensions
+                labels = list(given)
+        if labels is None:
+            raise FairbanditError(
+                f"groups: expected a list of labels, or a number G ≤ {MOST:,} for 0 … G−1; got "
+                f"{shown(given)}"
+            )
+        self.add(self.coded(labels)[1])
+        if len(self._codes) < len(labels):
+            raise FairbanditError(f"groups: expected labels that differ, got {shown(labels)}")
 
     def __len__(self) -> int:
         """G."""
@@ -54,10 +64,7 @@ class Groups:
 
     def add(self, labels: Iterable[Hashable]) -> None:
         """Gives new labels the next codes."""
-        codes = dict(self._codes)
-        for label in labels:
-            codes[label] = len(codes)
-        self._codes = codes
+        self._codes = {**self._codes, **dict(zip(labels, count(len(self)), strict=False))}
 
     def coded(self, given: Any) -> tuple[NDArray[np.int64], list[Hashable]]:
         """Codes of labels; those which are not known get the next ones, in order of appearance.
@@ -72,26 +79,21 @@ class Groups:
             FairbanditError: a label that is not hashable, or not equal to itself.
         """
         fresh: dict[Hashable, int] = {}
-        if isinstance(given, np.ndarray) and given.dtype != object and len(given) >= _MANY:
-            distinct, first, place = np.unique(given, return_index=True, return_inverse=True)
-            order = first.argsort()
-            codes = np.empty(len(distinct), dtype=np.int64)
-            codes[order] = [self._code(label, fresh) for label in distinct[order].tolist()]
-            return codes[place], list(fresh)
         labels = given.tolist() if isinstance(given, np.ndarray) else given
-        return np.array([self._code(label, fresh) for label in labels], np.int64), list(fresh)
+        distinct = labels
+        with suppress(Exception):  # of labels that are refused below
+            distinct = dict.fromkeys(labels)
+        codes = {label: self._code(label, fresh) for label in distinct}
+        return np.array([codes[label] for label in labels], np.int64), list(fresh)
 
     def _code(self, label: Any, fresh: dict[Hashable, int]) -> int:
         """A label's code; a label that is not known joins the fresh ones."""
         try:
-            known = self._codes.get(label)
-            if known is not None:
-                return known
-            label = _plain(label)
-            known = self._codes.get(label)
-            if known is not None:
-                return known
-            return fresh.setdefault(label, len(self._codes) + len(fresh))
+            code = self._codes.get(label)
+            if code is None:
+                label = _plain(label)
+                code = self._codes.get(label)
+            return fresh.setdefault(label, len(self) + len(fresh)) if code is None else code
         except FairbanditError:
             raise
         except Exception as error:  # whatever a label's own `__hash__` and `__eq__` may raise
@@ -140,41 +142,17 @@ def _plain(label: Any) -> Any:
     """
     if isinstance(label, np.ma.MaskedArray):
         raise TypeError("a masked label")
-    if isinstance(label, (np.datetime64, np.timedelta64)) and np.isnat(label):
-        raise _unequal(label)  # as a Python object it would be None
-    if isinstance(label, (np.generic, np.ndarray, Tensor)):
+    missing = isinstance(label, (np.datetime64, np.timedelta64)) and np.isnat(label)
+    if isinstance(label, (np.generic, np.ndarray, Tensor)) and not missing:
         label = label.item()
     if type(label) is tuple:
         label = tuple(map(_plain, label))
     elif isinstance(label, (tuple, frozenset)):
         for one in label:
             _plain(one)
-    try:
+    equal = False
+    with suppress(TypeError, ValueError, ArithmeticError):  # as of pandas' NA, and signalling NaN
         equal = bool(label == label)
-    except (TypeError, ValueError, ArithmeticError):  # as of pandas' NA, and signalling NaN
-        equal = False
     if not equal:
-        raise _unequal(label)
+        raise FairbanditError(f"groups: expected labels equal to themselves, got {shown(label)}")
     return label
-
-
-def _unequal(label: Any) -> FairbanditError:
-    return FairbanditError(f"groups: expected labels equal to themselves, got {shown(label)}")
-
-
-def labels_of(groups: int | Sequence[Hashable]) -> list[Hashable]:
-    """The labels that `groups` names: G stands for 0 … G−1.
-
-    Raises:
-        FairbanditError: neither a number of groups nor a list of labels.
-    """
-    if is_whole(groups):
-        if 0 <= groups <= MOST:
-            return list(range(int(groups)))
-    elif isinstance(groups, Iterable) and not isinstance(groups, (bool, str, bytes)):
-        with suppress(TypeError):  # as of arrays and tensors without dimensions
-            return list(groups)
-    raise FairbanditError(
-        f"groups: expected a list of labels, or a number G ≤ {MOST:,} for 0 … G−1; got "
-        f"{shown(groups)}"
-    )

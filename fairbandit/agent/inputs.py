@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from decimal import Decimal
 from itertools import chain, pairwise
 from numbers import Real
@@ -16,6 +15,8 @@ from torch import Tensor
 
 from fairbandit.errors import FairbanditError
 from fairbandit.maths.checks import shown, told
+from fairbandit.parts import Outcomes
+from fairbandit.parts.splits import check_refresh
 
 LARGEST = 1e100
 """Numbers beyond it are refused, for sums of their squares would overflow."""
@@ -29,8 +30,6 @@ PIECE = 1 << 21
 BITS = 8192
 """Whole numbers of more bits have more digits than texts of numbers may have."""
 
-_REAL = (Real, Decimal)
-
 
 def numbers(values: Any, what: str) -> NDArray[Any]:
     """An array of real numbers, without a copy where there is one already.
@@ -43,9 +42,12 @@ def numbers(values: Any, what: str) -> NDArray[Any]:
         FairbanditError: no numbers, rows of different lengths, a masked entry, or a value not
             finite or too large.
     """
-    array = _array(values, what)
+    array, limit = _array(values, what), f"expected finite numbers of at most {LARGEST:g} in size"
     if array.dtype.kind == "O" and all(map(_is_real, array.flat)):
-        array = _floats(array, what)
+        try:
+            array = array.astype(np.float64)
+        except (OverflowError, ValueError) as error:
+            raise FairbanditError(f"{what}: {limit}; {error}") from error
     if array.dtype.kind not in "biuf":
         raise FairbanditError(
             f"{what}: expected real numbers, got {told(values)} (as an array: {array.dtype})"
@@ -57,23 +59,18 @@ def numbers(values: Any, what: str) -> NDArray[Any]:
     if array.size and not (float(array.max()) <= LARGEST and float(array.min()) >= -LARGEST):
         at = tuple(np.argwhere(~(np.abs(array.astype(float)) <= LARGEST))[0].tolist())
         raise FairbanditError(
-            f"{what}: expected finite numbers of at most {LARGEST:g} in size, got {array[at]}"
-            + (f" at {list(at)}" if at else "")
+            f"{what}: {limit}, got {array[at]}" + (f" at {list(at)}" if at else "")
         )
     return array
 
 
 def _is_real(value: Any) -> bool:
     """Whether an object is a real number; NumPy counts spans of time among its integers."""
-    return isinstance(value, _REAL) and not isinstance(value, np.timedelta64)
+    return isinstance(value, (Real, Decimal)) and not isinstance(value, np.timedelta64)
 
 
 def _array(values: Any, what: str) -> NDArray[Any]:
-    """Anything as an array, without a copy where there is one already.
-
-    Raises:
-        FairbanditError: no array in memory that is whole and of one length in each dimension.
-    """
+    """Anything as an array in memory, without a copy where there is one already."""
     if isinstance(values, Tensor):
         try:
             wide = values.double() if values.is_floating_point() else values
@@ -94,11 +91,7 @@ def _array(values: Any, what: str) -> NDArray[Any]:
 
 
 def _refuse_masks(values: Any, what: str) -> None:
-    """Refuses masked entries, which as an array would count with what is behind the mask.
-
-    Raises:
-        FairbanditError: an entry that is masked.
-    """
+    """Refuses masked entries, whose mask `np.asarray` would ignore."""
     if isinstance(values, (list, tuple)):
         for one in values:
             if isinstance(one, (list, tuple, np.ma.MaskedArray)):
@@ -107,26 +100,14 @@ def _refuse_masks(values: Any, what: str) -> None:
         raise FairbanditError(f"{what}: expected no masked entries, got {told(values)}")
 
 
-def _floats(array: NDArray[Any], what: str) -> NDArray[np.float64]:
-    """Real numbers of any Python type as float64.
-
-    Raises:
-        FairbanditError: one that no float64 holds.
-    """
-    try:
-        return array.astype(np.float64)
-    except (OverflowError, ValueError) as error:
-        raise FairbanditError(
-            f"{what}: expected finite numbers of at most {LARGEST:g} in size; {error}"
-        ) from error
-
-
 def number(value: Any, what: str) -> float:
     """One finite number.
 
     Raises:
         FairbanditError: anything else.
     """
+    if type(value) is float and abs(value) <= LARGEST:
+        return value
     array = numbers(value, what)
     if array.size != 1:
         raise FairbanditError(f"{what}: expected one number, got an array of shape {array.shape}")
@@ -146,114 +127,88 @@ def whole(value: Any, what: str, least: int, most: int | None = None) -> int:
     """
     number = int(value) if is_whole(value) else least - 1
     if number < least:
-        raise FairbanditError(
-            f"{what}: expected a whole number of at least {least}, got {shown(value)}"
-        )
-    if most is not None and number > most:
-        raise FairbanditError(f"{what}: expected at most {most:,}, got {shown(value)}")
-    if number.bit_length() > BITS:
-        raise FairbanditError(
-            f"{what}: expected a whole number below 2^{BITS}, got one of {number.bit_length()} bits"
-        )
-    return number
+        wanted = f"a whole number of at least {least}"
+    elif most is not None and number > most:
+        wanted = f"at most {most:,}"
+    elif number.bit_length() > BITS:
+        wanted = f"a whole number below 2^{BITS}"
+    else:
+        return number
+    raise FairbanditError(f"{what}: expected {wanted}, got {shown(value)}")
 
 
-def pool(values: Any, features: int) -> NDArray[np.float64]:
-    """A pool's contexts, (K, d) float64 in memory of their own.
+def options(
+    features: Any, seed: Any, exploration: Any, refresh: Any, patience: Any, own: float | None
+) -> dict[str, Any]:
+    """What an `Agent` is given beside its policy, groups and truth, by name.
+
+    Raises:
+        FairbanditError: a value out of range, or another `refresh` than the split's own.
+    """
+    exploration = number(exploration, "exploration")
+    if exploration < 0:
+        raise FairbanditError(f"exploration: expected at least 0, got {exploration:g}")
+    if refresh is not None:
+        refresh = number(refresh, "refresh")
+        check_refresh(refresh)
+        if own not in (None, refresh):
+            raise FairbanditError(
+                f"refresh: the policy's split has {own:g} and the agent was given {refresh:g}; "
+                "give one of them"
+            )
+    return {
+        "features": whole(features, "features", 1, FEATURES),
+        "seed": whole(seed, "seed", 0),
+        "exploration": exploration,
+        "refresh": refresh,
+        "patience": None if patience is None else whole(patience, "patience", 0),
+    }
+
+
+def pool(contexts: Any, groups: Any, features: int) -> tuple[NDArray[np.float64], list[Any]]:
+    """A pool's contexts, (K, d) float64 in memory of their own, and its labels, K of them.
 
     Raises:
         FairbanditError: other shapes, no candidate, or values that are not finite.
     """
-    array = numbers(values, "contexts")
+    array = numbers(contexts, "contexts")
     if array.ndim != 2 or array.shape[1] != features or not len(array):
         raise FairbanditError(
             f"contexts: expected (K, {features}), a row of {features} features for each of at "
             f"least one candidate; got shape {array.shape}"
         )
-    return np.array(array, dtype=np.float64)
+    labels = listed(groups, "groups")
+    if len(labels) != len(array):
+        raise FairbanditError(
+            f"groups: expected {len(array)} labels, one a candidate; got {len(labels)}"
+        )
+    return np.array(array, dtype=np.float64), labels
 
 
 def listed(values: Any, what: str) -> list[Any]:
     """The entries of an array, a tensor, a list or a tuple, as plain Python objects if numbers.
 
     Raises:
-        FairbanditError: anything else, or an array of which an entry is masked.
+        FairbanditError: anything else, or an array with an entry that is masked or NaT.
     """
     if isinstance(values, (Tensor, np.ndarray)):
-        values = _labelled(_array(values, what), what)
+        values = _labelled(values, what)
     entries = values.tolist() if hasattr(values, "tolist") else values
     if not isinstance(entries, (list, tuple)):
         raise FairbanditError(f"{what}: expected an array or a list, got {told(values)}")
     return list(entries)
 
 
-def _labelled(array: NDArray[Any], what: str) -> NDArray[Any]:
-    """An array whose entries may be labels.
-
-    Raises:
-        FairbanditError: a date that is none, which as a Python object would be None.
-    """
+def _labelled(values: Any, what: str) -> NDArray[Any]:
+    """An array whose entries may be labels: none is NaT, which as a Python object is None."""
+    array = _array(values, what)
     if array.dtype.kind in "mM" and np.isnat(array).any():
         raise FairbanditError(f"{what}: expected labels equal to themselves, got NaT")
     return array
 
 
-@dataclass(frozen=True)
 class Log:
     """n logged rounds, pool after pool.
-
-    Attributes:
-        contexts: of all candidates, (M, d).
-        labels: their groups, M of them: an array or a list.
-        ends: how many of the candidates belong to the first rounds, (n + 1,), from 0 to M.
-        picked: the candidate picked in each round, among all M: (n,) int64.
-        rewards: (n,) float64.
-    """
-
-    contexts: NDArray[Any]
-    labels: Any
-    ends: NDArray[np.int64]
-    picked: NDArray[np.int64]
-    rewards: NDArray[np.float64]
-
-    def pieces(self) -> Iterator[tuple[int, int]]:
-        """Stretches of rounds, low … high−1, to be taken in one after the other."""
-        n = len(self.rewards)
-        largest = int(np.diff(self.ends).max(initial=1))
-        step = max(1, PIECE // (largest * self.contexts.shape[1]))
-        yield from pairwise([*range(0, n, step), n])
-
-    def pools(self, low: int, high: int, codes: NDArray[np.int64]) -> tuple[Tensor, Tensor]:
-        """The pools of rounds low … high−1, small ones filled up with empty places.
-
-        Args:
-            low, high: the stretch.
-            codes: the groups of all M candidates.
-
-        Returns:
-            Contexts, (1, n, K, d) float64, and groups, (1, n, K) int64.
-        """
-        sizes = np.diff(self.ends[low : high + 1])
-        span = slice(self.ends[low], self.ends[high])
-        here = np.arange(sizes.max()) < sizes[:, None]
-        contexts = np.zeros((*here.shape, self.contexts.shape[1]))
-        contexts[here] = self.contexts[span]
-        groups = np.full(here.shape, -1)
-        groups[here] = codes[span]
-        return torch.from_numpy(contexts)[None], torch.from_numpy(groups)[None]
-
-    def outcomes(
-        self, low: int, high: int, codes: NDArray[np.int64]
-    ) -> tuple[Tensor, Tensor, Tensor]:
-        """The picks of rounds low … high−1: contexts (1, n, d), groups (1, n), rewards (1, n)."""
-        at = self.picked[low:high]
-        found = (self.contexts[at].astype(np.float64), codes[at], self.rewards[low:high])
-        contexts, groups, rewards = (torch.from_numpy(part)[None] for part in found)
-        return contexts, groups, rewards
-
-
-def log(contexts: Any, groups: Any, actions: Any, rewards: Any, features: int) -> Log:
-    """Logged rounds, checked.
 
     Args:
         contexts: (n, K, d), or a list of n pools (Kᵢ, d).
@@ -262,31 +217,62 @@ def log(contexts: Any, groups: Any, actions: Any, rewards: Any, features: int) -
         rewards: their rewards, (n,).
         features: d.
 
+    Attributes:
+        labels: the groups of all M candidates, an array or a list.
+
     Raises:
         FairbanditError: shapes that do not match, values that are not finite, actions that are no
             place of their pool.
     """
-    flat, sizes = _flat(contexts, features)
-    labels = _labels(groups, sizes)
-    n = len(sizes)
-    found = {"actions": numbers(actions, "actions"), "rewards": numbers(rewards, "rewards")}
-    for what, array in found.items():
-        if array.shape != (n,):
+
+    def __init__(
+        self, contexts: Any, groups: Any, actions: Any, rewards: Any, features: int
+    ) -> None:
+        self._contexts, sizes = _flat(contexts, features)  # of all candidates, (M, d)
+        self.labels = _labels(groups, sizes)
+        n = len(sizes)
+        places, given = numbers(actions, "actions"), numbers(rewards, "rewards")
+        for what, array in (("actions", places), ("rewards", given)):
+            if array.shape != (n,):
+                raise FairbanditError(
+                    f"{what}: expected one for each of the {n} pools, shape ({n},); got "
+                    f"{array.shape}"
+                )
+        if n and places.dtype.kind not in "iu":
+            raise FairbanditError(f"actions: expected whole numbers, got {places.dtype}")
+        wrong = (places < 0) | (places >= sizes)
+        if wrong.any():
+            at = int(wrong.argmax())
             raise FairbanditError(
-                f"{what}: expected one for each of the {n} pools, shape ({n},); got {array.shape}"
+                f"actions: expected places from 0 to {sizes[at] - 1} in pool {at}, got {places[at]}"
             )
-    places = found["actions"]
-    if n and places.dtype.kind not in "iu":
-        raise FairbanditError(f"actions: expected whole numbers, got {places.dtype}")
-    wrong = (places < 0) | (places >= sizes)
-    if wrong.any():
-        at = int(wrong.argmax())
-        raise FairbanditError(
-            f"actions: expected places from 0 to {sizes[at] - 1} in pool {at}, got {places[at]}"
-        )
-    ends = np.concatenate([[0], sizes.cumsum()])
-    picked = ends[:-1] + places.astype(np.int64)
-    return Log(flat, labels, ends, picked, found["rewards"].astype(np.float64))
+        self._rewards, self._ends = given.astype(np.float64), np.append(0, sizes.cumsum())
+        self._picked = self._ends[:-1] + places.astype(np.int64)  # among all candidates
+
+    def pieces(
+        self, codes: NDArray[np.int64]
+    ) -> Iterator[tuple[tuple[Tensor, Tensor], int, Outcomes]]:
+        """Cuts the rounds into pieces of about `PIECE` numbers.
+
+        Args:
+            codes: the groups of all M candidates.
+
+        Yields:
+            Of N consecutive rounds, the pools, (1, N, K, d) float64 and (1, N, K) int64, small ones
+            filled up with empty places; how many candidates they have; and the outcomes.
+        """
+        n, d = len(self._rewards), self._contexts.shape[1]
+        largest = int(np.diff(self._ends).max(initial=1))
+        for low, high in pairwise([*range(0, n, max(1, PIECE // (largest * d))), n]):
+            sizes = np.diff(self._ends[low : high + 1])
+            span = slice(self._ends[low], self._ends[high])
+            here = np.arange(sizes.max()) < sizes[:, None]
+            contexts, groups = np.zeros((*here.shape, d)), np.full(here.shape, -1)
+            contexts[here], groups[here] = self._contexts[span], codes[span]
+            at = self._picked[low:high]
+            picks = self._contexts[at].astype(np.float64), codes[at], self._rewards[low:high]
+            x, g, *outcomes = (torch.from_numpy(part)[None] for part in (contexts, groups, *picks))
+            yield (x, g), int(sizes.sum()), Outcomes(*outcomes)
 
 
 def _flat(contexts: Any, features: int) -> tuple[NDArray[Any], NDArray[np.int64]]:
@@ -308,7 +294,7 @@ def _flat(contexts: Any, features: int) -> tuple[NDArray[Any], NDArray[np.int64]
 def _labels(groups: Any, sizes: NDArray[np.int64]) -> Any:
     """All candidates' labels, as an array or a list of M."""
     if isinstance(groups, (Tensor, np.ndarray)):
-        groups = _labelled(_array(groups, "groups"), "groups")
+        groups = _labelled(groups, "groups")
     if isinstance(groups, np.ndarray) and groups.ndim == 2:
         lengths = np.full(len(groups), groups.shape[1])
     else:

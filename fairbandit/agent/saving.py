@@ -13,10 +13,10 @@ from fairbandit.maths import checks
 from fairbandit.run import state
 
 FORMAT = "fairbandit.Agent"
-"""What a file says that it is."""
+"""The name of the format, which every file begins with."""
 
 VERSION = 3
-"""Of the file's contents; files of other versions are refused."""
+"""The version of the format; files of other versions are refused."""
 
 
 def packed(saved: Mapping[str, Any]) -> state.Packed:
@@ -46,7 +46,7 @@ def write(path: Path, contents: state.Packed) -> None:
 
 @contextmanager
 def reading(path: Path) -> Iterator[dict[str, Any]]:
-    """The state that `write` wrote; what goes wrong with it inside is told as the file's fault.
+    """The state in a file that `write` wrote; errors inside the context name the file.
 
     Raises:
         FairbanditError: no such file, or one that is no whole agent of this version.

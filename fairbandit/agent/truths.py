@@ -1,4 +1,4 @@
-"""Oracles that users bring: taken in any type, and asked whether they know the groups."""
+"""Truths that users bring: numbers of any type, and CDFs that may not know every group."""
 
 from __future__ import annotations
 
@@ -34,17 +34,18 @@ def checked(truth: Truth, features: int) -> Truth:
     return Truth(torch.from_numpy(np.array(theta, dtype=np.float64)), truth.cdf)
 
 
-def vet(truth: Truth, labels: Sequence[Hashable], first: int) -> None:
+def vet(truth: Truth | None, labels: Sequence[Hashable], first: int) -> None:
     """Refuses groups of which a truth knows no CDF: at a large enough reward it must be 1.
 
     Args:
-        truth: the truth.
-        labels: the groups'.
-        first: the code of the first of them.
+        truth: the truth; None if it need not know any.
+        labels: of groups whose codes are first, first + 1, …
 
     Raises:
         FairbanditError: the first group that is not known.
     """
+    if truth is None:
+        return
     top = torch.full((1,), LARGEST, dtype=torch.float64)
     for code, label in enumerate(labels, first):
         try:

@@ -11,6 +11,7 @@ from typing import Any
 import hydra
 import hydra._internal.hydra
 
+from fairbandit.build import conf_folder
 from fairbandit.cli.configs import CheckedLoader
 from fairbandit.cli.job import run_job
 from fairbandit.cli.messages import SweepJobError, in_a_line, one_message, raised_by_hydra
@@ -18,7 +19,6 @@ from fairbandit.cli.parsers import spelt_out
 from fairbandit.cli.store import publish
 from fairbandit.cli.sweeps import drives_sweep, finish_sweep
 from fairbandit.errors import FairbanditError
-from fairbandit.presets import conf_folder
 
 _FULL_ERROR = "HYDRA_FULL_ERROR"
 _composing: Any = hydra._internal.hydra

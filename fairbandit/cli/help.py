@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from fairbandit import registry
+from fairbandit.build import conf_folder
 from fairbandit.cli.tools import TOOLS
-from fairbandit.presets import conf_folder
 from fairbandit.run.settings import Settings
 
 _WIDTH = 26

@@ -6,11 +6,13 @@ Contexts are put into bins by ‖x − m‖_{C⁻¹}, and the largest one in a b
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import torch
 from torch import Tensor
 
 SHARES = (0.7, 0.96, 1.0)
-"""The bins end at these quantiles of ‖x − m‖_{C⁻¹}."""
+"""About these shares of the contexts lie in the first bin, in the first two, and in all three."""
 
 SLACK = 1e-11
 """Rounding allowed for in the bound, relative to the largest possible ‖x‖·‖θ‖."""
@@ -19,108 +21,52 @@ NORM_SLACK = 1e-6
 """Relative rounding allowed for in ‖x − m‖_{C⁻¹}, where C has a condition number of up to 1e6."""
 
 SAMPLE = 2048
-"""C is the covariance of about so many of the contexts; the bound holds for any C."""
+"""C and the ends of the bins are made of about so many of the contexts; the bound holds for any."""
 
 CHUNK = 1 << 12
 """How many contexts are measured at a time, so that they stay in cache."""
 
 
-class Bins:
-    """The bin of every context of one group.
-
-    A context is measured once, when it is added. The mean m and the covariance C are those of the
-    first contexts. The bound holds for any m and C. It is tight while later contexts are like the
-    first ones.
-
-    Args:
-        contexts: the first ones, (B, L, w).
+class Bins(NamedTuple):
+    """The bins of one group's contexts.
 
     Attributes:
         mean: m, (B, w).
         factor: the Cholesky factor of C, (B, w, w).
         bin: each context's bin, (B, L) int64.
+        radius: the most by which a score in each bin moves for each unit of ‖Δ‖_C, (B, bins).
         rounding: by how much a score may be off for each unit of ‖θ‖, (B, 1).
-        measured: how many contexts m and the bins were made of.
     """
 
-    def __init__(self, contexts: Tensor) -> None:
-        self.measured = contexts.shape[1]
-        self.mean = contexts.mean(1)
-        some = contexts[:, :: max(1, self.measured // SAMPLE)] - self.mean[:, None]
-        covariance = some.transpose(1, 2) @ some / some.shape[1]
-        # a ridge, which is also a lower bound on the least eigenvalue of C
-        self._least = covariance.diagonal(dim1=1, dim2=2).mean(1, keepdim=True).clamp(min=1e-300)
-        self._least *= 1e-6
-        unit = torch.eye(contexts.shape[2], dtype=contexts.dtype, device=contexts.device)
-        self.factor = torch.linalg.cholesky(covariance + unit * self._least[..., None])
-        whiten = torch.linalg.solve_triangular(self.factor, unit, upper=False)
-        self._whiten = whiten.transpose(1, 2)
-        norms = self._norms(contexts)
-        ranks = [max(1, round(share * self.measured)) for share in SHARES]
-        self._largest = torch.stack([norms.kthvalue(rank, 1).values for rank in ranks], 1)
-        self.bin = self._bin(norms)
-        self.rounding = self._rounding(contexts)
-
-    def add(self, contexts: Tensor) -> None:
-        """Measures further contexts, (B, L, w)."""
-        norms = self._norms(contexts)
-        self._largest[:, -1] = torch.maximum(self._largest[:, -1], norms.amax(1))
-        self.bin = torch.cat([self.bin, self._bin(norms)], 1)
-        self.rounding = torch.maximum(self.rounding, self._rounding(contexts))
-
-    def drop(self, count: int) -> None:
-        """Forgets the bins of the first contexts."""
-        self.bin = self.bin[:, count:]
-
-    @property
-    def radius(self) -> Tensor:
-        """The most by which a score in each bin moves for each unit of ‖Δ‖_C, (B, bins)."""
-        # |score| ≤ ‖x‖(‖θ₀‖ + ‖Δ‖), and ‖Δ‖ is at most ‖Δ‖_C over the root of C's least eigenvalue
-        return self._largest + self.rounding / self._least.sqrt()
-
-    def _norms(self, contexts: Tensor) -> Tensor:
-        white = ((chunk - self.mean[:, None]) @ self._whiten for chunk in contexts.split(CHUNK, 1))
-        norms = [torch.linalg.vector_norm(chunk, dim=2) for chunk in white]
-        return torch.cat(norms, 1) * (1 + NORM_SLACK)
-
-    def _bin(self, norms: Tensor) -> Tensor:
-        return (norms[..., None] > self._largest[:, None, :-1]).sum(2)
-
-    def _rounding(self, contexts: Tensor) -> Tensor:
-        return SLACK * torch.linalg.vector_norm(contexts, dim=2).amax(1, keepdim=True)
+    mean: Tensor
+    factor: Tensor
+    bin: Tensor
+    radius: Tensor
+    rounding: Tensor
 
 
-class GroupBins:
-    """The bins of every group, kept while its window moves on.
-
-    Args:
-        groups: G.
-    """
-
-    def __init__(self, groups: int) -> None:
-        self._kept: list[tuple[int, Bins] | None] = [None] * groups
-
-    def of(self, group: int, contexts: Tensor, start: int) -> Bins:
-        """The bins of a segment of a group's contexts.
-
-        Only contexts that were not in the segment of the last call are measured. All are measured
-        anew once their number has doubled.
-
-        Args:
-            group: the group.
-            contexts: the segment, (B, L, w).
-            start: the entry at which it starts, no less than in earlier calls.
-        """
-        length, kept = contexts.shape[1], self._kept[group]
-        if kept is not None:
-            first, bins = kept
-            bins.drop(start - first)
-            known = bins.bin.shape[1]
-            if 0 < known <= length <= 2 * bins.measured:
-                if known < length:
-                    bins.add(contexts[:, known:])
-                self._kept[group] = start, bins
-                return bins
-        bins = Bins(contexts)
-        self._kept[group] = start, bins
-        return bins
+def bins_of(contexts: Tensor) -> Bins:
+    """Puts contexts, (B, L, w), into bins; m is their mean, C the covariance of a sample."""
+    step = max(1, contexts.shape[1] // SAMPLE)
+    mean = contexts.mean(1, keepdim=True)
+    some = contexts[:, ::step] - mean
+    covariance = some.transpose(1, 2) @ some / some.shape[1]
+    # a ridge, which is also a lower bound on the least eigenvalue of C
+    least = covariance.diagonal(dim1=1, dim2=2).mean(1, keepdim=True).clamp(min=1e-300) * 1e-6
+    unit = torch.eye(contexts.shape[2], dtype=contexts.dtype, device=contexts.device)
+    factor = torch.linalg.cholesky(covariance + unit * least[..., None])
+    whiten = torch.linalg.solve_triangular(factor, unit, upper=False).transpose(1, 2)
+    white = ((chunk - mean) @ whiten for chunk in contexts.split(CHUNK, 1))
+    norms = torch.cat([torch.linalg.vector_norm(chunk, dim=2) for chunk in white], 1)
+    # an infinite bound times a drift of 0 would be NaN
+    norms.mul_(1 + NORM_SLACK).clamp_(max=1e300)
+    sampled = norms[:, ::step]
+    ranks = [max(1, round(share * sampled.shape[1])) for share in SHARES[:-1]]
+    edges = [sampled.kthvalue(rank, 1, keepdim=True).values for rank in ranks]
+    largest = torch.cat([*edges, norms.amax(1, keepdim=True)], 1)
+    inside = torch.stack([norms > edge for edge in edges]).sum(0)
+    # ‖x‖ ≤ ‖m‖ + ‖x − m‖ ≤ ‖m‖ + ‖factor‖·‖x − m‖_{C⁻¹}
+    size = torch.linalg.vector_norm(factor, dim=(1, 2))[:, None] * largest[:, -1:]
+    rounding = SLACK * (torch.linalg.vector_norm(mean, dim=2) + size)
+    # |score| ≤ ‖x‖(‖θ₀‖ + ‖Δ‖), and ‖Δ‖ is at most ‖Δ‖_C over the root of C's least eigenvalue
+    return Bins(mean[:, 0], factor, inside, largest + rounding / least.sqrt(), rounding)

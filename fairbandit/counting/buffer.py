@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from functools import partial
 from typing import Any
 
 import torch
@@ -26,8 +25,8 @@ class RaggedBuffer:
 
     Entry i of a group (from 0) lies i rows after the group's address. Where a replica has fewer
     entries than another one, its rows hold anything. No change overwrites an entry that is kept,
-    and every change ends by binding the attributes anew. So whoever restores the attributes that
-    the buffer had before a change, and then calls `recover`, has taken the change back.
+    and every change ends by binding the attributes anew. Restoring the attributes that the buffer
+    had before a change, and then calling `recover`, therefore undoes the change.
 
     Every row has a key: G·b + g for group g of replica b, times 2⁴⁰, plus the round of its context.
     Keys ascend along the table, so one search finds the entries up to a given round in all groups.
@@ -77,7 +76,7 @@ class RaggedBuffer:
             stored = self.mask.of_each(own, contexts)
         row = (self.addresses + number).gather(2, own.unsqueeze(2)).squeeze(2) - 1
         row = row.where(present, len(self.table) - 1).view(-1)
-        key = (self._base[:, 0].gather(1, own) + rounds).where(present, self._last_key)
+        key = (self._base[:, 0].gather(1, own) + rounds).where(present, self._keys[-1, -1])
         self.table.index_copy_(0, row, stored.reshape(len(row), -1))
         self._keys.view(-1).index_copy_(0, row, key.view(-1))
         self.total = total
@@ -93,8 +92,8 @@ class RaggedBuffer:
 
     def stored(self, group: int, low: int, high: int) -> Tensor:
         """The stored features of entries low … high − 1 of a group, (B, high − low, w)."""
-        start = self._start[group] - self._dropped[group]
-        return self._rows[:, start + low : start + high]
+        shift = self._shifts[group]
+        return self._rows[:, shift + low : shift + high]
 
     def contexts(self, group: int, low: int, high: int) -> Tensor:
         """Entries low … high − 1 of a group, (B, high − low, d)."""
@@ -105,8 +104,8 @@ class RaggedBuffer:
 
         An entry that a replica does not have is of round `LATEST`.
         """
-        start = self._start[group] - self._dropped[group]
-        return self._keys[:, start + low : start + high] - self._base[:, :, group]
+        shift = self._shifts[group]
+        return self._keys[:, shift + low : shift + high] - self._base[:, :, group]
 
     def forget(self, counts: Sequence[int]) -> None:
         """Forgets the first entries of each group: so many, those forgotten before included."""
@@ -121,7 +120,7 @@ class RaggedBuffer:
         self._lay_out(self.mask.grow(groups), [*kept, *[none] * more], [*self._room, *[0] * more])
 
     def recover(self) -> None:
-        """Clears the rows that an append wrote to which was taken back."""
+        """Clears the rows that an append wrote before it was undone."""
         self._lay_out(self.mask, self._kept(), self._room)
 
     def state(self) -> dict[str, list[Tensor]]:
@@ -133,11 +132,7 @@ class RaggedBuffer:
         }
 
     def load_state(self, state: Mapping[str, Any], latest: int) -> None:
-        """Goes on from what `state` gave.
-
-        Args:
-            state: the state.
-            latest: the last round that was appended before.
+        """Goes on from what `state` gave after the latest round was appended.
 
         Raises:
             FairbanditError: entries of another problem, or rounds that do not fit them.
@@ -149,42 +144,41 @@ class RaggedBuffer:
         contexts = [checks.like("contexts", rows, self._empty, free=1) for rows in contexts]
         rounds = checks.length("rounds", state["rounds"], sizes)
         rounds = [checks.like("rounds", times, none, free=1) for times in rounds]
-        if not all(map(partial(_match, latest=latest), contexts, rounds)):
+        saved = list(zip(contexts, rounds, strict=True))
+        if not all(_match(rows, times, latest) for rows, times in saved):
             raise FairbanditError(
                 f"saved contexts of {latest} rounds: the contexts of a group and their rounds do "
                 "not match"
             )
         used = torch.zeros(sizes, d, dtype=torch.bool, device=device)
         total = torch.zeros(b, 1, sizes, dtype=torch.int64, device=device)
-        for group, (rows, times) in enumerate(zip(contexts, rounds, strict=True)):
+        for group, (rows, times) in enumerate(saved):
             used[group] = (rows != 0).any(1).any(0)
             total[:, 0, group] = (times != LATEST).sum(1)
         mask, self.total, self._forgotten = FeatureMask(used), total, [0] * sizes
-        stored = [mask.of_group(group, rows) for group, rows in enumerate(contexts)]
-        kept = list(zip(stored, rounds, strict=True))
+        kept = [(mask.of_group(group, rows), times) for group, (rows, times) in enumerate(saved)]
         self._lay_out(mask, kept, [rows.shape[1] for rows in contexts])
 
     def _kept(self) -> list[tuple[Tensor, Tensor]]:
         """For each group the stored features of the entries that are kept, and their rounds."""
         found = []
         for group, low in enumerate(self._forgotten):
-            high = max(low, int(self.total[:, 0, group].max()))
-            rounds, entry = (
-                self.rounds(group, low, high),
-                torch.arange(low, high, device=self.total.device),
-            )
-            missing = entry >= self.total[:, 0, group, None]
-            found.append((self.stored(group, low, high), rounds.masked_fill(missing, LATEST)))
+            own = self.total[:, 0, group, None]
+            high = max(low, int(own.max()))
+            missing = torch.arange(low, high, device=own.device) >= own
+            rounds = self.rounds(group, low, high).masked_fill(missing, LATEST)
+            found.append((self.stored(group, low, high), rounds))
         return found
 
     def _learn(self, groups: Tensor, contexts: Tensor) -> None:
         """Stores further features from now on, if contexts have any that the mask leaves out."""
-        mask, kept = self.mask.learn(groups, contexts), self._kept()
+        mask = self.mask.learn(groups, contexts)
         if mask is not self.mask:
-            whole = (self.mask.whole(group, rows) for group, (rows, _) in enumerate(kept))
-            stored = [mask.of_group(group, rows) for group, rows in enumerate(whole)]
-            rounds = [times for _, times in kept]
-            self._lay_out(mask, list(zip(stored, rounds, strict=True)), self._room)
+            kept = [
+                (mask.of_group(group, self.mask.whole(group, rows)), rounds)
+                for group, (rows, rounds) in enumerate(self._kept())
+            ]
+            self._lay_out(mask, kept, self._room)
 
     def _reserve(self, counts: Sequence[int]) -> None:
         """Makes room for so many entries of each group, forgotten ones included."""
@@ -200,36 +194,29 @@ class RaggedBuffer:
     def _lay_out(
         self, mask: FeatureMask, kept: Sequence[tuple[Tensor, Tensor]], rooms: Sequence[int]
     ) -> None:
-        """Moves all to a new table, in which every group's entries begin where its room does.
+        """Moves the entries that are kept, features and rounds by group, to a new table.
 
-        Args:
-            mask: which features are stored from now on.
-            kept: by group, the stored features and the rounds of the entries that are kept.
-            rooms: how many rows each group gets.
+        The table stores the features of a mask, and has room for so many rows of each group.
         """
         b, groups, device = len(self._empty), len(rooms), self._empty.device
         length = sum(rooms) + 1  # the last row takes the contexts that are left out
         owner = torch.arange(b * groups, device=device).view(b, 1, groups)
-        base, last_key = owner * (LATEST + 1), b * groups * (LATEST + 1) - 1
-        starts = [sum(rooms[:group]) for group in range(groups)]
+        base = owner * (LATEST + 1)
         rows = fresh((b, length, mask.width), self._empty)
         keys = fresh((b, length), owner)
         keys[:, -1] = (torch.arange(1, b + 1, device=device) * groups) * (LATEST + 1) - 1
-        for group, (start, room, (stored, rounds)) in enumerate(
-            zip(starts, rooms, kept, strict=True)
-        ):
+        shifts, start = list[int](), 0
+        for group, (room, (stored, rounds)) in enumerate(zip(rooms, kept, strict=True)):
             end = start + stored.shape[1]
             rows[:, start:end] = stored
             keys[:, start:end] = rounds + base[:, :, group]
             keys[:, end : start + room] = base[:, :, group] + LATEST
-        shift = torch.tensor(
-            [start - gone for start, gone in zip(starts, self._forgotten, strict=True)],
-            dtype=torch.int64,
-            device=device,
-        )
+            shifts.append(start - self._forgotten[group])
+            start += room
         self.mask, self._room, self._dropped = mask, list(rooms), list(self._forgotten)
-        self._rows, self._keys, self._start = rows, keys, starts
-        self.table, self._base, self._last_key = rows.view(b * length, -1), base, last_key
+        self._rows, self._keys, self._shifts = rows, keys, shifts
+        self.table, self._base = rows.view(b * length, -1), base
+        shift = torch.tensor(shifts, dtype=torch.int64, device=device)
         self.addresses = torch.arange(b, device=device).view(b, 1, 1) * length + shift
         self._every = torch.arange(groups, device=device)
 
@@ -247,13 +234,10 @@ def _match(contexts: Tensor, rounds: Tensor, latest: int) -> bool:
 
 
 def _room(kept: int, held: int, room: int, spare: int) -> int:
-    """Room for a sequence: as it is, unless that would soon be too little, or is far too much.
+    """Room for the entries that are kept, where they and the forgotten ones hold so many rows.
 
-    Args:
-        kept: how many entries are kept.
-        held: how many rows they and the forgotten ones take.
-        room: what there is.
-        spare: room up to this is never too much.
+    The room stays as it is, unless that would soon be too little, or is far too much. Room up to
+    the spare is never too much.
     """
     if held <= room or 2 * kept <= room <= max(8 * kept, spare):
         return room

@@ -1,9 +1,9 @@
-"""The reference: score every past context for every round, and mask by group and window."""
+"""The reference store: scores every past context for every round, and masks by group and window."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import cached_property
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor
@@ -39,54 +39,48 @@ class DenseStore:
 
     def past_scores(self, query: Query, groups: Tensor) -> DensePastScores:
         """The past scores of the groups (B, N, M) that values are compared with."""
-        return DensePastScores(self, query, groups)
+        came, first, n = self.round_of[:, None, None], query.first, len(query.start)
+        rounds = torch.arange(first, first + n, device=groups.device)[:, None, None]
+        start, stop = query.start[:, None, None], query.stop[:, None, None]
+        member = (self.group_of[:, None, None] == groups[..., None]) & (groups[..., None] >= 0)
+        inside = member & (came > start) & (came <= stop)
+        if self.memory is not None:
+            before = member & (came < rounds)
+            later = before.flip(3).cumsum(3).flip(3)  # members from this one to the last before t
+            inside &= later <= self.memory
+        scores = query.model.score(self.contexts[:, None], self.group_of[:, None])
+        scores = scores.index_select(1, query.of_round)
+        return DensePastScores(scores[:, :, None], inside, (rounds - came).clamp(min=1).double())
 
 
+@dataclass(eq=False)
 class DensePastScores(PastScores):
-    """Past scores (B, N, L) of all L past contexts, and which of them count, (B, N, M, L)."""
+    """All L past scores, whatever their groups; see `PastScores`.
 
-    def __init__(self, store: DenseStore, query: Query, groups: Tensor) -> None:
-        self._store, self._query, self._groups = store, query, groups
+    Attributes:
+        scores: (B, N, 1, L).
+        inside: which of them count for each value, (B, N, M, L) bool.
+        ages: how many rounds ago each came, (B, N, 1, L) float64.
+    """
+
+    scores: Tensor
+    inside: Tensor
+    ages: Tensor
 
     @property
     def count(self) -> Tensor:
         """See `PastScores`."""
-        return self._inside.sum(3, dtype=torch.float64)
+        return self.inside.sum(3, dtype=torch.float64)
 
     def count_le(self, values: Tensor) -> Tensor:
         """See `PastScores`."""
-        below = self._scores[:, :, None] <= values[..., None]
-        return (below & self._inside).sum(3, dtype=torch.float64)
+        below = self.scores <= values[..., None]
+        return (below & self.inside).sum(3, dtype=torch.float64)
 
     def sum(self, f: Callable[..., Tensor], *values: Tensor, ages: bool = False) -> Tensor:
         """See `PastScores`."""
-        past = self._scores[:, :, None].expand(self._inside.shape)
-        age = (self._rounds - self._store.round_of[:, None, None]).clamp(min=1)
+        past = self.scores.expand(self.inside.shape)
         given = [past, *(value[..., None] for value in values)]
-        terms = f(*given, age.expand(past.shape).double()) if ages else f(*given)
-        return terms.where(self._inside, 0).sum(3, dtype=torch.float64)
-
-    @property
-    def _rounds(self) -> Tensor:
-        """The rounds t, (N, 1, 1)."""
-        first, n = self._query.first, len(self._query.start)
-        return torch.arange(first, first + n, device=self._groups.device)[:, None, None]
-
-    @cached_property
-    def _scores(self) -> Tensor:
-        store, query = self._store, self._query
-        scores = query.model.score(store.contexts[:, None], store.group_of[:, None])
-        return scores.index_select(1, query.of_round)
-
-    @cached_property
-    def _inside(self) -> Tensor:
-        store, query = self._store, self._query
-        came, start, stop = store.round_of[:, None, None], query.start, query.stop
-        member = store.group_of[:, None, None] == self._groups[..., None]
-        member &= self._groups[..., None] >= 0
-        inside = member & (came > start[:, None, None]) & (came <= stop[:, None, None])
-        if store.memory is not None:
-            before = member & (came < self._rounds)
-            later = before.flip(3).cumsum(3).flip(3)  # members from this one to the last before t
-            inside &= later <= store.memory
-        return inside
+        if ages:
+            given.append(self.ages.expand(past.shape))
+        return f(*given).where(self.inside, 0).sum(3, dtype=torch.float64)

@@ -17,9 +17,9 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from fairbandit.counting.bins import SHARES, GroupBins
+from fairbandit.counting.bins import SHARES, bins_of
 from fairbandit.counting.buffer import RaggedBuffer
-from fairbandit.counting.layout import Limits
+from fairbandit.counting.scan import Limits
 from fairbandit.counting.segments import count_segments
 
 SHORTEST = 256
@@ -56,24 +56,15 @@ class SortedSegment:
         buffer: the contexts.
         segments: start and stop of each group's segment, the same for all replicas.
         theta: the reference θ₀, (B, d).
-        before: a sorted segment that is not used any more, whose memory is used again.
     """
 
     def __init__(
-        self,
-        buffer: RaggedBuffer,
-        segments: list[tuple[int, int]],
-        theta: Tensor,
-        before: SortedSegment | None = None,
+        self, buffer: RaggedBuffer, segments: list[tuple[int, int]], theta: Tensor
     ) -> None:
         b, g, s = len(theta), len(segments), len(SHARES)
         self._mask = buffer.mask
         d = self._mask.width
         self._theta = self._mask.of_all_groups(theta[:, None])
-        if before is None or before._mask is not self._mask:
-            self._bins = GroupBins(g)
-        else:
-            self._bins = before._bins
         # by replica and group: how keys follow from scores, and how drift moves and spreads them
         self._scale, low = theta.new_ones(b, g, 1), theta.new_zeros(b, g, 1)
         factor, mean = theta.new_zeros(b, g, d, d), theta.new_zeros(b, g, d)
@@ -85,7 +76,7 @@ class SortedSegment:
             if start == stop:
                 continue
             contexts, own = buffer.stored(group, start, stop), self._theta[:, 0, group]
-            bins = self._bins.of(group, contexts, start)
+            bins = bins_of(contexts)
             scores = (contexts @ own[..., None])[..., 0]
             least = scores.amin(1, keepdim=True)
             spread = scores.amax(1, keepdim=True) - least
@@ -102,12 +93,7 @@ class SortedSegment:
         # the product of a drift with this is how it spreads and moves the keys of each group
         self._effects = torch.cat([factor, mean.unsqueeze(3)], 3)
         self._keys, order = torch.cat(keys).sort()
-        # the first writes to fresh memory are slow
-        self._memory: Tensor = theta.new_empty(0) if before is None else before._memory
-        if len(self._memory) < len(order) * d:
-            self._memory = theta.new_empty(len(order) * d * 5 // 4)
-        self._table = self._memory[: len(order) * d].view(-1, d)
-        torch.index_select(buffer.table, 0, torch.cat(rows)[order], out=self._table)
+        self._table = buffer.table.index_select(0, torch.cat(rows)[order])
         number = 2.0 * torch.arange(b * g * s, device=theta.device, dtype=theta.dtype)
         start_key = (low - number.view(b, g, s)).unsqueeze(2)
         # two keys may be off by so much
@@ -121,13 +107,9 @@ class SortedSegment:
     def count_le(self, asked: Asked, budget: float = torch.inf) -> tuple[Tensor, int] | None:
         """How many contexts of each value's group score no higher, exactly.
 
-        Args:
-            asked: the values.
-            budget: how many contexts may be scored again.
-
         Returns:
             Counts, (B, N, M) float64, anything where nothing is asked; and how many contexts were
-            scored again. None if the budget is not enough.
+            scored again. None if those would be more than the budget.
         """
         groups, values, of_round, theta = asked
         (b, u, _), (_, _, g, _, s) = theta.shape, self._radii.shape
@@ -182,12 +164,7 @@ class Costs(NamedTuple):
 
     @classmethod
     def of(cls, asked: Asked, chunked: bool) -> Costs:
-        """The costs for some values.
-
-        Args:
-            asked: the values.
-            chunked: whether other entries are scanned in chunks, or gathered round by round.
-        """
+        """The costs where other entries are scanned in chunks, or gathered round by round."""
         (b, n, m), u = asked.groups.shape, asked.theta.shape[1]
         return cls(b * u if chunked else 10 * b * n, 10, 600 * (100 + b * n * m), 150 * b)
 
@@ -195,10 +172,9 @@ class Costs(NamedTuple):
 class SortedCounts:
     """Counts over long windows by a sorted segment, and decides when to sort and when to scan.
 
-    Windows move on and models drift. So ever more entries outside the segment are scanned, and ever
-    more inside are scored again. Once this has cost as much as sorting, the windows' common part is
-    sorted anew. If a scan of everything would cost less, the segment is given up until windows
-    have grown.
+    As windows move on and models drift, more entries outside the segment are scanned, and more
+    inside are scored again. Once this has cost as much as sorting, the windows' common part is
+    sorted anew. The segment is given up, until windows have grown, if scanning all costs less.
 
     Attributes:
         segments: entries start … stop − 1 of each group are sorted; empty while nothing is.
@@ -222,7 +198,7 @@ class SortedCounts:
             asked: the values.
             limits: of their windows, one for each group.
             buffer: the entries.
-            chunked: whether other entries are scanned in chunks, or gathered round by round.
+            chunked: as for `Costs.of`.
 
         Returns:
             Counts over `segments`, (B, N, M) float64; None if a scan of all windows costs less.
@@ -247,7 +223,7 @@ class SortedCounts:
             return None
         self.segments = common
         self.ends = torch.tensor(common, device=asked.groups.device).T[:, None, None]
-        self._sorted = SortedSegment(buffer, common, asked.theta[:, -1], self._sorted)
+        self._sorted = SortedSegment(buffer, common, asked.theta[:, -1])
         self._spent = self._saved = 0.0
         counts = self._count(asked, limits, costs, scan)
         if counts is None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -11,8 +12,7 @@ from torch import Tensor
 
 from fairbandit.counting.buffer import RaggedBuffer
 from fairbandit.counting.interface import PastScores, Query
-from fairbandit.counting.layout import Layout, Limits
-from fairbandit.counting.scan import Reduce, counting, scan, summing
+from fairbandit.counting.scan import Layout, Limits, Reduce, counting, scan, summing
 from fairbandit.counting.segments import count_segments
 from fairbandit.counting.sorted_segment import Asked, SortedCounts
 from fairbandit.errors import FairbanditError
@@ -51,9 +51,8 @@ class ContextStore:
         """
         b, n, k, d = contexts.shape
         rounds = torch.arange(self.rounds + 1, self.rounds + n + 1, device=groups.device)
-        self._buffer.append(
-            contexts.reshape(b, n * k, d), groups.reshape(b, n * k), rounds.repeat_interleave(k)
-        )
+        rounds = rounds[:, None].expand(n, k).reshape(-1)
+        self._buffer.append(contexts.reshape(b, n * k, d), groups.reshape(b, n * k), rounds)
         self.rounds += n
 
     def past_scores(self, query: Query, groups: Tensor) -> WindowScores:
@@ -66,14 +65,10 @@ class ContextStore:
         Raises:
             FairbanditError: a window of rounds that are forgotten.
         """
-        return WindowScores(self._buffer, self._sorted, query, groups, *self._windows(query))
+        return WindowScores(self._buffer, self._sorted, query, groups, self._windows(query))
 
     def forget(self, rounds: int) -> None:
-        """Forgets contexts that no later query counts, once all rounds appended are decided.
-
-        Args:
-            rounds: no later window has any of these first rounds.
-        """
+        """Forgets the first rounds, which no later window has; all rounds must be decided."""
         self._forgotten = max(self._forgotten, rounds)
         total = self._buffer.total
         gone = self._buffer.up_to(total.new_tensor([self._forgotten]))
@@ -90,13 +85,13 @@ class ContextStore:
     def holders(self) -> list[object]:
         """The objects whose attributes hold all contexts.
 
-        Whoever restores the attributes that they had before an `append`, a `forget` or a `grow`,
-        and then calls `recover`, has taken it back.
+        Restoring the attributes from before an `append`, a `forget` or a `grow`, and then calling
+        `recover`, undoes the change.
         """
         return [self, self._buffer]
 
     def recover(self) -> None:
-        """Makes whole what a change that was taken back, or a query that failed, left behind."""
+        """Repairs the memory after a change was undone or a query failed."""
         self._buffer.recover()
         self._sorted = SortedCounts()
 
@@ -116,8 +111,8 @@ class ContextStore:
         self._buffer.load_state(state, self.rounds)
         self._sorted = SortedCounts()
 
-    def _windows(self, query: Query) -> tuple[Tensor, Tensor]:
-        """Each window in every group, entries start … stop − 1: (B, N, G) int64 both."""
+    def _windows(self, query: Query) -> Tensor:
+        """Start and stop of each window in every group, entries start … stop − 1: (2, B, N, G)."""
         n, least = len(query.start), int(query.start.min())
         if least < self._forgotten:
             raise FairbanditError(
@@ -130,118 +125,96 @@ class ContextStore:
         start, stop, *now = self._buffer.up_to(torch.cat(ends)).split(n, 1)
         if self._memory is not None:
             start = torch.maximum(start, now[0] - self._memory).minimum(stop)
-        return start, stop
+        return torch.stack([start, stop])
 
 
+@dataclass(eq=False)
 class WindowScores(PastScores):
     """The past scores in windows of the ragged buffer; see `PastScores`.
 
-    Args:
+    Attributes:
         buffer: the contexts.
-        sorted_counts: counts over long windows.
+        sorted: counts over long windows.
         query: the rounds and their models.
         groups: (B, N, M).
-        start, stop: the windows in every group, entries start … stop − 1, (B, N, G) int64.
+        ends: start and stop of the windows in every group, entries start … stop − 1,
+            (2, B, N, G) int64.
     """
 
-    def __init__(
-        self,
-        buffer: RaggedBuffer,
-        sorted_counts: SortedCounts,
-        query: Query,
-        groups: Tensor,
-        start: Tensor,
-        stop: Tensor,
-    ) -> None:
-        self._buffer, self._sorted, self._query = buffer, sorted_counts, query
-        self._groups, self._start, self._stop = groups, start, stop
+    buffer: RaggedBuffer
+    sorted: SortedCounts
+    query: Query
+    groups: Tensor
+    ends: Tensor
 
     @cached_property
     def count(self) -> Tensor:
         """See `PastScores`."""
-        length = (self._stop - self._start).gather(2, self._own)
-        return length.masked_fill(self._absent, 0).to(torch.float64)
+        length = (self.ends[1] - self.ends[0]).gather(2, self._own)
+        return length.masked_fill(self.groups < 0, 0).to(torch.float64)
 
     def count_le(self, values: Tensor) -> Tensor:
         """See `PastScores`."""
-        theta, segments = self._query.model.theta, list[tuple[int, int]]()
-        if theta is None:
-            return self._scan(values, segments)
-        few = values.numel() <= FEW
-        asked = Asked(self._own, values, self._query.of_round, theta)
-        counted = self._sorted.count_le(asked, self._limits, self._buffer, chunked=not few)
+        theta, few = self.query.model.theta, values.numel() <= FEW
+        counted, segments = None, list[tuple[int, int]]()
+        if theta is not None:
+            asked = Asked(self._own, values, self.query.of_round, theta)
+            counted = self.sorted.count_le(asked, self._limits, self.buffer, chunked=not few)
         if counted is not None:
-            segments = self._sorted.segments
-        total = self._gather(values, theta, segments) if few else self._scan(values, segments)
-        if counted is not None:
-            total = total + counted
-        return total.masked_fill(self._absent, 0)
+            segments = self.sorted.segments
+        if few and theta is not None:
+            total = self._gather(values, theta, segments)
+        else:
+            placed = self._layout.place(values)
+            total = self._scan(lambda at: counting(placed[at]), segments)
+        total = total if counted is None else total + counted
+        return total.masked_fill(self.groups < 0, 0)
 
     def sum(self, f: Callable[..., Tensor], *values: Tensor, ages: bool = False) -> Tensor:
         """See `PastScores`."""
         placed = [self._layout.place(value) for value in values]
-        n, first = len(self._query.start), self._query.first
-        rounds = torch.arange(first, first + n, device=self._groups.device, dtype=torch.float64)
-        times = self._layout.place(rounds[:, None].expand(self._groups.shape)) if ages else []
+        n, first = len(self.query.start), self.query.first
+        rounds = torch.arange(first, first + n, device=self.groups.device, dtype=torch.float64)
+        times = self._layout.place(rounds[:, None].expand(self.groups.shape)) if ages else []
 
         def reduce(at: int) -> Reduce:
             def age(low: int, high: int) -> Tensor:
-                came = self._buffer.rounds(self._layout.slots[at].group, low, high)
+                came = self.buffer.rounds(self._layout.slots[at].group, low, high)
                 return (times[at][..., None] - came[:, None, None]).clamp_(min=1)
 
             return summing(f, [value[at] for value in placed], age if ages else None)
 
-        return self._over_groups(reduce, [])
-
-    @cached_property
-    def _absent(self) -> Tensor:
-        return self._groups < 0
+        return self._scan(reduce, [])
 
     @cached_property
     def _own(self) -> Tensor:
         """The groups, 0 for none."""
-        return self._groups.clamp(min=0)
-
-    @cached_property
-    def _ends(self) -> Tensor:
-        """Start and stop of each window in every group, (2, B, N, G)."""
-        return torch.stack([self._start, self._stop])
+        return self.groups.clamp(min=0)
 
     @cached_property
     def _limits(self) -> list[Limits]:
-        ends = self._ends.flatten(1, 2)
+        ends = self.ends.flatten(1, 2)
         low, high = (ends[:, 0],) * 2 if ends.shape[1] == 1 else ends.aminmax(dim=1)
         (first, least_stop), (greatest_start, last) = low.tolist(), high.tolist()
         return list(map(Limits, first, greatest_start, least_stop, last))
 
     @cached_property
     def _layout(self) -> Layout:
-        same = (self._groups == self._groups[:1]).all() & (self._ends == self._ends[:, :1]).all()
+        same = (self.groups == self.groups[:1]).all() & (self.ends == self.ends[:, :1]).all()
         alike = slice(1) if bool(same) else slice(None)
-        groups, start, stop = self._groups[alike], self._start[alike], self._stop[alike]
-        query = self._query
+        groups, (start, stop), query = self.groups[alike], self.ends[:, alike], self.query
         return Layout(groups, query.of_round, len(query.model), start, stop, self._limits)
 
-    def _scan(self, values: Tensor, segments: list[tuple[int, int]]) -> Tensor:
-        """Counts over the windows minus the segments, (B, N, M), in chunks."""
-        placed = self._layout.place(values)
-        return self._over_groups(lambda at: counting(placed[at]), segments)
+    def _scan(self, reduce: Callable[[int], Reduce], segments: list[tuple[int, int]]) -> Tensor:
+        """Sums over the windows minus the segments, (B, N, M), by a chunked scan of each group.
 
-    def _over_groups(
-        self, reduce: Callable[[int], Reduce], segments: list[tuple[int, int]]
-    ) -> Tensor:
-        """Sums over the windows minus the segments, (B, N, M), by a chunked scan of each group."""
-        found = [
-            scan(
-                self._buffer,
-                self._query.model,
-                slots,
-                reduce(at),
-                segments[slots.group] if segments else (0, 0),
-            )
-            for at, slots in enumerate(self._layout.slots)
-        ]
-        return self._layout.collect(found).expand(self._groups.shape)
+        `reduce` gives what sums for the slots of a number. No segments is an empty list.
+        """
+        found = []
+        for at, slots in enumerate(self._layout.slots):
+            segment = segments[slots.group] if segments else (0, 0)
+            found.append(scan(self.buffer, self.query.model, slots, reduce(at), segment))
+        return self._layout.collect(found).expand(self.groups.shape)
 
     def _gather(self, values: Tensor, theta: Tensor, segments: list[tuple[int, int]]) -> Tensor:
         """The same as segment counts, where all of a round's values are compared with all groups.
@@ -249,24 +222,24 @@ class WindowScores(PastScores):
         The windows minus the segments are what lies between the two stops, minus what lies between
         the two starts; either may be negative.
         """
-        (b, u, _), (_, _, g), m = theta.shape, self._start.shape, values.shape[2]
+        (b, u, _), g, m = theta.shape, self.ends.shape[3], values.shape[2]
+        start, stop = self.ends
+        begin, length, sign = start[None], (stop - start)[None], None
         if segments:
-            held = self._sorted.ends
-            begin, more = torch.minimum(self._ends, held), self._ends - held
+            held = self.sorted.ends
+            begin, more = torch.minimum(self.ends, held), self.ends - held
             length, sign = more.abs(), more.sign()
             sign[0].neg_()
-        else:
-            begin, length, sign = self._start[None], (self._stop - self._start)[None], None
-        present = torch.zeros_like(self._start).scatter_(2, self._own, 1)
+        present = torch.zeros_like(start).scatter_(2, self._own, 1)
         model = None
-        if b * u > 1 or self._buffer.mask.features is not None:
+        if b * u > 1 or self.buffer.mask.features is not None:
             replica = torch.arange(b, device=values.device)[:, None, None]
             group = torch.arange(g, device=values.device)
-            model = ((replica * u + self._query.of_round[:, None]) * g + group).expand(begin.shape)
-            theta = self._buffer.mask.of_all_groups(theta)
+            model = ((replica * u + self.query.of_round[:, None]) * g + group).expand(begin.shape)
+            theta = self.buffer.mask.of_all_groups(theta)
         counts = count_segments(
-            self._buffer.table,
-            begin + self._buffer.addresses,
+            self.buffer.table,
+            begin + self.buffer.addresses,
             length * present,
             values.unsqueeze(2).expand(*begin.shape, m),
             theta.reshape(-1, theta.shape[-1]),

@@ -11,9 +11,9 @@ import torch
 
 import fairbandit
 from fairbandit import FairbanditError, registry
+from fairbandit.build import conf_folder
 from fairbandit.cli.messages import memory_errors
 from fairbandit.parts import Identity
-from fairbandit.presets import conf_folder
 
 POLICIES = sorted(path.stem for path in (conf_folder() / "policy").glob("*.yaml"))
 

@@ -5,8 +5,8 @@ import json
 
 import pytest
 
+from fairbandit.build import conf_folder
 from fairbandit.figures.draw import CHOICE
-from fairbandit.presets import conf_folder
 from tests.environments.data import census_root
 
 EXPERIMENTS = sorted(path.stem for path in (conf_folder() / "experiment").glob("*.yaml"))

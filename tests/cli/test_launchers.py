@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 from hydra import compose, initialize_config_dir
 
+from fairbandit.build import conf_folder
 from fairbandit.cli.store import publish, register_resolvers
-from fairbandit.presets import conf_folder
 from tests.killing import finish, kill_after, leftovers, outcome, start, until, workers
 
 PLUGIN = """

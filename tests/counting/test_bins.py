@@ -1,27 +1,31 @@
 """The bins bound how far any drift of the model moves a score."""
 
 import numpy as np
+import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fairbandit.counting.bins import SHARES, GroupBins
+from fairbandit.counting import bins as bins_module
+from fairbandit.counting.bins import SHARES, bins_of
 
 
 @settings(max_examples=60, deadline=None)
 @given(st.integers(0, 2**32 - 1), st.booleans(), st.sampled_from([0.0, 1.0, 30.0]))
 def test_no_score_moves_further(seed: int, rank_deficient: bool, wander: float) -> None:
-    """As the window moves on and grows, and its contexts become others than the first."""
+    """Of contexts that are alike, or that become others on the way."""
     draws = np.random.default_rng(seed)
     b, d = 2, 3
     every = draws.normal(size=(b, 400, d)) + wander * np.linspace(0, 1, 400)[:, None]
     if rank_deficient:
         every[..., 2] = every[..., 0]
-    contexts, group_bins = torch.from_numpy(every), GroupBins(1)
+    contexts = torch.from_numpy(every)
     start, stop = 0, 30
     while stop <= 400:
         own = contexts[:, start:stop]
-        bins = group_bins.of(0, own, start)
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(bins_module, "SAMPLE", 16)
+            bins = bins_of(own)
         assert bins.bin.shape == (b, stop - start)
         drift = torch.from_numpy(draws.normal(size=(b, d, 1)))
         spread = torch.linalg.vector_norm(bins.factor.transpose(1, 2) @ drift, dim=1)
@@ -30,3 +34,10 @@ def test_no_score_moves_further(seed: int, rank_deficient: bool, wander: float) 
         assert int(bins.bin.max()) < len(SHARES)
         start += int(draws.integers(0, min(40, stop - start) + 1))
         stop += int(draws.integers(1, 60))
+
+
+def test_a_sample_unlike_the_rest() -> None:
+    """The sample's covariance is 0; the bound is loose then, but finite."""
+    contexts = torch.zeros(1, 2 * bins_module.SAMPLE, 2, dtype=torch.float64)
+    contexts[:, 1::4], contexts[:, 3::4] = 1e100, -1e100
+    assert bool(bins_of(contexts).radius.isfinite().all())

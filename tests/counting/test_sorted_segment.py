@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from fairbandit.counting import segments
 from fairbandit.counting.buffer import RaggedBuffer
-from fairbandit.counting.layout import Limits
+from fairbandit.counting.scan import Limits
 from fairbandit.counting.sorted_segment import Asked, Costs, SortedCounts, SortedSegment
 from fairbandit.maths.ties import upper_score
 from tests.exactness import free

@@ -4,9 +4,8 @@ import numpy as np
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from torch import Tensor
 
-from fairbandit.counting.layout import Layout, Limits, Slots
+from fairbandit.counting.scan import Layout, Limits, _chunks
 
 SIZES = st.tuples(st.integers(1, 3), st.integers(1, 6), st.integers(1, 4), st.integers(1, 3))
 
@@ -68,28 +67,33 @@ def test_what_is_placed_is_collected(
 
 
 @settings(max_examples=60, deadline=None)
-@given(st.integers(0, 2**32 - 1), SIZES, st.integers(1, 4), st.integers(0, 40), st.integers(1, 20))
-def test_edges(
-    seed: int, sizes: tuple[int, int, int, int], models: int, low: int, length: int
+@given(
+    st.integers(0, 2**32 - 1),
+    SIZES,
+    st.integers(1, 4),
+    st.tuples(st.integers(0, 40), st.integers(0, 40)),
+    st.sampled_from([1, 7, 64]),
+)
+def test_windows_minus_a_segment(
+    seed: int,
+    sizes: tuple[int, int, int, int],
+    models: int,
+    segment: tuple[int, int],
+    size: int,
 ) -> None:
-    """Tiles that lie between the first start and the last stop, and any where outside counts."""
-    case, high = Case(seed, sizes, models), low + length
-
-    def counted(slots: Slots, low: int, high: int, inside: bool) -> Tensor:
-        """1 for the entries that count for each slot, those that no edge has among them."""
-        mask = torch.ones(*slots.start.shape, high - low, dtype=torch.float64)
-        for part, edge in (slots.inside if inside else slots.outside)(low, high):
-            assert 0 <= part.start < part.stop <= high - low
-            mask[..., part] = edge
-        return mask
-
+    """Chunks are in order, masks are made where windows differ, and all adds up for every slot."""
+    case = Case(seed, sizes, models)
     for slots, taken in zip(case.layout.slots, case.layout.place(case.numbers), strict=True):
-        first, last = max(low, slots.limits.least_start), min(high, slots.limits.greatest_stop)
-        inside = counted(slots, first, last, inside=True) if first < last else None
-        outside = counted(slots, low, high, inside=False)
+        counts, latest = torch.zeros(*slots.start.shape, 40, dtype=torch.float64), 0
+        for low, high, counted, every in _chunks(slots.limits, segment, size):
+            assert latest <= low < high <= low + size
+            mask = torch.ones(1) if every else slots.window(low, high)
+            if counted:
+                mask = -mask if every else mask - 1
+            counts[..., low:high] = mask
+            latest = high
         for slot in map(tuple, (~taken.isnan()).nonzero().tolist()):
             start, stop = (int(end[slot]) for end in (slots.start, slots.stop))
-            held = [float(start <= entry < stop) for entry in range(low, high)]
-            assert outside[slot].tolist() == [1 - share for share in held]
-            if inside is not None:
-                assert inside[slot].tolist() == held[first - low : last - low]
+            for entry in range(40):
+                held = segment[0] <= entry < segment[1]
+                assert int(counts[slot][entry]) == (start <= entry < stop) - held
