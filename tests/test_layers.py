@@ -24,6 +24,7 @@ ORDER = (
     "metrics",
     "policy",
     "build",
+    "fixed_point",
     "engine",
     "run",
     "agent",
