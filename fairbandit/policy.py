@@ -121,7 +121,15 @@ class Policy:
         return {kind: part.snapshot() for kind, part in self.parts.items()}
 
     def load_state(self, state: Mapping[str, Any]) -> None:
-        """Goes on from a state that the same policy, bound to the same problem, gave."""
+        """Replaces the state of every part, so that it decides as the saved policy would have.
+
+        Args:
+            state: what `state` or `snapshot` of a policy with the same parts and hyperparameters
+                returned. Both policies are bound to problems of equal sizes and seeds.
+
+        Raises:
+            FairbanditError: a state of other parts or sizes.
+        """
         for kind, part in self.parts.items():
             part.load_state(state[kind])
 

@@ -208,21 +208,21 @@ def _labelled(values: Any, what: str) -> NDArray[Any]:
 
 
 class Log:
-    """n logged rounds, pool after pool.
+    """Logged rounds, checked and stored with all M = Σᵢ Kᵢ candidates in one array.
 
     Args:
-        contexts: (n, K, d), or a list of n pools (Kᵢ, d).
-        groups: labels, (n, K), or a list of n lists of Kᵢ.
-        actions: the places picked, (n,).
-        rewards: their rewards, (n,).
+        contexts: the features of n pools, (n, K, d), or a list of n pools (Kᵢ, d).
+        groups: the labels of their candidates, (n, K), or a list of n lists of Kᵢ.
+        actions: the position of each pick in its pool, from 0: n integers.
+        rewards: the rewards of the picks, n finite numbers.
         features: d.
 
     Attributes:
-        labels: the groups of all M candidates, an array or a list.
+        labels: the labels of all M candidates, an array or a list.
 
     Raises:
-        FairbanditError: shapes that do not match, values that are not finite, actions that are no
-            place of their pool.
+        FairbanditError: shapes that do not match, contexts or rewards that are not finite, actions
+            that are no integers or not from 0 to Kᵢ − 1.
     """
 
     def __init__(

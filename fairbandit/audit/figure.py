@@ -60,7 +60,10 @@ def _by_round(results: Sequence[ParityResult]) -> Figure:
 
 
 def _round_panel(panel: Axes, result: ParityResult) -> None:
-    """One run: an estimate for each round and group, with bars or, of many rounds, a band."""
+    """Draws each group's pick rate by round, with its confidence interval.
+
+    Intervals are error bars for up to `MOST_POINTS` rounds, and a shaded band for more.
+    """
     from matplotlib.ticker import MaxNLocator
 
     groups, label = result.picks.groups, result.picks.label

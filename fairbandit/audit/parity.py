@@ -62,22 +62,35 @@ class ParityResult:
 
 
 def examine(picks: Picks, level: float = LEVEL) -> ParityResult:
-    """Estimates and tests the parity of one run at a family-wise level.
+    """Estimates the pick probabilities of one run of T rounds, and tests them for parity.
 
-    Where each group has a place of its own, the replicas' picks in a round are independent. Each
-    count is tested against 1/K by its binomial tail, corrected over groups by Bonferroni's method
-    and over rounds by Holm's, and the band is made of Chernoff's bounds at level/(T·K) each.
+    Parity means that a group's candidates are picked in proportion to how many of them there are:
+    with probability 1/K where every pool has K candidates, one of each group. The test has a
+    family-wise level, over all groups and rounds together.
 
-    Where groups are mixed at random, the counts of all rounds are pooled. This requires decisions
-    that do not depend on the past: given the groups received, a group's count is then a sum of
-    independent decisions of different probabilities, for which `binomial_p` and `mean_band` hold
-    too. Policies that learn are not tested, because parity does not carry over to them; their band
-    is a normal one, from the spread over replicas.
+    *One candidate of each group in every pool.* The picks of the n replicas in a round are
+    independent. The number of picks of each group is tested against n/K by `binomial_p`, which
+    corrects over groups; the p-values are corrected over rounds by Holm's method. The confidence
+    intervals are those of `mean_band` at level/(T·K) each. A round is rejected once the rate of one
+    group is off by about √(2·log(2TK/level)/(K·n)).
 
-    A run is too small to be tested where no counts at all could be rejected at this level. In a
-    larger one, a round of n decisions is rejected where one group's rate is off by about
-    √(2·log(2TK/level)/(K·n)). Pearson's test is not used: its level is only approximate, and is
-    exceeded several times where T is large and n/K small.
+    *Pools of mixed groups.* The picks of all rounds are added up, and a group's total is tested
+    against the expected number under uniform picks from the pools that occurred. The tests hold if
+    decisions do not depend on past rewards, since the total then is a sum of independent events.
+    A policy that learns is therefore not tested in this case; its interval is a normal one from the
+    spread over replicas.
+
+    A run so small that even the most extreme counts would not be rejected is reported as such.
+    Pearson's χ² test is not used: for large T and small n/K its true level is several times the
+    nominal one.
+
+    Args:
+        picks: the picks of the run, counted by round and group.
+        level: the family-wise level, between 0 and 1.
+
+    Returns:
+        Rates, confidence intervals and the verdict: of each round in the first case, of all rounds
+        together in the second.
 
     Raises:
         FairbanditError: a level that is not between 0 and 1.

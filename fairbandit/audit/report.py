@@ -103,7 +103,14 @@ def _known(value: Any) -> float | None:
 
 
 def overview(results: Sequence[ParityResult]) -> Table:
-    """Makes the table for the screen: each run's estimate farthest from 1/K, and the verdict."""
+    """Makes the table for the screen, with one row for each run.
+
+    A row shows the estimated pick probability that is farthest from parity, 1/K for K groups, and
+    whether the run's test rejects parity.
+
+    Args:
+        results: of the runs, at least one, all tested at the same level.
+    """
     table = Table(
         title=f"Demographic parity, family-wise level {results[0].level:g} a run",
         caption="binomial tests against 1/K, by Bonferroni's method over groups and Holm's over "

@@ -1,4 +1,4 @@
-"""Turns errors into one message that says what was expected, what came and what is valid."""
+"""Turns each error into one message: what was expected, what was given, and what is valid."""
 
 from __future__ import annotations
 

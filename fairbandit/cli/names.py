@@ -56,10 +56,14 @@ def job_name(overrides: Iterable[str], unsaid: Collection[str] = ()) -> str:
 
 
 def check_output(key: str, text: str) -> None:
-    """Refuses an empty output folder and the root of the file system.
+    """Checks the name of an output folder.
+
+    Args:
+        key: the config key that gives the name, for the message.
+        text: the name.
 
     Raises:
-        FairbanditError: the folder that the key names is one of these.
+        FairbanditError: the name is empty, or that of the root of the file system.
     """
     place = Path(text).resolve()
     if not text.strip() or place == place.parent:

@@ -108,13 +108,14 @@ def streams_of(kind: type[Stream], seed: int, replicas: Sequence[int]) -> Stream
 
 
 class Listener(Argmax):
-    """`Argmax` that records every index it is given."""
+    """`Argmax` that records the index by which each round was decided last."""
 
     def __init__(self) -> None:
-        self.heard: list[Tensor] = []
+        self.heard: dict[int, Tensor] = {}
 
     def _weights(self, candidates: Candidates, index: Tensor) -> Tensor:
-        self.heard.append(index.masked_fill(~candidates.present, 0))
+        shown = index.masked_fill(~candidates.present, 0)
+        self.heard.update(enumerate(shown.unbind(1), candidates.first))
         return super()._weights(candidates, index)
 
 
@@ -146,7 +147,20 @@ def engine_with(
     upset_after: int | None = None,
     rare_after: int = 0,
 ) -> Engine:
-    """An engine that plays `Scattered` with a part and records the indices."""
+    """An engine, not yet started, whose policy has the part and whose environment is `Scattered`.
+
+    Args:
+        kind: "split", "estimator", "rank" or "selector".
+        spec: the part.
+        part: the part itself; None makes it of the spec.
+        split: the registered name of the split, unless the part is one.
+        rounds, replicas, at_once: of the `Engine`.
+        upset_after, rare_after: of `Scattered`.
+
+    Returns:
+        The engine. Its selector records what the rank returned (`Listener`), unless the part is a
+        selector.
+    """
     policy = policy_with(kind, spec, split, part)
     if kind != "selector":
         policy.selector = Listener()
@@ -169,13 +183,17 @@ def heard(engine: Engine, pieces: Iterable[Played]) -> Tensor:
     found = torch.cat([played.actions for played in pieces], 1)[..., None].double()
     selector = engine.policy.selector
     if isinstance(selector, Listener):
-        found = torch.cat([torch.cat(selector.heard, 1), found], 2)
-        selector.heard = []
+        index = torch.stack([selector.heard[t] for t in sorted(selector.heard)], 1)
+        found = torch.cat([index, found], 2)
+        selector.heard = {}
     return found
 
 
 def bind(engine: Engine, problem: Problem) -> None:
-    """Binds an engine that has not begun to another problem."""
+    """Binds an engine, which has played no round yet, to a problem with other numbers of groups.
+
+    The policy is bound again and gets an empty history; nothing else of the engine changes.
+    """
     engine.policy.bind(problem)
     engine.history = engine.policy.history()
 

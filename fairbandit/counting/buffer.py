@@ -57,13 +57,13 @@ class RaggedBuffer:
         self._lay_out(mask, [none] * groups, [0] * groups)
 
     def append(self, contexts: Tensor, groups: Tensor, rounds: Tensor) -> None:
-        """Appends contexts to the sequences of their groups.
+        """Appends M contexts of each replica to the sequences of their groups.
 
         Args:
-            contexts: (B, M, d).
-            groups: (B, M) int64, −1 for contexts that are left out.
-            rounds: the round of each context, (M,) int64, nondecreasing, and not before those
-                appended so far.
+            contexts: (B, M, d), copied.
+            groups: their groups, (B, M) int64; contexts of group −1 are left out.
+            rounds: the round of each context, (M,) int64, the same for all replicas: nondecreasing,
+                and no earlier than the last one appended. The caller ensures this.
         """
         member = groups.unsqueeze(2) == self._every
         number = member.cumsum(1).add_(self.total)

@@ -44,7 +44,15 @@ class FeatureMask:
         return values.index_select(2, self.features[group])
 
     def of_all_groups(self, theta: Tensor) -> Tensor:
-        """The weights, of linear models (B, U, d), of what each group stores: (B, U, G, w)."""
+        """The parameters θ of U linear models that belong to the features stored for each group.
+
+        Args:
+            theta: θ, (B, U, d).
+
+        Returns:
+            (B, U, G, w): entry g holds the w coordinates of θ whose features group g stores, so
+            that its product with a stored context is the model's score.
+        """
         if self.features is not None:
             return theta[:, :, self.features]
         return theta.unsqueeze(2).expand(-1, -1, len(self._used), -1)

@@ -43,11 +43,17 @@ _CHUNK = 1 << 16
 
 @dataclass(frozen=True)
 class Request:
-    """Which columns of a table to read, and which rows to keep; see `Table` for the arguments.
+    """Which columns of a table to read, and which of its rows (members of groups) to keep.
 
     Attributes:
-        thin: whether D1 and D2 keep only the sampled members. Otherwise all members stay, and the
-            sampled ones make the true CDF.
+        group, reward: the columns of the groups and of the rewards.
+        encoding: how columns become features.
+        min_group_size: groups with fewer members are dropped.
+        group_size: how many members of each group are sampled without replacement, if it has more;
+            None samples all.
+        thin: whether members that are not sampled are dropped. If not, θ is fitted to all members
+            and all are played; the sampled ones only give each group's true reward CDF.
+        sample_seed: the seed of the sample.
     """
 
     group: str

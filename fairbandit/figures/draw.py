@@ -65,20 +65,21 @@ def draw(
     choice: Choice | None = None,
     policies: Sequence[str] | None = None,
 ) -> list[Drawn]:
-    """Draws figures of saved runs, each environment's apart.
+    """Draws figures of saved runs, in separate files for each environment.
 
     Args:
-        folders: where runs are, at any depth.
-        out: where the files go; what is there under their names is replaced.
-        choice: which figures, of which policies; None for all that the runs make.
-        policies: the policies that these show where there is no choice; None for all.
+        folders: folders that contain runs, at any depth.
+        out: the folder of the files; files of the same names are replaced.
+        choice: the figures to draw, and the policies that each shows; None draws every figure for
+            which the runs have data.
+        policies: the policies shown by figures for which `choice` names none; None shows all.
 
     Returns:
-        What was drawn, in order.
+        What was drawn, in the order of the environments' names and of `FIGURES`.
 
     Raises:
-        FairbanditError: an unknown figure, no runs, damaged ones, or a folder that cannot be
-            written to.
+        FairbanditError: an unknown figure, no runs, no run of the policies, damaged runs, or a
+            folder that cannot be written to.
     """
     check_choice(choice or {})
     scenes = read_scenes(folders)

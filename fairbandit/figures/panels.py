@@ -25,7 +25,10 @@ _MANY = 4  # groups; the legend of more gets room of its own
 
 
 def density(axes: Axes, scene: Scene) -> None:
-    """Draws the groups' reward densities."""
+    """Draws the density of the true (noise-free) rewards of each group, one curve a group.
+
+    Groups whose distribution no run knows get no curve.
+    """
     _distributions(axes, scene, "density")
     axes.set_ylim(bottom=0)
 

@@ -60,14 +60,14 @@ Dashes = str | tuple[float, tuple[float, ...]]
 
 @dataclass(frozen=True)
 class Look:
-    """The look of a policy; policies can be told apart with and without colour.
+    """How figures draw one policy. `looks` gives policies different ones, also without colour.
 
     Attributes:
-        name: as figures write it.
-        colour: of lines, points and bars.
-        dashes: of lines.
-        marker: of points, and along lines.
-        hatch: of bars.
+        name: the policy's name as it is written in figures.
+        colour: the colour of lines, points and bars.
+        dashes: the dash pattern of lines.
+        marker: the marker of points, which is repeated along lines.
+        hatch: the hatching of bars.
     """
 
     name: str

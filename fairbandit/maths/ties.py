@@ -14,5 +14,14 @@ TOLERANCE = 8 * torch.finfo(torch.float64).eps
 
 
 def upper_score(scores: Tensor, magnitudes: Tensor) -> Tensor:
-    """The largest value that ties with a score: s + 8·eps·m, for m = Σᵢ|xᵢθᵢ| of the same shape."""
+    """The upper end s + 8·eps·m of the values that count as equal to a score s = Σᵢ xᵢθᵢ.
+
+    Args:
+        scores: s, any shape.
+        magnitudes: m = Σᵢ|xᵢθᵢ|, the same shape; eps·m bounds the rounding of s, eps being that
+            of double precision.
+
+    Returns:
+        Upper scores, the same shape. Callers treat a value v as v ≤ s if v ≤ the upper score.
+    """
     return scores + TOLERANCE * magnitudes

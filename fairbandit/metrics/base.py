@@ -172,13 +172,14 @@ class Metric(ABC):
         return {}
 
     def load_state(self, state: Mapping[str, Any]) -> None:
-        """Continues from a state that a metric bound to the same dimensions gave.
+        """Replaces what the metric remembers, so that it continues as the saved one would have.
 
         Args:
-            state: what `state` returned.
+            state: what `state` returned, of a metric of the same class and parameters that was
+                bound to equal `Dimensions`. A metric that keeps no state takes the empty mapping.
 
         Raises:
-            FairbanditError: this metric has no state, and one is given.
+            FairbanditError: the state is not empty, and this class does not override the method.
         """
         if state:
             raise FairbanditError(

@@ -49,7 +49,7 @@ class Played:
 
     @property
     def last(self) -> int:
-        """The last of the rounds."""
+        """The number of the last round in this piece, from 1: first + N − 1."""
         return self.first + self.actions.shape[1] - 1
 
     @property

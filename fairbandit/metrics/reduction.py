@@ -1,4 +1,4 @@
-"""The value of a metric after each round, computed while the rounds come in."""
+"""Running sums, means, maxima and last values: a metric's value over rounds 1 … t, for every t."""
 
 from __future__ import annotations
 

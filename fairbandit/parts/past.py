@@ -98,7 +98,11 @@ class Past:
 
     @cached_property
     def variance(self) -> Tensor:
-        """The variance of the past scores with divisor n, (B, N, K); NaN if there are none."""
+        """The population variance of each candidate's past scores, (B, N, K).
+
+        The past scores of a candidate are those of all past contexts of its group. The divisor is
+        their number, `count`; where it is 0, the entry is NaN.
+        """
         return self.sum(lambda old, mean: (old - mean) ** 2, self.mean) / self.count
 
     def count_le(self, values: Tensor, of: Of = "score") -> Tensor:

@@ -62,8 +62,8 @@ def row_groups(
         with round 1.
 
     Raises:
-        FairbanditError: a file or a column is missing, is not the run's, or is damaged; or the
-            rows are not those of every round and replica.
+        FairbanditError: at the first use of a file that is missing, damaged or of another run, that
+            lacks a column, or whose rows are not one for each round and replica.
     """
     found = {f"{ROUNDS}/{path.name}" for path in (folder / ROUNDS).glob("part-*.parquet")}
     wrote = {name for name in summary.get("files", found) if name.startswith(f"{ROUNDS}/")}

@@ -55,7 +55,11 @@ class Scene:
 
     @cached_property
     def rewards(self) -> tuple[RewardDistribution | None, ...]:
-        """The distribution of each group's true rewards; None where no run knows it."""
+        """The distribution of the true (noise-free) rewards of each group, in order of codes.
+
+        All runs of a scene have the same environment, so the first that stored any is read. An
+        entry is None where none was stored, as for an environment without a truth.
+        """
         known = (run.rewards for run in self.runs if any(one is not None for one in run.rewards))
         return next(known, (None,) * len(self.groups))
 

@@ -1,4 +1,4 @@
-"""Saved runs as one tidy table: a row a run, a column a differing setting or a metric."""
+"""Saved runs as one table: a row for each run, a column for each metric and differing setting."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def check_ending(path: Path) -> None:
 
 
 def write(table: pa.Table, path: Path) -> None:
-    """Writes a table as Parquet or CSV, by the ending of the file, whole or not at all.
+    """Writes a table as Parquet or CSV, as the file's suffix says, whole or not at all.
 
     Raises:
         FairbanditError: the ending is unknown, or the file cannot be written.

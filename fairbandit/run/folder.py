@@ -161,7 +161,10 @@ def finished_below(folder: Path, onerror: Callable[[OSError], None] | None = Non
 
 
 def fresh(folder: Path) -> Path:
-    """Returns the folder if it is empty or missing, else the first such of folder-2, folder-3, …"""
+    """Returns a path at which no results lie: the folder itself, or folder-2, folder-3, …
+
+    It is the first of these that is missing or empty. Nothing is created.
+    """
     if _free(folder):
         return folder
     others = (folder.with_name(f"{folder.name}-{number}") for number in count(2))

@@ -94,11 +94,15 @@ class Outcome:
 
 
 def sweep_table(jobs: Sequence[Outcome]) -> Table:
-    """Returns a table of the jobs of a sweep, with a row for each.
+    """Makes the table that a sweep ends with: one row for each job, in the given order.
+
+    A row holds the policy, the environment, and the mean and standard deviation of every metric
+    over replicas; these cells are empty where a job has no results. There is a column of job names
+    if two jobs have the same policy and environment, and a column of statuses unless every job is
+    finished.
 
     Args:
-        jobs: the jobs; their names are shown where policy and environment do not tell them apart,
-            their status unless all are finished.
+        jobs: what became of each job, at least one.
     """
     counts = Counter(job.status for job in jobs)
     pairs = {(job.summary["policy"], job.summary["environment"]) for job in jobs if job.summary}

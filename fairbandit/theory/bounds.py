@@ -181,17 +181,20 @@ def equal_probability(
 
 
 def useful_from(bound: Callable[[float], Bound], *, corrected: bool = False) -> int | None:
-    """The first T from which on a bound is below T, which R_F(T) itself never exceeds.
+    """The first T at which a bound on the fair regret R_F(T) says something: it is below T.
 
-    A bound over T falls as T grows, so that halving intervals finds it. Above 2⁵³ the round is
-    known as precisely as floating point knows it.
+    R_F(T) ≤ T holds for any policy. The ratio of the bound to T must fall as T grows, as it does
+    for the bounds of this module; the round is then found by bisection. Above 2⁵³ it is exact up
+    to the spacing of floating-point numbers.
 
     Args:
-        bound: of T.
-        corrected: whether to take the total with the corrected warm-up.
+        bound: gives the bound for a T.
+        corrected: whether to compare `Bound.corrected_total` with T instead of `Bound.total`.
 
     Returns:
         The round; None if it is beyond `LIMIT`.
+
+    A bound of 10√T for the confidence set, and the 3 rounds that every warm-up has:
 
     >>> useful_from(lambda T: Bound("", T, 10 * T**0.5, 0.0, 0.0, 0.0, 0.0, 0.0))
     106

@@ -1,6 +1,7 @@
 """The lemmas behind the bounds: concentration of ridge and ranks, and the probability floor.
 
-Formulas are the paper's. Where the stated one does not hold, `corrected` gives one that does.
+The formulas are the paper's (Grazzi et al., NeurIPS 2022). Where a printed formula does not hold,
+`corrected=True` gives one that does.
 """
 
 from __future__ import annotations
