@@ -232,17 +232,15 @@ class Policy:
             two = self.propose(start, *rest, history, known)
             both = zip(one.selection, two.selection, strict=True)
             return Proposal(Selection(*(torch.cat(parts, 1) for parts in both)), two.outcomes)
-        candidates, outcomes = self.candidates(
-            first, contexts, groups, history, blind=blind > 0, known=known
-        )
-        if blind:
+        candidates, outcomes = self.candidates(first, contexts, groups, history, known)
+        if outcomes is None:
             index = torch.zeros_like(candidates.scores)
             candidates.set_index(index, index, Candidates.bounds)
         else:
             index = self.rank.index(candidates)
             upper = self.rank.upper_index(index, candidates)
             candidates.set_index(index, upper, self.rank.bounds)
-        return Proposal(self.selector.select(candidates, index), None if blind else outcomes)
+        return Proposal(self.selector.select(candidates, index), outcomes)
 
     def accept(
         self, first: int, contexts: Tensor, groups: Tensor, proposal: Proposal, history: History
@@ -267,23 +265,21 @@ class Policy:
         contexts: Tensor,
         groups: Tensor,
         history: History,
-        *,
-        blind: bool = False,
         known: int | None = None,
-    ) -> tuple[Candidates, Outcomes]:
+    ) -> tuple[Candidates, Outcomes | None]:
         """The candidates of N rounds, and the outcomes that their models are trained on.
 
-        Args:
-            first, contexts, groups, history, known: as for `propose`.
-            blind: whether the estimator has learned from no reward yet.
+        These are None if the estimator has learned from no reward in the first of the rounds; the
+        candidates are right up to the round in which it has. Arguments are those of `propose`.
         """
         n = groups.shape[1]
         division, stream = self.split.block(first, first + n - 1), self.problem.streams
         if known is not None:
             division = division._replace(n_train=division.n_train.clamp(max=known))
         model: RewardModel
-        if blind:
-            problem, outcomes = self.problem, history.outcomes(0, 0)
+        outcomes = None
+        if self._blind(first, 1, history):
+            problem = self.problem
             model = Unlearned(problem.zeros(problem.replicas, 1, problem.features))
             of_round = torch.zeros_like(division.n_train)
         else:
