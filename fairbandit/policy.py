@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Mapping
-from functools import cached_property
 from typing import Any, NamedTuple
 
 import torch
@@ -52,6 +51,15 @@ class Policy:
         rank: turns scores into the index.
         selector: picks from the index.
         name: what results call it.
+
+    Attributes:
+        problem: what it is bound to. `bind` sets this attribute and the following ones.
+        needs: what to keep of the past for the parts; a subset of `NEEDS`.
+        reads_picks: whether a part reads how often groups were picked.
+        absorbs: whether the estimator takes in outcomes as they come, so that none are kept: where
+            reward models change rarely, they would have to be kept for long.
+        can_suppose: whether `propose` can be asked about outcomes that are only supposed. It cannot
+            if a part observes pools, which is not taken back, or if the estimator `absorbs`.
     """
 
     def __init__(
@@ -80,15 +88,14 @@ class Policy:
         Raises:
             FairbanditError: a part needs a truth that the problem lacks.
         """
-        self.problem = problem
-        for name in (
-            "needs",
-            "reads_picks",
-            "absorbs",
-            "can_suppose",
-        ):  # parts may have been replaced
-            vars(self).pop(name, None)
-        for part in self.parts.values():
+        self.problem, parts = problem, self.parts.values()
+        self.needs = frozenset[str]().union(*(part.needs for part in parts))
+        self.reads_picks = any(type(p).last_pick_read is not Part.last_pick_read for p in parts)
+        sums = self.estimator.sums and "rewards" not in self.needs
+        self.absorbs = self.split.refresh is not None and sums
+        observes = any(type(part).observe is not Part.observe for part in parts)
+        self.can_suppose = not observes and not self.absorbs
+        for part in parts:
             part.bind(problem)
         self._keys = self._state_keys()
 
@@ -135,38 +142,6 @@ class Policy:
 
     def _state_keys(self) -> dict[str, set[str]]:
         return {kind: set(part.state()) for kind, part in self.parts.items()}
-
-    @cached_property
-    def needs(self) -> frozenset[str]:
-        """What to keep of the past for its parts."""
-        return frozenset().union(*(part.needs for part in self.parts.values()))
-
-    @cached_property
-    def reads_picks(self) -> bool:
-        """Whether a part reads how often groups were picked."""
-        return any(
-            type(part).last_pick_read is not Part.last_pick_read for part in self.parts.values()
-        )
-
-    @cached_property
-    def absorbs(self) -> bool:
-        """Whether the estimator takes in outcomes as they come, so that none have to be kept.
-
-        It does where reward models change rarely: outcomes would have to be kept for long.
-        """
-        return (
-            self.split.refresh is not None and self.estimator.sums and "rewards" not in self.needs
-        )
-
-    @cached_property
-    def can_suppose(self) -> bool:
-        """Whether it can be asked what it would decide if outcomes were others than they are.
-
-        It can unless a part observes pools, which cannot be taken back, or the estimator takes in
-        outcomes as they come.
-        """
-        seen = any(type(part).observe is not Part.observe for part in self.parts.values())
-        return not seen and not self.absorbs
 
     def history(self) -> History:
         """An empty history for the problem, which keeps what the parts need."""

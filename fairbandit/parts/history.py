@@ -35,6 +35,7 @@ class Outcomes(NamedTuple):
 NEVER = torch.iinfo(torch.int64).max
 """Later than every round."""
 
+_ROWS = ("picks", "groups", "rewards", "picks_by")
 _NUMBERS = ("earliest", "committed", "played", "pools", "places")
 
 
@@ -74,9 +75,9 @@ class History:
         # how often each group was picked by the end of each round from 0 on, (B, 1 + round, G)
         self._picked = torch.zeros(b, 1, g, dtype=torch.int64, device=problem.device)
         self._picks_by = Rows(self._picked)
-        self._picks = Rows(problem.zeros(b, 0, d))
-        self._groups = Rows(torch.empty(b, 0, dtype=torch.int64, device=problem.device))
-        self._rewards = Rows(problem.zeros(b, 0))
+        no_groups = torch.empty(b, 0, dtype=torch.int64, device=problem.device)
+        self._outcomes = Rows(problem.zeros(b, 0, d)), Rows(no_groups), Rows(problem.zeros(b, 0))
+        self._rows = dict(zip(_ROWS, (*self._outcomes, self._picks_by), strict=True))
         self.contexts = context_store(problem, memory)
         self._group_count = g
         self._unknown = Outcomes(
@@ -98,12 +99,13 @@ class History:
         if start == stop or not self._keeps:
             return Outcomes(*(part[:, :0] for part in self._unknown))
         self._fill(stop)
-        return Outcomes(_kept(self._picks, start, stop), *self.rewards(start, stop))
+        return Outcomes(*(_kept(rows, start, stop) for rows in self._outcomes))
 
     def rewards(self, start: int, stop: int) -> tuple[Tensor, Tensor]:
         """The same rounds' groups and rewards, (B, n) each: of many rounds, much less to read."""
         self._fill(stop)
-        return _kept(self._groups, start, stop), _kept(self._rewards, start, stop)
+        _, groups, rewards = self._outcomes
+        return _kept(groups, start, stop), _kept(rewards, start, stop)
 
     def picks(self, rounds: Tensor) -> Tensor:
         """How often each group was picked in rounds 1 … t, for each t of (N,): (B, N, G) int64."""
@@ -125,7 +127,7 @@ class History:
         """Records the outcomes of the rounds first … first+N−1, later than any known so far."""
         if self._keeps:
             self._fill(first - 1)
-            for rows, values in zip(self._outcome_rows, outcomes, strict=True):
+            for rows, values in zip(self._outcomes, outcomes, strict=True):
                 rows.append(values)
 
     def suppose(self, first: int, outcomes: Outcomes) -> None:
@@ -143,7 +145,7 @@ class History:
         """Takes back what was supposed of rounds that were not played yet."""
         if self.earliest > self.played:
             self.earliest = NEVER
-        for rows in self._outcome_rows:
+        for rows in self._outcomes:
             rows.retract(self.played)
         if self._counts:
             self._picks_by.retract(self.played + 1)
@@ -151,10 +153,10 @@ class History:
 
     def learn(self, t: int, outcome: Outcomes) -> None:
         """Records the outcome, (B, 1, …), of a round that was played before."""
-        if t > self._rewards.count:
+        if t > self._outcomes[0].count:
             self.add_outcomes(t, outcome)
         elif self._keeps:
-            for rows, values in zip(self._outcome_rows, outcome, strict=True):
+            for rows, values in zip(self._outcomes, outcome, strict=True):
                 rows.write(t, values)
 
     def add_pools(self, contexts: Tensor, groups: Tensor, places: int | None = None) -> None:
@@ -187,7 +189,7 @@ class History:
             self._picks_by.forget(picks)
         if "rewards" not in self.needs and self._keeps:
             self._fill(outcomes)
-            for rows in self._outcome_rows:
+            for rows in self._outcomes:
                 rows.forget(outcomes)
         if "contexts" in self.needs:
             self.contexts.forget(contexts)
@@ -203,7 +205,7 @@ class History:
     def state(self) -> dict[str, Any]:
         """All that is kept, as plain tensors and numbers."""
         self._fill(self.played)
-        kept = {name: rows.state() for name, rows in self._rows().items()}
+        kept = {name: rows.state() for name, rows in self._rows.items()}
         numbers = {name: getattr(self, name) for name in _NUMBERS}
         return {**kept, **numbers, "contexts": self.contexts.state(), "picked": self._picked}
 
@@ -213,7 +215,7 @@ class History:
         Raises:
             FairbanditError: the state is of another problem, or its parts do not match.
         """
-        for name, rows in self._rows().items():
+        for name, rows in self._rows.items():
             rows.load_state(state[name])
         self.contexts.load_state(state["contexts"])
         for name in _NUMBERS:
@@ -223,7 +225,7 @@ class History:
 
     def stores(self) -> list[object]:
         """The objects that hold the history; restoring their attributes undoes changes."""
-        return [self, *self.contexts.holders(), *self._rows().values()]
+        return [self, *self.contexts.holders(), *self._rows.values()]
 
     def _match(self) -> None:
         """Raises an error if the parts of a loaded state are of different rounds or groups.
@@ -231,11 +233,11 @@ class History:
         Raises:
             FairbanditError: such a state.
         """
-        kept = {rows.kept for rows in self._outcome_rows}
-        groups = self._groups[self._groups.kept]
+        kept = {rows.kept for rows in self._outcomes}
+        groups = self._outcomes[1][self._outcomes[1].kept]
         known = bool(((groups >= -1) & (groups < self._group_count)).all())
         match = self.committed <= self.played <= self.pools and len(kept) == 1 and known
-        match &= not self._keeps or self._rewards.count == self.played
+        match &= not self._keeps or self._outcomes[0].count == self.played
         match &= not self._counts or self._picks_by.count == self.played + 1
         if not match or ("contexts" in self.needs and self.contexts.rounds != self.pools):
             raise FairbanditError(
@@ -243,24 +245,11 @@ class History:
                 "not of the same rounds and groups"
             )
 
-    @property
-    def _outcome_rows(self) -> tuple[Rows, Rows, Rows]:
-        """What holds the contexts, the groups and the rewards of outcomes."""
-        return self._picks, self._groups, self._rewards
-
     def _fill(self, n: int) -> None:
         """Adds rows without an outcome for those of the first n rounds that have none yet."""
-        while self._keeps and self._rewards.count < min(n, self.played):
-            for rows, values in zip(self._outcome_rows, self._unknown, strict=True):
+        while self._keeps and self._outcomes[0].count < min(n, self.played):
+            for rows, values in zip(self._outcomes, self._unknown, strict=True):
                 rows.append(values)
-
-    def _rows(self) -> dict[str, Rows]:
-        return {
-            "picks": self._picks,
-            "groups": self._groups,
-            "rewards": self._rewards,
-            "picks_by": self._picks_by,
-        }
 
 
 def _kept(rows: Rows, start: int, stop: int) -> Tensor:
