@@ -22,6 +22,7 @@ class Watching(Argmax):
     def __init__(self, lag: int = 1) -> None:
         self.lag = lag
         self.picks: list[Tensor] = []
+        self.last: dict[int, Tensor] = {}
         self.bounds: list[tuple[Tensor, Tensor]] = []
         self.index_bounds: list[tuple[Tensor, Tensor]] = []
 
@@ -30,7 +31,12 @@ class Watching(Argmax):
 
     def _weights(self, candidates: Candidates, index: Tensor) -> Tensor:
         self.picks.append(candidates.picks)
+        self.last.update(enumerate(candidates.picks.unbind(1), candidates.first))
         return super()._weights(candidates, index)
+
+    def seen(self) -> Tensor:
+        """What it was shown when each round was decided for the last time, (B, T, G)."""
+        return torch.stack([self.last[t] for t in sorted(self.last)], 1)
 
 
 def watched(lag: int = 1, **parts: Any) -> tuple[Policy, Watching]:
@@ -51,7 +57,7 @@ def test_picks_in_simulation(lag: int) -> None:
         played.append(piece)
         if piece.last < rounds:
             state = whole.state()
-    groups, seen = torch.cat([piece.groups for piece in played], 1), torch.cat(watching.picks, 1)
+    groups, seen = torch.cat([piece.groups for piece in played], 1), watching.seen()
     for t in range(1, rounds + 1):
         past = groups[:, : max(t - lag, 0)]
         counts = torch.stack([(past == group).sum(1) for group in range(3)], 1)
@@ -61,7 +67,7 @@ def test_picks_in_simulation(lag: int) -> None:
     resumed.load_state(state)
     (rest,) = resumed.play()
     assert torch.equal(rest.groups, groups[:, rest.first - 1 :])
-    assert torch.equal(torch.cat(watching.picks, 1), seen[:, rest.first - 1 :])
+    assert torch.equal(watching.seen(), seen[:, rest.first - 1 :])
 
 
 @pytest.mark.parametrize("refresh", [None, 1.5])
