@@ -307,7 +307,6 @@ class Policy:
             outcomes: their picks, groups and rewards, (B, N, …).
             history: what is known of the past.
         """
-        history.earliest = min(history.earliest, first)
         history.add_outcomes(first, outcomes)
         low, last = first - 1, first - 1 + outcomes.rewards.shape[1]
         while self.absorbs and low < last:
@@ -354,7 +353,6 @@ class Policy:
         Raises:
             FairbanditError: an estimator that cannot learn from late rewards, and has gone on.
         """
-        history.earliest = min(history.earliest, t)
         if t <= history.committed:
             self.estimator.absorb(history.committed, outcome)
         elif self.absorbs:

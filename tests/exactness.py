@@ -98,7 +98,7 @@ def decisions(
     """
     counted = {"asked": 0, "answered": 0, "sortings": 0}
     ask, sort, rank = SortedCounts.count_le, SortedSegment.__init__, Rank.index
-    seen: list[Tensor] = []
+    seen: dict[int, Tensor] = {}
 
     def count_le(self: SortedCounts, *given: Any, **named: Any) -> Tensor | None:
         counted["asked"] += 1
@@ -111,8 +111,9 @@ def decisions(
         sort(self, *given, **named)
 
     def index(self: Rank, candidates: Candidates) -> Tensor:
-        seen.append(rank(self, candidates))
-        return seen[-1]
+        found = rank(self, candidates)
+        seen.update(enumerate(found.unbind(1), candidates.first))  # a round's last counts
+        return found
 
     with ExitStack() as stack:
         stack.enter_context(patch.object(Rank, "index", index))
@@ -129,7 +130,7 @@ def decisions(
             chosen = build(settings)
             assert isinstance(chosen, Policy)
             actions.append(support.actions(chosen, world, rounds, replicas, seed, **engine))
-            indices.append(torch.cat(seen, 1))
+            indices.append(torch.stack([seen[t] for t in sorted(seen)], 1))
             seen.clear()
     took = time.perf_counter() - began
     return Decisions(torch.cat(actions), torch.cat(indices), **counted, seconds=took)

@@ -45,9 +45,11 @@ class PastRewards(Rank):
         return t - 1
 
     def _index(self, candidates: Candidates) -> Tensor:
-        past = candidates.outcomes(0, candidates.history.played).rewards
-        below = (past[:, None, None] <= candidates.scores[..., None]).double().sum(-1)
-        return below / max(candidates.history.played, 1)
+        rounds = candidates.rounds
+        past = candidates.outcomes(0, int(rounds[-1]) - 1).rewards[:, None, None]
+        known = torch.arange(1, int(rounds[-1])) < rounds[:, None]
+        below = ((past <= candidates.scores[..., None]) & known[:, None]).double().sum(-1)
+        return below / (rounds - 1).clamp(min=1)[:, None]
 
 
 def combinations() -> list[tuple[str, str, str]]:

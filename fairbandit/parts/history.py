@@ -125,6 +125,7 @@ class History:
 
     def add_outcomes(self, first: int, outcomes: Outcomes) -> None:
         """Records the outcomes of the rounds first … first+N−1, later than any known so far."""
+        self.earliest = min(self.earliest, first)
         if self._keeps:
             self._fill(first - 1)
             for rows, values in zip(self._outcomes, outcomes, strict=True):
@@ -136,7 +137,6 @@ class History:
         They replace those supposed before, and stay until `retract`.
         """
         self.retract()
-        self.earliest = min(self.earliest, first)
         self.add_outcomes(first, outcomes)
         if self._counts:
             self.count_picks(outcomes.groups)
@@ -153,6 +153,7 @@ class History:
 
     def learn(self, t: int, outcome: Outcomes) -> None:
         """Records the outcome, (B, 1, …), of a round that was played before."""
+        self.earliest = min(self.earliest, t)
         if t > self._outcomes[0].count:
             self.add_outcomes(t, outcome)
         elif self._keeps:

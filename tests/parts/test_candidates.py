@@ -23,8 +23,7 @@ class Watching(Argmax):
         self.lag = lag
         self.picks: list[Tensor] = []
         self.last: dict[int, Tensor] = {}
-        self.bounds: list[tuple[Tensor, Tensor]] = []
-        self.index_bounds: list[tuple[Tensor, Tensor]] = []
+        self.bounds: dict[int, list[Tensor]] = {}
 
     def last_pick_read(self, t: int) -> int:
         return max(t - self.lag, 0)
@@ -132,8 +131,9 @@ class Bounded(Watching):
     """Keeps the bounds of the candidates and those of their index."""
 
     def _weights(self, candidates: Candidates, index: Tensor) -> Tensor:
-        self.bounds.append(candidates.bounds())
-        self.index_bounds.append(candidates.index_bounds())
+        ends = [*candidates.bounds(), *candidates.index_bounds()]
+        for at in range(index.shape[1]):
+            self.bounds[candidates.first + at] = [end[:, at] for end in ends]
         return super()._weights(candidates, index)
 
 
@@ -144,9 +144,9 @@ def test_bounds(split: str) -> None:
     policy.selector = bounded = Bounded()
     support.actions(policy, Scattered(), 12, replicas=2)
     blind = 2 if split == "halves" else 1
-    for t, ends in enumerate(zip(bounded.bounds, bounded.index_bounds, strict=True), 1):
-        assert all(map(torch.equal, *ends))
-        low, high = ends[0]
+    assert sorted(bounded.bounds) == list(range(1, 13))
+    for t, (low, high, *of_index) in bounded.bounds.items():
+        assert all(map(torch.equal, (low, high), of_index))
         assert bool(low.isinf().all()) == bool(high.isinf().all()) == (t <= blind)
         assert bool((low <= high).all())
 
