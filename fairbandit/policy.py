@@ -200,7 +200,7 @@ class Policy:
             The picks, and what the last models were trained on.
         """
         n = groups.shape[1]
-        blind = self._blind(first, n, history)
+        blind = self._blind(first, n, history, known)
         if 0 < blind < n:
             one = self.propose(first, contexts[:, :blind], groups[:, :blind], history, known)
             start, rest = first + blind, (contexts[:, blind:], groups[:, blind:])
@@ -253,7 +253,7 @@ class Policy:
             division = division._replace(n_train=division.n_train.clamp(max=known))
         model: RewardModel
         outcomes = None
-        if self._blind(first, 1, history):
+        if self._blind(first, 1, history, known):
             problem = self.problem
             model = Unlearned(problem.zeros(problem.replicas, 1, problem.features))
             of_round = torch.zeros_like(division.n_train)
@@ -292,12 +292,13 @@ class Policy:
             self.estimator.commit(n, known)
             history.committed = n
 
-    def _blind(self, first: int, n: int, history: History) -> int:
+    def _blind(self, first: int, n: int, history: History, known: int | None) -> int:
         """The number of the n rounds in which a learning estimator has no reward to learn from."""
         if not self.estimator.learns:
             return 0
         rounds = range(first, first + n)
-        return bisect_left(rounds, history.earliest, key=self.split.n_train)
+        most = rounds.stop if known is None else known
+        return bisect_left(rounds, history.earliest, key=lambda t: min(self.split.n_train(t), most))
 
     def take_in(self, first: int, outcomes: Outcomes, history: History) -> None:
         """Takes in the outcomes of N consecutive rounds, the latest decided.
