@@ -93,8 +93,7 @@ class Policy:
         self.reads_picks = any(type(p).last_pick_read is not Part.last_pick_read for p in parts)
         sums = self.estimator.sums and "rewards" not in self.needs
         self.absorbs = self.split.refresh is not None and sums
-        observes = any(type(part).observe is not Part.observe for part in parts)
-        self.can_suppose = not observes and not self.absorbs
+        self.can_suppose = not self.absorbs and not any(part.observes for part in parts)
         for part in parts:
             part.bind(problem)
         self._keys = self._state_keys()

@@ -168,6 +168,7 @@ def test_a_part_that_observes_is_decided_one_by_one() -> None:
     policy, rounds = made(estimator={"name": "ridge"}), 40
     policy.selector = Watching()
     found, engine = play(policy, Scattered(), rounds)
+    assert Watching.observes
     assert not policy.can_suppose
     assert engine.decisions == rounds
     assert policy.selector.seen == list(range(1, rounds + 1))

@@ -97,6 +97,9 @@ def _examine(kind: str, spec: dict[str, Any], shown: Console) -> bool:
                 f"  {does} in {cost.own:.3f} ms a round of {conformance.REPLICAS} replicas "
                 f"({conformance.REFERENCES[kind]}: {cost.reference:.3f} ms)"
             )
+            if kind in registry.PART_KINDS:
+                alone = "one round at a time, since it overrides `observe`"
+                told += f"; under split full: {alone if cls.observes else 'in blocks of rounds'}"
             shown.print(told, soft_wrap=True, highlight=False)
         else:
             results.append(conformance.CheckResult("cost", "Plays the rounds that are timed", cost))

@@ -106,11 +106,16 @@ class Part(ABC):
     """Whether the part is fairbandit's. Such a part binds its attributes anew in every change and
     never writes over what they held, so that whoever keeps the attributes can go back to them."""
 
+    observes: ClassVar[bool] = False
+    """Whether the part overrides `observe`. What it saw cannot be taken back, so that a policy with
+    the part decides no round on the guess of an earlier one; see `fixed_point`."""
+
     problem: Problem
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
         cls.own = cls.__module__.startswith("fairbandit.")
+        cls.observes = cls.observe is not Part.observe
         cls.autograd = vars(cls).get("autograd", not cls.own)
 
     def bind(self, problem: Problem) -> None:
