@@ -99,7 +99,7 @@ class Engine:
             yield self.judge.judge(first, pools, whole)
 
     def state(self) -> dict[str, Any]:
-        """All that is needed to go on from the last piece played, as plain tensors and numbers."""
+        """All that is needed to continue after the last piece, as plain tensors and numbers."""
         return {
             "parts": self.policy.state(),
             "history": self.history.state(),
@@ -108,7 +108,7 @@ class Engine:
         }
 
     def load_state(self, state: Mapping[str, Any]) -> None:
-        """Goes on from a state that an engine of the same policy, problem and seed gave."""
+        """Continues from a state that an engine of the same policy, problem and seed gave."""
         self.policy.load_state(state["parts"])
         self.history.load_state(state["history"])
         self.size.load_state(state["size"])

@@ -99,7 +99,7 @@ class Policy:
         self._keys = self._state_keys()
 
     def grow(self, problem: Problem) -> None:
-        """Goes on in a problem with more groups."""
+        """Continues in a problem with more groups."""
         self.problem = problem
         for part in self.parts.values():
             part.grow(problem)
@@ -351,7 +351,7 @@ class Policy:
             history: what is known of the past; holds the round as unknown.
 
         Raises:
-            FairbanditError: an estimator that cannot learn from late rewards, and has gone on.
+            FairbanditError: the estimator has learned from later rewards and has no `absorb`.
         """
         if t <= history.committed:
             self.estimator.absorb(history.committed, outcome)

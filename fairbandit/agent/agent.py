@@ -47,7 +47,7 @@ class Agent:
     Each `act` is one round, decided by the same parts as a simulated one: fed the pools and the
     rewards of replica 0 of an `Engine` with the same seed, the agent decides as it does. A round
     learns from those of its rounds whose rewards have come; every pool feeds the ranks at once.
-    While no reward has come that may teach, a learning policy picks uniformly.
+    Before its first known reward, a learning policy picks uniformly.
 
     With `refresh` the reward model changes only when the number of training rounds has grown by
     this factor; see `Split`. Between two changes it changes only by rewards of rounds it includes
@@ -265,7 +265,7 @@ class Agent:
 
     @classmethod
     def load(cls, path: str | PathLike[str], *, truth: Truth | None = None) -> Self:
-        """The agent of a file, which goes on as if never stopped.
+        """The agent of a file, which continues as if it had never stopped.
 
         Args:
             path: a file that `save` wrote.

@@ -108,7 +108,7 @@ class Tickets:
     def load_state(
         self, state: Mapping[str, Any], latest: int | None, rounds: int, groups: int
     ) -> None:
-        """Goes on from a state that `state` gave, with so many rounds and groups.
+        """Continues from a state that `state` gave, with so many rounds and groups.
 
         Raises:
             FairbanditError: a state of other rounds, groups or features.

@@ -56,7 +56,7 @@ def judges_replicas_alone(kind: str, spec: Spec) -> None:
 
 
 def resumes_judging(kind: str, spec: Spec) -> None:
-    """Goes on from a saved state, plain tensors and numbers, as if never stopped."""
+    """Continues from a saved state, plain tensors and numbers, as if it had never stopped."""
     rounds = random_rounds()
     whole, first, second = (bound(registry.create(kind, spec)) for _ in range(3))
     head = judge(first, rounds, PIECES[:2])

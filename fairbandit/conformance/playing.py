@@ -57,7 +57,7 @@ def rounds_alone(kind: str, spec: Spec) -> None:
 
 
 def resumes(kind: str, spec: Spec) -> None:
-    """Goes on from a saved state, plain tensors and numbers, as if never stopped."""
+    """Continues from a saved state, plain tensors and numbers, as if it had never stopped."""
     rounds = GRID + ROUNDS
     whole = play(kind, spec, rounds=rounds)
     first, second = (engine_with(kind, spec, rounds=rounds) for _ in range(2))

@@ -199,7 +199,7 @@ def bind(engine: Engine, problem: Problem) -> None:
 
 
 def grow(engine: Engine, problem: Problem) -> None:
-    """Has an engine go on with a problem of more groups."""
+    """Has an engine continue with a problem of more groups."""
     engine.policy.grow(problem)
     engine.history.grow(problem)
 

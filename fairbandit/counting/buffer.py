@@ -132,7 +132,7 @@ class RaggedBuffer:
         }
 
     def load_state(self, state: Mapping[str, Any], latest: int) -> None:
-        """Goes on from what `state` gave after the latest round was appended.
+        """Continues from what `state` gave after the latest round was appended.
 
         Raises:
             FairbanditError: entries of another problem, or rounds that do not fit them.

@@ -100,7 +100,7 @@ class ContextStore:
         return {**self._buffer.state(), "appended": self.rounds, "forgotten": self._forgotten}
 
     def load_state(self, state: Mapping[str, Any]) -> None:
-        """Goes on from a state that `state` gave.
+        """Continues from a state that `state` gave.
 
         Raises:
             FairbanditError: a state of another problem, or one whose parts do not match.

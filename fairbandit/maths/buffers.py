@@ -100,7 +100,7 @@ class Rows:
         return {"rows": self[self.kept].clone(), "start": self._gone}
 
     def load_state(self, state: Mapping[str, Any]) -> None:
-        """Goes on from a state that `state` gave.
+        """Continues from a state that `state` gave.
 
         Raises:
             FairbanditError: rows of another kind, or a number of rows that cannot be.

@@ -23,7 +23,7 @@ rewards, as `candidates.outcomes`, and as the outcomes that an estimator is give
 """
 
 State = dict[str, Tensor | int | float]
-"""All that a part must remember to go on as if never stopped."""
+"""All that a part must remember to continue as if it had never stopped."""
 
 KEYS_STAY = (
     "a part's `state()` must have the same keys from `bind` on (`grow` may change them), whatever "
@@ -82,7 +82,7 @@ class Part(ABC):
 
     A constructor takes plain, keyword-only hyperparameters and stores each under its own name.
     Everything else waits for `bind`. A part never changes a tensor that it was given, as an
-    argument or by a method of one, nor a tensor that it has returned: others go on using them.
+    argument or by a method of one, nor a tensor that it has returned: others still use them.
     Nor does it change settings of torch, or use a global random generator.
     """
 
@@ -132,7 +132,7 @@ class Part(ABC):
         self.problem = problem
 
     def grow(self, problem: Problem) -> None:
-        """Goes on in a problem with more groups; a part that keeps something by group overrides it.
+        """Continues in a problem with more groups; parts that keep something by group override it.
 
         Args:
             problem: as before, but for `groups`.
@@ -164,7 +164,7 @@ class Part(ABC):
         """
 
     def state(self) -> State:
-        """Plain tensors and numbers, enough to go on as if never stopped.
+        """Plain tensors and numbers, enough to continue as if it had never stopped.
 
         The keys are the same from `bind` on. What is returned stays as it is: a part that adds to
         its tensors in place returns copies.
@@ -177,7 +177,7 @@ class Part(ABC):
         return state if self.own else {key: _copied(value) for key, value in state.items()}
 
     def load_state(self, state: Mapping[str, Any]) -> None:
-        """Goes on from a state that the same part, bound to the same problem, gave.
+        """Continues from a state that the same part, bound to the same problem, gave.
 
         Raises:
             FairbanditError: a state of another part or problem.

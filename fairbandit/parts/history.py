@@ -211,7 +211,7 @@ class History:
         return {**kept, **numbers, "contexts": self.contexts.state(), "picked": self._picked}
 
     def load_state(self, state: Mapping[str, Any]) -> None:
-        """Goes on from a state that `state` gave.
+        """Continues from a state that `state` gave.
 
         Raises:
             FairbanditError: the state is of another problem, or its parts do not match.

@@ -218,7 +218,7 @@ class OptimisticModel(RewardModel):
         return squares.clamp_(min=0).sqrt_().expand(-1, self.parameters[1].shape[1], -1)
 
 
-class RootedOptimisticModel(OptimisticModel):
+class FactoredOptimisticModel(OptimisticModel):
     """The same from a factor of V⁻¹, which keeps digits that V⁻¹ loses where V is ill-conditioned.
 
     Args:

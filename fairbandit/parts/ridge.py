@@ -26,10 +26,10 @@ from fairbandit.parts.base import Problem, State
 from fairbandit.parts.estimators import Estimator
 from fairbandit.parts.history import Outcomes
 from fairbandit.parts.model import (
+    FactoredOptimisticModel,
     LinearModel,
     OptimisticModel,
     RewardModel,
-    RootedOptimisticModel,
 )
 from fairbandit.parts.splits import PAPER
 from fairbandit.registry import register
@@ -305,5 +305,5 @@ class OptimisticRidge(Ridge):
         assert self.exploration is not None
         width = self.exploration * beta
         if isinstance(solutions, QRSolve):
-            return RootedOptimisticModel(theta, width, solutions.factor)
+            return FactoredOptimisticModel(theta, width, solutions.factor)
         return OptimisticModel(theta, width, solutions.downdated)

@@ -90,12 +90,12 @@ class Split(Part):
         self._numbers_of, self._grid = -1, (0, 1)
 
     def grow(self, problem: Problem) -> None:
-        """Goes on in a problem with more groups."""
+        """Continues in a problem with more groups."""
         super().grow(problem)
         self._numbers_of = -1
 
     def load_state(self, state: Mapping[str, Any]) -> None:
-        """Goes on from a state that the same split, bound to the same problem, gave."""
+        """Continues from a state that the same split, bound to the same problem, gave."""
         super().load_state(state)
         self._numbers_of = -1
 

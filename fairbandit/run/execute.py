@@ -55,7 +55,7 @@ def execute(
 
     A finished run is left as it is while nothing that decides its results has changed. If
     something has, the folder moves whole to the sibling `NAME.old-HASH`, and the run is played
-    again. A run that was cut off goes on from its last checkpoint.
+    again. A run that was cut off continues from its last checkpoint.
 
     Args:
         config: plain data: `policy` and `environment` as `fairbandit.build` takes them, and any

@@ -12,7 +12,7 @@ from fairbandit import Agent, Engine, Policy, build
 from fairbandit.agent.inputs import LARGEST
 from fairbandit.environments.base import Environment, Pools, Truth
 from fairbandit.maths.grouped_cdf import GroupedCdf
-from fairbandit.parts.model import OptimisticModel, RewardModel, RootedOptimisticModel
+from fairbandit.parts.model import FactoredOptimisticModel, OptimisticModel, RewardModel
 from fairbandit.parts.ridge import HEAVY
 from fairbandit.streams import Purpose
 from tests import support
@@ -132,7 +132,7 @@ def test_bonuses_are_right(size: float, few: int) -> None:
     agent, x, r = lived("oful", 2, 3, [1.0] * few + [size])
     exact, found = Uneven(x, r, 0.1), model(agent)
     assert isinstance(found, OptimisticModel)
-    assert isinstance(found, RootedOptimisticModel) == (few > 0)
+    assert isinstance(found, FactoredOptimisticModel) == (few > 0)
     for y in [*np.eye(3), *np.random.default_rng(0).normal(size=(3, 3))]:
         norm = float(found._norm(torch.from_numpy(y)[None, None, None]))
         assert exact.spread(norm**2, y) < ROUNDS * HEAVY * EPS

@@ -219,7 +219,7 @@ def test_a_constructor_is_watched(monkeypatch):
 def test_old_outcomes_that_were_not_asked_for(command):
     code, out, err = command("check", "rank=broken_needs")
     assert (code, err) == (1, "")
-    assert "✗ Goes on from a saved state" in out
+    assert "✗ Continues from a saved state" in out
     assert 'unless a part declares needs = frozenset({"rewards"})' in out
     assert "✗ Plays the rounds that are timed: past outcomes: rows 1 to 256 are not kept" in out
 
