@@ -253,7 +253,7 @@ def test_plugins_reach_the_command(tmp_path):
     done = subprocess.run(
         [sys.executable, "-m", "fairbandit.cli.main", *words],
         cwd=tmp_path,
-        env={"FAIRBANDIT_PLUGINS": "mine", "PATH": ""},
+        env={"FAIRBANDIT_PLUGINS": "mine", "PATH": "", "PYTHONPATH": str(support.REPOSITORY)},
         capture_output=True,
         text=True,
     )
