@@ -1,8 +1,8 @@
 """Fair contextual bandits, composed from registered parts.
 
 Shapes are written with these letters: B replicas, T rounds of a run, N consecutive rounds that are
-decided together, K places of a pool, G groups, d features, and U distinct reward models of N
-rounds. Rounds count from 1; group −1 is an empty place.
+decided together, K places of a pool, G groups, d features, and U ≤ N reward models, which the N
+rounds share. Rounds count from 1; group −1 is an empty place.
 """
 
 from fairbandit.agent import Agent, Decision

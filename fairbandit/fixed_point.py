@@ -41,17 +41,20 @@ class Solution(NamedTuple):
 
 
 def fixed_point(policy: Policy, history: History, first: int, pools: Pools, alone: int) -> Solution:
-    """Decides a block of rounds, some of which read rewards or picks of others of them.
+    """Decides N rounds at once, although later ones depend on outcomes of earlier ones.
+
+    It guesses the outcomes, decides, and repeats with the outcomes of these picks until no pick
+    changes, N times at most. Policy and history are left as they were.
 
     Args:
-        policy: decides; no part of it overrides `observe`.
-        history: of the rounds before, with the pools of these rounds.
-        first: the first of the rounds, from 1.
-        pools: N rounds.
-        alone: the number of first rounds that read none of the others, at least 1.
+        policy: a bound policy for which `can_suppose` is true.
+        history: the outcomes of the rounds before `first`; the pools of the N rounds are added.
+        first: the first round of the block, from 1.
+        pools: the N rounds, with the rewards of all their candidates.
+        alone: how many leading rounds depend on no outcome of the block, at least 1.
 
     Returns:
-        The picks of sequential play.
+        Picks equal to those of deciding round by round.
     """
     contexts, groups, rewards = pools.contexts, pools.groups, pools.rewards
     n, right = groups.shape[1], alone  # the first `right` picks are those of sequential play
@@ -97,11 +100,12 @@ PATIENCE = 256
 
 
 class BlockSize:
-    """How many rounds to decide as one fixed point: what paid for the blocks before.
+    """Chooses how many rounds to decide as one fixed point: ask `next`, then tell `learn`.
 
-    The size doubles while few repetitions change a pick, and halves while many do. At size 1
-    nothing is guessed; a block of two is tried again after a while, which doubles with each
-    failure. It depends on sizes and on repetitions, never on a clock.
+    The size doubles after a block in which at most two repetitions changed a pick, and halves after
+    one in which a quarter as many did as there were rounds. At size 1, size 2 is tried again after
+    a number of rounds that doubles with each failure. The choice depends on the sizes of tensors
+    and on these counts, never on a clock, so that it is the same in each run.
 
     Args:
         policy: a bound policy.

@@ -188,15 +188,15 @@ class Policy:
         history: History,
         known: int | None = None,
     ) -> Proposal:
-        """What `decide` would decide if the outcomes were those of the history. Nothing changes.
+        """What `decide` would return, given a history; neither the policy nor it is changed.
 
         Args:
             first, contexts, groups: as for `decide`.
-            history: past outcomes, those supposed for these rounds included.
-            known: models are trained on these first rounds at most; None is no limit.
+            history: past outcomes, and those supposed for the N rounds (`History.suppose`).
+            known: models may be trained on rounds 1 … known only; None is no limit.
 
         Returns:
-            The picks, and what the last models were trained on.
+            The picks, and the outcomes that the last round's model was trained on.
         """
         n = groups.shape[1]
         blind = self._blind(first, n, history, known)

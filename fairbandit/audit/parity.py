@@ -64,25 +64,22 @@ class ParityResult:
 def examine(picks: Picks, level: float = LEVEL) -> ParityResult:
     """Estimates the pick probabilities of one run of T rounds, and tests them for parity.
 
-    Parity means that a group's candidates are picked in proportion to how many of them there are:
-    with probability 1/K where every pool has K candidates, one of each group. The test has a
-    family-wise level, over all groups and rounds together.
+    Parity means that in a pool of K candidates, k of which are of a group, this group is picked with
+    probability k/K. The level is that of all tests of the run together.
 
     *One candidate of each group in every pool.* The picks of the n replicas in a round are
     independent. The number of picks of each group is tested against n/K by `binomial_p`, which
-    corrects over groups; the p-values are corrected over rounds by Holm's method. The confidence
-    intervals are those of `mean_band` at level/(T·K) each. A round is rejected once the rate of one
-    group is off by about √(2·log(2TK/level)/(K·n)).
+    corrects over groups (Bonferroni); the p-values are corrected over rounds by Holm's method. The
+    confidence intervals are those of `mean_band` at level/(T·K) each. As a guide to power, a round
+    is rejected when some group's rate is off by about √(2·log(2TK/level)/(K·n)).
 
-    *Pools of mixed groups.* The picks of all rounds are added up, and a group's total is tested
-    against the expected number under uniform picks from the pools that occurred. The tests hold if
-    decisions do not depend on past rewards, since the total then is a sum of independent events.
-    A policy that learns is therefore not tested in this case; its interval is a normal one from the
-    spread over replicas.
+    *Pools of mixed groups.* A group's picks in all rounds are added up and tested against their
+    expected number, given the pools, by `binomial_p`. This needs picks that are independent across
+    rounds, as are those of policies that keep nothing of the past (`Picks.forgetful`). Other
+    policies are not tested; their interval is a normal one from the spread over replicas.
 
-    A run so small that even the most extreme counts would not be rejected is reported as such.
-    Pearson's χ² test is not used: for large T and small n/K its true level is several times the
-    nominal one.
+    The verdict says so where even the most extreme counts would not be rejected. Pearson's χ² test
+    is not used: for large T and small n/K its true level is several times the nominal one.
 
     Args:
         picks: the picks of the run, counted by round and group.

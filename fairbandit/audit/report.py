@@ -105,8 +105,8 @@ def _known(value: Any) -> float | None:
 def overview(results: Sequence[ParityResult]) -> Table:
     """Makes the table for the screen, with one row for each run.
 
-    A row shows the estimated pick probability that is farthest from parity, 1/K for K groups, and
-    whether the run's test rejects parity.
+    A row shows the estimated pick probability of a candidate that is farthest from 1/K, and the
+    verdict of the run's test, or why there was none.
 
     Args:
         results: of the runs, at least one, all tested at the same level.

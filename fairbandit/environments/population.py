@@ -51,8 +51,8 @@ class Request:
         min_group_size: groups with fewer members are dropped.
         group_size: how many members of each group are sampled without replacement, if it has more;
             None samples all.
-        thin: whether members that are not sampled are dropped. If not, θ is fitted to all members
-            and all are played; the sampled ones only give each group's true reward CDF.
+        thin: whether members that are not sampled are dropped. If not, all members are kept, for
+            the fit of the true θ and for play, and only the true reward CDFs are of the sample.
         sample_seed: the seed of the sample.
     """
 

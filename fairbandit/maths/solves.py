@@ -35,12 +35,12 @@ class Solved(NamedTuple):
 
 
 class Downdated(NamedTuple):
-    """V⁻¹ of U regressions as what was subtracted from one matrix: Vᵤ⁻¹ = P − Σ_{j≤nᵤ} wⱼwⱼᵀ.
+    """V⁻¹ of U regressions in factored form: Vᵤ⁻¹ = P − Σ_{j≤nᵤ} wⱼwⱼᵀ.
 
     Attributes:
-        inverse: P, (B, d, d).
-        steps: w, (B, n, d).
-        counts: nᵤ, (U,) int64.
+        inverse: P, one matrix for each replica, (B, d, d).
+        steps: w, (B, n, d), of which regression u has the first nᵤ.
+        counts: nᵤ ≤ n, (U,) int64.
     """
 
     inverse: Tensor

@@ -14,14 +14,13 @@ TOLERANCE = 8 * torch.finfo(torch.float64).eps
 
 
 def upper_score(scores: Tensor, magnitudes: Tensor) -> Tensor:
-    """The upper end s + 8·eps·m of the values that count as equal to a score s = Σᵢ xᵢθᵢ.
+    """The largest value that counts as equal to a score s = Σᵢ xᵢθᵢ: s + 8·eps·m, eps = 2⁻⁵².
 
     Args:
-        scores: s, any shape.
-        magnitudes: m = Σᵢ|xᵢθᵢ|, the same shape; eps·m bounds the rounding of s, eps being that
-            of double precision.
+        scores: s, any shape, float64.
+        magnitudes: m = Σᵢ|xᵢθᵢ|, the same shape: eps·m is the scale of the rounding error of s.
 
     Returns:
-        Upper scores, the same shape. Callers treat a value v as v ≤ s if v ≤ the upper score.
+        The upper scores, the same shape. `v <= upper_score(s, m)` stands for v ≤ s.
     """
     return scores + TOLERANCE * magnitudes

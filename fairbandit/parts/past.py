@@ -98,10 +98,9 @@ class Past:
 
     @cached_property
     def variance(self) -> Tensor:
-        """The population variance of each candidate's past scores, (B, N, K).
+        """For each candidate, the variance of the past scores of its group, (B, N, K).
 
-        The past scores of a candidate are those of all past contexts of its group. The divisor is
-        their number, `count`; where it is 0, the entry is NaN.
+        The divisor is their number, `count`; where it is 0, the entry is NaN.
         """
         return self.sum(lambda old, mean: (old - mean) ** 2, self.mean) / self.count
 

@@ -57,8 +57,8 @@ class Scene:
     def rewards(self) -> tuple[RewardDistribution | None, ...]:
         """The distribution of the true (noise-free) rewards of each group, in order of codes.
 
-        All runs of a scene have the same environment, so the first that stored any is read. An
-        entry is None where none was stored, as for an environment without a truth.
+        They are those of the first run that stored any, since all runs have the same environment.
+        An entry is None where none was stored: all are, if the environment has no truth.
         """
         known = (run.rewards for run in self.runs if any(one is not None for one in run.rewards))
         return next(known, (None,) * len(self.groups))
