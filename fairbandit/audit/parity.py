@@ -64,8 +64,8 @@ class ParityResult:
 def examine(picks: Picks, level: float = LEVEL) -> ParityResult:
     """Estimates the pick probabilities of one run of T rounds, and tests them for parity.
 
-    Parity means that in a pool of K candidates, k of which are of a group, this group is picked with
-    probability k/K. The level is that of all tests of the run together.
+    Parity means that a group with k of a pool's K candidates is picked with probability k/K. The
+    level is that of all tests of the run together.
 
     *One candidate of each group in every pool.* The picks of the n replicas in a round are
     independent. The number of picks of each group is tested against n/K by `binomial_p`, which
