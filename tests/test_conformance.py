@@ -47,7 +47,8 @@ class PastRewards(Rank):
     def _index(self, candidates: Candidates) -> Tensor:
         rounds = candidates.rounds
         past = candidates.outcomes(0, int(rounds[-1]) - 1).rewards[:, None, None]
-        known = torch.arange(1, int(rounds[-1])) < rounds[:, None]
+        before = torch.arange(1, int(rounds[-1]), device=rounds.device)
+        known = before < rounds[:, None]
         below = ((past <= candidates.scores[..., None]) & known[:, None]).double().sum(-1)
         return below / (rounds - 1).clamp(min=1)[:, None]
 

@@ -178,11 +178,10 @@ class Environment(ABC):
         if self.truth is None:
             return None
         theta, cdf = self.truth.theta, self.truth.cdf
-        device = torch.device("cpu") if theta is None else theta.device
 
         def share(values: Tensor) -> Tensor:
-            codes = torch.full(values.shape, group, dtype=torch.int64, device=device)
-            return cdf(codes, values.to(device)).cpu()
+            there = values if theta is None else values.to(theta.device)
+            return cdf(torch.full_like(there, group, dtype=torch.int64), there).cpu()
 
         return of_cdf(share)
 

@@ -14,6 +14,7 @@ from fairbandit import FairbanditError, registry
 from fairbandit.build import conf_folder
 from fairbandit.cli.messages import memory_errors
 from fairbandit.parts import Identity
+from tests import support
 
 POLICIES = sorted(path.stem for path in (conf_folder() / "policy").glob("*.yaml"))
 

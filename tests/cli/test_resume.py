@@ -46,7 +46,7 @@ def test_without_resume_a_run_goes_to_a_new_folder(command, tmp_path):
 
 
 def test_a_run_that_was_cut_off_goes_on(command, tmp_path):
-    words = ["policy=greedy", "rounds=3000", "replicas=2"]
+    words = ["policy=greedy", "rounds=30000", "replicas=2"]
     running = start(words, tmp_path)
     until(lambda: any(tmp_path.rglob("checkpoint.safetensors")))
     running.process.kill()
@@ -57,7 +57,7 @@ def test_a_run_that_was_cut_off_goes_on(command, tmp_path):
     assert "seed: 0 there, 1 here" in err
     code, _, err = command(*words)
     assert code == 0
-    assert re.search(r"going on at round [\d,]+ of 3,000", err)
+    assert re.search(r"going on at round [\d,]+ of 30,000", err)
     assert command(*words, "hydra.run.dir=whole")[0] == 0
     assert outcome(tmp_path / folder) == outcome(tmp_path / "whole")
 
@@ -180,7 +180,7 @@ def test_a_second_sweep_into_the_same_folder_says_so_and_stops(command, tmp_path
 
 
 def test_a_job_waits_for_one_that_outlived_its_sweep(command, tmp_path):
-    words = ["-m", "policy=greedy,uniform", "rounds=2000", "replicas=2", "hydra.sweep.dir=sweep"]
+    words = ["-m", "policy=greedy,uniform", "rounds=60000", "replicas=2", "hydra.sweep.dir=sweep"]
     run = ["policy=greedy", *words[2:4]]
     alone = start([*run, "hydra.run.dir=sweep/" + run_name(run)], tmp_path)
     until(lambda: any(tmp_path.rglob("checkpoint.safetensors")))
