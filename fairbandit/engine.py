@@ -90,7 +90,8 @@ class Engine:
             while self.history.played < last:
                 played = self.history.played
                 alone = block_end(self.policy, last, played) - played
-                n = min(max(alone, self.size.next(played)), self.at_once, last - played)
+                n = max(alone, self.size.next(played, alone))
+                n = min(n, self.at_once, last - played)
                 piece = pools[played + 1 - first : played + n + 1 - first]
                 selections.append(self._decide(piece, alone))
             with self.policy.mode():

@@ -95,6 +95,10 @@ WINDOW = 1 << 18
 """Where a round compares more numbers of its rank window than this, deciding it twice costs more
 than deciding it alone."""
 
+LEAST = 8
+"""Blocks that memory holds to fewer rounds than this, or that have less than this many times the
+rounds which need no guess, do not pay."""
+
 PATIENCE = 256
 """The most rounds that are decided one by one before a block of two is tried again."""
 
@@ -117,20 +121,22 @@ class BlockSize:
         self._policy, self._size, self._wait, self._left = policy, 8, 1, 0
         self._places, self._features = problem.replicas * places, problem.features
 
-    def next(self, played: int) -> int:
-        """How many rounds to decide after so many were played."""
+    def next(self, played: int, alone: int = 1) -> int:
+        """How many rounds to decide after `played`; the next `alone` of them need no guess."""
         if not self._policy.can_suppose:
-            return 1
+            return alone
         places, features = self._places, self._features
         most = min(GRID, math.isqrt(WORK // places), WORK // (places * features))
         if "contexts" in self._policy.needs:
             window = played - self._policy.split.start(played + 1)
             if window * places * features > WINDOW:
                 most = 1
+        if most < LEAST or 1 < alone > self._size // LEAST:
+            return alone
         if self._size == 1 and self._left:
             self._left -= 1
             return 1
-        wanted = max(1, min(self._size if self._size > 1 else 2, most))
+        wanted = min(max(self._size, 2), most)
         return 1 << wanted.bit_length() - 1  # so that blocks fill the grid
 
     def learn(self, size: int, changes: int) -> None:
