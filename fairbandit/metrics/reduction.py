@@ -76,10 +76,10 @@ class RunningReduction:
         return {"rounds": self._rounds, "carried": self._carried}
 
     def load_state(self, state: Mapping[str, Any]) -> None:
-        """Continues from a state that `state` gave, of any number of replicas.
+        """Continues from a state that `state` gave, of as many replicas.
 
         Raises:
             FairbanditError: something else than such a state.
         """
         self._rounds = count("rounds reduced", state["rounds"])
-        self._carried = like("values reduced", state["carried"], self._carried, free=0)
+        self._carried = like("values reduced", state["carried"], self._carried)

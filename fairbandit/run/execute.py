@@ -180,9 +180,10 @@ class _Run:
         else:
             with self.checkpoints.restoring():
                 engine.load_state(saved["engine"])
-                self.statistics.load_state(saved["statistics"])
-                log.load_state(saved["log"])
-            done = engine.history.played
+                done = engine.history.played
+                sizes = [len(batch) for batch in self.batches[: index + 1]]
+                self.statistics.load_state(saved["statistics"], sizes)
+                log.load_state(saved["log"], done)
             advance(done * len(replicas))
             self._draw(events, 1, done)
         if events is not None:

@@ -71,18 +71,18 @@ class RoundLog:
         """Returns the rows that are not written yet."""
         return {"waiting": self._columns()}
 
-    def load_state(self, state: Mapping[str, Any]) -> None:
-        """Continues from a state that `state` gave.
+    def load_state(self, state: Mapping[str, Any], played: int) -> None:
+        """Continues from a state that `state` gave after so many rounds.
 
         Raises:
             FairbanditError: columns that are not those of the round log.
         """
-        waiting = state["waiting"]
-        if waiting:
-            size = len(length("round log", waiting, len(self._schema))[0])
-            for name, column in zip(self._schema.names, waiting, strict=True):
-                like(f"round log, {name}", column, torch.empty(size, dtype=column.dtype))
-        self._waiting = [list(waiting)] if waiting else []
+        rows = played % self._file_rounds * len(self._replicas)
+        waiting = length("round log", state["waiting"], len(self._schema) if rows else 0)
+        for field, column in zip(self._schema if rows else (), waiting, strict=True):
+            dtype = torch.int64 if field.type == pa.int64() else torch.float64
+            like(f"round log, {field.name}", column, torch.empty(rows, dtype=dtype))
+        self._waiting = [list(waiting)] if rows else []
 
     def _columns(self) -> list[Tensor]:
         return [torch.cat(pieces) for pieces in zip(*self._waiting, strict=True)]

@@ -10,8 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from fairbandit.errors import FairbanditError
-from fairbandit.maths.checks import like
+from fairbandit.maths.checks import length, like
 from fairbandit.maths.moments import Moments
 from fairbandit.metrics import REGRETS, Metric, Played, Reduce, RunningReduction
 from fairbandit.run.tensorboard import GAP, INSTANT, MAX_GROUPS, RATE, tag_of
@@ -67,15 +66,15 @@ class BatchTotals:
         return {"metrics": metrics, "selected": self.selected, "received": self.received}
 
     def load_state(self, state: Mapping[str, Any]) -> None:
-        """Continues from a state that `state` gave, of any number of replicas.
+        """Continues from a state that `state` gave, of as many replicas.
 
         Raises:
             FairbanditError: a state of other metrics or groups.
         """
         for column, running in self.metrics.items():
             running.load_state(state["metrics"][column])
-        self.selected = like("picks of the groups", state["selected"], self.selected, free=0)
-        self.received = like("candidates of the groups", state["received"], self.received, free=0)
+        self.selected = like("picks of the groups", state["selected"], self.selected)
+        self.received = like("candidates of the groups", state["received"], self.received)
 
 
 class RunStatistics:
@@ -189,21 +188,24 @@ class RunStatistics:
             "batches": [batch.state() for batch in self._batches],
         }
 
-    def load_state(self, state: Mapping[str, Any]) -> None:
+    def load_state(self, state: Mapping[str, Any], sizes: Sequence[int]) -> None:
         """Continues from a state that `state` gave.
 
+        Args:
+            state: the state.
+            sizes: the number of replicas of each batch so far.
+
         Raises:
-            FairbanditError: a state of other groups, rounds or metrics.
+            FairbanditError: a state of other groups, rounds, metrics or batches.
         """
         for column, curve in self._curves.items():
             curve.load_state(state["curves"][column])
         self._rates.load_state(state["rates"])
         self._batches = []
-        for batch in state["batches"]:
-            self.start(1)
+        batches = length("batches of the statistics", state["batches"], len(sizes))
+        for size, batch in zip(sizes, batches, strict=True):
+            self.start(size)
             self._batches[-1].load_state(batch)
-        if not self._batches:
-            raise FairbanditError("run statistics: expected at least one batch, got none")
 
 
 def _between(steps: Sequence[int], first: int, last: int) -> slice:

@@ -24,7 +24,7 @@ def test_pieces_give_the_reduction_of_the_whole_across_a_saved_state(reduce: Red
     running, found = RunningReduction(reduce, 3), []
     for piece in pieces:
         found.append(running.add(piece))
-        resumed = RunningReduction(reduce, 1)
+        resumed = RunningReduction(reduce, 3)
         resumed.load_state(running.state())
         running = resumed
     np.testing.assert_allclose(torch.cat(found, 1).numpy(), WHOLE[reduce](values), rtol=1e-12)
@@ -34,3 +34,9 @@ def test_pieces_give_the_reduction_of_the_whole_across_a_saved_state(reduce: Red
 def test_an_unknown_reduction_is_refused() -> None:
     with pytest.raises(FairbanditError, match="sum, mean, last, max, got 'median'"):
         RunningReduction("median", 1)  # type: ignore[arg-type]
+
+
+def test_a_state_of_other_replicas_is_refused() -> None:
+    two, three = RunningReduction("sum", 2), RunningReduction("sum", 3)
+    with pytest.raises(FairbanditError, match=r"values reduced: expected a tensor of shape \(2\)"):
+        two.load_state(three.state())
