@@ -95,7 +95,7 @@ WINDOW = 1 << 18
 """Where a round compares more numbers of its rank window than this, deciding it twice costs more
 than deciding it alone."""
 
-LEAST = 8
+LEAST = 24
 """Blocks that memory holds to fewer rounds than this, or that have less than this many times the
 rounds which need no guess, do not pay."""
 
