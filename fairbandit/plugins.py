@@ -102,7 +102,7 @@ class _Loader(SourceFileLoader):
 
     def path_stats(self, path: str) -> dict[str, float]:
         """Raises an error, which tells Python not to use its cache."""
-        raise OSError(f"{path} is compiled anew in every process")
+        raise OSError(f"{path} is compiled in every process")
 
     def source_to_code(  # type: ignore[override]
         self, data: Any, path: Any, **options: Any

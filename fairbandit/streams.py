@@ -120,7 +120,7 @@ class Streams:
         self._streams: dict[Purpose, Stream] = {}
 
     def restart(self) -> None:
-        """Makes all streams anew, as after an interrupted draw; what they give stays the same."""
+        """Recreates all streams, as after an interrupted draw; their numbers stay the same."""
         self._streams = {}
 
     def __getitem__(self, purpose: Purpose) -> Stream:

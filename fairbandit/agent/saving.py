@@ -77,7 +77,7 @@ def reading(path: Path) -> Iterator[dict[str, Any]]:
     except FairbanditError as error:
         raise FairbanditError(
             f"cannot go on with the agent of {path}: {error}. Plugins must be loaded first, and an "
-            "oracle given again"
+            "truth given again"
         ) from error
     except Exception as error:  # whatever a file of a stranger's making may lead to
         raise FairbanditError(

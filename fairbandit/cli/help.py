@@ -43,7 +43,7 @@ _SETTINGS = {
     "seed": "of all random numbers",
     "device": "cpu, cuda, cuda:1, ...",
     "threads": "torch's threads; left null, one",
-    "resume": "goes on with what was started; false starts anew, in a new folder",
+    "resume": "continues what was started; false starts over, in a new folder",
     "metrics": "what is recorded beside both regrets, as in metrics={COLUMN: NAME}",
     "figures": "what a sweep draws at its end, as in figures=[overview,price]",
     "hydra.run.dir": "the output folder of a run (hydra.sweep.dir: of a sweep)",
