@@ -39,8 +39,9 @@ fuzz: $(READY) ## 10,000 random and hostile inputs against every door (INPUTS=10
 torture: $(READY) ## a sweep and an agent killed again and again, a full disk, a read-only folder (the disks need root)
 	$(BIN)/python -m tests.torture
 
-exactness: $(READY) ## long runs: the index changes no decision, the kept inverse stays exact (half an hour)
+exactness: $(READY) ## long runs: neither counting nor blocks change a decision, the kept inverse stays exact (hours)
 	$(BIN)/python -m tests.exactness
+	$(BIN)/python -m tests.exactness --blocks
 	$(BIN)/python -m tests.exactness --precision
 
 $(BENCH): $(READY)

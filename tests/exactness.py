@@ -3,9 +3,12 @@
 `python -m tests.exactness` plays `fair_greedy` with the sorted segment and without it: 20,000
 rounds of five seeds at every injected noise ρ and regularization λ, in each environment, one line a
 setting.
+`python -m tests.exactness --blocks` plays all policies in blocks of rounds and one round at a time,
+20,000 rounds of five replicas at the same ρ and λ, in each environment, one line a setting.
 `python -m tests.exactness --precision` plays a million rounds of `oful` and says how far the kept
-inverse times V is from the identity. Both take minutes and are no part of the test suite, whose
-tests/test_exactness.py and tests/parts/test_precision.py do the same in small.
+inverse times V is from the identity. All take minutes to hours and are no part of the test suite,
+whose tests/test_exactness.py, tests/test_fixed_point.py and tests/parts/test_precision.py do the
+same in small.
 """
 
 from __future__ import annotations
@@ -33,6 +36,7 @@ from tests import support
 
 NOISES = (1e-8, 0.1, 1.0)
 REGULARIZATIONS = (1e-8, 0.1, 10.0)
+GRID = list(product(NOISES, REGULARIZATIONS))
 
 
 def free(asked: Asked, chunked: bool) -> Costs:
@@ -154,7 +158,7 @@ def grid(
     total = 0
     for name, make in worlds:
         world = make()
-        for noise, regularization in product(NOISES, REGULARIZATIONS):
+        for noise, regularization in GRID:
             settings = fair_greedy(noise, regularization)
             ways = [decisions(settings, world, rounds, seeds, way) for way in list(Way)[1:]]
             differ = [sum(int((way.actions != ways[0].actions).sum()) for way in ways)]
@@ -166,6 +170,48 @@ def grid(
             print(f"{used[0]:>15}{used[1]:>13}", flush=True)
     print(f"rounds decided or ranked differently: {total}")
     return total
+
+
+def in_blocks(
+    worlds: Iterable[tuple[str, Callable[[], Environment]]], rounds: int, replicas: int
+) -> int:
+    """Plays every policy in every world in blocks and round by round, and prints a line each.
+
+    Returns:
+        In how many rounds decisions differed.
+    """
+    print(f"{rounds} rounds of {replicas} replicas, in blocks of rounds and one round at a time")
+    print(f"{'environment':17}{'policy':27}{'noise':>7}{'lambda':>8}{'differ':>8}", end="")
+    print(f"{'blocks s':>10}{'alone s':>9}{'decided/T':>11}", flush=True)
+    total = 0
+    for name, make in worlds:
+        world = make()
+        for policy in support.PRESETS:
+            plain = not isinstance(support.policy(policy).estimator, Ridge)
+            for noise, regularization in [(None, None)] if plain else GRID:
+                chosen = {"noise": noise, "regularization": regularization}
+                given = {} if plain else chosen
+                ours, seconds, decided = play(
+                    support.policy(policy, **given), world, rounds, replicas, None
+                )
+                alone, longer, _ = play(support.policy(policy, **given), world, rounds, replicas, 1)
+                differ = int((ours != alone).sum())
+                total += differ
+                print(f"{name:17}{policy:27}{noise or '':>7}{regularization or '':>8}", end="")
+                print(f"{differ:8}{seconds:10.1f}{longer:9.1f}{decided / rounds:11.2f}", flush=True)
+    print(f"rounds decided differently: {total}")
+    return total
+
+
+def play(
+    policy: Policy, world: Environment, rounds: int, replicas: int, at_once: int | None
+) -> tuple[Tensor, float, int]:
+    """Every decision, (B, T), the seconds that it took, and how often rounds were decided."""
+    began = time.perf_counter()
+    numbers = range(replicas)
+    run = Engine(policy, world, rounds=rounds, seed=0, replicas=numbers, at_once=at_once)
+    actions = torch.cat([played.actions for played in run.play()], 1)
+    return actions, time.perf_counter() - began, run.decisions
 
 
 def identity_error(estimator: Ridge) -> float:
@@ -204,6 +250,7 @@ def main() -> None:
     """Runs what the command line asks for."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("--precision", action="store_true", help="a long run of oful instead")
+    parser.add_argument("--blocks", action="store_true", help="blocks and single rounds instead")
     parser.add_argument("--rounds", type=int, help="20,000, or a million for the precision")
     parser.add_argument("--seeds", type=int, default=5)
     parser.add_argument("--only", nargs="+", metavar="ENVIRONMENT", help="some of the environments")
@@ -222,7 +269,10 @@ def main() -> None:
             print("the census records are not beside this: the simulation alone")
         if given.only:
             worlds = [world for world in worlds if world[0] in given.only]
-        raise SystemExit(grid(worlds, given.rounds or 20_000, range(given.seeds)) > 0)
+        rounds = given.rounds or 20_000
+        if given.blocks:
+            raise SystemExit(in_blocks(worlds, rounds, given.seeds) > 0)
+        raise SystemExit(grid(worlds, rounds, range(given.seeds)) > 0)
 
 
 if __name__ == "__main__":

@@ -73,7 +73,11 @@ class Slots:
         """
         entry = torch.arange(low, high, dtype=torch.float64, device=self.start.device)
         shape = *self.start.shape, high - low
+        if low >= self.limits.greatest_start:
+            return torch.lt(entry, self.stop[..., None], out=_unended.empty(shape, entry))
         started = torch.ge(entry, self.start[..., None], out=_started.empty(shape, entry))
+        if high <= self.limits.least_stop:
+            return started
         unended = torch.lt(entry, self.stop[..., None], out=_unended.empty(shape, entry))
         return started.mul_(unended)
 

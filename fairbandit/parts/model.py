@@ -209,7 +209,7 @@ class OptimisticModel(RewardModel):
         squares = ((rows @ self._inverse) * rows).sum(-1).view(contexts.shape[:3])
         if n := steps.shape[1]:
             along = (rows @ steps.transpose(1, 2)).square_().view(*contexts.shape[:3], n)
-            counts = self.parameters[2][..., None]
+            counts = self.parameters[2][:1, :, None]  # the same for all replicas
             included = (torch.arange(n, device=counts.device) < counts).to(along.dtype)
             if contexts.shape[1] == 1:
                 squares = squares - included @ along[:, 0].transpose(1, 2)
