@@ -12,7 +12,7 @@ import dataclasses
 import inspect
 import re
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from types import UnionType
 from typing import Any, TypeVar, Union, get_args, get_origin, get_type_hints
@@ -273,39 +273,43 @@ def _check_class(kind: str, name: str, cls: Any) -> None:
 
 def _check_signature(cls: type[Any]) -> None:
     """Refuses a constructor whose arguments no config can hold."""
-    place = _place(cls)
     try:
         hints = get_type_hints(cls.__init__)
     except (NameError, TypeError, SyntaxError) as error:
         raise FairbanditError(
-            f"{place}: the annotations of its constructor cannot be read: {error}; import what "
-            "they name where the module is run"
+            f"{_place(cls)}: the annotations of its constructor cannot be read: {error}; import "
+            "what they name where the module is run"
         ) from error
-    for key, parameter in _signature(cls).items():
-        argument = f"{place}: constructor argument {key!r}"
+    parameters = _signature(cls)
+    for key, parameter in parameters.items():
         if parameter.kind is not parameter.KEYWORD_ONLY or key not in hints:
-            raise FairbanditError(f"{argument} must be keyword-only and typed")
+            raise FairbanditError(
+                f"{_place(cls)}: constructor argument {key!r} must be keyword-only and typed"
+            )
         if key == "name":
             raise FairbanditError(
-                f"{place}: no constructor argument can be called 'name', which is the key of the "
-                "registered name; rename it"
+                f"{_place(cls)}: no constructor argument can be called 'name', which is the key of "
+                "the registered name; rename it"
             )
+    if _holdable(_field(key, hints[key], one) for key, one in parameters.items()):
+        return  # all at once is fast; one by one says which is at fault
+    for key, parameter in parameters.items():
+        argument = f"{_place(cls)}: constructor argument {key!r}"
         given = inspect.formatannotation(hints[key])
-        if not _holdable(key, hints[key], parameter.replace(default=parameter.empty)):
+        if not _holdable([_field(key, hints[key], parameter.replace(default=parameter.empty))]):
             raise FairbanditError(
                 f"{argument} is annotated {given}, which no config can hold; expected {HOLDABLE}"
             )
-        if not _holdable(key, hints[key], parameter):
+        if not _holdable([_field(key, hints[key], parameter)]):
             raise FairbanditError(
                 f"{argument} has the default {parameter.default!r}, which is no {given}"
             )
 
 
-def _holdable(key: str, hint: Any, parameter: inspect.Parameter) -> bool:
-    """Whether a config can hold an argument of such a type and default."""
+def _holdable(fields: Iterable[tuple[str, Any, Any]]) -> bool:
+    """Whether a config can hold arguments of these types and defaults."""
     try:
-        field = _field(key, hint, parameter)
-        OmegaConf.structured(dataclasses.make_dataclass("Config", [field]))
+        OmegaConf.structured(dataclasses.make_dataclass("Config", fields, kw_only=True))
     except (OmegaConfBaseException, TypeError, ValueError):
         return False
     return True
