@@ -13,12 +13,12 @@ from torch import Tensor
 
 from fairbandit import Engine, Policy, build, registry
 from fairbandit.conformance import Scattered
-from fairbandit.environments import Environment, Pools, Truth
+from fairbandit.environments import Environment
 from fairbandit.fixed_point import BlockSize
-from fairbandit.maths.grouped_cdf import GroupedCdf
 from fairbandit.parts import Argmax, Problem
 from fairbandit.streams import Streams
 from tests import support
+from tests.adversary import Flipping
 
 
 def play(policy: Policy, world: Environment, rounds: int, **how: Any) -> tuple[Tensor, Engine]:
@@ -35,31 +35,7 @@ def made(**parts: Any) -> Policy:
     return policy
 
 
-class Flipping(Environment):
-    """Rewards that make the other of two candidates the best at the next round, for ridge.
-
-    The candidates are x = 1 and x = −1, and every reward of round t is −cᵗ with c > 2: the last
-    one outweighs all before it, and the sign of θ is that of −x_t.
-    """
-
-    part_kind, part_name = "environment", "flipping"
-
-    def __init__(self, growth: float = 2.1, replicas_alike: bool = True) -> None:
-        self.growth, self.replicas_alike = growth, replicas_alike
-        self.features, self.places, self.group_names = 1, 2, ("left", "right")
-        theta = torch.ones(1, dtype=torch.float64)
-        self.truth = Truth(theta, GroupedCdf([theta, -theta]))
-
-    def _pools(self, first: int, count: int) -> Pools:
-        b = len(self.streams.replicas)
-        x = torch.tensor([1.0, -1.0], dtype=torch.float64).expand(b, count, 2)
-        t = torch.arange(first, first + count, dtype=torch.float64)[:, None]
-        groups = torch.arange(2).expand(b, count, 2)
-        rewards = (-(self.growth**t)).expand(b, count, 2)
-        return Pools(x[..., None], groups, rewards, x, torch.ones_like(x))
-
-
-@pytest.mark.parametrize("rounds", [3, 60, 300])
+@pytest.mark.parametrize("rounds", [3, 60, 1000])
 def test_every_guess_wrong(rounds: int) -> None:
     """The other candidate is picked each time, and few rounds are decided more than once."""
     policy = made(estimator={"name": "ridge", "noise": 0.0})

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from fairbandit.environments import Environment
 from fairbandit.run.execute import THREADS
 from tests import literal, support
+from tests.adversary import Flipping
 from tests.benchmarks import lean
 from tests.benchmarks.measure import WARM, median, threads, timed
 from tests.benchmarks.rows import Measure, Row, Target
@@ -78,6 +79,8 @@ def batch(bench: Bench) -> Iterator[Row]:
             stated=match.name in stated,
             note=timed_seeds if match.seeds < match.replicas else "",
         )
+    bench.say("every guess wrong")
+    yield _against_guesses(SIZES[bench.scale])
 
 
 def _matches(bench: Bench, size: Size) -> Iterator[Match]:
@@ -93,6 +96,25 @@ def _matches(bench: Bench, size: Size) -> Iterator[Match]:
             )
     for name in LEARNERS:
         yield Match(name, "simulation", SIMULATION, size.many_rounds, size.many, times, 1, least=10)
+
+
+def _against_guesses(size: Size) -> Row:
+    """Greedy where every guess of a later pick is wrong, in blocks and one round at a time."""
+
+    def play(at_once: int | None) -> float:
+        greedy, work = support.policy("greedy"), partial(support.actions, at_once=at_once)
+        return timed(work, greedy, Flipping(), size.rounds, 10)[1]
+
+    with threads(THREADS):
+        ours, alone = zip(*((play(None), play(1)) for _ in range(size.times + 1)), strict=True)
+    return Row(
+        f"greedy, every guess wrong, {size.rounds:,} rounds × 10",
+        median(ours[1:]),
+        "one round at a time",
+        median(alone[1:]),
+        longer=True,
+        targets=(Target(Measure.longer, 1.3),),
+    )
 
 
 LEAN = {("oful", 10): 5, ("greedy", 10): 8, ("oful", 200): 8, ("greedy", 200): 8}

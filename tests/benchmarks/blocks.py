@@ -14,7 +14,8 @@ from fairbandit import Engine, Policy, engine
 from fairbandit.environments import Environment
 from fairbandit.fixed_point import Solution, fixed_point
 from tests import support
-from tests.test_fixed_point import Flipping, made
+from tests.adversary import Flipping
+from tests.test_fixed_point import made
 
 ROUNDS = 2000
 
@@ -41,7 +42,7 @@ def draw(path: Path) -> None:
         "OFUL, 10 replicas": (support.policy("oful"), support.environment(), 10, ROUNDS),
         "every guess wrong": (
             made(estimator={"name": "ridge", "noise": 0.0}),
-            Flipping(growth=2.001),
+            Flipping(),
             1,
             900,
         ),
