@@ -63,8 +63,8 @@ def fixed_point(policy: Policy, history: History, first: int, pools: Pools, alon
         torch.full_like(groups[:, :, 0], -1),
         torch.zeros_like(rewards[:, :, 0]),
     )
-    history.suppose(first, unknown)
-    proposal = policy.propose(first, contexts, groups, history, known=history.played)
+    history.suppose(first, unknown, known=history.played)
+    proposal = policy.propose(first, contexts, groups, history)
     selection, repetitions, changes, decisions = proposal.selection, 1, 0, n
     while right < n:
         picks = (of_pick(part, selection.actions) for part in (contexts, groups, rewards))

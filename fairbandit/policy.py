@@ -180,33 +180,24 @@ class Policy:
         self.accept(first, contexts, groups, proposal, history)
         return proposal.selection
 
-    def propose(
-        self,
-        first: int,
-        contexts: Tensor,
-        groups: Tensor,
-        history: History,
-        known: int | None = None,
-    ) -> Proposal:
+    def propose(self, first: int, contexts: Tensor, groups: Tensor, history: History) -> Proposal:
         """What `decide` would return, given a history; neither the policy nor it is changed.
 
         Args:
             first, contexts, groups: as for `decide`.
             history: past outcomes, and those supposed for the N rounds (`History.suppose`).
-            known: models may be trained on rounds 1 … known only; None is no limit.
 
         Returns:
             The picks, and the outcomes that the last round's model was trained on.
         """
         n = groups.shape[1]
-        blind = self._blind(first, n, history, known)
+        blind = self._blind(first, n, history)
         if 0 < blind < n:
-            one = self.propose(first, contexts[:, :blind], groups[:, :blind], history, known)
-            start, rest = first + blind, (contexts[:, blind:], groups[:, blind:])
-            two = self.propose(start, *rest, history, known)
+            one = self.propose(first, contexts[:, :blind], groups[:, :blind], history)
+            two = self.propose(first + blind, contexts[:, blind:], groups[:, blind:], history)
             both = zip(one.selection, two.selection, strict=True)
             return Proposal(Selection(*(torch.cat(parts, 1) for parts in both)), two.outcomes)
-        candidates, outcomes = self.candidates(first, contexts, groups, history, known)
+        candidates, outcomes = self.candidates(first, contexts, groups, history)
         if outcomes is None:
             index = torch.zeros_like(candidates.scores)
             candidates.set_index(index, index, Candidates.bounds)
@@ -234,12 +225,7 @@ class Policy:
             history.count_picks(of_pick(groups, proposal.selection.actions))
 
     def candidates(
-        self,
-        first: int,
-        contexts: Tensor,
-        groups: Tensor,
-        history: History,
-        known: int | None = None,
+        self, first: int, contexts: Tensor, groups: Tensor, history: History
     ) -> tuple[Candidates, Outcomes | None]:
         """The candidates of N rounds, and the outcomes that their models are trained on.
 
@@ -248,17 +234,17 @@ class Policy:
         """
         n = groups.shape[1]
         division, stream = self.split.block(first, first + n - 1), self.problem.streams
-        if known is not None:
-            division = division._replace(n_train=division.n_train.clamp(max=known))
+        if history.known < first + n:
+            division = division._replace(n_train=division.n_train.clamp(max=history.known))
         model: RewardModel
         outcomes = None
-        if self._blind(first, 1, history, known):
+        if self._blind(first, 1, history):
             problem = self.problem
             model = Unlearned(problem.zeros(problem.replicas, 1, problem.features))
             of_round = torch.zeros_like(division.n_train)
         else:
-            trained = self._trained(first + n - 1)
-            outcomes = self._outcomes(trained if known is None else min(trained, known), history)
+            trained = min(self._trained(first + n - 1), history.known)
+            outcomes = self._outcomes(trained, history)
             rounds = torch.arange(first, first + n, device=groups.device)
             model, of_round = self.estimator.models(rounds, division.n_train, outcomes)
         candidates = Candidates(
@@ -291,13 +277,15 @@ class Policy:
             self.estimator.commit(n, known)
             history.committed = n
 
-    def _blind(self, first: int, n: int, history: History, known: int | None) -> int:
+    def _blind(self, first: int, n: int, history: History) -> int:
         """The number of the n rounds in which a learning estimator has no reward to learn from."""
         if not self.estimator.learns:
             return 0
         rounds = range(first, first + n)
-        most = rounds.stop if known is None else known
-        return bisect_left(rounds, history.earliest, key=lambda t: min(self.split.n_train(t), most))
+        known = history.known
+        return bisect_left(
+            rounds, history.earliest, key=lambda t: min(self.split.n_train(t), known)
+        )
 
     def take_in(self, first: int, outcomes: Outcomes, history: History) -> None:
         """Takes in the outcomes of N consecutive rounds, the latest decided.

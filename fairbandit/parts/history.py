@@ -53,6 +53,7 @@ class History:
     Attributes:
         contexts: the past contexts by group, if they are needed; else it stays empty.
         earliest: the first round whose reward is known, `NEVER` while there is none.
+        known: models may be trained on rounds up to this one; `NEVER` while there is no limit.
         committed: the estimator has taken in the outcomes up to this round for good.
         played: the last round that was decided.
         pools, places: how many pools there were so far, and how many places in them.
@@ -85,7 +86,7 @@ class History:
             torch.full((b, 1), -1, device=problem.device),
             problem.zeros(b, 1),
         )
-        self.earliest, self.committed, self.played = NEVER, 0, 0
+        self.earliest, self.known, self.committed, self.played = NEVER, NEVER, 0, 0
         self.pools, self.places = 0, 0
 
     def outcomes(self, start: int, stop: int) -> Outcomes:
@@ -131,18 +132,20 @@ class History:
             for rows, values in zip(self._outcomes, outcomes, strict=True):
                 rows.append(values)
 
-    def suppose(self, first: int, outcomes: Outcomes) -> None:
+    def suppose(self, first: int, outcomes: Outcomes, known: int = NEVER) -> None:
         """Adds outcomes of the rounds first … first+N−1, which were not played yet.
 
-        They replace those supposed before, and stay until `retract`.
+        They replace those supposed before, and stay until `retract`, as does the limit `known`.
         """
         self.retract()
+        self.known = known
         self.add_outcomes(first, outcomes)
         if self._counts:
             self.count_picks(outcomes.groups)
 
     def retract(self) -> None:
         """Takes back what was supposed of rounds that were not played yet."""
+        self.known = NEVER
         if self.earliest > self.played:
             self.earliest = NEVER
         for rows in self._outcomes:
