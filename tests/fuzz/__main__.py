@@ -25,7 +25,7 @@ import torch
 from tests.fuzz.calls import Calls
 from tests.fuzz.commands import Commands
 from tests.fuzz.files import Files
-from tests.fuzz.harness import Fault, Result, Subject, outcome
+from tests.fuzz.harness import WAITING, Fault, Result, Subject, outcome
 from tests.fuzz.tables import Tables
 
 SUBJECTS: dict[str, type[Subject]] = {
@@ -126,7 +126,7 @@ def _one_process(name: str, first: int, count: int) -> list[Result]:
     try:
         while len(results) < count:
             line = lines.get(timeout=wait)
-            wait = SUBJECTS[name].limit + GRACE
+            wait = WAITING * SUBJECTS[name].limit + GRACE
             if line is None:
                 code = process.wait()
                 return [*results, Result(name, number, Fault.crash.name, f"exit code {code}")]

@@ -67,6 +67,10 @@ class Result:
         return json.dumps(asdict(self))
 
 
+WAITING = 10
+"""How many times the limit an input may take by the clock."""
+
+
 class Subject(ABC):
     """A door of the package, and a source of inputs for it.
 
@@ -79,7 +83,7 @@ class Subject(ABC):
     share: float
     """The part of all inputs that this subject gets."""
     limit: float = 10.0
-    """Seconds that one input may take."""
+    """Seconds of the processor that one input may take."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -122,15 +126,25 @@ def outcome(subject: Subject, number: int) -> Result:
 
 @contextmanager
 def _limit(seconds: float) -> Iterator[None]:
-    """Raises `Late` in this thread after some seconds, and again each second while it goes on."""
+    """Raises `Late` in this thread after some seconds, and again each second while it goes on.
+
+    The seconds are of the processor, so that a busy machine changes nothing; whatever waits without
+    computing has ten times as many by the clock.
+    """
 
     def ring(*_: object) -> None:
         raise Late
 
-    before = signal.signal(signal.SIGALRM, ring)
-    signal.setitimer(signal.ITIMER_REAL, seconds, 1.0)
+    timers = {
+        signal.SIGPROF: (signal.ITIMER_PROF, seconds),
+        signal.SIGALRM: (signal.ITIMER_REAL, WAITING * seconds),
+    }
+    before = {number: signal.signal(number, ring) for number in timers}
+    for timer, after in timers.values():
+        signal.setitimer(timer, after, 1.0)
     try:
         yield
     finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.signal(signal.SIGALRM, before)
+        for number, (timer, _) in timers.items():
+            signal.setitimer(timer, 0)
+            signal.signal(number, before[number])
