@@ -79,37 +79,41 @@ class WoodburyUpdate:
     """
 
     def __init__(self, start: Solved, contexts: Tensor, rewards: Tensor, at: list[int]) -> None:
-        theta, log_det, inverse = start
-        self._inverse, self._models = inverse, len(at)
-        n = contexts.shape[1]
-        self._w, z, logs = _steps(start, contexts, rewards)
-        every, self._last_alone = at == list(range(1, n + 1)), at == [n]
-        self._counts = torch.tensor(at, dtype=torch.int64, device=theta.device)
-        self._at = None if every else self._counts
-        self.theta, self._theta = self._up_to(theta, z * self._w)
-        self.log_det, self._log_det = self._up_to(log_det, 2 * logs)
+        self._start, self._at, self._n = start, at, contexts.shape[1]
+        self._w, z, self._logs = _steps(start, contexts, rewards)
+        self.theta, self._theta = self._up_to(start.theta, z * self._w)
+
+    @cached_property
+    def log_det(self) -> Tensor:
+        """ln det V of the regressions, (B, U)."""
+        return self._log_dets[0]
 
     @property
     def downdated(self) -> Downdated:
         """V⁻¹ of all regressions."""
-        if self._last_alone:
-            return Downdated(self.last.inverse, self._w[:, :0], self._counts)
-        return Downdated(self._inverse, self._w, self._counts)
+        inverse, w = self._start.inverse, self._w
+        if self._at == [self._n]:
+            inverse, w = self.last.inverse, w[:, :0]
+        return Downdated(inverse, w, torch.tensor(self._at, device=w.device))
 
     @cached_property
     def last(self) -> Solved:
         """The regression with all rows."""
-        inverse = add_outer(self._inverse, self._w, self._w, -1)
-        return Solved(self._theta, self._log_det, inverse)
+        inverse = add_outer(self._start.inverse, self._w, self._w, -1)
+        return Solved(self._theta, self._log_dets[1], inverse)
+
+    @cached_property
+    def _log_dets(self) -> tuple[Tensor, Tensor]:
+        return self._up_to(self._start.log_det, 2 * self._logs)
 
     def _up_to(self, start: Tensor, steps: Tensor) -> tuple[Tensor, Tensor]:
         """A start plus the first i of n steps, for each i asked for, and all: (B, U, …), (B, …)."""
-        if steps.shape[1] == 0:
-            return start[:, None].expand(-1, self._models, *start.shape[1:]), start
-        sums = start[:, None] + (steps if steps.shape[1] == 1 else steps.cumsum(1))
-        if self._at is not None:
+        if self._n == 0:
+            return start[:, None].expand(-1, len(self._at), *start.shape[1:]), start
+        sums = start[:, None] + (steps if self._n == 1 else steps.cumsum(1))
+        if self._at != list(range(1, self._n + 1)):
             every = torch.cat([start[:, None], sums], 1)
-            return every.index_select(1, self._at), every[:, -1]
+            return every[:, self._at], every[:, -1]
         return sums, sums[:, -1]
 
 
