@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from enum import IntEnum
+from functools import cached_property
 
 import numpy as np
 import torch
@@ -53,11 +54,8 @@ class Stream:
     def __init__(
         self, seed: int, replicas: Sequence[int], purpose: Purpose, device: torch.device
     ) -> None:
-        seeds = (np.random.SeedSequence(seed, spawn_key=(b, int(purpose))) for b in replicas)
-        self._bits = [np.random.PCG64(s) for s in seeds]
-        self._generators = [np.random.Generator(bits) for bits in self._bits]
-        self._position = 0
-        self._device = device
+        self._seed, self._keys = seed, [(b, int(purpose)) for b in replicas]
+        self._position, self._device = 0, device
         self._kept: dict[tuple[int, int, int], Tensor] = {}
 
     def uniform(self, first: int, count: int, width: int, shift: int = 0) -> Tensor:
@@ -85,11 +83,18 @@ class Stream:
             self._kept[key] = self._draw(index * AHEAD + 1, AHEAD, width, shift)
         return self._kept[key]
 
+    @cached_property
+    def _generators(self) -> list[tuple[np.random.PCG64, np.random.Generator]]:
+        """A generator for each replica; thousands take a while to seed, and may never be needed."""
+        seeds = (np.random.SeedSequence(self._seed, spawn_key=key) for key in self._keys)
+        bits = [np.random.PCG64(seed) for seed in seeds]
+        return [(one, np.random.Generator(one)) for one in bits]
+
     def _draw(self, first: int, count: int, width: int, shift: int) -> Tensor:
-        drawn = np.empty((len(self._bits), count * width))
+        drawn = np.empty((len(self._keys), count * width))
         position = (first - 1) * width + shift
         skip = (position - self._position) % PERIOD
-        for row, bits, generator in zip(drawn, self._bits, self._generators, strict=True):
+        for row, (bits, generator) in zip(drawn, self._generators, strict=True):
             if skip:
                 bits.advance(skip)
             generator.random(out=row)
