@@ -56,35 +56,29 @@ def fixed_point(policy: Policy, history: History, first: int, pools: Pools, alon
     Returns:
         Picks equal to those of deciding round by round.
     """
-    contexts, groups, rewards = pools.contexts, pools.groups, pools.rewards
-    n, right = groups.shape[1], alone  # the first `right` picks are those of sequential play
-    unknown = Outcomes(
-        torch.zeros_like(contexts[:, :, 0]),
-        torch.full_like(groups[:, :, 0], -1),
-        torch.zeros_like(rewards[:, :, 0]),
-    )
-    history.suppose(first, unknown, known=history.played)
+    parts = contexts, groups, _ = pools.contexts, pools.groups, pools.rewards
+    zeros = Outcomes(*(torch.zeros_like(part[:, :, 0]) for part in parts))
+    history.suppose(first, zeros._replace(groups=zeros.groups - 1), known=history.played)
     proposal = policy.propose(first, contexts, groups, history)
-    selection, repetitions, changes, decisions = proposal.selection, 1, 0, n
+    n = decisions = groups.shape[1]
+    # the first `right` picks are those of sequential play, and the first `done` are put aside
+    right, done, repetitions, changes, selections = alone, 0, 1, 0, list[Selection]()
     while right < n:
-        picks = (of_pick(part, selection.actions) for part in (contexts, groups, rewards))
-        history.suppose(first, Outcomes(*picks))
-        rest = contexts[:, right:], groups[:, right:]
-        proposal = policy.propose(first + right, *rest, history)
-        again, repetitions = proposal.selection, repetitions + 1
-        decisions += n - right
-        changed = (again.actions != selection.actions[:, right:]).any(0).nonzero()
-        selection = Selection(
-            *(
-                torch.cat([old[:, :right], new], 1)
-                for old, new in zip(selection, again, strict=True)
-            )
-        )
+        guess = proposal.selection
+        picks = (of_pick(part[:, done:], guess.actions) for part in parts)
+        history.suppose(first + done, Outcomes(*picks))
+        selections.append(Selection(*(part[:, : right - done] for part in guess)))
+        guessed, done = guess.actions[:, right - done :], right
+        proposal = policy.propose(first + done, contexts[:, done:], groups[:, done:], history)
+        repetitions, decisions = repetitions + 1, decisions + n - done
+        changed = (proposal.selection.actions != guessed).any(0).nonzero()
         if not len(changed):
             break
         right += int(changed[0]) + 1  # what changed first was decided from right picks
         changes += 1
-    history.retract()
+    history.retract(history.played)
+    both = zip(*selections, proposal.selection, strict=True)
+    selection = Selection(*(torch.cat(parts, 1) for parts in both))
     return Solution(Proposal(selection, proposal.outcomes), repetitions, changes, decisions)
 
 

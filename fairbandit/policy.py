@@ -243,8 +243,7 @@ class Policy:
             model = Unlearned(problem.zeros(problem.replicas, 1, problem.features))
             of_round = torch.zeros_like(division.n_train)
         else:
-            trained = min(self._trained(first + n - 1), history.known)
-            outcomes = self._outcomes(trained, history)
+            outcomes = self._outcomes(min(self._trained(first + n - 1), history.known), history)
             rounds = torch.arange(first, first + n, device=groups.device)
             model, of_round = self.estimator.models(rounds, division.n_train, outcomes)
         candidates = Candidates(
@@ -281,11 +280,8 @@ class Policy:
         """The number of the n rounds in which a learning estimator has no reward to learn from."""
         if not self.estimator.learns:
             return 0
-        rounds = range(first, first + n)
-        known = history.known
-        return bisect_left(
-            rounds, history.earliest, key=lambda t: min(self.split.n_train(t), known)
-        )
+        rounds, most = range(first, first + n), history.known
+        return bisect_left(rounds, history.earliest, key=lambda t: min(self.split.n_train(t), most))
 
     def take_in(self, first: int, outcomes: Outcomes, history: History) -> None:
         """Takes in the outcomes of N consecutive rounds, the latest decided.

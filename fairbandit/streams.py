@@ -84,19 +84,18 @@ class Stream:
         return self._kept[key]
 
     @cached_property
-    def _generators(self) -> list[tuple[np.random.PCG64, np.random.Generator]]:
+    def _generators(self) -> list[np.random.Generator]:
         """A generator for each replica; thousands take a while to seed, and may never be needed."""
         seeds = (np.random.SeedSequence(self._seed, spawn_key=key) for key in self._keys)
-        bits = [np.random.PCG64(seed) for seed in seeds]
-        return [(one, np.random.Generator(one)) for one in bits]
+        return [np.random.Generator(np.random.PCG64(seed)) for seed in seeds]
 
     def _draw(self, first: int, count: int, width: int, shift: int) -> Tensor:
         drawn = np.empty((len(self._keys), count * width))
         position = (first - 1) * width + shift
         skip = (position - self._position) % PERIOD
-        for row, (bits, generator) in zip(drawn, self._generators, strict=True):
+        for row, generator in zip(drawn, self._generators, strict=True):
             if skip:
-                bits.advance(skip)
+                generator.bit_generator.advance(skip)  # type: ignore[attr-defined]
             generator.random(out=row)
         self._position = position + count * width
         return torch.from_numpy(drawn).to(self._device).view(-1, count, width)

@@ -73,13 +73,12 @@ class Slots:
         """
         entry = torch.arange(low, high, dtype=torch.float64, device=self.start.device)
         shape = *self.start.shape, high - low
-        if low >= self.limits.greatest_start:
-            return torch.lt(entry, self.stop[..., None], out=_unended.empty(shape, entry))
-        started = torch.ge(entry, self.start[..., None], out=_started.empty(shape, entry))
-        if high <= self.limits.least_stop:
-            return started
-        unended = torch.lt(entry, self.stop[..., None], out=_unended.empty(shape, entry))
-        return started.mul_(unended)
+        masks = list[Tensor]()
+        if low < self.limits.greatest_start:
+            masks.append(torch.ge(entry, self.start[..., None], out=_started.empty(shape, entry)))
+        if high > self.limits.least_stop:
+            masks.append(torch.lt(entry, self.stop[..., None], out=_unended.empty(shape, entry)))
+        return masks[0] if len(masks) == 1 else masks[0].mul_(masks[1])
 
 
 class Layout:

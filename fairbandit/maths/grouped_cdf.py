@@ -25,7 +25,8 @@ class GroupedCdf:
     """
 
     def __init__(self, samples: Sequence[Tensor]) -> None:
-        self._sorted = [_sorted(sample) for sample in samples]
+        # NumPy sorts millions three times as fast as torch
+        self._sorted = [torch.from_numpy(np.sort(s.cpu().numpy())).to(s.device) for s in samples]
 
     def __call__(self, groups: Tensor, values: Tensor) -> Tensor:
         """The CDF at values of groups of one shape; −1 marks an empty place, which gets 0.
@@ -53,8 +54,3 @@ class GroupedCdf:
         moved = copy(self)
         moved._sorted = [ordered.to(device) for ordered in self._sorted]
         return moved
-
-
-def _sorted(sample: Tensor) -> Tensor:
-    """A sample in ascending order; NumPy sorts millions three times as fast as torch does."""
-    return torch.from_numpy(np.sort(sample.cpu().numpy())).to(sample.device)

@@ -135,24 +135,25 @@ class History:
     def suppose(self, first: int, outcomes: Outcomes, known: int = NEVER) -> None:
         """Adds outcomes of the rounds first … first+N−1, which were not played yet.
 
-        They replace those supposed before, and stay until `retract`, as does the limit `known`.
+        They replace those supposed of these and later rounds before, and stay until `retract`, as
+        does the limit `known`.
         """
-        self.retract()
+        self.retract(first - 1)
         self.known = known
         self.add_outcomes(first, outcomes)
         if self._counts:
             self.count_picks(outcomes.groups)
 
-    def retract(self) -> None:
-        """Takes back what was supposed of rounds that were not played yet."""
+    def retract(self, last: int) -> None:
+        """Takes back what was supposed of the rounds after the last one given."""
         self.known = NEVER
-        if self.earliest > self.played:
+        if self.earliest > last:
             self.earliest = NEVER
         for rows in self._outcomes:
-            rows.retract(self.played)
+            rows.retract(last)
         if self._counts:
-            self._picks_by.retract(self.played + 1)
-            self._picked = self._picks_by[self.played, self.played + 1]
+            self._picks_by.retract(last + 1)
+            self._picked = self._picks_by[last, last + 1]
 
     def learn(self, t: int, outcome: Outcomes) -> None:
         """Records the outcome, (B, 1, …), of a round that was played before."""
