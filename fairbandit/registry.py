@@ -13,7 +13,9 @@ import inspect
 import re
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from enum import Enum
 from functools import partial
+from pathlib import Path
 from types import UnionType
 from typing import Any, TypeVar, Union, get_args, get_origin, get_type_hints
 
@@ -244,14 +246,14 @@ def _plain(value: Any) -> Any:
         return {key: _plain(item) for key, item in value.items()}
     if isinstance(value, (list, tuple)):
         return [_plain(item) for item in value]
-    return getattr(value, "name", value)  # an Enum member is written by its name
+    value = str(value) if isinstance(value, Path) else value
+    return value.name if isinstance(value, Enum) else value
 
 
 def _signature(cls: type[Any]) -> dict[str, inspect.Parameter]:
     """The arguments of a constructor, but for `self`."""
-    if cls.__init__ is object.__init__:
-        return {}
-    return dict(list(inspect.signature(cls.__init__).parameters.items())[1:])
+    own = cls.__init__ is not object.__init__
+    return dict(list(inspect.signature(cls.__init__).parameters.items())[1:]) if own else {}
 
 
 def _check_class(kind: str, name: str, cls: Any) -> None:

@@ -211,7 +211,7 @@ def test_annotations_that_no_config_can_hold(annotation: Any) -> None:
         (float, 2.5),
         (str, "a"),
         (bytes, b"a"),
-        (Path, Path("a")),
+        (Path, Path("folder/a")),
         (Shade, Shade.dark),
         (int | str, "a"),
         (int | None, None),
@@ -232,7 +232,9 @@ def test_annotations_that_a_config_can_hold(
 ) -> None:
     monkeypatch.setitem(registry._registry, "selector", {})
     registry.register("selector", "annotated")(with_argument(annotation))
-    assert registry.create("selector", {"name": "annotated", "x": value}).x == value
+    made = registry.create("selector", {"name": "annotated", "x": value})
+    assert made.x == value
+    assert registry.create("selector", registry.describe(made)).x == value
 
 
 def test_arguments_that_no_config_can_describe() -> None:

@@ -139,9 +139,8 @@ class SortedSegment:
             every = values[..., None, None].expand(*length.shape, 1)
             model = None if model is None else model.expand(length.shape)
             theta = theta.reshape(-1, d)
-            counts = counts + count_segments(self._table, low, length, every, theta, model).squeeze(
-                4
-            )
+            found = count_segments(self._table, low, length, every, theta, model)
+            counts = counts + found.squeeze(4)
         return counts.sum(3), again
 
 

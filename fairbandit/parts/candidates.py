@@ -81,9 +81,8 @@ class Candidates:
     @cached_property
     def own_model(self) -> RewardModel:
         """One model a round: U = N."""
-        if len(self.model) == self.groups.shape[1]:
-            return self.model
-        return self.model.take(self.of_round)
+        alike = len(self.model) == self.groups.shape[1]
+        return self.model if alike else self.model.take(self.of_round)
 
     @cached_property
     def scores(self) -> Tensor:
