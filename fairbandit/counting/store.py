@@ -49,10 +49,10 @@ class ContextStore:
             contexts: (B, N, K, d).
             groups: (B, N, K) int64, −1 for an empty place.
         """
-        b, n, k, d = contexts.shape
+        _, n, k = groups.shape
         rounds = torch.arange(self.rounds + 1, self.rounds + n + 1, device=groups.device)
-        rounds = rounds[:, None].expand(n, k).reshape(-1)
-        self._buffer.append(contexts.reshape(b, n * k, d), groups.reshape(b, n * k), rounds)
+        rounds = rounds.repeat_interleave(k)
+        self._buffer.append(contexts.flatten(1, 2), groups.flatten(1, 2), rounds)
         self.rounds += n
 
     def past_scores(self, query: Query, groups: Tensor) -> WindowScores:
@@ -156,12 +156,11 @@ class WindowScores(PastScores):
     def count_le(self, values: Tensor) -> Tensor:
         """See `PastScores`."""
         theta, few = self.query.model.theta, values.numel() <= FEW
-        counted, segments = None, list[tuple[int, int]]()
+        counted = None
         if theta is not None:
             asked = Asked(self._own, values, self.query.of_round, theta)
             counted = self.sorted.count_le(asked, self._limits, self.buffer, chunked=not few)
-        if counted is not None:
-            segments = self.sorted.segments
+        segments = [] if counted is None else self.sorted.segments
         if few and theta is not None:
             total = self._gather(values, theta, segments)
         else:

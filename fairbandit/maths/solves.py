@@ -108,6 +108,8 @@ class WoodburyUpdate:
 
     def _up_to(self, start: Tensor, steps: Tensor) -> tuple[Tensor, Tensor]:
         """A start plus the first i of n steps, for each i asked for, and all: (B, U, …), (B, …)."""
+        if self._n == 0:
+            return start[:, None].expand(-1, len(self._at), *start.shape[1:]), start
         sums = start[:, None] + (steps if self._n == 1 else steps.cumsum(1))
         if self._at != list(range(1, self._n + 1)):
             every = torch.cat([start[:, None], sums], 1)

@@ -69,9 +69,8 @@ class Candidates:
     @cached_property
     def rounds(self) -> Tensor:
         """The rounds t, (N,) int64."""
-        return torch.arange(
-            self.first, self.first + self.groups.shape[1], device=self.groups.device
-        )
+        first, n = self.first, self.groups.shape[1]
+        return torch.arange(first, first + n, device=self.groups.device)
 
     @cached_property
     def present(self) -> Tensor:
