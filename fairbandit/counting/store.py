@@ -150,7 +150,8 @@ class WindowScores(PastScores):
     @cached_property
     def count(self) -> Tensor:
         """See `PastScores`."""
-        length = (self.ends[1] - self.ends[0]).gather(2, self._own)
+        start, stop = self.ends
+        length = (stop - start).gather(2, self._own)
         return length.masked_fill(self.groups < 0, 0).to(torch.float64)
 
     def count_le(self, values: Tensor) -> Tensor:
@@ -192,9 +193,8 @@ class WindowScores(PastScores):
 
     @cached_property
     def _limits(self) -> list[Limits]:
-        ends = self.ends.flatten(1, 2)
-        low, high = (ends[:, 0],) * 2 if ends.shape[1] == 1 else ends.aminmax(dim=1)
-        (first, least_stop), (greatest_start, last) = low.tolist(), high.tolist()
+        ends = self.ends.amin((1, 2)), self.ends.amax((1, 2))
+        (first, least_stop), (greatest_start, last) = (one.tolist() for one in ends)
         return list(map(Limits, first, greatest_start, least_stop, last))
 
     @cached_property
