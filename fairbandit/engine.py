@@ -9,11 +9,11 @@ from typing import Any
 import torch
 
 from fairbandit.environments.base import Environment, Pools
-from fairbandit.fixed_point import BlockSize, fixed_point
+from fairbandit.fixed_point import BlockSize, block_end, fixed_point
 from fairbandit.maths.picks import of_pick
 from fairbandit.metrics import Dimensions, Judge, Metric, Played
 from fairbandit.parts import Outcomes, Problem, Selection
-from fairbandit.policy import Policy, block_end
+from fairbandit.policy import Policy
 from fairbandit.streams import GRID, Streams
 
 CANDIDATES = 1 << 10

@@ -2,7 +2,7 @@
 
 A policy that reads the reward of the round before cannot decide two rounds at once. But in a
 simulation the rewards of all candidates are drawn. So guess the picks of a block, train the exact
-models of its rounds on the guess, decide the rounds again with these models, and repeat until the
+models of its rounds on the guess, repeat the decisions with these models, and repeat until the
 picks repeat. This is a Jacobi iteration, and no approximation: if the first i picks are those of
 sequential play, then the next decision reads nothing but right picks, so that i + 1 are. By
 induction the fixed point exists, is unique, and is sequential play.
@@ -11,17 +11,43 @@ induction the fixed point exists, is unique, and is sequential play.
 from __future__ import annotations
 
 import math
+from bisect import bisect_right
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import torch
 
 from fairbandit.environments.base import Pools
+from fairbandit.errors import FairbanditError
 from fairbandit.maths import checks
 from fairbandit.maths.picks import of_pick
 from fairbandit.parts import History, Outcomes, Selection
 from fairbandit.policy import Policy, Proposal
 from fairbandit.streams import GRID
+
+
+def block_end(policy: Policy, rounds: int, played: int) -> int:
+    """The last round that can be decided once some rounds are played: last_read(t) ≤ played.
+
+    Args:
+        policy: a bound policy.
+        rounds: the last round, above `played`.
+        played: how many rounds are played already.
+
+    Raises:
+        FairbanditError: a part whose decision at round t reads round t or later.
+    """
+    end, step = played, 1  # most blocks are of one round, or of very many
+    while end < rounds and policy.last_read(min(end + step, rounds)) <= played:
+        end, step = min(end + step, rounds), 2 * step
+    between = range(end + 1, min(end + step, rounds))
+    end += bisect_right(between, played, key=policy.last_read)
+    if end == played:
+        raise FairbanditError(
+            f"round {played + 1} cannot be decided: policy {policy.name!r} says that it reads "
+            f"the reward or the pick of round {policy.last_read(played + 1)}"
+        )
+    return end
 
 
 class Solution(NamedTuple):
@@ -94,16 +120,16 @@ LEAST = 24
 rounds which need no guess, do not pay."""
 
 PATIENCE = 256
-"""The most rounds that are decided one by one before a block of two is tried again."""
+"""The most rounds that are decided one by one before the next attempt at a block of two."""
 
 
 class BlockSize:
     """Chooses how many rounds to decide as one fixed point: ask `next`, then tell `learn`.
 
     The size doubles after a block in which at most two repetitions changed a pick, and halves after
-    one in which a quarter as many did as there were rounds. At size 1, size 2 is tried again after
-    a number of rounds that doubles with each failure. The choice depends on the sizes of tensors
-    and on these counts, never on a clock, so that it is the same in each run.
+    one in which a quarter as many did as there were rounds. At size 1, size 2 is tried once more
+    after a number of rounds that doubles with each failure. The choice depends on the sizes of
+    tensors and on these counts, never on a clock, so that it is the same in each run.
 
     Args:
         policy: a bound policy.

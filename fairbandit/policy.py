@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left, bisect_right
+from bisect import bisect_left
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
@@ -154,10 +154,8 @@ class Policy:
 
     def last_read(self, t: int) -> int:
         """The last round whose reward or pick the decision at round t depends on."""
-        trained = self.split.n_train(t) if self.estimator.learns else 0
-        parts = (self.estimator, self.rank, self.selector)
-        rewards = max(part.last_reward_read(t) for part in parts)
-        return max(trained, rewards, self.last_pick_read(t))
+        rewards = max(part.last_reward_read(t) for part in self.parts.values())
+        return max(self._trained(t), rewards, self.last_pick_read(t))
 
     def last_pick_read(self, t: int) -> int:
         """The last round whose pick a part reads at round t."""
@@ -232,23 +230,20 @@ class Policy:
         These are None if the estimator has learned from no reward in the first of the rounds; the
         candidates are right up to the round in which it has. Arguments are those of `propose`.
         """
-        n = groups.shape[1]
-        division, stream = self.split.block(first, first + n - 1), self.problem.streams
+        n, problem = groups.shape[1], self.problem
+        division, stream = self.split.block(first, first + n - 1), problem.streams[Purpose.RANK]
         if history.known < first + n:
             division = division._replace(n_train=division.n_train.clamp(max=history.known))
         model: RewardModel
         outcomes = None
         if self._blind(first, 1, history):
-            problem = self.problem
             model = Unlearned(problem.zeros(problem.replicas, 1, problem.features))
             of_round = torch.zeros_like(division.n_train)
         else:
             outcomes = self._outcomes(min(self._trained(first + n - 1), history.known), history)
             rounds = torch.arange(first, first + n, device=groups.device)
             model, of_round = self.estimator.models(rounds, division.n_train, outcomes)
-        candidates = Candidates(
-            first, division, contexts, groups, model, of_round, history, stream[Purpose.RANK]
-        )
+        candidates = Candidates(first, division, contexts, groups, model, of_round, history, stream)
         if self.reads_picks:
             last = [self.last_pick_read(t) for t in range(first, first + n)]
             candidates.read_picks(torch.tensor(last, device=groups.device))
@@ -287,9 +282,8 @@ class Policy:
         """Takes in the outcomes of N consecutive rounds, the latest decided.
 
         Args:
-            first: the first of the rounds, from 1.
+            first, history: as for `decide`.
             outcomes: their picks, groups and rewards, (B, N, …).
-            history: what is known of the past.
         """
         history.add_outcomes(first, outcomes)
         low, last = first - 1, first - 1 + outcomes.rewards.shape[1]
@@ -305,9 +299,7 @@ class Policy:
         """Takes in N consecutive rounds that others decided.
 
         Args:
-            first: the first of the rounds, from 1.
-            contexts: (B, N, K, d).
-            groups: (B, N, K) int64, −1 an empty place.
+            first, contexts, groups: as for `decide`.
             outcomes: their picks, groups and rewards, (B, N, …).
             history: what is known of the past, with the pools of these rounds.
         """
@@ -354,29 +346,4 @@ class Policy:
 
     def describe(self) -> dict[str, Any]:
         """Plain data from which `fairbandit.build` makes the same policy again."""
-        parts = {kind: registry.describe(part) for kind, part in self.parts.items()}
-        return {"name": self.name, **parts}
-
-
-def block_end(policy: Policy, rounds: int, played: int) -> int:
-    """The last round that can be decided once some rounds are played: last_read(t) ≤ played.
-
-    Args:
-        policy: a bound policy.
-        rounds: the last round, above `played`.
-        played: how many rounds are played already.
-
-    Raises:
-        FairbanditError: a part whose decision at round t reads round t or later.
-    """
-    end, step = played, 1  # most blocks are of one round, or of very many
-    while end < rounds and policy.last_read(min(end + step, rounds)) <= played:
-        end, step = min(end + step, rounds), 2 * step
-    between = range(end + 1, min(end + step, rounds))
-    end += bisect_right(between, played, key=policy.last_read)
-    if end == played:
-        raise FairbanditError(
-            f"round {played + 1} cannot be decided: policy {policy.name!r} says that it reads "
-            f"the reward or the pick of round {policy.last_read(played + 1)}"
-        )
-    return end
+        return {"name": self.name} | {k: registry.describe(p) for k, p in self.parts.items()}

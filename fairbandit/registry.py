@@ -101,8 +101,7 @@ def register(kind: str, name: str) -> Callable[[C], C]:
                 f"two classes are registered as {kind} {name!r}: "
                 f"{_place(known)} and {_place(cls)}; rename one of them"
             )
-        cls.part_kind, cls.part_name = kind, name
-        cls.part_modules = _registering()
+        cls.part_kind, cls.part_name, cls.part_modules = kind, name, _registering()
         _check_signature(cls)  # what cannot be published fails here, at its definition
         _registry[kind][name] = cls
         return cls
@@ -241,13 +240,12 @@ def having(kind: str, parameter: str) -> list[str]:
     return [name for name in names(kind) if parameter in _signature(lookup(kind, name))]
 
 
-def _plain(value: Any) -> Any:
-    if isinstance(value, Mapping):
-        return {key: _plain(item) for key, item in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [_plain(item) for item in value]
-    value = str(value) if isinstance(value, Path) else value
-    return value.name if isinstance(value, Enum) else value
+def _plain(one: Any) -> Any:
+    if isinstance(one, Mapping):
+        return {key: _plain(item) for key, item in one.items()}
+    if isinstance(one, (list, tuple)):
+        return [_plain(item) for item in one]
+    return one.name if isinstance(one, Enum) else str(one) if isinstance(one, Path) else one
 
 
 def _signature(cls: type[Any]) -> dict[str, inspect.Parameter]:

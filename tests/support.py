@@ -14,7 +14,7 @@ from torch import Tensor
 
 from fairbandit import Engine, Policy, build
 from fairbandit.environments import Environment, Table
-from fairbandit.policy import block_end
+from fairbandit.fixed_point import block_end
 from fairbandit.streams import Purpose, Streams
 from tests.literal import Draws
 

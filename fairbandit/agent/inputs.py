@@ -65,7 +65,7 @@ def numbers(values: Any, what: str) -> NDArray[Any]:
 
 
 def _is_real(value: Any) -> bool:
-    """Whether an object is a real number; NumPy counts spans of time among its integers."""
+    """Whether an object is a real number; NumPy counts durations among its integers."""
     return isinstance(value, (Real, Decimal)) and not isinstance(value, np.timedelta64)
 
 
@@ -115,7 +115,7 @@ def number(value: Any, what: str) -> float:
 
 
 def is_whole(value: Any) -> TypeGuard[int]:
-    """Whether an object is a whole number; NumPy counts spans of time among its integers."""
+    """Whether an object is a whole number; NumPy counts durations among its integers."""
     return isinstance(value, (int, np.integer)) and not isinstance(value, (bool, np.timedelta64))
 
 
@@ -265,10 +265,10 @@ class Log:
         largest = int(np.diff(self._ends).max(initial=1))
         for low, high in pairwise([*range(0, n, max(1, PIECE // (largest * d))), n]):
             sizes = np.diff(self._ends[low : high + 1])
-            span = slice(self._ends[low], self._ends[high])
+            rows = slice(self._ends[low], self._ends[high])
             here = np.arange(sizes.max()) < sizes[:, None]
             contexts, groups = np.zeros((*here.shape, d)), np.full(here.shape, -1)
-            contexts[here], groups[here] = self._contexts[span], codes[span]
+            contexts[here], groups[here] = self._contexts[rows], codes[rows]
             at = self._picked[low:high]
             picks = self._contexts[at].astype(np.float64), codes[at], self._rewards[low:high]
             x, g, *outcomes = (torch.from_numpy(part)[None] for part in (contexts, groups, *picks))

@@ -76,7 +76,7 @@ def reading(path: Path) -> Iterator[dict[str, Any]]:
         yield {**saved, "options": {**options, "groups": labels}}
     except FairbanditError as error:
         raise FairbanditError(
-            f"cannot go on with the agent of {path}: {error}. Plugins must be loaded first, and an "
+            f"cannot go on with the agent of {path}: {error}. Plugins must be loaded first, and a "
             "truth given again"
         ) from error
     except Exception as error:  # whatever a file of a stranger's making may lead to

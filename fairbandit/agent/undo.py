@@ -59,7 +59,7 @@ class Guard:
         The objects get back the attributes that they had, which costs no copy of what they hold.
 
         Args:
-            objects: bind their attributes anew and never write over what an attribute held.
+            objects: rebind their attributes and never write over what an attribute held.
             recover: does what is left to do after that.
             always: whether to undo it if nothing is raised, too.
         """

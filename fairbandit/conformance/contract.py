@@ -61,10 +61,10 @@ def documented(kind: str, spec: Spec) -> None:
 def splits_soundly(kind: str, spec: Spec) -> None:
     """Gives whole rounds before t, a field (N,) each, that never move back as t grows."""
     split, t = policy_with(kind, spec).split, torch.arange(1, 200)
-    for name, span in split.divide(t)._asdict().items():
-        if span.shape != t.shape:
-            raise ConformanceError(f"`{name}` has shape {tuple(span.shape)}; expected (N,)")
-        back = (span.diff() < 0).nonzero()
+    for name, field in split.divide(t)._asdict().items():
+        if field.shape != t.shape:
+            raise ConformanceError(f"`{name}` has shape {tuple(field.shape)}; expected (N,)")
+        back = (field.diff() < 0).nonzero()
         if len(back):
             raise ConformanceError(f"`{name}` moves back after round {int(t[back[0]])}")
 

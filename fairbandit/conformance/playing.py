@@ -120,14 +120,14 @@ def _grows(kind: str, spec: Spec) -> None:
 def _last_read(kind: str, spec: Spec, split: str) -> list[int]:
     """The last round that a policy with the part reads, at each round."""
     policy = engine_with(kind, spec, split=split).policy
-    reach = [policy.last_read(t) for t in range(1, ROUNDS + 1)]
-    for t, (before, last) in enumerate(pairwise([0, *reach]), 1):
+    read = [policy.last_read(t) for t in range(1, ROUNDS + 1)]
+    for t, (before, last) in enumerate(pairwise([0, *read]), 1):
         if not before <= last < t:
             raise ConformanceError(
                 f"the last round read at round {t} is {last}; expected {before}, which is read at "
                 f"the round before, to {t - 1}"
             )
-    return reach
+    return read
 
 
 def _same(one: Tensor, other: Tensor, what: str) -> None:

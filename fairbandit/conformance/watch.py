@@ -109,8 +109,8 @@ class Memory:
     def before(self, part: Any, given: Mapping[str, Any]) -> Note:
         """Records everything that the part can reach; `given` are the arguments by name."""
         note = Note({}, [])
-        reach = {name: getattr(part, name, None) for name in ("problem", "truth")} | dict(given)
-        for name, value in reach.items():
+        held = {name: getattr(part, name, None) for name in ("problem", "truth")} | dict(given)
+        for name, value in held.items():
             for path, tensor in _tensors(name, value):
                 note.names.setdefault(_address(tensor), f"`{path}`, which it was given")
                 self.hold(tensor, f"`{path}`, which it was given earlier")

@@ -14,12 +14,13 @@ from fairbandit import registry
 from fairbandit.engine import Engine
 from fairbandit.environments.base import Environment, Pools, Truth
 from fairbandit.errors import FairbanditError
+from fairbandit.fixed_point import block_end
 from fairbandit.maths.grouped_cdf import GroupedCdf
 from fairbandit.maths.picks import of_pick
 from fairbandit.maths.ties import upper_score
 from fairbandit.metrics import Played
 from fairbandit.parts import Argmax, Candidates, Outcomes, Problem
-from fairbandit.policy import Policy, block_end
+from fairbandit.policy import Policy
 from fairbandit.streams import GRID, Purpose, Stream, Streams
 
 ROUNDS = 40
@@ -259,8 +260,8 @@ def asked(kind: str, spec: Spec, after: int = ROUNDS) -> tuple[Candidates, Polic
     policy.bind(replace(policy.problem, streams=streams_of(EvenStream, 1, range(ASKERS))))
     for _ in engine.play():
         pass
-    until = block_end(policy, after + ROUNDS, after)
-    pools = engine.environment.pools(after + 1, until - after)
+    last = block_end(policy, after + ROUNDS, after)
+    pools = engine.environment.pools(after + 1, last - after)
     engine.history.add_pools(pools.contexts, pools.groups)
     with policy.mode():
         candidates, _ = policy.candidates(after + 1, pools.contexts, pools.groups, engine.history)

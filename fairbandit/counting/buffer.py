@@ -25,7 +25,7 @@ class RaggedBuffer:
 
     Entry i of a group (from 0) lies i rows after the group's address. Where a replica has fewer
     entries than another one, its rows hold anything. No change overwrites an entry that is kept,
-    and every change ends by binding the attributes anew. Restoring the attributes that the buffer
+    and every change ends by rebinding the attributes. Restoring the attributes that the buffer
     had before a change, and then calling `recover`, therefore undoes the change.
 
     Every row has a key: G·b + g for group g of replica b, times 2⁴⁰, plus the round of its context.

@@ -173,7 +173,7 @@ class SortedCounts:
 
     As windows move on and models drift, more entries outside the segment are scanned, and more
     inside are scored again. Once this has cost as much as sorting, the windows' common part is
-    sorted anew. The segment is given up, until windows have grown, if scanning all costs less.
+    sorted once more. The segment is given up, until windows have grown, if scanning all costs less.
 
     Attributes:
         segments: entries start … stop − 1 of each group are sorted; empty while nothing is.

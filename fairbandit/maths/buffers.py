@@ -67,29 +67,29 @@ class Rows:
             self._none = pad(self._none, more)
             self._pieces = {index: pad(piece, more) for index, piece in self._pieces.items()}
 
-    def __getitem__(self, span: tuple[int, int]) -> Tensor:
-        """Rows after+1 … until of span (after, until]; a view, where they lie in one piece."""
-        after, until = span
-        if not self._gone <= after <= until <= self.count:
+    def __getitem__(self, limits: tuple[int, int]) -> Tensor:
+        """Rows start+1 … stop of limits (start, stop); a view if they lie in one piece."""
+        start, stop = limits
+        if not self._gone <= start <= stop <= self.count:
             raise IndexError(
-                f"rows {after + 1} to {until} are not kept; kept are {self._gone + 1} to "
+                f"rows {start + 1} to {stop} are not kept; kept are {self._gone + 1} to "
                 f"{self.count}"
             )
-        parts = [self._piece(*cut) for cut in _cut(after, until)]
+        parts = [self._piece(*cut) for cut in _cut(start, stop)]
         if len(parts) == 1:
             return parts[0]
         return torch.cat(parts, 1) if parts else self._none
 
     @property
     def kept(self) -> tuple[int, int]:
-        """The span of the rows that are not forgotten."""
+        """The limits (start, stop) of the rows that are not forgotten."""
         return self._gone, self.count
 
-    def forget(self, until: int) -> None:
-        """Rows 1 … until are not asked for again."""
-        if until > self._gone:
-            pieces, self._gone = self._pieces.items(), until
-            self._pieces = {index: piece for index, piece in pieces if index >= until // PIECE}
+    def forget(self, start: int) -> None:
+        """Forgets rows 1 … start, which no later call asks for."""
+        if start > self._gone:
+            pieces, self._gone = self._pieces.items(), start
+            self._pieces = {index: piece for index, piece in pieces if index >= start // PIECE}
 
     def retract(self, count: int) -> None:
         """Takes back the rows after the first `count`; those that come may write over them."""
@@ -119,13 +119,13 @@ class Rows:
         return self._pieces[index].narrow(1, low - index * PIECE, high - low)
 
 
-def _cut(after: int, until: int) -> Iterator[tuple[int, int, int]]:
-    """Rows after+1 … until by piece: its index, and which of them, low+1 … high, lie in it."""
-    while after < until:
-        index = after // PIECE
-        end = min((index + 1) * PIECE, until)
-        yield index, after, end
-        after = end
+def _cut(start: int, stop: int) -> Iterator[tuple[int, int, int]]:
+    """Rows start+1 … stop by piece: its index, and which of them, low+1 … high, lie in it."""
+    while start < stop:
+        index = start // PIECE
+        end = min((index + 1) * PIECE, stop)
+        yield index, start, end
+        start = end
 
 
 class Scratch(threading.local):

@@ -103,7 +103,7 @@ class Part(ABC):
     """The parts by kind beside which the conformance suite plays this one, where the reference
     parts do not do, such as an estimator with confidence bounds for a rank that reads them."""
     own: ClassVar[bool] = True
-    """Whether the part is fairbandit's. Such a part binds its attributes anew in every change and
+    """Whether the part is fairbandit's. Such a part rebinds its attributes in every change and
     never writes over what they held, so that whoever keeps the attributes can go back to them."""
 
     observes: ClassVar[bool] = False

@@ -22,7 +22,7 @@ class Estimator(Part):
     """Gives the reward models of a block of rounds; a subclass writes `_models`.
 
     An estimator that keeps sums writes `_commit` too: it then gets each outcome once more than it
-    is asked for models, and needs no past outcomes. An estimator that fits all past outcomes anew
+    is asked for models, and needs no past outcomes. An estimator that refits all past outcomes
     declares `needs = frozenset({"rewards"})` and gets all of them each time.
 
     A part never changes a tensor that it was given, such as the contexts and rewards of outcomes,

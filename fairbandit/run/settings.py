@@ -55,7 +55,7 @@ class Settings:
         threads: torch's threads, at most `MOST_THREADS` or as many as the machine has processors;
             None takes `execute.THREADS`, which is one.
         resume: whether an unfinished run is continued, and a finished one left as it is; if not,
-            the run starts anew in a new folder.
+            the run starts over in a new folder.
         metrics: the metrics beside both regrets: for each column of the round log, the name of a
             registered metric, or a mapping with `name` and parameters. None stands for no metric
             and becomes an empty mapping once the settings are checked.

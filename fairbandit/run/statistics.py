@@ -156,13 +156,13 @@ class RunStatistics:
     def _instantaneous(self, index: int) -> dict[str, float]:
         """The mean regret of a round in the window that ends at a step."""
         before = self._windows[index]
-        span = self._steps[index] - (0 if before is None else self._steps[before])
+        rounds = self._steps[index] - (0 if before is None else self._steps[before])
         found = {}
         for column in sorted(REGRETS):
             mean = self._curves[column].mean
             rise = float(mean[index] - (0 if before is None else mean[before]))
             if rise == rise:
-                found[f"{INSTANT}/{column.removesuffix('_regret')}"] = rise / span
+                found[f"{INSTANT}/{column.removesuffix('_regret')}"] = rise / rounds
         return found
 
     def _shares(self, rates: Sequence[float]) -> dict[str, float]:
