@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Sequence
 
@@ -23,7 +24,7 @@ def main(words: Sequence[str] | None = None) -> None:
     given = list(sys.argv[1:] if words is None else words)
     try:
         if "--version" in given:
-            print(f"fairbandit {VERSION}")
+            print(f"fairbandit {VERSION}", flush=True)
             return
         load_plugins()
         if given and names_tool(given[0]):
@@ -39,8 +40,12 @@ def main(words: Sequence[str] | None = None) -> None:
             from fairbandit.cli.app import run_app  # Hydra, Parquet, TensorBoard: runs only
 
             run_app(given)
+        sys.stdout.flush()
     except FairbanditError as error:
         raise SystemExit(f"{PREFIX}{error}") from None
+    except BrokenPipeError:  # the program that read the output has ended
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        raise SystemExit(1) from None
     except KeyboardInterrupt:
         raise SystemExit(130) from None
 

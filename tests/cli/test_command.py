@@ -1,6 +1,7 @@
 """The command as its users see it: what it prints, writes, refuses and returns."""
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -313,3 +314,16 @@ def test_a_part_that_ends_the_process_is_a_failure(command, tmp_path, monkeypatc
     assert code == 1
     assert "All jobs: 1 finished, 1 failed" in out
     assert "plugin_leaves.py" in err
+
+
+@pytest.mark.parametrize("words", [["--help"], ["--version"]])
+def test_a_reader_that_leaves_is_no_error_of_ours(words):
+    script = f"from fairbandit.cli.main import main; main({words!r})"
+    read, write = os.pipe()
+    os.close(read)
+    done = subprocess.run(
+        [sys.executable, "-c", script], stdout=write, stderr=subprocess.PIPE, text=True
+    )
+    os.close(write)
+    assert done.stderr == ""
+    assert done.returncode == 1
