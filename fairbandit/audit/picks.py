@@ -10,7 +10,7 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
-from fairbandit.results import SavedRun, read_scenes
+from fairbandit.results import PooledRuns, read_scenes
 
 FORGETFUL = {"estimator": ("oracle", "zero"), "rank": ("oracle_cdf", "identity")}
 """Parts with which a round's decision depends on nothing but its own pool."""
@@ -18,7 +18,7 @@ FORGETFUL = {"estimator": ("oracle", "zero"), "rank": ("oracle_cdf", "identity")
 
 @dataclass(frozen=True)
 class Picks:
-    """The decisions of one run.
+    """The decisions of one run, or of runs that differ only in their seeds.
 
     Attributes:
         label: what reports call the run.
@@ -71,22 +71,21 @@ def read_picks(folders: Sequence[Path]) -> list[Picks]:
     return [_picks(run, environment, shared[run.label] > 1) for environment, run in runs]
 
 
-def _picks(run: SavedRun, environment: str, shared: bool) -> Picks:
-    summary, policy = run.summary, run.summary["config"]["policy"]
-    rounds, replicas = summary["rounds"], summary["replicas"]
+def _picks(run: PooledRuns, environment: str, shared: bool) -> Picks:
+    policy, rounds = run.runs[0].summary["config"]["policy"], run.rounds
     received, spread = (torch.from_numpy(part) for part in run.by_group("received"))
     parts = {kind: part.get("name") for kind, part in policy.items() if isinstance(part, Mapping)}
     # one candidate of each group in every pool: the paper's first setting
     own = bool((received == rounds).all()) and not bool((spread > 0).any())
     return Picks(
         label=f"{run.label}, {environment}" if shared else run.label,
-        policy=summary["policy"],
+        policy=run.policy,
         environment=environment,
         groups=run.groups,
         rounds=rounds,
-        replicas=replicas,
+        replicas=run.replicas,
         counts=run.picks(),
-        received=(received * replicas).round(),
+        received=(received * run.replicas).round(),
         rates=torch.stack([torch.from_numpy(p) for p in run.by_group("selection_rate")], 1),
         own_places=own,
         forgetful=all(parts.get(kind) in names for kind, names in FORGETFUL.items()),

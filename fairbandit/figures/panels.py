@@ -9,7 +9,7 @@ import numpy as np
 
 from fairbandit.errors import FairbanditError
 from fairbandit.figures.style import group_line, group_name, looks
-from fairbandit.results import SavedRun, Scene
+from fairbandit.results import PooledRuns, Scene
 from fairbandit.results.runs import Floats
 
 if TYPE_CHECKING:
@@ -58,7 +58,7 @@ def curves(axes: Axes, scene: Scene, column: str, label: str) -> None:
             known[run.label] = curve.mean
     axes.set_xlabel("round")
     axes.set_ylabel(label)
-    axes.set_xlim(0, max(run.summary["rounds"] for run in scene.runs))
+    axes.set_xlim(0, max(run.rounds for run in scene.runs))
     if not known:
         axes.text(0.5, 0.5, "not known", transform=axes.transAxes, ha="center")
     elif all(np.nanmin(mean) >= 0 for mean in known.values()):
@@ -100,8 +100,11 @@ def frontier(axes: Axes, scene: Scene) -> None:
     Raises:
         FairbanditError: fewer than two runs of the rank `tradeoff`.
     """
-    ranks = [(run.summary["config"]["policy"]["rank"], run) for run in scene.runs]
-    found = [(float(rank["alpha"]), run) for rank, run in ranks if rank["name"] == "tradeoff"]
+    found = [
+        (float(run.settings["policy.rank.alpha"]), run)
+        for run in scene.runs
+        if run.settings["policy.rank.name"] == "tradeoff"
+    ]
     if len(found) < 2:
         raise FairbanditError(
             "the frontier joins runs of policy/rank=tradeoff at several policy.rank.alpha; "
@@ -118,7 +121,7 @@ def frontier(axes: Axes, scene: Scene) -> None:
 
 
 def _regrets_at_end(
-    axes: Axes, runs: Sequence[SavedRun], **style: Any
+    axes: Axes, runs: Sequence[PooledRuns], **style: Any
 ) -> list[tuple[float, float]]:
     """Draws fair against standard regret at T with bars of one std; returns each run's point."""
     (x, dx), (y, dy) = (
@@ -129,9 +132,9 @@ def _regrets_at_end(
     return list(zip(x.tolist(), y.tolist(), strict=True))
 
 
-def _regret_axes(axes: Axes, runs: Sequence[SavedRun]) -> None:
+def _regret_axes(axes: Axes, runs: Sequence[PooledRuns]) -> None:
     """Labels the axes of fair against standard pseudo-regret, and has them begin at 0 or below."""
-    horizons = {run.summary["rounds"] for run in runs}
+    horizons = {run.rounds for run in runs}
     at = f"T = {horizons.pop():,}" if len(horizons) == 1 else "T"
     axes.set_xlabel(f"standard pseudo-regret at {at}")
     axes.set_ylabel(f"fair pseudo-regret at {at}")

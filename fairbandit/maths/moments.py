@@ -49,6 +49,11 @@ class Moments:
         self._count[where] = total
 
     @property
+    def count(self) -> Tensor:
+        """The number of samples so far."""
+        return self._count
+
+    @property
     def mean(self) -> Tensor:
         """The means so far, NaN where no sample came."""
         return torch.where(self._count > 0, self._mean, torch.nan)

@@ -5,16 +5,21 @@ environment, and `table.tidy` makes one table of them. A run's files are verifie
 read; nothing here plays.
 """
 
-from fairbandit.results.runs import Curve, RewardDistribution, SavedRun, read_runs
-from fairbandit.results.scenes import Scene, differing, labels, read_scenes
+from fairbandit.results.pooling import PooledRuns, interval, merged, pool
+from fairbandit.results.runs import Curve, RewardDistribution, SavedRun, differing, read_runs
+from fairbandit.results.scenes import Scene, labels, read_scenes
 
 __all__ = [
     "Curve",
+    "PooledRuns",
     "RewardDistribution",
     "SavedRun",
     "Scene",
     "differing",
+    "interval",
     "labels",
+    "merged",
+    "pool",
     "read_runs",
     "read_scenes",
 ]

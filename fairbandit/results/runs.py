@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -22,7 +22,7 @@ from fairbandit.metrics import REGRETS, RunningReduction
 from fairbandit.results.files import opened, row_groups
 from fairbandit.run import summary as summaries
 from fairbandit.run.folder import REWARDS, ROUNDS, SUMMARY, finished_below
-from fairbandit.run.settings import dotted
+from fairbandit.run.settings import BY_GROUP, dotted
 
 KEYS = summaries.KEYS
 """The settings that every table shows, whether or not the runs differ in them."""
@@ -31,6 +31,12 @@ CURVE_POINTS = 300
 """The largest number of points of a curve."""
 
 Floats = NDArray[np.float64]
+
+FOLDER = "folder"
+"""The column of tables that says where a run's files are."""
+
+PLACES = ("environment.root", "environment.cache", "environment.download")
+"""Settings that say where an environment's data lie."""
 
 _NAMES = {"policy.name", "environment.name"}  # these are the settings `policy` and `environment`
 
@@ -41,11 +47,13 @@ class Curve:
 
     Attributes:
         rounds: the rounds t, ascending, with 1 and T.
+        count: how many replicas the metric is known of.
         mean: the mean over replicas; NaN where the metric is not known.
         std: the standard deviation over replicas (ddof 1); NaN with one replica.
     """
 
     rounds: NDArray[np.int64]
+    count: Floats
     mean: Floats
     std: Floats
 
@@ -74,13 +82,11 @@ class SavedRun:
         summary: the contents of its `summary.json`.
         place: the folder's name in tables: its path below the folder that was searched, preceded
             by that folder's own path where several were searched.
-        label: what the run is called among the runs that it is compared with.
     """
 
     folder: Path
     summary: Mapping[str, Any]
     place: str = ""
-    label: str = ""
 
     @cached_property
     def settings(self) -> dict[str, Any]:
@@ -128,9 +134,25 @@ class SavedRun:
                 reduced = running[column].add(values)[:, torch.from_numpy(steps[low:high] - first)]
                 moments[column].add(reduced, slice(int(low), int(high)))
         return {
-            column: Curve(steps, found.mean.numpy(), found.std.numpy())
+            column: Curve(steps, *(part.numpy() for part in (found.count, found.mean, found.std)))
             for column, found in moments.items()
         }
+
+    def final(self, column: str) -> dict[int, float]:
+        """Returns the value of a metric after the last round, by the number of the replica.
+
+        Raises:
+            FairbanditError: a file is damaged, rounds are missing, or there is no such column.
+        """
+        values: dict[int, float] = {}
+        found: RunningReduction | None = None
+        for first, columns in row_groups(self.folder, self.summary, ["replica", column]):
+            numbers = columns["replica"][:, 0]
+            if found is None or first == 1:  # of a batch of replicas
+                found = RunningReduction(self.metrics[column]["reduce"], len(numbers))
+            reduced = found.add(columns[column])[:, -1]
+            values.update(zip(numbers.tolist(), reduced.tolist(), strict=True))
+        return values
 
     @cached_property
     def rewards(self) -> tuple[RewardDistribution | None, ...]:
@@ -149,15 +171,16 @@ class SavedRun:
             for code in range(len(self.groups))
         )
 
-    def by_group(self, quantity: str) -> tuple[Floats, Floats]:
-        """Returns mean and std of `selection_rate`, `selected` or `received`, (G,) each.
-
-        NaN stands for what is not known, as the rate of a group that was never received.
-        """
-        spreads = [self.summary[quantity][group] for group in self.groups]
-        # None becomes NaN
-        mean, std = np.array([[one["mean"], one["std"]] for one in spreads], dtype=np.float64).T
-        return mean, std
+    @cached_property
+    def results(self) -> dict[str, Any]:
+        """Every result by its column in tables, such as fair_pseudo_regret_mean, and `folder`."""
+        summary = self.summary
+        spreads = {k: summary[k] for k in sorted(REGRETS.values())} | summary.get("metrics", {})
+        for key in BY_GROUP:
+            spreads |= {f"{key}_{group}": spread for group, spread in summary[key].items()}
+        parts = ("mean", "std")
+        found = {f"{name}_{part}": one[part] for name, one in spreads.items() for part in parts}
+        return found | {key: summary[key] for key in summaries.TIMINGS} | {FOLDER: self.place}
 
     def picks(self) -> Tensor:
         """Counts in how many replicas each group was picked in each round, (T, G) int64.
@@ -225,3 +248,35 @@ def natural_order(text: str) -> list[tuple[bool, int, str]]:
     """
     pieces = re.findall(r"([0-9]+)|([^0-9]+)", text)
     return [(bool(letters), int(digits or 0), letters) for digits, letters in pieces]
+
+
+def differing(settings: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Returns the keys in which not all settings agree, in the order of the settings.
+
+    >>> differing([{"seed": 0, "a": 1}, {"seed": 1, "a": 1, "b": 2}])
+    ['seed', 'b']
+    """
+    columns = {key: [one.get(key) for one in settings] for key in union(settings)}
+    # the type tells True from 1, which are equal in Python
+    told = {key: {(isinstance(v, bool), v) for v in values} for key, values in columns.items()}
+    return [key for key, values in told.items() if len(values) > 1]
+
+
+def union(rows: Iterable[Iterable[str]]) -> list[str]:
+    """Merges rows of names; a name that only some rows have gets its place from the first of them.
+
+    >>> union([["a", "d"], ["a", "b", "d"]])
+    ['a', 'b', 'd']
+    """
+    order: list[str] = []
+    known: set[str] = set()
+    for row in map(list, rows):
+        if known.issuperset(row):
+            continue
+        at = 0
+        for name in row:
+            if name not in known:
+                order.insert(at, name)
+                known.add(name)
+            at = order.index(name) + 1
+    return order

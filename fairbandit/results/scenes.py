@@ -1,9 +1,9 @@
-"""Runs that are compared with each other: those in one environment, told apart by labels."""
+"""Runs that are compared with each other: those in one environment, pooled and labelled."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -12,7 +12,15 @@ from typing import Any
 import numpy as np
 
 from fairbandit.errors import FairbanditError
-from fairbandit.results.runs import RewardDistribution, SavedRun, read_runs
+from fairbandit.results.pooling import NO_DIFFERENCE, PooledRuns, pool
+from fairbandit.results.runs import (
+    PLACES,
+    RewardDistribution,
+    SavedRun,
+    differing,
+    read_runs,
+    union,
+)
 
 POLICIES = (
     "uniform",
@@ -26,9 +34,6 @@ POLICIES = (
 )
 """The paper's policies, from the least to the most informed."""
 
-_PLACES = ("environment.root", "environment.cache", "environment.download")
-_NO_DIFFERENCE = ("threads", "device", "versions.", *_PLACES)
-
 
 @dataclass(frozen=True)
 class Scene:
@@ -40,7 +45,7 @@ class Scene:
     """
 
     name: str
-    runs: tuple[SavedRun, ...]
+    runs: tuple[PooledRuns, ...]
 
     @property
     def groups(self) -> tuple[str, ...]:
@@ -51,7 +56,7 @@ class Scene:
     def candidates(self) -> float:
         """K, the mean number of candidates in a pool."""
         first = self.runs[0]
-        return float(np.nansum(first.by_group("received")[0]) / first.summary["rounds"])
+        return float(np.nansum(first.by_group("received")[0]) / first.rounds)
 
     @cached_property
     def rewards(self) -> tuple[RewardDistribution | None, ...]:
@@ -76,9 +81,9 @@ class Scene:
         """
         if policies is None:
             return self
-        kept = tuple(run for run in self.runs if run.summary["policy"] in policies)
+        kept = tuple(run for run in self.runs if run.policy in policies)
         if not kept:
-            have = sorted({run.summary["policy"] for run in self.runs})
+            have = sorted({run.policy for run in self.runs})
             raise FairbanditError(
                 f"no run in {self.name} is of {' or '.join(map(repr, policies))}; there are runs "
                 f"of {', '.join(map(repr, have))}"
@@ -86,39 +91,34 @@ class Scene:
         return Scene(self.name, kept)
 
 
-def read_scenes(folders: Sequence[Path]) -> list[Scene]:
+def read_scenes(folders: Sequence[Path], over: Sequence[str] = ("seed",)) -> list[Scene]:
     """Reads the runs below some folders, one scene for each environment.
 
     Args:
         folders: where to look, at any depth.
+        over: the keys of the settings over which runs are pooled.
 
     Raises:
-        FairbanditError: a folder does not exist, a file is no summary, or there is no run.
+        FairbanditError: a folder does not exist, a file is no summary, there is no run, or no run
+            has a setting of such a key.
     """
-    found: dict[str, list[SavedRun]] = {}
-    for run in read_runs(folders):
+    return scenes_of(read_runs(folders), over)
+
+
+def scenes_of(runs: Sequence[SavedRun], over: Sequence[str] = ("seed",)) -> list[Scene]:
+    """Arranges runs in scenes, as `read_scenes` does."""
+    found: dict[str, list[PooledRuns]] = {}
+    for run in pool(runs, over):
         found.setdefault(_environment(run.settings), []).append(run)
-    firsts = [runs[0].settings for runs in found.values()]
+    firsts = [alike[0].settings for alike in found.values()]
     names = labels(firsts, "environment")
-    scenes = [Scene(n, _labelled(runs)) for n, runs in zip(names, found.values(), strict=True)]
+    scenes = [Scene(n, _labelled(alike)) for n, alike in zip(names, found.values(), strict=True)]
     return sorted(scenes, key=lambda scene: scene.name)
 
 
 def policy_order(name: str) -> tuple[int, str]:
     """Returns a sort key by which the paper's policies come first, in the order of `POLICIES`."""
     return (POLICIES.index(name) if name in POLICIES else len(POLICIES), name)
-
-
-def differing(settings: Sequence[Mapping[str, Any]]) -> list[str]:
-    """Returns the keys in which not all settings agree, in the order of the settings.
-
-    >>> differing([{"seed": 0, "a": 1}, {"seed": 1, "a": 1, "b": 2}])
-    ['seed', 'b']
-    """
-    columns = {key: [one.get(key) for one in settings] for key in union(settings)}
-    # the type tells True from 1, which are equal in Python
-    told = {key: {(isinstance(v, bool), v) for v in values} for key, values in columns.items()}
-    return [key for key, values in told.items() if len(values) > 1]
 
 
 def labels(settings: Sequence[Mapping[str, Any]], kind: str) -> list[str]:
@@ -146,7 +146,7 @@ def labels(settings: Sequence[Mapping[str, Any]], kind: str) -> list[str]:
 def _tells(key: str, kind: str) -> bool:
     """Whether a setting may be a difference between two policies or environments."""
     own = kind != "environment" or key.startswith("environment.")
-    return own and not key.startswith(_NO_DIFFERENCE)
+    return own and not key.startswith(NO_DIFFERENCE)
 
 
 def _label(name: str, settings: Mapping[str, Any], keys: Sequence[str]) -> str:
@@ -159,36 +159,17 @@ def _label(name: str, settings: Mapping[str, Any], keys: Sequence[str]) -> str:
     return ", ".join(said)
 
 
-def _labelled(runs: Sequence[SavedRun]) -> tuple[SavedRun, ...]:
+def _labelled(runs: Sequence[PooledRuns]) -> tuple[PooledRuns, ...]:
     """The runs of one environment with labels of their own, in the paper's order of policies."""
-    made: dict[str, SavedRun] = {}
+    made: dict[str, PooledRuns] = {}
     for run, label in zip(runs, labels([run.settings for run in runs], "policy"), strict=True):
-        own = f"{label}, {run.folder}" if label in made else label  # the same command, twice
+        # the same command, twice
+        own = f"{label}, {run.runs[0].folder}" if label in made else label
         made[own] = replace(run, label=own)
-    return tuple(sorted(made.values(), key=lambda run: policy_order(run.summary["policy"])))
+    return tuple(sorted(made.values(), key=lambda run: policy_order(run.policy)))
 
 
 def _environment(settings: Mapping[str, Any]) -> str:
     """All that tells environments apart, wherever their data lie."""
-    own = {k: v for k, v in settings.items() if k.startswith("environment") and k not in _PLACES}
+    own = {k: v for k, v in settings.items() if k.startswith("environment") and k not in PLACES}
     return json.dumps(own, sort_keys=True)
-
-
-def union(rows: Iterable[Iterable[str]]) -> list[str]:
-    """Merges rows of names; a name that only some rows have gets its place from the first of them.
-
-    >>> union([["a", "d"], ["a", "b", "d"]])
-    ['a', 'b', 'd']
-    """
-    order: list[str] = []
-    known: set[str] = set()
-    for row in map(list, rows):
-        if known.issuperset(row):
-            continue
-        at = 0
-        for name in row:
-            if name not in known:
-                order.insert(at, name)
-                known.add(name)
-            at = order.index(name) + 1
-    return order

@@ -1,48 +1,56 @@
-"""Saved runs as one table: a row for each run, a column for each metric and differing setting."""
+"""Saved runs, alone or pooled, as one table with a column for each metric and differing setting."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet
 
 from fairbandit.errors import FairbanditError
-from fairbandit.metrics import REGRETS
-from fairbandit.results.runs import KEYS, SavedRun
-from fairbandit.results.scenes import differing, union
+from fairbandit.results.runs import KEYS, differing, union
 from fairbandit.run.folder import written_aside
-from fairbandit.run.summary import TIMINGS
-
-FOLDER = "folder"
-"""The column that says where a run's files are."""
 
 ENDINGS = (".parquet", ".csv")
 """The endings of the files that a table can be written to."""
 
 
-def settings_shown(runs: Sequence[SavedRun]) -> list[str]:
-    """Returns the settings that tables show: `KEYS`, and those in which the runs differ."""
-    return [*KEYS, *(key for key in differing([run.settings for run in runs]) if key not in KEYS)]
+class Row(Protocol):
+    """What has a row in tables: a run, or runs that were pooled."""
+
+    @property
+    def settings(self) -> Mapping[str, Any]:
+        """The settings by dotted keys."""
+
+    @property
+    def results(self) -> Mapping[str, Any]:
+        """The results by their columns."""
 
 
-def tidy(runs: Sequence[SavedRun]) -> pa.Table:
-    """Makes one table of runs, a row each.
+def settings_shown(rows: Sequence[Row]) -> list[str]:
+    """Returns the settings that tables show: `KEYS`, and those in which the rows differ.
 
-    Its columns are the settings of `settings_shown`, the metrics, and `folder`; what a run does
-    not have is null.
+    A key over which all rows are pooled is not shown.
+    """
+    always = [key for key in KEYS if any(key in row.settings for row in rows)]
+    return [*always, *(key for key in differing([row.settings for row in rows]) if key not in KEYS)]
+
+
+def tidy(rows: Sequence[Row]) -> pa.Table:
+    """Makes one table of runs, or of pooled runs, a row each.
+
+    Its columns are the settings of `settings_shown` and the results; what a row does not have is
+    null.
     """
     columns = {
-        key: _column([run.settings.get(key) for run in runs]) for key in settings_shown(runs)
+        key: _column([row.settings.get(key) for row in rows]) for key in settings_shown(rows)
     }
-    results = [_numbers(run.summary) for run in runs]
-    for name in union(results):
-        columns[name] = _column([row.get(name) for row in results])
-    columns[FOLDER] = _column([run.place for run in runs])
+    for name in union(row.results for row in rows):
+        columns[name] = _column([row.results.get(name) for row in rows])
     return pa.table(columns)
 
 
@@ -74,16 +82,6 @@ def write(table: pa.Table, path: Path) -> None:
                 pyarrow.parquet.write_table(table, file, write_page_checksum=True)
     except OSError as error:
         raise FairbanditError(f"cannot write {path}: {error.strerror or error}") from error
-
-
-def _numbers(summary: Mapping[str, Any]) -> dict[str, float | None]:
-    """Every result of a summary by its column, such as selection_rate_<group>_mean."""
-    spreads = {key: summary[key] for key in sorted(REGRETS.values())} | summary.get("metrics", {})
-    for key in ("selection_rate", "selected", "received"):
-        spreads |= {f"{key}_{group}": spread for group, spread in summary[key].items()}
-    parts = ("mean", "std")
-    found = {f"{name}_{part}": one[part] for name, one in spreads.items() for part in parts}
-    return found | {key: summary[key] for key in TIMINGS}
 
 
 def _column(values: Sequence[Any]) -> pa.Array:

@@ -184,7 +184,7 @@ def _checks(summary: dict[str, Any]) -> Iterator[tuple[str, bool, str]]:
 def _is_spread(value: Any) -> bool:
     return isinstance(value, dict) and all(
         part in value and (value[part] is None or _is_number(value[part]))
-        for part in ("mean", "std")
+        for part in ("mean", "std", *({"n"} & value.keys()))  # older summaries have no n
     )
 
 
@@ -192,14 +192,15 @@ def _is_number(value: Any) -> bool:
     return isinstance(value, (int, float)) and not isinstance(value, bool)
 
 
-def _spread(values: Tensor) -> dict[str, float | None]:
-    """Returns mean and standard deviation (ddof 1) of the known values, null for too few."""
+def _spread(values: Tensor) -> dict[str, float | int | None]:
+    """Returns mean and standard deviation (ddof 1) of the n known values, null for too few."""
     known = values[~values.isnan()].double()
     mean = known.mean().item() if len(known) else None
-    return {"mean": mean, "std": known.std().item() if len(known) > 1 else None}
+    std = known.std().item() if len(known) > 1 else None
+    return {"mean": mean, "std": std, "n": len(known)}
 
 
-def _by_group(names: Sequence[str], values: Tensor) -> dict[str, dict[str, float | None]]:
+def _by_group(names: Sequence[str], values: Tensor) -> dict[str, dict[str, Any]]:
     return {name: _spread(column) for name, column in zip(names, values.unbind(1), strict=True)}
 
 

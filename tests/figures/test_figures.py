@@ -113,7 +113,7 @@ def test_price(scene):
     assert axes.get_ylabel() == "fair pseudo-regret at T = 400"
     assert len(axes.containers) == len(NAMES)
     for run, point in zip(scene.runs, axes.containers, strict=True):
-        x, y = run.summary["standard_pseudo_regret"], run.summary["fair_pseudo_regret"]
+        x, y = run.metrics["standard_regret"], run.metrics["fair_regret"]
         marker, _, (across, along) = point
         assert (marker.get_xdata()[0], marker.get_ydata()[0]) == (x["mean"], y["mean"])
         assert float(np.ptp(across.get_segments()[0][:, 0])) == pytest.approx(2 * x["std"])

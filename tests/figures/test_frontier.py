@@ -8,17 +8,17 @@ import pytest
 
 from fairbandit.errors import FairbanditError
 from fairbandit.figures.compose import compose
-from fairbandit.results import SavedRun, Scene
+from fairbandit.results import PooledRuns, SavedRun, Scene
 
 
-def run(rank: dict[str, Any], standard: float, fair: float) -> SavedRun:
+def run(rank: dict[str, Any], standard: float, fair: float) -> PooledRuns:
     summary = {
+        **{"policy": "mine", "environment": "simulation", "rounds": 500, "replicas": 3, "seed": 0},
         "config": {"policy": {"rank": rank}},
-        "rounds": 500,
         "standard_pseudo_regret": {"mean": standard, "std": 2.0},
         "fair_pseudo_regret": {"mean": fair, "std": None},
     }
-    return SavedRun(Path(), summary, label=rank["name"])
+    return PooledRuns((SavedRun(Path(), summary),), label=rank["name"])
 
 
 def test_points_and_labels() -> None:

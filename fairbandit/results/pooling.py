@@ -1,0 +1,248 @@
+"""Runs that differ only in their seeds, pooled into one with all their replicas."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+from torch import Tensor
+
+from fairbandit.errors import FairbanditError
+from fairbandit.metrics import REGRETS
+from fairbandit.results.runs import PLACES, Curve, Floats, RewardDistribution, SavedRun, differing
+from fairbandit.run.settings import BY_GROUP
+
+LEVEL = 0.95
+"""The confidence level of all intervals."""
+
+NO_DIFFERENCE = ("threads", "device", "versions.", *PLACES)
+"""Settings that only say how or from where a run was played, by the beginnings of their keys."""
+
+
+def merged(count: ArrayLike, mean: ArrayLike, std: ArrayLike) -> tuple[Floats, Floats, Floats]:
+    """Merges samples of which only counts, means and standard deviations are known.
+
+    n = Σ nᵢ, mean = Σ nᵢmᵢ/n, (n − 1)·std² = Σ (nᵢ − 1)·sᵢ² + Σ nᵢ(mᵢ − mean)².
+
+    Args:
+        count: nᵢ, one row for each sample.
+        mean: mᵢ, in the same shape; ignored where nᵢ = 0.
+        std: sᵢ (ddof 1), in the same shape; ignored where nᵢ < 2.
+
+    Returns:
+        Count, mean and standard deviation (ddof 1) of all samples together, without the first
+        dimension; NaN where there are too few values.
+
+    >>> count, mean, std = merged([2, 1], [1.5, 6.0], [0.5**0.5, float("nan")])  # 1, 2 and 6
+    >>> int(count), float(mean), round(float(std), 4)
+    (3, 3.0, 2.6458)
+    """
+    counts = np.asarray(count, np.float64)
+    means = np.where(counts > 0, np.asarray(mean, np.float64), 0.0)
+    stds = np.where(counts > 1, np.asarray(std, np.float64), 0.0)
+    total = counts.sum(0)
+    centre = (counts * means).sum(0) / np.maximum(total, 1)
+    squares = (counts - 1).clip(0) * stds**2 + counts * (means - centre) ** 2
+    spread = np.sqrt(squares.sum(0) / np.maximum(total - 1, 1))
+    return total, np.where(total > 0, centre, np.nan), np.where(total > 1, spread, np.nan)
+
+
+def interval(count: ArrayLike, mean: ArrayLike, std: ArrayLike) -> tuple[Floats, Floats]:
+    """Returns Student's confidence interval of the mean, at `LEVEL`.
+
+    mean ± q·std/√n, where q is the (1 + LEVEL)/2 quantile of Student's t distribution with n − 1
+    degrees of freedom; NaN for fewer than two values. It is exact for values that are independent
+    and normal, as the means over many rounds of independent replicas nearly are.
+
+    >>> low, high = interval(3, 3.0, 7.0**0.5)
+    >>> round(float(low), 2), round(float(high), 2)
+    (-3.57, 9.57)
+    """
+    from scipy.special import stdtrit
+
+    counts = np.asarray(count, np.float64)
+    known = counts > 1
+    quantile = stdtrit(np.where(known, counts - 1, 1.0), (1 + LEVEL) / 2)
+    half = np.where(known, quantile * np.asarray(std) / np.sqrt(np.maximum(counts, 1)), np.nan)
+    return np.asarray(mean) - half, np.asarray(mean) + half
+
+
+@dataclass(frozen=True)
+class PooledRuns:
+    """Runs that are compared with others as one, since they differ only in some settings.
+
+    Attributes:
+        runs: the runs, at least one.
+        over: the keys of the settings in which they may differ.
+        label: what they are called among those that they are compared with.
+    """
+
+    runs: tuple[SavedRun, ...]
+    over: tuple[str, ...] = ()
+    label: str = ""
+
+    @cached_property
+    def settings(self) -> dict[str, Any]:
+        """The settings in which the runs agree, `over` excepted."""
+        apart = {*self.over, *differing([run.settings for run in self.runs])}
+        return {key: value for key, value in self.runs[0].settings.items() if key not in apart}
+
+    @property
+    def policy(self) -> str:
+        """The name of the policy."""
+        name: str = self.runs[0].summary["policy"]
+        return name
+
+    @property
+    def rounds(self) -> int:
+        """T, the largest of the runs."""
+        return max(run.summary["rounds"] for run in self.runs)
+
+    @property
+    def replicas(self) -> int:
+        """The number of replicas of all runs together."""
+        return sum(run.summary["replicas"] for run in self.runs)
+
+    @property
+    def groups(self) -> tuple[str, ...]:
+        """The names of the groups, in order of their codes."""
+        return self.runs[0].groups
+
+    @cached_property
+    def metrics(self) -> dict[str, dict[str, Any]]:
+        """Every metric by its column in the round log.
+
+        Each has `mean`, `std` and `n` over the replicas of all runs, and the interval of the mean
+        from `low` to `high`, None where unknown; `reduce` and `lower_is_better` are the first's.
+        """
+        return {
+            column: {**described, **self._pooled([run.metrics[column] for run in self.runs])}
+            for column, described in self.runs[0].metrics.items()
+            if all(column in run.metrics for run in self.runs)
+        }
+
+    @cached_property
+    def results(self) -> dict[str, Any]:
+        """Every number of the pooled runs by its column, such as fair_pseudo_regret_mean."""
+        columns = [*sorted(REGRETS), *(own for own in self.metrics if own not in REGRETS)]
+        spreads = {REGRETS.get(column, column): self.metrics[column] for column in columns}
+        for quantity in BY_GROUP:
+            for group in self.groups:
+                spreads[f"{quantity}_{group}"] = self._spread(quantity, group)
+        parts = ("mean", "std", "n", "low", "high")
+        found = {f"{name}_{part}": one[part] for name, one in spreads.items() for part in parts}
+        return {"runs": len(self.runs), **found, "seconds": self.seconds}
+
+    @property
+    def seconds(self) -> float:
+        """The time that all runs took together."""
+        return float(sum(run.summary["seconds"] for run in self.runs))
+
+    @cached_property
+    def curves(self) -> dict[str, Curve]:
+        """Every metric at evenly spaced rounds, by its column in the round log.
+
+        Raises:
+            FairbanditError: a file is damaged, rounds are missing, or the runs have not the same
+                number of rounds.
+        """
+        if len({run.summary["rounds"] for run in self.runs}) > 1:
+            raise FairbanditError(
+                f"runs of different rounds have no curve together; {self.label!r} pools runs of "
+                f"{sorted({run.summary['rounds'] for run in self.runs})}. Do not pool over rounds"
+            )
+        return {column: self._curve(column) for column in self.metrics}
+
+    @property
+    def rewards(self) -> tuple[RewardDistribution | None, ...]:
+        """The distribution of each group's true rewards; None where it is not known."""
+        stored = (run.rewards for run in self.runs if any(one is not None for one in run.rewards))
+        return next(stored, (None,) * len(self.groups))
+
+    def by_group(self, quantity: str) -> tuple[Floats, Floats]:
+        """Returns mean and std of `selection_rate`, `selected` or `received`, (G,) each.
+
+        NaN stands for what is not known, as the rate of a group that was never received.
+        """
+        spreads = [self._spread(quantity, group) for group in self.groups]
+        # None becomes NaN
+        mean, std = np.array([[one["mean"], one["std"]] for one in spreads], dtype=np.float64).T
+        return mean, std
+
+    def picks(self) -> Tensor:
+        """Counts in how many replicas each group was picked in each round, (T, G) int64."""
+        first, *others = (run.picks() for run in self.runs)
+        return sum(others, first)
+
+    def _spread(self, quantity: str, group: str) -> dict[str, float | None]:
+        return self._pooled([run.summary[quantity][group] for run in self.runs])
+
+    def _pooled(self, spreads: Sequence[Mapping[str, Any]]) -> dict[str, float | None]:
+        counts = [_known(one, run) for one, run in zip(spreads, self.runs, strict=True)]
+        if len(spreads) == 1:  # the very digits that the run left
+            count, mean, std = np.float64(counts[0]), spreads[0]["mean"], spreads[0]["std"]
+        else:
+            both = np.array([[one["mean"], one["std"]] for one in spreads], np.float64)
+            count, mean, std = merged(counts, both[:, 0], both[:, 1])
+        none = np.nan if mean is None else mean, np.nan if std is None else std
+        low, high = interval(count, *none)
+        numbers = dict(zip(("mean", "std", "low", "high"), (*none, low, high), strict=True))
+        return {"n": int(count)} | {
+            name: None if np.isnan(value) else float(value) for name, value in numbers.items()
+        }
+
+    def _curve(self, column: str) -> Curve:
+        curves = [run.curves[column] for run in self.runs]
+        if len(curves) == 1:
+            return curves[0]
+        parts = ([getattr(one, part) for one in curves] for part in ("count", "mean", "std"))
+        count, mean, std = merged(*parts)
+        return Curve(curves[0].rounds, count, mean, std)
+
+
+def pool(runs: Sequence[SavedRun], over: Sequence[str] = ("seed",)) -> list[PooledRuns]:
+    """Pools runs that differ only in some settings, in the order of the first of each.
+
+    How and from where a run was played, such as its device, makes no difference. Runs with the same
+    values of `over`, as of a command that was given twice, are never pooled, since their replicas
+    are the same.
+
+    Args:
+        runs: the runs.
+        over: the keys of these settings; with none, every run stands alone.
+
+    Raises:
+        FairbanditError: no run has a setting of such a key.
+    """
+    for key in over:
+        if not any(key in run.settings for run in runs):
+            raise FairbanditError(
+                f"runs cannot be pooled over {key!r}, which none of them has; they differ in "
+                f"{', '.join(differing([run.settings for run in runs])) or 'nothing'}"
+            )
+    if not over:
+        return [PooledRuns((run,)) for run in runs]
+    pools: dict[tuple[Any, ...], list[SavedRun]] = {}
+    copies: dict[tuple[Any, ...], int] = {}
+    for run in runs:
+        shared = _key({k: v for k, v in run.settings.items() if k not in over})
+        whole = shared, _key({k: run.settings.get(k) for k in over})
+        copies[whole] = copies.get(whole, 0) + 1
+        pools.setdefault((shared, run.groups, copies[whole]), []).append(run)
+    return [PooledRuns(tuple(alike), tuple(over)) for alike in pools.values()]
+
+
+def _key(settings: Mapping[str, Any]) -> str:
+    """A text that is the same for runs between which only `NO_DIFFERENCE` tells."""
+    return json.dumps({k: v for k, v in settings.items() if not k.startswith(NO_DIFFERENCE)})
+
+
+def _known(spread: Mapping[str, Any], run: SavedRun) -> int:
+    """How many replicas a mean and a std are of; older summaries do not say it."""
+    everyone = 0 if spread["mean"] is None else run.summary["replicas"]
+    return int(spread.get("n", everyone))
