@@ -5,6 +5,8 @@ decided together, K places of a pool, G groups, d features, and U ≤ N reward m
 rounds share. Rounds count from 1; group −1 is an empty place.
 """
 
+from typing import TYPE_CHECKING, Any
+
 from fairbandit.agent import Agent, Decision
 from fairbandit.build import build
 from fairbandit.engine import Engine
@@ -16,6 +18,9 @@ from fairbandit.policy import Policy
 from fairbandit.registry import register
 from fairbandit.version import VERSION
 
+if TYPE_CHECKING:
+    from fairbandit.results import load
+
 __all__ = [
     "Agent",
     "Decision",
@@ -26,7 +31,17 @@ __all__ = [
     "Policy",
     "Truth",
     "build",
+    "load",
     "load_plugins",
     "register",
 ]
 __version__ = VERSION
+
+
+def __getattr__(name: str) -> Any:
+    """Imports the reader of saved runs when it is first asked for, since agents do without it."""
+    if name == "load":
+        from fairbandit.results import load
+
+        return load
+    raise AttributeError(f"module 'fairbandit' has no attribute {name!r}")

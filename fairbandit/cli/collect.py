@@ -5,52 +5,55 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from rich.table import Table
-
 from fairbandit.cli.parsers import tool_parser
-from fairbandit.metrics import REGRETS
-from fairbandit.results import SavedRun, read_runs
+from fairbandit.results import pool, read_runs
+from fairbandit.results.overview import overview
 from fairbandit.results.runs import KEYS
-from fairbandit.results.scenes import union
-from fairbandit.results.table import ENDINGS, FOLDER, check_ending, settings_shown, tidy, write
+from fairbandit.results.table import ENDINGS, check_ending, tidy, write
 from fairbandit.run.folder import SUMMARY
-from fairbandit.run.table import console, make_table, spread
+from fairbandit.run.table import console
 
 SHOWN = 20
-"""How many runs are printed."""
+"""How many settings are printed."""
 
 _HELP = f"""\
-Gathers the {SUMMARY} of every finished run below some folders into one tidy table: a row a run,
-a column for each key of the config in which the runs differ, and the metrics.
+Gathers the {SUMMARY} of every finished run below some folders into one tidy table. Runs that
+differ only in their seeds are one setting, with a row of its own and all their replicas; --each
+gives every run its row, --over pools over other keys than the seed.
 
 Columns, in this order:
-  {", ".join(KEYS)}    always
+  {", ".join(KEYS)}    always, without the keys pooled over
   policy.rank.name, policy.estimator.noise, ...  the keys that differ, by their dotted names (the
                                              environment's and the versions' too); null where
-                                             a run has no such key
-  fair_pseudo_regret_mean, ..._std           over a run's replicas, at its last round
-  standard_pseudo_regret_mean, ..._std
-  <column>_mean, ..._std                     of every metric that a run was asked for
+                                             a row has no such key
+  runs                                       how many were pooled
+  fair_pseudo_regret_mean, ..._std           over all replicas, at the last round, with their
+  standard_pseudo_regret_mean, ..._std       number ..._n and a 95 % interval of the mean by
+  <column>_mean, ..._std                     Student's t distribution, ..._low to ..._high;
+                                             <column> is any metric that was asked for
   selection_rate_<group>_mean, ..._std       selected from the group / received from it;
                                              selected_ and received_ likewise
-  seconds, rounds_per_second
+  seconds                                    of all runs together
+With --each there is no runs, _n, _low and _high, but
+  rounds_per_second
   folder                                     relative to FOLDER (after FOLDER, if several)
 
-Without --out the first runs are printed, with the most telling columns."""
+Without --out the first rows are printed, with the most telling columns."""
 
 _EXAMPLES = """\
 examples:
   fairbandit collect outputs
   fairbandit collect outputs/sweeps/ranks --out ranks.csv
-  fairbandit collect one_folder another_folder --out runs.parquet
-  python -c 'import pyarrow.parquet as p; print(p.read_table("runs.parquet"))'"""
+  fairbandit collect outputs --over seed,policy.estimator.noise
+  fairbandit collect one_folder another_folder --each --out runs.parquet
+  python -c 'import fairbandit; print(fairbandit.load("outputs").pooled())'"""
 
 
 def collect(words: Sequence[str]) -> None:
     """Gathers runs, and prints them or writes them to a file.
 
     Args:
-        words: folders, and `--out FILE`.
+        words: folders, and `--out FILE`, `--over KEYS` or `--each`.
 
     Raises:
         FairbanditError: wrong words, a folder that is not there, a file that is no summary, no
@@ -64,37 +67,24 @@ def collect(words: Sequence[str]) -> None:
         metavar="FILE",
         help=f"writes the whole table here ({' or '.join(ENDINGS)}), replacing the file",
     )
+    parser.add_argument(
+        "--over", default="seed", metavar="KEYS", help="pools over these, separated by commas"
+    )
+    parser.add_argument("--each", action="store_true", help="a row for every run")
     given = parser.parse_args(words)
     if given.out is not None:
         check_ending(given.out)
     runs = read_runs(given.folders)
+    over = () if given.each else [key.strip() for key in given.over.split(",") if key.strip()]
+    rows = pool(runs, over)
+    counted = "1 run" if len(runs) == 1 else f"{len(runs):,} runs"
+    if not given.each:
+        counted += " of 1 setting" if len(rows) == 1 else f" of {len(rows):,} settings"
     if given.out is None:
-        console().print(_table(runs))
-        more = f", the first {SHOWN} shown; --out keeps all" if len(runs) > SHOWN else ""
-        print("1 run" if len(runs) == 1 else f"{len(runs):,} runs{more}")
+        console().print(overview(rows[:SHOWN], folders=given.each))
+        more = f", the first {SHOWN} shown; --out keeps all" if len(rows) > SHOWN else ""
+        print(f"{counted}{more}")
         return
-    table = tidy(runs)
+    table = tidy(runs if given.each else rows)
     write(table, given.out)
-    print(f"{table.num_rows:,} runs in {table.num_columns} columns: {given.out}")
-
-
-def _table(runs: Sequence[SavedRun]) -> Table:
-    """Returns a table of the first runs: what they differ in, their metrics and their times."""
-    keys = settings_shown(runs)
-    metrics = sorted(REGRETS) + [c for c in union(r.metrics for r in runs) if c not in REGRETS]
-    rows = [
-        [
-            *("" if (value := run.settings.get(key)) is None else str(value) for key in keys),
-            *(
-                spread(run.metrics[column], 1 if column in REGRETS else 3)
-                if column in run.metrics
-                else ""
-                for column in metrics
-            ),
-            f"{run.summary['seconds']:.2f}",
-            run.place,
-        ]
-        for run in runs[:SHOWN]
-    ]
-    right = [*(column.removesuffix("_regret") for column in metrics), "seconds"]
-    return make_table([*keys, *right, FOLDER], rows, right=right)
+    print(f"{counted} in {table.num_columns} columns: {given.out}")

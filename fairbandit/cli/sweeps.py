@@ -20,6 +20,7 @@ from fairbandit.cli.configs import plain_value
 from fairbandit.cli.figures import files_table
 from fairbandit.cli.messages import one_message, short
 from fairbandit.cli.names import check_output
+from fairbandit.cli.outcomes import Outcome, failures_table, outcomes, sweep_table
 from fairbandit.errors import PREFIX, FairbanditError
 from fairbandit.figures.draw import (
     SUBFOLDER,
@@ -30,12 +31,10 @@ from fairbandit.figures.draw import (
     show_on_board,
 )
 from fairbandit.results import read_runs
-from fairbandit.results.runs import natural_order
 from fairbandit.results.table import tidy, write
 from fairbandit.run import folder as folders
-from fairbandit.run import summary as summaries
-from fairbandit.run.folder import CHECKPOINT, ERROR, ROUNDS, SUMMARY
-from fairbandit.run.table import Outcome, console, failures_table, named, sweep_table
+from fairbandit.run.folder import ERROR, SUMMARY
+from fairbandit.run.table import console, named
 
 RESULTS = "results.csv"
 """The file of a sweep's table, which has a row for each finished job."""
@@ -90,15 +89,15 @@ def finish_sweep(*, table: bool = True) -> list[Outcome]:
         return []
     sweep = _driven.pop()
     with sweep.held:
-        jobs = _outcomes(sweep.folder, sweep.before)
-        failed = [job for job in jobs if job.error is not None]
+        jobs = outcomes(sweep.folder, sweep.before)
+        failed = [job for job in jobs if job.error]
         if jobs and table:
             shown = console()
             shown.print(sweep_table(jobs))
-            if failed:
-                shown.print(failures_table(failed))
+            if any(job.run is None for job in jobs):
+                shown.print(failures_table(jobs))
             shown.print(named("results", short(sweep.folder)), soft_wrap=True)
-            if any(job.summary for job in jobs):
+            if any(job.run is not None for job in jobs):
                 _gather(sweep.folder, sweep.figures, shown)
         return failed
 
@@ -153,26 +152,6 @@ def forget_error(folder: Path) -> None:
     """Removes the error of a job that is played again."""
     with suppress(OSError):
         (folder / ERROR).unlink(missing_ok=True)
-
-
-def _outcomes(folder: Path, before: Mapping[Path, int]) -> list[Outcome]:
-    """Returns the outcomes of a sweep's jobs, in natural order of their names."""
-    marks = {SUMMARY, ERROR, CHECKPOINT, ROUNDS}
-    found = folders.walk(folder)
-    jobs = {Path(place) for place, inside, files in found if marks & {*inside, *files}} - {folder}
-    ordered = sorted(jobs, key=lambda job: natural_order(str(job)))
-    return [_outcome(job, folder, before.get(job)) for job in ordered]
-
-
-def _outcome(job: Path, folder: Path, before: int | None) -> Outcome:
-    name = str(job.relative_to(folder))
-    error = job / ERROR
-    if error.exists():
-        return Outcome(name, "failed", error=error.read_text(encoding="utf-8").splitlines()[-1])
-    if (job / SUMMARY).exists():
-        same = (job / SUMMARY).stat().st_mtime_ns == before
-        return Outcome(name, "skipped" if same else "finished", summary=summaries.read(job))
-    return Outcome(name, "unfinished")
 
 
 def figures_asked(asked: Any) -> Choice:

@@ -5,16 +5,20 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import torch
+from pyarrow.fs import LocalFileSystem
 from torch import Tensor
 
 from fairbandit.errors import FairbanditError
 from fairbandit.run.folder import ROUNDS, SUMMARY
 from fairbandit.run.hashes import sha256
+
+if TYPE_CHECKING:
+    from pyarrow.dataset import Dataset
 
 
 @contextmanager
@@ -65,17 +69,9 @@ def row_groups(
         FairbanditError: at the first use of a file that is missing, damaged or of another run, that
             lacks a column, or whose rows are not one for each round and replica.
     """
-    found = {f"{ROUNDS}/{path.name}" for path in (folder / ROUNDS).glob("part-*.parquet")}
-    wrote = {name for name in summary.get("files", found) if name.startswith(f"{ROUNDS}/")}
-    if found != wrote:
-        raise FairbanditError(
-            f"{folder / ROUNDS} does not hold the files that its run wrote: "
-            f"{_listed(wrote - found)} lacking, {_listed(found - wrote)} from elsewhere; put "
-            "the folder in order, or play the run again"
-        )
     rounds, replicas = summary["rounds"], summary["replicas"]
     seen = torch.zeros(rounds, dtype=torch.int64)
-    for name in sorted(found):
+    for name in _parts(folder, summary):
         with opened(folder, name, summary, columns) as file:
             for index in range(file.num_row_groups):
                 table = file.read_row_group(index, columns=["round", *columns])
@@ -99,6 +95,61 @@ def row_groups(
             f"{folder / ROUNDS} holds {int(seen.sum()):,} rows, where {SUMMARY} says "
             f"{rounds:,} rounds of {replicas:,} replicas: some are missing or there twice"
         )
+
+
+def rounds_dataset(
+    runs: Sequence[tuple[Path, str, Mapping[str, Any]]], columns: Sequence[str] | None = None
+) -> Dataset:
+    """Opens the round logs of finished runs as one dataset, of which nothing is read yet.
+
+    Args:
+        runs: the folder of each run, its name in the column `folder`, and its summary.
+        columns: the columns of the round log; None for all that any run has.
+
+    Raises:
+        FairbanditError: a file is not as its run left it, or no run has such a column.
+    """
+    from pyarrow import dataset
+
+    disk = LocalFileSystem()
+    options = dataset.ParquetFragmentScanOptions(page_checksum_verification=True)
+    form = dataset.ParquetFileFormat(default_fragment_scan_options=options)
+    fragments, schemas = [], []
+    for folder, place, summary in runs:
+        names = _parts(folder, summary)
+        for name in names:
+            with opened(folder, name, summary) as file:
+                schemas.append(file.schema_arrow.remove_metadata())
+            where = dataset.field("folder") == place
+            path = str((folder / name).absolute())
+            fragments.append(form.make_fragment(path, disk, partition_expression=where))
+    schema = pa.unify_schemas([*schemas, pa.schema([("folder", pa.string())])])
+    unknown = sorted(set(columns or ()) - set(schema.names))
+    if unknown:
+        raise FairbanditError(
+            f"no run has a column {', '.join(map(repr, unknown))}; there are "
+            f"{', '.join(schema.names)}"
+        )
+    kept = schema.names if columns is None else list(dict.fromkeys([*columns, "folder"]))
+    schema = pa.schema([schema.field(name) for name in kept])
+    return dataset.FileSystemDataset(fragments, schema, form, disk)
+
+
+def _parts(folder: Path, summary: Mapping[str, Any]) -> list[str]:
+    """Returns the files of a run's round log in order, by their paths in its folder.
+
+    Raises:
+        FairbanditError: files are lacking, or come from elsewhere.
+    """
+    found = {f"{ROUNDS}/{path.name}" for path in (folder / ROUNDS).glob("part-*.parquet")}
+    wrote = {name for name in summary.get("files", found) if name.startswith(f"{ROUNDS}/")}
+    if found != wrote:
+        raise FairbanditError(
+            f"{folder / ROUNDS} does not hold the files that its run wrote: "
+            f"{_listed(wrote - found)} lacking, {_listed(found - wrote)} from elsewhere; put "
+            "the folder in order, or play the run again"
+        )
+    return sorted(found)
 
 
 def _damaged(path: Path, why: str) -> FairbanditError:

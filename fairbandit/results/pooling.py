@@ -14,7 +14,8 @@ from torch import Tensor
 
 from fairbandit.errors import FairbanditError
 from fairbandit.metrics import REGRETS
-from fairbandit.results.runs import PLACES, Curve, Floats, RewardDistribution, SavedRun, differing
+from fairbandit.results.differences import differing
+from fairbandit.results.runs import PLACES, Curve, Floats, RewardDistribution, SavedRun
 from fairbandit.run.settings import BY_GROUP
 
 LEVEL = 0.95
@@ -184,14 +185,15 @@ class PooledRuns:
 
     def _pooled(self, spreads: Sequence[Mapping[str, Any]]) -> dict[str, float | None]:
         counts = [_known(one, run) for one, run in zip(spreads, self.runs, strict=True)]
-        if len(spreads) == 1:  # the very digits that the run left
-            count, mean, std = np.float64(counts[0]), spreads[0]["mean"], spreads[0]["std"]
-        else:
-            both = np.array([[one["mean"], one["std"]] for one in spreads], np.float64)
-            count, mean, std = merged(counts, both[:, 0], both[:, 1])
-        none = np.nan if mean is None else mean, np.nan if std is None else std
-        low, high = interval(count, *none)
-        numbers = dict(zip(("mean", "std", "low", "high"), (*none, low, high), strict=True))
+        means, stds = np.array([[one["mean"], one["std"]] for one in spreads], np.float64).T
+        # the moments of a single run are kept as they are, digit by digit
+        count, mean, std = (
+            merged(counts, means, stds)
+            if len(counts) > 1
+            else (np.float64(counts[0]), means[0], stds[0])
+        )
+        low, high = interval(count, mean, std)
+        numbers = {"mean": mean, "std": std, "low": low, "high": high}
         return {"n": int(count)} | {
             name: None if np.isnan(value) else float(value) for name, value in numbers.items()
         }
@@ -243,6 +245,6 @@ def _key(settings: Mapping[str, Any]) -> str:
 
 
 def _known(spread: Mapping[str, Any], run: SavedRun) -> int:
-    """How many replicas a mean and a std are of; older summaries do not say it."""
+    """How many replicas a mean and a std are of; summaries say it where it is not all or none."""
     everyone = 0 if spread["mean"] is None else run.summary["replicas"]
     return int(spread.get("n", everyone))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -248,35 +248,3 @@ def natural_order(text: str) -> list[tuple[bool, int, str]]:
     """
     pieces = re.findall(r"([0-9]+)|([^0-9]+)", text)
     return [(bool(letters), int(digits or 0), letters) for digits, letters in pieces]
-
-
-def differing(settings: Sequence[Mapping[str, Any]]) -> list[str]:
-    """Returns the keys in which not all settings agree, in the order of the settings.
-
-    >>> differing([{"seed": 0, "a": 1}, {"seed": 1, "a": 1, "b": 2}])
-    ['seed', 'b']
-    """
-    columns = {key: [one.get(key) for one in settings] for key in union(settings)}
-    # the type tells True from 1, which are equal in Python
-    told = {key: {(isinstance(v, bool), v) for v in values} for key, values in columns.items()}
-    return [key for key, values in told.items() if len(values) > 1]
-
-
-def union(rows: Iterable[Iterable[str]]) -> list[str]:
-    """Merges rows of names; a name that only some rows have gets its place from the first of them.
-
-    >>> union([["a", "d"], ["a", "b", "d"]])
-    ['a', 'b', 'd']
-    """
-    order: list[str] = []
-    known: set[str] = set()
-    for row in map(list, rows):
-        if known.issuperset(row):
-            continue
-        at = 0
-        for name in row:
-            if name not in known:
-                order.insert(at, name)
-                known.add(name)
-            at = order.index(name) + 1
-    return order

@@ -12,15 +12,9 @@ from typing import Any
 import numpy as np
 
 from fairbandit.errors import FairbanditError
+from fairbandit.results.differences import differing, union
 from fairbandit.results.pooling import NO_DIFFERENCE, PooledRuns, pool
-from fairbandit.results.runs import (
-    PLACES,
-    RewardDistribution,
-    SavedRun,
-    differing,
-    read_runs,
-    union,
-)
+from fairbandit.results.runs import PLACES, RewardDistribution, SavedRun, read_runs
 
 POLICIES = (
     "uniform",

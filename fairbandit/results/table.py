@@ -12,7 +12,8 @@ import pyarrow.csv
 import pyarrow.parquet
 
 from fairbandit.errors import FairbanditError
-from fairbandit.results.runs import KEYS, differing, union
+from fairbandit.results.differences import differing, union
+from fairbandit.results.runs import KEYS
 from fairbandit.run.folder import written_aside
 
 ENDINGS = (".parquet", ".csv")

@@ -184,7 +184,7 @@ def _checks(summary: dict[str, Any]) -> Iterator[tuple[str, bool, str]]:
 def _is_spread(value: Any) -> bool:
     return isinstance(value, dict) and all(
         part in value and (value[part] is None or _is_number(value[part]))
-        for part in ("mean", "std", *({"n"} & value.keys()))  # older summaries have no n
+        for part in ("mean", "std", *({"n"} & value.keys()))
     )
 
 
@@ -193,11 +193,14 @@ def _is_number(value: Any) -> bool:
 
 
 def _spread(values: Tensor) -> dict[str, float | int | None]:
-    """Returns mean and standard deviation (ddof 1) of the n known values, null for too few."""
+    """Returns mean and standard deviation (ddof 1) of the known values, null for too few.
+
+    Their number `n` is given where some values, but not all, are unknown.
+    """
     known = values[~values.isnan()].double()
     mean = known.mean().item() if len(known) else None
-    std = known.std().item() if len(known) > 1 else None
-    return {"mean": mean, "std": std, "n": len(known)}
+    spread = {"mean": mean, "std": known.std().item() if len(known) > 1 else None}
+    return {**spread, "n": len(known)} if 0 < len(known) < len(values) else spread
 
 
 def _by_group(names: Sequence[str], values: Tensor) -> dict[str, dict[str, Any]]:

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -74,78 +72,6 @@ def run_table(summary: Mapping[str, Any]) -> Table:
     table = make_table(("", "value"), lines.items(), show_header=False, box=None, pad_edge=False)
     table.columns[0].style = "bold"
     return table
-
-
-@dataclass(frozen=True)
-class Outcome:
-    """The outcome of a job of a sweep.
-
-    Attributes:
-        name: the job's.
-        status: finished, skipped (it was finished before), failed or unfinished.
-        summary: of a run that is finished.
-        error: of a job that failed, in one line.
-    """
-
-    name: str
-    status: str
-    summary: Mapping[str, Any] | None = None
-    error: str | None = None
-
-
-def sweep_table(jobs: Sequence[Outcome]) -> Table:
-    """Makes the table that a sweep ends with: one row for each job, in the given order.
-
-    A row holds the policy, the environment, and the mean and standard deviation of every metric
-    over replicas; these cells are empty where a job has no results. There is a column of job names
-    if two jobs have the same policy and environment, and a column of statuses unless every job is
-    finished.
-
-    Args:
-        jobs: what became of each job, at least one.
-    """
-    counts = Counter(job.status for job in jobs)
-    pairs = {(job.summary["policy"], job.summary["environment"]) for job in jobs if job.summary}
-    named, status = len(pairs) < len(jobs), set(counts) != {"finished"}
-    metrics = list(
-        dict.fromkeys(name for job in jobs for name in (job.summary or {}).get("metrics", {}))
-    )
-    rows = [
-        [
-            *([job.name] if named else []),
-            *([job.status] if status else []),
-            *_numbers(job.summary, metrics),
-        ]
-        for job in jobs
-    ]
-    left = [*(["job"] if named else []), *(["status"] if status else []), "policy", "environment"]
-    right = ["rounds", "replicas", "fair", "standard", *metrics, "seconds", "rounds/s"]
-    kinds = ("finished", "skipped", "failed", "unfinished")
-    told = ", ".join(f"{counts[kind]} {kind}" for kind in kinds if counts[kind])
-    title = f"All jobs: {told}" if status else "All jobs"
-    return make_table([*left, *right], rows, right=right, title=title)
-
-
-def failures_table(jobs: Sequence[Outcome]) -> Table:
-    """Returns a table of the jobs that failed, with the last line of each error."""
-    rows = [(job.name, job.error or "") for job in jobs]
-    return make_table(("job", "error"), rows, title="Failed jobs")
-
-
-def _numbers(summary: Mapping[str, Any] | None, metrics: Sequence[str]) -> list[str]:
-    if summary is None:
-        return ["–"] * (8 + len(metrics))
-    found = [summary.get("metrics", {}).get(column) for column in metrics]
-    return [
-        summary["policy"],
-        summary["environment"],
-        f"{summary['rounds']:,}",
-        f"{summary['replicas']:,}",
-        *(spread(summary[REGRETS[column]]) for column in sorted(REGRETS)),
-        *("–" if metric is None else spread(metric, 3) for metric in found),
-        f"{summary['seconds']:.2f}",
-        f"{summary['rounds_per_second']:,.0f}",
-    ]
 
 
 def spread(value: Mapping[str, float | None], digits: int = 1) -> str:

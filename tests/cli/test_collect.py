@@ -29,9 +29,9 @@ def summary(tmp_path_factory):
 def save(summary, tmp_path):
     """Saves a run that differs from the real one in some keys of its config."""
 
-    def run(folder, regret=1.5, **changes):
+    def run(folder, regret=1.5, std=None, **changes):
         made = copy.deepcopy(summary)
-        made["fair_pseudo_regret"] = {"mean": regret, "std": None}
+        made["fair_pseudo_regret"] = {"mean": regret, "std": std}
         for key, value in changes.items():
             at = made["config"]
             *path, last = key.split("__")
@@ -51,8 +51,10 @@ def _write(summary: dict[str, Any], folder: Path) -> None:
     (folder / "summary.json").write_text(json.dumps(whole), encoding="utf-8")
 
 
-def collected(command: Any, *folders: str, out: str = "runs.parquet") -> list[dict[str, Any]]:
-    code, _, err = command("collect", *folders, "--out", out)
+def collected(
+    command: Any, *folders: str, out: str = "runs.parquet", rows: tuple[str, ...] = ("--each",)
+) -> list[dict[str, Any]]:
+    code, _, err = command("collect", *folders, *rows, "--out", out)
     assert (code, err) == (0, "")
     return pyarrow.parquet.read_table(out).to_pylist()
 
@@ -121,7 +123,7 @@ def test_csv_says_the_same(command, save):
     save("runs/a", regret=1 / 3, environment__states=['a "quoted", name'])
     save("runs/b", environment__states=[])
     rows = collected(command, "runs")
-    command("collect", "runs", "--out", "deep/er/runs.csv")
+    command("collect", "runs", "--each", "--out", "deep/er/runs.csv")
     read = pyarrow.csv.read_csv("deep/er/runs.csv").to_pylist()
     for one, other in zip(rows, read, strict=True):
         assert {k: v for k, v in one.items() if v is not None} == {
@@ -143,9 +145,27 @@ def test_the_table_on_the_screen(command, save):
         save(f"runs/{seed}", seed=seed, policy__estimator__noise=0.1 * seed)
     code, out, err = command("collect", "runs")
     assert (code, err) == (0, "")
-    assert out.endswith("25 runs, the first 20 shown; --out keeps all\n")
+    assert out.endswith("25 runs of 25 settings, the first 20 shown; --out keeps all\n")
     assert sum("fair_greedy" in line for line in out.splitlines()) == 20
-    assert command("collect", "runs/3")[1].endswith("\n1 run\n")
+    assert command("collect", "runs/3", "--each")[1].endswith("\n1 run\n")
+    assert command("collect", "runs/3")[1].endswith("\n1 run of 1 setting\n")
+
+
+def test_seeds_are_pooled(command, save):
+    for seed in range(3):
+        save(f"a/{seed}", seed=seed, regret=float(seed), std=0.5)
+        save(f"b/{seed}", seed=seed, policy__estimator__noise=0.5)
+    first, second = collected(command, ".", rows=())
+    assert list(first)[:6] == [*KEYS[:-1], "policy.estimator.noise", "runs"]
+    assert (first["runs"], first["fair_pseudo_regret_n"]) == (3, 6)
+    assert first["fair_pseudo_regret_mean"] == 1.0
+    assert first["fair_pseudo_regret_low"] < 1.0 < first["fair_pseudo_regret_high"]
+    assert second["policy.estimator.noise"] == 0.5
+    (both,) = collected(command, ".", rows=("--over", "seed, policy.estimator.noise"))
+    assert both["runs"] == 6
+    out = command("collect", ".")[1]
+    assert out.endswith("6 runs of 2 settings\n")
+    assert sum("fair_greedy" in line for line in out.splitlines()) == 2
 
 
 def test_a_file_is_replaced_whole(command, save, tmp_path, monkeypatch):
@@ -199,10 +219,13 @@ def test_a_summary_without_regrets(command, save, tmp_path):
         (["nowhere"], "nowhere is not a folder"),
         (["."], "no finished run below .: a run leaves a summary.json"),
         ([".", "--out", "runs.xlsx"], "runs.xlsx must end in .parquet or .csv"),
+        (["runs", "--over", "sed"], "pooled over 'sed', which none of them has; they differ in no"),
         ([".", "--out"], "argument --out: expected one argument (see fairbandit collect --help)"),
     ],
 )
-def test_wrong_words(command, words, message):
+def test_wrong_words(command, save, words, message):
+    if words[:1] == ["runs"]:
+        save("runs/a")
     code, out, err = command("collect", *words)
     assert (code, out) == (1, "")
     assert err.startswith("fairbandit: error: ")

@@ -225,7 +225,7 @@ def test_a_sweep_prints_one_table_and_leaves_a_folder_for_each_job(command, tmp_
     code, out, err = command("-m", "policy=greedy,uniform", "policy/rank=identity", *SMALL)
     assert (code, err) == (0, "")
     assert out.count("fair pseudo-regret") == 0
-    assert out.count("rounds/s") == 1
+    assert out.count("All jobs") == 1
     (sweep,) = (tmp_path / "outputs" / "sweeps").iterdir()
     jobs = sorted(path.name for path in sweep.iterdir() if path.is_dir())
     assert jobs == [
@@ -277,7 +277,7 @@ def test_names_that_look_like_markup_are_shown_as_they_are(command, tmp_path):
         assert "selection rate, group [red]" in out
         assert "selection rate, group [/x]" in out
         assert f"results  runs[/x]/{number}[red]\n" in out
-    code, out, err = command("collect", "runs[/x]")
+    code, out, err = command("collect", "runs[/x]", "--each")
     assert (code, err) == (0, "")
     assert "1[red]" in out
     code, out, err = command("parity", "runs[/x]")

@@ -125,7 +125,7 @@ def test_failed_jobs_are_named_and_tried_again(command, tmp_path):
     assert err.endswith("of this sweep failed; the same command skips what is finished and tries "
                         "the rest again\n")  # fmt: skip
     assert "All jobs: 1 finished, 1 failed" in out
-    assert "Failed jobs" in out
+    assert "Jobs without results" in out
     assert "Traceback" not in err
     (tmp_path / "people.csv").write_text("g,r,x\n")
     code, out, _ = command(*words)

@@ -17,7 +17,7 @@ from fractions import Fraction
 from typing import Any
 
 import numpy as np
-import pandas as pd  # type: ignore[import-untyped]
+import pandas as pd
 import torch
 
 from fairbandit import Agent

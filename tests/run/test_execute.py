@@ -126,7 +126,7 @@ def test_without_a_truth_all_that_needs_one_is_null(config, tmp_path, monkeypatc
     monkeypatch.setitem(registry._registry["environment"], "simulation", Hidden)
     execute(config, tmp_path)
     summary = read_json(tmp_path / "summary.json")
-    unknown = {"mean": None, "std": None, "n": 0}
+    unknown = {"mean": None, "std": None}
     assert summary["fair_pseudo_regret"] == summary["standard_pseudo_regret"] == unknown
     assert summary["metrics"]["again"] == {**unknown, "reduce": "sum", "lower_is_better": True}
     rows = pq.read_table(tmp_path / "rounds")

@@ -21,7 +21,7 @@ from fairbandit.run.folder import aside, written_aside
 from fairbandit.run.progress import run_progress
 from fairbandit.run.round_log import RoundLog
 from fairbandit.run.statistics import log_spaced
-from fairbandit.run.table import Outcome, console, failures_table, named, run_table, sweep_table
+from fairbandit.run.table import console, named, run_table
 
 
 @given(st.integers(1, 10**8))
@@ -127,11 +127,6 @@ def test_names_are_shown_as_they_are(config, tmp_path, name, capsys):
     shown = console()
     shown.print(run_table(summary))
     assert f"selection rate, group {name}" in capsys.readouterr().out
-    jobs = [Outcome(name, "finished", summary), Outcome(name, "failed", error=name)]
-    shown.print(sweep_table(jobs))
-    assert capsys.readouterr().out.count(name) == 4
-    shown.print(failures_table(jobs[1:]))
-    assert capsys.readouterr().out.count(name) == 2
     shown.print(named("results", f"outputs/{name}"))
     assert capsys.readouterr().out == f"results  outputs/{name}\n"
 
@@ -193,17 +188,6 @@ def test_tables(config, tmp_path):
     assert "fair_greedy" in shown
     assert "±" in shown
     assert "selection rate, group 3" in shown
-    jobs = [Outcome(name, "finished", summary) for name in ("seed-1", "seed-2")]
-    alone, both = text_of(sweep_table(jobs[:1])), text_of(sweep_table(jobs))
-    assert "seed-1" not in alone
-    assert "seed-1" in both
-    assert "seed-2" in both
-    assert "status" not in both
-    failed = Outcome("seed-[3]", "failed", error="an [odd] error")
-    shown = text_of(sweep_table([*jobs, failed, Outcome("seed-4", "skipped", summary)]))
-    assert "All jobs: 2 finished, 1 skipped, 1 failed" in shown
-    assert "seed-[3]" in shown
-    assert "an [odd] error" in text_of(failures_table([failed]))
 
 
 def test_progress_shows_on_a_terminal_only():

@@ -1,0 +1,272 @@
+"""Saved runs in pandas: tables, pooled tables, curves, single rounds and paired comparisons."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+from os import PathLike
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, overload
+
+import numpy as np
+
+from fairbandit.errors import FairbanditError
+from fairbandit.metrics import REGRETS
+from fairbandit.results.differences import differing, telling, union
+from fairbandit.results.files import rounds_dataset
+from fairbandit.results.pooling import PooledRuns, interval
+from fairbandit.results.runs import KEYS, SavedRun, read_runs
+from fairbandit.results.scenes import Scene, scenes_of
+from fairbandit.results.table import tidy
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from pyarrow.dataset import Dataset
+
+LABEL = "label"
+"""The column that names a setting by what tells it from others of its environment."""
+
+
+def load(*folders: str | PathLike[str]) -> Runs:
+    """Loads every finished run below some folders.
+
+    Files that a run left are read only if they are, byte for byte, what it wrote.
+
+    Args:
+        folders: where to look, at any depth.
+
+    Returns:
+        The runs, whose methods return tables of pandas.
+
+    Raises:
+        FairbanditError: a folder does not exist, a file is no summary, or there is no run.
+
+    Example:
+        runs = fairbandit.load("outputs/sweeps/ranks")
+        runs.pooled()[["label", "fair_pseudo_regret_mean", "fair_pseudo_regret_low"]]
+        for label, curve in runs.curves("fair_regret").groupby("label"):
+            plt.plot(curve["round"], curve["mean"], label=label)
+    """
+    if not folders:
+        raise FairbanditError("load needs a folder, as in fairbandit.load('outputs')")
+    return Runs(read_runs([Path(folder) for folder in folders]))
+
+
+class Runs(Sequence[SavedRun]):
+    """Finished runs, as `load` finds them: a sequence, and tables of what they came to.
+
+    Every method pools runs that differ only in the settings `over`, by default their seeds, into
+    one with all their replicas; `over=()` leaves every run alone. Means, standard deviations and
+    intervals are over replicas; an interval is Student's, at 95 %.
+    """
+
+    def __init__(self, runs: Sequence[SavedRun]) -> None:
+        self._runs = tuple(runs)
+
+    @overload
+    def __getitem__(self, index: int) -> SavedRun: ...
+
+    @overload
+    def __getitem__(self, index: slice) -> Runs: ...
+
+    def __getitem__(self, index: int | slice) -> SavedRun | Runs:
+        return Runs(self._runs[index]) if isinstance(index, slice) else self._runs[index]
+
+    def __len__(self) -> int:
+        return len(self._runs)
+
+    def __repr__(self) -> str:
+        settings = [run.settings for run in self]
+        names = [key for key in ("policy", "environment") if key in differing(settings)]
+        return f"<{len(self)} runs; they differ in {', '.join([*names, *telling(settings)])}>"
+
+    @cached_property
+    def table(self) -> pd.DataFrame:
+        """A row a run: policy, environment, rounds, replicas, seed, what else differs, results.
+
+        The results are the mean and standard deviation of each metric over the run's replicas, and
+        of each group's selection rate; `folder` says where the run is.
+        """
+        return tidy(self._runs).to_pandas()
+
+    def pooled(self, over: str | Sequence[str] = "seed") -> pd.DataFrame:
+        """Returns a row a setting, with all replicas of its runs together.
+
+        Args:
+            over: the keys of the settings over which runs are pooled.
+
+        Returns:
+            `label`; the settings in which the rows differ; `runs`, how many were pooled; and of
+            each metric and each group's selection rate the mean, the standard deviation (ddof 1),
+            the number n of replicas and the interval of the mean: `fair_pseudo_regret_mean`,
+            `_std`, `_n`, `_low` and `_high`.
+
+        Raises:
+            FairbanditError: no run has such a setting.
+        """
+        rows = [run for scene in self._scenes(over) for run in scene.runs]
+        table = tidy(rows).to_pandas()
+        table.insert(0, LABEL, [run.label for run in rows])
+        return table
+
+    def curves(self, metric: str, over: str | Sequence[str] = "seed") -> pd.DataFrame:
+        """Returns a metric after rounds 1 … t, in long form: a row a setting and round t.
+
+        Args:
+            metric: a column of the round log, such as `fair_regret`.
+            over: the keys of the settings over which runs are pooled.
+
+        Returns:
+            `label`; the settings that tell the rows apart; `round`, at most 300 evenly spaced
+            ones; and `mean`, `std`, `n`, `low`, `high`. Settings without the metric have no rows.
+
+        Raises:
+            FairbanditError: no run has such a metric or setting, or a run's files are damaged.
+        """
+        column = self._column(metric)
+        rows = [run for scene in self._scenes(over) for run in scene.runs if column in run.metrics]
+        found = [run.curves[column] for run in rows]
+        lengths = [len(curve.rounds) for curve in found]
+        table = self._settings(rows).loc[np.repeat(np.arange(len(rows)), lengths)]
+        count, mean, std = (
+            np.concatenate([getattr(curve, part) for curve in found])
+            for part in ("count", "mean", "std")
+        )
+        low, high = interval(count, mean, std)
+        return table.reset_index(drop=True).assign(
+            round=np.concatenate([curve.rounds for curve in found]),
+            **{"mean": mean, "std": std, "n": count.astype(np.int64), "low": low, "high": high},
+        )
+
+    def rounds(self, columns: Sequence[str] | None = None) -> Dataset:
+        """Returns the single rounds of all runs as a dataset of pyarrow, which reads when asked.
+
+        Args:
+            columns: the columns of the round log; None for all.
+
+        Returns:
+            The dataset, with the column `folder` of `table` beside the others, by which rows and
+            files can be chosen: `runs.rounds(["round", "rank"]).to_table().to_pandas()`.
+
+        Raises:
+            FairbanditError: a run's files are not what it wrote, or no run has such a column.
+        """
+        return rounds_dataset([(run.folder, run.place, run.summary) for run in self], columns)
+
+    def compare(
+        self,
+        baseline: str | Mapping[str, Any],
+        metric: str = "fair_regret",
+        over: str | Sequence[str] = "seed",
+    ) -> pd.DataFrame:
+        """Returns how far each setting is from a baseline, by paired differences.
+
+        Policies under one seed meet the same pools and the same noise in each replica. The
+        difference between two of them, replica by replica, is therefore free of what the pools
+        contribute to both, and its interval is narrower than that of the difference of two means.
+
+        Args:
+            baseline: the label or the policy of the setting to compare with, or values of its
+                settings, as `{"policy": "greedy", "policy.estimator.regularization": 0.1}`. There
+                must be one such setting in each environment.
+            metric: a column of the round log, such as `fair_regret`; after the last round.
+            over: the keys of the settings over which runs are pooled.
+
+        Returns:
+            A row for each other setting of the same environment and number of rounds: `label`; the
+            settings as in `curves`; `baseline`, the label of what it is compared with; `mean`,
+            `std` and `n` of the differences (setting less baseline) over the replicas that both
+            have, known in both; and the interval of the mean, `low` to `high`.
+
+        Raises:
+            FairbanditError: the baseline names no setting or several, no run has such a metric, or
+                two settings have no seed and replica together.
+        """
+        column = self._column(metric)
+        rows: list[PooledRuns] = []
+        numbers: list[dict[str, Any]] = []
+        for scene in self._scenes(over):
+            for alike in _of_equal_rounds(scene):
+                base = _baseline(baseline, scene.name, alike)
+                for run in alike:
+                    if run is not base and column in run.metrics:
+                        rows.append(run)
+                        numbers.append({"baseline": base.label} | _difference(run, base, column))
+        if not rows:
+            raise FairbanditError(f"there is no run beside {baseline!r} to compare with it")
+        table = self._settings(rows)
+        return table.assign(**{key: [one[key] for one in numbers] for key in numbers[0]})
+
+    def _scenes(self, over: str | Sequence[str]) -> list[Scene]:
+        return scenes_of(self._runs, (over,) if isinstance(over, str) else tuple(over))
+
+    def _column(self, metric: str) -> str:
+        """Returns the column of a metric, which may also be called as in summaries."""
+        known = union(run.metrics for run in self)
+        column = {summary: column for column, summary in REGRETS.items()}.get(metric, metric)
+        if column not in known:
+            raise FairbanditError(f"no run has a metric {metric!r}; there are {', '.join(known)}")
+        return column
+
+    def _settings(self, rows: Sequence[PooledRuns]) -> pd.DataFrame:
+        """Returns the labels of pooled runs, `KEYS`, and the settings that tell them apart."""
+        apart = telling([row.settings for row in rows])
+        always = [key for key in KEYS if any(key in row.settings for row in rows)]
+        shown = [*always, *(key for key in apart if key not in KEYS)]
+        table = tidy(rows).select(shown).to_pandas()
+        table.insert(0, LABEL, [run.label for run in rows])
+        return table
+
+
+def _of_equal_rounds(scene: Scene) -> list[list[PooledRuns]]:
+    found: dict[int, list[PooledRuns]] = {}
+    for run in scene.runs:
+        found.setdefault(run.rounds, []).append(run)
+    return list(found.values())
+
+
+def _baseline(
+    asked: str | Mapping[str, Any], environment: str, runs: Sequence[PooledRuns]
+) -> PooledRuns:
+    """Finds the one setting that a baseline names."""
+    if isinstance(asked, str):
+        found = [run for run in runs if run.label == asked]
+        found = found or [run for run in runs if run.policy == asked]
+    else:
+        found = [run for run in runs if asked.items() <= run.settings.items()]
+    if len(found) != 1:
+        many = "several settings" if found else "no setting"
+        labels = ", ".join(repr(run.label) for run in found or runs)
+        raise FairbanditError(
+            f"the baseline {asked!r} names {many} of {environment} with {runs[0].rounds:,} rounds; "
+            f"choose one of {labels}"
+        )
+    return found[0]
+
+
+def _difference(run: PooledRuns, base: PooledRuns, column: str) -> dict[str, Any]:
+    """Returns the moments of a setting's value less the baseline's, replica by replica."""
+    ours, theirs = _by_replica(run, column), _by_replica(base, column)
+    pairs = sorted(ours.keys() & theirs.keys())
+    if not pairs:
+        seeds = [sorted({one.summary["seed"] for one in each.runs}) for each in (run, base)]
+        raise FairbanditError(
+            f"{run.label!r} and {base.label!r} have no pools together: the seeds of one are "
+            f"{seeds[0]}, of the other {seeds[1]}"
+        )
+    differences = np.array([ours[pair] - theirs[pair] for pair in pairs])
+    known = differences[~np.isnan(differences)]
+    mean = known.mean() if len(known) else np.nan
+    std = known.std(ddof=1) if len(known) > 1 else np.nan
+    low, high = interval(len(known), mean, std)
+    return {"mean": mean, "std": std, "n": len(known), "low": float(low), "high": float(high)}
+
+
+def _by_replica(run: PooledRuns, column: str) -> dict[tuple[Any, ...], float]:
+    """Returns a metric after the last round, by seed, what else was pooled over, and replica."""
+    keys = sorted({"seed", *run.over})
+    return {
+        (*(one.settings.get(key) for key in keys), replica): value
+        for one in run.runs
+        for replica, value in one.final(column).items()
+    }

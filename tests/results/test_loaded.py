@@ -1,0 +1,126 @@
+"""Tables of saved runs in pandas say what the runs' files say."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from pyarrow import dataset
+
+import fairbandit
+from fairbandit import FairbanditError
+from tests.figures.conftest import sweep
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """Three policies in two environments under two seeds; uniform has fewer replicas."""
+    folder: Path = tmp_path_factory.mktemp("loaded")
+    for seed in range(2):
+        for noise in (1.0, 2.0):
+            world = {"name": "simulation", "noise": noise}
+            place = folder / f"{noise:g}" / str(seed)
+            sweep(place, world, ["greedy", "fair_greedy"], seed=seed, rounds=60)
+            sweep(place, world, ["uniform"], seed=seed, rounds=60, replicas=2)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def runs(folder):
+    return fairbandit.load(folder)
+
+
+def test_runs_are_a_sequence(runs):
+    assert len(runs) == 12
+    assert runs[0].summary["policy"] == "fair_greedy"
+    assert len(runs[3:5]) == 2
+    assert repr(runs) == "<12 runs; they differ in policy, replicas, seed, environment.noise>"
+
+
+def test_the_table_has_a_row_a_run(runs):
+    assert len(runs.table) == 12
+    row = runs.table.set_index("folder").loc["2/1/greedy"]
+    assert (row.policy, row.seed, row["environment.noise"]) == ("greedy", 1, 2.0)
+    summary = next(run.summary for run in runs if run.place == "2/1/greedy")
+    assert row.fair_pseudo_regret_mean == summary["fair_pseudo_regret"]["mean"]
+
+
+def test_pooled_curves_end_in_the_pooled_table(runs):
+    pooled = runs.pooled()
+    assert len(pooled) == 6
+    assert (pooled.runs == 2).all()
+    assert sorted(pooled.fair_pseudo_regret_n) == [4, 4, 6, 6, 6, 6]
+    curves = runs.curves("fair_regret")
+    assert len(curves) == 6 * 60
+    ends = curves[curves["round"] == 60].merge(
+        pooled, on=["label", "policy", "environment.noise"], validate="one_to_one"
+    )
+    for part in ("mean", "std", "n", "low", "high"):
+        np.testing.assert_allclose(ends[part], ends[f"fair_pseudo_regret_{part}"], rtol=1e-9)
+    assert len(runs.pooled(over=())) == 12
+    assert len(runs.pooled(over=["seed", "environment.noise"])) == 3
+
+
+def test_single_rounds_are_read_when_asked(runs):
+    rounds = runs.rounds(["replica", "fair_regret"])
+    assert rounds.schema.names == ["replica", "fair_regret", "folder"]
+    assert rounds.count_rows() == 4 * 60 * (3 + 3 + 2)
+    table = rounds.to_table().to_pandas()
+    sums = table.groupby("folder").fair_regret.sum() / table.groupby("folder").replica.nunique()
+    expected = runs.table.set_index("folder").fair_pseudo_regret_mean
+    np.testing.assert_allclose(sums[expected.index], expected, rtol=1e-12)
+    one = runs.rounds().to_table(filter=dataset.field("folder") == "1/0/greedy")
+    assert one.num_rows == 180
+    assert "propensity" in one.column_names
+
+
+def test_comparisons_are_paired(runs):
+    found = runs.compare("uniform").set_index(["policy", "environment.noise"])
+    assert len(found) == 4
+    rows = runs.rounds().to_table().to_pandas().merge(runs.table, on="folder")
+    ends = rows.groupby(["policy", "environment.noise", "seed", "replica"]).fair_regret.sum()
+    for (policy, noise), row in found.iterrows():
+        differences = (ends[policy, noise] - ends["uniform", noise]).dropna()  # joins the pairs
+        assert row.n == len(differences) == 4
+        assert row["mean"] == pytest.approx(differences.mean(), rel=1e-9)
+        assert row["std"] == pytest.approx(differences.std(), rel=1e-9)
+        assert row.low < row["mean"] < row.high
+        assert row.baseline == "uniform"
+    same = runs.compare({"policy": "greedy", "policy.estimator.noise": 0.0}, over="seed")
+    assert set(same.policy) == {"uniform", "fair_greedy"}
+
+
+def test_runs_of_other_seeds_have_no_pairs(tmp_path):
+    sweep(tmp_path / "a", {"name": "simulation"}, ["greedy"], rounds=20, seed=1)
+    sweep(tmp_path / "b", {"name": "simulation"}, ["uniform"], rounds=20, seed=2)
+    with pytest.raises(FairbanditError, match=r"no pools together: .* are \[1\], .* \[2\]"):
+        fairbandit.load(tmp_path / "a", tmp_path / "b").compare("uniform")
+    with pytest.raises(FairbanditError, match="no run beside 'greedy' to compare with it"):
+        fairbandit.load(tmp_path / "a").compare("greedy")
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        (lambda runs: runs.pooled("sed"), "cannot be pooled over 'sed'"),
+        (lambda runs: runs.curves("regret"), "no run has a metric 'regret'; there are standard_r"),
+        (lambda runs: runs.rounds(["x"]), "no run has a column 'x'; there are replica, round"),
+        (lambda runs: runs.compare("oful"), "'oful' names no setting of .* choose one of 'unif"),
+        (
+            lambda runs: runs.compare("greedy", over=()),
+            "'greedy' names several settings of .* 'greedy, seed=0', 'greedy, seed=1'",
+        ),
+        (lambda _: fairbandit.load("nowhere"), "nowhere is not a folder"),
+        (lambda _: fairbandit.load(), "load needs a folder"),
+    ],
+)
+def test_wrong_questions(runs, wrong, message):
+    with pytest.raises(FairbanditError, match=message):
+        wrong(runs)
+
+
+def test_damaged_rounds_are_refused(folder, tmp_path):
+    sweep(tmp_path, {"name": "simulation"}, ["greedy"], rounds=20)
+    (part,) = (tmp_path / "greedy" / "rounds").iterdir()
+    part.write_bytes(part.read_bytes()[:-1])
+    with pytest.raises(FairbanditError, match="not those that its run wrote"):
+        fairbandit.load(tmp_path).rounds()

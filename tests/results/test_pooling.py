@@ -1,0 +1,116 @@
+"""Pooled runs are what their replicas are together; Student's intervals hold their level."""
+
+import numpy as np
+import pyarrow.dataset
+import pytest
+
+from fairbandit.errors import FairbanditError
+from fairbandit.results import interval, merged, pool, read_runs
+from tests.figures.conftest import sweep
+
+
+@pytest.fixture(scope="module")
+def seeds(tmp_path_factory):
+    """Two policies, each under three seeds."""
+    folder = tmp_path_factory.mktemp("seeds")
+    for seed in range(3):
+        sweep(folder / str(seed), {"name": "simulation"}, ["greedy", "uniform"], seed=seed)
+    return folder
+
+
+def student_8(t: float) -> float:
+    """The CDF of Student's t with eight degrees of freedom, in closed form (Abramowitz 26.7.4)."""
+    angle = np.arctan(t / np.sqrt(8))
+    c = np.cos(angle) ** 2
+    return 0.5 + np.sin(angle) / 2 * (1 + c / 2 + 3 / 8 * c**2 + 15 / 48 * c**3)
+
+
+def test_pooled_numbers_are_those_of_all_rows(seeds):
+    for run in pool(read_runs([seeds])):
+        assert [one.summary["seed"] for one in run.runs] == [0, 1, 2]
+        tables = [
+            pyarrow.dataset.dataset(one.folder / "rounds").to_table().to_pandas()
+            for one in run.runs
+        ]
+        for column in ("fair_regret", "standard_regret"):
+            sums = np.concatenate([t.groupby("replica")[column].sum() for t in tables])
+            found = run.metrics[column]
+            assert found["n"] == len(sums) == 9
+            assert found["mean"] == pytest.approx(np.mean(sums), rel=1e-12)
+            assert found["std"] == pytest.approx(np.std(sums, ddof=1), rel=1e-12)
+            assert (found["low"] + found["high"]) / 2 == pytest.approx(found["mean"], rel=1e-12)
+            half = (found["high"] - found["low"]) / 2
+            assert student_8(half / (np.std(sums, ddof=1) / 3)) == pytest.approx(0.975, rel=1e-12)
+            curve = run.curves[column]
+            wide = np.concatenate(
+                [t.pivot(index="replica", columns="round", values=column) for t in tables]
+            ).cumsum(1)[:, curve.rounds - 1]
+            np.testing.assert_allclose(curve.mean, wide.mean(0), rtol=1e-12)
+            np.testing.assert_allclose(curve.std, wide.std(0, ddof=1), rtol=1e-9)
+            assert (curve.count == 9).all()
+        picked = np.concatenate(
+            [t.assign(hit=t.group == 2).groupby("replica").hit.mean() for t in tables]
+        )
+        mean, std = run.by_group("selection_rate")
+        assert mean[2] == pytest.approx(picked.mean(), rel=1e-12)
+        assert std[2] == pytest.approx(picked.std(ddof=1), rel=1e-12)
+        rows = [row for t in tables for row in zip(t["round"], t["group"], strict=True)]
+        counts = np.zeros((400, 4), int)
+        for t, group in rows:
+            counts[t - 1, group] += 1
+        assert (run.picks().numpy() == counts).all()
+
+
+def test_merged_samples_of_any_sizes():
+    rng = np.random.default_rng(3)
+    samples = [rng.normal(1e6, 1, n) for n in (0, 1, 2, 50)]
+    parts = [
+        (len(s), s.mean() if len(s) else np.nan, s.std(ddof=1) if len(s) > 1 else np.nan)
+        for s in samples
+    ]
+    count, mean, std = merged(*zip(*parts, strict=True))
+    together = np.concatenate(samples)
+    assert count == 53
+    assert mean == pytest.approx(together.mean(), rel=1e-14)
+    assert std == pytest.approx(together.std(ddof=1), rel=1e-9)
+    assert np.isnan(merged([0, 0], [np.nan] * 2, [np.nan] * 2)[1:]).all()
+    assert np.isnan(interval(1, 5.0, np.nan)).all()
+
+
+def test_intervals_cover_the_truth():
+    """Of 2,000 sweeps of 3 seeds x 10 replicas of a normal law, 93 to 97 % cover its mean.
+
+    The share of intervals that cover has a standard deviation of 0.49 %, so that a right level
+    fails by chance with probability 4e-5.
+    """
+    values = np.random.default_rng(14).normal(7.0, 3.0, (3, 10, 2000))
+    count, mean, std = merged(np.full((3, 2000), 10), values.mean(1), values.std(1, ddof=1))
+    low, high = interval(count, mean, std)
+    assert 0.93 <= np.mean((low <= 7.0) & (high >= 7.0)) <= 0.97
+    # the same with the quantile of the normal distribution, or of one seed, is another interval
+    assert np.mean(high - low) > np.mean(2 * 1.96 * std / np.sqrt(30)) * 1.03
+
+
+def test_what_is_not_known_is_not_pooled(seeds):
+    first, *others = (run for run in read_runs([seeds]) if run.summary["policy"] == "greedy")
+    first.summary["fair_pseudo_regret"].update(mean=None, std=None)
+    others[0].summary["fair_pseudo_regret"]["n"] = 2
+    (run,) = pool([first, *others])
+    assert run.metrics["fair_regret"]["n"] == 5
+    assert run.metrics["standard_regret"]["n"] == 9
+
+
+def test_what_is_pooled(seeds, tmp_path):
+    sweep(tmp_path, {"name": "simulation"}, ["greedy"], seed=1)
+    runs = read_runs([seeds, tmp_path])
+    assert sorted(len(run.runs) for run in pool(runs)) == [1, 3, 3]  # a copy is not pooled
+    assert len(pool(runs, over=())) == 7
+    assert sorted(len(run.runs) for run in pool(runs, ["seed", "policy.estimator.noise"])) == [
+        1,
+        3,
+        3,
+    ]
+    with pytest.raises(
+        FairbanditError, match=r"pooled over 'sed', .*; they differ in policy, seed"
+    ):
+        pool(runs, ["sed"])
