@@ -16,7 +16,7 @@ from hydra.types import RunMode
 from omegaconf import DictConfig, OmegaConf
 
 from fairbandit.cli.configs import plain_config
-from fairbandit.cli.messages import SweepJobError, memory_errors, one_message, short
+from fairbandit.cli.messages import SweepJobError, memory_errors, one_message, plain_remarks, short
 from fairbandit.cli.names import check_output
 from fairbandit.cli.store import register_resolvers
 from fairbandit.cli.sweeps import drives_sweep, figures_asked, forget_error, note_error
@@ -46,12 +46,13 @@ def run_job(config: DictConfig) -> None:
     """
     hydra = HydraConfig.get()
     folder = Path(hydra.runtime.output_dir)
-    if hydra.mode == RunMode.MULTIRUN:
+    with plain_remarks():
+        if hydra.mode != RunMode.MULTIRUN:
+            _run_alone(config, folder)
+            return
         if Path(hydra.sweep.dir).resolve() not in folder.resolve().parents:
             _stop(f"hydra.sweep.subdir must name a folder in {hydra.sweep.dir}, got {folder}")
         _run_in_sweep(config, folder)
-    else:
-        _run_alone(config, folder)
 
 
 def _run_alone(config: DictConfig, folder: Path) -> None:

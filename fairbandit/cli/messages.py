@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -9,7 +10,11 @@ from pathlib import Path
 
 import hydra
 import torch
-from hydra.errors import CompactHydraException, MissingConfigException
+from hydra.errors import (
+    CompactHydraException,
+    MissingConfigException,
+    OverrideParseException,
+)
 from omegaconf import DictConfig
 from omegaconf.errors import ConfigAttributeError, ConfigKeyError, OmegaConfBaseException
 
@@ -54,6 +59,8 @@ def one_message(error: BaseException) -> str:
             plugins = f"; those of your own come from plugins/ and the folders in {PLUGINS}"
             return known + plugins * (group.rpartition("/")[2] in registry.KINDS)
     cause = error.__cause__
+    if isinstance(error, OverrideParseException):
+        return _unreadable(error)
     if isinstance(error, CompactHydraException):
         if isinstance(cause, OmegaConfBaseException):
             return one_message(cause)
@@ -99,6 +106,20 @@ def memory_errors() -> Iterator[None]:
         ) from None
 
 
+@contextmanager
+def plain_remarks() -> Iterator[None]:
+    """Writes what the package logs to the standard error, without the marks of Hydra's logging."""
+    log, handler = logging.getLogger("fairbandit"), logging.lastResort
+    assert handler is not None
+    before, log.propagate = log.propagate, False
+    log.addHandler(handler)
+    try:
+        yield
+    finally:
+        log.removeHandler(handler)
+        log.propagate = before
+
+
 def raised_by_hydra(error: BaseException) -> bool:
     """Whether Hydra raised the error because of its input, rather than this package.
 
@@ -123,6 +144,21 @@ def _of_resolver(error: OmegaConfBaseException) -> str:
     while inner is not None and not isinstance(inner, FairbanditError):
         inner = inner.__context__  # OmegaConf drops the cause
     return "" if inner is None else str(inner)
+
+
+def _unreadable(error: OverrideParseException) -> str:
+    """The message for a word that Hydra's grammar cannot read, with the way to quote a text."""
+    reason = str(error.message).partition("\n")[0].strip()
+    if reason.startswith("Error parsing override"):  # a function of the grammar refused its input
+        return " ".join(str(error).split())
+    told = "" if reason.startswith("Lexer") else f" ({reason})"  # it would repeat the word
+    told = f"{error.override!r} cannot be read{told}; "
+    if "{" in error.override:
+        told += "keys in other scripts or with signs in them can only stand in a YAML file; "
+    return (
+        f"{told}a text with one of the signs = : , ( ) [ ] {{ }} needs quotes within those of the "
+        "shell, as in 'KEY=\"some (text)\"'"
+    )
 
 
 def _unknown_key(error: OmegaConfBaseException, node: DictConfig) -> str:

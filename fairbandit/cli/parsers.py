@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import re
 from collections.abc import Sequence
 from typing import Any, NoReturn
 
@@ -17,6 +18,9 @@ _OTHER_CONFIG = (
     "every run composes fairbandit's own root config; --config-dir adds a folder of experiments "
     "and policies"
 )
+_TEXT = re.compile(r"""'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|[^'"\\\[\]{}(),:=]+""", re.DOTALL)
+"""A text in quotes, or one without quotes up to the next sign of Hydra's grammar."""
+
 _REFUSED = {
     "experimental_rerun": "a saved file cannot name code to run, and this flag loads a pickle; "
     "the same key=value words repeat a run",
@@ -105,4 +109,27 @@ def spelt_out(words: Sequence[str]) -> list[str]:
         if name in _REFUSED:
             raise FairbanditError(f"{flag} is refused: {_REFUSED[name]}")
         flags.append(flag if value is True else f"{flag}={value}")
-    return [*flags, "--", *overrides]
+    return [*flags, "--", *map(quoted, overrides)]
+
+
+def quoted(word: str) -> str:
+    """An override whose texts in other scripts are in quotes, which Hydra's grammar demands.
+
+    Outside quotes, the grammar knows no letters but those of ASCII. Texts with signs of the grammar
+    in them, such as brackets, stay as they are, since they need quotes of the user's own.
+
+    >>> quoted("environment.group=性別")
+    "environment.group='性別'"
+    >>> quoted("environment.path='a,b.csv','Größe.csv',été.csv")
+    "environment.path='a,b.csv','Größe.csv','été.csv'"
+    """
+    key, equals, value = word.partition("=")
+    return key + equals + _TEXT.sub(_in_quotes, value)
+
+
+def _in_quotes(found: re.Match[str]) -> str:
+    text = found[0]
+    if text.isascii() or text[0] in "'\"":
+        return text
+    bare = text.strip()
+    return text.replace(bare, f"'{bare}'")
