@@ -10,10 +10,18 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fairbandit.environments.reading import Block, canonical, listed
+from fairbandit.environments.cells import canonical
+from fairbandit.environments.reading import Block, listed
 from fairbandit.errors import FairbanditError
 
-_SPEC = "null (a number), a list of codes, or {codes: [...], reference: [...]}"
+CATEGORY = "category"
+"""The specification of a category whose codes are the values that the table has."""
+
+_SPEC = (
+    f"null (a number), {CATEGORY} (the codes are the values in the table), a list of codes, or "
+    "{codes: [...], reference: [...]}"
+)
+_GAP = -2  # the place of a missing cell's code
 
 
 @dataclass(frozen=True)
@@ -32,8 +40,11 @@ class Feature:
 
     @classmethod
     def parse(cls, column: str, spec: Any) -> Feature:
-        """A feature from plain data: null, a list of codes, or a mapping with `reference` too."""
-        if spec is None:
+        """A feature from plain data: null, a list of codes, or a mapping with `reference` too.
+
+        The codes of a `category` are those of the table, and are put in its place beforehand.
+        """
+        if spec is None or spec == CATEGORY:
             return cls(column)
         where = f"environment.columns.{column}"
         given = spec if isinstance(spec, Mapping) else {"codes": spec}
@@ -65,14 +76,16 @@ class Feature:
         return [f"{self.column}={code}" for code in self.codes]
 
     def encode(self, block: Block) -> NDArray[np.float64]:
-        """The features of a block of rows, (rows, number of names)."""
+        """The features of a block of rows, (rows, number of names); NaN where a cell is missing."""
         if self.codes is None:
             return block.numbers(self.column)[:, None]
         places = self._places(block, [*self.codes, *self.reference])
-        return (places[:, None] == np.arange(len(self.codes))).astype(np.float64)
+        features = (places[:, None] == np.arange(len(self.codes))).astype(np.float64)
+        features[places == _GAP] = np.nan
+        return features
 
     def _places(self, block: Block, book: list[float | str]) -> NDArray[np.int64]:
-        """The position of each row's code among the valid codes."""
+        """The position of each row's code among the valid codes; `_GAP` for a missing cell."""
         known: dict[Any, int]
         cells: list[Any]
         if isinstance(book[0], str):
@@ -82,9 +95,12 @@ class Feature:
             known = {float(code): place for place, code in enumerate(book)}
             values, rows = np.unique(block.numbers(self.column), return_inverse=True)
             cells = values.tolist()
-        places = np.array([known.get(cell, -1) for cell in cells], dtype=np.int64)[rows]
-        if (places < 0).any():
-            offset = int(places.argmin())
+            rows = np.where(np.isnan(values)[rows], -1, rows)
+        # a row of index −1 takes the last entry
+        places = np.array([*(known.get(cell, -1) for cell in cells), _GAP], dtype=np.int64)[rows]
+        unknown = places == -1
+        if unknown.any():
+            offset = int(unknown.argmax())
             codes, got = listed([repr(code) for code in book]), cells[rows[offset]]
             problem = f"expected one of the codes {codes}; got {got!r}"
             raise block.error(self.column, offset, problem)
@@ -110,7 +126,8 @@ class Encoding:
         if not isinstance(columns, Mapping):
             raise FairbanditError(
                 f"environment.columns must be a mapping {{column: spec}}, a spec being {_SPEC}; "
-                f"got {columns!r}"
+                "or the path of a .yaml file with such a mapping; or null for the columns of the "
+                f"table; got {columns!r}"
             )
         self._features = [Feature.parse(str(name), spec) for name, spec in columns.items()]
         if not self._features:
@@ -134,6 +151,8 @@ class Encoding:
 class StandardScaler:
     """Mean and standard deviation of `width` columns whose rows arrive in blocks.
 
+    NaN stands for a missing value, of which a column's statistics take no account.
+
     Blocks are merged by their means and centred sums of squares, which avoids cancellation. Each
     column is divided by a power of two that is at least its largest magnitude, so that squares
     neither overflow nor underflow; this adds no rounding error. The smallest power is 2⁻¹⁰²¹, whose
@@ -141,6 +160,7 @@ class StandardScaler:
 
     Attributes:
         count: the number of rows so far.
+        present: the number of values of each column that are not missing, (width,).
         low: the least value of each column, (width,).
         high: the greatest value of each column, (width,).
 
@@ -150,7 +170,7 @@ class StandardScaler:
     """
 
     def __init__(self, width: int) -> None:
-        self.count = 0
+        self.count, self.present = 0, np.zeros(width, dtype=np.int64)
         self.low, self.high = np.full(width, np.inf), np.full(width, -np.inf)
         self._exponent = np.zeros(width, dtype=np.int32)  # of the powers of two
         self._mean, self._squares = np.zeros(width), np.zeros(width)
@@ -159,19 +179,23 @@ class StandardScaler:
         """Adds rows, (n, width)."""
         if not len(rows):
             return
-        self.low = np.minimum(self.low, rows.min(axis=0))
-        self.high = np.maximum(self.high, rows.max(axis=0))
-        exponent = np.frexp(np.maximum(self.magnitude, np.finfo(np.float64).tiny))[1]
+        there = ~np.isnan(rows)
+        counts = there.sum(axis=0)
+        self.low = np.fmin(self.low, np.fmin.reduce(rows, axis=0))
+        self.high = np.fmax(self.high, np.fmax.reduce(rows, axis=0))
+        tiny = np.finfo(np.float64).tiny
+        exponent = np.frexp(np.maximum(np.where(self.low > self.high, 0, self.magnitude), tiny))[1]
         growth, self._exponent = exponent - self._exponent, exponent
         self._mean = np.ldexp(self._mean, -growth)
         self._squares = np.ldexp(self._squares, -2 * growth)
         rows = rows * np.ldexp(1.0, -exponent)
-        mean, total = rows.mean(axis=0), self.count + len(rows)
+        mean = _sum(rows, there) / np.maximum(counts, 1)
+        total = np.maximum(self.present + counts, 1)
         shift = mean - self._mean
-        self._squares += ((rows - mean) ** 2).sum(axis=0)
-        self._squares += shift**2 * (self.count * len(rows) / total)
-        self._mean += shift * (len(rows) / total)
-        self.count = total
+        self._squares += _sum((rows - mean) ** 2, there)
+        self._squares += shift**2 * (self.present * counts / total)
+        self._mean += shift * (counts / total)
+        self.count, self.present = self.count + len(rows), self.present + counts
 
     @property
     def constant(self) -> NDArray[np.bool_]:
@@ -186,13 +210,19 @@ class StandardScaler:
     @property
     def scale(self) -> NDArray[np.float64]:
         """The divisor: the standard deviation (ddof 0), or 1 where a column is constant."""
-        deviation = np.ldexp(np.sqrt(self._squares / max(self.count, 1)), self._exponent)
+        deviation = np.ldexp(np.sqrt(self._squares / np.maximum(self.present, 1)), self._exponent)
         return np.where(self.constant, 1.0, deviation)
 
     @property
     def centre(self) -> NDArray[np.float64]:
         """The value to subtract: the mean, or the exact value of a constant column."""
         return np.where(self.constant, self.low, np.ldexp(self._mean, self._exponent))
+
+
+def _sum(rows: NDArray[np.float64], there: NDArray[np.bool_]) -> NDArray[np.float64]:
+    """The sum of each column over the rows in which it is there."""
+    whole: NDArray[np.float64] = rows.sum(axis=0, where=True if there.all() else there)
+    return whole
 
 
 def _is_float64(code: float) -> bool:

@@ -6,10 +6,8 @@ rows, the members, become candidates.
 
 from __future__ import annotations
 
-import logging
-import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -18,8 +16,20 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from fairbandit.environments.encoding import Encoding, StandardScaler
+from fairbandit.environments.cells import MissingCellError
+from fairbandit.environments.encoding import StandardScaler
 from fairbandit.environments.reading import Source, listed
+from fairbandit.environments.remarks import remark
+from fairbandit.environments.selection import (
+    Missing,
+    Request,
+    by_value,
+    kept_groups,
+    listed_counts,
+    opened,
+    relabelled,
+    sample,
+)
 from fairbandit.errors import FairbanditError
 from fairbandit.maths.grouped_cdf import GroupedCdf
 from fairbandit.maths.roots import ridge_fit
@@ -37,32 +47,7 @@ LEAST_DEVIATION = 1e-290
 FARTHEST = 1e8
 """The largest magnitude of a standardised value."""
 
-_log = logging.getLogger("fairbandit")
 _CHUNK = 1 << 16
-
-
-@dataclass(frozen=True)
-class Request:
-    """Which columns of a table to read, and which of its rows (members of groups) to keep.
-
-    Attributes:
-        group, reward: the columns of the groups and of the rewards.
-        encoding: how columns become features.
-        min_group_size: groups with fewer members are dropped.
-        group_size: how many members of each group are sampled without replacement, if it has more;
-            None samples all.
-        thin: whether members that are not sampled are dropped. If not, all members are kept, for
-            the fit of the true θ and for play, and only the true reward CDFs are of the sample.
-        sample_seed: the seed of the sample.
-    """
-
-    group: str
-    reward: str
-    encoding: Encoding
-    min_group_size: int
-    group_size: int | None
-    thin: bool
-    sample_seed: int
 
 
 @dataclass(frozen=True)
@@ -108,10 +93,22 @@ def load_population(
     Raises:
         FairbanditError: a file or a cell cannot be used, or fewer than two groups are left.
     """
-    source, labels, codes = _opened(path, request)
-    kept = _kept(source, labels, codes, request)
-    codes = _relabelled(codes, labels, kept)
-    sampled = _sample(codes, kept, request, table=2, path=path)
+    try:
+        return _population(path, scaler_path, request)
+    except MissingCellError as error:
+        raise FairbanditError(
+            f"{error}; environment.missing=drop leaves out rows with missing cells, and "
+            "environment.missing=mean fills in the mean of a feature"
+        ) from None
+
+
+def _population(
+    path: Path, scaler_path: Path | None, request: Request
+) -> tuple[Members, tuple[str, ...], Tensor, GroupedCdf]:
+    source, labels, codes = opened(path, request)
+    kept = kept_groups(source, labels, codes, request)
+    codes = relabelled(codes, labels, kept)
+    sampled = sample(codes, kept, request, table=2, path=path)
     groups = sampled if request.thin else codes
     contexts, rewards = _encode(source, groups, request)
     _require_distinct_rewards(source, rewards, request)
@@ -120,81 +117,15 @@ def load_population(
         scaler, scaled_by = _fitted(chunks, request), source
     else:
         scaled_by, scaler = _fitted_to_scaler(scaler_path, kept, request)
+    _require_means(scaled_by, scaler, request)
     _require_spread(scaled_by, scaler, request)
     _standardise(contexts, rewards, scaler, request.encoding.bias)
+    if request.missing is Missing.mean:
+        contexts.nan_to_num_(nan=0.0)
     _require_range(source, contexts, rewards, groups, request)
     counted = sampled[groups >= 0] >= 0
     members, theta, cdf = _truth(contexts, rewards, groups[groups >= 0], counted, len(kept))
     return members, kept, theta, cdf
-
-
-def _opened(path: Path, request: Request) -> tuple[Source, list[str], NDArray[np.int32]]:
-    """A table, its group labels in order of appearance, and the index of each row's label."""
-    source = Source(path)
-    source.require([request.group, request.reward, *request.encoding.owners])
-    known: dict[str, int] = {}
-    pieces: list[NDArray[np.int32]] = []
-    for block in source.blocks([request.group]):
-        names, places = block.labels(request.group)
-        codes = np.array([known.setdefault(name, len(known)) for name in names], dtype=np.int32)
-        pieces.append(codes[places])
-    if not pieces:
-        raise FairbanditError(f"{path} has a header and no rows")
-    return source, list(known), np.concatenate(pieces)
-
-
-def _kept(
-    source: Source, labels: list[str], codes: NDArray[np.int32], request: Request
-) -> tuple[str, ...]:
-    """The labels of the groups that are large enough, sorted; numbers come first, by value."""
-    sizes = dict(zip(labels, np.bincount(codes).tolist(), strict=True))
-    kept = sorted((name for name in labels if sizes[name] >= request.min_group_size), key=_by_value)
-    if len(kept) < 2:
-        largest = sorted(sizes, key=lambda name: -sizes[name])
-        found = listed([f"{name!r}: {sizes[name]}" for name in largest])
-        raise FairbanditError(
-            f"{source.path}: {len(kept)} group(s) of column {request.group!r} have at least "
-            f"environment.min_group_size={request.min_group_size} members, and a problem needs "
-            f"two; the groups and their sizes are {found}"
-        )
-    return tuple(kept)
-
-
-def _by_value(label: str) -> tuple[int, float, str]:
-    number = re.fullmatch(r"[-+]?[0-9]+(\.[0-9]*)?", label)
-    return (0, float(label), label) if number else (1, 0.0, label)
-
-
-def _relabelled(
-    codes: NDArray[np.int32], labels: list[str], kept: tuple[str, ...]
-) -> NDArray[np.int32]:
-    """The index of each row's label among the kept ones, −1 for a dropped group."""
-    place = {name: index for index, name in enumerate(kept)}
-    return np.array([place.get(name, -1) for name in labels], dtype=np.int32)[codes]
-
-
-def _sample(
-    codes: NDArray[np.int32], kept: tuple[str, ...], request: Request, table: int, path: Path
-) -> NDArray[np.int32]:
-    """The codes with −1 for the rows left out by sampling `group_size` members from each group."""
-    if request.group_size is None:
-        return codes
-    sampled = codes.copy()
-    short = []
-    order = np.argsort(codes, kind="stable")  # rows of dropped groups, whose code is −1, first
-    _, *members = np.split(order, np.searchsorted(codes[order], np.arange(len(kept))))
-    for group, rows in enumerate(members):
-        excess = len(rows) - request.group_size
-        if excess < 0:
-            short.append(f"{kept[group]!r}: {len(rows)}")
-        if excess > 0:
-            seeds = np.random.SeedSequence(request.sample_seed, spawn_key=(table, group))
-            left_out = np.random.default_rng(seeds).choice(rows, excess, replace=False)
-            sampled[left_out] = -1
-    if short:
-        problem = "%s has fewer members than environment.group_size=%d in the groups %s"
-        _log.info(f"{problem}: all are taken", path, request.group_size, listed(short))
-    return sampled
 
 
 def _rows(
@@ -203,12 +134,13 @@ def _rows(
     """Features and rewards of the rows whose group is not −1, block by block."""
     columns = [*request.encoding.owners, request.reward]
     start = 0
-    for block in source.blocks(columns):
+    for block in source.blocks(columns, gaps=request.missing is not Missing.error):
         keep = groups[start : start + len(block)] >= 0
         start += len(block)
         if start > len(groups):
             break
-        yield request.encoding.encode(block)[keep], block.numbers(request.reward)[keep]
+        rewards = replace(block, gaps=request.missing is Missing.drop).numbers(request.reward)
+        yield request.encoding.encode(block)[keep], rewards[keep]
     if start != len(groups):
         raise FairbanditError(f"{source.path} changed while it was read; run again")
 
@@ -223,6 +155,12 @@ def _encode(source: Source, groups: NDArray[np.int32], request: Request) -> tupl
         contexts[at : at + len(values)] = torch.from_numpy(features)
         rewards[at : at + len(values)] = torch.tensor(values)
         at += len(values)
+    if request.missing is Missing.mean:
+        found = contexts.isnan().sum(0).tolist()  # as many in each feature of a column
+        filled = dict(zip(request.encoding.owners, found, strict=False))
+        if any(found):
+            cells = f"fills in {sum(filled.values()):,} cells: {listed_counts(filled)}"
+            remark(f"{source.path}: environment.missing=mean {cells}")
     return contexts, rewards
 
 
@@ -238,16 +176,16 @@ def _fitted_to_scaler(
     path: Path, kept: tuple[str, ...], request: Request
 ) -> tuple[Source, StandardScaler]:
     """D1, and a scaler fitted to its features and, as a last column, its rewards."""
-    source, labels, codes = _opened(path, request)
-    groups = _relabelled(codes, labels, kept)
+    source, labels, codes = opened(path, request)
+    groups = relabelled(codes, labels, kept)
     if request.thin:
-        groups = _sample(groups, kept, request, table=1, path=path)
+        groups = sample(groups, kept, request, table=1, path=path)
     scaler = _fitted(_rows(source, groups, request), request)
     if not scaler.count:
         raise FairbanditError(
             f"{path} has no member of the groups {listed(list(map(repr, kept)))} in column "
             f"{request.group!r}, so it cannot standardise their features; it has the groups "
-            f"{listed(list(map(repr, sorted(labels, key=_by_value))))}"
+            f"{listed(list(map(repr, sorted(labels, key=by_value))))}"
         )
     return source, scaler
 
@@ -257,6 +195,16 @@ def _require_distinct_rewards(source: Source, rewards: Tensor, request: Request)
         raise FairbanditError(
             f"{source.path}, column {request.reward!r}: all rewards of the groups in use are "
             f"{float(rewards[0])!r}, so there is nothing to learn and every regret would be 0"
+        )
+
+
+def _require_means(source: Source, scaler: StandardScaler, request: Request) -> None:
+    """Checks that each column has a value, so that there is a mean to fill in."""
+    if not scaler.present.all():
+        name = request.encoding.owners[int(scaler.present.argmin())]
+        raise FairbanditError(
+            f"{source.path}, column {name!r}: all cells of the groups in use are missing, so that "
+            "there is no mean to fill in; leave the column out of environment.columns"
         )
 
 

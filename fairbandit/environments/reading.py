@@ -13,12 +13,10 @@ The same rules hold for both formats:
 
 from __future__ import annotations
 
-import re
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
-from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +26,19 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
+from fairbandit.environments.cells import (
+    MISSING,
+    NORMAL,
+    SAFE,
+    MissingCellError,
+    cast,
+    distinct_texts,
+    keeps_digits,
+    label,
+    plain,
+    spelled,
+    without_missing,
+)
 from fairbandit.environments.csv_records import CsvFile
 from fairbandit.errors import FairbanditError
 
@@ -37,23 +48,17 @@ BLOCK_ROWS = 1 << 16
 LARGEST = 1e100
 """The largest magnitude of a number; its square, and sums of squares, stay finite."""
 
-MISSING = frozenset(
-    {
-        *("", "na", "n/a", "<na>", "nan", "-nan", "nat", "null", "none"),
-        *("#na", "#n/a", "#n/a n/a", "1.#ind", "-1.#ind", "1.#qnan", "-1.#qnan"),
-    }
-)
-"""The texts that pandas and Arrow read as a missing value, in lower case."""
-
-_INTEGER = re.compile(r"([-+]?)0*([0-9]+)(?:\.0*)?")
-_NORMAL = float(np.finfo(np.float64).tiny)
-_SAFE = 15  # so many significant digits survive in every normal float64
 _DAMAGE = (pa.ArrowException, OSError, UnicodeError)
 _TEXTUAL = (pa.types.is_large_string, pa.types.is_string_view, pa.types.is_decimal)
 _NUMERIC = (
     *(pa.types.is_string, pa.types.is_integer, pa.types.is_floating),
     *(pa.types.is_boolean, pa.types.is_null),
 )
+
+
+def is_readable(kind: Any) -> bool:
+    """Whether numbers can be read from cells of an Arrow type."""
+    return any(is_of_kind(kind) for is_of_kind in _NUMERIC)
 
 
 def listed(items: Sequence[str], limit: int = 30) -> str:
@@ -72,12 +77,15 @@ class Block:
         batch: the rows.
         place: returns the place of a cell in words, given its offset in the block and its column;
             None to name the row.
+        gaps: whether cells may be missing. They are NaN among numbers, and have the index −1 among
+            texts. Otherwise a missing cell is an error.
     """
 
     path: Path
     start: int
     batch: Any
     place: Callable[[int, str], str] | None = None
+    gaps: bool = False
 
     def __len__(self) -> int:
         return int(self.batch.num_rows)
@@ -102,22 +110,26 @@ class Block:
                 more precise than float64; the message names the cell.
         """
         cells = self._cells(column)
-        if not any(is_of_kind(cells.type) for is_of_kind in _NUMERIC):
+        if not is_readable(cells.type):
             raise self.error(column, None, f"expected numbers, got {cells.type}")
-        numbers = _cast(cells)
+        if self.gaps:
+            cells = without_missing(cells)
+        numbers = cast(cells)
         if numbers is None:  # integers beyond 2⁵³, or texts with blanks, truth values and the like
-            cells = _plain(cells)
-            numbers = _cast(cells)
+            cells = plain(cells)
+            numbers = cast(cells)
         if numbers is None:
             rows = range(len(cells))
-            offset = bisect_left(rows, True, key=lambda row: _cast(cells[: row + 1]) is None)
-            problem = f"expected a number, got the text {cells[offset].as_py()!r}"
-            raise self.error(column, offset, problem)
+            offset = bisect_left(rows, True, key=lambda row: cast(cells[: row + 1]) is None)
+            text = cells[offset].as_py()
+            problem = f"expected a number, got the text {text!r}"
+            raise self._missing_or_wrong(column, offset, problem, text.strip().lower() in MISSING)
         values = numbers.to_numpy(zero_copy_only=False)
         if pa.types.is_string(cells.type):
             self._require_digits(column, cells, values)
         if not missing:
-            self.require_finite(column, values)
+            present = np.where(np.isnan(values), 0.0, values) if self.gaps else values
+            self.require_finite(column, present)
         return np.asarray(values, dtype=np.float64)
 
     def texts(
@@ -137,25 +149,39 @@ class Block:
         cells = self._cells(column)
         try:
             encoded = cells.dictionary_encode()
-            distinct = _texts(encoded.dictionary)
+            distinct = spelled(encoded.dictionary)
         except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
             problem = f"expected labels or codes, got {cells.type}"
             raise self.error(column, None, problem) from None
         lacking = [text.lower() in MISSING and text not in valid for text in distinct]
         places = pc.fill_null(encoded.indices, len(distinct)).to_numpy(zero_copy_only=False)
         absent = np.array([*lacking, True])[places]
-        if absent.any():
+        if self.gaps:
+            places = np.where(absent, -1, places)
+        elif absent.any():
             offset = int(absent.argmax())
             got = [*distinct, ""][places[offset]]
             problem = "stands for a missing value; a group or code must be called otherwise"
             empty = "the cell is empty; expected a value"
-            raise self.error(column, offset, f"{got!r} {problem}" if got else empty)
+            problem = f"{got!r} {problem}" if got else empty
+            raise self._missing_or_wrong(column, offset, problem, True)
         return distinct, np.asarray(places, dtype=np.int64)
 
     def labels(self, column: str) -> tuple[list[str], NDArray[np.int64]]:
         """As `texts`, with one spelling of each whole number: `1`, `1.0` and `01` are `1`."""
         texts, places = self.texts(column)
-        return [_label(text) for text in texts], places
+        return [label(text) for text in texts], places
+
+    def distinct(self, column: str) -> tuple[Any, Any]:
+        """The type of a column, and its distinct texts without missing values as an Arrow array.
+
+        The texts are None if the cells have no text form, as lists have none.
+        """
+        cells = self._cells(column)
+        try:
+            return cells.type, distinct_texts(cells)
+        except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
+            return cells.type, None
 
     def require_finite(self, column: str, values: NDArray[np.float64]) -> None:
         """Checks that no value is NaN, infinite or above `LARGEST`; the error names the first."""
@@ -165,8 +191,16 @@ class Block:
             value = values[offset]
             got = "an infinite number" if np.isinf(value) else f"{value:g}"
             problem = f"expected a number of at most {LARGEST:g}, got {got}"
-            nan = "expected a number, got NaN or an empty cell"
-            raise self.error(column, offset, nan if np.isnan(value) else problem)
+            missing = bool(np.isnan(value))
+            problem = "expected a number, got NaN or an empty cell" if missing else problem
+            raise self._missing_or_wrong(column, offset, problem, missing)
+
+    def _missing_or_wrong(
+        self, column: str, offset: int, problem: str, missing: bool
+    ) -> FairbanditError:
+        """The error for a cell, which is a `MissingCellError` where the cell is missing."""
+        error = self.error(column, offset, problem)
+        return MissingCellError(str(error)) if missing else error
 
     def _cells(self, column: str) -> Any:
         cells = self.batch.column(self.batch.schema.get_field_index(column))
@@ -188,14 +222,14 @@ class Block:
         """
         lengths = pc.binary_length(texts).to_numpy(zero_copy_only=False)
         size = np.abs(values)  # NaN where a cell is empty
-        rows = np.flatnonzero(np.isfinite(size) & ((lengths > _SAFE) | (size < _NORMAL)))
+        rows = np.flatnonzero(np.isfinite(size) & ((lengths > SAFE) | (size < NORMAL)))
         few, shortest = texts.take(pa.array(rows)), pc.cast(pa.array(values[rows]), pa.string())
         exact = pc.or_(pc.equal(few, shortest), pc.match_substring_regex(few, "^[-+]?[0.]+$"))
         for row in rows[~exact.to_numpy(zero_copy_only=False)].tolist():
             text, value = texts[row].as_py(), float(values[row])
-            if not _keeps_digits(text, value):
+            if not keeps_digits(text, value):
                 problem = f"float64 cannot hold {text[:60]}, which would become {value!r}; write "
-                raise self.error(column, row, f"{problem}at most {_SAFE} significant digits")
+                raise self.error(column, row, f"{problem}at most {SAFE} significant digits")
 
 
 class Source:
@@ -246,11 +280,15 @@ class Source:
         if twice:
             raise FairbanditError(
                 f"{self.path}: column {listed(twice)} stands more than once in the header; every "
-                "name must be unique"
+                "name must be unique, so rename one of them in the file"
             )
 
-    def blocks(self, columns: Sequence[str]) -> Iterator[Block]:
+    def blocks(self, columns: Sequence[str], *, gaps: bool = False) -> Iterator[Block]:
         """The rows of the table in blocks, with only the given columns.
+
+        Args:
+            columns: their names; repetitions do not matter.
+            gaps: whether cells may be missing; see `Block`.
 
         Raises:
             FairbanditError: a column is missing, or the file is damaged; in a CSV file the message
@@ -261,7 +299,7 @@ class Source:
         start = 0
         try:
             for batch, place in self._csv.batches(columns) if self._csv else self._rows(columns):
-                yield Block(self.path, start, batch, place)
+                yield Block(self.path, start, batch, place, gaps)
                 start += batch.num_rows
         except _DAMAGE as error:
             raise self._damaged(error) from error
@@ -288,58 +326,3 @@ class Source:
         return FairbanditError(
             f"{self.path} is not a readable {kind} file; it may be truncated: {reason}"
         )
-
-
-def _cast(cells: Any) -> Any:
-    """The cells as float64, or None if one is not a number or an integer beyond 2⁵³."""
-    try:
-        return pc.cast(cells, pa.float64())
-    except pa.ArrowInvalid:
-        return None
-
-
-def _plain(cells: Any) -> Any:
-    """Texts without surrounding blanks, where empty ones are null and truth values are 1 and 0."""
-    texts = pc.utf8_trim_whitespace(pc.cast(cells, pa.string()))
-    lowered = pc.utf8_lower(texts)
-    for spelling, value in (("", None), ("true", "1"), ("false", "0")):
-        texts = pc.if_else(pc.equal(lowered, spelling), pa.scalar(value, pa.string()), texts)
-    return texts
-
-
-def _keeps_digits(text: str, value: float) -> bool:
-    """Whether a value, written with as many digits as the text, is the text again.
-
-    So is the shortest form of a value, which may differ in its last digit where the value lies half
-    way between two numbers of as many digits.
-
-    >>> _keeps_digits("0.1", 0.1), _keeps_digits("9007199254740993", 9007199254740993.0)
-    (True, False)
-    """
-    if value == 0:
-        return not re.search("[1-9]", re.split("[eE]", text)[0])
-    written = Decimal(text)
-    _, digits, _ = written.as_tuple()
-    shortest = Decimal(repr(value)).as_tuple() == written.as_tuple()
-    return shortest or Decimal(f"{value:.{len(digits) - 1}e}") == written
-
-
-def _texts(distinct: Any) -> list[str]:
-    """Distinct cells as texts, with floats as Python writes them and truth values in lower case."""
-    if pa.types.is_floating(distinct.type):
-        texts = [str(value) for value in distinct.to_numpy(zero_copy_only=False)]
-    else:
-        texts = [(text or "").strip() for text in pc.cast(distinct, pa.string()).to_pylist()]
-    return [canonical(text) for text in texts]
-
-
-def canonical(text: str) -> str:
-    """The text with truth values in lower case, so that `True` and `TRUE` become `true`."""
-    lowered = text.lower()
-    return lowered if lowered in ("true", "false") else text
-
-
-def _label(text: str) -> str:
-    if number := _INTEGER.fullmatch(text):
-        return f"-{number[2]}" if number[1] == "-" and number[2] != "0" else number[2]
-    return text

@@ -13,11 +13,14 @@ import torch
 from torch import Tensor
 
 from fairbandit.environments.base import Environment, Pools, Truth
+from fairbandit.environments.columns import columns_file, resolve_columns
 from fairbandit.environments.distribution import Distribution, of_sample
 from fairbandit.environments.encoding import Encoding
-from fairbandit.environments.population import Request, load_population
+from fairbandit.environments.frames import kept_table
+from fairbandit.environments.population import load_population
+from fairbandit.environments.selection import Missing, Request
 from fairbandit.errors import FairbanditError
-from fairbandit.registry import register
+from fairbandit.registry import create, register
 from fairbandit.streams import Purpose, Streams
 
 CANDIDATES = 10
@@ -53,7 +56,7 @@ class Table(Environment):
     A CSV file follows RFC 4180, in UTF-8, and ends with a line end. A number is finite, at most
     1e100 in magnitude, and keeps its digits in float64; `true` is 1 and `false` is 0. A column that
     is not constant has a standard deviation of at least 1e-8 of its largest magnitude, and no
-    standardised value exceeds 1e8.
+    standardised value exceeds 1e8. The guide is docs/data.md.
 
     Args:
         path: D2, a file that ends in .csv or .parquet.
@@ -62,7 +65,10 @@ class Table(Environment):
         reward: the column of the reward; its values in D2 differ.
         columns: the feature columns, in order: null for a number; for a category a list of its
             codes, which makes one column a code, or {codes: [...], reference: [...]}, codes of
-            the reference being valid without a column.
+            the reference being valid without a column, or `category`, whose codes are the values
+            in the table. The path of a YAML file stands for the mapping in it. null for all
+            columns that are numbers, truth values, or texts that recur; the others are named in
+            a message.
         scaler_path: D1; null for D2 itself.
         bias: adds a last feature that is always 1.
         pool: `one_per_group`, where K = G, or `random`.
@@ -74,6 +80,13 @@ class Table(Environment):
             CDF; with one_per_group they are also all there is of it, in D2 and likewise in D1.
             null for all; capped by the data, with a message.
         sample_seed: seed of the choice of members, the same for all replicas.
+        missing: what becomes of missing cells: `error`; `drop` leaves out a row that lacks its
+            group, its reward or a feature; `mean` sets the features of a missing cell to their
+            means in D1. A message says how many.
+
+    Attributes:
+        resolved_columns: the columns with the codes of each category, as `columns` takes them.
+        feature_names: the name of each of the d features.
 
     Raises:
         FairbanditError: a value out of range, a file or cell that is not as it should be (with its
@@ -90,7 +103,7 @@ class Table(Environment):
         path: str,
         group: str,
         reward: str,
-        columns: Mapping[str, Any],
+        columns: Any = None,
         scaler_path: str | None = None,
         bias: bool = True,
         pool: PoolKind = PoolKind.one_per_group,
@@ -100,6 +113,7 @@ class Table(Environment):
         min_group_size: int = 1,
         group_size: int | None = None,
         sample_seed: int = 0,
+        missing: Missing = Missing.error,
     ) -> None:
         check_settings(
             candidates=candidates,
@@ -118,11 +132,17 @@ class Table(Environment):
         self.bias, self.pool, self.candidates = bias, pool, candidates
         self.rewards, self.noise, self.sample_seed = rewards, noise, sample_seed
         self.min_group_size, self.group_size = min_group_size, group_size
-        encoding = Encoding(columns, bias)
+        self.missing = missing
+        other = _other(path, scaler_path)
+        files = [Path(path), *([other] if other else [])]
+        self.resolved_columns = resolve_columns(columns, files, (group, reward))
+        encoding = Encoding(self.resolved_columns, bias)
         thin = pool is PoolKind.one_per_group
-        request = Request(group, reward, encoding, min_group_size, group_size, thin, sample_seed)
+        request = Request(
+            group, reward, encoding, min_group_size, group_size, thin, sample_seed, missing
+        )
         self.members, self.group_names, theta, self._cdf = load_population(
-            Path(path), _other(path, scaler_path), request
+            Path(path), other, request
         )
         self.feature_names = tuple(encoding.names)
         self.features = len(encoding.names)
@@ -130,12 +150,32 @@ class Table(Environment):
         self.truth: Truth = Truth(theta, self._cdf)
 
     @classmethod
+    def from_data(cls, data: Any, **parameters: Any) -> Table:
+        """A problem from a table in memory, which is kept as a Parquet file in the user's cache.
+
+        The file is named by its content, so that the same data are the same problem, and the
+        environment is described, saved and resumed like that of any other file.
+
+        Args:
+            data: a pandas DataFrame, whose index is left out, a pyarrow Table, another object with
+                Arrow's PyCapsule interface, or a mapping from names to columns.
+            parameters: those of the constructor, but for `path`.
+
+        Raises:
+            FairbanditError: no such table, or see the constructor.
+        """
+        spec = {"name": cls.part_name, "path": str(kept_table(data)), **parameters}
+        made: Table = create("environment", spec)
+        return made
+
+    @classmethod
     def data_files(cls, parameters: Mapping[str, Any]) -> list[Path]:
-        """D2, and D1 where it is another file."""
+        """D2, D1 where it is another file, and the file that names the columns, if there is one."""
         if "path" not in parameters:  # a subclass of another constructor
             return super().data_files(parameters)
         other = _other(parameters["path"], parameters.get("scaler_path"))
-        return [Path(parameters["path"]), *([other] if other else [])]
+        named = columns_file(parameters.get("columns"))
+        return [Path(parameters["path"]), *(file for file in (other, named) if file)]
 
     def bind(self, streams: Streams) -> None:
         """Draws from the given streams, on their device."""

@@ -181,7 +181,7 @@ def test_bad_words_of_a_sweep(command, tmp_path, word, message):
     assert not summaries(tmp_path)
 
 
-@pytest.mark.parametrize("columns", ["[a,b]", "a", "3", "null"])
+@pytest.mark.parametrize("columns", ["[a,b]", "a", "3"])
 def test_columns_that_are_no_mapping(command, columns):
     table = ("environment=table", "environment.path=x.csv", "environment.group=g")
     word = f"environment.columns={columns}"
