@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -31,9 +32,7 @@ def kept_table(data: Any) -> Path:
     Raises:
         FairbanditError: no such table, a column of mixed types, or a folder that takes no file.
     """
-    buffer = pa.BufferOutputStream()
-    pq.write_table(_arrow(data), buffer, compression="zstd", write_page_checksum=True)
-    content = buffer.getvalue()
+    content = _parquet(data)
     path = default_cache() / FOLDER / f"{hashlib.sha256(content).hexdigest()[:20]}.parquet"
     aside = path.with_name(f"{path.name}.{os.getpid()}.part")
     try:
@@ -46,12 +45,13 @@ def kept_table(data: Any) -> Path:
             "Parquet file and give its path"
         ) from error
     finally:
-        aside.unlink(missing_ok=True)
+        with suppress(OSError):
+            aside.unlink(missing_ok=True)
     return path
 
 
-def _arrow(data: Any) -> Any:
-    """A table as Arrow's; the index of a pandas DataFrame is left out."""
+def _parquet(data: Any) -> Any:
+    """The bytes of a table as a Parquet file; the index of a pandas DataFrame is left out."""
     pandas = type(data).__module__.partition(".")[0] == "pandas" and hasattr(data, "columns")
     if not (pandas or isinstance(data, (pa.Table, Mapping)) or hasattr(data, "__arrow_c_stream__")):
         raise FairbanditError(
@@ -60,7 +60,9 @@ def _arrow(data: Any) -> Any:
         )
     try:
         made = pa.Table.from_pandas(data, preserve_index=False) if pandas else pa.table(data)
+        whole, buffer = made.replace_schema_metadata(None).combine_chunks(), pa.BufferOutputStream()
+        pq.write_table(whole, buffer, compression="zstd", write_page_checksum=True)
     except (pa.ArrowException, TypeError, ValueError) as error:
         reason = " ".join(str(part) for part in error.args)
         raise FairbanditError(f"the data are no table that Arrow can hold: {reason}") from error
-    return made.replace_schema_metadata(None).combine_chunks()
+    return buffer.getvalue()

@@ -1,0 +1,66 @@
+"""Tables of one's own on the command line: names, remarks, and files that name columns."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from fairbandit.environments.remarks import remark
+from tests.environments.data import write
+
+TABLE = {
+    "性別": ["男", "女"] * 20,
+    "Größe (cm)": [150 + row for row in range(40)],
+    "Land": ["NL"] * 40,
+    "r": [row * row % 17 for row in range(40)],
+}
+RUN = ("policy=uniform", "rounds=3", "replicas=1", "environment=table", "environment.reward=r")
+
+
+@pytest.fixture(autouse=True)
+def people(tmp_path):
+    remark.cache_clear()
+    return write(tmp_path / "été.csv", TABLE)
+
+
+def summaries() -> list[dict]:
+    found = Path("outputs").rglob("summary.json")
+    return [json.loads(file.read_text(encoding="utf-8")) for file in found]
+
+
+def test_names_in_any_script_need_no_quotes(command):
+    words = (*RUN, "environment.path=été.csv", "environment.group=性別")
+    code, out, err = command(*words)
+    assert (code, "selection rate, group 男" in out) == (0, True)
+    assert err.startswith("été.csv: these columns are no features: 'Land' (the same value everyw")
+    assert "HYDRA" not in out + err
+    assert command("-m", *words, "environment.group=性別,Land")[0] == 1  # Land is one group
+    assert {one["config"]["environment"]["group"] for one in summaries()} == {"性別"}
+
+
+@pytest.mark.parametrize(
+    ("word", "told"),
+    [
+        ("environment.group=Größe (cm)", "needs quotes within those of the shell, as in 'KEY=\"so"),
+        ("environment.group=a=b", "cannot be read (mismatched input '='"),
+        ("environment.columns={Größe: null}", "can only stand in a YAML file"),
+    ],
+)
+def test_a_word_that_needs_quotes(command, word, told):
+    code, _, err = command(*RUN, "environment.path=été.csv", word)
+    assert code == 1
+    assert told in err
+    assert "hydra.cc" not in err
+
+
+def test_a_file_of_columns_is_part_of_the_identity(command, tmp_path):
+    names = tmp_path / "columns.yaml"
+    names.write_text("Größe (cm):\nLand: category\n", encoding="utf-8")
+    words = (*RUN, "environment.path=été.csv", "environment.group=性別")
+    words = (*words, "environment.columns=columns.yaml")
+    assert command(*words)[0] == 0
+    assert "already finished" in command(*words)[1]
+    names.write_text("Größe (cm):\n", encoding="utf-8")
+    assert "played again: data columns.yaml changed" in command(*words)[2]
