@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from fairbandit.environments.remarks import remark
 from tests.environments.data import write
 
-TABLE = {
+TABLE: dict[str, list[Any]] = {
     "性別": ["男", "女"] * 20,
     "Größe (cm)": [150 + row for row in range(40)],
     "Land": ["NL"] * 40,
@@ -25,7 +26,7 @@ def people(tmp_path):
     return write(tmp_path / "été.csv", TABLE)
 
 
-def summaries() -> list[dict]:
+def summaries() -> list[dict[str, Any]]:
     found = Path("outputs").rglob("summary.json")
     return [json.loads(file.read_text(encoding="utf-8")) for file in found]
 
@@ -58,8 +59,8 @@ def test_a_word_that_needs_quotes(command, word, told):
 def test_a_file_of_columns_is_part_of_the_identity(command, tmp_path):
     names = tmp_path / "columns.yaml"
     names.write_text("Größe (cm):\nLand: category\n", encoding="utf-8")
-    words = (*RUN, "environment.path=été.csv", "environment.group=性別")
-    words = (*words, "environment.columns=columns.yaml")
+    table = ("environment.path=été.csv", "environment.group=性別")
+    words = (*RUN, *table, "environment.columns=columns.yaml")
     assert command(*words)[0] == 0
     assert "already finished" in command(*words)[1]
     names.write_text("Größe (cm):\n", encoding="utf-8")
