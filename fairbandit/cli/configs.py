@@ -17,13 +17,12 @@ from pathlib import Path
 from typing import Any
 
 import hydra
-from hydra._internal.config_loader_impl import ConfigLoaderImpl
-from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.core.plugins import Plugins
 from hydra.types import RunMode
 from omegaconf import DictConfig, OmegaConf, open_dict
 from omegaconf.errors import MissingMandatoryValue, OmegaConfBaseException
 
+from fairbandit.cli.composing import SharingLoader
 from fairbandit.cli.messages import one_message
 from fairbandit.errors import FairbanditError
 
@@ -42,7 +41,7 @@ _WORKER_ENV = {"env_vars": "${fairbandit.worker_env:}"}
 _RULE = "a config names registered parts and cannot name code to run"
 
 
-class CheckedLoader(ConfigLoaderImpl):
+class CheckedLoader(SharingLoader):
     """Hydra's loader of configs, which refuses configs that name code to run."""
 
     def load_configuration(
@@ -74,10 +73,8 @@ class CheckedLoader(ConfigLoaderImpl):
 
     def _check_sweep(self, config: DictConfig) -> None:
         given: Any = OmegaConf.to_container(config.hydra.overrides.task, resolve=False)
-        params = OmegaConf.select(config, "hydra.sweeper.params") or {}
-        words = [*(f"{key}={value}" for key, value in params.items()), *given]
         swept: dict[str, int] = {}
-        for override in OverridesParser.create(config_loader=self).parse_overrides(words):
+        for override in self.swept(config, given):
             if override.is_discrete_sweep():
                 count = sum(1 for _ in islice(override.sweep_iterator(), MOST_JOBS + 1))
                 if not count:
