@@ -64,7 +64,7 @@ def build_policy(config: str | Mapping[str, Any]) -> Policy:
         raise FairbanditError(f"expected a policy's name or a mapping, got {shown(config)}")
     if not _describes_policy(config):
         raise FairbanditError(f"expected a policy, got an environment: {shown(dict(config))}")
-    if _named(config):
+    if _named(config) and not config.keys() >= set(registry.PART_KINDS):
         config = {**preset(config["name"]), **config}
     unknown = sorted(set(config) - {*registry.PART_KINDS, "name"})
     missing = sorted({"split", "estimator", "rank"} - set(config))

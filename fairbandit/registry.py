@@ -14,7 +14,7 @@ import re
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from enum import Enum
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from types import UnionType
 from typing import Any, TypeVar, Union, get_args, get_origin, get_type_hints
@@ -141,10 +141,21 @@ def lookup(kind: str, name: str) -> type[Any]:
 
 def node(kind: str, name: str) -> type[Any]:
     """The typed node (a dataclass) of a registered class: `name` and its hyperparameters."""
-    cls = lookup(kind, name)
-    hints, fields = get_type_hints(cls.__init__), [("name", str, dataclasses.field(default=name))]
+    return _node(lookup(kind, name), name)
+
+
+@cache
+def _node(cls: type[Any], name: str) -> type[Any]:
+    hints = get_type_hints(cls.__init__)
+    fields = [("name", str, dataclasses.field(default=name))]
     fields += [_field(key, hints[key], one) for key, one in _signature(cls).items()]
     return dataclasses.make_dataclass(f"{cls.__name__}Config", fields, kw_only=True)
+
+
+@cache
+def _schema(cls: type[Any], name: str) -> Any:
+    """The typed node as a config, which is merged with what is given and never changed."""
+    return OmegaConf.structured(_node(cls, name))
 
 
 def create(kind: str, spec: str | Mapping[str, Any]) -> Any:
@@ -175,9 +186,10 @@ def _arguments(kind: str, spec: str | Mapping[str, Any]) -> tuple[type[Any], dic
             f"{kind}: expected a registered name, or a mapping with 'name'; got {spec!r}; "
             f"the registered ones are {', '.join(names(kind))}"
         )
-    cls, typed = lookup(kind, values["name"]), node(kind, values["name"])
+    name = values["name"]
+    cls = lookup(kind, name)
     where = f"{kind} {cls.part_name!r}"
-    keys = [field.name for field in dataclasses.fields(typed)]
+    keys = [field.name for field in dataclasses.fields(_node(cls, name))]
     unknown = sorted(set(values) - set(keys))
     if unknown:
         others = [(key, ", ".join(having(kind, key))) for key in unknown]
@@ -190,7 +202,7 @@ def _arguments(kind: str, spec: str | Mapping[str, Any]) -> tuple[type[Any], dic
     if absent:
         raise FairbanditError(f"{where}, {absent[0]}: the value is missing")
     try:
-        merged = OmegaConf.merge(OmegaConf.structured(typed), values)
+        merged = OmegaConf.merge(_schema(cls, name), values)
         arguments: Any = OmegaConf.to_container(merged, throw_on_missing=True)
     except OmegaConfBaseException as error:
         reason = str(error).splitlines()[0]

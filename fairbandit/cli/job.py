@@ -85,7 +85,8 @@ def _run_in_sweep(config: DictConfig, folder: Path) -> None:
         _save_config(config, folder)
 
     try:
-        load_plugins()  # a worker on another host has not loaded them
+        if not drives_sweep():
+            load_plugins()  # a worker on another host has not loaded them
         _end_with_driver()
         plain = {**_settings(config), "resume": True}  # with false, the sweep's folder is new
         with memory_errors():
@@ -150,10 +151,9 @@ def _save_config(config: DictConfig, folder: Path) -> None:
     """Saves what Hydra would save before the job, once the folder is known to be the job's."""
     saved = folder / ".hydra"
     saved.mkdir(exist_ok=True)
-    hydra = HydraConfig.get()
     OmegaConf.save(config, saved / "config.yaml")
-    OmegaConf.save(OmegaConf.create({"hydra": hydra}), saved / "hydra.yaml")
-    OmegaConf.save(hydra.overrides.task, saved / "overrides.yaml")
+    OmegaConf.save(HydraConfig.instance().cfg, saved / "hydra.yaml")  # the node `hydra` alone
+    OmegaConf.save(HydraConfig.get().overrides.task, saved / "overrides.yaml")
 
 
 def _end_with_driver() -> None:

@@ -8,7 +8,6 @@ from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import asdict
 from functools import cache
-from importlib import metadata
 from pathlib import Path
 from typing import Any
 
@@ -78,7 +77,7 @@ def continued(identity: Mapping[str, Any], environment: Environment) -> dict[str
     This is the identity of the run with the environment's fingerprint, and with torch, numpy and
     the grid of rounds among its versions.
     """
-    versions = {name: metadata.version(name) for name in ("torch", "numpy")} | {"grid": str(GRID)}
+    versions = {name: summaries.installed(name) for name in ("torch", "numpy")} | {"grid": str(GRID)}
     return {
         **identity,
         "versions": {**identity["versions"], **versions},

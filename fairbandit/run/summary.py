@@ -7,6 +7,7 @@ import json
 import math
 import platform
 from collections.abc import Iterator, Mapping, Sequence
+from functools import cache
 from importlib import metadata
 from pathlib import Path
 from typing import Any
@@ -85,12 +86,18 @@ def summarise(
         "versions": {
             "fairbandit": version.VERSION,
             "python": platform.python_version(),
-            **{name: metadata.version(name) for name in _PACKAGES},
+            **{name: installed(name) for name in _PACKAGES},
         },
         "identity": dict(identity),
         "files": dict(sorted(files.items())),
     }
     return summary | {CHECKSUM: checksum(summary)}
+
+
+@cache
+def installed(package: str) -> str:
+    """Returns the version of an installed package, which stays the same within a process."""
+    return metadata.version(package)
 
 
 def checksum(summary: Mapping[str, Any]) -> str:

@@ -164,7 +164,7 @@ def test_the_package_itself_counts(config, tmp_path, monkeypatch, target, value,
 
 def test_versions_of_torch_and_numpy_concern_checkpoints_alone(config, tmp_path, monkeypatch):
     execute(config, tmp_path)
-    monkeypatch.setattr("importlib.metadata.version", lambda name: "0.0")
+    monkeypatch.setattr("fairbandit.run.summary.installed", lambda name: "0.0")
     execute(config, tmp_path, started=lambda _: pytest.fail("played again"))
 
 
