@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 from itertools import compress
 from typing import Any
@@ -22,6 +23,21 @@ from hydra.core.override_parser.types import Override
 from hydra.plugins.config_source import ConfigResult
 from hydra.types import RunMode
 from omegaconf import DictConfig, OmegaConf
+
+@dataclass
+class Progress:
+    """How far this process is in composing the configs of a sweep.
+
+    Attributes:
+        jobs: how many jobs the sweep has; None if its sweeper decides that while they run.
+        composed: how many of their configs are composed and checked.
+    """
+
+    jobs: int | None = None
+    composed: int = 0
+
+
+progress = Progress()
 
 _KEPT = 128  # choices of files; each takes half a megabyte
 _WORDS = 4096

@@ -18,12 +18,14 @@ from typing import Any
 
 import hydra
 from hydra.core.plugins import Plugins
+from hydra.errors import ConfigCompositionException
 from hydra.types import RunMode
 from omegaconf import DictConfig, OmegaConf, open_dict
 from omegaconf.errors import MissingMandatoryValue, OmegaConfBaseException
 
-from fairbandit.cli.composing import SharingLoader
-from fairbandit.cli.messages import one_message
+from fairbandit.cli import composing
+from fairbandit.cli.composing import SharingLoader, dotted
+from fairbandit.cli.messages import UNKNOWN_KEY, one_message, unfit_key
 from fairbandit.errors import FairbanditError
 
 MOST_JOBS = 100_000
@@ -71,6 +73,44 @@ class CheckedLoader(SharingLoader):
             self._check_sweep(config)
         return config
 
+    def load_sweep_config(
+        self, master_config: DictConfig, sweep_overrides: list[str]
+    ) -> DictConfig:
+        """Composes the config of a job and checks it.
+
+        Raises:
+            FairbanditError: a config that names code, or a key that only some of the swept parts
+                have.
+        """
+        try:
+            config = super().load_sweep_config(master_config, sweep_overrides)
+        except ConfigCompositionException as error:
+            told = self._unfit(master_config, sweep_overrides, error.__cause__)
+            if told:
+                raise FairbanditError(told) from None
+            raise
+        composing.progress.composed += 1
+        return config
+
+    def _unfit(self, master: DictConfig, words: list[str], error: BaseException | None) -> str:
+        """Says which choices of a swept group lack a key; nothing if that is not the error."""
+        key = str(error.full_key) if isinstance(error, UNKNOWN_KEY) else ""
+        choices = self.swept_choices(master, OmegaConf.to_container(master.hydra.overrides.task))
+        above = [group for group in choices if key.startswith(f"{dotted(group)}.")]
+        if not above:
+            return ""
+        group, where = max(above, key=len), key.rpartition(".")[0]
+        others = [
+            word
+            for word in words
+            if not word.lstrip("+~").startswith((f"{where}.", f"{group}=", f"{where}="))
+        ]
+        takes = {}
+        for choice in choices[group]:
+            config = super().load_sweep_config(master, [*others, f"{group}={choice}"])
+            takes[choice] = [str(name) for name in OmegaConf.select(config, where) if name != "name"]
+        return unfit_key(key, group, takes)
+
     def _check_sweep(self, config: DictConfig) -> None:
         given: Any = OmegaConf.to_container(config.hydra.overrides.task, resolve=False)
         swept: dict[str, int] = {}
@@ -88,6 +128,10 @@ class CheckedLoader(SharingLoader):
                 f"the sweep over {', '.join(swept)} has more than {MOST_JOBS:,} jobs; divide it "
                 "into several"
             )
+        jobs = config.hydra.sweeper.get("n_trials")
+        if config.hydra.runtime.choices["hydra/sweeper"] == "basic":
+            jobs = prod(swept.values())
+        composing.progress = composing.Progress(jobs)
 
 
 def refuse_code(config: DictConfig) -> None:

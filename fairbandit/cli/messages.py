@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import traceback
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -25,7 +25,8 @@ from fairbandit.plugins import VARIABLE as PLUGINS
 _NO_MEMORY = "DefaultCPUAllocator"  # whose only error this is
 _PACKAGE = Path(__file__).parents[1]
 _HYDRA = Path(hydra.__file__).parent
-_UNKNOWN_KEY = (ConfigAttributeError, ConfigKeyError)
+UNKNOWN_KEY = (ConfigAttributeError, ConfigKeyError)
+"""The errors of OmegaConf about a key that a config does not have."""
 
 
 LAUNCHERS = {
@@ -68,7 +69,7 @@ def one_message(error: BaseException) -> str:
     if isinstance(error, OmegaConfBaseException):
         if told := _of_resolver(error):
             return told
-        if isinstance(error, _UNKNOWN_KEY) and isinstance(error.parent_node, DictConfig):
+        if isinstance(error, UNKNOWN_KEY) and isinstance(error.parent_node, DictConfig):
             return _unknown_key(error, error.parent_node)
         text = str(error).splitlines()[0]
         return f"{error.full_key}: {text}" if error.full_key else text
@@ -172,6 +173,32 @@ def _unknown_key(error: OmegaConfBaseException, node: DictConfig) -> str:
     others = registry.having(kind, str(error.key))
     elsewhere = f"; {kind}s that have it: {', '.join(others)}" if others else ""
     return f"{where} has no key {str(error.key)!r}; {node.name!r} {takes}{elsewhere}"
+
+
+def unfit_key(key: str, group: str, takes: Mapping[str, Sequence[str]]) -> str:
+    """The message for a key that not all swept choices of a group have.
+
+    Args:
+        key: the key in full, as `policy.rank.alpha`.
+        group: the group, as `policy/rank`.
+        takes: the keys that each choice has in its place.
+    """
+    where, _, last = key.rpartition(".")
+    kind = where.rpartition(".")[2]
+    lacking, having = (
+        [
+            f"{choice} takes {', '.join(keys) or 'none'}"
+            for choice, keys in takes.items()
+            if (last in keys) == wanted
+        ]
+        for wanted in (False, True)
+    )
+    others = registry.having(kind, last) if kind in registry.KINDS else []
+    if having:
+        found = f"these have it: {', '.join(having)}; sweep over them in a command of their own"
+    else:
+        found = f"{kind}s that have it: {', '.join(others) or 'none'}"
+    return f"{key} is not a key of every {group} of this sweep: {', '.join(lacking)}; {found}"
 
 
 def short(folder: Path) -> Path:

@@ -5,17 +5,21 @@ The folder holds the errors and the outcomes of the jobs, one table of their res
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from hydra.experimental.callback import Callback
+from hydra.types import RunMode
 from omegaconf import DictConfig, open_dict, read_write
 from omegaconf.errors import OmegaConfBaseException
 from rich.console import Console
 
+from fairbandit.cli import composing
 from fairbandit.cli.configs import plain_value
 from fairbandit.cli.figures import files_table
 from fairbandit.cli.messages import one_message, short
@@ -34,10 +38,14 @@ from fairbandit.results import read_runs
 from fairbandit.results.table import tidy, write
 from fairbandit.run import folder as folders
 from fairbandit.run.folder import ERROR, SUMMARY
+from fairbandit.run.progress import sweep_progress
 from fairbandit.run.table import console, named
 
 RESULTS = "results.csv"
 """The file of a sweep's table, which has a row for each finished job."""
+
+ENDED = ".ended"
+"""The file that holds a byte for each job that has ended, while the sweep runs."""
 
 _DIR = "hydra.sweep.dir"
 
@@ -49,6 +57,7 @@ class _Sweep:
     folder: Path
     before: Mapping[Path, int]
     held: ExitStack
+    progress: ExitStack
     figures: Choice
 
 
@@ -56,7 +65,7 @@ _driven: list[_Sweep] = []
 
 
 class Sweeps(Callback):
-    """Locks the sweep's folder, and frees the configs of finished jobs."""
+    """Locks the sweep's folder, counts the jobs that have ended, and frees their configs."""
 
     def on_multirun_start(self, config: DictConfig, **kwargs: Any) -> None:
         """Chooses the folder, locks it, and records which jobs are finished there.
@@ -70,8 +79,13 @@ class Sweeps(Callback):
         except (FairbanditError, OmegaConfBaseException, OSError) as error:
             raise SystemExit(f"{PREFIX}{one_message(error)}") from None
 
+    def on_job_start(self, config: DictConfig, **kwargs: Any) -> None:
+        """Tells the driver, which may be another process, that jobs have begun."""
+        _mark(config, b"")
+
     def on_job_end(self, config: DictConfig, job_return: Any, **kwargs: Any) -> None:
-        """Frees a job's config, which the driver would otherwise keep until the sweep ends."""
+        """Counts a job, and frees its config, which the driver would keep until the sweep ends."""
+        _mark(config, b".")
         job_return.cfg = job_return.hydra_cfg = None
 
 
@@ -89,6 +103,7 @@ def finish_sweep(*, table: bool = True) -> list[Outcome]:
         return []
     sweep = _driven.pop()
     with sweep.held:
+        sweep.progress.close()
         jobs = outcomes(sweep.folder, sweep.before)
         failed = [job for job in jobs if job.error]
         if jobs and table:
@@ -120,12 +135,34 @@ def _begin(config: DictConfig) -> None:
         "same command again, or choose another folder with hydra.sweep.dir"
     )
     held.enter_context(folders.claim(folder, taken))
+    held.callback(_remove, folder / ENDED)
+    _remove(folder / ENDED)
+    total = composing.progress.jobs
+    jobs = "jobs" if total is None else "1 job" if total == 1 else f"{total:,} jobs"
+    print(f"{jobs} in {short(folder)}", file=sys.stderr, flush=True)
     for place, _, files in folders.walk(folder):
         if ERROR in files:
             forget_error(Path(place))
     finished = map(Path, folders.finished_below(folder))
     before = {place: (place / SUMMARY).stat().st_mtime_ns for place in finished}
-    _driven[:] = [_Sweep(folder, before, held, figures)]
+    progress = ExitStack()
+    progress.enter_context(sweep_progress(partial(_where, folder / ENDED), total))
+    _driven[:] = [_Sweep(folder, before, held, progress, figures)]
+
+
+def _mark(config: DictConfig, mark: bytes) -> None:
+    """Appends to the file that counts the jobs of a sweep that have ended."""
+    if config.hydra.mode == RunMode.MULTIRUN:
+        with suppress(OSError), (Path(config.hydra.sweep.dir) / ENDED).open("ab") as file:
+            file.write(mark)
+
+
+def _where(ended: Path) -> tuple[str, int]:
+    """Says how far the sweep is: configs are checked before the first job begins."""
+    try:
+        return "jobs done", ended.stat().st_size
+    except FileNotFoundError:
+        return "configs checked", composing.progress.composed
 
 
 def _settle(config: DictConfig, folder: Path) -> None:
@@ -150,8 +187,12 @@ def note_error(folder: Path, text: str) -> bool:
 
 def forget_error(folder: Path) -> None:
     """Removes the error of a job that is played again."""
+    _remove(folder / ERROR)
+
+
+def _remove(file: Path) -> None:
     with suppress(OSError):
-        (folder / ERROR).unlink(missing_ok=True)
+        file.unlink(missing_ok=True)
 
 
 def figures_asked(asked: Any) -> Choice:
