@@ -5,7 +5,6 @@ The folder holds the errors and the outcomes of the jobs, one table of their res
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Mapping
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass
@@ -139,7 +138,7 @@ def _begin(config: DictConfig) -> None:
     _remove(folder / ENDED)
     total = composing.progress.jobs
     jobs = "jobs" if total is None else "1 job" if total == 1 else f"{total:,} jobs"
-    print(f"{jobs} in {short(folder)}", file=sys.stderr, flush=True)
+    print(f"{jobs} in {short(folder)}", flush=True)
     for place, _, files in folders.walk(folder):
         if ERROR in files:
             forget_error(Path(place))

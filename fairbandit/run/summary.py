@@ -216,8 +216,10 @@ def _by_group(names: Sequence[str], values: Tensor) -> dict[str, dict[str, Any]]
 
 def finite(value: Any) -> Any:
     """Returns plain data with None for NaN and infinities, which JSON does not have."""
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, (str, int)):  # most values, and to ask for a Mapping is slow
+        return value
     if isinstance(value, Mapping):
         return {str(key): finite(item) for key, item in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [finite(item) for item in value]
-    return None if isinstance(value, float) and not math.isfinite(value) else value
+    return [finite(item) for item in value] if isinstance(value, (list, tuple)) else value
