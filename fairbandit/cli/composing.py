@@ -20,24 +20,27 @@ from hydra._internal.config_repository import ConfigRepository
 from hydra.core.config_search_path import ConfigSearchPath
 from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.core.override_parser.types import Override
+from hydra.errors import ConfigCompositionException
 from hydra.plugins.config_source import ConfigResult
 from hydra.types import RunMode
 from omegaconf import DictConfig, OmegaConf
 
+
 @dataclass
-class Progress:
-    """How far this process is in composing the configs of a sweep.
+class JobCount:
+    """How many jobs a sweep has.
 
     Attributes:
-        jobs: how many jobs the sweep has; None if its sweeper decides that while they run.
-        composed: how many of their configs are composed and checked.
+        jobs: how many; None if the sweeper decides that while they run.
+        composed: of how many the config has been composed and checked.
     """
 
     jobs: int | None = None
     composed: int = 0
 
 
-progress = Progress()
+job_count = JobCount()
+"""That of the sweep that this process drives."""
 
 _KEPT = 128  # choices of files; each takes half a megabyte
 _WORDS = 4096
@@ -99,21 +102,24 @@ class SharingLoader(ConfigLoaderImpl):
     ) -> DictConfig:
         """Composes a config as Hydra does.
 
-        The config of a sweep as a whole leaves out the values below a group that is swept, as
-        `policy.rank.KEY` where `policy/rank` is: the swept parts differ in their parameters. The
-        config of each job has these values.
+        The config of a sweep as a whole has the default part of a group that is swept. It leaves
+        out values that this part does not take, as `policy.rank.KEY` where `policy/rank` is
+        swept; the configs of the jobs must take them.
         """
         parsed = list(map(self._parsed, overrides))
         if validate_sweep_overrides:
             self.validate_sweep_overrides_legal(parsed, run_mode, from_shell)
         sets = [self._sets_value(config_name, override) for override in parsed]
-        values = list(compress(parsed, sets))
         chosen = tuple(word for word, is_set in zip(overrides, sets, strict=True) if not is_set)
         config = copy.deepcopy(self._chosen(config_name, chosen, run_mode))
-        if run_mode == RunMode.MULTIRUN:
-            below = tuple(f"{dotted(group)}." for group in self.swept_choices(config, overrides))
-            values = [value for value in values if not value.key_or_group.startswith(below)]
-        self._apply_overrides_to_config(values, config)
+        swept = self.swept_choices(config, overrides) if run_mode == RunMode.MULTIRUN else ()
+        below = tuple(f"{dotted(group)}." for group in swept)
+        for override in compress(parsed, sets):
+            try:
+                self._apply_overrides_to_config([override], config)
+            except ConfigCompositionException:
+                if not override.key_or_group.startswith(below):
+                    raise
         task = [override for override in parsed if not override.is_hydra_override()]
         config.hydra.overrides.task = [override.input_line for override in task]
         config.hydra.job.override_dirname = get_overrides_dirname(

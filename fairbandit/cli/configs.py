@@ -89,7 +89,7 @@ class CheckedLoader(SharingLoader):
             if told:
                 raise FairbanditError(told) from None
             raise
-        composing.progress.composed += 1
+        composing.job_count.composed += 1
         return config
 
     def _unfit(self, master: DictConfig, words: list[str], error: BaseException | None) -> str:
@@ -108,7 +108,9 @@ class CheckedLoader(SharingLoader):
         takes = {}
         for choice in choices[group]:
             config = super().load_sweep_config(master, [*others, f"{group}={choice}"])
-            takes[choice] = [str(name) for name in OmegaConf.select(config, where) if name != "name"]
+            takes[choice] = [
+                str(name) for name in OmegaConf.select(config, where) if name != "name"
+            ]
         return unfit_key(key, group, takes)
 
     def _check_sweep(self, config: DictConfig) -> None:
@@ -131,7 +133,7 @@ class CheckedLoader(SharingLoader):
         jobs = config.hydra.sweeper.get("n_trials")
         if config.hydra.runtime.choices["hydra/sweeper"] == "basic":
             jobs = prod(swept.values())
-        composing.progress = composing.Progress(jobs)
+        composing.job_count = composing.JobCount(jobs)
 
 
 def refuse_code(config: DictConfig) -> None:

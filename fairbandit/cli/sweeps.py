@@ -136,7 +136,7 @@ def _begin(config: DictConfig) -> None:
     held.enter_context(folders.claim(folder, taken))
     held.callback(_remove, folder / ENDED)
     _remove(folder / ENDED)
-    total = composing.progress.jobs
+    total = composing.job_count.jobs
     jobs = "jobs" if total is None else "1 job" if total == 1 else f"{total:,} jobs"
     print(f"{jobs} in {short(folder)}", flush=True)
     for place, _, files in folders.walk(folder):
@@ -161,7 +161,7 @@ def _where(ended: Path) -> tuple[str, int]:
     try:
         return "jobs done", ended.stat().st_size
     except FileNotFoundError:
-        return "configs checked", composing.progress.composed
+        return "configs checked", composing.job_count.composed
 
 
 def _settle(config: DictConfig, folder: Path) -> None:

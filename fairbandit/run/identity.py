@@ -77,7 +77,9 @@ def continued(identity: Mapping[str, Any], environment: Environment) -> dict[str
     This is the identity of the run with the environment's fingerprint, and with torch, numpy and
     the grid of rounds among its versions.
     """
-    versions = {name: summaries.installed(name) for name in ("torch", "numpy")} | {"grid": str(GRID)}
+    versions = {name: summaries.installed(name) for name in ("torch", "numpy")} | {
+        "grid": str(GRID)
+    }
     return {
         **identity,
         "versions": {**identity["versions"], **versions},

@@ -1,4 +1,4 @@
-"""The progress of runs and of a sweep: bars on a terminal, and a line from time to time elsewhere."""
+"""The progress of runs and of sweeps: bars on a terminal, some lines of text elsewhere."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The whole command: import, compose, run, log, write; beside an import of torch alone."""
+"""The whole command: import, compose, run, log, write; and a sweep of many small runs."""
 
 from __future__ import annotations
 
@@ -14,11 +14,12 @@ from tests.benchmarks.rows import Measure, Row, Target
 from tests.benchmarks.worlds import Bench, Scale
 
 TIMES = {Scale.full: 5, Scale.quick: 3, Scale.tiny: 1}
+JOBS = {Scale.full: 500, Scale.quick: 50, Scale.tiny: 2}
 ROUNDS = {Scale.full: 5000, Scale.quick: 5000, Scale.tiny: 20}
 
 
 def command(bench: Bench) -> Iterator[Row]:
-    """The command line, turn about with the import."""
+    """The command line, turn about with an import of torch alone; and a sweep."""
     words = ["policy=fair_greedy", f"rounds={ROUNDS[bench.scale]}", "replicas=10"]
     name = f"fairbandit {' '.join(words)}"
     bench.say(name)
@@ -34,6 +35,16 @@ def command(bench: Bench) -> Iterator[Row]:
         longer=True,
         targets=(Target(Measure.beyond, 3),),
         stated=bench.scale is not Scale.tiny,
+    )
+    jobs = JOBS[bench.scale]
+    words = ["-m", f"seed=range(0,{jobs})", "rounds=10", "replicas=1"]
+    name = f"fairbandit {' '.join(words)}"
+    bench.say(name)
+    yield Row(
+        name,
+        timed(_python, ["-m", "fairbandit.cli.main", *words])[1],
+        targets=(Target(Measure.seconds, 60),),
+        stated=bench.scale is Scale.full,
     )
 
 

@@ -163,17 +163,26 @@ def test_bad_words(command, tmp_path, word, message):
 
 
 @pytest.mark.parametrize(
-    ("word", "message"),
+    ("words", "message"),
     [
         ("hydra.sweep.dir=/", "hydra.sweep.dir must name a folder for the output, got '/'"),
         ("hydra.sweep.subdir=.", "hydra.sweep.subdir must name a folder in"),
         ("hydra.sweep.subdir=../../outside", "hydra.sweep.subdir must name a folder in"),
         ("figures=[{overview:[1]}]", "figures is a list of names"),
         ("hydra.sweeper.max_batch_size=0", "AssertionError"),
+        (
+            "policy/rank=recent_cdf,identity,tradeoff policy.rank.size=1",
+            "policy.rank.size is not a key of every policy/rank of this sweep: identity takes "
+            "none, tradeoff takes alpha; these have it: recent_cdf takes size; sweep over them in",
+        ),
+        (
+            "policy=greedy,oful policy.estimator.alpha=1,2",
+            "every policy of this sweep: greedy takes regularization, noise, oful takes expl",
+        ),
     ],
 )
-def test_bad_words_of_a_sweep(command, tmp_path, word, message):
-    code, out, err = command("-m", "seed=0,1", *SMALL, word)
+def test_bad_words_of_a_sweep(command, tmp_path, words, message):
+    code, out, err = command("-m", "seed=0,1", *SMALL, *words.split())
     assert code == 1
     assert message in err
     assert err.count("\n") == 1

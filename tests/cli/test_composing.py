@@ -18,8 +18,13 @@ from fairbandit.cli.store import publish, register_resolvers
 RIGHT = [
     ["seed=${rounds}", "rounds=10", "policy/rank=identity", "policy=greedy"],
     ["policy.rank.size=7", "policy/rank=recent_cdf", "policy.rank={}", "+policy.extra=1"],
-    ["~policy/selector", "+policy.selector={name:argmax}", "++seed=4", "~policy.estimator.noise"],
-    ["+experiment=simulation", "hydra.runtime.cwd=there", "hydra={verbose:true}", "policy={name:a}"],
+    ["~policy/selector", "+policy.selector={name:argmax}", "++seed=4", "+policy.a=1", "~policy.a"],
+    [
+        "+experiment=simulation",
+        "hydra.runtime.cwd=there",
+        "hydra={verbose:true}",
+        "policy={name:a}",
+    ],
     ["hydra.job.config.override_dirname.exclude_keys=[seed]", "seed=5", "hydra/launcher=joblib"],
 ]
 WRONG = ["seed=x", "policy=nothing", "policy.rank.nothing=1", "seed=1,2", "seed=[", "+seed=1"]
@@ -54,7 +59,7 @@ def test_a_config_equals_hydras(loaders, words):
     assert composed(sharing, words) == expected  # nothing has changed what is shared
 
 
-def test_a_sweep_leaves_out_what_belongs_to_swept_parts(loaders):
+def test_a_sweep_leaves_out_what_its_default_parts_do_not_take(loaders):
     hydra, sharing = loaders
     swept = ["policy/rank=recent_cdf,identity", "seed=1,2", "rounds=5"]
     known, *_ = composed(hydra, swept, RunMode.MULTIRUN)

@@ -1,6 +1,7 @@
 """The parts of a run on their own: grids, batches, curves, tables."""
 
 import io
+import threading
 from pathlib import Path
 
 import pyarrow.parquet as pq
@@ -14,11 +15,11 @@ from safetensors.torch import save_file
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
 from fairbandit.metrics import Played
-from fairbandit.run import round_log, state
+from fairbandit.run import progress, round_log, state
 from fairbandit.run.batches import BUDGET, replica_batches
 from fairbandit.run.execute import execute
 from fairbandit.run.folder import aside, written_aside
-from fairbandit.run.progress import run_progress
+from fairbandit.run.progress import run_progress, sweep_progress
 from fairbandit.run.round_log import RoundLog
 from fairbandit.run.statistics import log_spaced
 from fairbandit.run.table import console, named, run_table
@@ -197,3 +198,28 @@ def test_progress_shows_on_a_terminal_only():
         with run_progress("greedy", 1000, console) as advance:
             advance(500)
         assert ("500/1,000" in text.getvalue()) == terminal
+
+
+@pytest.mark.parametrize("terminal", [True, False])
+def test_progress_of_a_sweep_is_bars_on_a_terminal_and_lines_elsewhere(
+    terminal, monkeypatch, capsys
+):
+    monkeypatch.setattr(progress, "SECONDS_BETWEEN_LINES", 0.0)
+    looked = threading.Event()
+    counts = iter([3, 3, 1_200])
+
+    def where():
+        count = next(counts, None)
+        if count is None:
+            looked.set()
+        return "jobs done", count or 1_200
+
+    text = io.StringIO()
+    console = Console(file=text, force_terminal=terminal, width=120)
+    with sweep_progress(where, 5_000, console), run_progress("greedy", 800) as advance:
+        advance(400)
+        assert looked.wait(60)
+    assert ("1,200/5,000" in text.getvalue()) == terminal
+    assert ("400/800" in text.getvalue()) == terminal
+    said = capsys.readouterr().err
+    assert said == ("" if terminal else "jobs done 3 of 5,000\njobs done 1,200 of 5,000\n")
