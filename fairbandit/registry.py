@@ -141,21 +141,17 @@ def lookup(kind: str, name: str) -> type[Any]:
 
 def node(kind: str, name: str) -> type[Any]:
     """The typed node (a dataclass) of a registered class: `name` and its hyperparameters."""
-    return _node(lookup(kind, name), name)
+    cls: Any = lookup(kind, name)
+    return _typed(cls, name)[0]
 
 
 @cache
-def _node(cls: type[Any], name: str) -> type[Any]:
-    hints = get_type_hints(cls.__init__)
-    fields = [("name", str, dataclasses.field(default=name))]
+def _typed(cls: type[Any], name: str) -> tuple[type[Any], Any]:
+    """The typed node of a class, and the same as a config that nothing changes."""
+    hints, fields = get_type_hints(cls.__init__), [("name", str, dataclasses.field(default=name))]
     fields += [_field(key, hints[key], one) for key, one in _signature(cls).items()]
-    return dataclasses.make_dataclass(f"{cls.__name__}Config", fields, kw_only=True)
-
-
-@cache
-def _schema(cls: type[Any], name: str) -> Any:
-    """The typed node as a config, which is merged with what is given and never changed."""
-    return OmegaConf.structured(_node(cls, name))
+    typed = dataclasses.make_dataclass(f"{cls.__name__}Config", fields, kw_only=True)
+    return typed, OmegaConf.structured(typed)
 
 
 def create(kind: str, spec: str | Mapping[str, Any]) -> Any:
@@ -186,10 +182,10 @@ def _arguments(kind: str, spec: str | Mapping[str, Any]) -> tuple[type[Any], dic
             f"{kind}: expected a registered name, or a mapping with 'name'; got {spec!r}; "
             f"the registered ones are {', '.join(names(kind))}"
         )
-    name = values["name"]
-    cls = lookup(kind, name)
+    cls: Any = lookup(kind, values["name"])
+    typed, schema = _typed(cls, values["name"])
     where = f"{kind} {cls.part_name!r}"
-    keys = [field.name for field in dataclasses.fields(_node(cls, name))]
+    keys = [field.name for field in dataclasses.fields(typed)]
     unknown = sorted(set(values) - set(keys))
     if unknown:
         others = [(key, ", ".join(having(kind, key))) for key in unknown]
@@ -202,7 +198,7 @@ def _arguments(kind: str, spec: str | Mapping[str, Any]) -> tuple[type[Any], dic
     if absent:
         raise FairbanditError(f"{where}, {absent[0]}: the value is missing")
     try:
-        merged = OmegaConf.merge(_schema(cls, name), values)
+        merged = OmegaConf.merge(schema, values)
         arguments: Any = OmegaConf.to_container(merged, throw_on_missing=True)
     except OmegaConfBaseException as error:
         reason = str(error).splitlines()[0]
