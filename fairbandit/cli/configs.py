@@ -95,7 +95,8 @@ class CheckedLoader(SharingLoader):
     def _unfit(self, master: DictConfig, words: list[str], error: BaseException | None) -> str:
         """Says which choices of a swept group lack a key; nothing if that is not the error."""
         key = str(error.full_key) if isinstance(error, UNKNOWN_KEY) else ""
-        choices = self.swept_choices(master, OmegaConf.to_container(master.hydra.overrides.task))
+        given: Any = OmegaConf.to_container(master.hydra.overrides.task, resolve=False)
+        choices = self.swept_choices(master, given)
         above = [group for group in choices if key.startswith(f"{dotted(group)}.")]
         if not above:
             return ""

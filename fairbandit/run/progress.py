@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -91,13 +90,13 @@ def run_progress(
 def sweep_progress(
     where: Callable[[], tuple[str, int]], total: int | None, console: Console | None = None
 ) -> Iterator[None]:
-    """Shows how far a sweep is while the block runs: bars on a terminal, and lines elsewhere.
+    """Shows how far a sweep is while the block runs: bars, or lines on standard output.
 
     Args:
         where: says what is being done, as in "jobs done", and how many of it; it is called from
             another thread.
         total: how many jobs there are; None if that is not known.
-        console: where to show it; standard error by default.
+        console: where to draw bars if it is a terminal; standard error by default.
     """
     console = console or Console(stderr=True)
     with _bars(console, shown=True) as bars:
@@ -134,6 +133,6 @@ def _lines(total: int | None) -> Callable[[str, int], None]:
         line = f"{doing} {count:,}{of_all}"
         if line != said and time.monotonic() - last >= SECONDS_BETWEEN_LINES:
             last, said = time.monotonic(), line
-            print(line, file=sys.stderr, flush=True)
+            print(line, flush=True)
 
     return tell

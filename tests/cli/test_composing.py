@@ -1,6 +1,7 @@
 """Configs are composed from shared files as Hydra composes each of them from its own."""
 
 import copy
+from typing import Any
 
 import pytest
 from hydra import version
@@ -41,7 +42,7 @@ def loaders():
     return ConfigLoaderImpl(path), SharingLoader(path)
 
 
-def composed(loader, words, mode=RunMode.RUN):
+def composed(loader: ConfigLoaderImpl, words: list[str], mode: RunMode = RunMode.RUN) -> Any:
     """The composed config as text, or the error."""
     try:
         config = loader.load_configuration("config", list(words), mode)

@@ -221,5 +221,5 @@ def test_progress_of_a_sweep_is_bars_on_a_terminal_and_lines_elsewhere(
         assert looked.wait(60)
     assert ("1,200/5,000" in text.getvalue()) == terminal
     assert ("400/800" in text.getvalue()) == terminal
-    said = capsys.readouterr().err
+    said = capsys.readouterr().out
     assert said == ("" if terminal else "jobs done 3 of 5,000\njobs done 1,200 of 5,000\n")
