@@ -161,13 +161,13 @@ def _instantiate_only_samplers(kind: str, node: DictConfig) -> None:
             node._recursive_ = False
 
 
-def tunes(hydra_config: DictConfig) -> bool:
+def tunes(hydra_config: Any) -> bool:
     """Whether a sweep is driven by a sweeper that reads the objective of its jobs.
 
     Args:
         hydra_config: Hydra's own node of a config.
     """
-    return hydra_config.mode == RunMode.MULTIRUN and hydra_config.sweeper._target_ != BASIC
+    return bool(hydra_config.mode == RunMode.MULTIRUN and hydra_config.sweeper._target_ != BASIC)
 
 
 def _refuse_callbacks(callbacks: Any, *, needed: bool) -> None:

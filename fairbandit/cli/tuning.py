@@ -121,7 +121,8 @@ def _complete(sweeper: DictConfig, study: Study) -> None:
             "question mark; choose another folder with hydra.sweep.dir"
         )
     declared = ["minimize" if lower else "maximize" for lower in study.objectives.values()]
-    given = OmegaConf.to_container(OmegaConf.create([sweeper.direction]), enum_to_str=True)[0]
+    chosen: Any = OmegaConf.to_container(sweeper, enum_to_str=True)
+    given = chosen["direction"]
     if given is not None and (given if isinstance(given, list) else [given]) != declared:
         wanted = declared[0] if len(declared) == 1 else f"[{','.join(declared)}]"
         raise FairbanditError(

@@ -87,6 +87,8 @@ def compose_study(study: Trials) -> Figure:
 
 def _panel(axes: Axes, study: Trials, index: int, name: str | None) -> None:
     """Draws an objective by the trial's number, or by the value of a parameter."""
+    from matplotlib.ticker import MaxNLocator
+
     trials = study.trials if name is None else [t for t in study.trials if name in t.parameters]
     values = [trial.values[index] for trial in trials]
     if name is None:
@@ -102,7 +104,7 @@ def _panel(axes: Axes, study: Trials, index: int, name: str | None) -> None:
             label="best so far",
         )
         axes.set_xlabel("trial")
-        axes.xaxis.get_major_locator().set_params(integer=True)
+        axes.xaxis.set_major_locator(MaxNLocator(6, integer=True))
         return
     _points(axes, study, trials, _placed(axes, [t.parameters[name] for t in trials]), values)
     if name in study.logarithmic:
@@ -125,12 +127,23 @@ def _points(
     """Draws a point for each trial, the later the darker, with rings around the best."""
     numbers = [trial.number for trial in trials]
     last = max(trial.number for trial in study.trials)
-    look = {"cmap": "viridis_r", "vmin": -0.15 * last, "vmax": max(last, 1), "zorder": 3}
+    look: dict[str, Any] = {
+        "cmap": "viridis_r",
+        "vmin": -0.15 * last,
+        "vmax": max(last, 1),
+        "zorder": 3,
+    }
     axes.scatter(x, y, c=numbers, s=12, linewidths=0, label="trial, the later the darker", **look)
     best = [(a, b) for a, b, number in zip(x, y, numbers, strict=True) if number in study.best]
-    ring = {"facecolors": "none", "edgecolors": _BEST, "linewidths": 1.2, "zorder": 4}
+    ring: dict[str, Any] = {
+        "facecolors": "none",
+        "edgecolors": _BEST,
+        "linewidths": 1.2,
+        "zorder": 4,
+    }
     label = "best" if len(study.objectives) == 1 else "not dominated"
-    axes.scatter(*np.array(best).reshape(-1, 2).T, s=45, label=label, **ring)
+    across, along = np.array(best).reshape(-1, 2).T
+    axes.scatter(across, along, s=45, label=label, **ring)
 
 
 def _placed(axes: Axes, values: Sequence[Any]) -> Sequence[float]:
