@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import hydra
+from hydra.core.config_store import ConfigStore
 from hydra.core.plugins import Plugins
 from hydra.errors import ConfigCompositionException
 from hydra.types import RunMode
@@ -37,7 +38,15 @@ CALLBACKS = {
 }
 """The callbacks of fairbandit's own config files, which are the only ones allowed."""
 
+BASIC = "hydra._internal.core_plugins.basic_sweeper.BasicSweeper"
+"""Hydra's own sweeper, which plays every combination and reads no objective."""
+
 _PLUGINS = ("launcher", "sweeper")
+_SAMPLERS = "hydra/sweeper/sampler"
+_OF_SWEEPER = {
+    "custom_search_space": "it names a function",
+    "storage": "a study that is loaded can hold pickles; study.db in the sweep's folder keeps it",
+}
 _LOGGING = ("job_logging", "hydra_logging")
 _WORKER_ENV = {"env_vars": "${fairbandit.worker_env:}"}
 _RULE = "a config names registered parts and cannot name code to run"
@@ -126,7 +135,7 @@ class CheckedLoader(SharingLoader):
                         "has no job"
                     )
                 swept[override.get_key_element()] = count
-        if prod(swept.values()) > MOST_JOBS:
+        if prod(swept.values()) > MOST_JOBS and not tunes(config.hydra):
             raise FairbanditError(
                 f"the sweep over {', '.join(swept)} has more than {MOST_JOBS:,} jobs; divide it "
                 "into several"
@@ -141,8 +150,10 @@ def refuse_code(config: DictConfig) -> None:
     """Refuses a composed config that names code to run.
 
     * `_target_` stands nowhere but in the nodes of a launcher and a sweeper, where Hydra takes
-      installed plugins of its own alone, and in fairbandit's own callbacks.
-    * Below a launcher and a sweeper nothing is instantiated, not even what an interpolation makes.
+      installed plugins of its own alone, in the node of a sweeper's sampler, which is one of those
+      that the plugin offers, and in fairbandit's own callbacks.
+    * Below a launcher and a sweeper nothing else is instantiated, not even what an interpolation
+      makes.
     * No environment variable is set. A list of harmless ones could not be complete (PYTHONPATH
       and LD_PRELOAD name code as FAIRBANDIT_PLUGINS does), and the shell sets them as well.
     * Logging is one of Hydra's choices, unchanged, since its classes and factories are imported.
@@ -161,8 +172,7 @@ def refuse_code(config: DictConfig) -> None:
     for kind in _PLUGINS:
         _refuse_launching(f"hydra.{kind}", own.get(kind))
         if own.get(kind):
-            with open_dict(config.hydra[kind]):
-                config.hydra[kind]._recursive_ = False
+            _instantiate_only_samplers(kind, config.hydra[kind])
     job = own.get("job") or {}
     for key in ("env_set", "env_copy"):
         if job.get(key):
@@ -178,6 +188,32 @@ def refuse_code(config: DictConfig) -> None:
             )
 
 
+def _instantiate_only_samplers(kind: str, node: DictConfig) -> None:
+    """Keeps Hydra from instantiating anything below a launcher or a sweeper but a known sampler.
+
+    Raises:
+        FairbanditError: a sweeper that would call a function or load a pickle.
+    """
+    for key, why in _OF_SWEEPER.items():
+        if kind == "sweeper" and OmegaConf.select(node, key) is not None:
+            raise FairbanditError(f"hydra.sweeper.{key} is refused: {_RULE}, and {why}")
+    if kind == "sweeper" and "sampler" in node:
+        OmegaConf.resolve(node)  # so that what is checked is what will be instantiated
+        _refuse_targets({"hydra": {kind: OmegaConf.to_container(node)}})
+    else:
+        with open_dict(node):
+            node._recursive_ = False
+
+
+def tunes(hydra_config: Any) -> bool:
+    """Whether a sweep is driven by a sweeper that reads the objective of its jobs.
+
+    Args:
+        hydra_config: Hydra's own node of a config.
+    """
+    return bool(hydra_config.mode == RunMode.MULTIRUN and hydra_config.sweeper._target_ != BASIC)
+
+
 def _refuse_callbacks(callbacks: Any, *, needed: bool) -> None:
     given = callbacks or {}
     known = {name: {"_target_": target} for name, target in CALLBACKS.items()}
@@ -191,10 +227,11 @@ def _refuse_callbacks(callbacks: Any, *, needed: bool) -> None:
 
 
 def _refuse_targets(plain: dict[str, Any]) -> None:
-    """Refuses import paths other than those of a launcher and a sweeper from Hydra's plugins."""
+    """Refuses import paths other than those of Hydra's plugins and of the samplers they offer."""
     plugged = [f"hydra.{kind}._target_" for kind in _PLUGINS]
     for path, key, value in _walk(plain):
         offered = path in plugged and Plugins.is_in_toplevel_plugins_module(str(value))
+        offered |= path == "hydra.sweeper.sampler._target_" and value in _samplers()
         if key == "_target_" and not offered:
             raise FairbanditError(f"{path}: {_RULE}; register the class in a plugin instead")
 
@@ -220,6 +257,17 @@ def _walk(value: Any, path: str = "") -> Iterator[tuple[str, Any, Any]]:
         yield here, key, item
         if isinstance(item, (dict, list)):
             yield from _walk(item, here)
+
+
+def _samplers() -> set[Any]:
+    """The import paths of the samplers that installed sweepers offer."""
+    store = ConfigStore.instance()
+    try:
+        files = store.list(_SAMPLERS)
+    except OSError:  # no sweeper offers any
+        return set()
+    nodes = [store.load(f"{_SAMPLERS}/{file}").node for file in files]
+    return {OmegaConf.select(node, "_target_") for node in nodes}
 
 
 @cache

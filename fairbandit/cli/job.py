@@ -15,7 +15,7 @@ from hydra.core.hydra_config import HydraConfig
 from hydra.types import RunMode
 from omegaconf import DictConfig, OmegaConf
 
-from fairbandit.cli.configs import plain_config
+from fairbandit.cli.configs import plain_config, tunes
 from fairbandit.cli.messages import SweepJobError, memory_errors, one_message, plain_remarks, short
 from fairbandit.cli.names import check_output
 from fairbandit.cli.store import register_resolvers
@@ -24,6 +24,8 @@ from fairbandit.errors import PREFIX, FairbanditError
 from fairbandit.plugins import load_plugins
 from fairbandit.run.execute import execute
 from fairbandit.run.folder import StorageError, fresh
+from fairbandit.run.objective import Objective, Returned, read_objective
+from fairbandit.run.settings import check_metrics
 from fairbandit.run.table import console, named, run_table
 
 _SECONDS = 0.5  # between two looks at the driver
@@ -32,30 +34,32 @@ _watching: list[threading.Thread] = []
 register_resolvers()  # in a worker, unpickling `run_job` imports this module
 
 
-def run_job(config: DictConfig) -> None:
+def run_job(config: DictConfig) -> Returned:
     """Carries out a job in its Hydra folder.
 
     Args:
         config: the composed config, without Hydra's own node.
 
+    Returns:
+        The values of the config's `objective`, for Hydra's sweeper.
+
     Raises:
         SystemExit: in a single run, an error that the user can mend; in a sweep, that nothing can
             be written any more.
         SweepJobError: in a sweep, an error that could not be noted in the job's folder, for the
-            table at the sweep's end.
+            table at the sweep's end; in a sweep that tunes any error, which the sweeper must see.
     """
     hydra = HydraConfig.get()
     folder = Path(hydra.runtime.output_dir)
     with plain_remarks():
         if hydra.mode != RunMode.MULTIRUN:
-            _run_alone(config, folder)
-            return
+            return _run_alone(config, folder)
         if Path(hydra.sweep.dir).resolve() not in folder.resolve().parents:
             _stop(f"hydra.sweep.subdir must name a folder in {hydra.sweep.dir}, got {folder}")
-        _run_in_sweep(config, folder)
+        return _run_in_sweep(config, folder)
 
 
-def _run_alone(config: DictConfig, folder: Path) -> None:
+def _run_alone(config: DictConfig, folder: Path) -> Returned:
     how = ["already finished: "]
 
     def started(where: str) -> None:
@@ -67,19 +71,23 @@ def _run_alone(config: DictConfig, folder: Path) -> None:
     try:
         load_plugins()
         check_output("hydra.run.dir", HydraConfig.get().run.dir)
-        plain = _settings(config)
+        plain, asked = _settings(config)
         if not plain["resume"]:
             folder = fresh(folder)
         with memory_errors():
-            summary = execute(plain, folder, started=started, replaced=_replaced)
+            summary = execute(
+                plain, folder, started=started, replaced=_replaced, required=asked.columns
+            )
+        values = asked.values(summary)
     except (FairbanditError, OSError) as error:
         raise SystemExit(f"{PREFIX}{one_message(error)}") from None
     shown = console()
     shown.print(run_table(summary))
     shown.print(named("results", f"{''.join(how)}{short(folder)}"), soft_wrap=True)
+    return values
 
 
-def _run_in_sweep(config: DictConfig, folder: Path) -> None:
+def _run_in_sweep(config: DictConfig, folder: Path) -> Returned:
     def started(where: str) -> None:
         forget_error(folder)
         _save_config(config, folder)
@@ -88,22 +96,25 @@ def _run_in_sweep(config: DictConfig, folder: Path) -> None:
         if not drives_sweep():
             load_plugins()  # a worker on another host has not loaded them
         _end_with_driver()
-        plain = {**_settings(config), "resume": True}  # with false, the sweep's folder is new
+        plain, asked = _settings(config)
         with memory_errors():
-            execute(
-                plain,
+            summary = execute(
+                {**plain, "resume": True},  # with false, the sweep's folder is new
                 folder,
                 wait=True,
                 started=started,
                 replaced=_replaced,
                 progress=drives_sweep(),
+                required=asked.columns,
             )
+        return asked.values(summary)
     except StorageError as error:
         _fail(str(error), folder, stop=True)
     except (FairbanditError, OSError) as error:
         _fail(one_message(error), folder)
     except Exception as error:
         _fail(f"{type(error).__name__}: {error}", folder, traceback.format_exc())
+    return None
 
 
 def _fail(message: str, folder: Path, text: str = "", *, stop: bool = False) -> None:
@@ -114,9 +125,14 @@ def _fail(message: str, folder: Path, text: str = "", *, stop: bool = False) -> 
         folder: the job's.
         text: the error at length.
         stop: whether other jobs would fail too; the sweep also ends if the folder takes no file.
+
+    Raises:
+        SystemExit, SweepJobError: see `run_job`.
     """
     if (stop and drives_sweep()) or not note_error(folder, text or message):
         _stop(message)
+    if tunes(HydraConfig.get()):
+        raise SweepJobError(_of_job(message))
     if not stop:  # a full disk fails every worker, and the driver's table says so
         print(f"{PREFIX}{_of_job(message)}", file=sys.stderr, flush=True)
 
@@ -140,11 +156,14 @@ def _of_job(message: str) -> str:
     return f"job {hydra.job.num} ({hydra.job.override_dirname}): {message}"
 
 
-def _settings(config: DictConfig) -> dict[str, Any]:
-    """Returns the run's config as plain data; the figures belong to the sweep, and are checked."""
+def _settings(config: DictConfig) -> tuple[dict[str, Any], Objective]:
+    """Returns the run's config as plain data, and the objective, which it does not depend on.
+
+    The figures belong to the sweep; they are checked.
+    """
     plain = plain_config(config)
     figures_asked(plain.pop("figures"))
-    return plain
+    return plain, read_objective(plain.pop("objective"), check_metrics(plain["metrics"]))
 
 
 def _save_config(config: DictConfig, folder: Path) -> None:

@@ -29,16 +29,23 @@ UNKNOWN_KEY = (ConfigAttributeError, ConfigKeyError)
 """The errors of OmegaConf about a key that a config does not have."""
 
 
-LAUNCHERS = {
-    "joblib": "joblib",
-    "ray": "ray",
-    "ray_aws": "ray",
-    "ray_cluster": "ray",
-    "slurm": "slurm",
-    "submitit_local": "slurm",
-    "submitit_slurm": "slurm",
+EXTRAS = {
+    "hydra/launcher/joblib": "joblib",
+    "hydra/launcher/ray": "ray",
+    "hydra/launcher/ray_aws": "ray",
+    "hydra/launcher/ray_cluster": "ray",
+    "hydra/launcher/slurm": "slurm",
+    "hydra/launcher/submitit_local": "slurm",
+    "hydra/launcher/submitit_slurm": "slurm",
+    "hydra/sweeper/optuna": "optuna",
 }
-"""Launchers that are not part of Hydra, with the extra of fairbandit that installs each."""
+"""Options that are not part of Hydra, with the extra of fairbandit that installs each."""
+
+PACKAGES = {
+    "hydra/sweeper/ax": "hydra-ax-sweeper",
+    "hydra/sweeper/nevergrad": "hydra-nevergrad-sweeper",
+}
+"""Options that are not part of Hydra, with the package that installs each."""
 
 
 class SweepJobError(FairbanditError):
@@ -48,13 +55,17 @@ class SweepJobError(FairbanditError):
 def one_message(error: BaseException) -> str:
     """The message of an error that the user can correct."""
     if isinstance(error, MissingConfigException) and error.missing_cfg_file:
-        group, _, option = str(error.missing_cfg_file).rpartition("/")
-        if group == "hydra/launcher" and option in LAUNCHERS:
-            extra = LAUNCHERS[option]
+        missing = str(error.missing_cfg_file)
+        group, _, option = missing.rpartition("/")
+        absent = f"{group.rpartition('/')[2]} {option!r} is not installed; pip install"
+        if missing in EXTRAS:
+            extra = EXTRAS[missing]
             return (
-                f"launcher {option!r} is not installed; pip install 'fairbandit[{extra}]' installs "
-                f"it (in a checkout, pip install -e '.[{extra}]')"
+                f"{absent} 'fairbandit[{extra}]' installs it (in a checkout, pip install -e "
+                f"'.[{extra}]')"
             )
+        if missing in PACKAGES:
+            return f"{absent} {PACKAGES[missing]} installs it"
         if error.options:
             known = f"unknown {group} {option!r}; the valid ones are {', '.join(error.options)}"
             plugins = f"; those of your own come from plugins/ and the folders in {PLUGINS}"

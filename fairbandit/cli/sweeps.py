@@ -24,6 +24,7 @@ from fairbandit.cli.figures import files_table
 from fairbandit.cli.messages import one_message, short
 from fairbandit.cli.names import check_output
 from fairbandit.cli.outcomes import Outcome, failures_table, outcomes, sweep_table
+from fairbandit.cli.tuning import Study, planned_study, show_study
 from fairbandit.errors import PREFIX, FairbanditError
 from fairbandit.figures.draw import (
     SUBFOLDER,
@@ -58,6 +59,7 @@ class _Sweep:
     held: ExitStack
     progress: ExitStack
     figures: Choice
+    study: Study | None
 
 
 _driven: list[_Sweep] = []
@@ -112,7 +114,7 @@ def finish_sweep(*, table: bool = True) -> list[Outcome]:
                 shown.print(failures_table(jobs))
             shown.print(named("results", short(sweep.folder)), soft_wrap=True)
             if any(job.run is not None for job in jobs):
-                _gather(sweep.folder, sweep.figures, shown)
+                _gather(sweep, shown)
         return failed
 
 
@@ -128,6 +130,7 @@ def _begin(config: DictConfig) -> None:
         folder = folders.fresh(folder)
     figures = figures_asked(plain_value(config, "figures"))
     _settle(config, folder)
+    study = planned_study(config, folder)
     held = ExitStack()
     taken = (
         f"another sweep is writing to {short(folder)}; wait until it is done and then give the "
@@ -144,9 +147,11 @@ def _begin(config: DictConfig) -> None:
             forget_error(Path(place))
     finished = map(Path, folders.finished_below(folder))
     before = {place: (place / SUMMARY).stat().st_mtime_ns for place in finished}
+    if study is not None:
+        study.begin()
     progress = ExitStack()
     progress.enter_context(sweep_progress(partial(_where, folder / ENDED), total))
-    _driven[:] = [_Sweep(folder, before, held, progress, figures)]
+    _driven[:] = [_Sweep(folder, before, held, progress, figures, study)]
 
 
 def _mark(config: DictConfig, mark: bytes) -> None:
@@ -226,16 +231,19 @@ def _names_figures(item: Any) -> bool:
     )
 
 
-def _gather(folder: Path, figures: Choice, shown: Console) -> None:
+def _gather(sweep: _Sweep, shown: Console) -> None:
     """Writes a sweep's table and figures, from the jobs that are finished in its folder."""
+    folder, out = sweep.folder, sweep.folder / SUBFOLDER
     write(tidy(read_runs([folder])), folder / RESULTS)
     shown.print(named("table", short(folder / RESULTS)), soft_wrap=True)
-    if not figures:
+    drawn = draw([folder], out, sweep.figures) if sweep.figures else []
+    if sweep.study is not None:
+        drawn += show_study(sweep.study, out, shown)
+    if not drawn:
         return
-    out = folder / SUBFOLDER
-    drawn = draw([folder], out, figures)
     try:
-        keep_choice(figures, out)
+        if sweep.figures:
+            keep_choice(sweep.figures, out)
         show_on_board(drawn, out)
     except OSError as error:
         raise FairbanditError(f"cannot write figures to {out}: {error.strerror}") from error

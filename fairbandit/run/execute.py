@@ -28,6 +28,7 @@ from fairbandit.run.batches import replica_batches
 from fairbandit.run.checkpoint import Checkpoints
 from fairbandit.run.folder import ROUNDS, claim, clear, writing
 from fairbandit.run.identity import check_movable, continued, finished, identity, resolved
+from fairbandit.run.objective import check_known
 from fairbandit.run.progress import run_progress
 from fairbandit.run.round_log import RoundLog, write_rewards
 from fairbandit.run.settings import Settings, settings
@@ -50,6 +51,7 @@ def execute(
     started: Callable[[str], None] | None = None,
     replaced: Callable[[str], None] | None = None,
     progress: bool = True,
+    required: Sequence[str] = (),
 ) -> dict[str, Any]:
     """Plays a policy in an environment and writes what came of it.
 
@@ -67,12 +69,14 @@ def execute(
             with the round at which an interrupted run continues.
         replaced: is called with one line when results were set aside: the reason and their folder.
         progress: shows a progress bar where there is a terminal.
+        required: columns of metrics that must be known; a run that cannot know one does not begin.
 
     Returns:
         The summary.
 
     Raises:
-        FairbanditError: a bad config; a folder that cannot be written to, is in use, or holds a
+        FairbanditError: a bad config; an environment without the truth that a required metric
+            needs; a folder that cannot be written to, is in use, or holds a
             run of another config; with `resume` false, a folder that holds any run; data that
             change while they are read; or a part that tries to end the process.
     """
@@ -93,6 +97,7 @@ def execute(
                         return summary
                     if environment is None:
                         environment, now = _loaded(policy, world, checked, now)
+                        check_known(required, environment, checked.metrics)
                     run = _Run(policy, environment, checked, folder, now)
                     if summary is None:
                         return run.record(started or (lambda text: None), progress=progress)

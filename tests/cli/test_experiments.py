@@ -36,6 +36,7 @@ def people(tmp_path, monkeypatch):
 @pytest.mark.parametrize("name", EXPERIMENTS)
 def test_every_experiment_runs(command, tmp_path, people, name):
     words = people if name.startswith("census") else []
+    words = ["hydra.sweeper.n_trials=2"] if name == "tune" else words
     code, out, err = command(
         f"+experiment={name}", *words, "rounds=7", "replicas=2", "hydra.sweep.dir=sweep"
     )

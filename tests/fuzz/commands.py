@@ -87,7 +87,18 @@ SOUND = (
 """Words that are right by themselves; some need -m."""
 
 KEYS = (
-    *("rounds", "replicas", "seed", "device", "threads", "resume", "figures", "policy", "nope"),
+    *(
+        "rounds",
+        "replicas",
+        "seed",
+        "device",
+        "threads",
+        "resume",
+        "figures",
+        "objective",
+        "policy",
+        "nope",
+    ),
     *("policy.name", "policy/split", "policy/estimator", "policy/rank", "policy/selector"),
     *("policy.estimator.regularization", "policy.estimator.noise", "policy.estimator.exploration"),
     *("policy.estimator.radius", "policy.estimator.delta", "policy.rank.size", "policy.rank.prior"),
