@@ -2,41 +2,46 @@
 
 from __future__ import annotations
 
-import os
 import re
 import signal
+import sys
 import tempfile
 import threading
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from fnmatch import filter as filter_names
 from pathlib import Path
+from urllib.parse import quote
 
-from omegaconf import OmegaConf
-from omegaconf.errors import OmegaConfBaseException
-from yaml import YAMLError  # type: ignore[import-untyped]
-
-from fairbandit.cli.messages import short
-from fairbandit.cli.names import job_name
+from fairbandit.cli.board import OTHER, Board, recorded
+from fairbandit.cli.messages import one_message, short
 from fairbandit.cli.parsers import tool_parser
-from fairbandit.errors import FairbanditError
-from fairbandit.run.folder import EVENTS, walk
+from fairbandit.errors import PREFIX, FairbanditError
+from fairbandit.results.scenes import policy_order
 
 HOST = "127.0.0.1"
 """The address to which TensorBoard is bound; only this machine can reach it."""
 
-PAGE = "#custom_scalars&_smoothingWeight=0"
-"""The page that opens: the curves with bands, not smoothed, which would hide the first rounds."""
+MOST_LINES = 12
+"""The largest number of runs on the page that opens."""
 
+_CURVES = "custom_scalars&_smoothingWeight=0"  # smoothing would hide the first rounds
 _SECONDS_BETWEEN_LOOKS = 5.0
 
 _HELP = """\
 Starts TensorBoard on the runs below some folders, finished or under way, and prints its address.
 Only this machine can reach it. Ctrl-C ends it.
 
-Runs of a sweep are named by what differs between them. Custom Scalars shows both pseudo-regrets
-with a band of one standard deviation, HParams all settings with the final metrics, Images the
-sweep's figures."""
+Custom Scalars shows both pseudo-regrets with a band of one standard deviation, HParams a row for
+each setting, with what differs between settings and the final means, Text the configs, and Images
+the sweep's figures.
+
+The page of an environment shows its settings, each with all replicas of all seeds:
+  pooled/ENVIRONMENT/SETTING          runs that differ only in their seeds, as one
+  single/ENVIRONMENT/SETTING, seed=N  every run
+It shows at most a dozen. To see others, change the regular expression above the list of runs:
+pooled/ for all settings, single/ for all runs, seed=0, simulation/.*oful, and so on. TensorBoard
+selects what matches by itself if there are at most 40; tick the others."""
 
 _EXAMPLES = """\
 examples:
@@ -57,16 +62,19 @@ def dashboard(words: Sequence[str]) -> None:
     parser.add_argument("folders", nargs="+", type=Path, metavar="FOLDER", help="where runs are")
     parser.add_argument("--port", type=int, help="by default the first free one from 6006 on")
     given = parser.parse_args(words)
-    with serving(given.folders, given.port) as address, suppress(KeyboardInterrupt):
+    with serving(given.folders, given.port) as pages, suppress(KeyboardInterrupt):
         for number in (signal.SIGINT, signal.SIGTERM):  # a shell may have SIGINT ignored
             signal.signal(number, signal.default_int_handler)
         shown = ", ".join(str(short(folder)) for folder in given.folders)
-        print(f"TensorBoard on {shown}: {address}\nCtrl-C ends it.", flush=True)
+        for environment, address in pages.items():
+            of = f", {environment}" if len(pages) > 1 else ""
+            print(f"TensorBoard on {shown}{of}: {address}")
+        print("Ctrl-C ends it.", flush=True)
         threading.Event().wait()
 
 
 @contextmanager
-def serving(folders: Sequence[Path], port: int | None = None) -> Iterator[str]:
+def serving(folders: Sequence[Path], port: int | None = None) -> Iterator[dict[str, str]]:
     """Serves TensorBoard for the time of a `with` block.
 
     Args:
@@ -74,72 +82,74 @@ def serving(folders: Sequence[Path], port: int | None = None) -> Iterator[str]:
         port: None for the first free one from 6006 on, 0 for any.
 
     Yields:
-        The address, with the page that shows the regrets.
+        The address of the page that shows the regrets, for each environment.
 
     Raises:
-        FairbanditError: a folder that is not there or without runs, or a port in use.
+        FairbanditError: a folder that is not there or without runs, a summary that cannot be read,
+            or a port in use.
     """
     for folder in folders:
         if not folder.is_dir():
             raise FairbanditError(f"{folder} is not a folder")
-    if not any(_recorded(folder) for folder in folders):
+    if not recorded(folders):
         raise FairbanditError(f"no run below {', '.join(map(str, folders))}")
     with tempfile.TemporaryDirectory(prefix="fairbandit-dashboard-") as named:
-        link_runs(folders, Path(named))
+        board = Board(folders, Path(named))
+        board.look()
+        first = board.first() or {"": {}}
         over = threading.Event()
-
-        def look() -> None:
-            while not over.wait(_SECONDS_BETWEEN_LOOKS):
-                link_runs(folders, Path(named))
-
-        looking = threading.Thread(target=look)
+        looking = threading.Thread(target=_keep_looking, args=(board, over))
         looking.start()
         try:
-            yield f"{_launch(named, port)}{PAGE}"
+            base = _launch(named, port)
+            yield {name: f"{base}{page(runs)}" for name, runs in first.items()}
         finally:
             over.set()
             looking.join()
 
 
-def link_runs(folders: Sequence[Path], into: Path) -> None:
-    """Links every folder with TensorBoard's events under a name that says what differs."""
-    present = {os.path.realpath(link) for link in into.iterdir()}
-    for top in folders:
-        for folder in _recorded(top):
-            if os.path.realpath(folder) in present:
-                continue
-            name = run_name(folder, top)
-            taken = [name, *(f"{name} ({number})" for number in range(2, 1000))]
-            link = next(into / one for one in taken if not (into / one).is_symlink())
-            link.symlink_to(folder.resolve(), target_is_directory=True)
+def _keep_looking(board: Board, over: threading.Event) -> None:
+    """Keeps a board up to date, and says once why it is not."""
+    said = ""
+    while not over.wait(_SECONDS_BETWEEN_LOOKS):
+        try:
+            board.look()
+            said = ""
+        except (FairbanditError, OSError) as error:
+            if said != (said := one_message(error)):
+                print(f"{PREFIX}{said}", file=sys.stderr, flush=True)
 
 
-def run_name(folder: Path, top: Path) -> str:
-    """Names a run; in a sweep, by the words that not all of its jobs share.
+def page(names: Mapping[str, str]) -> str:
+    """Returns the page with the curves of some runs, of which a dozen at most are shown.
 
-    The folders between `top` and the run come before the name.
+    Args:
+        names: the policies of the runs, by their names on the board, which differ only in their
+            last parts. None stand for all runs.
     """
-    own = _overrides(folder / ".hydra" / "overrides.yaml")
-    shared = _overrides(folder.parent / "multirun.yaml", "hydra.overrides.task")
-    telling = [word for word in own if word not in shared] if shared else []
-    name = re.sub(r"\bpolicy-", "", job_name(telling)) if telling else folder.name
-    between = folder.absolute().parent.relative_to(top.absolute()) if folder != top else Path()
-    return "-".join([*between.parts, name or top.absolute().name])
+    if not names:
+        return f"#{_CURVES}"
+    start = _pattern(next(iter(names)).rpartition("/")[0])
+    last = ""
+    if len(names) > MOST_LINES:
+        last = f"({'|'.join(_pattern(name.rpartition('/')[2]) for name in _dozen(names))})$"
+    regex = quote(f"^({start}/{last}|{OTHER}/)", safe="/,()")
+    return f"?runFilter={regex}#{_CURVES}&regexInput={regex}"
 
 
-def _recorded(folder: Path) -> list[Path]:
-    """Returns the folders of runs and of figures, sorted."""
-    return sorted(Path(place) for place, _, files in walk(folder) if filter_names(files, EVENTS))
+def _dozen(names: Mapping[str, str]) -> list[str]:
+    """Chooses a dozen runs: the first of each policy, then the second of each, and so on."""
+    earlier: Counter[str] = Counter()
+    ranks = {}
+    for name, policy in names.items():
+        ranks[name] = earlier[policy], policy_order(policy)
+        earlier[policy] += 1
+    return sorted(names, key=ranks.__getitem__)[:MOST_LINES]
 
 
-def _overrides(path: Path, key: str | None = None) -> list[str]:
-    """Returns the words of a job or of a sweep, or none if they were not saved."""
-    try:
-        loaded = OmegaConf.load(path)
-        words = loaded if key is None else OmegaConf.select(loaded, key)
-        return [str(word) for word in words or ()]
-    except (OSError, OmegaConfBaseException, YAMLError):
-        return []
+def _pattern(text: str) -> str:
+    """Returns a regular expression that matches a text; one of few signs, for an address."""
+    return re.sub(r"[^\w/,-]", ".", text)
 
 
 def _launch(folder: str, port: int | None) -> str:

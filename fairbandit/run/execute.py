@@ -33,7 +33,7 @@ from fairbandit.run.progress import run_progress
 from fairbandit.run.round_log import RoundLog, write_rewards
 from fairbandit.run.settings import Settings, settings
 from fairbandit.run.statistics import RunStatistics
-from fairbandit.run.tensorboard import EventWriter, hyperparameters, layout
+from fairbandit.run.tensorboard import EventWriter, config_text, layout
 
 THREADS = 1
 """Torch's threads where a run leaves them unset.
@@ -153,9 +153,13 @@ class _Run:
         started(where)
         self.began = time.perf_counter()
         total = self.rounds * self.settings.replicas
+        config = resolved(self.policy, self.environment, self.settings)
         files = write_rewards(self.environment, self.folder)
         bar = run_progress(self.policy.name, total, shown=progress)
         with closing(EventWriter(self.folder)) as events, bar as advance:
+            events.write(config_text(summaries.finite(config)))
+            events.write(layout(tuple(self.metrics), self.statistics.groups_drawn))
+            events.flush()
             advance(self.rounds * sum(map(len, self.batches[:first])))
             for index in range(first, len(self.batches)):
                 curves = events if index == len(self.batches) - 1 else None
@@ -163,7 +167,7 @@ class _Run:
                 saved = None
         files |= {f"{ROUNDS}/{name}": digest for name, digest in self.parts.items()}
         return summaries.summarise(
-            resolved(self.policy, self.environment, self.settings),
+            config,
             self.statistics,
             seconds=self._seconds,
             files=files,
@@ -191,11 +195,6 @@ class _Run:
                 log.load_state(saved["log"], done)
             advance(done * len(replicas))
             self._draw(events, 1, done)
-        if events is not None:
-            config = resolved(self.policy, self.environment, self.settings)
-            place = self.folder.absolute()
-            events.write(layout(tuple(self.metrics)))
-            events.write(hyperparameters(config, f"{place.name} ({place.parent.name})"))
         for played in map(_on_cpu, engine.play()):
             log.add(played)
             self.statistics.add(played)

@@ -108,6 +108,11 @@ class RunStatistics:
         self._rates = Moments(len(self._ends), len(self.group_names))
         self._batches: list[BatchTotals] = []
 
+    @property
+    def groups_drawn(self) -> tuple[str, ...]:
+        """The names of the groups whose selection rates have curves: of few groups, all."""
+        return self.group_names if len(self.group_names) <= MAX_GROUPS else ()
+
     def start(self, replicas: int) -> None:
         """Begins a batch of so many replicas."""
         self._batches.append(BatchTotals(replicas, len(self.group_names), self._reductions))
@@ -168,9 +173,8 @@ class RunStatistics:
     def _shares(self, rates: Sequence[float]) -> dict[str, float]:
         """Selection rates by tag, and their gap; a group not yet received (NaN) has none."""
         known = {n: rate for n, rate in zip(self.group_names, rates, strict=True) if rate == rate}
-        few = known if len(self.group_names) <= MAX_GROUPS else {}
         gap = {GAP: max(known.values()) - min(known.values())} if known else {}
-        return {f"{RATE}/{name}": rate for name, rate in few.items()} | gap
+        return {f"{RATE}/{n}": rate for n, rate in known.items() if n in self.groups_drawn} | gap
 
     def metric(self, column: str) -> Tensor:
         """Returns a metric of every replica of all batches, reduced over the rounds, (B,)."""

@@ -1,32 +1,42 @@
-"""TensorBoard: the event file of a run, the layout of its page, hyperparameters and images."""
+"""TensorBoard: the event file of a run, the layout of its page, its config, and images."""
 
 from __future__ import annotations
 
+import json
+import re
 import struct
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
+from google.protobuf.message import DecodeError  # type: ignore[import-untyped]
 from tensorboard.compat.proto.event_pb2 import Event
 from tensorboard.compat.proto.summary_pb2 import Summary
 from tensorboard.compat.proto.tensor_pb2 import TensorProto
 from tensorboard.compat.proto.types_pb2 import DT_STRING
 from tensorboard.plugins.custom_scalar import layout_pb2
 from tensorboard.plugins.custom_scalar import metadata as custom
-from tensorboard.plugins.hparams.summary_v2 import hparams_pb
+from tensorboard.plugins.text.summary_v2 import text_pb
 from tensorboard.summary.writer.record_writer import RecordWriter
 
+from fairbandit.errors import FairbanditError
 from fairbandit.metrics import REGRETS
 from fairbandit.run.folder import EVENTS
-from fairbandit.run.settings import dotted
 
 RATE, INSTANT, GAP = "selection_rate", "instantaneous_regret", "parity_gap"
+
+INSTANTS = tuple(f"{INSTANT}/{column.removesuffix('_regret')}" for column in sorted(REGRETS))
+"""The tags of the instantaneous regrets."""
 
 MAX_GROUPS = 8
 """The largest number of groups whose selection rates have curves; the parity gap always has."""
 
-_LONGEST = 100  # characters of a hyperparameter's value
+_LENGTH, _CHECKSUM = struct.Struct("<Q4x"), 4  # of a record in an event file
+_CONFIG = "config"
+_FIRST = 3  # events, among which the config is
+_FENCES = ("```json\n", "\n```")
 _SECONDS_BETWEEN_FLUSHES = 2.0
 
 
@@ -56,8 +66,12 @@ class EventWriter:
         event = Event(wall_time=time.time(), step=step, summary=summary)
         self._records.write(event.SerializeToString())
         if time.monotonic() - self._flushed > _SECONDS_BETWEEN_FLUSHES:
-            self._records.flush()
-            self._flushed = time.monotonic()
+            self.flush()
+
+    def flush(self) -> None:
+        """Writes to the file what is left, so that other processes can read it."""
+        self._records.flush()
+        self._flushed = time.monotonic()
 
     def close(self) -> None:
         """Writes what is left, and closes the file."""
@@ -69,20 +83,33 @@ def tag_of(column: str) -> str:
     return REGRETS.get(column, column)
 
 
-def layout(metrics: Sequence[str] = ()) -> Summary:
-    """Lays out the charts of TensorBoard's Custom Scalars page, with the metrics given."""
-    regrets, own = ([_margin(tag_of(c)) for c in columns] for columns in (sorted(REGRETS), metrics))
-    others = [
-        _lines("selection rate by group", f"{RATE}/.*"),
-        _lines("instantaneous regret, fair", f"{INSTANT}/fair"),
-        _lines("instantaneous regret, standard", f"{INSTANT}/standard"),
-        _lines("parity gap", GAP),
-    ]
+def titled(tag: str) -> str:
+    """Returns a tag in words, as the title of a chart or of a column.
+
+    >>> titled("fair_pseudo_regret"), titled("instantaneous_regret/fair")
+    ('fair pseudo-regret', 'instantaneous regret, fair')
+    """
+    return tag.replace("_", " ").replace("pseudo ", "pseudo-").replace("/", ", ")
+
+
+def layout(metrics: Sequence[str] = (), groups: Sequence[str] = ()) -> Summary:
+    """Lays out the charts of TensorBoard's Custom Scalars page.
+
+    Args:
+        metrics: the columns of the metrics beside both regrets.
+        groups: the names of the groups whose selection rates have curves.
+    """
+    categories = {
+        "pseudo-regret": [_margin(tag_of(column)) for column in sorted(REGRETS)],
+        "metrics": [_margin(tag_of(column)) for column in metrics],
+        "parity gap and instantaneous regret": [_lines(tag) for tag in (GAP, *INSTANTS)],
+        "selection rates": [_lines(f"{RATE}/{group}") for group in groups],
+    }
     made = layout_pb2.Layout(
         category=[
-            layout_pb2.Category(title="pseudo-regret", chart=regrets),
-            *([layout_pb2.Category(title="metrics", chart=own)] if own else []),
-            layout_pb2.Category(title="selection and instantaneous regret", chart=others),
+            layout_pb2.Category(title=title, chart=charts)
+            for title, charts in categories.items()
+            if charts
         ]
     )
     tensor = TensorProto(dtype=DT_STRING, string_val=[made.SerializeToString()])
@@ -92,20 +119,49 @@ def layout(metrics: Sequence[str] = ()) -> Summary:
     return Summary(value=[value])
 
 
-def hyperparameters(config: Mapping[str, Any], name: str) -> Summary:
-    """Gives a run its line in TensorBoard's HParams table.
+def config_text(config: Mapping[str, Any]) -> Summary:
+    """Puts the config of a run on TensorBoard's Text page, from which `read_config` reads it."""
+    first, last = _FENCES
+    return text_pb(_CONFIG, f"{first}{json.dumps(config, indent=2, ensure_ascii=False)}{last}")
 
-    Args:
-        config: the resolved config. Its keys become dotted names, the name of a part stands for
-            the part, and long values are left out.
-        name: a name of the run; runs of one name share a line.
+
+def read_events(folder: Path) -> Iterator[Event]:
+    """Yields the events of a run, finished or under way, up to a record that is unfinished.
+
+    A record is the length of its data and a checksum of it, the data, and their checksum.
+    TensorBoard's own reader takes a millisecond to verify the checksums of one record; they are
+    not verified here.
+
+    Raises:
+        FairbanditError: a file that is damaged.
     """
-    shown = {
-        key.removesuffix(".name"): value if isinstance(value, (bool, int, float)) else str(value)
-        for key, value in dotted(config)
-        if value not in (None, {}) and len(str(value)) <= _LONGEST
-    }
-    return hparams_pb(shown, trial_id=name, start_time_secs=time.time())
+    for path in sorted(folder.glob(EVENTS)):
+        data, start = path.read_bytes(), _LENGTH.size
+        while start <= len(data):
+            end = start + _LENGTH.unpack_from(data, start - _LENGTH.size)[0]
+            if end + _CHECKSUM > len(data):
+                break
+            try:
+                yield Event.FromString(data[start:end])
+            except DecodeError as error:
+                raise FairbanditError(f"{path} cannot be read: {error}; remove it") from error
+            start = end + _CHECKSUM + _LENGTH.size
+
+
+def read_config(folder: Path) -> dict[str, Any] | None:
+    """Reads the resolved config of a run, finished or under way, from its events.
+
+    Returns:
+        The config, or None as long as there is none, or if what is in the folder is no run.
+    """
+    first, last = _FENCES
+    for event in islice(read_events(folder), _FIRST):
+        for value in event.summary.value:
+            if value.tag == _CONFIG and value.tensor.string_val:
+                text = value.tensor.string_val[0].decode()
+                config: dict[str, Any] = json.loads(text.removeprefix(first).removesuffix(last))
+                return config
+    return None
 
 
 def image(tag: str, png: bytes) -> Summary:
@@ -117,12 +173,15 @@ def image(tag: str, png: bytes) -> Summary:
 
 def _margin(tag: str) -> layout_pb2.Chart:
     """Returns a chart of a mean with its band, titled by the tag."""
-    title = tag.replace("_", " ").replace("pseudo ", "pseudo-")
     series = layout_pb2.MarginChartContent.Series(
         value=f"{tag}/mean", lower=f"{tag}/lower", upper=f"{tag}/upper"
     )
-    return layout_pb2.Chart(title=title, margin=layout_pb2.MarginChartContent(series=[series]))
+    return layout_pb2.Chart(
+        title=titled(tag), margin=layout_pb2.MarginChartContent(series=[series])
+    )
 
 
-def _lines(title: str, tag: str) -> layout_pb2.Chart:
-    return layout_pb2.Chart(title=title, multiline=layout_pb2.MultilineChartContent(tag=[tag]))
+def _lines(tag: str) -> layout_pb2.Chart:
+    """Returns a chart of the lines of one tag."""
+    lines = layout_pb2.MultilineChartContent(tag=[f"{re.escape(tag)}$"])
+    return layout_pb2.Chart(title=titled(tag), multiline=lines)

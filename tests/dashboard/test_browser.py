@@ -60,9 +60,9 @@ return find(document, 'img').filter(one => one.naturalWidth > 100)
 
 @pytest.fixture(scope="module")
 def sweep(tmp_path_factory):
-    """A sweep of three runs with two figures."""
+    """A sweep of three settings with two seeds each, and two figures."""
     place = tmp_path_factory.mktemp("sweep")
-    words = [f"policy={','.join(POLICIES)}", "figures=[overview,price]"]
+    words = [f"policy={','.join(POLICIES)}", "seed=0,1", "figures=[overview,price]"]
     words += ["rounds=300", "replicas=4", "hydra.sweep.dir=sweep"]
     command = [sys.executable, "-m", "fairbandit.cli.main", "-m", *words]
     subprocess.run(command, cwd=place, check=True, capture_output=True, timeout=120)
@@ -132,10 +132,10 @@ def page(browser: Any, address: str, name: str) -> None:
 
 def test_the_address_is_this_machines_own(address):
     assert address.startswith("http://127.0.0.1:")
-    assert address.endswith("#custom_scalars&_smoothingWeight=0")
+    assert "#custom_scalars&_smoothingWeight=0&regexInput=%5E(pooled/simulation/" in address
 
 
-def test_margin_charts_with_a_drawn_band(browser, address):
+def test_margin_charts_with_a_drawn_band_for_each_setting(browser, address):
     browser.get(address)
     bands = shown(
         browser,
@@ -147,7 +147,7 @@ def test_margin_charts_with_a_drawn_band(browser, address):
     assert browser.execute_script(smoothing) == 0
 
 
-def test_hparams_have_a_row_for_each_run(browser, address):
+def test_hparams_have_a_row_for_each_setting(browser, address):
     page(browser, address, "hparams")
     rows = shown(browser, ROWS, lambda found: len(found) == len(POLICIES))
     assert sorted(hparams["policy"] for _, hparams in rows) == sorted(POLICIES)
@@ -156,12 +156,15 @@ def test_hparams_have_a_row_for_each_run(browser, address):
 
 def test_runs_are_named_by_what_differs(browser, address):
     page(browser, address, "scalars")
-    runs = "return fetch('data/runs').then(answer => answer.json())"
-    assert sorted(browser.execute_script(runs)) == sorted([*POLICIES, "figures"])
+    runs = browser.execute_script("return fetch('data/runs').then(answer => answer.json())")
+    single = [f"single/simulation/{policy}, seed={seed}" for policy in POLICIES for seed in (0, 1)]
+    pooled = [f"pooled/simulation/{policy}" for policy in POLICIES]
+    found = [run for run in runs if not run.startswith("hparams-")]
+    assert sorted(found) == sorted(["other/figures", *pooled, *single])
 
 
 def test_the_figures_are_there(browser, address, sweep):
-    page(browser, address, "images")
+    page(browser, address, f"images&{address.partition('&')[2]}")
     sizes = shown(browser, IMAGES, lambda found: len(found) == 2)
     assert sorted(path.stem for path in sweep.glob("figures/*.png")) == ["overview", "price"]
     assert sorted(width for width, _ in sizes) == [675, 1350]

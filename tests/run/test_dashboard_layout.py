@@ -1,5 +1,6 @@
 """What TensorBoard is told beside the curves, and the curves derived from others."""
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -7,12 +8,14 @@ import pytest
 import torch
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 from tensorboard.plugins.custom_scalar import layout_pb2
-from tensorboard.plugins.hparams import metadata
 
+from fairbandit.errors import FairbanditError
 from fairbandit.metrics import Played
 from fairbandit.run import tensorboard
 from fairbandit.run.execute import execute
+from fairbandit.run.folder import EVENTS
 from fairbandit.run.statistics import WINDOWS, RunStatistics
+from fairbandit.run.tensorboard import read_config, read_events
 from tests.run.test_pieces import scalars
 
 
@@ -31,23 +34,31 @@ def test_the_layout_is_written_once_and_names_tags_that_there_are(config, tmp_pa
     assert len(margins) == 2
     for one in margins:
         assert {one.value, one.lower, one.upper} <= tags
-    lines = {chart.multiline.tag[0] for chart in layout.category[1].chart}
-    assert lines - tags == {"selection_rate/.*"}
+    charts = [chart for category in layout.category[1:] for chart in category.chart]
+    lines = [re.compile(chart.multiline.tag[0]) for chart in charts]
+    drawn = [[tag for tag in tags if line.match(tag)] for line in lines]
+    assert [len(one) for one in drawn] == [1] * (3 + 4)  # selection rates of four groups
     assert len(tags) <= 13
 
 
-def test_hyperparameters_are_written_once(config, tmp_path):
-    execute(config, tmp_path / "sweep" / "job")
-    folder = tmp_path / "sweep" / "job"
-    events, _ = tensors(folder, metadata.SESSION_START_INFO_TAG)
-    content = events.SummaryMetadata(metadata.SESSION_START_INFO_TAG).plugin_data.content
-    info = metadata.parse_session_start_info_plugin_data(content)
-    assert info.group_name == "job (sweep)"
-    assert info.hparams["policy"].string_value == "fair_greedy"
-    assert info.hparams["policy.rank"].string_value == "empirical_cdf"
-    assert info.hparams["policy.estimator.regularization"].number_value == pytest.approx(0.1)
-    assert info.hparams["replicas"].number_value == 3
-    assert [path for path in folder.iterdir() if path.is_dir()] == [folder / "rounds"]
+def test_the_config_is_written_first_and_read_again(config, tmp_path):
+    summary = execute(config, tmp_path)
+    tensors(tmp_path, "config")
+    assert read_config(tmp_path) == summary["config"]
+    (events,) = tmp_path.glob(EVENTS)
+    written = events.read_bytes()
+    events.write_bytes(written[: len(written) - 1])
+    assert len(list(read_events(tmp_path))) == 3 + config["rounds"] - 1
+    events.write_bytes(written[:100])
+    assert read_config(tmp_path) is None
+
+
+def test_a_damaged_event_file_is_refused(config, tmp_path):
+    (tmp_path / EVENTS.replace("*", "1")).write_bytes(
+        bytes([3, *[0] * 11, 255, 255, 255, *[0] * 4])
+    )
+    with pytest.raises(FairbanditError, match=r"cannot be read: .*; remove it"):
+        list(read_events(tmp_path))
 
 
 def test_instantaneous_regrets_are_means_over_windows(config, tmp_path):
