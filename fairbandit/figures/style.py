@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import textwrap
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -10,16 +11,22 @@ from types import MappingProxyType
 from typing import Any
 from zlib import crc32
 
+LABEL, SMALL = 7.5, 6.5
+"""Points: the sizes of the text beside axes, and of all other text."""
+
 RC: dict[str, Any] = {
     "font.family": "DejaVu Sans",
     "font.size": 7,
-    "axes.labelsize": 7.5,
-    "axes.titlesize": 7.5,
-    "xtick.labelsize": 6.5,
-    "ytick.labelsize": 6.5,
-    "legend.fontsize": 6.5,
+    "axes.labelsize": LABEL,
+    "axes.titlesize": LABEL,
+    "xtick.labelsize": SMALL,
+    "ytick.labelsize": SMALL,
+    "legend.fontsize": SMALL,
     "legend.frameon": False,
     "legend.handlelength": 2.6,
+    "legend.columnspacing": 1.2,
+    "legend.title_fontsize": SMALL,
+    "text.parse_math": False,  # names of groups and policies may hold dollar signs
     "axes.linewidth": 0.6,
     "axes.spines.top": False,
     "axes.spines.right": False,
@@ -162,5 +169,33 @@ def _readable(label: str) -> str:
     'OFUL, exploration=0.1'
     """
     name, comma, rest = label.partition(",")
-    shown = _KNOWN[name].name if name in _KNOWN else name.replace("_", " ")
-    return f"{shown}{comma}{rest}"
+    return f"{policy_name(name)}{comma}{rest}"
+
+
+def policy_name(name: str) -> str:
+    """Returns the name of a policy as figures write it.
+
+    >>> policy_name("oful"), policy_name("my_policy")
+    ('OFUL', 'my policy')
+    """
+    return _KNOWN[name].name if name in _KNOWN else name.replace("_", " ")
+
+
+def text_width(text: str, size: float) -> float:
+    """Returns the width in inches of a line of text at a font size in points."""
+    from matplotlib.font_manager import FontProperties
+    from matplotlib.textpath import text_to_path
+
+    font = FontProperties(family=RC["font.family"], size=size)
+    width, _, _ = text_to_path.get_text_width_height_descent(text, font, ismath=False)
+    return float(width) / 72
+
+
+def wrapped(text: str, inches: float, size: float) -> str:
+    """Breaks a text into lines that are no wider than so many inches at a font size in points."""
+    lines = [text]
+    letters = min(len(text), int(72 * inches / (0.3 * size)))  # no letter is so narrow on average
+    while letters > 1 and any(text_width(line, size) > inches for line in lines):
+        letters -= 1
+        lines = textwrap.wrap(text, letters)
+    return "\n".join(lines)

@@ -1,0 +1,136 @@
+"""Lays panels out side by side, those of many runs once for each part, with room for legends."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from fairbandit.figures import legends
+from fairbandit.figures.panels import Panel
+from fairbandit.figures.parts import Part, split
+from fairbandit.figures.style import LABEL, WIDTH, applied, wrapped
+from fairbandit.results import Scene
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+_BESIDE = 0.6  # inches of the labels beside an axis
+_LINE = 0.13  # inches of a line of a title
+_ACROSS = 3  # the most panels of one quantity side by side
+
+
+@dataclass(frozen=True)
+class _Cell:
+    """A panel's place in a figure.
+
+    Attributes:
+        panel: what is drawn there.
+        part: the runs that it shows.
+        inner: whether a panel on its left has the same vertical axis and its labels.
+    """
+
+    panel: Panel
+    part: Part
+    inner: bool = False
+
+
+_Row = list[tuple[_Cell, "Axes"]]
+
+
+def lay_out(
+    shown: Sequence[Panel], scene: Scene, size: tuple[float, float], columns: int = 1
+) -> Figure:
+    """Draws panels of a scene.
+
+    If the scene has more runs than a panel shows, a panel that can be split becomes one for each
+    part of the scene, with the same limits. The runs have one legend above all panels if it is the
+    same for all parts, and otherwise one above each panel.
+
+    Args:
+        shown: the panels.
+        scene: the runs.
+        size: the width of the figure, unless it is split, and the height of a row without legends,
+            in inches.
+        columns: the most panels in a row, unless the figure is split.
+
+    Raises:
+        FairbanditError: the scene lacks runs that a panel shows, or has too many.
+    """
+    from matplotlib.figure import Figure
+
+    whole = Part(scene, scene)
+    parts = split(scene) if any(panel.split for panel in shown) else [whole]
+    width, height = size
+    if len(parts) == 1:
+        columns = min(columns, len(shown))
+        plan = _rows([_Cell(panel, whole) for panel in shown], columns)
+    else:
+        width, columns = WIDTH, math.ceil(len(parts) / math.ceil(len(parts) / _ACROSS))
+        plan = _rows([_Cell(panel, whole) for panel in shown if not panel.split], columns)
+        for panel in filter(lambda panel: panel.split, shown):
+            cells = [_Cell(panel, part, at % columns > 0) for at, part in enumerate(parts)]
+            plan += _rows(cells, columns)
+    with applied():
+        figure = Figure(figsize=(width, height * len(plan)), layout="constrained")
+        grid = figure.add_gridspec(len(plan), columns)
+        rows: list[_Row] = []
+        for place, row in enumerate(plan):
+            drawn = [(cell, figure.add_subplot(grid[place, at])) for at, cell in enumerate(row)]
+            for cell, axes in drawn:
+                _draw(cell, axes)
+            rows.append(drawn)
+        heights, top = _add_legends(figure, rows, width / columns - _BESIDE)
+        heights = [height + more for more in heights]
+        grid.set_height_ratios(heights)
+        figure.set_figheight(sum(heights) + top)
+        legends.make_headroom(figure, [axes for row in rows for cell, axes in row if cell.panel.groups])
+        return figure
+
+
+def _rows(cells: Sequence[_Cell], columns: int) -> list[Sequence[_Cell]]:
+    return [cells[first : first + columns] for first in range(0, len(cells), columns)]
+
+
+def _draw(cell: _Cell, axes: Axes) -> None:
+    cell.panel.draw(axes, cell.part)
+    if cell.inner:
+        axes.set_ylabel("")
+        axes.tick_params(axis="y", which="both", labelleft=False)
+
+
+def _add_legends(figure: Figure, rows: Sequence[_Row], width: float) -> tuple[list[float], float]:
+    """Adds all legends and titles, given the width of a panel.
+
+    Returns:
+        The inches that they take of each row, and above all rows.
+    """
+    last = rows[-1][-1][0].panel
+    of_runs = [(cell.part, axes) for row in rows for cell, axes in row if cell.panel is last]
+    shown = {id(part): legends.entries(axes) for part, axes in of_runs}
+    told = {(tuple(shown[id(part)][1]), _heading(part)) for part, _ in of_runs}
+    shared = len(told) == 1
+
+    def add(cell: _Cell, axes: Axes) -> float:
+        if cell.panel.groups:
+            return legends.within(axes, width)
+        if not cell.panel.split or not (cell.part.title or not shared):
+            return 0.0
+        if not shared:
+            title = ", ".join(filter(None, (_heading(cell.part), cell.part.title)))
+            return legends.above(axes, shown[id(cell.part)], title, width)
+        title = wrapped(cell.part.title, width, LABEL)
+        axes.set_title(title)
+        return _LINE * len(title.splitlines())
+
+    inches = [max(add(cell, axes) for cell, axes in row) for row in rows]
+    part, axes = of_runs[-1]
+    top = legends.above_figure(figure, shown[id(part)], _heading(part)) if shared else 0.0
+    return inches, top
+
+
+def _heading(part: Part) -> str:
+    """The policy that all runs of a part share, unless the part's title names it."""
+    return part.policy if part.policy != part.title else ""
