@@ -15,6 +15,7 @@ from fairbandit.figures.panels import Panel
 from fairbandit.figures.style import WIDTH
 from fairbandit.metrics import REGRETS
 from fairbandit.results import Scene
+from fairbandit.results.runs import union
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -124,12 +125,22 @@ def compose_metric(column: str, scene: Scene) -> Figure:
     Raises:
         FairbanditError: no run has the metric, or there are too many runs.
     """
-    if column not in scene.metrics:
-        raise FairbanditError(
-            f"no run in {scene.name} has the metric {column!r}; there are "
-            f"{', '.join(scene.metrics)}"
-        )
+    check_metrics([column], [scene])
     return lay_out([_metric_panel(column)], scene, (WIDTH / 2, 2.0))
+
+
+def check_metrics(columns: Sequence[str], scenes: Sequence[Scene]) -> None:
+    """Refuses a column that is no metric of any run.
+
+    Raises:
+        FairbanditError: with the metrics that there are.
+    """
+    known = union(scene.metrics for scene in scenes)
+    for column in columns:
+        if column not in known:
+            raise FairbanditError(
+                f"no run has the metric {column!r}; the metrics are {', '.join(known)}"
+            )
 
 
 def _metric_panels(scene: Scene) -> Sequence[Panel]:

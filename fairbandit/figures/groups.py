@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from fairbandit.figures.parts import Part
-from fairbandit.figures.style import SMALL, Look, group_name, wrapped
+from fairbandit.figures.style import DPI, SMALL, Look, group_name, text_width, wrapped
 from fairbandit.results import PooledRuns, Scene
 from fairbandit.results.runs import Floats
 
@@ -17,7 +17,8 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 _ROOM = 0.84  # the share of a group's room that its runs fill
-_NAME = 0.9  # inches of a line of a group's name
+_LINE = 0.11  # inches between lines of groups' names
+_SLANTED, _UPRIGHT = 0.6, 1.3  # the most inches of a line of a name that is slanted or upright
 
 
 def selected_share(axes: Axes, part: Part) -> None:
@@ -28,7 +29,12 @@ def selected_share(axes: Axes, part: Part) -> None:
     equal, width = 100 / part.whole.candidates, _ROOM / len(part.scene.runs)
     for run, look, at in _places(part):
         mean, errors = _spread(run, "selection_rate", 100.0)
-        style = {"color": look.colour, "edgecolor": "white", "hatch": look.hatch, "linewidth": 0.3}
+        style: dict[str, Any] = {
+            "color": look.colour,
+            "edgecolor": "white",
+            "hatch": look.hatch,
+            "linewidth": 0.3,
+        }
         bars = {"linewidth": 0.7, "ecolor": "black", "capsize": 1.2}
         axes.bar(at, mean, width, yerr=errors, error_kw=bars, label=look.name, **style)
     axes.axhline(equal, color="black", linewidth=0.8, linestyle="--", label="1/K")
@@ -62,7 +68,7 @@ def selected_count(axes: Axes, part: Part) -> None:
     axes.yaxis.set_minor_formatter(NullFormatter())
     for run, look, at in _places(part):
         mean, errors = _spread(run, "selected", 1.0)
-        style = {"markersize": 3.2, "elinewidth": 0.8, "label": look.name}
+        style: dict[str, Any] = {"markersize": 3.2, "elinewidth": 0.8, "label": look.name}
         axes.errorbar(at, mean, yerr=errors, fmt=look.marker, color=look.colour, **style)
     axes.set_ylabel("selected candidates")
     _name_groups(axes, part.whole)
@@ -90,12 +96,12 @@ def _range(scene: Scene, quantity: str, scale: float) -> tuple[float, float]:
 
 
 def _log_ticks(low: float, high: float) -> list[float]:
-    """Round numbers from at most low to at least high, at even distances or nearly so.
+    """Round numbers from at most low to at least high; the further apart these are, the fewer.
 
-    >>> _log_ticks(30.0, 110.0), _log_ticks(1.5, 400.0)
+    >>> _log_ticks(30.0, 150.0), _log_ticks(1.5, 400.0)
     ([20.0, 50.0, 100.0, 200.0], [1.0, 10.0, 100.0, 1000.0])
     """
-    steps = (1, 2, 5) if high < 100 * low else (1,)
+    steps = range(1, 10) if high < 4 * low else (1, 2, 5) if high < 100 * low else (1,)
     exponents = range(math.floor(math.log10(low)) - 1, math.ceil(math.log10(high)) + 2)
     ticks = [float(f"{step}e{exponent}") for exponent in exponents for step in steps]
     first = max(tick for tick in ticks if tick <= low)
@@ -104,9 +110,17 @@ def _log_ticks(low: float, high: float) -> list[float]:
 
 
 def _name_groups(axes: Axes, scene: Scene) -> None:
-    names = [wrapped(group_name(name), _NAME, SMALL) for name in scene.groups]
-    axes.set_xticks(range(len(names)), names)
-    if len(names) > 2:
-        axes.tick_params(axis="x", rotation=30)
+    """Writes the groups' names below the axis, slanted or upright if they are long."""
+    names = [group_name(name) for name in scene.groups]
+    longest = max(text_width(name, SMALL) for name in names)
+    room = axes.get_window_extent().width / DPI / len(names)
+    angle = 0 if longest < 0.9 * room else 30 if longest <= _SLANTED else 90
+    if angle == 90:
+        lines = max(1, int(room / _LINE))
+        names = [wrapped(name, _UPRIGHT, SMALL, lines) for name in names]
+    axes.set_xlim(-0.5, len(names) - 0.5)
+    axes.set_xticks(range(len(names)), names, rotation=angle)
+    if angle:
+        style = {"ha": "right", "va": "center" if angle == 90 else "top"}
         for label in axes.get_xticklabels():
-            label.set(ha="right", rotation_mode="anchor")
+            label.set(rotation_mode="anchor", **style)

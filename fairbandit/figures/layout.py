@@ -82,11 +82,14 @@ def lay_out(
             for cell, axes in drawn:
                 _draw(cell, axes)
             rows.append(drawn)
-        heights, top = _add_legends(figure, rows, width / columns - _BESIDE)
-        heights = [height + more for more in heights]
+        inches, top = _add_legends(figure, rows, width / columns - _BESIDE)
+        names = (max(legends.below(axes) for _, axes in row) for row in rows)
+        heights = [height + more + below for more, below in zip(inches, names, strict=True)]
         grid.set_height_ratios(heights)
         figure.set_figheight(sum(heights) + top)
-        legends.make_headroom(figure, [axes for row in rows for cell, axes in row if cell.panel.groups])
+        legends.make_headroom(
+            figure, [axes for row in rows for cell, axes in row if cell.panel.groups]
+        )
         return figure
 
 
@@ -126,7 +129,7 @@ def _add_legends(figure: Figure, rows: Sequence[_Row], width: float) -> tuple[li
         return _LINE * len(title.splitlines())
 
     inches = [max(add(cell, axes) for cell, axes in row) for row in rows]
-    part, axes = of_runs[-1]
+    part, _ = of_runs[-1]
     top = legends.above_figure(figure, shown[id(part)], _heading(part)) if shared else 0.0
     return inches, top
 

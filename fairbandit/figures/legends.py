@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fairbandit.figures.style import SMALL, text_width, wrapped
+from fairbandit.figures.style import DPI, SMALL, text_width, wrapped
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
 
 _HANDLE = 0.32  # inches of a legend's line and its distance from its text
 _BETWEEN = 0.12  # inches between the columns of a legend
+_LINE = 0.11  # inches of a line of labels
 _GAP = 0.1  # inches above a legend
 
 Entries = tuple[Sequence[Any], Sequence[str]]
@@ -37,7 +39,11 @@ def above_figure(figure: Figure, shown: Entries, title: str) -> float:
 
 def above(axes: Axes, shown: Entries, title: str, width: float) -> float:
     """Places a legend above a panel of a width in inches; returns the inches that it takes."""
-    style = {"loc": "lower left", "bbox_to_anchor": (0.0, 1.0), "borderaxespad": 0.2}
+    style: dict[str, Any] = {
+        "loc": "lower left",
+        "bbox_to_anchor": (0.0, 1.0),
+        "borderaxespad": 0.2,
+    }
     return _fitted(axes.legend, shown, width, title=wrapped(title, width, SMALL), **style)
 
 
@@ -48,12 +54,18 @@ def within(axes: Axes, width: float) -> float:
     """
     if not axes.get_lines():
         return 0.0
-    style = {"loc": "upper center", "borderaxespad": 0.0, "borderpad": 0.2}
+    style: dict[str, Any] = {"loc": "upper center", "borderaxespad": 0.0, "borderpad": 0.2}
     return _fitted(axes.legend, entries(axes), width, **style)
 
 
+def below(axes: Axes) -> float:
+    """Returns the inches that the labels of the horizontal axis take beyond a line."""
+    tallest = max(label.get_window_extent().height for label in axes.get_xticklabels())
+    return max(0.0, float(tallest / DPI) - _LINE)
+
+
 def make_headroom(figure: Figure, panels: Sequence[Axes]) -> None:
-    """Extends the vertical axes of panels with a legend `within`, which comes to lie above the data.
+    """Extends the vertical axes of panels with a legend `within`, so that it is above their data.
 
     The rest of the figure must be complete, since sizes of panels are settled here.
     """
@@ -78,9 +90,10 @@ def _fitted(
         return 0.0
     labels = [wrapped(label, room - _HANDLE, SMALL) for label in labels]
     widths = [max(text_width(line, SMALL) for line in label.splitlines()) for label in labels]
-    columns = next(n for n in range(len(labels), 0, -1) if n == 1 or _width(widths, n) <= room)
+    most = next(n for n in range(len(labels), 0, -1) if n == 1 or _width(widths, n) <= room)
+    columns = math.ceil(len(labels) / math.ceil(len(labels) / most))  # of about the same length
     legend = place(handles, labels, ncols=columns, title=title or None, **style)
-    return float(legend.get_window_extent().height / legend.figure.dpi) + _GAP
+    return float(legend.get_window_extent().height / DPI) + _GAP
 
 
 def _width(texts: Sequence[float], columns: int) -> float:

@@ -116,7 +116,9 @@ def _limits(curves: Sequence[Curve], column: str) -> tuple[float, float]:
 
 def _tell_ends_beyond(axes: Axes, part: Part, column: str) -> None:
     """Writes how far the curves go that leave the axes."""
-    ends = {run.label: run.curves[column].mean[-1] for run in part.scene.runs if column in run.metrics}
+    ends = {
+        run.label: run.curves[column].mean[-1] for run in part.scene.runs if column in run.metrics
+    }
     _, top = axes.get_ylim()
     beyond = [f"{part.looks[key].name}: {end:,.0f} at T" for key, end in ends.items() if end > top]
     text = "\n".join(wrapped(line, _NOTE, SMALL) for line in beyond)

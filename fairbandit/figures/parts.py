@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise
 
 from fairbandit.errors import FairbanditError
 from fairbandit.figures.style import Look, looks, policy_name
@@ -100,6 +100,5 @@ def _title(run: PooledRuns, key: str, short: str) -> str:
 def _evenly(scene: Scene) -> list[Part]:
     count = math.ceil(len(scene.runs) / MOST_RUNS)
     bounds = [round(part * len(scene.runs) / count) for part in range(count + 1)]
-    runs: Sequence[PooledRuns] = scene.runs
-    pieces = (runs[low:high] for low, high in zip(bounds, bounds[1:], strict=False))
+    pieces = (scene.runs[low:high] for low, high in pairwise(bounds))
     return [Part(scene.among(piece), scene) for piece in pieces]

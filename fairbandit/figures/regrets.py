@@ -52,8 +52,10 @@ def frontier(axes: Axes, part: Part) -> None:
     style = {"fmt": "o-", "color": "black", "markersize": 3.5, "linewidth": 1.0}
     error = {"ecolor": "0.7", "elinewidth": 0.8}
     (x, _), (y, _) = _points(axes, runs, label="trade-off, by α", **style, **error)
-    for (alpha, _), *at in zip(found, x, y, strict=True):
-        axes.annotate(f"{alpha:g}", at, xytext=(4, 3), textcoords="offset points", fontsize=6)
+    for (alpha, _), right, up in zip(found, x, y, strict=True):
+        axes.annotate(
+            f"{alpha:g}", (right, up), xytext=(4, 3), textcoords="offset points", fontsize=6
+        )
     _set_axes(axes, runs)
 
 

@@ -14,6 +14,9 @@ from zlib import crc32
 LABEL, SMALL = 7.5, 6.5
 """Points: the sizes of the text beside axes, and of all other text."""
 
+DPI = 100
+"""Pixels of an inch while a figure is laid out."""
+
 RC: dict[str, Any] = {
     "font.family": "DejaVu Sans",
     "font.size": 7,
@@ -37,6 +40,7 @@ RC: dict[str, Any] = {
     "lines.markersize": 3.2,
     "hatch.linewidth": 0.5,
     "errorbar.capsize": 1.5,
+    "figure.dpi": DPI,
     "savefig.dpi": 200,
     "pdf.fonttype": 42,
 }
@@ -191,11 +195,14 @@ def text_width(text: str, size: float) -> float:
     return float(width) / 72
 
 
-def wrapped(text: str, inches: float, size: float) -> str:
-    """Breaks a text into lines that are no wider than so many inches at a font size in points."""
-    lines = [text]
+def wrapped(text: str, inches: float, size: float, lines: int | None = None) -> str:
+    """Breaks a text into lines that are no wider than so many inches at a font size in points.
+
+    If a largest number of lines is given, an ellipsis stands for words beyond.
+    """
+    broken = [text]
     letters = min(len(text), int(72 * inches / (0.3 * size)))  # no letter is so narrow on average
-    while letters > 1 and any(text_width(line, size) > inches for line in lines):
+    while letters > 1 and any(text_width(line, size) > inches for line in broken):
         letters -= 1
-        lines = textwrap.wrap(text, letters)
-    return "\n".join(lines)
+        broken = textwrap.wrap(text, letters, max_lines=lines, placeholder="…")
+    return "\n".join(broken)

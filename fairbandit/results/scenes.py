@@ -194,9 +194,7 @@ def _telling(alike: Sequence[Mapping[str, Any]], kind: str) -> list[str]:
     return several if len(fewer) == len(all_told) else keys
 
 
-def _label(
-    name: str, settings: Mapping[str, Any], keys: Sequence[str], longest: int | None
-) -> str:
+def _label(name: str, settings: Mapping[str, Any], keys: Sequence[str], longest: int | None) -> str:
     """Joins a name and settings; of a value of more letters than `longest`, the middle is cut."""
     said = [name]
     for key, short in short_keys(keys).items():
