@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-_BESIDE = 0.6  # inches of the labels beside an axis
+_BESIDE = 0.75  # inches of the labels beside an axis
 _LINE = 0.13  # inches of a line of a title
 _ACROSS = 3  # the most panels of one quantity side by side
 
@@ -82,14 +82,12 @@ def lay_out(
             for cell, axes in drawn:
                 _draw(cell, axes)
             rows.append(drawn)
-        inches, top = _add_legends(figure, rows, width / columns - _BESIDE)
-        names = (max(legends.below(axes) for _, axes in row) for row in rows)
-        heights = [height + more + below for more, below in zip(inches, names, strict=True)]
-        grid.set_height_ratios(heights)
-        figure.set_figheight(sum(heights) + top)
-        legends.make_headroom(
-            figure, [axes for row in rows for cell, axes in row if cell.panel.groups]
-        )
+        top, around, inside = _add_legends(figure, rows, width / columns - _BESIDE)
+        inner = [height + more for more in inside]
+        grid.set_height_ratios(inner)  # of the panels, without what stands around them
+        figure.set_figheight(top + sum(inner) + sum(around))
+        by_group = [axes for row in rows for cell, axes in row if cell.panel.groups]
+        legends.make_headroom(figure, by_group)
         return figure
 
 
@@ -104,34 +102,34 @@ def _draw(cell: _Cell, axes: Axes) -> None:
         axes.tick_params(axis="y", which="both", labelleft=False)
 
 
-def _add_legends(figure: Figure, rows: Sequence[_Row], width: float) -> tuple[list[float], float]:
+def _add_legends(
+    figure: Figure, rows: Sequence[_Row], width: float
+) -> tuple[float, list[float], list[float]]:
     """Adds all legends and titles, given the width of a panel.
 
     Returns:
-        The inches that they take of each row, and above all rows.
+        The inches that they take above all rows, and of each row around and inside its panels.
     """
     last = rows[-1][-1][0].panel
     of_runs = [(cell.part, axes) for row in rows for cell, axes in row if cell.panel is last]
     shown = {id(part): legends.entries(axes) for part, axes in of_runs}
-    told = {(tuple(shown[id(part)][1]), _heading(part)) for part, _ in of_runs}
-    shared = len(told) == 1
+    shared = len({(tuple(shown[id(part)][1]), _heading(part)) for part, _ in of_runs}) == 1
 
-    def add(cell: _Cell, axes: Axes) -> float:
-        if cell.panel.groups:
-            return legends.within(axes, width)
-        if not cell.panel.split or not (cell.part.title or not shared):
+    def above(cell: _Cell, axes: Axes) -> float:
+        part = cell.part
+        if not cell.panel.split or (shared and not part.title):
             return 0.0
-        if not shared:
-            title = ", ".join(filter(None, (_heading(cell.part), cell.part.title)))
-            return legends.above(axes, shown[id(cell.part)], title, width)
-        title = wrapped(cell.part.title, width, LABEL)
-        axes.set_title(title)
-        return _LINE * len(title.splitlines())
+        if shared:
+            axes.set_title(wrapped(part.title, width, LABEL))
+            return _LINE * len(axes.get_title().splitlines())
+        title = ", ".join(filter(None, (_heading(part), part.title)))
+        return legends.above(axes, shown[id(part)], title, width)
 
-    inches = [max(add(cell, axes) for cell, axes in row) for row in rows]
+    around = [max(above(*pair) + legends.below(pair[1]) for pair in row) for row in rows]
+    inside = [max(legends.within(a, width) if c.panel.groups else 0.0 for c, a in r) for r in rows]
     part, _ = of_runs[-1]
     top = legends.above_figure(figure, shown[id(part)], _heading(part)) if shared else 0.0
-    return inches, top
+    return top, around, inside
 
 
 def _heading(part: Part) -> str:

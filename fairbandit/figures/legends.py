@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 _HANDLE = 0.32  # inches of a legend's line and its distance from its text
 _BETWEEN = 0.12  # inches between the columns of a legend
 _LINE = 0.11  # inches of a line of labels
+_EDGE = 0.1  # inches of a legend left and right of its contents
 _GAP = 0.1  # inches above a legend
 
 Entries = tuple[Sequence[Any], Sequence[str]]
@@ -88,6 +89,7 @@ def _fitted(
     handles, labels = shown
     if not labels:
         return 0.0
+    room -= _EDGE
     labels = [wrapped(label, room - _HANDLE, SMALL) for label in labels]
     widths = [max(text_width(line, SMALL) for line in label.splitlines()) for label in labels]
     most = next(n for n in range(len(labels), 0, -1) if n == 1 or _width(widths, n) <= room)
