@@ -10,14 +10,13 @@ from typing import TYPE_CHECKING
 from fairbandit.figures import legends
 from fairbandit.figures.panels import Panel
 from fairbandit.figures.parts import Part, split
-from fairbandit.figures.style import LABEL, WIDTH, applied, wrapped
+from fairbandit.figures.style import DPI, LABEL, WIDTH, applied, wrapped
 from fairbandit.results import Scene
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-_BESIDE = 0.75  # inches of the labels beside an axis
 _LINE = 0.13  # inches of a line of a title
 _ACROSS = 3  # the most panels of one quantity side by side
 
@@ -82,7 +81,9 @@ def lay_out(
             for cell, axes in drawn:
                 _draw(cell, axes)
             rows.append(drawn)
-        top, around, inside = _add_legends(figure, rows, width / columns - _BESIDE)
+        legends.settle(figure)
+        room = min(axes.bbox.width for row in rows for _, axes in row) / DPI
+        top, around, inside = _add_legends(figure, rows, room)
         inner = [height + more for more in inside]
         grid.set_height_ratios(inner)  # of the panels, without what stands around them
         figure.set_figheight(top + sum(inner) + sum(around))

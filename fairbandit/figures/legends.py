@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -15,10 +16,10 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
     from matplotlib.legend import Legend
 
-_HANDLE = 0.32  # inches of a legend's line and its distance from its text
-_BETWEEN = 0.12  # inches between the columns of a legend
+_HANDLE = 0.31  # inches of a legend's line and its distance from its text
+_BETWEEN = 0.11  # inches between the columns of a legend
 _LINE = 0.11  # inches of a line of labels
-_EDGE = 0.1  # inches of a legend left and right of its contents
+_EDGE = 0.04  # inches of a legend left and right of its contents
 _GAP = 0.1  # inches above a legend
 
 Entries = tuple[Sequence[Any], Sequence[str]]
@@ -35,17 +36,14 @@ def entries(axes: Axes) -> Entries:
 def above_figure(figure: Figure, shown: Entries, title: str) -> float:
     """Places a legend above all panels; returns the inches that it takes."""
     width = figure.get_figwidth() - 0.2
-    return _fitted(figure.legend, shown, width, title=title, loc="outside upper center")
+    place = partial(figure.legend, loc="outside upper center")
+    return _fitted(place, shown, width, wrapped(title, width, SMALL))
 
 
 def above(axes: Axes, shown: Entries, title: str, width: float) -> float:
     """Places a legend above a panel of a width in inches; returns the inches that it takes."""
-    style: dict[str, Any] = {
-        "loc": "lower left",
-        "bbox_to_anchor": (0.0, 1.0),
-        "borderaxespad": 0.2,
-    }
-    return _fitted(axes.legend, shown, width, title=wrapped(title, width, SMALL), **style)
+    place = partial(axes.legend, loc="lower left", bbox_to_anchor=(0.0, 1.0), borderaxespad=0.2)
+    return _fitted(place, shown, width, wrapped(title, width, SMALL))
 
 
 def within(axes: Axes, width: float) -> float:
@@ -55,8 +53,8 @@ def within(axes: Axes, width: float) -> float:
     """
     if not axes.get_lines():
         return 0.0
-    style: dict[str, Any] = {"loc": "upper center", "borderaxespad": 0.0, "borderpad": 0.2}
-    return _fitted(axes.legend, entries(axes), width, **style)
+    place = partial(axes.legend, loc="upper center", borderaxespad=0.0)
+    return _fitted(place, entries(axes), width)
 
 
 def below(axes: Axes) -> float:
@@ -65,15 +63,20 @@ def below(axes: Axes) -> float:
     return max(0.0, float(tallest / DPI) - _LINE)
 
 
+def settle(figure: Figure) -> None:
+    """Gives the panels of a figure the sizes for which there is room."""
+    engine = figure.get_layout_engine()
+    assert engine is not None  # each figure is made with one
+    engine.execute(figure)
+
+
 def make_headroom(figure: Figure, panels: Sequence[Axes]) -> None:
     """Extends the vertical axes of panels with a legend `within`, so that it is above their data.
 
     The rest of the figure must be complete, since sizes of panels are settled here.
     """
-    engine = figure.get_layout_engine()
-    if not panels or engine is None:
-        return
-    engine.execute(figure)
+    if panels:
+        settle(figure)
     for axes in panels:
         legend = axes.get_legend()
         if legend is not None:
@@ -82,9 +85,7 @@ def make_headroom(figure: Figure, panels: Sequence[Axes]) -> None:
             axes.set_ylim(low, low + (high - low) / (1 - share))
 
 
-def _fitted(
-    place: Callable[..., Legend], shown: Entries, room: float, title: str = "", **style: Any
-) -> float:
+def _fitted(place: Callable[..., Legend], shown: Entries, room: float, title: str = "") -> float:
     """Places a legend with as many columns as fit; returns the inches that it takes."""
     handles, labels = shown
     if not labels:
@@ -94,7 +95,7 @@ def _fitted(
     widths = [max(text_width(line, SMALL) for line in label.splitlines()) for label in labels]
     most = next(n for n in range(len(labels), 0, -1) if n == 1 or _width(widths, n) <= room)
     columns = math.ceil(len(labels) / math.ceil(len(labels) / most))  # of about the same length
-    legend = place(handles, labels, ncols=columns, title=title or None, **style)
+    legend = place(handles, labels, ncols=columns, title=title or None)
     return float(legend.get_window_extent().height / DPI) + _GAP
 
 

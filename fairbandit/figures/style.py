@@ -26,6 +26,7 @@ RC: dict[str, Any] = {
     "ytick.labelsize": SMALL,
     "legend.fontsize": SMALL,
     "legend.frameon": False,
+    "legend.borderpad": 0.2,
     "legend.handlelength": 2.6,
     "legend.columnspacing": 1.2,
     "legend.title_fontsize": SMALL,
@@ -186,13 +187,16 @@ def policy_name(name: str) -> str:
 
 
 def text_width(text: str, size: float) -> float:
-    """Returns the width in inches of a line of text at a font size in points."""
+    """Returns the width in inches of a line of text at a font size in points, at the most.
+
+    Letters are drawn at whole pixels, which makes a text some hundredths wider.
+    """
     from matplotlib.font_manager import FontProperties
     from matplotlib.textpath import text_to_path
 
     font = FontProperties(family=RC["font.family"], size=size)
     width, _, _ = text_to_path.get_text_width_height_descent(text, font, ismath=False)
-    return float(width) / 72
+    return 1.05 * float(width) / 72
 
 
 def wrapped(text: str, inches: float, size: float, lines: int | None = None) -> str:

@@ -43,8 +43,8 @@ def test_nothing_is_covered_cut_off_or_crushed(scene, name):
     inside = figure.bbox.padded(1)
     for axes in figure.axes:
         edges = axes.get_tightbbox()
-        assert inside.containsx(edges.x0) and inside.containsx(edges.x1)
-        assert inside.containsy(edges.y0) and inside.containsy(edges.y1)
+        assert inside.x0 <= edges.x0 <= edges.x1 <= inside.x1
+        assert inside.y0 <= edges.y0 <= edges.y1 <= inside.y1
         assert min(axes.bbox.width, axes.bbox.height) > 0.9 * figure.dpi
         for text in (axes.title, axes.xaxis.label, *axes.texts):
             assert text.get_window_extent().width <= 1.1 * axes.bbox.width
