@@ -15,7 +15,7 @@ from fairbandit.figures.panels import Panel
 from fairbandit.figures.style import WIDTH
 from fairbandit.metrics import REGRETS
 from fairbandit.results import Scene
-from fairbandit.results.runs import union
+from fairbandit.results.differences import union
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

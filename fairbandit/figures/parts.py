@@ -10,7 +10,7 @@ from itertools import pairwise
 from fairbandit.errors import FairbanditError
 from fairbandit.figures.style import Look, looks, policy_name
 from fairbandit.results import PooledRuns, Scene
-from fairbandit.results.scenes import short_keys
+from fairbandit.results.differences import short_names
 
 MOST_RUNS = 8
 """The largest number of runs in a panel, which is that of the looks that are told apart."""
@@ -76,7 +76,7 @@ def split(scene: Scene) -> list[Part]:
 
 def _by_setting(scene: Scene) -> list[Part]:
     found: list[dict[str, list[PooledRuns]]] = []
-    for key, short in short_keys(scene.differences).items():
+    for key, short in short_names(scene.differences).items():
         shared: dict[str, list[PooledRuns]] = {}
         for run in scene.runs:
             shared.setdefault(_title(run, key, short), []).append(run)

@@ -7,7 +7,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from fairbandit.errors import FairbanditError
-from fairbandit.results.runs import SavedRun, differing, union
+from fairbandit.results.differences import differing, union
+from fairbandit.results.runs import SavedRun
 
 Conditions = Mapping[str, Sequence[str]]
 """The values that settings may have, written as in labels, by the setting's key or its end."""

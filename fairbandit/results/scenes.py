@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from fairbandit.errors import FairbanditError
-from fairbandit.results.differences import differing, union
+from fairbandit.results.differences import differing, short_names, union
 from fairbandit.results.pooling import NO_DIFFERENCE, PooledRuns, pool
 from fairbandit.results.runs import PLACES, RewardDistribution, SavedRun, read_runs
 from fairbandit.results.sampled import sampled_rewards
@@ -158,23 +158,6 @@ def labels(settings: Sequence[Mapping[str, Any]], kind: str) -> list[str]:
     return brief if len(set(brief)) == len(set(full)) else full
 
 
-def short_keys(keys: Sequence[str]) -> dict[str, str]:
-    """Returns the shortest ends of dotted keys that tell them apart; a part's name is the part's.
-
-    >>> short_keys(["policy.estimator.name", "policy.rank.alpha"])
-    {'policy.estimator.name': 'estimator', 'policy.rank.alpha': 'alpha'}
-    >>> list(short_keys(["policy.split.refresh", "policy.rank.refresh"]).values())
-    ['split.refresh', 'rank.refresh']
-    """
-    whole = {key: key.removesuffix(".name").split(".") for key in keys}
-    short = {}
-    for key, words in whole.items():
-        ends = (words[-count:] for count in range(1, len(words) + 1))
-        alone = (end for end in ends if sum(w[-len(end) :] == end for w in whole.values()) == 1)
-        short[key] = ".".join(next(alone, words))
-    return short
-
-
 def _differences(settings: Sequence[Mapping[str, Any]], kind: str) -> list[str]:
     """The keys that may set two policies or environments apart, and do."""
     own = "environment." if kind == "environment" else ""
@@ -197,7 +180,7 @@ def _telling(alike: Sequence[Mapping[str, Any]], kind: str) -> list[str]:
 def _label(name: str, settings: Mapping[str, Any], keys: Sequence[str], longest: int | None) -> str:
     """Joins a name and settings; of a value of more letters than `longest`, the middle is cut."""
     said = [name]
-    for key, short in short_keys(keys).items():
+    for key, short in short_names(keys).items():
         if key in settings:
             value = "null" if settings[key] is None else str(settings[key])
             if longest is not None and len(value) > longest:

@@ -152,7 +152,7 @@ def test_groups_in_order_of_their_codes(mixed_scene):
     assert std.tolist() == [saved[group]["std"] for group in mixed_scene.groups]
 
 
-def settings(policy="mine", **estimator):
+def settings(policy: str = "mine", **estimator: Any) -> dict[str, Any]:
     found = {f"policy.estimator.{key}": value for key, value in estimator.items()}
     return {"policy": policy, "environment": "simulation", **found}
 
@@ -180,7 +180,7 @@ def test_long_values_are_cut_unless_they_become_the_same():
     first, other, long = "[1, 2]", f"[{'1, ' * 40}3]", f"[{'1, ' * 20}4, {'1, ' * 20}3]"
     brief, cut = labels([settings(theta=first), settings(theta=other)], "policy")
     assert brief == "mine, theta=[1, 2]"
-    assert cut == "mine, theta=[1, 1, 1, 1, 1, 1…, 1, 1, 1, 1, 3]"
+    assert cut == "mine, theta=[1, 1, 1, 1, 1, …, 1, 1, 1, 1, 3]"
     same = labels([settings(theta=other), settings(theta=long)], "policy")
     assert same == [f"mine, theta={value}" for value in (other, long)]
 
