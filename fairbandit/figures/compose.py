@@ -32,6 +32,7 @@ class Composition:
         size: the width of the figure and the height of a row without legends, in inches.
         columns: the most panels in a row.
         general: whether it is also drawn where no figures are asked for.
+        truth: whether it shows nothing of an environment without a truth.
     """
 
     help: str
@@ -39,6 +40,7 @@ class Composition:
     size: tuple[float, float]
     columns: int = 3
     general: bool = True
+    truth: bool = False
 
 
 def _curves(column: str, label: str) -> Panel:
@@ -81,6 +83,7 @@ FIGURES: Mapping[str, Composition] = MappingProxyType(
             "fair against standard pseudo-regret at T: the price of fairness",
             (Panel(regrets.price),),
             (WIDTH / 2, 2.6),
+            truth=True,
         ),
         "frontier": Composition(
             "fair against standard pseudo-regret at T over the weight of policy/rank=tradeoff",
@@ -98,8 +101,12 @@ FIGURES: Mapping[str, Composition] = MappingProxyType(
 
 def general(scene: Scene) -> list[str]:
     """Returns the names of the figures that are drawn of a scene where none are asked for."""
+    plans = {name: plan for name, plan in FIGURES.items() if plan.general}
     own = _metric_panels(scene)
-    return [name for name, plan in FIGURES.items() if plan.general and (plan.panels or own)]
+    truth = any(run.metrics[regret]["mean"] is not None for run in scene.runs for regret in REGRETS)
+    return [
+        name for name, plan in plans.items() if (plan.panels or own) and (truth or not plan.truth)
+    ]
 
 
 def compose(name: str, scene: Scene) -> Figure:

@@ -88,6 +88,7 @@ def curves(axes: Axes, part: Part, column: str, label: str) -> None:
 def say_not_known(axes: Axes) -> None:
     """Says in place of data that there are none."""
     axes.text(0.5, 0.5, "not known", transform=axes.transAxes, ha="center")
+    axes.set_yticks([])
 
 
 def margins(low: float, high: float) -> tuple[float, float]:

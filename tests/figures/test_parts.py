@@ -3,14 +3,14 @@
 import pytest
 
 from fairbandit.errors import FairbanditError
-from fairbandit.figures.parts import MOST_PARTS, MOST_RUNS, split
+from fairbandit.figures.parts import MOST_PARTS, MOST_RUNS, Part, split
 from tests.figures.synthetic import crossed
 
 THREE = ("uniform", "greedy", "fair_greedy")
 SIX = [0.01, 0.05, 0.1, 0.5, 1.0, 10.0]
 
 
-def names(part):
+def names(part: Part) -> list[str]:
     return [look.name for look in part.looks.values()]
 
 

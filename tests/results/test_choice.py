@@ -1,6 +1,7 @@
 """Runs are chosen by their settings, with short keys and values as labels write them."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -9,7 +10,7 @@ from fairbandit.results import SavedRun
 from fairbandit.results.choice import chosen
 
 
-def run(**estimator):
+def run(**estimator: Any) -> SavedRun:
     policy = {"estimator": {"name": "ridge", "noise": 0.0, **estimator}, "rank": {"alpha": 0.5}}
     summary = {"policy": "mine", "environment": "simulation", "rounds": 5, "replicas": 1, "seed": 0}
     environment = {"noise": 2.0, "flag": True, "theta": [4.0, 3.0]}

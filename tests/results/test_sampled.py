@@ -1,18 +1,22 @@
 """Sampled rewards are those of the round logs, of uniform picks if there are any."""
 
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
 import numpy as np
 import pyarrow.parquet as pq
 
 from fairbandit.results import sampled
 
 
-def expected(folder, policies, group):
+def expected(folder: Path, policies: Sequence[str], group: int) -> Any:
     tables = [pq.read_table(folder / policy / "rounds").to_pydict() for policy in policies]
     pairs = [pair for rows in tables for pair in zip(rows["group"], rows["reward"], strict=True)]
     return np.sort([reward for code, reward in pairs if code == group])
 
 
-def check(found, rewards):
+def check(found: Any, rewards: Any) -> None:
     shares = np.searchsorted(rewards, found.values, side="right") / len(rewards)
     np.testing.assert_allclose(found.cdf, shares)
 

@@ -158,7 +158,7 @@ def settings(policy: str = "mine", **estimator: Any) -> dict[str, Any]:
 
 
 def test_labels_hold_what_differs_and_nothing_else():
-    alike = {"regularization": 0.1, "refresh": None}
+    alike: dict[str, Any] = {"regularization": 0.1, "refresh": None}
     given = [
         settings(name="ridge", noise=0.0, **alike),
         settings(name="kernel", width=2.0, **alike),
