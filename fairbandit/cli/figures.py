@@ -12,11 +12,16 @@ from fairbandit.cli.parsers import tool_parser
 from fairbandit.errors import FairbanditError
 from fairbandit.figures.compose import FIGURES
 from fairbandit.figures.draw import SUBFOLDER, Choice, Drawn, draw, kept_choice, show_on_board
+from fairbandit.figures.parts import MOST_RUNS
+from fairbandit.results.choice import Conditions
 from fairbandit.run.table import console, make_table
 
-_HELP = """\
+_HELP = f"""\
 Draws figures of the finished runs below some folders, as PNG and PDF, without simulating. Runs in
-different environments are drawn apart; runs of one policy are told apart by what differs.
+different environments are drawn apart; runs of one policy are told apart by what differs, and those
+that differ in nothing but their seeds are one. Bands and error bars are one standard deviation to
+either side of the mean, over the replicas of all seeds; those of regrets end at 0. More than
+{MOST_RUNS} runs become panels of at most so many, which share a setting where that is possible.
 
 figures:
 """ + "\n".join(f"  {name:<15}{plan.help}" for name, plan in FIGURES.items())
@@ -26,9 +31,11 @@ examples:
   fairbandit figures outputs/sweeps/experiment-simulation
   fairbandit figures outputs --only price --out paper/figures
   fairbandit figures one_folder another_folder --policies fair_greedy,oful,uniform
+  fairbandit figures outputs --metric fair_regret --where regularization=0.1,1 --where rounds=5000
 
-Without --only and --policies, a sweep that asked for figures gets those again, and others get all
-that their runs make (frontier, of runs of policy/rank=tradeoff, is drawn only when asked for)."""
+Without --only, --policies and --metric, a sweep that asked for figures gets those again, and others
+get all that their runs make (frontier, of runs of policy/rank=tradeoff, is drawn only when asked
+for)."""
 
 
 def figures(words: Sequence[str]) -> None:
@@ -52,12 +59,27 @@ def figures(words: Sequence[str]) -> None:
         "--only", metavar="NAMES", help=f"which, separated by commas: {', '.join(FIGURES)}"
     )
     parser.add_argument("--policies", metavar="NAMES", help="whose runs, separated by commas")
+    parser.add_argument(
+        "--where",
+        action="append",
+        metavar="KEY=VALUES",
+        help="only runs with one of these values, separated by commas, of a setting; its key may be"
+        " short, as in figures; of several --where all hold",
+    )
+    parser.add_argument(
+        "--metric",
+        metavar="NAMES",
+        help="the curves of metrics, separated by commas: fair_regret, standard_regret, or a column"
+        " that runs were asked for; other figures are drawn too only if --only names them",
+    )
     given = parser.parse_args(words)
     alone = given.folders[0] if len(given.folders) == 1 else None
     own = Path(SUBFOLDER) if alone is None else alone / SUBFOLDER
     out = own if given.out is None else given.out
     policies = None if given.policies is None else _listed(given.policies, "--policies")
-    drawn = draw(given.folders, out, _choice(given.only, policies, alone), policies)
+    metrics = [] if given.metric is None else _listed(given.metric, "--metric")
+    choice = {} if metrics and given.only is None else _choice(given.only, policies, alone)
+    drawn = draw(given.folders, out, choice, policies, metrics, _conditions(given.where or []))
     if alone is not None and out == own:
         show_on_board(drawn, out)
     console().print(files_table(drawn))
@@ -81,6 +103,19 @@ def _choice(only: str | None, policies: Sequence[str] | None, folder: Path | Non
     if policies is None and folder is not None and folder.is_dir():
         return kept_choice(folder)
     return None
+
+
+def _conditions(words: Sequence[str]) -> Conditions:
+    """Reads the values of --where; a list is one value."""
+    conditions = {}
+    for word in words:
+        key, equals, values = word.partition("=")
+        if not (key and equals and values):
+            raise FairbanditError(
+                f"--where needs KEY=VALUES, as in regularization=0.1,1; got {word!r}"
+            )
+        conditions[key] = [values] if values.startswith("[") else _listed(values, "--where")
+    return conditions
 
 
 def _listed(text: str, option: str) -> list[str]:

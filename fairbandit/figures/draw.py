@@ -8,13 +8,17 @@ import re
 from collections.abc import Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
+from functools import partial
+from itertools import chain, count
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from fairbandit.errors import FairbanditError
-from fairbandit.figures.compose import FIGURES, compose, general
+from fairbandit.figures.compose import FIGURES, check_metrics, compose, compose_metric, general
 from fairbandit.figures.style import applied
-from fairbandit.results import read_scenes
+from fairbandit.results import Scene, read_runs
+from fairbandit.results.choice import Conditions, chosen
+from fairbandit.results.scenes import scenes_of
 from fairbandit.run.folder import EVENTS, written_aside
 from fairbandit.run.tensorboard import EventWriter, image
 
@@ -29,6 +33,8 @@ CHOICE = "figures.json"
 
 Choice = Mapping[str, Sequence[str] | None]
 """Figures by name, each with the policies that it shows; None for all."""
+
+_LONGEST = 100  # letters of an environment in the name of a file
 
 _METADATA = {"png": {"Software": None}, "pdf": {"CreationDate": None, "Producer": None}}
 
@@ -64,6 +70,8 @@ def draw(
     out: Path,
     choice: Choice | None = None,
     policies: Sequence[str] | None = None,
+    metrics: Sequence[str] = (),
+    where: Conditions | None = None,
 ) -> list[Drawn]:
     """Draws figures of saved runs, in separate files for each environment.
 
@@ -73,25 +81,45 @@ def draw(
         choice: the figures to draw, and the policies that each shows; None draws every figure for
             which the runs have data.
         policies: the policies shown by figures for which `choice` names none; None shows all.
+        metrics: columns of the round log of which curves are drawn, each in a figure of its own.
+        where: the values that runs must have for some settings; None takes all runs.
 
     Returns:
         What was drawn, in the order of the environments' names and of `FIGURES`.
 
     Raises:
-        FairbanditError: an unknown figure, no runs, no run of the policies, damaged runs, or a
-            folder that cannot be written to.
+        FairbanditError: an unknown figure, metric or setting, no runs, no run of the policies or
+            with the values, damaged runs, or a folder that cannot be written to.
     """
     check_choice(choice or {})
-    scenes = read_scenes(folders)
+    scenes = scenes_of(chosen(read_runs(folders), where or {}))
+    check_metrics(metrics, scenes)
     drawn = []
-    for scene in scenes:
-        slug = re.sub(r"[^A-Za-z0-9._]+", "-", scene.name).strip("-")
-        chosen = dict.fromkeys(general(scene), policies) if choice is None else choice
-        for name, policies in chosen.items():
-            figure = compose(name, scene.only(policies))
+    for scene, slug in zip(scenes, _slugs(scenes), strict=True):
+        asked = dict.fromkeys(general(scene)) if choice is None else choice
+        figures = [
+            (name, partial(compose, name, scene.only(shown or policies)))
+            for name, shown in asked.items()
+        ]
+        figures += [
+            (f"metric-{column}", partial(compose_metric, column, scene.only(policies)))
+            for column in metrics
+            if column in scene.metrics
+        ]
+        for name, composed in figures:
             stem = name if len(scenes) == 1 else f"{slug}-{name}"
-            drawn.append(Drawn(name, scene.name, save(figure, out, stem)))
+            drawn.append(Drawn(name, scene.name, save(composed(), out, stem)))
     return drawn
+
+
+def _slugs(scenes: Sequence[Scene]) -> list[str]:
+    """The beginnings of the names of the scenes' files, all different."""
+    made: list[str] = []
+    for scene in scenes:
+        slug = re.sub(r"[^A-Za-z0-9._]+", "-", scene.name).strip("-")[:_LONGEST]
+        numbered = (f"{slug}-{number}" for number in count(2))
+        made.append(next(name for name in chain([slug], numbered) if name not in made))
+    return made
 
 
 def save(figure: Figure, folder: Path, stem: str) -> tuple[Path, Path]:

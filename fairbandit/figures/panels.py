@@ -1,197 +1,138 @@
-"""Panels, each of which draws one quantity of a scene on axes of matplotlib."""
+"""Panels, each of which draws one quantity of a part of a scene on axes of matplotlib."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from fairbandit.errors import FairbanditError
-from fairbandit.figures.style import group_line, group_name, looks
-from fairbandit.results import PooledRuns, Scene
+from fairbandit.figures.parts import Part
+from fairbandit.figures.style import LABEL, SMALL, group_line, policy_name, wrapped
+from fairbandit.metrics import REGRETS
+from fairbandit.results import Curve, Scene
 from fairbandit.results.runs import Floats
+from fairbandit.results.sampled import SAMPLER
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-Panel = Callable[["Axes", Scene], None]
-"""Draws one quantity of a scene."""
-
-_BARS = 0.84  # the share of a group's room that its bars fill
 _MARKS = 6  # markers along a curve
 _ALONE = 6.0  # a run with so many times the regret of any other is cut off
-_MANY = 4  # groups; the legend of more gets room of its own
+_NOTE = 1.5  # inches of a line of a note in a panel
+_AXIS = 1.8  # inches of a line below an axis
 
 
-def density(axes: Axes, scene: Scene) -> None:
+@dataclass(frozen=True)
+class Panel:
+    """A panel of a figure.
+
+    Attributes:
+        draw: draws it.
+        split: whether it is drawn of each part of a scene, rather than once of all runs.
+        groups: whether a legend tells its lines by group.
+    """
+
+    draw: Callable[[Axes, Part], None]
+    split: bool = True
+    groups: bool = False
+
+
+def density(axes: Axes, part: Part) -> None:
     """Draws the density of the true (noise-free) rewards of each group, one curve a group.
 
-    Groups whose distribution no run knows get no curve.
+    Groups whose distribution no run knows get no curve. If it is known of no group, the density is
+    that of the rewards in the round logs, and the axis says so.
     """
-    _distributions(axes, scene, "density")
+    _distributions(axes, part.whole, "density")
     axes.set_ylim(bottom=0)
+    axes.set_ylabel("density")
 
 
-def cdf(axes: Axes, scene: Scene) -> None:
-    """Draws the groups' reward CDFs."""
-    _distributions(axes, scene, "cdf")
+def cdf(axes: Axes, part: Part) -> None:
+    """Draws the groups' reward CDFs, as `density` does their densities."""
+    _distributions(axes, part.whole, "cdf")
     axes.set_ylim(0, 1.02)
+    axes.set_yticks([0, 0.25, 0.5, 0.75, 1])
     axes.set_ylabel("CDF")
 
 
-def curves(axes: Axes, scene: Scene, column: str, label: str) -> None:
+def curves(axes: Axes, part: Part, column: str, label: str) -> None:
     """Draws a column of the round log over the rounds: the mean, and a band of one std."""
-    styles, known = looks(run.label for run in scene.runs), {}
-    for place, run in enumerate(scene.runs):
-        look = styles[run.label]
+    runs, whole = part.scene.runs, part.whole.runs
+    for place, run in enumerate(runs):
+        look = part.looks[run.label]
         if column not in run.metrics:
-            axes.plot([], [], **look.line)
+            axes.plot([], [], marker=look.marker, **look.line)
             continue
         curve = run.curves[column]
         gap = max(1, len(curve.rounds) // _MARKS)
-        marks = (gap * (place + 1) // (len(scene.runs) + 1), gap)
+        marks = (gap * (place + 1) // (len(runs) + 1), gap)
         axes.plot(curve.rounds, curve.mean, marker=look.marker, markevery=marks, **look.line)
-        band = curve.mean - curve.std, curve.mean + curve.std
+        band = _band(curve, column)
         axes.fill_between(curve.rounds, *band, color=look.colour, alpha=0.2, linewidth=0)
-        if not np.isnan(curve.mean[-1]):
-            known[run.label] = curve.mean
     axes.set_xlabel("round")
-    axes.set_ylabel(label)
-    axes.set_xlim(0, max(run.rounds for run in scene.runs))
+    axes.set_xlim(0, max(run.rounds for run in whole))
+    spread = any(run.replicas > 1 for run in whole)
+    axes.set_ylabel(f"{label}\n(mean ± 1 std)" if spread else label)
+    found = [run.curves[column] for run in whole if column in run.metrics]
+    known = [curve for curve in found if not np.isnan(curve.mean).all()]
     if not known:
-        axes.text(0.5, 0.5, "not known", transform=axes.transAxes, ha="center")
-    elif all(np.nanmin(mean) >= 0 for mean in known.values()):
-        axes.set_ylim(0, _top(axes, {label: float(mean[-1]) for label, mean in known.items()}))
+        say_not_known(axes)
+        return
+    axes.set_ylim(*_limits(known, column))
+    _tell_ends_beyond(axes, part, column)
 
 
-def selected_share(axes: Axes, scene: Scene) -> None:
-    """Draws selected ÷ received of each group in percent, and the line 1/K of equal shares."""
-    _bars(axes, scene, "selection_rate", 100.0)
-    axes.axhline(100 / scene.candidates, color="black", linewidth=0.8, linestyle="--", label="1/K")
-    axes.set_ylabel("selected candidates [%]")
-    axes.set_ylim(bottom=0)
-    at = axes.get_yaxis_transform()
-    axes.text(1.0, 100 / scene.candidates, " 1/K", transform=at, va="center", fontsize=6.5)
+def say_not_known(axes: Axes) -> None:
+    """Says in place of data that there are none."""
+    axes.text(0.5, 0.5, "not known", transform=axes.transAxes, ha="center")
+    axes.set_yticks([])
 
 
-def selected_count(axes: Axes, scene: Scene) -> None:
-    """Draws how many candidates of each group are selected, on a log scale."""
-    axes.set_yscale("log")
-    _bars(axes, scene, "selected", 1.0)
-    axes.set_ylabel("selected candidates")
+def margins(low: float, high: float) -> tuple[float, float]:
+    """Returns the limits of an axis that shows values from low to high."""
+    pad = 0.05 * (high - low) or 0.05 * max(abs(high), 1.0)
+    return low - pad, high + pad
 
 
-def price(axes: Axes, scene: Scene) -> None:
-    """Draws fair against standard pseudo-regret at the last round, one point for each run."""
-    styles = looks(run.label for run in scene.runs)
-    for run in scene.runs:
-        look = styles[run.label]
-        style = {"fmt": look.marker, "color": look.colour, "markersize": 5, "linewidth": 0.8}
-        _regrets_at_end(axes, [run], label=look.name, **style)
-    _regret_axes(axes, scene.runs)
+def _band(curve: Curve, column: str) -> tuple[Floats, Floats]:
+    """The edges of a curve's band of one std; no regret is below 0."""
+    low = curve.mean - curve.std
+    return (np.maximum(low, 0) if column in REGRETS else low), curve.mean + curve.std
 
 
-def frontier(axes: Axes, scene: Scene) -> None:
-    """Draws fair against standard pseudo-regret at the last round over α of the rank `tradeoff`.
-
-    A line joins the runs in the order of their weights α.
-
-    Raises:
-        FairbanditError: fewer than two runs of the rank `tradeoff`.
-    """
-    found = [
-        (float(run.settings["policy.rank.alpha"]), run)
-        for run in scene.runs
-        if run.settings["policy.rank.name"] == "tradeoff"
-    ]
-    if len(found) < 2:
-        raise FairbanditError(
-            "the frontier joins runs of policy/rank=tradeoff at several policy.rank.alpha; "
-            f"found {len(found)} of them"
-        )
-    found.sort(key=lambda pair: pair[0])
-    runs = [run for _, run in found]
-    style = {"fmt": "o-", "color": "black", "markersize": 3.5, "linewidth": 1.0}
-    error = {"ecolor": "0.7", "elinewidth": 0.8}
-    points = _regrets_at_end(axes, runs, label=r"trade-off, by $\alpha$", **style, **error)
-    for (alpha, _), at in zip(found, points, strict=True):
-        axes.annotate(f"{alpha:g}", at, xytext=(4, 3), textcoords="offset points", fontsize=6)
-    _regret_axes(axes, runs)
+def _limits(curves: Sequence[Curve], column: str) -> tuple[float, float]:
+    """The limits of the axis of some curves, which a curve far above all others exceeds."""
+    low = min(float(np.nanmin(curve.mean)) for curve in curves)
+    edges = np.concatenate([[*_band(curve, column), curve.mean] for curve in curves], axis=None)
+    bottom, top = margins(float(np.nanmin(edges)), float(np.nanmax(edges)))
+    if low < 0:
+        return bottom, top
+    *others, most = sorted(float(np.nanmax(curve.mean)) for curve in curves)
+    next_most = others[-1] if others else most
+    return 0.0, 1.35 * next_most if most > _ALONE * next_most > 0 else top
 
 
-def _regrets_at_end(
-    axes: Axes, runs: Sequence[PooledRuns], **style: Any
-) -> list[tuple[float, float]]:
-    """Draws fair against standard regret at T with bars of one std; returns each run's point."""
-    (x, dx), (y, dy) = (
-        np.array([[run.metrics[column][of] for run in runs] for of in ("mean", "std")], np.float64)
-        for column in ("standard_regret", "fair_regret")
-    )
-    axes.errorbar(x, y, xerr=dx, yerr=dy, **style)
-    return list(zip(x.tolist(), y.tolist(), strict=True))
-
-
-def _regret_axes(axes: Axes, runs: Sequence[PooledRuns]) -> None:
-    """Labels the axes of fair against standard pseudo-regret, and has them begin at 0 or below."""
-    horizons = {run.rounds for run in runs}
-    at = f"T = {horizons.pop():,}" if len(horizons) == 1 else "T"
-    axes.set_xlabel(f"standard pseudo-regret at {at}")
-    axes.set_ylabel(f"fair pseudo-regret at {at}")
-    axes.set_xlim(left=min(0.0, axes.get_xlim()[0]))
-    axes.set_ylim(bottom=min(0.0, axes.get_ylim()[0]))
+def _tell_ends_beyond(axes: Axes, part: Part, column: str) -> None:
+    """Writes how far the curves go that leave the axes."""
+    ends = {
+        run.label: run.curves[column].mean[-1] for run in part.scene.runs if column in run.metrics
+    }
+    _, top = axes.get_ylim()
+    beyond = [f"{part.looks[key].name}: {end:,.0f} at T" for key, end in ends.items() if end > top]
+    text = "\n".join(wrapped(line, _NOTE, SMALL) for line in beyond)
+    axes.text(0.98, 0.99, text, transform=axes.transAxes, ha="right", va="top", fontsize=SMALL)
 
 
 def _distributions(axes: Axes, scene: Scene, which: str) -> None:
-    for code, rewards in enumerate(scene.rewards):
+    """Draws a function of each group's rewards: the true ones, or else the sampled ones."""
+    known = any(rewards is not None for rewards in scene.rewards)
+    for code, rewards in enumerate(scene.rewards if known else scene.sampled_rewards):
         if rewards is not None:
             axes.plot(rewards.values, getattr(rewards, which), **group_line(code, scene.groups))
-    axes.set_xlabel("reward")
-    axes.set_ylabel(which)
-    if len(axes.get_lines()) > _MANY:
-        low, high = axes.get_xlim()
-        axes.set_xlim(low, high + 0.55 * (high - low))
-        axes.legend(loc="upper right", handlelength=2.2)
-    elif axes.get_lines():
-        axes.legend(loc="best", handlelength=2.2)
-    else:
-        axes.text(0.5, 0.5, "not known", transform=axes.transAxes, ha="center")
-
-
-def _top(axes: Axes, ends: Mapping[str, float]) -> float | None:
-    """Where to cut a panel that one run would fill alone; writes how far that run goes.
-
-    `ends` are the values of the runs after their last rounds, by label.
-    """
-    *others, (label, most) = sorted(ends.items(), key=lambda pair: pair[1])
-    next_most = others[-1][1] if others else most
-    if most <= _ALONE * next_most or next_most <= 0:
-        return None
-    text = f"{looks(ends)[label].name}: {most:,.0f} at T"
-    axes.text(0.98, 0.99, text, transform=axes.transAxes, ha="right", va="top", fontsize=6.5)
-    return float(1.35 * next_most)
-
-
-def _bars(axes: Axes, scene: Scene, quantity: str, scale: float) -> None:
-    styles = looks(run.label for run in scene.runs)
-    width = _BARS / len(scene.runs)
-    groups: Floats = np.arange(len(scene.groups), dtype=np.float64)
-    for place, run in enumerate(scene.runs):
-        look, (mean, std) = styles[run.label], run.by_group(quantity)
-        axes.bar(
-            groups + width * (place - (len(scene.runs) - 1) / 2),
-            mean * scale,
-            width,
-            yerr=None if np.isnan(std).all() else std * scale,
-            color=look.colour,
-            edgecolor="white",
-            hatch=look.hatch,
-            linewidth=0.3,
-            error_kw={"linewidth": 0.7, "ecolor": "black", "capsize": 1.2},
-            label=look.name,
-        )
-    axes.set_xticks(groups, [group_name(name) for name in scene.groups])
-    if len(scene.groups) > 2:
-        axes.tick_params(axis="x", rotation=30)
-        for label in axes.get_xticklabels():
-            label.set(ha="right", rotation_mode="anchor")
+    sampled = SAMPLER in {run.policy for run in scene.runs}
+    picks = f"the picks of {policy_name(SAMPLER)}" if sampled else "all picks"
+    text = "reward" if known else f"sampled reward of {picks}"
+    axes.set_xlabel(wrapped(text, _AXIS, LABEL))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import textwrap
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -10,16 +11,26 @@ from types import MappingProxyType
 from typing import Any
 from zlib import crc32
 
+LABEL, SMALL = 7.5, 6.5
+"""Points: the sizes of the text beside axes, and of all other text."""
+
+DPI = 100
+"""Pixels of an inch while a figure is laid out."""
+
 RC: dict[str, Any] = {
     "font.family": "DejaVu Sans",
     "font.size": 7,
-    "axes.labelsize": 7.5,
-    "axes.titlesize": 7.5,
-    "xtick.labelsize": 6.5,
-    "ytick.labelsize": 6.5,
-    "legend.fontsize": 6.5,
+    "axes.labelsize": LABEL,
+    "axes.titlesize": LABEL,
+    "xtick.labelsize": SMALL,
+    "ytick.labelsize": SMALL,
+    "legend.fontsize": SMALL,
     "legend.frameon": False,
+    "legend.borderpad": 0.2,
     "legend.handlelength": 2.6,
+    "legend.columnspacing": 1.2,
+    "legend.title_fontsize": SMALL,
+    "text.parse_math": False,  # names of groups and policies may hold dollar signs
     "axes.linewidth": 0.6,
     "axes.spines.top": False,
     "axes.spines.right": False,
@@ -30,6 +41,7 @@ RC: dict[str, Any] = {
     "lines.markersize": 3.2,
     "hatch.linewidth": 0.5,
     "errorbar.capsize": 1.5,
+    "figure.dpi": DPI,
     "savefig.dpi": 200,
     "pdf.fonttype": 42,
 }
@@ -162,5 +174,39 @@ def _readable(label: str) -> str:
     'OFUL, exploration=0.1'
     """
     name, comma, rest = label.partition(",")
-    shown = _KNOWN[name].name if name in _KNOWN else name.replace("_", " ")
-    return f"{shown}{comma}{rest}"
+    return f"{policy_name(name)}{comma}{rest}"
+
+
+def policy_name(name: str) -> str:
+    """Returns the name of a policy as figures write it.
+
+    >>> policy_name("oful"), policy_name("my_policy")
+    ('OFUL', 'my policy')
+    """
+    return _KNOWN[name].name if name in _KNOWN else name.replace("_", " ")
+
+
+def text_width(text: str, size: float) -> float:
+    """Returns the width in inches of a line of text at a font size in points, at the most.
+
+    Letters are drawn at whole pixels, which makes a text some hundredths wider.
+    """
+    from matplotlib.font_manager import FontProperties
+    from matplotlib.textpath import text_to_path
+
+    font = FontProperties(family=RC["font.family"], size=size)
+    width, _, _ = text_to_path.get_text_width_height_descent(text, font, ismath=False)
+    return 1.05 * float(width) / 72
+
+
+def wrapped(text: str, inches: float, size: float, lines: int | None = None) -> str:
+    """Breaks a text into lines that are no wider than so many inches at a font size in points.
+
+    If a largest number of lines is given, an ellipsis stands for words beyond.
+    """
+    broken = [text]
+    letters = min(len(text), int(72 * inches / (0.3 * size)))  # no letter is so narrow on average
+    while letters > 1 and any(text_width(line, size) > inches for line in broken):
+        letters -= 1
+        broken = textwrap.wrap(text, letters, max_lines=lines, placeholder="…")
+    return "\n".join(broken)

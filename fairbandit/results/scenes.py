@@ -12,9 +12,10 @@ from typing import Any
 import numpy as np
 
 from fairbandit.errors import FairbanditError
-from fairbandit.results.differences import differing, union
+from fairbandit.results.differences import differing, short_names, union
 from fairbandit.results.pooling import NO_DIFFERENCE, PooledRuns, pool
 from fairbandit.results.runs import PLACES, RewardDistribution, SavedRun, read_runs
+from fairbandit.results.sampled import sampled_rewards
 
 POLICIES = (
     "uniform",
@@ -27,6 +28,8 @@ POLICIES = (
     "optimal",
 )
 """The paper's policies, from the least to the most informed."""
+
+_LONGEST = 32  # letters of a setting's value in a label
 
 
 @dataclass(frozen=True)
@@ -62,10 +65,24 @@ class Scene:
         known = (run.rewards for run in self.runs if any(one is not None for one in run.rewards))
         return next(known, (None,) * len(self.groups))
 
+    @cached_property
+    def sampled_rewards(self) -> tuple[RewardDistribution | None, ...]:
+        """The distribution of the rewards in the round logs, which needs no truth."""
+        return sampled_rewards(self.runs)
+
     @property
     def metrics(self) -> list[str]:
         """The columns of all metrics of any run, the regrets first."""
         return union(run.metrics for run in self.runs)
+
+    @property
+    def differences(self) -> list[str]:
+        """The keys of the settings in which the runs differ, other than in how they were played."""
+        return _differences([run.settings for run in self.runs], "policy")
+
+    def among(self, runs: Sequence[PooledRuns]) -> Scene:
+        """Returns the same scene with some of its runs, labelled by what sets these apart."""
+        return Scene(self.name, _labelled(runs))
 
     def only(self, policies: Sequence[str] | None) -> Scene:
         """Returns the same scene with the runs of some policies; None stands for all.
@@ -82,7 +99,7 @@ class Scene:
                 f"no run in {self.name} is of {' or '.join(map(repr, policies))}; there are runs "
                 f"of {', '.join(map(repr, have))}"
             )
-        return Scene(self.name, kept)
+        return self.among(kept)
 
 
 def read_scenes(folders: Sequence[Path], over: Sequence[str] = ("seed",)) -> list[Scene]:
@@ -133,34 +150,69 @@ def labels(settings: Sequence[Mapping[str, Any]], kind: str) -> list[str]:
     named: dict[str, list[Mapping[str, Any]]] = {}
     for one in settings:
         named.setdefault(str(one[kind]), []).append(one)
-    keys = {name: [k for k in differing(alike) if _tells(k, kind)] for name, alike in named.items()}
-    return [_label(str(one[kind]), one, keys[str(one[kind])]) for one in settings]
+    keys = {name: _telling(alike, kind) for name, alike in named.items()}
+    full, brief = (
+        [_label(str(one[kind]), one, keys[str(one[kind])], longest) for one in settings]
+        for longest in (None, _LONGEST)
+    )
+    return brief if len(set(brief)) == len(set(full)) else full
 
 
-def _tells(key: str, kind: str) -> bool:
-    """Whether a setting may be a difference between two policies or environments."""
-    own = kind != "environment" or key.startswith("environment.")
-    return own and not key.startswith(NO_DIFFERENCE)
+def _differences(settings: Sequence[Mapping[str, Any]], kind: str) -> list[str]:
+    """The keys that may set two policies or environments apart, and do."""
+    own = "environment." if kind == "environment" else ""
+    keys = differing(settings)
+    return [key for key in keys if key.startswith(own) and not key.startswith(NO_DIFFERENCE)]
 
 
-def _label(name: str, settings: Mapping[str, Any], keys: Sequence[str]) -> str:
-    last = [key.rpartition(".")[2] for key in keys]
+def _telling(alike: Sequence[Mapping[str, Any]], kind: str) -> list[str]:
+    """The keys that labels of policies or environments of one name show.
+
+    A key with one value wherever it is found, such as a parameter of a part that only some
+    policies have, is left out unless no other setting tells the same.
+    """
+    keys = _differences(alike, kind)
+    several = [key for key in keys if len({one[key] for one in alike if key in one}) > 1]
+    fewer, all_told = ({tuple(one.get(k) for k in ks) for one in alike} for ks in (several, keys))
+    return several if len(fewer) == len(all_told) else keys
+
+
+def _label(name: str, settings: Mapping[str, Any], keys: Sequence[str], longest: int | None) -> str:
+    """Joins a name and settings; of a value of more letters than `longest`, the middle is cut."""
     said = [name]
-    for key, short in zip(keys, last, strict=True):
-        if settings.get(key) is not None:
-            text = key if last.count(short) > 1 or short == "name" else short
-            said.append(f"{text}={settings[key]}")
+    for key, short in short_names(keys).items():
+        if key in settings:
+            value = "null" if settings[key] is None else str(settings[key])
+            if longest is not None and len(value) > longest:
+                value = f"{value[: longest // 2]}…{value[-(longest // 2) :]}"
+            said.append(f"{short}={value}")
     return ", ".join(said)
 
 
 def _labelled(runs: Sequence[PooledRuns]) -> tuple[PooledRuns, ...]:
-    """The runs of one environment with labels of their own, in the paper's order of policies."""
+    """The runs of one environment with labels of their own.
+
+    They are in the paper's order of policies, those of one policy in the order of their settings.
+    """
     made: dict[str, PooledRuns] = {}
     for run, label in zip(runs, labels([run.settings for run in runs], "policy"), strict=True):
         # the same command, twice
         own = f"{label}, {run.runs[0].folder}" if label in made else label
         made[own] = replace(run, label=own)
-    return tuple(sorted(made.values(), key=lambda run: policy_order(run.policy)))
+    keys = _differences([run.settings for run in runs], "policy")
+
+    def order(run: PooledRuns) -> tuple[Any, ...]:
+        values = [_value_order(run.settings.get(key)) for key in keys]
+        return policy_order(run.policy), values
+
+    return tuple(sorted(made.values(), key=order))
+
+
+def _value_order(value: Any) -> tuple[int, float, str]:
+    """A sort key of settings' values: None, then numbers, then texts."""
+    if value is None or isinstance(value, int | float):
+        return (value is not None, float(value or 0), "")
+    return (2, 0.0, str(value))
 
 
 def _environment(settings: Mapping[str, Any]) -> str:

@@ -131,6 +131,20 @@ def test_the_tool_draws_what_the_sweep_asked_for_and_anything_else(command, tmp_
     ]
     command("figures", "sweep", "sweep", "--only", "counts,price")
     assert len(list((tmp_path / "figures").iterdir())) == 4
+    _, out, _ = command(
+        *("figures", "sweep", "--metric", "fair_regret,standard_regret", "--out", "curves"),
+        *("--where", "estimator=zero", "--where", "rounds=9,10"),
+    )
+    assert "curves/metric-fair_regret.pdf" in out
+    assert len(list((tmp_path / "curves").iterdir())) == 4
+    for words, message in [
+        (["--metric", "nope"], "no run has the metric 'nope'; the metrics are standard_regret"),
+        (["--where", "seed"], "--where needs KEY=VALUES, as in regularization=0.1,1; got 'seed'"),
+        (["--where", "estimator=nope"], "no run has estimator=nope; its values are ridge, zero"),
+    ]:
+        code, _, err = command("figures", "sweep", *words)
+        assert code == 1
+        assert message in err
 
 
 @pytest.mark.parametrize(

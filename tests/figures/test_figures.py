@@ -7,9 +7,11 @@ import pytest
 
 from fairbandit.errors import FairbanditError
 from fairbandit.figures import draw
-from fairbandit.figures.compose import compose, general
+from fairbandit.figures.compose import compose, compose_metric, general
+from fairbandit.figures.draw import _slugs
 from fairbandit.figures.style import group_name, looks
 from fairbandit.results import Scene
+from tests.figures.synthetic import crossed
 
 NAMES = ["Uniform random", "Greedy", "Fair-Greedy"]
 
@@ -19,7 +21,8 @@ def lines(axes: Any) -> dict[str, Any]:
 
 
 def check_regret(axes: Any, scene: Scene, kind: str) -> None:
-    assert (axes.get_xlabel(), axes.get_ylabel()) == ("round", f"{kind} pseudo-regret")
+    label = f"{kind} pseudo-regret\n(mean ± 1 std)"
+    assert (axes.get_xlabel(), axes.get_ylabel()) == ("round", label)
     drawn = lines(axes)
     assert list(drawn) == NAMES
     assert len(axes.collections) == len(NAMES)
@@ -29,7 +32,7 @@ def check_regret(axes: Any, scene: Scene, kind: str) -> None:
         np.testing.assert_array_equal(line.get_ydata(), curve.mean)
         edges = band.get_paths()[0].vertices
         at_end = edges[edges[:, 0] == curve.rounds[-1], 1]
-        ends = curve.mean[-1] - curve.std[-1], curve.mean[-1] + curve.std[-1]
+        ends = max(0, curve.mean[-1] - curve.std[-1]), curve.mean[-1] + curve.std[-1]
         assert (at_end.min(), at_end.max()) == pytest.approx(ends)
 
 
@@ -55,6 +58,19 @@ def check_bars(axes: Any, scene: Scene, quantity: str, scale: float) -> None:
         (segments,) = (one.get_segments() for one in error[2])
         spans = [float(np.ptp(segment[:, 1])) for segment in segments]
         np.testing.assert_allclose(spans, 2 * std * scale, atol=1e-9)
+    assert [text.get_text() for text in axes.get_xticklabels()] == [
+        group_name(group) for group in scene.groups
+    ]
+
+
+def check_points(axes: Any, scene: Scene, quantity: str) -> None:
+    """Points with bars of one std, which end at 0."""
+    assert [point.get_label() for point in axes.containers] == NAMES
+    for run, (marker, _, (bars,)) in zip(scene.runs, axes.containers, strict=True):
+        mean, std = run.by_group(quantity)
+        np.testing.assert_array_equal(marker.get_ydata(), mean)
+        ends = np.array([segment[:, 1] for segment in bars.get_segments()])
+        np.testing.assert_allclose(ends, np.stack([np.maximum(mean - std, 0), mean + std], 1))
     assert [text.get_text() for text in axes.get_xticklabels()] == [
         group_name(group) for group in scene.groups
     ]
@@ -100,7 +116,8 @@ def test_counts(mixed_scene):
     density, count, standard, fair = figure.axes
     check_rewards(density, mixed_scene, "density", "density")
     assert (count.get_ylabel(), count.get_yscale()) == ("selected candidates", "log")
-    check_bars(count, mixed_scene, "selected", 1)
+    check_points(count, mixed_scene, "selected")
+    assert count.get_ylim()[0] > 0
     check_regret(standard, mixed_scene, "standard")
     check_regret(fair, mixed_scene, "fair")
     assert legend(figure) == NAMES
@@ -116,9 +133,41 @@ def test_price(scene):
         x, y = run.metrics["standard_regret"], run.metrics["fair_regret"]
         marker, _, (across, along) = point
         assert (marker.get_xdata()[0], marker.get_ydata()[0]) == (x["mean"], y["mean"])
-        assert float(np.ptp(across.get_segments()[0][:, 0])) == pytest.approx(2 * x["std"])
-        assert float(np.ptp(along.get_segments()[0][:, 1])) == pytest.approx(2 * y["std"])
+        for bar, at, spread in ((across, 0, x), (along, 1, y)):
+            ends = max(0, spread["mean"] - spread["std"]), spread["mean"] + spread["std"]
+            assert bar.get_segments()[0][:, at] == pytest.approx(ends)
     assert legend(figure) == NAMES
+
+
+def test_the_price_shows_no_more_than_its_points_and_bars():
+    (axes,) = compose("price", crossed(["greedy"], noise=[4.0, 5.0, 6.0])).axes
+    ends = [9 * 0.9 * number + 40 for number in range(3)]
+    low, high = axes.get_xlim()
+    assert 30 < low < min(ends) * 8 / 9 < max(ends) * 10 / 9 < high < 70
+
+
+def test_a_band_of_a_regret_ends_at_0():
+    (axes,) = compose_metric("fair_regret", crossed(["greedy", "oful"])).axes
+    for band in axes.collections:
+        edges = np.asarray(band.get_paths()[0].vertices)
+        assert edges[:, 1].min() == 0  # the std exceeds the mean
+
+
+def test_a_group_that_is_never_selected_has_its_point_at_0():
+    scene = crossed(["greedy", "oful"])
+    scene.runs[0].runs[0].summary["selected"]["b"] = {"mean": 0.0, "std": 0.0, "n": 3}
+    axes = compose("counts", scene).axes[1]
+    assert axes.get_yscale() == "symlog"
+    assert [text.get_text() for text in axes.get_yticklabels()][:4] == ["0", "1", "2", "5"]
+    assert axes.containers[0][0].get_ydata()[1] == 0
+
+
+def test_a_metric_by_its_name(scene):
+    (axes,) = compose_metric("fair_regret", scene).axes
+    check_regret(axes, scene, "fair")
+    message = "no run has the metric 'nope'; the metrics are standard_regret, fair_regret"
+    with pytest.raises(FairbanditError, match=message):
+        compose_metric("nope", scene)
 
 
 def test_a_policy_looks_the_same_in_every_figure(scene, mixed_scene):
@@ -138,10 +187,16 @@ def test_looks_are_told_apart_and_stable():
     assert len(looks(str(number) for number in range(30))) == 30
 
 
-def test_runs_without_rewards_say_so(scene):
+def test_without_true_rewards_sampled_ones_are_drawn(scene):
     object.__setattr__(scene, "rewards", (None,) * 4)
-    density = compose("overview", scene).axes[0]
-    assert [text.get_text() for text in density.texts] == ["not known"]
+    for axes, which in zip(compose("distributions", scene).axes, ("density", "cdf"), strict=False):
+        label = axes.get_xlabel().replace("\n", " ")
+        assert label == "sampled reward of the picks of Uniform random"
+        for rewards, line in zip(scene.sampled_rewards, axes.get_lines(), strict=True):
+            np.testing.assert_array_equal(line.get_ydata(), getattr(rewards, which))
+    others = scene.only(["greedy", "fair_greedy"])
+    object.__setattr__(others, "rewards", (None,) * 4)
+    assert compose("overview", others).axes[0].get_xlabel() == "sampled reward of all picks"
 
 
 def test_files_are_the_same_bytes_each_time(simulated, scene, tmp_path):
@@ -164,6 +219,11 @@ def test_mixed_environments_are_drawn_apart(simulated, mixed, tmp_path):
         "simulation-price.png",
         "table-price.png",
     ]
+
+
+def test_files_of_environments_of_one_name_are_different():
+    scenes = [Scene("table", ()), Scene("table", ()), Scene("x" * 300, ())]
+    assert _slugs(scenes) == ["table", "table-2", "x" * 100]
 
 
 def test_what_cannot_be_drawn(simulated, tmp_path):

@@ -73,7 +73,7 @@ def test_everywhere(command, tmp_path):
         (line,) = axes.get_lines()
         rounds, means = np.asarray(line.get_xydata()).T
         np.testing.assert_allclose(means, values.mean(0)[rounds.astype(int) - 1])
-        assert axes.get_ylabel() == name.replace("_", " ")
+        assert axes.get_ylabel() == f"{name.replace('_', ' ')}\n(mean ± 1 std)"
     assert "metrics" in general(scene)
     assert not plt.get_fignums()
 

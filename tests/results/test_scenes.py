@@ -10,8 +10,10 @@ import pyarrow.parquet as pq
 import pytest
 
 from fairbandit.errors import FairbanditError
-from fairbandit.results import SavedRun, read_scenes
+from fairbandit.results import SavedRun, labels, read_scenes
 from fairbandit.run import summary as summaries
+from fairbandit.run.execute import execute
+from tests import support
 from tests.figures.conftest import sweep
 
 
@@ -148,3 +150,53 @@ def test_groups_in_order_of_their_codes(mixed_scene):
     saved = json.loads((run.runs[0].folder / "summary.json").read_text())["selected"]
     assert mean.tolist() == [saved[group]["mean"] for group in mixed_scene.groups]
     assert std.tolist() == [saved[group]["std"] for group in mixed_scene.groups]
+
+
+def settings(policy: str = "mine", **estimator: Any) -> dict[str, Any]:
+    found = {f"policy.estimator.{key}": value for key, value in estimator.items()}
+    return {"policy": policy, "environment": "simulation", **found}
+
+
+def test_labels_hold_what_differs_and_nothing_else():
+    alike: dict[str, Any] = {"regularization": 0.1, "refresh": None}
+    given = [
+        settings(name="ridge", noise=0.0, **alike),
+        settings(name="kernel", width=2.0, **alike),
+        settings(name="kernel", width=3.0, **alike),
+    ]
+    assert labels(given, "policy") == [
+        "mine, estimator=ridge",
+        "mine, estimator=kernel, width=2.0",
+        "mine, estimator=kernel, width=3.0",
+    ]
+    assert labels([settings(refresh=None), settings(refresh=2.0)], "policy") == [
+        "mine, refresh=null",
+        "mine, refresh=2.0",
+    ]
+    assert labels([settings(), settings(width=2.0)], "policy") == ["mine", "mine, width=2.0"]
+
+
+def test_long_values_are_cut_unless_they_become_the_same():
+    first, other, long = "[1, 2]", f"[{'1, ' * 40}3]", f"[{'1, ' * 20}4, {'1, ' * 20}3]"
+    brief, cut = labels([settings(theta=first), settings(theta=other)], "policy")
+    assert brief == "mine, theta=[1, 2]"
+    assert cut == "mine, theta=[1, 1, 1, 1, 1, …, 1, 1, 1, 1, 3]"
+    same = labels([settings(theta=other), settings(theta=long)], "policy")
+    assert same == [f"mine, theta={value}" for value in (other, long)]
+
+
+def test_runs_of_a_policy_are_in_the_order_of_their_settings(tmp_path):
+    for value in (0.5, 10.0, 0.05):
+        estimator = {"estimator": {"name": "ridge", "regularization": value}}
+        config = {
+            "policy": {"name": "mine", **support.PRESETS["fair_greedy"], **estimator},
+            "environment": {"name": "simulation"},
+            **{"rounds": 5, "replicas": 1},
+        }
+        execute(config, tmp_path / str(value), progress=False)
+    (found,) = read_scenes([tmp_path])
+    assert [run.label for run in found.runs] == [
+        f"mine, regularization={value}" for value in (0.05, 0.5, 10.0)
+    ]
+    (alone,) = found.among(found.runs[1:2]).runs
+    assert alone.label == "mine"

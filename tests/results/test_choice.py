@@ -1,0 +1,57 @@
+"""Runs are chosen by their settings, with short keys and values as labels write them."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from fairbandit.errors import FairbanditError
+from fairbandit.results import SavedRun
+from fairbandit.results.choice import chosen
+
+
+def run(**estimator: Any) -> SavedRun:
+    policy = {"estimator": {"name": "ridge", "noise": 0.0, **estimator}, "rank": {"alpha": 0.5}}
+    summary = {"policy": "mine", "environment": "simulation", "rounds": 5, "replicas": 1, "seed": 0}
+    environment = {"noise": 2.0, "flag": True, "theta": [4.0, 3.0]}
+    return SavedRun(Path(), {**summary, "config": {"policy": policy, "environment": environment}})
+
+
+RUNS = [run(lam=0.1, refresh=None), run(lam=1.0, refresh=None), run(lam=1.0, refresh=2)]
+
+
+@pytest.mark.parametrize(
+    ("where", "numbers"),
+    [
+        ({}, [0, 1, 2]),
+        ({"lam": ["1"]}, [1, 2]),
+        ({"lam": ["0.10", "7"]}, [0]),
+        ({"policy.estimator.lam": ["1e0"], "refresh": ["null"]}, [1]),
+        ({"estimator": ["ridge"], "estimator.refresh": ["2.0"]}, [2]),
+        ({"flag": ["true"]}, [0, 1, 2]),
+        ({"theta": ["[4.0, 3.0]"]}, [0, 1, 2]),
+        ({"policy": ["mine"]}, [0, 1, 2]),
+    ],
+)
+def test_runs_that_have_the_values(where, numbers):
+    assert chosen(RUNS, where) == [RUNS[number] for number in numbers]
+
+
+def test_the_key_in_which_runs_differ_is_meant():
+    runs = [run(alpha=1), run(alpha=2)]
+    assert chosen(runs, {"alpha": ["2"]}) == runs[1:]
+
+
+@pytest.mark.parametrize(
+    ("where", "message"),
+    [
+        ({"lambda": ["1"]}, "no run has a setting 'lambda'; the settings are policy, environment"),
+        ({"noise": ["1"]}, r"'noise' may be policy\.estimator\.noise or environment\.noise"),
+        ({"lam": ["2", "3"]}, r"no run has lam=2 or 3; its values are 0\.1, 1\.0$"),
+        ({"lam": ["0.1"], "refresh": ["2"]}, "no run has refresh=2; its values are null"),
+        ({"flag": ["1"]}, "no run has flag=1; its values are true"),
+    ],
+)
+def test_wrong_conditions(where, message):
+    with pytest.raises(FairbanditError, match=message):
+        chosen(RUNS, where)
