@@ -4,7 +4,7 @@ BIN := .venv/bin
 READY := .venv/.ready
 BENCH := .venv/.bench
 
-.PHONY: help run test test-ray fuzz torture exactness lint bench bench-quick clean
+.PHONY: help run test tests test-ray fuzz torture exactness lint bench bench-quick clean
 
 help: ## list the commands
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
@@ -24,7 +24,10 @@ lint: $(READY) ## style and types
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
-test: lint ## style, types and tests
+test: $(READY) ## style, types and tests, the types beside the tests
+	@$(MAKE) --no-print-directory --jobs=2 lint tests
+
+tests: $(READY)
 	$(BIN)/pytest -n auto --dist loadgroup
 
 test-ray: ## a sweep over two Ray nodes, one of them killed midway (installs Ray, 1.3 GB)

@@ -1,7 +1,7 @@
 """Plays every policy and prints all decisions, and what they were computed by, as JSON.
 
 `python -m tests.processors FOLDER`, the folder for a table; environment variables choose the
-kernels. tests/test_processors.py compares two of them.
+kernels. tests/test_processors.py compares such a process with its own.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ import hashlib
 import json
 import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
@@ -37,9 +38,8 @@ def table(folder: Path) -> Environment:
     )
 
 
-def main(folder: Path) -> None:
-    """Plays and prints."""
-    torch.set_num_threads(1)
+def report(folder: Path) -> dict[str, Any]:
+    """Plays; all decisions by policy and environment, and what they were computed by."""
     draws = np.random.default_rng(0)
     one, other = (torch.from_numpy(draws.normal(size=(200, 200))) for _ in range(2))
     worlds = {"simulation": support.environment(), "coarse": Coarse(), "table": table(folder)}
@@ -58,8 +58,9 @@ def main(folder: Path) -> None:
         "vectorized": torch.backends.cpu.get_cpu_capability(),
         "products": hashlib.sha256((one @ other).numpy().tobytes()).hexdigest(),
     }
-    print(json.dumps({"kernels": kernels, "decisions": decisions}))
+    return {"kernels": kernels, "decisions": decisions}
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]))
+    torch.set_num_threads(1)
+    print(json.dumps(report(Path(sys.argv[1]))))

@@ -16,9 +16,12 @@ from fairbandit.conformance import Scattered
 from fairbandit.environments import Environment
 from fairbandit.fixed_point import BlockSize
 from fairbandit.parts import Argmax, Problem
+from fairbandit.plugins import load_plugins
 from fairbandit.streams import Streams
 from tests import support
 from tests.adversary import Flipping
+
+load_plugins()
 
 
 def play(policy: Policy, world: Environment, rounds: int, **how: Any) -> tuple[Tensor, Engine]:

@@ -8,6 +8,7 @@ import sys
 import torch
 
 from tests import support
+from tests.processors import report
 
 OLD = {
     "ATEN_CPU_CAPABILITY": "default",
@@ -18,25 +19,21 @@ OLD = {
 
 
 def test_two_processors_decide_alike(tmp_path):
-    own = {name: value for name, value in os.environ.items() if name not in OLD}
-    running = []
-    for number, environment in enumerate((own, {**own, **OLD})):
-        folder = tmp_path / str(number)
+    folders = [tmp_path / name for name in ("new", "old")]
+    for folder in folders:
         folder.mkdir()
-        command = [sys.executable, "-m", "tests.processors", str(folder)]
-        running.append(
-            subprocess.Popen(
-                command,
-                cwd=support.REPOSITORY,
-                env=environment,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.PIPE,
-                text=True,
-            )
-        )
-    ended = [(process, *process.communicate(timeout=300)) for process in running]
-    assert [process.returncode for process, _, _ in ended] == [0, 0], [err for *_, err in ended]
-    new, old = (json.loads(out) for _, out, _ in ended)
+    with subprocess.Popen(
+        [sys.executable, "-m", "tests.processors", str(folders[1])],
+        cwd=support.REPOSITORY,
+        env={**os.environ, **OLD},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as running:
+        new = report(folders[0])
+        out, err = running.communicate(timeout=300)
+    assert running.returncode == 0, err
+    old = json.loads(out)
     assert old["kernels"]["vectorized"] == "DEFAULT"
     if new["kernels"]["vectorized"] != "DEFAULT" and torch.backends.mkl.is_available():
         assert new["kernels"]["products"] != old["kernels"]["products"]

@@ -29,6 +29,10 @@ def chi_square_p(counts: Tensor) -> Tensor:
     return torch.special.gammaincc(half, statistic / 2)
 
 
+TOGETHER = 2_000
+"""Replicas that are played in one run: more of them do not fit into the processor's cache."""
+
+
 def counts_by_round(rounds: int, replicas: int, *policies: Policy) -> list[Tensor]:
     """For each policy, how often each place was picked at each round, (rounds, K)."""
     world = support.environment()
@@ -36,8 +40,8 @@ def counts_by_round(rounds: int, replicas: int, *policies: Policy) -> list[Tenso
     with pytest.MonkeyPatch.context() as patch:
         # seeding takes longer than the play, and a draw depends on its address alone
         patch.setattr("fairbandit.engine.Streams", lru_cache(maxsize=1)(Streams))
-        for first in range(0, replicas, 10_000):
-            numbers = range(first, min(first + 10_000, replicas))
+        for first in range(0, replicas, TOGETHER):
+            numbers = range(first, min(first + TOGETHER, replicas))
             for policy, total in zip(policies, totals, strict=True):
                 chosen = support.actions(policy, world, rounds, numbers, seed=11)
                 total += torch.nn.functional.one_hot(chosen, world.places).sum(0)

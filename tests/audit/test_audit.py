@@ -211,14 +211,3 @@ def test_the_tool_teaches(command):
     code, _, err = command("parity", "nowhere")
     assert code == 1
     assert "nowhere is not a folder" in err
-
-
-def test_the_experiment(command, tmp_path):
-    """The sweep of the experiment file, made small, ends with its audit."""
-    code, out, err = command(
-        "+experiment=parity", "replicas=40", "rounds=3", "hydra.sweep.dir=swept"
-    )
-    assert code == 0, err
-    assert "Demographic parity" in out
-    assert (tmp_path / "swept" / "parity.csv").is_file()
-    assert (tmp_path / "swept" / "parity.png").is_file()

@@ -37,14 +37,15 @@ def people(tmp_path, monkeypatch):
 def test_every_experiment_runs(command, tmp_path, people, name):
     words = people if name.startswith("census") else []
     words = ["hydra.sweeper.n_trials=2"] if name == "tune" else words
+    replicas = 40 if name == "parity" else 2  # enough for the audit
     code, out, err = command(
-        f"+experiment={name}", *words, "rounds=7", "replicas=2", "hydra.sweep.dir=sweep"
+        f"+experiment={name}", *words, "rounds=7", f"replicas={replicas}", "hydra.sweep.dir=sweep"
     )
     assert (code, err) == (0, "")
     assert "All jobs" in out
     sweep = tmp_path / "sweep"
     runs = [json.loads(path.read_text()) for path in sweep.glob("*/summary.json")]
-    assert {(run["rounds"], run["replicas"]) for run in runs} == {(7, 2)}
+    assert {(run["rounds"], run["replicas"]) for run in runs} == {(7, replicas)}
     if name in FIGURES:
         assert len(runs) == JOBS[name]
         assert {run["environment"] for run in runs} == {name}
@@ -52,6 +53,10 @@ def test_every_experiment_runs(command, tmp_path, people, name):
         assert drawn == {f"{figure}.{end}" for figure in FIGURES[name] for end in ("png", "pdf")}
         assert set(json.loads((sweep / "figures" / CHOICE).read_text())) == FIGURES[name]
         assert all(f"{figure}.png" in out for figure in FIGURES[name])
+    if name == "parity":
+        assert "Demographic parity" in out
+        assert (sweep / "parity.csv").is_file()
+        assert (sweep / "parity.png").is_file()
 
 
 def test_settings_are_the_papers_unless_overridden(command):

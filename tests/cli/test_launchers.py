@@ -20,7 +20,7 @@ class Backwards(Identity):
         return -super()._index(candidates)
 """
 
-SWEEP = ["-m", "policy=greedy", "policy/rank=backwards,identity", "seed=0,1", "rounds=200"]
+SWEEP = ["-m", "policy=greedy", "policy/rank=backwards,identity", "rounds=200"]
 
 
 @pytest.fixture
@@ -32,11 +32,15 @@ def plugin(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, clean: None) -> None
 
 @pytest.mark.usefixtures("plugin")
 @pytest.mark.parametrize(
-    ("launcher", "replicas"), [("joblib", "replicas=0,2"), ("submitit_local", "replicas=2")]
+    ("launcher", "swept"),
+    [("joblib", ["replicas=0,2", "seed=0,1"]), ("submitit_local", ["replicas=2"])],
 )
-def test_workers_do_what_this_process_does_plugins_and_all(command, tmp_path, launcher, replicas):
-    """Under joblib half of the jobs fail, which leaves the others alone."""
-    words = [f"hydra/launcher={launcher}", replicas, "hydra.sweep.dir=sweep"]
+def test_workers_do_what_this_process_does_plugins_and_all(command, tmp_path, launcher, swept):
+    """Under joblib half of the jobs fail, which leaves the others alone.
+
+    Under submitit each job is a process: one plays the plugin's part and one fairbandit's.
+    """
+    words = [f"hydra/launcher={launcher}", *swept, "hydra.sweep.dir=sweep"]
     words += ["hydra.launcher.n_jobs=2"] if launcher == "joblib" else []
     code, out = finish([*SWEEP, *words], tmp_path)
     if launcher == "joblib":
@@ -48,7 +52,7 @@ def test_workers_do_what_this_process_does_plugins_and_all(command, tmp_path, la
         assert code == 0, out
         assert "All jobs" in out
         assert leftovers(tmp_path) == []
-    code, _, _ = command(*SWEEP, replicas, "hydra.sweep.dir=alone")
+    code, _, _ = command(*SWEEP, *swept, "hydra.sweep.dir=alone")
     assert code == (launcher == "joblib")
     assert outcome(tmp_path / "sweep") == outcome(tmp_path / "alone")
     assert leftovers(tmp_path / "sweep") == leftovers(tmp_path / "alone")

@@ -12,6 +12,8 @@ from typing import Any
 
 import pytest
 
+from fairbandit.cli.main import main
+
 BROWSER = shutil.which("chromium") or shutil.which("google-chrome")
 DRIVER = shutil.which("chromedriver")
 
@@ -64,8 +66,9 @@ def sweep(tmp_path_factory):
     place = tmp_path_factory.mktemp("sweep")
     words = [f"policy={','.join(POLICIES)}", "seed=0,1", "figures=[overview,price]"]
     words += ["rounds=300", "replicas=4", "hydra.sweep.dir=sweep"]
-    command = [sys.executable, "-m", "fairbandit.cli.main", "-m", *words]
-    subprocess.run(command, cwd=place, check=True, capture_output=True, timeout=120)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(place)
+        main(["-m", *words])
     return place / "sweep"
 
 
