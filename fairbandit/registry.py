@@ -8,13 +8,15 @@ one way.
 
 from __future__ import annotations
 
+import copy
 import dataclasses
 import inspect
+import json
 import re
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from enum import Enum
-from functools import cache, partial
+from functools import cache, lru_cache, partial
 from pathlib import Path
 from types import UnionType
 from typing import Any, TypeVar, Union, get_args, get_origin, get_type_hints
@@ -183,9 +185,8 @@ def _arguments(kind: str, spec: str | Mapping[str, Any]) -> tuple[type[Any], dic
             f"the registered ones are {', '.join(names(kind))}"
         )
     cls: Any = lookup(kind, values["name"])
-    typed, schema = _typed(cls, values["name"])
     where = f"{kind} {cls.part_name!r}"
-    keys = [field.name for field in dataclasses.fields(typed)]
+    keys = [field.name for field in dataclasses.fields(_typed(cls, values["name"])[0])]
     unknown = sorted(set(values) - set(keys))
     if unknown:
         others = [(key, ", ".join(having(kind, key))) for key in unknown]
@@ -198,8 +199,7 @@ def _arguments(kind: str, spec: str | Mapping[str, Any]) -> tuple[type[Any], dic
     if absent:
         raise FairbanditError(f"{where}, {absent[0]}: the value is missing")
     try:
-        merged = OmegaConf.merge(schema, values)
-        arguments: Any = OmegaConf.to_container(merged, throw_on_missing=True)
+        arguments = _converted(cls, values)
     except OmegaConfBaseException as error:
         reason = str(error).splitlines()[0]
         key = getattr(error, "full_key", None) or getattr(error, "key", None)
@@ -215,6 +215,32 @@ def _arguments(kind: str, spec: str | Mapping[str, Any]) -> tuple[type[Any], dic
             if isinstance(leaf, int) and not -(2**63) <= leaf < 2**63:
                 raise FairbanditError(f"{path}: expected an integer of 64 bits, got {leaf}")
     return cls, arguments
+
+
+def _converted(cls: type[Any], values: Mapping[str, Any]) -> dict[str, Any]:
+    """All arguments of a class and its name, of the types that the constructor declares.
+
+    Raises:
+        OmegaConfBaseException: a value of another type, or one that is missing.
+    """
+    try:
+        text = json.dumps(values)
+    except (TypeError, ValueError):  # what JSON cannot say; a part may take any object
+        return _merged(cls, values)
+    said = json.loads(text) == values  # JSON makes texts of keys
+    return copy.deepcopy(_parsed(cls, text)) if said else _merged(cls, values)
+
+
+@lru_cache(1024)
+def _parsed(cls: type[Any], text: str) -> dict[str, Any]:
+    """What `_merged` returns of values in JSON: the jobs of a sweep share most of their parts."""
+    return _merged(cls, json.loads(text))
+
+
+def _merged(cls: type[Any], values: Mapping[str, Any]) -> dict[str, Any]:
+    merged = OmegaConf.merge(_typed(cls, values["name"])[1], values)
+    arguments: Any = OmegaConf.to_container(merged, throw_on_missing=True)
+    return arguments
 
 
 def _leaves(where: str, value: Any) -> Iterator[tuple[str, Any]]:

@@ -255,9 +255,9 @@ def _policy(config: Mapping[str, Any]) -> Policy:
 
 
 def _loaded(
-    policy: Policy, world: Mapping[str, Any], checked: Settings, before: Mapping[str, Any]
+    policy: Policy, world: Mapping[str, Any], checked: Settings, before: dict[str, Any]
 ) -> tuple[Environment, dict[str, Any]]:
-    """Builds the environment, and takes the run's identity again now that its data are there.
+    """Builds the environment, and takes the run's identity again if data were read.
 
     Raises:
         FairbanditError: no environment, or data that changed while they were read.
@@ -265,7 +265,7 @@ def _loaded(
     environment = build(world)
     if not isinstance(environment, Environment):
         raise FairbanditError(f"environment describes no environment: {world}")
-    now = identity(policy, world, checked)
+    now = identity(policy, world, checked) if before["data"] else before
     for name, digest in before["data"].items():  # one that was missing may have been downloaded
         if digest is not None and now["data"].get(name) != digest:
             raise FairbanditError(f"{name} changed while it was read; run again")
