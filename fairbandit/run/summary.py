@@ -91,7 +91,7 @@ def summarise(
         "identity": dict(identity),
         "files": dict(sorted(files.items())),
     }
-    return summary | {CHECKSUM: checksum(summary)}
+    return summary | {CHECKSUM: checksum(finite(summary))}
 
 
 @cache
@@ -107,7 +107,7 @@ def checksum(summary: Mapping[str, Any]) -> str:
         ValueError: the summary holds what JSON cannot say.
     """
     said = {key: value for key, value in summary.items() if key not in (CHECKSUM, *TIMINGS)}
-    return hashlib.sha256(json.dumps(finite(said), allow_nan=False).encode()).hexdigest()
+    return hashlib.sha256(json.dumps(said, allow_nan=False).encode()).hexdigest()
 
 
 def write(summary: Mapping[str, Any], folder: Path) -> None:
@@ -126,7 +126,7 @@ def read(folder: Path | str) -> dict[str, Any]:
     path = f"{folder}/{SUMMARY}"
     try:
         with open(path, "rb") as file:  # noqa: PTH123 - 10,000 of them
-            summary = json.load(file)
+            summary = json.load(file, parse_constant=_refuse_constant)
     except OSError as error:
         raise FairbanditError(f"cannot read {path}: {error.strerror}") from error
     except (ValueError, RecursionError) as error:
@@ -139,6 +139,10 @@ def read(folder: Path | str) -> dict[str, Any]:
         raise FairbanditError(f"{path} is no summary of a run: {fault}")
     assert isinstance(summary, dict)
     return summary
+
+
+def _refuse_constant(name: str) -> None:
+    raise ValueError(f"{name} is no number of JSON")
 
 
 def _fault(summary: Any) -> str:
