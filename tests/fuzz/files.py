@@ -28,7 +28,7 @@ from fairbandit.run import state
 from fairbandit.run.checkpoint import VARIABLE
 from fairbandit.run.execute import execute
 from fairbandit.run.folder import CHECKPOINT
-from fairbandit.run.summary import checksum
+from fairbandit.run.summary import checksum, finite
 from tests.agent import worlds
 from tests.fuzz.harness import Fault, FoundError, Subject
 from tests.killing import outcome
@@ -131,7 +131,7 @@ class Files(Subject):
         for _ in range(draw.choice([1, 1, 3])):
             content = _crafted(draw, content)
         if isinstance(content, dict):
-            content |= {"checksum": checksum(content)}
+            content |= {"checksum": checksum(finite(content))}
         path.write_text(json.dumps(content))
         read_runs([run])
         read_picks([run])
