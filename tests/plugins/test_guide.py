@@ -1,6 +1,5 @@
 """The guides to plugins work as they stand, block by block, in a new user's folder."""
 
-import re
 import runpy
 import sys
 import tomllib
@@ -12,7 +11,7 @@ import pytest
 
 from fairbandit import plugins, registry
 from fairbandit.conformance import report
-from tests.plugins.guides import GUIDES, RANK
+from tests.docs.pages import GUIDES, RANK
 
 SHORT = 30
 """So many rounds are played where the guides play hundreds."""
@@ -60,15 +59,6 @@ def test_every_part_is_checked_and_every_test_is_run(guide):
         assert f"fairbandit check {kind}={name}" in commands
     for file in guide.files:
         assert f"python -m pytest {file}" in commands or not file.startswith("test_")
-
-
-@pytest.mark.parametrize("guide", GUIDES, ids=lambda guide: guide.name)
-def test_every_link_leads_somewhere(guide):
-    for file, heading in guide.links:
-        text = (guide.path.parent / file).read_text(encoding="utf-8")
-        headings = re.findall(r"^#+ (.*)$", text, re.MULTILINE)
-        anchors = {re.sub(r"[^\w-]", "", line.lower().replace(" ", "-")) for line in headings}
-        assert not heading or heading in anchors
 
 
 @pytest.mark.parametrize("guide", GUIDES, ids=lambda guide: guide.name)
