@@ -1,5 +1,6 @@
 """Every public name is in the reference."""
 
+import inspect
 import pkgutil
 import re
 from importlib import import_module
@@ -17,26 +18,40 @@ MODULES = [
 ]
 """The package and what lies in it; deeper modules are public through these alone."""
 
-SHOWN = re.findall(
+TOLD = re.findall(
     r"^::: (\S+)$",
     "\n".join(file.read_text(encoding="utf-8") for file in sorted(DOCS.rglob("*.md"))),
     re.MULTILINE,
 )
-"""The modules that the reference shows, with all of their public names."""
+"""What the pages of the reference ask for: modules, with all of their public names, and objects."""
 
 
 def names(module):
-    """The public names of a module: its `__all__`, or what it defines."""
+    """The public names of a module: its `__all__`, or the classes and functions that it defines."""
     return getattr(module, "__all__", None) or [
         name
         for name, value in vars(module).items()
-        if not name.startswith("_") and getattr(value, "__module__", None) == module.__name__
+        if not name.startswith("_")
+        and (inspect.isclass(value) or inspect.isfunction(value))
+        and value.__module__ == module.__name__
     ]
 
 
+def shown():
+    """Every public object that the reference shows, with the places where it may stand."""
+    for name in TOLD:
+        try:
+            module, inside = import_module(name), None
+        except ModuleNotFoundError:
+            module, inside = import_module(name.rpartition(".")[0]), [name.rpartition(".")[2]]
+        for each in inside or names(module):
+            value = getattr(module, each)
+            origin = f"{getattr(value, '__module__', '')}.{getattr(value, '__qualname__', '')}"
+            yield value, {f"{module.__name__}.{each}", origin}
+
+
 def test_every_public_name_is_in_the_reference():
-    pages = [import_module(name) for name in SHOWN]
-    there = {id(getattr(module, name)) for module in pages for name in names(module)}
+    there = {id(value) for value, _ in shown()}
     public = [(module, name) for module in MODULES for name in getattr(module, "__all__", ())]
     assert len(public) > 100
     missing = [f"{m.__name__}.{name}" for m, name in public if id(getattr(m, name)) not in there]
