@@ -1,5 +1,6 @@
 """Every block of the pages works as it stands, in a new user's folder a page, only shorter."""
 
+import os
 import re
 import shlex
 import subprocess
@@ -8,10 +9,11 @@ import tomllib
 from contextlib import redirect_stdout
 from io import StringIO
 from pathlib import Path
+from unittest.mock import patch
 
 import numpy as np
 import pytest
-import yaml
+from omegaconf import OmegaConf
 
 from fairbandit.cli import job
 from fairbandit.cli.main import main
@@ -46,7 +48,7 @@ def folder(tmp_path, monkeypatch, clean):
         income = 300 * hours + 20 * age + draws.integers(0, 500)
         rows.append(f"{sex},{income},{age},{hours},{trade}")
     write(tmp_path / "people.csv", "\n".join(rows) + "\n")
-    execute = job.execute
+    execute = vars(job)["execute"]
 
     def shorter(config, *places, **options):
         rounds = min(config["rounds"] or ROUNDS, ROUNDS)
@@ -54,7 +56,8 @@ def folder(tmp_path, monkeypatch, clean):
         return execute({**config, "rounds": rounds, "replicas": replicas}, *places, **options)
 
     monkeypatch.setattr(job, "execute", shorter)
-    return tmp_path
+    with patch.dict(os.environ):
+        yield tmp_path
 
 
 def summaries() -> set[Path]:
@@ -122,6 +125,15 @@ def pip(words: list[str]) -> None:
             assert extra in PROJECT["optional-dependencies"]
 
 
+def set_variable(words: list[str]) -> None:
+    """Does what `export` does; the fixture `folder` undoes it."""
+    name, _, value = words[0].partition("=")
+    os.environ[name] = value
+
+
+PROGRAMS = {"fairbandit": fairbandit, "make": make, "pip": pip, "export": set_variable}
+
+
 def completes(text: str) -> None:
     """What a line for the shell takes from the command is a script that bash can read."""
     for command in re.findall(r"\$\(fairbandit (.+?)\)", text):
@@ -131,13 +143,7 @@ def completes(text: str) -> None:
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.place)
-def test_every_block_in_order(page, folder, monkeypatch, capsys):
-    programs = {
-        "fairbandit": fairbandit,
-        "make": make,
-        "pip": pip,
-        "export": lambda words: monkeypatch.setenv(*words[0].split("=")),
-    }
+def test_every_block_in_order(page, folder, capsys):
     space = {"__name__": page.name}
     for block in page.blocks:
         if block.file:
@@ -147,11 +153,11 @@ def test_every_block_in_order(page, folder, monkeypatch, capsys):
         elif block.language == "bash":
             completes(block.text)
         elif block.language == "yaml":
-            yaml.safe_load(block.text)
+            OmegaConf.create(block.text)
         else:
             assert block.language in ("", "console"), f"nothing runs blocks of {block.language}"
         for program, *words in block.commands:
-            programs[program](words)
+            PROGRAMS[program](words)
     said = capsys.readouterr().out
     for pattern in SAID.get(page.place, ()):
         assert re.search(pattern, said, re.MULTILINE)

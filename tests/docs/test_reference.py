@@ -3,7 +3,9 @@
 import inspect
 import pkgutil
 import re
+from collections.abc import Iterable, Iterator
 from importlib import import_module
+from types import ModuleType
 
 import fairbandit
 from tests.docs.pages import DOCS
@@ -26,7 +28,7 @@ TOLD = re.findall(
 """What the pages of the reference ask for: modules, with all of their public names, and objects."""
 
 
-def names(module):
+def names(module: ModuleType) -> Iterable[str]:
     """The public names of a module: its `__all__`, or the classes and functions that it defines."""
     return getattr(module, "__all__", None) or [
         name
@@ -37,7 +39,7 @@ def names(module):
     ]
 
 
-def shown():
+def shown() -> Iterator[tuple[object, set[str]]]:
     """Every public object that the reference shows, with the places where it may stand."""
     for name in TOLD:
         try:

@@ -27,9 +27,11 @@ LATER = {"canonical", "next", "prev"}
 class Reader(HTMLParser):
     """Notes what a page loads, where its links lead and which anchors it has."""
 
-    def __init__(self, text):
+    def __init__(self, text: str) -> None:
         super().__init__()
-        self.loaded, self.links, self.anchors = [], [], set()
+        self.loaded: list[str] = []
+        self.links: list[str] = []
+        self.anchors: set[str | None] = set()
         self.feed(text)
 
     def handle_starttag(self, tag, attrs):
