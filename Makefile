@@ -3,8 +3,9 @@ PYTHON ?= python3
 BIN := .venv/bin
 READY := .venv/.ready
 BENCH := .venv/.bench
+DOCS := .venv/.docs
 
-.PHONY: help run test tests test-ray fuzz torture exactness lint bench bench-quick clean
+.PHONY: help run test tests test-ray fuzz torture exactness lint bench bench-quick docs docs-serve clean
 
 help: ## list the commands
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
@@ -57,5 +58,17 @@ bench: $(BENCH) ## speed and memory beside the paper-literal loop and other libr
 bench-quick: $(BENCH) ## the same at smaller sizes, in under two minutes
 	$(BIN)/python -m tests.benchmarks --quick $(ARGS)
 
+$(DOCS): $(READY)
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[docs]'
+	@touch $@
+
+docs: $(DOCS) ## the documentation, in build/site; every warning is an error, every link is checked
+	$(BIN)/python docs/pictures/draw.py
+	$(BIN)/mkdocs build --quiet --strict
+	$(BIN)/pytest -q tests/docs/test_site.py
+
+docs-serve: $(DOCS) ## the documentation at http://127.0.0.1:8000, built anew when it changes
+	$(BIN)/mkdocs serve --dev-addr 127.0.0.1:8000
+
 clean: ## forget the environment and caches; results in outputs/ stay
-	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf build .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis

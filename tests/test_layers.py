@@ -33,6 +33,7 @@ ORDER = (
     "figures",
     "audit",
     "cli",
+    "__main__",
     "__init__",
 )
 """The folders and the top-level modules; each imports only from itself and from those before it."""

@@ -12,7 +12,7 @@ import pytest
 
 from fairbandit import plugins, registry
 from fairbandit.conformance import report
-from tests.plugins.guides import GUIDES, RANK
+from tests.docs.pages import GUIDES, RANK
 
 SHORT = 30
 """So many rounds are played where the guides play hundreds."""
@@ -63,42 +63,28 @@ def test_every_part_is_checked_and_every_test_is_run(guide):
 
 
 @pytest.mark.parametrize("guide", GUIDES, ids=lambda guide: guide.name)
-def test_every_link_leads_somewhere(guide):
-    for file, heading in guide.links:
-        text = (guide.path.parent / file).read_text(encoding="utf-8")
-        headings = re.findall(r"^#+ (.*)$", text, re.MULTILINE)
-        anchors = {re.sub(r"[^\w-]", "", line.lower().replace(" ", "-")) for line in headings}
-        assert not heading or heading in anchors
-
-
-@pytest.mark.parametrize("guide", GUIDES, ids=lambda guide: guide.name)
-def test_every_command_in_order(guide, in_folder, command):
-    folder = in_folder(guide)
+def test_every_command_in_order(guide, in_folder, command, capsys):
+    folder, said = in_folder(guide), ""
     for program, *words in guide.commands:
         if program == "fairbandit":
             shorter = [f"rounds={SHORT}" if word.startswith("rounds=") else word for word in words]
             code, out, err = command(*shorter)
             assert (code, err) == (0, ""), out + err
-        elif program == "python":
-            assert words[:2] == ["-m", "pytest"]
+        elif program == "python" and words[0] == "-m":
+            assert words[1] == "pytest"
             assert run_tests(words[2:]) == 0
+        elif program == "python":
+            runpy.run_path(*words)
+            said += capsys.readouterr().out
     if guide is RANK:
         runs = pyarrow.csv.read_csv(folder / "ranks.csv").to_pylist()
-        assert [run["policy.rank.name"] for run in runs].count("beta_cdf") == 3
-        assert len(runs) == 6
+        assert {run["policy.rank.name"] for run in runs} == {"beta_cdf", "empirical_cdf"}
+        assert [run["runs"] for run in runs] == [3, 3]
+        assert re.search(r"rank.name=beta_cdf.*: \S+ beside empirical_cdf", said)
     if guide.name == "metric":
         runs = pyarrow.csv.read_csv(folder / "runs.csv").to_pylist()
         assert all(0 <= run["gap_mean"] <= 1 for run in runs)
         assert [file.suffix for file in sorted(folder.rglob("metrics.*"))] == [".pdf", ".png"]
-
-
-def test_the_comparison_of_the_rank_guide(in_folder, capsys):
-    in_folder(RANK)
-    Path("ranks.csv").write_text(
-        "policy.rank.name,fair_pseudo_regret_mean\nbeta_cdf,1.0\nbeta_cdf,2.0\nempirical_cdf,3.0\n"
-    )
-    runpy.run_path("compare.py")
-    assert capsys.readouterr().out.splitlines() == ["beta_cdf 1.5", "empirical_cdf 3.0"]
 
 
 def test_the_package_of_the_guide(in_folder, command, monkeypatch):

@@ -14,7 +14,7 @@ from fairbandit.parts import Candidates, Division, LinearModel, Outcomes, Proble
 from fairbandit.plugins import load_plugins
 from fairbandit.streams import Purpose, Streams
 from tests import literal, support
-from tests.plugins.guides import GUIDES
+from tests.docs.pages import GUIDES
 
 
 @pytest.fixture(autouse=True)

@@ -1,0 +1,22 @@
+"""Puts the drawings into the pages themselves, where they take the page's colours, light or dark.
+
+A page shows a drawing as any image, `![what it shows](pictures/name.svg)`, so that it also appears
+where the Markdown is read without this site. MkDocs calls `on_page_content` for every page.
+"""
+
+import re
+from pathlib import Path
+from typing import Any
+
+_IMAGE = re.compile(r'<img alt="([^"]*)" src="([^"]*\.svg)" ?/?>')
+
+
+def on_page_content(html: str, *, page: Any, **_: Any) -> str:
+    """Replaces every image of a page that is an SVG file by the file's contents."""
+    folder = Path(page.file.abs_src_path).parent
+
+    def drawing(image: re.Match[str]) -> str:
+        text = (folder / image[2]).read_text(encoding="utf-8")
+        return text.replace("<svg ", f'<svg role="img" aria-label="{image[1]}" ', 1)
+
+    return _IMAGE.sub(drawing, html)

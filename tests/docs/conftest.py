@@ -1,0 +1,5 @@
+"""Pages load plugins, which their tests undo."""
+
+from tests.cli.conftest import clean
+
+__all__ = ["clean"]
