@@ -217,7 +217,7 @@ def _arguments(kind: str, spec: str | Mapping[str, Any]) -> tuple[type[Any], dic
     return cls, arguments
 
 
-def _converted(cls: type[Any], values: Mapping[str, Any]) -> dict[str, Any]:
+def _converted(cls: Any, values: Mapping[str, Any]) -> dict[str, Any]:
     """All arguments of a class and its name, of the types that the constructor declares.
 
     Raises:
@@ -225,7 +225,7 @@ def _converted(cls: type[Any], values: Mapping[str, Any]) -> dict[str, Any]:
     """
     try:
         text = json.dumps(values)
-    except (TypeError, ValueError):  # what JSON cannot say; a part may take any object
+    except (TypeError, ValueError, RecursionError):  # JSON cannot say it; a part may
         return _merged(cls, values)
     said = json.loads(text) == values  # JSON makes texts of keys
     return copy.deepcopy(_parsed(cls, text)) if said else _merged(cls, values)
@@ -237,7 +237,7 @@ def _parsed(cls: type[Any], text: str) -> dict[str, Any]:
     return _merged(cls, json.loads(text))
 
 
-def _merged(cls: type[Any], values: Mapping[str, Any]) -> dict[str, Any]:
+def _merged(cls: Any, values: Mapping[str, Any]) -> dict[str, Any]:
     merged = OmegaConf.merge(_typed(cls, values["name"])[1], values)
     arguments: Any = OmegaConf.to_container(merged, throw_on_missing=True)
     return arguments

@@ -153,7 +153,8 @@ class _Run:
         started(where)
         self.began = time.perf_counter()
         total = self.rounds * self.settings.replicas
-        config = resolved(self.policy, self.environment, self.settings)
+        engine: Engine | None = self.engine(self.batches[min(first, len(self.batches) - 1)])
+        config = resolved(self.policy, self.environment, self.settings)  # the policy is bound now
         files = write_rewards(self.environment, self.folder)
         bar = run_progress(self.policy.name, total, shown=progress)
         with closing(EventWriter(self.folder)) as events, bar as advance:
@@ -163,8 +164,8 @@ class _Run:
             advance(self.rounds * sum(map(len, self.batches[:first])))
             for index in range(first, len(self.batches)):
                 curves = events if index == len(self.batches) - 1 else None
-                self._record(index, saved, curves, advance)
-                saved = None
+                self._record(index, engine, saved, curves, advance)
+                saved = engine = None
         files |= {f"{ROUNDS}/{name}": digest for name, digest in self.parts.items()}
         return summaries.summarise(
             config,
@@ -177,12 +178,13 @@ class _Run:
     def _record(
         self,
         index: int,
+        engine: Engine | None,
         saved: Mapping[str, Any] | None,
         events: EventWriter | None,
         advance: Callable[[int], None],
     ) -> None:
         replicas = self.batches[index]
-        engine = self.engine(replicas)
+        engine = engine or self.engine(replicas)
         log = RoundLog(self.folder / ROUNDS, replicas, tuple(self.metrics))
         if saved is None:
             self.statistics.start(len(replicas))

@@ -80,7 +80,7 @@ def test_every_command_in_order(guide, in_folder, command, capsys):
         runs = pyarrow.csv.read_csv(folder / "ranks.csv").to_pylist()
         assert {run["policy.rank.name"] for run in runs} == {"beta_cdf", "empirical_cdf"}
         assert [run["runs"] for run in runs] == [3, 3]
-        assert re.search(r"rank.name=beta_cdf.*: \S+ beside empirical_cdf", said)
+        assert re.search(r"rank=beta_cdf.*: \S+ beside empirical_cdf", said)
     if guide.name == "metric":
         runs = pyarrow.csv.read_csv(folder / "runs.csv").to_pylist()
         assert all(0 <= run["gap_mean"] <= 1 for run in runs)
