@@ -106,9 +106,13 @@ def _panel(axes: Axes, study: Trials, index: int, name: str | None) -> None:
         axes.set_xlabel("trial")
         axes.xaxis.set_major_locator(MaxNLocator(6, integer=True))
         return
+    from matplotlib.ticker import FuncFormatter, NullFormatter
+
     _points(axes, study, trials, _placed(axes, [t.parameters[name] for t in trials]), values)
     if name in study.logarithmic:
         axes.set_xscale("log")
+        axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+        axes.xaxis.set_minor_formatter(NullFormatter())
     axes.set_xlabel(re.sub(r"^policy[./]", "", name))
 
 

@@ -27,10 +27,10 @@ def chosen(runs: Sequence[SavedRun], where: Conditions) -> list[SavedRun]:
     """
     kept = list(runs)
     for end, values in where.items():
-        key = _key([run.settings for run in runs], end)
+        key = full_key([run.settings for run in runs], end)
         fitting = [run for run in kept if _is_one_of(run.settings.get(key), values)]
         if not fitting:
-            there = dict.fromkeys(_text(run.settings[key]) for run in kept if key in run.settings)
+            there = dict.fromkeys(text_of(run.settings[key]) for run in kept if key in run.settings)
             raise FairbanditError(
                 f"no run has {end}={' or '.join(values)}; its values are {', '.join(there)}"
             )
@@ -38,8 +38,12 @@ def chosen(runs: Sequence[SavedRun], where: Conditions) -> list[SavedRun]:
     return kept
 
 
-def _key(settings: Sequence[Mapping[str, Any]], end: str) -> str:
-    """The key that ends so; if several do, the one in which the settings differ."""
+def full_key(settings: Sequence[Mapping[str, Any]], end: str) -> str:
+    """Returns the key that ends so; if several do, the one in which the settings differ.
+
+    Raises:
+        FairbanditError: no setting has such a key, or several have.
+    """
     keys, differences = union(settings), differing(settings)
     if end in keys:
         return end
@@ -53,7 +57,7 @@ def _key(settings: Sequence[Mapping[str, Any]], end: str) -> str:
 
 
 def _is_one_of(value: Any, texts: Sequence[str]) -> bool:
-    return _text(value) in {_text(_meant(text)) for text in texts} | set(texts)
+    return text_of(value) in {text_of(_meant(text)) for text in texts} | set(texts)
 
 
 def _meant(text: str) -> Any:
@@ -64,8 +68,8 @@ def _meant(text: str) -> Any:
         return text
 
 
-def _text(value: Any) -> str:
-    """A text that is the same for equal values: 1 and 1.0, but not 1 and true."""
+def text_of(value: Any) -> str:
+    """Returns a text that is the same for equal values: 1 and 1.0, but not 1 and true."""
     if isinstance(value, str):
         return value
     return json.dumps(float(value) if type(value) is int else value)

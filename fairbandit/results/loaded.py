@@ -12,6 +12,7 @@ import numpy as np
 
 from fairbandit.errors import FairbanditError
 from fairbandit.metrics import REGRETS
+from fairbandit.results.choice import full_key, text_of
 from fairbandit.results.differences import differing, telling, union
 from fairbandit.results.files import rounds_dataset
 from fairbandit.results.pooling import PooledRuns, interval
@@ -167,8 +168,8 @@ class Runs(Sequence[SavedRun]):
 
         Args:
             baseline: the label or the policy of the setting to compare with, or values of its
-                settings, as `{"policy": "greedy", "policy.estimator.regularization": 0.1}`. There
-                must be one such setting in each environment.
+                settings by their keys or the ends of these, as `{"policy": "greedy", "noise": 0}`.
+                There must be one such setting in each environment.
             metric: a column of the round log, such as `fair_regret`; after the last round.
             over: the keys of the settings over which runs are pooled.
 
@@ -233,7 +234,13 @@ def _baseline(
         found = [run for run in runs if run.label == asked]
         found = found or [run for run in runs if run.policy == asked]
     else:
-        found = [run for run in runs if asked.items() <= run.settings.items()]
+        settings = [run.settings for run in runs]
+        wanted = {full_key(settings, key): text_of(value) for key, value in asked.items()}
+        found = [
+            run
+            for run in runs
+            if all(text_of(run.settings.get(key)) == text for key, text in wanted.items())
+        ]
     if len(found) != 1:
         many = "several settings" if found else "no setting"
         labels = ", ".join(repr(run.label) for run in found or runs)

@@ -240,11 +240,11 @@ def _summary(path: str) -> dict[str, Any]:
     return summary
 
 
-def natural_order(text: str) -> list[tuple[bool, int, str]]:
-    """Returns a sort key by which `seed-2` comes before `seed-10`.
+def natural_order(text: str) -> list[tuple[bool, float, str]]:
+    """Returns a sort key by which numbers are ordered by their values.
 
-    >>> sorted(["seed-10", "seed-2"], key=natural_order)
-    ['seed-2', 'seed-10']
+    >>> sorted(["seed-10", "seed-2", "noise-0.5", "noise-0.25"], key=natural_order)
+    ['noise-0.25', 'noise-0.5', 'seed-2', 'seed-10']
     """
-    pieces = re.findall(r"([0-9]+)|([^0-9]+)", text)
-    return [(bool(letters), int(digits or 0), letters) for digits, letters in pieces]
+    pieces = re.findall(r"([0-9]+(?:\.[0-9]+)?(?:e-?[0-9]+)?)|([^0-9]+)", text)
+    return [(bool(letters), float(digits or 0), letters) for digits, letters in pieces]

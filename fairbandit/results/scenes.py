@@ -30,6 +30,7 @@ POLICIES = (
 """The paper's policies, from the least to the most informed."""
 
 _LONGEST = 32  # letters of a setting's value in a label
+_DIGITS = 7  # characters of a number that is not rounded
 
 
 @dataclass(frozen=True)
@@ -178,11 +179,17 @@ def _telling(alike: Sequence[Mapping[str, Any]], kind: str) -> list[str]:
 
 
 def _label(name: str, settings: Mapping[str, Any], keys: Sequence[str], longest: int | None) -> str:
-    """Joins a name and settings; of a value of more letters than `longest`, the middle is cut."""
+    """Joins a name and settings.
+
+    With `longest`, numbers have four significant digits, and of a text of more letters the middle
+    is cut.
+    """
     said = [name]
     for key, short in short_names(keys).items():
         if key in settings:
             value = "null" if settings[key] is None else str(settings[key])
+            if longest is not None and isinstance(settings[key], float) and len(value) > _DIGITS:
+                value = f"{settings[key]:.4g}"
             if longest is not None and len(value) > longest:
                 value = f"{value[: longest // 2]}…{value[-(longest // 2) :]}"
             said.append(f"{short}={value}")
