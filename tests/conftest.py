@@ -2,6 +2,7 @@
 
 import gc
 
+import pytest
 import torch
 
 torch.set_num_threads(1)
@@ -11,3 +12,8 @@ def pytest_collection_finish() -> None:
     """Keeps the garbage collector from looking at imported modules again and again."""
     gc.collect()
     gc.freeze()
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Begins with the long tests, so that no process is left alone with one at the end."""
+    items.sort(key=lambda item: item.get_closest_marker("long") is None)

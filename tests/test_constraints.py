@@ -48,6 +48,7 @@ def test_what_the_project_asks_for_is_pinned_and_allowed(constraints: str) -> No
         assert requirement.specifier.contains(version), requirement
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("constraints", ["constraints.txt", *OWN.values()])
 def test_every_extra_resolves_under_its_constraints(constraints: str, tmp_path: Path) -> None:
     """Installs nothing; each version that would come is the one that is pinned."""

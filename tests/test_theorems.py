@@ -48,6 +48,7 @@ def counts_by_round(rounds: int, replicas: int, *policies: Policy) -> list[Tenso
     return totals
 
 
+@pytest.mark.long
 def test_fair_greedy_has_parity_in_every_round() -> None:
     """Lemma DGP: P(a_t = a) = 1/K. A correct engine fails with probability 2e-3 (Bonferroni)."""
     policies = [support.policy("fair_greedy", noise=noise) for noise in (1e-8, 1.0)]

@@ -35,6 +35,7 @@ def plugin(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, clean: None) -> None
     ("launcher", "swept"),
     [("joblib", ["replicas=0,2", "seed=0,1"]), ("submitit_local", ["replicas=2"])],
 )
+@pytest.mark.long
 def test_workers_do_what_this_process_does_plugins_and_all(command, tmp_path, launcher, swept):
     """Under joblib half of the jobs fail, which leaves the others alone.
 

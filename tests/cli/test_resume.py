@@ -66,6 +66,7 @@ def run_name(words: list[str]) -> str:
     return "_".join(words).replace("=", "-")
 
 
+@pytest.mark.long
 def test_a_sweep_killed_again_and_again_ends_as_if_never_stopped(tmp_path):
     words = ["-m", "policy=fair_greedy,greedy,oful", "rounds=2500", "replicas=2"]
     for name in ("whole", "killed"):

@@ -38,6 +38,7 @@ def begun(folder: Path) -> bool:
     return len(jobs) == 2 and len(list(folder.glob("*/summary.json"))) == 1
 
 
+@pytest.mark.long
 def test_a_study_that_is_killed_ends_as_if_never_stopped(command, tmp_path):
     words = ["+experiment=tune", "rounds=1500", "replicas=2", "hydra.sweeper.n_trials=2"]
     running = start([*words, "hydra.sweep.dir=killed"], tmp_path)

@@ -142,6 +142,7 @@ def completes(text: str) -> None:
         subprocess.run(["bash", "-n"], input=script.getvalue(), text=True, check=True)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.place)
 def test_every_block_in_order(page, folder, capsys):
     space = {"__name__": page.name}

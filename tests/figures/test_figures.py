@@ -199,6 +199,7 @@ def test_without_true_rewards_sampled_ones_are_drawn(scene):
     assert compose("overview", others).axes[0].get_xlabel() == "sampled reward of all picks"
 
 
+@pytest.mark.long
 def test_files_are_the_same_bytes_each_time(simulated, scene, tmp_path):
     drawn = draw([simulated], tmp_path / "one")
     again = draw([simulated], tmp_path / "two")

@@ -62,6 +62,7 @@ def test_every_part_is_checked_and_every_test_is_run(guide):
         assert f"python -m pytest {file}" in commands or not file.startswith("test_")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("guide", GUIDES, ids=lambda guide: guide.name)
 def test_every_command_in_order(guide, in_folder, command, capsys):
     folder, said = in_folder(guide), ""
