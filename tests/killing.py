@@ -109,6 +109,11 @@ def leftovers(folder: Path) -> list[str]:
     return [str(path.relative_to(folder)) for mark in LEFTOVERS for path in folder.rglob(mark)]
 
 
+def checkpoints(folder: Path) -> int:
+    """How many checkpoints there are below a folder, in which others come and go meanwhile."""
+    return sum("checkpoint.safetensors" in files for _, _, files in os.walk(folder))
+
+
 def until(condition: Any, seconds: float = 60.0) -> None:
     """Waits for something to become true."""
     end = time.monotonic() + seconds

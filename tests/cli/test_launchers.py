@@ -7,7 +7,7 @@ from hydra import compose, initialize_config_dir
 
 from fairbandit.build import conf_folder
 from fairbandit.cli.store import publish, register_resolvers
-from tests.killing import finish, kill_after, leftovers, outcome, start, until, workers
+from tests.killing import checkpoints, finish, kill_after, leftovers, outcome, start, until, workers
 
 PLUGIN = """
 from fairbandit import register
@@ -62,7 +62,7 @@ def test_workers_do_what_this_process_does_plugins_and_all(command, tmp_path, la
 def test_workers_end_soon_after_their_driver_was_killed(tmp_path):
     words = ["-m", "hydra/launcher=joblib", "hydra.launcher.n_jobs=2", "seed=0,1", "policy=oful"]
     running = start([*words, "rounds=100000"], tmp_path)
-    until(lambda: len(list(tmp_path.rglob("checkpoint.safetensors"))) == 2)
+    until(lambda: checkpoints(tmp_path) == 2)
     known = list(workers(running.process.pid))
     assert len(known) == 2
     kill_after(running, 0)

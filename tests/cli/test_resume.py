@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from fairbandit.run.folder import claim
-from tests.killing import finish, kill_after, leftovers, outcome, start, until
+from tests.killing import checkpoints, finish, kill_after, leftovers, outcome, start, until
 
 SMALL = ["rounds=12", "replicas=2"]
 
@@ -48,7 +48,7 @@ def test_without_resume_a_run_goes_to_a_new_folder(command, tmp_path):
 def test_a_run_that_was_cut_off_goes_on(command, tmp_path):
     words = ["policy=greedy", "rounds=30000", "replicas=2"]
     running = start(words, tmp_path)
-    until(lambda: any(tmp_path.rglob("checkpoint.safetensors")))
+    until(lambda: checkpoints(tmp_path) > 0)
     running.process.kill()
     running.end()
     folder = "outputs/runs/" + run_name(words)
@@ -184,7 +184,7 @@ def test_a_job_waits_for_one_that_outlived_its_sweep(command, tmp_path):
     words = ["-m", "policy=greedy,uniform", "rounds=60000", "replicas=2", "hydra.sweep.dir=sweep"]
     run = ["policy=greedy", *words[2:4]]
     alone = start([*run, "hydra.run.dir=sweep/" + run_name(run)], tmp_path)
-    until(lambda: any(tmp_path.rglob("checkpoint.safetensors")))
+    until(lambda: checkpoints(tmp_path) > 0)
     code, out, err = command(*words)
     assert (code, err) == (0, "")
     assert "All jobs: 2 finished" in out or "All jobs\n" in re.sub(" +\n", "\n", out)
