@@ -5,6 +5,7 @@ The folder holds the errors and the outcomes of the jobs, one table of their res
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Mapping
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass
@@ -152,6 +153,7 @@ def _begin(config: DictConfig) -> None:
     progress = ExitStack()
     progress.enter_context(sweep_progress(partial(_where, folder / ENDED), total))
     _driven[:] = [_Sweep(folder, before, held, progress, figures, study)]
+    gc.freeze()  # imported modules stay: collecting garbage need not look at them in every job
 
 
 def _mark(config: DictConfig, mark: bytes) -> None:
