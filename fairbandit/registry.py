@@ -8,22 +8,19 @@ one way.
 
 from __future__ import annotations
 
-import copy
 import dataclasses
 import inspect
-import json
 import re
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from enum import Enum
-from functools import cache, lru_cache, partial
 from pathlib import Path
-from types import UnionType
-from typing import Any, TypeVar, Union, get_args, get_origin, get_type_hints
+from typing import Any, TypeVar
 
-from omegaconf import MISSING, OmegaConf
+from omegaconf import MISSING
 from omegaconf.errors import OmegaConfBaseException
 
+from fairbandit.constructors import check_signature, converted, parameters_of, place_of, typed_node
 from fairbandit.errors import FairbanditError
 from fairbandit.plugins import VARIABLE
 
@@ -39,11 +36,6 @@ NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,63}")
 NOT_TEXT = frozenset({"null", "true", "false", "yes", "no", "on", "off", "nan", "inf"})
 """Words, in lower case, that YAML or the command line do not read as text."""
 
-HOLDABLE = (
-    "bool, int, float, str, bytes, pathlib.Path or an Enum; a union of these; a list, Sequence, "
-    "tuple, dict or Mapping of these; any of these or None; or Any"
-)
-"""The annotations of constructor arguments that a config can hold."""
 
 _registry: dict[str, dict[str, type[Any]]] = {kind: {} for kind in KINDS}
 _bases: dict[str, type[Any]] = {}
@@ -98,13 +90,13 @@ def register(kind: str, name: str) -> Callable[[C], C]:
     def decorate(cls: C) -> C:
         _check_class(kind, name, cls)
         known = _registry[kind].get(name)
-        if known is not None and _place(known) != _place(cls):
+        if known is not None and place_of(known) != place_of(cls):
             raise FairbanditError(
                 f"two classes are registered as {kind} {name!r}: "
-                f"{_place(known)} and {_place(cls)}; rename one of them"
+                f"{place_of(known)} and {place_of(cls)}; rename one of them"
             )
         cls.part_kind, cls.part_name, cls.part_modules = kind, name, _registering()
-        _check_signature(cls)  # what cannot be published fails here, at its definition
+        check_signature(cls)  # what cannot be published fails here, at its definition
         _registry[kind][name] = cls
         return cls
 
@@ -144,16 +136,7 @@ def lookup(kind: str, name: str) -> type[Any]:
 def node(kind: str, name: str) -> type[Any]:
     """The typed node (a dataclass) of a registered class: `name` and its hyperparameters."""
     cls: Any = lookup(kind, name)
-    return _typed(cls, name)[0]
-
-
-@cache
-def _typed(cls: type[Any], name: str) -> tuple[type[Any], Any]:
-    """The typed node of a class, and the same as a config that nothing changes."""
-    hints, fields = get_type_hints(cls.__init__), [("name", str, dataclasses.field(default=name))]
-    fields += [_field(key, hints[key], one) for key, one in _signature(cls).items()]
-    typed = dataclasses.make_dataclass(f"{cls.__name__}Config", fields, kw_only=True)
-    return typed, OmegaConf.structured(typed)
+    return typed_node(cls, name)[0]
 
 
 def create(kind: str, spec: str | Mapping[str, Any]) -> Any:
@@ -186,7 +169,7 @@ def _arguments(kind: str, spec: str | Mapping[str, Any]) -> tuple[type[Any], dic
         )
     cls: Any = lookup(kind, values["name"])
     where = f"{kind} {cls.part_name!r}"
-    keys = [field.name for field in dataclasses.fields(_typed(cls, values["name"])[0])]
+    keys = [field.name for field in dataclasses.fields(typed_node(cls, values["name"])[0])]
     unknown = sorted(set(values) - set(keys))
     if unknown:
         others = [(key, ", ".join(having(kind, key))) for key in unknown]
@@ -199,7 +182,7 @@ def _arguments(kind: str, spec: str | Mapping[str, Any]) -> tuple[type[Any], dic
     if absent:
         raise FairbanditError(f"{where}, {absent[0]}: the value is missing")
     try:
-        arguments = _converted(cls, values)
+        arguments = converted(cls, values)
     except OmegaConfBaseException as error:
         reason = str(error).splitlines()[0]
         key = getattr(error, "full_key", None) or getattr(error, "key", None)
@@ -215,32 +198,6 @@ def _arguments(kind: str, spec: str | Mapping[str, Any]) -> tuple[type[Any], dic
             if isinstance(leaf, int) and not -(2**63) <= leaf < 2**63:
                 raise FairbanditError(f"{path}: expected an integer of 64 bits, got {leaf}")
     return cls, arguments
-
-
-def _converted(cls: Any, values: Mapping[str, Any]) -> dict[str, Any]:
-    """All arguments of a class and its name, of the types that the constructor declares.
-
-    Raises:
-        OmegaConfBaseException: a value of another type, or one that is missing.
-    """
-    try:
-        text = json.dumps(values)
-    except (TypeError, ValueError, RecursionError):  # JSON cannot say it; a part may
-        return _merged(cls, values)
-    said = json.loads(text) == values  # JSON makes texts of keys
-    return copy.deepcopy(_parsed(cls, text)) if said else _merged(cls, values)
-
-
-@lru_cache(1024)
-def _parsed(cls: type[Any], text: str) -> dict[str, Any]:
-    """What `_merged` returns of values in JSON: the jobs of a sweep share most of their parts."""
-    return _merged(cls, json.loads(text))
-
-
-def _merged(cls: Any, values: Mapping[str, Any]) -> dict[str, Any]:
-    merged = OmegaConf.merge(_typed(cls, values["name"])[1], values)
-    arguments: Any = OmegaConf.to_container(merged, throw_on_missing=True)
-    return arguments
 
 
 def _leaves(where: str, value: Any) -> Iterator[tuple[str, Any]]:
@@ -260,7 +217,7 @@ def describe(part: Any) -> dict[str, Any]:
 
     Hyperparameters are read back from the attributes of the same names.
     """
-    plain = {key: _plain(getattr(part, key)) for key in _signature(type(part))}
+    plain = {key: _plain(getattr(part, key)) for key in parameters_of(type(part))}
     return {"name": part.part_name, **plain}
 
 
@@ -271,7 +228,7 @@ def summary(cls: type[Any]) -> str:
 
 def having(kind: str, parameter: str) -> list[str]:
     """The registered names of one kind whose constructor takes a parameter, sorted."""
-    return [name for name in names(kind) if parameter in _signature(lookup(kind, name))]
+    return [name for name in names(kind) if parameter in parameters_of(lookup(kind, name))]
 
 
 def _plain(one: Any) -> Any:
@@ -282,103 +239,18 @@ def _plain(one: Any) -> Any:
     return one.name if isinstance(one, Enum) else str(one) if isinstance(one, Path) else one
 
 
-def _signature(cls: type[Any]) -> dict[str, inspect.Parameter]:
-    """The arguments of a constructor, but for `self`."""
-    own = cls.__init__ is not object.__init__
-    return dict(list(inspect.signature(cls.__init__).parameters.items())[1:]) if own else {}
-
-
 def _check_class(kind: str, name: str, cls: Any) -> None:
     """Refuses a class that is not a subclass of its kind's base class, or is abstract."""
     needed = base_of(kind)
     where = f"{needed.__module__.rpartition('.')[0]}.{needed.__name__}"
     if not (isinstance(cls, type) and issubclass(cls, needed)):
-        what = _place(cls) if isinstance(cls, type) else f"{cls!r}"
+        what = place_of(cls) if isinstance(cls, type) else f"{cls!r}"
         raise FairbanditError(
             f"cannot register {what} as {kind} {name!r}: expected a subclass of {where}"
         )
     lacking = sorted(getattr(cls, "__abstractmethods__", ()))
     if lacking:
         raise FairbanditError(
-            f"cannot register {_place(cls)} as {kind} {name!r}: it lacks {', '.join(lacking)}, "
+            f"cannot register {place_of(cls)} as {kind} {name!r}: it lacks {', '.join(lacking)}, "
             f"which {where} leaves to write"
         )
-
-
-def _check_signature(cls: type[Any]) -> None:
-    """Refuses a constructor whose arguments no config can hold."""
-    try:
-        hints = get_type_hints(cls.__init__)
-    except (NameError, TypeError, SyntaxError) as error:
-        raise FairbanditError(
-            f"{_place(cls)}: the annotations of its constructor cannot be read: {error}; import "
-            "what they name where the module is run"
-        ) from error
-    parameters = _signature(cls)
-    for key, parameter in parameters.items():
-        if parameter.kind is not parameter.KEYWORD_ONLY or key not in hints:
-            raise FairbanditError(
-                f"{_place(cls)}: constructor argument {key!r} must be keyword-only and typed"
-            )
-        if key == "name":
-            raise FairbanditError(
-                f"{_place(cls)}: no constructor argument can be called 'name', which is the key of "
-                "the registered name; rename it"
-            )
-    if _holdable(_field(key, hints[key], one) for key, one in parameters.items()):
-        return  # all at once is fast; one by one says which is at fault
-    for key, parameter in parameters.items():
-        argument = f"{_place(cls)}: constructor argument {key!r}"
-        given = inspect.formatannotation(hints[key])
-        if not _holdable([_field(key, hints[key], parameter.replace(default=parameter.empty))]):
-            raise FairbanditError(
-                f"{argument} is annotated {given}, which no config can hold; expected {HOLDABLE}"
-            )
-        if not _holdable([_field(key, hints[key], parameter)]):
-            raise FairbanditError(
-                f"{argument} has the default {parameter.default!r}, which is no {given}"
-            )
-
-
-def _holdable(fields: Iterable[tuple[str, Any, Any]]) -> bool:
-    """Whether a config can hold arguments of these types and defaults."""
-    try:
-        OmegaConf.structured(dataclasses.make_dataclass("Config", fields, kw_only=True))
-    except (OmegaConfBaseException, TypeError, ValueError):
-        return False
-    return True
-
-
-def _field(key: str, hint: Any, parameter: inspect.Parameter) -> tuple[str, Any, Any]:
-    """An argument as `dataclasses.make_dataclass` takes it."""
-    default = MISSING if parameter.default is parameter.empty else parameter.default
-    if isinstance(default, (list, tuple, dict)):
-        kind = dict if isinstance(default, dict) else list
-        field = dataclasses.field(default_factory=partial(kind, default))
-    else:
-        field = dataclasses.field(default=default)
-    return key, _omegaconf_type(hint), field
-
-
-def _omegaconf_type(hint: Any) -> Any:
-    """The concrete type that OmegaConf needs for a type hint.
-
-    A typed dict accepts no new keys once Hydra has composed it, so a mapping becomes `Any` and is
-    checked by its constructor.
-    """
-    if hint is Mapping or get_origin(hint) is Mapping:
-        return Any
-    if hint is Sequence:
-        return list
-    origin, inside = get_origin(hint), tuple(map(_omegaconf_type, get_args(hint)))
-    if origin in (Union, UnionType):
-        return Union[inside]  # noqa: UP007 - the types are only known now
-    return list[inside[0]] if origin is Sequence else hint  # type: ignore[valid-type]
-
-
-def _place(cls: type[Any]) -> str:
-    try:
-        file, line = inspect.getsourcefile(cls), inspect.getsourcelines(cls)[1]
-    except (OSError, TypeError):  # defined where there is no source, as at a prompt
-        return f"{cls.__module__}.{cls.__qualname__}"
-    return f"{cls.__qualname__} ({file}:{line})"

@@ -15,6 +15,7 @@ ORDER = (
     "version",
     "streams",
     "plugins",
+    "constructors",
     "registry",
     "maths",
     "counting",

@@ -1,7 +1,7 @@
 """Tuning: a sweep whose jobs an Optuna study chooses by the objectives of those before.
 
 A study is a function of its search space, of its sampler's seed and of the objectives of its
-trials. A study that is given again is therefore told anew from its first trial: runs that are
+trials. A study that is given again is therefore told again from its first trial: runs that are
 finished return their objective at once, an interrupted one continues from its checkpoint, and the
 others are played. It ends as if it had never been stopped, and completes its number of trials. The
 database only shows the study; it is never read to continue one.
@@ -67,7 +67,7 @@ class Study:
         return f"sqlite:///{self.folder / DATABASE}"
 
     def begin(self) -> None:
-        """Removes the database of an earlier attempt, whose trials are told anew."""
+        """Removes the database of an earlier attempt, whose trials are told again."""
         for left in (DATABASE, f"{DATABASE}-journal"):
             (self.folder / left).unlink(missing_ok=True)
 

@@ -94,9 +94,9 @@ def greatest_density(values: Tensor) -> Estimate:
     # across a wider gap the kernels do not meet: shortened, outliers cost no cells
     gaps = values.sort().values.diff().clamp(max=2 * _REACH * h)
     packed = torch.cat([gaps.new_zeros(1), gaps.cumsum(0)]) + _REACH * h
-    reach = float(packed[-1]) + _REACH * h
-    width = max(h / _CELLS_PER_BANDWIDTH, reach / CELLS)
-    cells = math.ceil(reach / width) + 1
+    end = float(packed[-1]) + _REACH * h
+    width = max(h / _CELLS_PER_BANDWIDTH, end / CELLS)
+    cells = math.ceil(end / width) + 1
     binned = torch.bincount((packed / width).round().long(), minlength=cells).double()
     n = len(values)
     kernel = _kernel(cells, width, h)
