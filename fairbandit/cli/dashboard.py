@@ -13,9 +13,9 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from urllib.parse import quote
 
-from fairbandit.cli.board import OTHER, Board, recorded
 from fairbandit.cli.messages import one_message, short
 from fairbandit.cli.parsers import tool_parser
+from fairbandit.cli.served import OTHER, ServedRuns, recorded
 from fairbandit.errors import PREFIX, FairbanditError
 from fairbandit.results.scenes import policy_order
 
@@ -94,11 +94,11 @@ def serving(folders: Sequence[Path], port: int | None = None) -> Iterator[dict[s
     if not recorded(folders):
         raise FairbanditError(f"no run below {', '.join(map(str, folders))}")
     with tempfile.TemporaryDirectory(prefix="fairbandit-dashboard-") as named:
-        board = Board(folders, Path(named))
-        board.look()
-        first = board.first() or {"": {}}
+        served = ServedRuns(folders, Path(named))
+        served.look()
+        first = served.first() or {"": {}}
         over = threading.Event()
-        looking = threading.Thread(target=_keep_looking, args=(board, over))
+        looking = threading.Thread(target=_keep_looking, args=(served, over))
         looking.start()
         try:
             base = _launch(named, port)
@@ -108,12 +108,12 @@ def serving(folders: Sequence[Path], port: int | None = None) -> Iterator[dict[s
             looking.join()
 
 
-def _keep_looking(board: Board, over: threading.Event) -> None:
-    """Keeps a board up to date, and says once why it is not."""
+def _keep_looking(served: ServedRuns, over: threading.Event) -> None:
+    """Keeps the served runs up to date, and says once why they are not."""
     said = ""
     while not over.wait(_SECONDS_BETWEEN_LOOKS):
         try:
-            board.look()
+            served.look()
             said = ""
         except (FairbanditError, OSError) as error:
             if said != (said := one_message(error)):
@@ -124,7 +124,7 @@ def page(names: Mapping[str, str]) -> str:
     """Returns the page with the curves of some runs, of which a dozen at most are shown.
 
     Args:
-        names: the policies of the runs, by their names on the board, which differ only in their
+        names: the policies of the runs, by their names on the dashboard, which differ only in their
             last parts. None stand for all runs.
     """
     if not names:

@@ -11,7 +11,7 @@ from fairbandit.cli.messages import short
 from fairbandit.cli.parsers import tool_parser
 from fairbandit.errors import FairbanditError
 from fairbandit.figures.compose import FIGURES
-from fairbandit.figures.draw import SUBFOLDER, Choice, Drawn, draw, kept_choice, show_on_board
+from fairbandit.figures.draw import SUBFOLDER, Choice, Drawn, draw, kept_choice, show_in_tensorboard
 from fairbandit.figures.parts import MOST_RUNS
 from fairbandit.results.choice import Conditions
 from fairbandit.run.table import console, make_table
@@ -81,7 +81,7 @@ def figures(words: Sequence[str]) -> None:
     choice = {} if metrics and given.only is None else _choice(given.only, policies, alone)
     drawn = draw(given.folders, out, choice, policies, metrics, _conditions(given.where or []))
     if alone is not None and out == own:
-        show_on_board(drawn, out)
+        show_in_tensorboard(drawn, out)
     console().print(files_table(drawn))
 
 

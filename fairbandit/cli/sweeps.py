@@ -33,7 +33,7 @@ from fairbandit.figures.draw import (
     check_choice,
     draw,
     keep_choice,
-    show_on_board,
+    show_in_tensorboard,
 )
 from fairbandit.results import read_runs
 from fairbandit.results.table import tidy, write
@@ -246,7 +246,7 @@ def _gather(sweep: _Sweep, shown: Console) -> None:
     try:
         if sweep.figures:
             keep_choice(sweep.figures, out)
-        show_on_board(drawn, out)
+        show_in_tensorboard(drawn, out)
     except OSError as error:
         raise FairbanditError(f"cannot write figures to {out}: {error.strerror}") from error
     shown.print(files_table(drawn))

@@ -163,7 +163,7 @@ def kept_choice(folder: Path) -> Choice | None:
     return choice
 
 
-def show_on_board(drawn: Sequence[Drawn], out: Path) -> None:
+def show_in_tensorboard(drawn: Sequence[Drawn], out: Path) -> None:
     """Shows the figures on TensorBoard's Images page, in place of earlier ones."""
     for left in out.glob(EVENTS):
         left.unlink()

@@ -69,7 +69,7 @@ def _finished(folder: Path) -> int:
     return (folder / SUMMARY).stat().st_mtime_ns
 
 
-class Board:
+class ServedRuns:
     """Keeps a folder for TensorBoard up to date with the runs below other folders.
 
     Every run is linked as `single/ENVIRONMENT/SETTING, seed=N`. In an environment with settings
@@ -119,7 +119,7 @@ class Board:
         """Returns what to see first: pooled runs, or single ones in an environment without any.
 
         Returns:
-            For each environment the policies of these runs, by their names on the board.
+            For each environment the policies of these runs, by their names on the dashboard.
         """
         shown: dict[str, dict[str, str]] = {}
         for pooled, name in self._pools():

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 from tensorboard.plugins.hparams import metadata
 
-from fairbandit.cli.board import Board
 from fairbandit.cli.dashboard import MOST_LINES, page
+from fairbandit.cli.served import ServedRuns
 from fairbandit.results import PooledRuns, read_runs
 from fairbandit.results.events import pooled_scalars, read_scalars
 from fairbandit.run.execute import execute
@@ -47,9 +47,9 @@ def runs(tmp_path) -> Path:
 
 
 @pytest.fixture
-def board(runs, tmp_path) -> Board:
+def board(runs, tmp_path) -> ServedRuns:
     (tmp_path / "links").mkdir()
-    return Board([runs], tmp_path / "links")
+    return ServedRuns([runs], tmp_path / "links")
 
 
 def copy(played: Path, runs: Path, *names: str) -> None:
@@ -57,13 +57,13 @@ def copy(played: Path, runs: Path, *names: str) -> None:
         shutil.copytree(played / name, runs / name)
 
 
-def names(board: Board) -> set[str]:
+def names(board: ServedRuns) -> set[str]:
     """The names on the board, without the one of the columns of HParams."""
     found = {str(path.parent.relative_to(board.into)) for path in board.into.rglob(EVENTS)}
     return {name for name in found if not name.startswith("hparams-")}
 
 
-def columns(board: Board) -> tuple[list[str], list[str]]:
+def columns(board: ServedRuns) -> tuple[list[str], list[str]]:
     """The settings and the results that HParams shows."""
     (folder,) = board.into.glob("hparams-*")
     (value,) = (value for event in read_events(folder) for value in event.summary.value)
@@ -87,7 +87,7 @@ def test_names_say_all_that_tells_and_stay_when_runs_are_added(played, runs, boa
         "single/simulation/greedy, noise=0.0, seed=0",
         "single/simulation, noise=0.5/greedy, seed=0",
     }
-    again = Board(board.folders, runs.parent / "again")
+    again = ServedRuns(board.folders, runs.parent / "again")
     again.look()
     assert "single/simulation, noise=2.0/greedy, noise=1e-08, seed=1" in names(again)
 
