@@ -38,12 +38,15 @@ PRESETS: dict[str, dict[str, Any]] = {
     "gmf": {"split": "full", "estimator": "oracle", "rank": "oracle_cdf"},
     "optimal": {"split": "full", "estimator": "oracle", "rank": "identity"},
 }
-"""The table of compositions, written out here so that conf/policy is checked against it."""
+"""The paper's policies, written out here so that conf/policy is checked against them."""
+
+NOTIONS: dict[str, dict[str, Any]] = {}
+"""The policies of other notions of fairness, likewise."""
 
 
 def policy(name: str, **estimator: Any) -> Policy:
     """A preset, with some of its estimator's hyperparameters changed."""
-    parts = dict(PRESETS[name])
+    parts = dict({**PRESETS, **NOTIONS}[name])
     if estimator:
         given = parts["estimator"]
         parts["estimator"] = {**({"name": given} if isinstance(given, str) else given), **estimator}

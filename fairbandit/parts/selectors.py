@@ -117,6 +117,21 @@ class Selector(Part):
         )
 
 
+def best(candidates: Candidates, index: Tensor, among: Tensor) -> Tensor:
+    """Which of some places of each pool tie with the greatest index of these places.
+
+    Args:
+        candidates: N rounds of candidates, with their upper index.
+        index: (B, N, K).
+        among: the places to choose from, (B, N, K) bool, none of them empty.
+
+    Returns:
+        (B, N, K) bool; nowhere true in a pool of which no place is among them.
+    """
+    greatest = index.where(among, -torch.inf).amax(2, keepdim=True)
+    return (candidates.upper_index >= greatest) & among
+
+
 @register("selector", "argmax")
 class Argmax(Selector):
     """The candidate of greatest index; ties are broken uniformly at random.
@@ -127,6 +142,4 @@ class Argmax(Selector):
     reference = PAPER
 
     def _weights(self, candidates: Candidates, index: Tensor) -> Tensor:
-        present = candidates.present
-        greatest = index.where(present, -torch.inf).amax(2, keepdim=True)
-        return (candidates.upper_index >= greatest) & present
+        return best(candidates, index, candidates.present)

@@ -1,0 +1,1 @@
+"""Selectors besides the paper's, one file each."""

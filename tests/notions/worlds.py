@@ -1,0 +1,48 @@
+"""The environments and seeds in which policies are compared with literal loops."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from fairbandit import Policy
+from fairbandit.environments import Environment
+from tests import literal, support
+
+Loop = Callable[[literal.Draws, Environment, int], NDArray[np.int64]]
+"""A policy as its source writes it: (draws, environment, seed) to every decision, (T,).
+
+It reads plain numbers of the environment, such as `exploration` or `truth.theta`, and nothing else
+of the package.
+"""
+
+ROUNDS = 400
+
+everywhere = pytest.mark.parametrize(
+    ("kind", "seed"),
+    [
+        (kind, seed)
+        for kind in ("simulation", "census_gender", "census_ethnicity")
+        for seed in (0, 1, 2)
+    ],
+)
+"""Runs a test on the simulation and on both census environments, with three seeds each."""
+
+
+def world_of(kind: str, factory: pytest.TempPathFactory) -> Environment:
+    """One of the three environments; the test is skipped where census records are not there."""
+    if kind == "simulation":
+        return support.environment("simulation")
+    if not support.CENSUS.is_dir():
+        pytest.skip("the census records are not beside this")
+    return support.census(kind, factory.getbasetemp() / "census")
+
+
+def equals_its_loop(policy: Policy, loop: Loop, world: Environment, seed: int) -> None:
+    """Asserts that a policy decides every round as its literal loop does, fed the same draws."""
+    ours = support.actions(policy, world, ROUNDS, seed=seed)
+    theirs = loop(support.draws(world, ROUNDS, seed), world, seed)
+    np.testing.assert_array_equal(ours[0].numpy(), theirs)
