@@ -5,21 +5,39 @@ decided together, K places of a pool, G groups, d features, and U ≤ N reward m
 rounds share. Rounds count from 1; group −1 is an empty place.
 """
 
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from fairbandit.agent import Agent, Decision
-from fairbandit.build import build
-from fairbandit.engine import Engine
-from fairbandit.environments.base import Truth
-from fairbandit.errors import FairbanditError
-from fairbandit.metrics import Metric, Played
-from fairbandit.plugins import load_plugins
-from fairbandit.policy import Policy
-from fairbandit.registry import register
 from fairbandit.version import VERSION
 
 if TYPE_CHECKING:
+    from fairbandit.agent import Agent, Decision
+    from fairbandit.building import build
+    from fairbandit.engine import Engine
+    from fairbandit.environments.base import Truth
+    from fairbandit.errors import FairbanditError
+    from fairbandit.metrics import Metric, Played
+    from fairbandit.plugins import load_plugins
+    from fairbandit.policy import Policy
+    from fairbandit.registry import register
     from fairbandit.results import load
+
+_MODULES = {
+    "Agent": "agent",
+    "Decision": "agent",
+    "Engine": "engine",
+    "FairbanditError": "errors",
+    "Metric": "metrics",
+    "Played": "metrics",
+    "Policy": "policy",
+    "Truth": "environments.base",
+    "build": "building",
+    "load": "results",
+    "load_plugins": "plugins",
+    "register": "registry",
+}
+"""The module of each public name: it is imported when the name is first asked for, so that the
+command can answer before torch, which takes seconds, is imported."""
 
 __all__ = [
     "Agent",
@@ -39,9 +57,14 @@ __version__ = VERSION
 
 
 def __getattr__(name: str) -> Any:
-    """Imports the reader of saved runs when it is first asked for, since agents do without it."""
-    if name == "load":
-        from fairbandit.results import load
+    """Imports the module of a public name when the name is first asked for."""
+    if name not in _MODULES:
+        raise AttributeError(f"module 'fairbandit' has no attribute {name!r}")
+    found = getattr(import_module(f"fairbandit.{_MODULES[name]}"), name)
+    globals()[name] = found  # also where a submodule has the same name, as `build` has
+    return found
 
-        return load
-    raise AttributeError(f"module 'fairbandit' has no attribute {name!r}")
+
+def __dir__() -> list[str]:
+    """The public names, and those of the submodules that are imported."""
+    return sorted({*globals(), *__all__})

@@ -14,6 +14,7 @@ import re
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from enum import Enum
+from importlib import import_module
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -112,9 +113,20 @@ def _registering() -> tuple[str, ...]:
     return tuple(dict.fromkeys(found))
 
 
+def _classes(kind: str) -> dict[str, type[Any]]:
+    """The registered classes of one kind, by name.
+
+    The package's own classes register when their modules are imported. If no module did so yet,
+    the engine's, which needs all kinds, is imported here.
+    """
+    if not _registry[kind]:
+        import_module("fairbandit.engine")
+    return _registry[kind]
+
+
 def names(kind: str) -> list[str]:
     """The registered names of one kind, sorted."""
-    return sorted(_registry[kind])
+    return sorted(_classes(kind))
 
 
 def lookup(kind: str, name: str) -> type[Any]:
@@ -124,7 +136,7 @@ def lookup(kind: str, name: str) -> type[Any]:
         FairbanditError: no such name; the message lists the valid ones.
     """
     try:
-        return _registry[kind][name]
+        return _classes(kind)[name]
     except KeyError:
         raise FairbanditError(
             f"unknown {kind} {name!r}; the registered ones are {', '.join(names(kind))}; "

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from fairbandit import conformance, registry
-from fairbandit.build import build
+from fairbandit.building import build
 from fairbandit.conformance import Scattered
 from fairbandit.errors import FairbanditError
 from fairbandit.parts import (

@@ -24,7 +24,7 @@ ORDER = (
     "parts",
     "metrics",
     "policy",
-    "build",
+    "building",
     "fixed_point",
     "engine",
     "run",

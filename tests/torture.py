@@ -161,7 +161,7 @@ def is_forbidden(words: list[str], folder: Path) -> str:
 
 def one_message(code: int, out: str, reason: str) -> str:
     """The one message that a sweep stopped with."""
-    told = re.compile("[0-9]+ jobs in |configs checked |jobs done |$")
+    told = re.compile("composing the jobs$|[0-9]+ jobs in |configs checked |jobs done |$")
     lines = [line for line in out.splitlines() if not told.match(line)]
     assert code == 1, out
     assert len(lines) == 1, out

@@ -17,7 +17,7 @@ from fairbandit.agent import inputs, saving, truths
 from fairbandit.agent.groups import Groups
 from fairbandit.agent.tickets import Tickets
 from fairbandit.agent.undo import Guard
-from fairbandit.build import build_policy
+from fairbandit.building import build_policy
 from fairbandit.environments.base import Truth
 from fairbandit.errors import FairbanditError
 from fairbandit.maths.checks import shown

@@ -11,7 +11,7 @@ from typing import Any
 import hydra
 import hydra._internal.hydra
 
-from fairbandit.build import conf_folder
+from fairbandit.building import conf_folder
 from fairbandit.cli.configs import CheckedLoader
 from fairbandit.cli.job import run_job
 from fairbandit.cli.messages import SweepJobError, in_a_line, one_message, raised_by_hydra

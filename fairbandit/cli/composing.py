@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import compress
@@ -20,10 +21,11 @@ from hydra._internal.config_repository import ConfigRepository
 from hydra.core.config_search_path import ConfigSearchPath
 from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.core.override_parser.types import Override
-from hydra.errors import ConfigCompositionException
+from hydra.errors import ConfigCompositionException, HydraException
 from hydra.plugins.config_source import ConfigResult
 from hydra.types import RunMode
-from omegaconf import DictConfig, OmegaConf
+from omegaconf import MISSING, DictConfig, OmegaConf
+from omegaconf.errors import OmegaConfBaseException
 
 
 @dataclass
@@ -130,6 +132,16 @@ class SharingLoader(ConfigLoaderImpl):
     def _compose(
         self, config_name: str | None, words: tuple[str, ...], run_mode: RunMode
     ) -> DictConfig:
+        """Composes the files of a config.
+
+        Hydra composes a config as that of a sweep to see whether it is one. That of a single run
+        differs from it only where a group's choice is missing, which only a sweep may leave open.
+        """
+        if run_mode != RunMode.MULTIRUN:
+            with suppress(HydraException, OmegaConfBaseException):  # raised again below
+                config = self._chosen(config_name, words, RunMode.MULTIRUN)
+                if MISSING not in config.hydra.runtime.choices.values():
+                    return config
         return super()._load_configuration_impl(
             config_name, list(words), run_mode, validate_sweep_overrides=False
         )

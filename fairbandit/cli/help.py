@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from fairbandit import registry
-from fairbandit.build import conf_folder
+from fairbandit.building import conf_folder
 from fairbandit.cli.tools import TOOLS
 from fairbandit.run.settings import Settings
 

@@ -11,6 +11,11 @@ from fairbandit.errors import PREFIX, FairbanditError
 from fairbandit.plugins import load_plugins
 from fairbandit.version import VERSION
 
+COMPOSING = "composing the jobs"
+"""What a sweep says first."""
+
+_SWEEPS, _EXPERIMENT = {"-m", "--multirun"}, "+experiment="
+
 
 def main(words: Sequence[str] | None = None) -> None:
     """Runs the command line.
@@ -26,8 +31,11 @@ def main(words: Sequence[str] | None = None) -> None:
         if "--version" in given:
             print(f"fairbandit {VERSION}", flush=True)
             return
+        tool = bool(given) and names_tool(given[0])
+        if not tool and any(word in _SWEEPS or word.startswith(_EXPERIMENT) for word in given):
+            print(COMPOSING, flush=True)  # the imports that follow take seconds
         load_plugins()
-        if given and names_tool(given[0]):
+        if tool:
             from fairbandit.cli.messages import memory_errors  # Hydra: not for --help
 
             with memory_errors():

@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 
 from fairbandit import registry
-from fairbandit.build import build
+from fairbandit.building import build
 from fairbandit.engine import Engine
 from fairbandit.environments import Environment
 from fairbandit.errors import FairbanditError

@@ -12,7 +12,7 @@ import torch
 
 import fairbandit
 from fairbandit import FairbanditError, registry
-from fairbandit.build import conf_folder
+from fairbandit.building import conf_folder
 from fairbandit.cli.messages import memory_errors
 from fairbandit.parts import Identity
 from tests import support
@@ -99,6 +99,16 @@ def test_help_loads_nothing_heavy():
     )
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
     assert done.stderr.strip() == ""
+
+
+def test_a_sweep_says_so_before_anything_heavy_is_imported():
+    script = (
+        "import sys; from fairbandit.cli import main\n"
+        "def load_plugins(): print(*{'torch', 'hydra', 'numpy'} & set(sys.modules)); sys.exit()\n"
+        "main.load_plugins = load_plugins; main.main(['-m', 'seed=0,1'])\n"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
+    assert (done.stdout, done.stderr) == ("composing the jobs\n\n", "")
 
 
 def test_version(command):

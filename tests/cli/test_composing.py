@@ -12,7 +12,7 @@ from hydra.errors import HydraException
 from hydra.types import RunMode
 from omegaconf import OmegaConf
 
-from fairbandit.build import conf_folder
+from fairbandit.building import conf_folder
 from fairbandit.cli.composing import SharingLoader
 from fairbandit.cli.store import publish, register_resolvers
 
@@ -28,7 +28,7 @@ RIGHT = [
     ],
     ["hydra.job.config.override_dirname.exclude_keys=[seed]", "seed=5", "hydra/launcher=joblib"],
 ]
-WRONG = ["seed=x", "policy=nothing", "policy.rank.nothing=1", "seed=1,2", "seed=[", "+seed=1"]
+WRONG = ["seed=x", "policy=nothing", "policy.rank.nothing=1", "seed=1,2", "seed=[", "+seed=1", "policy/rank=???"]
 
 
 @pytest.fixture(scope="module")

@@ -5,7 +5,7 @@ import json
 
 import pytest
 
-from fairbandit.build import conf_folder
+from fairbandit.building import conf_folder
 from fairbandit.figures.draw import CHOICE
 from tests.environments.data import census_root
 

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from hydra import compose, initialize_config_dir
 
-from fairbandit.build import conf_folder
+from fairbandit.building import conf_folder
 from fairbandit.cli.store import publish, register_resolvers
 from tests.killing import checkpoints, finish, kill_after, leftovers, outcome, start, until, workers
 

@@ -201,7 +201,7 @@ def test_a_disk_that_fills_up_stops_a_sweep_with_one_message(command, tmp_path):
     try:
         (disk / "ballast").write_bytes(b"0" * 24_300_000)
         code, out = finish(words, tmp_path)
-        told = ("3 jobs in disk/sweep", "configs checked ", "jobs done ")
+        told = ("composing the jobs", "3 jobs in disk/sweep", "configs checked ", "jobs done ")
         lines = [line for line in out.splitlines() if line and not line.startswith(told)]
         assert code == 1
         assert len(lines) == 1
