@@ -28,7 +28,15 @@ RIGHT = [
     ],
     ["hydra.job.config.override_dirname.exclude_keys=[seed]", "seed=5", "hydra/launcher=joblib"],
 ]
-WRONG = ["seed=x", "policy=nothing", "policy.rank.nothing=1", "seed=1,2", "seed=[", "+seed=1", "policy/rank=???"]
+WRONG = [
+    "seed=x",
+    "policy=nothing",
+    "policy.rank.nothing=1",
+    "seed=1,2",
+    "seed=[",
+    "+seed=1",
+    "policy/rank=???",
+]
 
 
 @pytest.fixture(scope="module")
