@@ -1,6 +1,13 @@
 """Metrics, which are registered, and the judge that evaluates them on the rounds decided."""
 
 from fairbandit.metrics.base import Dimensions, Judged, Metric
+from fairbandit.metrics.groups import (
+    GroupMetric,
+    GroupRewardGap,
+    ParityGap,
+    PullShortfall,
+    Welfare,
+)
 from fairbandit.metrics.judge import Judge, Played, received
 from fairbandit.metrics.reduction import REDUCTIONS, Reduce, RunningReduction
 from fairbandit.metrics.regret import REGRETS, FairRegret, StandardRegret
@@ -10,12 +17,17 @@ __all__ = [
     "REGRETS",
     "Dimensions",
     "FairRegret",
+    "GroupMetric",
+    "GroupRewardGap",
     "Judge",
     "Judged",
     "Metric",
+    "ParityGap",
     "Played",
+    "PullShortfall",
     "Reduce",
     "RunningReduction",
     "StandardRegret",
+    "Welfare",
     "received",
 ]

@@ -5,6 +5,7 @@ from fairbandit.parts.candidates import Candidates
 from fairbandit.parts.estimators import Estimator, Oracle, Zero
 from fairbandit.parts.history import History, Outcomes
 from fairbandit.parts.model import LinearModel, RewardModel, Unlearned
+from fairbandit.parts.more_estimators import GroupRidge, Shared
 from fairbandit.parts.more_ranks import (
     NoisyRewardsCdf,
     RecentCdf,
@@ -12,6 +13,7 @@ from fairbandit.parts.more_ranks import (
     SmoothedCdf,
     Tradeoff,
 )
+from fairbandit.parts.more_selectors import GroupChance, GroupParity, MinimumPull
 from fairbandit.parts.past import Past
 from fairbandit.parts.ranks import EmpiricalCdf, Identity, OracleCdf, Rank
 from fairbandit.parts.ridge import OptimisticRidge, Ridge
@@ -25,10 +27,14 @@ __all__ = [
     "EmpiricalCdf",
     "Estimator",
     "Full",
+    "GroupChance",
+    "GroupParity",
+    "GroupRidge",
     "Halves",
     "History",
     "Identity",
     "LinearModel",
+    "MinimumPull",
     "NoisyRewardsCdf",
     "OptimisticRidge",
     "Oracle",
@@ -43,6 +49,7 @@ __all__ = [
     "Ridge",
     "Selection",
     "Selector",
+    "Shared",
     "ShrunkCdf",
     "SmoothedCdf",
     "Split",

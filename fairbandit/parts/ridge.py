@@ -9,6 +9,7 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torch.nn.functional import pad
 
 from fairbandit.errors import FairbanditError
 from fairbandit.maths import checks
@@ -90,7 +91,7 @@ class Ridge(Estimator):
 
     def absorb(self, n: int, outcomes: Outcomes) -> None:
         """Adds outcomes to the sums, or keeps them until round n is committed; see `Estimator`."""
-        contexts, _, rewards = outcomes
+        contexts, rewards = self._regressors(outcomes), outcomes.rewards
         if n > self._n:
             rows = _rows(contexts, rewards)
             ahead = torch.cat([self._ahead.get(n, rows[:, :0]), rows], 1)
@@ -134,6 +135,24 @@ class Ridge(Estimator):
     def _models(self, rounds: list[int], n_train: list[int], outcomes: Outcomes) -> RewardModel:
         return LinearModel(self._solve(n_train, outcomes)[0])
 
+    def _regressors(self, outcomes: Outcomes) -> Tensor:
+        """What rewards are regressed on, (B, n, d)."""
+        return outcomes.contexts
+
+    def _widen(self, more: int) -> None:
+        """Goes on with more regressors, which were 0 so far."""
+        square = self._V.new_zeros(len(self._b), more, more)
+        square.diagonal(dim1=1, dim2=2).fill_(self.regularization)
+        self._V = pad(self._V, (0, more, 0, more)) + pad(square, (self._b.shape[1], 0) * 2)
+        self._b = pad(self._b, (0, more))
+        self._rows, self._latest = _wider(self._rows, more), None
+        self._ahead = {n: _wider(rows, more) for n, rows in self._ahead.items()}
+        if self._root is None:
+            self._go_on_from(cholesky_solve(self._V, self._b))
+        else:
+            below = pad(square.sqrt(), (self._root.shape[1], 1))
+            self._root = torch.cat([_wider(self._root, more), below], 1)
+
     def _commit(self, n: int, outcomes: Outcomes) -> None:
         if n > self._n:
             contexts, rewards, _ = self._new_rows([n], outcomes)
@@ -153,7 +172,7 @@ class Ridge(Estimator):
     def _new_rows(self, n_train: list[int], outcomes: Outcomes) -> tuple[Tensor, Tensor, list[int]]:
         """X and r after the last commit, and how many of their rows each model includes."""
         if not self._ahead:
-            contexts, _, rewards = outcomes
+            contexts, rewards = self._regressors(outcomes), outcomes.rewards
             return contexts, rewards, [min(n - self._n, contexts.shape[1]) for n in n_train]
         ahead = [(n, rows) for n, rows in self._ahead.items() if n <= n_train[-1]]
         counts = [sum(rows.shape[1] for m, rows in ahead if m <= n) for n in n_train]
@@ -228,6 +247,11 @@ class Ridge(Estimator):
 def _rows(contexts: Tensor, rewards: Tensor) -> Tensor:
     """[X r], (B, n, d + 1)."""
     return torch.cat([contexts, rewards[..., None]], 2)
+
+
+def _wider(rows: Tensor, more: int) -> Tensor:
+    """[X r] with more columns of X, which are 0."""
+    return _rows(pad(rows[..., :-1], (0, more)), rows[..., -1])
 
 
 class Radius(Enum):

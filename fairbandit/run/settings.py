@@ -33,7 +33,7 @@ TAKEN = frozenset(
         *("policy", "environment", "rounds", "replicas", "seed", "folder"),
         *("replica", "round", "action", "group", "reward", "expected_reward", "rank"),
         *("propensity", *REGRETS, *REGRETS.values()),
-        *("instantaneous_regret", "parity_gap", "seconds", "rounds_per_second"),
+        *("instantaneous_regret", "seconds", "rounds_per_second"),
     }
 )
 """Columns and curves that every run has."""

@@ -1,0 +1,51 @@
+"""Guaranteed shares of the picks, one for each group."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+from fairbandit.errors import FairbanditError
+from fairbandit.maths.checks import told
+
+
+def group_shares(given: Any, groups: int | None = None) -> list[float]:
+    """The share of every group, from a list of them or from one number for all.
+
+    The shares may sum to 1: larger ones cannot all be kept, however picks are made.
+
+    Args:
+        given: a number from 0 to 1, or a list of one for each group.
+        groups: G; None where it is not known yet.
+
+    Returns:
+        G shares; while G is not known, those that are given.
+
+    Raises:
+        FairbanditError: anything else, shares that sum to more than 1, or as many as there are not
+            groups.
+
+    >>> group_shares(0.1, groups=3)
+    [0.1, 0.1, 0.1]
+    """
+    listed = isinstance(given, Sequence) and not isinstance(given, str)
+    shares = list(given) if listed else [given]
+    if not all(type(share) in (int, float) and 0 <= share <= 1 for share in shares):
+        raise FairbanditError(
+            "shares (r): expected a number from 0 to 1 for all groups, or a list with one for each "
+            f"group; got {told(given)}"
+        )
+    if groups is not None and listed and len(shares) != groups:
+        raise FairbanditError(
+            f"shares (r): expected one for each of {groups} groups, or one number for all; got "
+            f"{len(shares)}: {given}"
+        )
+    if groups is not None and not listed:
+        shares = shares * groups
+    if math.fsum(shares) > 1:
+        raise FairbanditError(
+            f"shares (r) must sum to at most 1; got {given}"
+            f"{'' if listed else f' for each of {groups} groups'}, {math.fsum(shares):g} in all"
+        )
+    return [float(share) for share in shares]

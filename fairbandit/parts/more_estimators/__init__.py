@@ -1,0 +1,5 @@
+"""Estimators besides the paper's, one file each."""
+
+from fairbandit.parts.more_estimators.group_ridge import GroupRidge, Shared
+
+__all__ = ["GroupRidge", "Shared"]
