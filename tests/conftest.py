@@ -1,6 +1,9 @@
 """One thread a test process: the tensors are small, and processes run side by side."""
 
 import gc
+import os
+
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # which NumPy reads when it is imported
 
 import pytest
 import torch

@@ -18,8 +18,8 @@ def _restored(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("check", conformance.checks("metric"), ids=lambda check: check.__name__)
-@pytest.mark.parametrize("name", ["fair_regret", "standard_regret"])
-def test_both_regrets(name: str, check: conformance.Check) -> None:
+@pytest.mark.parametrize("name", registry.names("metric"))
+def test_every_metric(name: str, check: conformance.Check) -> None:
     check("metric", name)
 
 

@@ -1,0 +1,41 @@
+"""Guaranteed shares, as a list or as one number for all groups."""
+
+import re
+from typing import Any
+
+import pytest
+
+from fairbandit.errors import FairbanditError
+from fairbandit.maths.shares import group_shares
+
+
+def test_one_number_or_a_list() -> None:
+    assert group_shares(0.25, 4) == [0.25] * 4
+    assert group_shares([0, 0.4, 0.6], 3) == [0.0, 0.4, 0.6]
+    assert group_shares(0.3) == [0.3]
+    assert group_shares(0.3, 0) == group_shares([], 0) == []
+
+
+@pytest.mark.parametrize("groups", [3, 10, 49, 1000])
+def test_equal_shares_sum_to_one_whatever_the_rounding(groups: int) -> None:
+    assert group_shares(1 / groups, groups) == group_shares([1 / groups] * groups, groups)
+
+
+@pytest.mark.parametrize(
+    ("given", "groups", "message"),
+    [
+        (0.3, 4, "must sum to at most 1; got 0.3 for each of 4 groups, 1.2 in all"),
+        ([0.6, 0.5], None, "must sum to at most 1; got [0.6, 0.5], 1.1 in all"),
+        ([0.1, 0.1], 3, "expected one for each of 3 groups, or one number for all; got 2"),
+        ([0.1] * 4, 3, "expected one for each of 3 groups, or one number for all; got 4"),
+        (-0.1, None, "expected a number from 0 to 1 for all groups, or a list"),
+        ([0.1, float("nan")], 2, "expected a number from 0 to 1"),
+        ("0.1", None, "got str '0.1'"),
+        (True, None, "got bool True"),
+        (None, None, "got NoneType None"),
+        ([[0.1]], None, "got list [[0.1]]"),
+    ],
+)
+def test_what_is_refused(given: Any, groups: int | None, message: str) -> None:
+    with pytest.raises(FairbanditError, match=re.escape(message)):
+        group_shares(given, groups)

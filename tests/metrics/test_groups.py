@@ -1,0 +1,174 @@
+"""Metrics of what the groups have had so far, against loops over the rounds."""
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from fairbandit import Engine, FairbanditError, build, registry
+from fairbandit.conformance.metrics import JUDGED, bound, judge, random_rounds
+from fairbandit.environments import Pools
+from fairbandit.metrics import Dimensions, Judged, PullShortfall, Welfare
+from fairbandit.parts import Selection
+from tests import support
+
+Rows = NDArray[np.float64]
+
+SHARES = [0.5, 0.2, 0.3]
+
+
+def shortfall(picks: list[int], rewards: list[float], seen: Rows) -> float:
+    t = len(picks)
+    return max(SHARES[g] * t - picks.count(g) for g in range(3))
+
+
+def parity_gap(picks: list[int], rewards: list[float], seen: Rows) -> float:
+    rates = [picks.count(g) / seen[g] for g in range(3) if seen[g]]
+    return max(rates) - min(rates)
+
+
+def means(picks: list[int], rewards: list[float]) -> dict[int, float]:
+    got = {g: [r for p, r in zip(picks, rewards, strict=True) if p == g] for g in set(picks)}
+    return {g: sum(values) / len(values) for g, values in got.items()}
+
+
+def reward_gap(picks: list[int], rewards: list[float], seen: Rows) -> float:
+    found = means(picks, rewards).values()
+    return max(found) - min(found)
+
+
+def of_means(picks: list[int], rewards: list[float], seen: Rows) -> list[float]:
+    found = means(picks, rewards)
+    return [found.get(g, 0.0) for g in range(3) if seen[g]]
+
+
+def utilitarian(picks: list[int], rewards: list[float], seen: Rows) -> float:
+    return float(np.mean(of_means(picks, rewards, seen)))
+
+
+def nash(picks: list[int], rewards: list[float], seen: Rows) -> float:
+    each = np.maximum(of_means(picks, rewards, seen), 0)
+    return float(np.prod(each)) ** (1 / len(each))
+
+
+def quadratic(picks: list[int], rewards: list[float], seen: Rows) -> float:
+    return float(np.sqrt(np.mean(np.maximum(of_means(picks, rewards, seen), 0) ** 2)))
+
+
+def harmonic(picks: list[int], rewards: list[float], seen: Rows) -> float:
+    each = np.maximum(of_means(picks, rewards, seen), 0)
+    return float(1 / np.mean(1 / each)) if each.min() > 0 else 0.0
+
+
+@pytest.mark.parametrize(
+    ("spec", "loop"),
+    [
+        ({"name": "pull_shortfall", "shares": SHARES}, shortfall),
+        ("parity_gap", parity_gap),
+        ("group_reward_gap", reward_gap),
+        ({"name": "welfare", "p": 1.0}, utilitarian),
+        ("welfare", nash),
+        ({"name": "welfare", "p": 2.0}, quadratic),
+        ({"name": "welfare", "p": -1.0}, harmonic),
+    ],
+)
+def test_against_loops(spec: Any, loop: Any) -> None:
+    """Pools have empty places, groups are absent from many, and some true rewards are negative."""
+    rounds = random_rounds()
+    pools, selection = rounds
+    metric = bound(registry.create("metric", spec))
+    found = judge(metric, rounds, (1, 20, JUDGED - 21))
+    for b, places in enumerate(selection.actions.tolist()):
+        picks = [int(pools.groups[b, t, a]) for t, a in enumerate(places)]
+        rewards = [float(pools.expected[b, t, a]) for t, a in enumerate(places)]
+        seen = np.zeros(3)
+        for t in range(JUDGED):
+            here = pools.groups[b, t].numpy()
+            seen += np.bincount(here[here >= 0], minlength=3)
+            wanted = loop(picks[: t + 1], rewards[: t + 1], seen)
+            assert float(found[b, t]) == pytest.approx(wanted, abs=1e-12)
+
+
+def p_mean(each: list[float], p: float) -> float:
+    """The welfare of groups with these mean rewards, each of which was picked once."""
+    g = len(each)
+    every, ones = torch.arange(g).expand(1, g, -1), torch.ones(1, g, dtype=torch.float64)
+    expected = torch.tensor(each, dtype=torch.float64).expand(1, g, -1)
+    pools = Pools(torch.zeros(1, g, g, 1), every, expected, expected, expected)
+    metric = Welfare(p=p)
+    metric.bind(Dimensions(1, g, g, g, 1, torch.device("cpu")))
+    return float(metric.values(Judged(1, pools, every[:, 0], ones))[0, -1])
+
+
+def test_welfare_of_known_numbers() -> None:
+    each = [1.0, 2.0, 4.0]
+    assert p_mean(each, 0.0) == pytest.approx(2.0)
+    assert p_mean(each, 1e-14) == pytest.approx(2.0)
+    assert p_mean(each, 1.0) == pytest.approx(7 / 3)
+    assert p_mean(each, -1.0) == pytest.approx(12 / 7)
+    assert p_mean(each, -1e6) == pytest.approx(1.0, rel=1e-5)
+    assert p_mean(each, 1e300) == 4.0
+    assert p_mean([1e200, 2e200], 3.0) == pytest.approx(4.5 ** (1 / 3) * 1e200)
+    assert p_mean([-1.0, 4.0], 1.0) == 1.5
+    assert [p_mean([-1.0, 4.0], p) for p in (-2.0, 0.0)] == [0.0, 0.0]
+    assert p_mean([-1.0, 4.0], 2.0) == pytest.approx(np.sqrt(8))
+    assert p_mean([0.0, 0.0], 2.0) == p_mean([-1.0, -1.0], 0.5) == 0.0
+
+
+def test_welfare_never_rises_as_p_falls() -> None:
+    each, ps = [0.3, 2.0, 2.5, 7.0], [9.0, 2.0, 1.0, 1e-9, 0.0, -1e-9, -1.0, -30.0]
+    found = [p_mean(each, p) for p in ps]
+    assert found == sorted(found, reverse=True)
+
+
+def test_a_group_that_is_never_picked() -> None:
+    """Its welfare is 0, and its selection rate. Group 2 is in no pool, and does not count."""
+    whole, _ = random_rounds()
+    held = (whole.groups == 0).any(2).all(0)
+    pools = Pools(*(values[:, held] for values in vars(whole).values()))
+    pools = replace(pools, groups=pools.groups.clamp(max=1))
+    mine = pools.groups == 0
+    ones = torch.ones(mine.shape[:2], dtype=torch.float64)
+    rounds = pools, Selection(mine.to(torch.uint8).argmax(2), ones, mine)
+    n = mine.shape[1]
+
+    def judged(name: str) -> Tensor:
+        return judge(bound(registry.create("metric", name)), rounds, (n,))
+
+    assert bool((judged("welfare") == 0).all())
+    assert bool((judged("group_reward_gap") == 0).all())
+    rate = torch.arange(1, n + 1) / mine.sum(2).cumsum(1)
+    torch.testing.assert_close(judged("parity_gap"), rate.double())
+
+
+@pytest.mark.parametrize("tolerance", [0.0, 2.5])
+def test_minimum_pull_never_lacks_more_than_the_tolerance_and_one_pick(tolerance: float) -> None:
+    selector = {"name": "minimum_pull", "shares": 0.2, "tolerance": tolerance}
+    policies = {
+        "minimum_pull": build({"name": "minimum_pull", "selector": selector}),
+        "greedy": build({"name": "greedy"}),
+    }
+    most = {}
+    for name, policy in policies.items():
+        metrics = {"lack": PullShortfall(shares=0.2)}
+        world = support.environment()
+        run = Engine(policy, world, rounds=300, seed=0, replicas=range(3), metrics=metrics)
+        most[name] = max(float(played.metrics["lack"].max()) for played in run.play())
+    assert tolerance < most["minimum_pull"] <= tolerance + 1
+    assert most["greedy"] > 20
+
+
+@pytest.mark.parametrize("shares", [0.5, [0.1, 0.1]])
+def test_shares_that_are_not_those_of_the_groups(shares: Any) -> None:
+    with pytest.raises(FairbanditError, match="3 groups"):
+        bound(PullShortfall(shares=shares))
+
+
+@pytest.mark.parametrize("p", [float("nan"), float("inf"), float("-inf")])
+def test_p_is_finite(p: float) -> None:
+    with pytest.raises(FairbanditError, match="p must be finite, got"):
+        Welfare(p=p)

@@ -1,0 +1,126 @@
+"""Every group gets its share of the picks; what is owed to absent groups is repaid."""
+
+import itertools
+import re
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from fairbandit import Agent, Engine, FairbanditError, build
+from fairbandit.conformance import Scattered
+from fairbandit.parts import MinimumPull
+from tests import support
+from tests.parts.selecting import select
+
+
+def picked(picks: list[int], index: list[float], groups: list[int], **selector: Any) -> list[int]:
+    """The places that may be picked after some picks."""
+    selection = select(MinimumPull(**selector), [index], [groups], picks)
+    return selection.weights[0, 0].nonzero()[:, 0].tolist()
+
+
+def test_the_group_that_lacks_most_and_its_best_candidate() -> None:
+    """After six picks, with shares of 0.2, groups 0, 1 and 2 lack −3.8, 0.2 and 1.2."""
+    past, index, groups = [0, 0, 0, 0, 0, 1], [9.0, 8.0, 1.0, 3.0, 3.0], [0, 1, 2, 2, 2]
+    assert picked(past, index, groups, shares=0.2) == [3, 4]
+    assert picked(past, index, groups, shares=0.2, tolerance=1.2) == [0]
+    assert picked(past, index[:2], groups[:2], shares=[0.2, 0.2]) == [1]
+    assert picked(past, index, groups, shares=[0.0, 0.5, 0.0]) == [1]
+
+
+def test_groups_that_lack_equally_much_count_as_one() -> None:
+    """6·0.1 is 0.6, as is 6·0.6 − 3, and 3·0.1 is not above 0.3, but for rounding."""
+    assert 6 * 0.1 != 6 * 0.6 - 3
+    assert 3 * 0.1 > 0.3
+    past, groups, shares = [0, 0, 0, 2, 2, 2], [0, 1, 2], [0.0, 0.1, 0.6]
+    assert picked(past, [9.0, 3.0, 2.0], groups, shares=shares) == [1]
+    assert picked(past, [9.0, 2.0, 3.0], groups, shares=shares) == [2]
+    assert picked(past, [9.0, 2.0, 2.0], groups, shares=shares) == [1, 2]
+    assert picked([0, 0, 0], [9.0, 1.0, 2.0], groups, shares=0.1, tolerance=0.3) == [0]
+
+
+@pytest.mark.parametrize(("groups", "tolerance"), [(2, 0.0), (3, 0.7), (5, 2.0)])
+def test_no_group_ever_lacks_more_than_the_tolerance_and_one_pick(
+    groups: int, tolerance: float
+) -> None:
+    """Whatever else is picked: the adversary prefers the group that has had most of its share."""
+    draws = np.random.default_rng(groups)
+    for shares in ([1 / groups] * groups, (draws.random(groups) / groups).tolist()):
+        past: list[int] = []
+        for t in range(1, 60):
+            lack = np.array(shares) * (t - 1) - np.bincount(past, minlength=groups)
+            index = (-lack + draws.normal(size=groups)).tolist()
+            every = list(range(groups))
+            past.append(picked(past, index, every, shares=shares, tolerance=tolerance)[0])
+            lack = np.array(shares) * t - np.bincount(past, minlength=groups)
+            assert lack.max() <= tolerance + 1 + 1e-12
+
+
+def test_larger_shares_may_lack_more() -> None:
+    past: list[int] = []
+    for _ in range(5):
+        past.append(picked(past, [3.0, 1.0, 2.0], [0, 1, 2], shares=[0.0, 0.85, 0.1])[0])
+    assert past == [0, 1, 1, 1, 2]
+    assert 5 * 0.85 - past.count(1) == 1.25
+
+
+def test_a_group_that_was_absent_is_repaid_in_play() -> None:
+    world, rounds = Scattered(rare_after=100), 200
+    policy = build({"name": "minimum_pull", "selector": {"name": "minimum_pull", "shares": 0.25}})
+    run = Engine(policy, world, rounds=rounds, seed=0, replicas=range(3))
+    picks = torch.cat([played.groups for played in run.play()], 1)
+    present = (world.pools(1, rounds).groups[..., None] == torch.arange(3)).any(2)
+    came = 0
+    for b, t in itertools.product(range(3), range(rounds)):
+        lack = 0.25 * t - np.bincount(picks[b, :t], minlength=3)
+        lack[~present[b, t].numpy()] = -np.inf
+        if lack.max() > 1e-9:
+            assert lack[picks[b, t]] == pytest.approx(lack.max())
+            came += int(picks[b, t] == 2 and lack[2] > 5)
+    assert came > 30
+
+
+def test_online_a_new_group_is_owed_its_share_of_all_rounds() -> None:
+    agent = Agent.from_config("minimum_pull", features=1, seed=0)
+    for _ in range(50):
+        agent.update(1.0, agent.act([[1.0], [0.9]], ["a", "b"]).ticket)
+    picks = [agent.act([[1.0], [0.9], [-9.0]], ["a", "b", "new"]).candidate for _ in range(6)]
+    assert picks == [2] * 5 + picks[5:]
+
+
+def test_online_a_list_refuses_new_groups_and_nothing_changes(tmp_path) -> None:
+    selector = {"name": "minimum_pull", "shares": [0.4, 0.2]}
+    settings = {"name": "minimum_pull", "selector": selector}
+    agent = Agent.from_config(settings, features=1, groups=["a", "b"])
+    agent.act([[1.0], [2.0]], ["a", "b"])
+    with pytest.raises(FairbanditError, match="expected one for each of 3 groups, or one number"):
+        agent.act([[1.0], [2.0]], ["a", "c"])
+    assert (agent.rounds, agent.groups) == (1, ("a", "b"))
+    agent.save(tmp_path / "agent")
+    assert agent.act([[1.0], [2.0]], ["a", "b"]) == Agent.load(tmp_path / "agent").act(
+        [[1.0], [2.0]], ["a", "b"]
+    )
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"tolerance": -0.5}, "tolerance (α) must be at least 0 and finite, got -0.5"),
+        ({"tolerance": float("inf")}, "tolerance (α) must be at least 0 and finite, got inf"),
+        ({"shares": [0.7, 0.7]}, "must sum to at most 1; got [0.7, 0.7], 1.4 in all"),
+        ({"shares": 2}, "expected a number from 0 to 1 for all groups"),
+    ],
+)
+def test_what_is_refused_when_it_is_made(settings: dict[str, Any], message: str) -> None:
+    with pytest.raises(FairbanditError, match=re.escape(message)):
+        MinimumPull(**settings)
+
+
+@pytest.mark.parametrize("shares", [0.26, [0.1, 0.1]])
+def test_what_is_refused_when_the_groups_are_known(shares: Any) -> None:
+    selector = {"name": "minimum_pull", "shares": shares}
+    policy = build({"name": "minimum_pull", "selector": selector})
+    with pytest.raises(FairbanditError, match="4 groups"):
+        Engine(policy, support.environment(), rounds=1, seed=0, replicas=[0])
