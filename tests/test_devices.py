@@ -38,7 +38,7 @@ LEAVING = {Tensor.tolist, Tensor.item, Tensor.__bool__, Tensor.__int__, Tensor._
 
 NUMPY: set[Any] = {Tensor.numpy, Tensor.__array__}
 
-PRESETS = sorted(support.PRESETS)
+PRESETS = sorted({**support.PRESETS, **support.NOTIONS})
 RANKS = sorted(registry.names("rank"))
 ESTIMATORS = sorted(registry.names("estimator"))
 

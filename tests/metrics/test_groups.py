@@ -9,7 +9,8 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from fairbandit import Engine, FairbanditError, build, registry
+from fairbandit import Engine, FairbanditError, registry
+from fairbandit.building import build_policy
 from fairbandit.conformance.metrics import JUDGED, bound, judge, random_rounds
 from fairbandit.environments import Pools
 from fairbandit.metrics import Dimensions, Judged, PullShortfall, Welfare
@@ -149,8 +150,8 @@ def test_a_group_that_is_never_picked() -> None:
 def test_minimum_pull_never_lacks_more_than_the_tolerance_and_one_pick(tolerance: float) -> None:
     selector = {"name": "minimum_pull", "shares": 0.2, "tolerance": tolerance}
     policies = {
-        "minimum_pull": build({"name": "minimum_pull", "selector": selector}),
-        "greedy": build({"name": "greedy"}),
+        "minimum_pull": build_policy({"name": "minimum_pull", "selector": selector}),
+        "greedy": build_policy({"name": "greedy"}),
     }
     most = {}
     for name, policy in policies.items():

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from fairbandit import Policy, build
+from fairbandit.building import build_policy
 from fairbandit.environments import Environment
 from tests import literal, support
 from tests.notions.worlds import Loop, equals_its_loop, everywhere, world_of
@@ -48,6 +48,5 @@ def test_groups_by_their_part_of_the_pool(tmp_path_factory: pytest.TempPathFacto
     """Pools of the census by ethnicity hold several candidates of a group."""
     world = world_of("census_ethnicity", tmp_path_factory)
     selector = {"name": "group_parity", "chance": "pool"}
-    policy = build({"name": "group_parity", "selector": selector})
-    assert isinstance(policy, Policy)
+    policy = build_policy({"name": "group_parity", "selector": selector})
     equals_its_loop(policy, loop_of("pool"), world, 4)

@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from fairbandit import Policy, build
+from fairbandit import Policy
+from fairbandit.building import build_policy
 from fairbandit.environments import Environment
 from tests import literal
 from tests.notions.worlds import equals_its_loop, everywhere, world_of
@@ -54,9 +55,7 @@ def offsets(draws: literal.Draws, world: Environment, seed: int) -> NDArray[np.i
 
 
 def policy(shared: str, **parts: str) -> Policy:
-    made = build({"estimator": {"name": "group_ridge", "shared": shared}, **parts})
-    assert isinstance(made, Policy)
-    return made
+    return build_policy({"estimator": {"name": "group_ridge", "shared": shared}, **parts})
 
 
 @everywhere

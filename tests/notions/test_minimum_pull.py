@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from fairbandit import Policy, build
+from fairbandit.building import build_policy
 from fairbandit.environments import Environment
 from tests import literal, support
 from tests.notions.worlds import equals_its_loop, everywhere, world_of
@@ -56,8 +56,7 @@ def test_other_shares(shares: list[str], tolerance: str) -> None:
     exact, about = list(map(Fraction, shares)), list(map(float, shares))
     selector: dict[str, Any] = {"name": "minimum_pull", "shares": about}
     selector["tolerance"] = float(tolerance)
-    policy = build({"name": "minimum_pull", "selector": selector})
-    assert isinstance(policy, Policy)
+    policy = build_policy({"name": "minimum_pull", "selector": selector})
     equals_its_loop(
         policy,
         lambda draws, world, seed: loop(draws, exact, Fraction(tolerance)),

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 import torch
 
-from fairbandit import Agent, Engine, FairbanditError, build
+from fairbandit import Agent, Engine, FairbanditError
+from fairbandit.building import build_policy
 from fairbandit.conformance import Scattered
 from fairbandit.parts import MinimumPull
 from tests import support
@@ -68,7 +69,9 @@ def test_larger_shares_may_lack_more() -> None:
 
 def test_a_group_that_was_absent_is_repaid_in_play() -> None:
     world, rounds = Scattered(rare_after=100), 200
-    policy = build({"name": "minimum_pull", "selector": {"name": "minimum_pull", "shares": 0.25}})
+    policy = build_policy(
+        {"name": "minimum_pull", "selector": {"name": "minimum_pull", "shares": 0.25}}
+    )
     run = Engine(policy, world, rounds=rounds, seed=0, replicas=range(3))
     picks = torch.cat([played.groups for played in run.play()], 1)
     present = (world.pools(1, rounds).groups[..., None] == torch.arange(3)).any(2)
@@ -121,6 +124,6 @@ def test_what_is_refused_when_it_is_made(settings: dict[str, Any], message: str)
 @pytest.mark.parametrize("shares", [0.26, [0.1, 0.1]])
 def test_what_is_refused_when_the_groups_are_known(shares: Any) -> None:
     selector = {"name": "minimum_pull", "shares": shares}
-    policy = build({"name": "minimum_pull", "selector": selector})
+    policy = build_policy({"name": "minimum_pull", "selector": selector})
     with pytest.raises(FairbanditError, match="4 groups"):
         Engine(policy, support.environment(), rounds=1, seed=0, replicas=[0])

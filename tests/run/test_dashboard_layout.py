@@ -81,6 +81,14 @@ def test_the_parity_gap_is_the_greatest_rate_less_the_least(config, tmp_path):
         assert gap == pytest.approx(max(rates) - min(rates))
 
 
+def test_of_one_replica_the_metric_is_that_gap(config, tmp_path):
+    execute({**config, "replicas": 1, "metrics": {"parity_gap": "parity_gap"}}, tmp_path)
+    curves = scalars(tmp_path)
+    assert curves["parity_gap"]
+    for step, gap in curves["parity_gap"].items():
+        assert gap == curves["parity_gap/mean"][step]
+
+
 def test_of_many_groups_only_the_gap_is_drawn():
     groups = tensorboard.MAX_GROUPS + 1
     statistics = RunStatistics(2, [f"g{number}" for number in range(groups)])
