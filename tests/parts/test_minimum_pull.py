@@ -39,7 +39,8 @@ def test_groups_that_lack_equally_much_count_as_one() -> None:
     assert picked(past, [9.0, 3.0, 2.0], groups, shares=shares) == [1]
     assert picked(past, [9.0, 2.0, 3.0], groups, shares=shares) == [2]
     assert picked(past, [9.0, 2.0, 2.0], groups, shares=shares) == [1, 2]
-    assert picked([0, 0, 0], [9.0, 1.0, 2.0], groups, shares=0.1, tolerance=0.3) == [0]
+    for n in range(1, 10):
+        assert picked([0] * n, [9.0, 1.0, 2.0], groups, shares=0.1, tolerance=n / 10) == [0]
 
 
 @pytest.mark.parametrize(("groups", "tolerance"), [(2, 0.0), (3, 0.7), (5, 2.0)])

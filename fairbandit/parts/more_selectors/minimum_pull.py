@@ -84,7 +84,7 @@ class MinimumPull(Selector):
         return t - 1
 
     def _weights(self, candidates: Candidates, index: Tensor) -> Tensor:
-        rounds = candidates.rounds[:, None]
+        rounds = candidates.rounds[:, None].to(index.dtype)
         lack = self._share * (rounds - 1) - candidates.picks
         lack = lack.gather(2, candidates.groups.clamp(min=0)).where(candidates.present, -math.inf)
         most, rounding = lack.amax(2, keepdim=True), TOLERANCE * rounds
