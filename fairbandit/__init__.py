@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from fairbandit.version import VERSION
 
 if TYPE_CHECKING:
-    from fairbandit.agent import Agent, Decision
+    from fairbandit.agent import Agent, Decision, Explanation
     from fairbandit.building import build
     from fairbandit.engine import Engine
     from fairbandit.environments.base import Truth
@@ -26,6 +26,7 @@ _MODULES = {
     "Agent": "agent",
     "Decision": "agent",
     "Engine": "engine",
+    "Explanation": "agent",
     "FairbanditError": "errors",
     "Metric": "metrics",
     "Played": "metrics",
@@ -43,6 +44,7 @@ __all__ = [
     "Agent",
     "Decision",
     "Engine",
+    "Explanation",
     "FairbanditError",
     "Metric",
     "Played",

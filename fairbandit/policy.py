@@ -196,14 +196,8 @@ class Policy:
             both = zip(one.selection, two.selection, strict=True)
             return Proposal(Selection(*(torch.cat(parts, 1) for parts in both)), two.outcomes)
         candidates, outcomes = self.candidates(first, contexts, groups, history)
-        if outcomes is None:
-            index = torch.zeros_like(candidates.scores)
-            candidates.set_index(index, index, Candidates.bounds)
-        else:
-            index = self.rank.index(candidates)
-            upper = self.rank.upper_index(index, candidates)
-            candidates.set_index(index, upper, self.rank.bounds)
-        return Proposal(self.selector.select(candidates, index), outcomes)
+        self.rank.set_index(candidates, learned=outcomes is not None)
+        return Proposal(self.selector.select(candidates, candidates.index), outcomes)
 
     def accept(
         self, first: int, contexts: Tensor, groups: Tensor, proposal: Proposal, history: History

@@ -1,5 +1,6 @@
 """Deciding online: a policy that meets real pools as they arrive."""
 
-from fairbandit.agent.agent import Agent, Decision
+from fairbandit.agent.agent import Agent
+from fairbandit.agent.decisions import Decision, Explanation
 
-__all__ = ["Agent", "Decision"]
+__all__ = ["Agent", "Decision", "Explanation"]

@@ -8,12 +8,13 @@ from dataclasses import replace
 from os import PathLike
 from pathlib import Path
 from threading import RLock
-from typing import Any, NamedTuple, Self
+from typing import Any, Self
 
 import torch
 from torch import Tensor
 
 from fairbandit.agent import inputs, saving, truths
+from fairbandit.agent.decisions import Decision, Explanation, explanation
 from fairbandit.agent.groups import Groups
 from fairbandit.agent.tickets import Tickets
 from fairbandit.agent.undo import Guard
@@ -24,21 +25,6 @@ from fairbandit.maths.checks import shown
 from fairbandit.parts import Problem, Selection
 from fairbandit.policy import Policy
 from fairbandit.streams import GRID, Streams
-
-
-class Decision(NamedTuple):
-    """What an agent decided.
-
-    Attributes:
-        candidate: the index of the picked candidate in its pool, from 0.
-        ticket: the round's number, from 1, by which its reward is reported.
-        propensity: the probability of the pick, given the past and the round's draws of the
-            estimator and the rank.
-    """
-
-    candidate: int
-    ticket: int
-    propensity: float
 
 
 class Agent:
@@ -180,7 +166,7 @@ class Agent:
                 too few or not hashable, a group that the truth does not know. Nothing changes.
         """
         pool, labels = inputs.pool(contexts, groups, self._problem.features)
-        with self._change():
+        with self._guard.alone(), self._undoing():
             codes, fresh = self._groups.coded(labels)
             x, g = torch.from_numpy(pool[None, None]), torch.from_numpy(codes[None, None])
             t = self.rounds + 1
@@ -192,6 +178,26 @@ class Agent:
             place = int(selection.actions)
             self._tickets.add(t, x[:, :, place].clone(), int(codes[place]))
         return Decision(place, t, float(selection.propensities))
+
+    def explain(self, contexts: Any, groups: Any) -> Explanation:
+        """Says what `act` would decide about a pool now, and from what; nothing changes.
+
+        The next `act`, if it is for the same pool, picks with exactly these probabilities.
+
+        Args:
+            contexts, groups: as for `act`.
+
+        Raises:
+            FairbanditError: as for `act`.
+        """
+        pool, given = inputs.pool(contexts, groups, self._problem.features)
+        with self._guard.alone():
+            codes, fresh = self._groups.coded(given)
+            with self._undoing(always=bool(fresh)):  # nothing else is changed
+                with self._policy.mode():
+                    self._welcome(fresh)
+                x, g = torch.from_numpy(pool[None, None]), torch.from_numpy(codes[None, None])
+                return explanation(self._policy, x, g, self._groups.labels, self._history)
 
     def update(self, reward: Any, ticket: int | None = None) -> None:
         """Learns the reward of a decision, now or however late, in any order.
@@ -205,7 +211,7 @@ class Agent:
                 reward came already. Nothing changes.
         """
         value = inputs.number(reward, "reward")
-        with self._change():
+        with self._guard.alone(), self._undoing():
             given = self._tickets.latest if ticket is None else ticket
             if given is None:
                 raise FairbanditError("no decision was made yet that a reward could be of")
@@ -220,7 +226,7 @@ class Agent:
         Raises:
             FairbanditError: a ticket that is not known or whose reward came already.
         """
-        with self._change():
+        with self._guard.alone(), self._undoing():
             self._tickets.remove(self._tickets.find(ticket, self.rounds))
 
     def observe(self, contexts: Any, groups: Any, actions: Any, rewards: Any) -> None:
@@ -237,7 +243,7 @@ class Agent:
                 no candidate, a group that the truth does not know. Nothing changes.
         """
         log = inputs.Log(contexts, groups, actions, rewards, self._problem.features)
-        with self._change():
+        with self._guard.alone(), self._undoing():
             codes, fresh = self._groups.coded(log.labels)
             with self._policy.mode():
                 self._welcome(fresh)
@@ -277,12 +283,7 @@ class Agent:
         """
         with saving.reading(Path(path)) as saved:
             policy, options = build_policy(saved["config"]), saved["options"]
-            width = saved["history"]["picks"]["rows"].shape[-1]
-            if options["features"] != width:  # before anything is made that large
-                raise FairbanditError(
-                    f"features: expected {width}, as many as the contexts have; got "
-                    f"{shown(options['features'])}"
-                )
+            width = saving.features(saved)
             agent = cls(policy, truth=truth, **options)
             policy.load_state(saved["parts"])
             agent._history.load_state(saved["history"])
@@ -290,7 +291,7 @@ class Agent:
             agent._tickets.load_state(saved["pending"], saved["latest"], rounds, groups)
             if groups:  # a state that does not fit is found out by a round that is not kept
                 x = torch.zeros(1, 1, 1, width, dtype=torch.float64)
-                with agent._change(keep=False), policy.mode():
+                with agent._guard.alone(), agent._undoing(always=True), policy.mode():
                     agent._select(x, torch.zeros(1, 1, 1, dtype=torch.int64))
         return agent
 
@@ -310,27 +311,26 @@ class Agent:
         }
 
     @contextmanager
-    def _change(self, keep: bool = True) -> Iterator[None]:
-        """A call that changes the agent, and nothing if it is not to be kept or anything is raised.
+    def _undoing(self, always: bool = False) -> Iterator[None]:
+        """Undoes what a call changes, always or if anything is raised.
 
         Parts of plugins, which may have written over what their attributes held, are then bound
         again and get their state back.
         """
-        with self._guard.alone():
-            self._tickets.begin()
-            states = [part.snapshot() for part in self._foreign]
+        self._tickets.begin()
+        states = [part.snapshot() for part in self._foreign]
 
-            def recover() -> None:
-                self._tickets.undo(self._history.played)
-                # these two may have been left in the midst of something
-                self._history.contexts.recover()
-                self._problem.streams.restart()
-                for part, state in zip(self._foreign, states, strict=True):
-                    part.bind(self._problem)
-                    part.load_state(state)
+        def recover() -> None:
+            self._tickets.undo(self._history.played)
+            # these two may have been left in the midst of something
+            self._history.contexts.recover()
+            self._problem.streams.restart()
+            for part, state in zip(self._foreign, states, strict=True):
+                part.bind(self._problem)
+                part.load_state(state)
 
-            with self._guard.undoing(self._held, recover, always=not keep):
-                yield
+        with self._guard.undoing(self._held, recover, always):
+            yield
 
     def _select(self, x: Tensor, g: Tensor) -> Selection:
         """Decides the next round, of a pool (1, 1, K, d) and its groups (1, 1, K)."""

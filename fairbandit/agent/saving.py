@@ -86,6 +86,20 @@ def reading(path: Path) -> Iterator[dict[str, Any]]:
         ) from error
 
 
+def features(saved: Mapping[str, Any]) -> int:
+    """The number of features of a saved agent, which is checked before anything is made that large.
+
+    Raises:
+        FairbanditError: another number than the saved contexts have.
+    """
+    given, width = saved["options"]["features"], saved["history"]["picks"]["rows"].shape[-1]
+    if given != width:
+        raise FairbanditError(
+            f"features: expected {width}, as many as the contexts have; got {checks.shown(given)}"
+        )
+    return int(width)
+
+
 def _is(given: Any, expected: str | int) -> bool:
     """Whether something that may be of any type, a tensor too, is a value."""
     return type(given) is type(expected) and bool(given == expected)

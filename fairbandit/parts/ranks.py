@@ -67,6 +67,21 @@ class Rank(Part):
             )
         return index
 
+    def set_index(self, candidates: Candidates, learned: bool) -> None:
+        """Shows the selector the index of every candidate, up to which it ties, and its bounds.
+
+        Args:
+            candidates: N rounds of scored candidates.
+            learned: false while a policy that learns has no reward to learn from. The rank is then
+                not asked: all candidates tie with index 0, of which nothing is known.
+        """
+        if learned:
+            index = self.index(candidates)
+            candidates.set_index(index, self.upper_index(index, candidates), self.bounds)
+        else:
+            index = torch.zeros_like(candidates.scores)
+            candidates.set_index(index, index, Candidates.bounds)
+
     def upper_index(self, index: Tensor, candidates: Candidates) -> Tensor:
         """Up to which index each candidate ties: its own index, unless overridden.
 

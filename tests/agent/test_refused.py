@@ -144,6 +144,7 @@ def agent() -> Agent:
 )
 def test_pools(agent: Agent, contexts: Any, groups: Any, message: str) -> None:
     refused(agent, message, lambda: agent.act(contexts, groups))
+    refused(agent, message, lambda: agent.explain(contexts, groups))
 
 
 @pytest.mark.parametrize(

@@ -70,6 +70,7 @@ def watched(agent: Agent, path: Path, seen: list[int]) -> Callable[[threading.Ev
         while not done.is_set():
             agent.save(path)
             seen.append(Agent.load(path).rounds)
+            agent.explain(np.ones((2, D)), ["a", "new"])
             assert len(agent.pending) <= agent.rounds
             assert set(agent.groups) <= set(NAMES)
         assert seen == sorted(seen)

@@ -86,6 +86,7 @@ def calls(agent: Agent, given: worlds.Stories) -> list[Callable[[], object]]:
         ),
         lambda: agent.act(x[5], labels[5]),
         lambda: agent.drop(agent.pending[0]),
+        lambda: agent.explain(x[6], ["newest", *labels[6][1:]]),
         lambda: agent.act(x[6], labels[6]),
     ]
 
@@ -280,6 +281,7 @@ def test_an_oracle_that_raises_or_calls_back() -> None:
     before = worlds.held(agent)
     for call in (
         lambda: agent.act([[1.0, 2.0]], ["a"]),
+        lambda: agent.explain([[1.0, 2.0]], ["a"]),
         lambda: agent.update(1.0),
         lambda: agent.drop(1),
         lambda: agent.save("nowhere"),

@@ -190,7 +190,9 @@ def _round(draw: random.Random, agent: Agent, twin: Agent, scale: float = 1.0) -
     count = draw.randint(1, 4)
     pool = [[scale * draw.gauss(0, 1) for _ in range(FEATURES)] for _ in range(count)]
     labels = [draw.choice("abc") for _ in range(count)]
+    found = agent.explain(pool, labels)  # which changes nothing: the twin is not asked
     decided = agent.act(pool, labels), twin.act(pool, labels)
+    assert float(found.probabilities[decided[0].candidate]) == decided[0].propensity
     if draw.random() < 0.8:
         reward = scale * draw.gauss(0, 1)
         for each, decision in zip((agent, twin), decided, strict=True):

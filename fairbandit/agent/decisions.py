@@ -1,0 +1,122 @@
+"""Decisions, and what explains them."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor
+
+from fairbandit.maths.checks import shown
+from fairbandit.parts import History
+from fairbandit.policy import Policy
+
+
+class Decision(NamedTuple):
+    """What an agent decided.
+
+    Attributes:
+        candidate: the index of the picked candidate in its pool, from 0.
+        ticket: the round's number, from 1, by which its reward is reported.
+        propensity: the probability of the pick, given the past and the round's draws of the
+            estimator and the rank.
+    """
+
+    candidate: int
+    ticket: int
+    propensity: float
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Explanation:
+    """What the decision about a pool of K candidates rests upon; printed, it is a table.
+
+    Scores, bounds and θ are those of the reward model that the next round uses, with that round's
+    draws. Until there is a reward to learn from, a policy that learns does not ask its rank: all
+    scores and indices are 0, and each candidate is compared with 0 past contexts.
+
+    Attributes:
+        groups: the candidates' labels, K of them.
+        scores: (K,).
+        lower, upper: confidence bounds of the true rewards, (K,) each; None where the estimator's
+            models have none.
+        index: what the rank made of the scores, and the selector picks by, (K,).
+        past_count: how many past contexts of its own group each candidate was compared with, (K,)
+            int64; None where the rank reads no past contexts.
+        probabilities: of being picked, (K,), given the past and the round's draws of the estimator
+            and the rank.
+        theta: θ, (d,); None where the score is no linear function of the context.
+    """
+
+    groups: tuple[Hashable, ...]
+    scores: Tensor
+    lower: Tensor | None
+    upper: Tensor | None
+    index: Tensor
+    past_count: Tensor | None
+    probabilities: Tensor
+    theta: Tensor | None
+
+    def __repr__(self) -> str:
+        columns: dict[str, Sequence[Any] | Tensor | None] = {
+            "candidate": range(len(self.groups)),
+            "group": [shown(label) for label in self.groups],
+            "score": self.scores,
+            "lower": self.lower,
+            "upper": self.upper,
+            "index": self.index,
+            "past": self.past_count,
+            "probability": self.probabilities,
+        }
+        cells = [
+            [name, *map(_text, values.tolist() if isinstance(values, Tensor) else values)]
+            for name, values in columns.items()
+            if values is not None
+        ]
+        widths = [max(map(len, column)) for column in cells]
+        rows = zip(*cells, strict=True)
+        return "\n".join("  ".join(map(str.rjust, row, widths)) for row in rows)
+
+
+def explanation(
+    policy: Policy,
+    contexts: Tensor,
+    groups: Tensor,
+    labels: Sequence[Hashable],
+    history: History,
+) -> Explanation:
+    """Explains how a policy decides the next round; neither the policy nor the history is changed.
+
+    Args:
+        policy: all of its groups are known.
+        contexts: of the pool, (1, 1, K, d).
+        groups: (1, 1, K) int64.
+        labels: of all groups, by number.
+        history: of the rounds before. It need not hold the pool, which is in no window of its own
+            round.
+    """
+    found: dict[str, Any] = {"lower": None, "upper": None, "past_count": None}
+    with policy.mode():
+        candidates, outcomes = policy.candidates(history.played + 1, contexts, groups, history)
+        policy.rank.set_index(candidates, learned=outcomes is not None)
+        selection = policy.selector.select(candidates, candidates.index)
+        found["probabilities"] = selection.probabilities
+        found["scores"], found["index"] = candidates.scores, candidates.index
+        found["theta"] = candidates.own_model.theta
+        if policy.estimator.has_bounds:
+            found["lower"], found["upper"] = candidates.bounds()
+        if "contexts" in policy.rank.needs:
+            asked = outcomes is not None
+            count = candidates.past.count if asked else torch.zeros_like(candidates.scores)
+            found["past_count"] = count.to(torch.int64)
+    # copies, which the caller may write to and differentiate
+    for name, tensor in found.items():
+        found[name] = None if tensor is None else tensor[0, 0].detach().clone()
+    return Explanation(groups=tuple(labels[group] for group in groups[0, 0].tolist()), **found)
+
+
+def _text(value: Any) -> str:
+    """A table's cell."""
+    return f"{value:.4g}" if isinstance(value, float) else str(value)
