@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any, NamedTuple
 
 import torch
@@ -43,6 +43,8 @@ class Explanation:
         lower, upper: confidence bounds of the true rewards, (K,) each; None where the estimator's
             models have none.
         index: what the rank made of the scores, and the selector picks by, (K,).
+        index_lower, index_upper: bounds of the index that the true rewards give, (K,) each; None
+            where the rank or the estimator's models have none.
         past_count: how many past contexts of its own group each candidate was compared with, (K,)
             int64; None where the rank reads no past contexts.
         probabilities: of being picked, (K,), given the past and the round's draws of the estimator
@@ -55,6 +57,8 @@ class Explanation:
     lower: Tensor | None
     upper: Tensor | None
     index: Tensor
+    index_lower: Tensor | None
+    index_upper: Tensor | None
     past_count: Tensor | None
     probabilities: Tensor
     theta: Tensor | None
@@ -67,6 +71,8 @@ class Explanation:
             "lower": self.lower,
             "upper": self.upper,
             "index": self.index,
+            "index_lower": self.index_lower,
+            "index_upper": self.index_upper,
             "past": self.past_count,
             "probability": self.probabilities,
         }
@@ -97,24 +103,28 @@ def explanation(
         history: of the rounds before. It need not hold the pool, which is in no window of its own
             round.
     """
-    found: dict[str, Any] = {"lower": None, "upper": None, "past_count": None}
+    found: dict[str, Any] = dict.fromkeys(field.name for field in fields(Explanation))
+    rank, estimator = policy.rank, policy.estimator
     with policy.mode():
         candidates, outcomes = policy.candidates(history.played + 1, contexts, groups, history)
-        policy.rank.set_index(candidates, learned=outcomes is not None)
+        rank.set_index(candidates, learned=outcomes is not None)
         selection = policy.selector.select(candidates, candidates.index)
         found["probabilities"] = selection.probabilities
         found["scores"], found["index"] = candidates.scores, candidates.index
         found["theta"] = candidates.own_model.theta
-        if policy.estimator.has_bounds:
+        if estimator.has_bounds:
             found["lower"], found["upper"] = candidates.bounds()
-        if "contexts" in policy.rank.needs:
+        if estimator.has_bounds and rank.has_bounds:
+            found["index_lower"], found["index_upper"] = candidates.index_bounds()
+        if "contexts" in rank.needs:
             asked = outcomes is not None
             count = candidates.past.count if asked else torch.zeros_like(candidates.scores)
             found["past_count"] = count.to(torch.int64)
     # copies, which the caller may write to and differentiate
     for name, tensor in found.items():
         found[name] = None if tensor is None else tensor[0, 0].detach().clone()
-    return Explanation(groups=tuple(labels[group] for group in groups[0, 0].tolist()), **found)
+    found["groups"] = tuple(labels[group] for group in groups[0, 0].tolist())
+    return Explanation(**found)
 
 
 def _text(value: Any) -> str:

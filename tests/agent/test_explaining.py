@@ -123,7 +123,7 @@ def test_what_it_says() -> None:
     assert found.past_count.tolist() == counts
     np.testing.assert_allclose(found.index, shares, rtol=1e-12)
     assert (found.probabilities > 0).tolist() == (found.index == found.index.max()).tolist()
-    assert found.lower is found.upper is None
+    assert found.lower is found.upper is found.index_lower is found.index_upper is None
 
 
 def test_bounds_and_no_theta() -> None:
@@ -132,7 +132,13 @@ def test_bounds_and_no_theta() -> None:
     assert found.upper is not None
     assert bool((found.lower < found.upper).all())
     assert torch.equal(found.upper, found.scores)
-    assert torch.equal(found.index, found.scores)
+    for of_index, of_score in (
+        (found.index, found.scores),
+        (found.index_lower, found.lower),
+        (found.index_upper, found.upper),
+    ):
+        assert of_index is not None
+        assert torch.equal(of_index, of_score)
     assert found.theta is found.past_count is None
 
 
