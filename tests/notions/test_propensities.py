@@ -52,11 +52,11 @@ class Repeated:
         return tuple(map(self._repeated, self._once.index_bounds()))
 
     def _repeated(self, value: Tensor) -> Tensor:
-        return value.expand(value.shape[:1] + (self._n,) + value.shape[2:])
+        return value.expand(value.shape[0], self._n, *value.shape[2:])
 
 
 def fixed_pools(policy: Policy) -> Candidates:
-    """The candidates of the round after a run, in POOLS replicas: (B, 1, K) with scores that tie."""
+    """The candidates of the round after a run, one pool a replica; scores tie often."""
     engine = Engine(policy, Coarse(), rounds=ROUNDS, seed=5, replicas=range(POOLS))
     for _ in engine.play():
         pass
@@ -109,8 +109,8 @@ def test_picks_are_as_frequent_as_reported(name: str) -> None:
 
 
 def test_other_probabilities_fail() -> None:
-    """Those that are wrong by two parts of a hundred, in one place of each pool."""
+    """Those that are wrong by four parts of a hundred, in one place of each pool."""
     policy = support.policy("uniform")
     counts, probabilities = picked(policy, fixed_pools(policy))
-    probabilities[:, 0] *= 1.02
+    probabilities[:, 0] *= 1.04
     assert chance(counts, probabilities / probabilities.sum(1, keepdim=True)) < LEVEL / len(NAMES)
