@@ -45,6 +45,7 @@ class Candidates:
     index: Tensor = field(init=False)
     upper_index: Tensor = field(init=False)
     _index_bounds: Callable[[Candidates], tuple[Tensor, Tensor]] = field(init=False)
+    _found_bounds: tuple[Tensor, Tensor] | None = field(init=False)
     _last_picks: Tensor | None = field(init=False, default=None)
 
     def set_index(
@@ -60,7 +61,8 @@ class Candidates:
             upper: the upper index, (B, N, K).
             bounds: gives the bounds on the index.
         """
-        self.index, self.upper_index, self._index_bounds = index, upper, bounds
+        self.index, self.upper_index = index, upper
+        self._index_bounds, self._found_bounds = bounds, None
 
     def read_picks(self, last: Tensor) -> None:
         """Says which picks count for each round: those up to rounds `last`, (N,)."""
@@ -116,7 +118,9 @@ class Candidates:
         Raises:
             FairbanditError: the rank has no bounds on its index.
         """
-        return self._index_bounds(self)
+        if self._found_bounds is None:  # they may cost a scan of all past contexts
+            self._found_bounds = self._index_bounds(self)
+        return self._found_bounds
 
     @property
     def picks(self) -> Tensor:

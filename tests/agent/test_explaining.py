@@ -13,8 +13,8 @@ from tests import support
 from tests.agent import worlds
 from tests.agent.test_undone import moody
 
-POOLS = 1000
-"""A policy is asked about so many."""
+LIVES = (300, *[100] * 7)
+"""A policy is asked about so many pools in a row, 1,000 in all; 256 rounds make a grid."""
 
 
 def saved(agent: Agent, path: Path) -> tuple[Any, bytes]:
@@ -29,21 +29,22 @@ def saved(agent: Agent, path: Path) -> tuple[Any, bytes]:
 def test_every_policy_does_what_it_says(name: str, tmp_path: Path) -> None:
     """In pools with ties, one of whose groups is new when it comes; few rewards are known."""
     world, shared = worlds.Coarse(), 0
-    pools = worlds.pools_of(world, POOLS, 3)
-    contexts, labels = pools.contexts[0].numpy(), pools.groups[0].tolist()
-    agent = Agent.from_config(name, features=3, groups=2, seed=3, truth=world.truth)
-    for t in range(POOLS):
-        new = t % 97 == 0 or (2 in labels[t] and 2 not in agent.groups)
-        before = saved(agent, tmp_path / "agent") if new else None
-        probabilities = agent.explain(contexts[t], labels[t]).probabilities.tolist()
-        assert before is None or saved(agent, tmp_path / "agent") == before
-        decision = agent.act(contexts[t], labels[t])
-        assert probabilities[decision.candidate] == decision.propensity > 0
-        assert max(probabilities) < 1 or decision.propensity == 1
-        shared += decision.propensity < 1
-        if t % 4 == 0:
-            agent.update(float(pools.rewards[0, t, decision.candidate]))
-    assert shared  # some pools have ties
+    for seed, rounds in enumerate(LIVES):
+        pools = worlds.pools_of(world, rounds, seed)
+        contexts, labels = pools.contexts[0].numpy(), pools.groups[0].tolist()
+        agent = Agent.from_config(name, features=3, groups=2, seed=seed, truth=world.truth)
+        for t in range(rounds):
+            compare = t % 99 == 0 or (2 in labels[t] and 2 not in agent.groups)
+            before = saved(agent, tmp_path / "agent") if compare else None
+            probabilities = agent.explain(contexts[t], labels[t]).probabilities.tolist()
+            assert before is None or saved(agent, tmp_path / "agent") == before
+            decision = agent.act(contexts[t], labels[t])
+            assert probabilities[decision.candidate] == decision.propensity > 0
+            assert max(probabilities) < 1 or decision.propensity == 1
+            shared += decision.propensity < 1
+            if t % 4 == 0:
+                agent.update(float(pools.rewards[0, t, decision.candidate]))
+    assert shared > len(LIVES)  # there are ties after the first pool, too
 
 
 @pytest.mark.parametrize(
