@@ -53,6 +53,25 @@ NOTIONS: dict[str, dict[str, Any]] = {
         "rank": "identity",
         "selector": {"name": "minimum_pull", "shares": 0.1, "tolerance": 0.0},
     },
+    "epsilon_greedy": {
+        "split": "full",
+        "estimator": {"name": "ridge", "noise": 0.0},
+        "rank": "identity",
+        "selector": "epsilon_greedy",
+    },
+    "fairx_lints": {
+        "split": "full",
+        "estimator": "thompson_ridge",
+        "rank": "identity",
+        "selector": "proportional",
+    },
+    "fairx_rank": {
+        "split": "halves",
+        "estimator": "ridge",
+        "rank": "empirical_cdf",
+        "selector": "proportional",
+    },
+    "lin_ts": {"split": "full", "estimator": "thompson_ridge", "rank": "identity"},
 }
 """The policies of other notions of fairness, likewise."""
 

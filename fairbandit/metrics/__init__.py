@@ -1,6 +1,7 @@
 """Metrics, which are registered, and the judge that evaluates them on the rounds decided."""
 
 from fairbandit.metrics.base import Dimensions, Judged, Metric
+from fairbandit.metrics.exposure import ExposureRegret
 from fairbandit.metrics.groups import (
     GroupMetric,
     GroupRewardGap,
@@ -16,6 +17,7 @@ __all__ = [
     "REDUCTIONS",
     "REGRETS",
     "Dimensions",
+    "ExposureRegret",
     "FairRegret",
     "GroupMetric",
     "GroupRewardGap",

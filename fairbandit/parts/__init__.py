@@ -5,7 +5,7 @@ from fairbandit.parts.candidates import Candidates
 from fairbandit.parts.estimators import Estimator, Oracle, Zero
 from fairbandit.parts.history import History, Outcomes
 from fairbandit.parts.model import LinearModel, RewardModel, Unlearned
-from fairbandit.parts.more_estimators import GroupRidge, Shared
+from fairbandit.parts.more_estimators import GroupRidge, Shared, ThompsonRidge
 from fairbandit.parts.more_ranks import (
     NoisyRewardsCdf,
     RecentCdf,
@@ -13,7 +13,13 @@ from fairbandit.parts.more_ranks import (
     SmoothedCdf,
     Tradeoff,
 )
-from fairbandit.parts.more_selectors import GroupChance, GroupParity, MinimumPull
+from fairbandit.parts.more_selectors import (
+    EpsilonGreedy,
+    GroupChance,
+    GroupParity,
+    MinimumPull,
+    Proportional,
+)
 from fairbandit.parts.past import Past
 from fairbandit.parts.ranks import EmpiricalCdf, Identity, OracleCdf, Rank
 from fairbandit.parts.ridge import OptimisticRidge, Ridge
@@ -25,6 +31,7 @@ __all__ = [
     "Candidates",
     "Division",
     "EmpiricalCdf",
+    "EpsilonGreedy",
     "Estimator",
     "Full",
     "GroupChance",
@@ -43,6 +50,7 @@ __all__ = [
     "Part",
     "Past",
     "Problem",
+    "Proportional",
     "Rank",
     "RecentCdf",
     "RewardModel",
@@ -53,6 +61,7 @@ __all__ = [
     "ShrunkCdf",
     "SmoothedCdf",
     "Split",
+    "ThompsonRidge",
     "Tradeoff",
     "Unlearned",
     "Zero",

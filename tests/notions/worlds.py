@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cache
 
 import numpy as np
 import pytest
@@ -38,7 +39,10 @@ def world_of(kind: str, factory: pytest.TempPathFactory) -> Environment:
         return support.environment("simulation")
     if not support.CENSUS.is_dir():
         pytest.skip("the census records are not beside this")
-    return support.census(kind, factory.getbasetemp() / "census")
+    return _census(kind, factory.getbasetemp() / "census")
+
+
+_census = cache(support.census)  # reading records takes longer than 400 rounds
 
 
 def equals_its_loop(policy: Policy, loop: Loop, world: Environment, seed: int) -> None:

@@ -1,6 +1,8 @@
 """Selectors besides the paper's, one file each."""
 
+from fairbandit.parts.more_selectors.epsilon_greedy import EpsilonGreedy
 from fairbandit.parts.more_selectors.group_parity import GroupChance, GroupParity
 from fairbandit.parts.more_selectors.minimum_pull import MinimumPull
+from fairbandit.parts.more_selectors.proportional import Proportional
 
-__all__ = ["GroupChance", "GroupParity", "MinimumPull"]
+__all__ = ["EpsilonGreedy", "GroupChance", "GroupParity", "MinimumPull", "Proportional"]

@@ -1,0 +1,76 @@
+"""Merit functions: how much of the exposure a candidate deserves, given its reward or its rank."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from enum import Enum
+
+import torch
+from torch import Tensor
+
+from fairbandit.errors import FairbanditError
+
+
+class MeritForm(Enum):
+    """The form of a merit function before its floor."""
+
+    identity = "x"
+    power = "max(x, 0)^p"
+    exponential = "exp(βx)"
+
+
+@dataclass(frozen=True)
+class MeritFunction:
+    """A merit function with a floor: f(x) = max(h(x), γ), where h is x, max(x, 0)^p or exp(βx).
+
+    Negative values are clipped: where h(x) is below γ, the merit is γ. All candidates thus have a
+    positive probability.
+
+    Args:
+        form: h.
+        exponent: p > 0 (power).
+        rate: β > 0 (exponential).
+        floor: γ > 0.
+
+    Raises:
+        FairbanditError: a number out of range.
+
+    >>> pool = torch.tensor([-1.0, 1.0, 3.0])
+    >>> MeritFunction(MeritForm.identity, floor=0.5).weights(pool, pool < 9)
+    tensor([0.1667, 0.3333, 1.0000])
+    """
+
+    form: MeritForm
+    exponent: float = 1.0
+    rate: float = 1.0
+    floor: float = 0.01
+
+    def __post_init__(self) -> None:
+        for name, sign in (("exponent", "p"), ("rate", "β"), ("floor", "γ")):
+            value = getattr(self, name)
+            if not 0 < value < math.inf:
+                raise FairbanditError(f"{name} ({sign}) must be above 0 and finite, got {value}")
+
+    def weights(self, values: Tensor, present: Tensor) -> Tensor:
+        """The merits of each pool's candidates, divided by the greatest among them.
+
+        The quotient is the exponential of a difference of logarithms, so that no merit overflows
+        and the proportions are those of f.
+
+        Args:
+            values: rewards or ranks, (…, K); anything at empty places.
+            present: which places hold a candidate, (…, K) bool.
+
+        Returns:
+            (…, K), from 0 to 1: 1 where the merit is greatest, and 0 at empty places.
+        """
+        logarithm = self._logarithm(values).masked_fill(~present, -torch.inf)
+        return (logarithm - logarithm.amax(-1, keepdim=True)).exp()
+
+    def _logarithm(self, values: Tensor) -> Tensor:
+        """ln f."""
+        if self.form is MeritForm.exponential:
+            return (self.rate * values).clamp(min=math.log(self.floor))
+        exponent = self.exponent if self.form is MeritForm.power else 1.0
+        return (exponent * values.clamp(min=0).log()).clamp(min=math.log(self.floor))
