@@ -12,7 +12,7 @@ import torch
 
 import fairbandit
 from fairbandit import FairbanditError, registry
-from fairbandit.building import conf_folder
+from fairbandit.building import build_policy, conf_folder
 from fairbandit.cli.messages import memory_errors
 from fairbandit.parts import Identity
 from tests import support
@@ -27,16 +27,9 @@ def summaries(folder: Path) -> list[dict[str, Any]]:
 
 
 def test_the_policies_of_the_design_are_there():
-    assert POLICIES == [
-        "fair_greedy",
-        "fair_greedy_oracle_cdf",
-        "fair_greedy_oracle_rewards",
-        "gmf",
-        "greedy",
-        "oful",
-        "optimal",
-        "uniform",
-    ]
+    assert sorted({**support.PRESETS, **support.NOTIONS}) == POLICIES
+    for name, parts in {**support.PRESETS, **support.NOTIONS}.items():
+        assert build_policy(name).describe() == {**build_policy(parts).describe(), "name": name}
 
 
 @pytest.mark.parametrize("policy", POLICIES)

@@ -1,0 +1,73 @@
+"""Merit functions against their formulas, where these overflow too."""
+
+import math
+from typing import Any
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from fairbandit import FairbanditError
+from fairbandit.maths.merit import MeritForm, MeritFunction
+
+
+def plain(f: MeritFunction, x: float) -> float:
+    """f as it is written."""
+    if f.form is MeritForm.exponential:
+        return max(math.exp(f.rate * x), f.floor)
+    if f.form is MeritForm.power:
+        return max(max(x, 0.0) ** f.exponent, f.floor)
+    return max(x, f.floor)
+
+
+@settings(deadline=None)
+@given(
+    form=st.sampled_from(MeritForm),
+    exponent=st.floats(0.1, 4),
+    rate=st.floats(0.1, 4),
+    floor=st.floats(1e-3, 10),
+    pool=st.lists(st.tuples(st.floats(-9, 9), st.booleans()), min_size=1, max_size=6),
+)
+def test_the_proportions_are_those_of_the_formula(
+    form: MeritForm, exponent: float, rate: float, floor: float, pool: list[tuple[float, bool]]
+) -> None:
+    f = MeritFunction(form, exponent, rate, floor)
+    pool = [*pool, (1.0, True)]  # no pool is empty
+    values = torch.tensor([x for x, _ in pool], dtype=torch.float64)
+    weights = f.weights(values, torch.tensor([here for _, here in pool]))
+    merits = torch.tensor([plain(f, x) * here for x, here in pool], dtype=torch.float64)
+    torch.testing.assert_close(weights, merits / merits.max(), rtol=1e-12, atol=0)
+    assert float(weights.max()) == 1
+
+
+@pytest.mark.parametrize(
+    ("form", "pool", "expected"),
+    [
+        ("exponential", [1000.0, 999.0, -1e300], [1, math.exp(-1), 0]),
+        ("exponential", [-1000.0, -1e300, -900.0], [1, 1, 1]),
+        ("power", [1e200, 5e199, 0.0], [1, 0.25, 0]),
+        ("power", [-1e200, -1.0, 0.0], [1, 1, 1]),
+        ("identity", [1e308, 5e307, -1e308], [1, 0.5, 0]),
+        ("identity", [5e-324, 0.02, -0.0], [0.5, 1, 0.5]),
+    ],
+)
+def test_nothing_overflows(form: str, pool: list[float], expected: list[float]) -> None:
+    f = MeritFunction(MeritForm[form], exponent=2.0)
+    weights = f.weights(torch.tensor(pool, dtype=torch.float64), torch.ones(3, dtype=torch.bool))
+    torch.testing.assert_close(weights, torch.tensor(expected, dtype=torch.float64))
+    assert float(weights.max()) == 1
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"floor": 0.0}, r"floor \(γ\) must be above 0 and finite, got 0.0"),
+        ({"floor": math.inf}, r"floor \(γ\) must be above 0 and finite, got inf"),
+        ({"exponent": -1.0}, r"exponent \(p\) must be above 0 and finite, got -1.0"),
+        ({"rate": math.nan}, r"rate \(β\) must be above 0 and finite, got nan"),
+    ],
+)
+def test_numbers_out_of_range(given: dict[str, Any], message: str) -> None:
+    with pytest.raises(FairbanditError, match=message):
+        MeritFunction(MeritForm.identity, **given)
