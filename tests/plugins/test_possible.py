@@ -228,6 +228,17 @@ def test_logged_rounds_count_as_picks():
     assert picks == [1] * 6
 
 
+# Any of the best.
+
+
+def test_any_of_the_best_has_the_same_probability():
+    policy = policy_of(**support.PRESETS["greedy"], selector={"name": "any_of_best", "count": 3})
+    groups, index = [0, 1, -1, 1, 0, 1], [0.5, 2.0, 9.0, 2.0, -1.0, 0.5]
+    selection = many_rounds(policy, groups, index, rounds=50, seed=0)
+    assert selection.probabilities[0, 0].tolist() == [0.25, 0.25, 0.0, 0.25, 0.0, 0.25]
+    assert set(selection.actions.flatten().tolist()) == {0, 1, 3, 5}
+
+
 # Probabilities.
 
 
