@@ -27,7 +27,7 @@ def test_whichever_way_it_is_computed(seed: int, b: int, d: int, at: list[int], 
     rows, z = draws.normal(size=(b, 30, d)), draws.normal(size=(b, len(at), d))
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(gaussian, "WORK", work)
-        found = of_sums(*map(torch.from_numpy, (V, rows)), at, torch.from_numpy(z))
+        found = of_sums(torch.from_numpy(V), torch.from_numpy(rows), at, torch.from_numpy(z))
     sums = [V + rows[:, :i].transpose(0, 2, 1) @ rows[:, :i] for i in at]
     lower = np.linalg.cholesky(np.stack(sums, 1))
     expected = np.linalg.solve(lower.swapaxes(-1, -2), z[..., None])[..., 0]

@@ -19,11 +19,12 @@ class ThompsonRidge(Ridge):
     """Ridge regression whose model of each round is drawn from N(θ̂, v²V⁻¹): Thompson sampling.
 
     θ̃_t = θ̂ + v·L⁻ᵀz_t with θ̂ = V⁻¹b, LLᵀ = V (L lower triangular with a positive diagonal), V
-    and b as in `Ridge` without noise, and z_t standard normal, drawn once for each round t. The
-    paper has λ = 1 and, for its regret bound, v = R√(9d·ln(t/δ)) with R-subgaussian noise; a
-    constant v explores less. With v the standard deviation of Gaussian noise and θ ~ N(0, v²/λ·I)
-    it is the exact posterior. The paper draws from the prior before there is a reward; here the
-    first pick is uniform, as under each estimator that has learned from no reward.
+    and b as in `Ridge` without noise, and z_t standard normal, drawn once for each round t. If v is
+    the standard deviation of Gaussian noise and θ ~ N(0, v²/λ·I), this is the exact posterior. The
+    paper has λ = 1, and its regret bound needs a v that is larger by √d, up to logarithms; a
+    constant v near the noise's own explores less, without that bound. The paper draws from the
+    prior before there is a reward; here the first pick is uniform, as under each estimator that
+    has learned from no reward.
 
     Args:
         scale: v ≥ 0; with 0 it is `Ridge` without noise.

@@ -15,9 +15,9 @@ class Proportional(Selector):
     """Every candidate with a probability proportional to the merit of its index.
 
     π_a = f(index_a) / Σ_b f(index_b) with f(x) = max(h(x), γ), where h(x) is x (identity),
-    max(x, 0)^p (power) or exp(βx) (exponential). The paper requires f ≥ γ > 0 and leaves open what
-    becomes of negative estimates where f is not positive: they are clipped here, so that a
-    candidate whose h is below γ has the merit γ.
+    max(x, 0)^p (power) or exp(βx) (exponential). The paper requires f ≥ γ > 0 everywhere, which
+    the identity and powers meet only by this clipping: a candidate whose h is below γ, as all with
+    negative estimates, has the merit γ.
 
     Args:
         merit: h: `identity`, `power` or `exponential`.
