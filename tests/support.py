@@ -41,18 +41,6 @@ PRESETS: dict[str, dict[str, Any]] = {
 """The paper's policies, written out here so that conf/policy is checked against them."""
 
 NOTIONS: dict[str, dict[str, Any]] = {
-    "group_parity": {
-        "split": "full",
-        "estimator": {"name": "ridge", "noise": 0.0},
-        "rank": "identity",
-        "selector": {"name": "group_parity", "chance": "uniform"},
-    },
-    "minimum_pull": {
-        "split": "full",
-        "estimator": {"name": "ridge", "noise": 0.0},
-        "rank": "identity",
-        "selector": {"name": "minimum_pull", "shares": 0.1, "tolerance": 0.0},
-    },
     "epsilon_greedy": {
         "split": "full",
         "estimator": {"name": "ridge", "noise": 0.0},
@@ -71,7 +59,19 @@ NOTIONS: dict[str, dict[str, Any]] = {
         "rank": "empirical_cdf",
         "selector": "proportional",
     },
+    "group_parity": {
+        "split": "full",
+        "estimator": {"name": "ridge", "noise": 0.0},
+        "rank": "identity",
+        "selector": {"name": "group_parity", "chance": "uniform"},
+    },
     "lin_ts": {"split": "full", "estimator": "thompson_ridge", "rank": "identity"},
+    "minimum_pull": {
+        "split": "full",
+        "estimator": {"name": "ridge", "noise": 0.0},
+        "rank": "identity",
+        "selector": {"name": "minimum_pull", "shares": 0.1, "tolerance": 0.0},
+    },
 }
 """The policies of other notions of fairness, likewise."""
 

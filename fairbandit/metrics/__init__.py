@@ -1,7 +1,7 @@
 """Metrics, which are registered, and the judge that evaluates them on the rounds decided."""
 
 from fairbandit.metrics.base import Dimensions, Judged, Metric
-from fairbandit.metrics.exposure import ExposureRegret
+from fairbandit.metrics.exposure import Deserved, ExposureRegret
 from fairbandit.metrics.groups import (
     GroupMetric,
     GroupRewardGap,
@@ -16,6 +16,7 @@ from fairbandit.metrics.regret import REGRETS, FairRegret, StandardRegret
 __all__ = [
     "REDUCTIONS",
     "REGRETS",
+    "Deserved",
     "Dimensions",
     "ExposureRegret",
     "FairRegret",

@@ -1,5 +1,6 @@
 """The parts that policies are made of: splits, estimators, ranks and selectors."""
 
+from fairbandit.maths.merit import MeritForm
 from fairbandit.parts.base import Part, Problem
 from fairbandit.parts.candidates import Candidates
 from fairbandit.parts.estimators import Estimator, Oracle, Zero
@@ -41,6 +42,7 @@ __all__ = [
     "History",
     "Identity",
     "LinearModel",
+    "MeritForm",
     "MinimumPull",
     "NoisyRewardsCdf",
     "OptimisticRidge",
