@@ -7,13 +7,14 @@ from fairbandit.parts.history import History, Outcomes
 from fairbandit.parts.model import LinearModel, RewardModel, Unlearned
 from fairbandit.parts.more_estimators import GroupRidge, Shared
 from fairbandit.parts.more_ranks import (
+    IntervalCdf,
     NoisyRewardsCdf,
     RecentCdf,
     ShrunkCdf,
     SmoothedCdf,
     Tradeoff,
 )
-from fairbandit.parts.more_selectors import GroupChance, GroupParity, MinimumPull
+from fairbandit.parts.more_selectors import Chain, GroupChance, GroupParity, MinimumPull
 from fairbandit.parts.past import Past
 from fairbandit.parts.ranks import EmpiricalCdf, Identity, OracleCdf, Rank
 from fairbandit.parts.ridge import OptimisticRidge, Ridge
@@ -23,6 +24,7 @@ from fairbandit.parts.splits import Division, Full, Halves, Split
 __all__ = [
     "Argmax",
     "Candidates",
+    "Chain",
     "Division",
     "EmpiricalCdf",
     "Estimator",
@@ -33,6 +35,7 @@ __all__ = [
     "Halves",
     "History",
     "Identity",
+    "IntervalCdf",
     "LinearModel",
     "MinimumPull",
     "NoisyRewardsCdf",
