@@ -53,6 +53,32 @@ NOTIONS: dict[str, dict[str, Any]] = {
         "rank": "identity",
         "selector": {"name": "minimum_pull", "shares": 0.1, "tolerance": 0.0},
     },
+    "interval_chain": {
+        "split": "full",
+        "estimator": {
+            "name": "optimistic_ridge",
+            "radius": "textbook",
+            "exploration": 1.0,
+            "subgaussian": 2.0,
+            "norm": 14.4,
+            "delta": 0.05,
+        },
+        "rank": "identity",
+        "selector": "chain",
+    },
+    "rank_interval_chain": {
+        "split": "full",
+        "estimator": {
+            "name": "optimistic_ridge",
+            "radius": "textbook",
+            "exploration": 1.0,
+            "subgaussian": 2.0,
+            "norm": 14.4,
+            "delta": 0.025,
+        },
+        "rank": {"name": "interval_cdf", "delta": 0.025},
+        "selector": "chain",
+    },
 }
 """The policies of other notions of fairness, likewise."""
 

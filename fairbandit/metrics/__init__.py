@@ -9,6 +9,7 @@ from fairbandit.metrics.groups import (
     Welfare,
 )
 from fairbandit.metrics.judge import Judge, Played, received
+from fairbandit.metrics.preference import Merit, PreferenceViolations
 from fairbandit.metrics.reduction import REDUCTIONS, Reduce, RunningReduction
 from fairbandit.metrics.regret import REGRETS, FairRegret, StandardRegret
 
@@ -21,9 +22,11 @@ __all__ = [
     "GroupRewardGap",
     "Judge",
     "Judged",
+    "Merit",
     "Metric",
     "ParityGap",
     "Played",
+    "PreferenceViolations",
     "PullShortfall",
     "Reduce",
     "RunningReduction",

@@ -180,11 +180,17 @@ class _Bound:
     theta = None
 
     def __init__(self, model: RewardModel, of: Of) -> None:
-        self._model, self._at = model, get_args(Of).index(of) - 1
+        self._model, self._of = model, of
 
     def __len__(self) -> int:
         return len(self._model)
 
+    def of_features(self, features: Tensor) -> _Bound | None:
+        """The bound for contexts of some features; see `ScoringModel`."""
+        some = self._model.of_features(features)
+        return None if some is None else _Bound(some, self._of)
+
     def score(self, contexts: Tensor, groups: Tensor) -> Tensor:
         """The bounds of contexts; see `ScoringModel`."""
-        return self._model.bounds(contexts, groups)[self._at]
+        low, high = self._model.bounds(contexts, groups)
+        return low if self._of == "lower" else high

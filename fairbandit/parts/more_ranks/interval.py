@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-import torch
+from collections.abc import Mapping
+from typing import ClassVar
+
 from torch import Tensor
 
 from fairbandit.errors import FairbanditError
@@ -33,9 +35,9 @@ class IntervalCdf(Rank):
     1. While the bounds hold, upper(x′) ≤ lower(x) implies μ′ ≤ μ, which implies lower(x′) ≤
     upper(x). The two shares therefore have F̂_n(μ) between them. 2. By the inequality of
     Dvoretzky, Kiefer and Wolfowitz with Massart's constant, |F̂_n − F_g| exceeds ε_n anywhere with
-    probability at most 2·exp(−2n·ε_n²) = δ/(G·n(n + 1)). The sum of 1/(n(n + 1)) over n ≥ 1 is 1, so
-    that with probability 1 − δ it does so for no group and no n. 3. Every candidate of every round
-    is compared with the first n contexts of its group for some n, and the inequality holds at all
+    probability at most 2·exp(−2n·ε_n²) = δ/(G·n(n + 1)). As 1/(n(n + 1)) sums to 1 over n ≥ 1, it
+    does so for no group and no n with probability 1 − δ. 3. Every candidate of every round is
+    compared with the first n contexts of its group for some n, and the inequality holds at all
     values at once: neither places nor rounds need another union. Nor does it matter that the
     rounds which rank have trained the model too, since F̂_n depends on no model.
 
@@ -56,7 +58,7 @@ class IntervalCdf(Rank):
         "the Dvoretzky-Kiefer-Wolfowitz inequality, Annals of Probability 1990"
     )
     needs = frozenset({"contexts"})
-    checked_with = {"split": "full", "estimator": "optimistic_ridge"}
+    checked_with: ClassVar[Mapping[str, str]] = {"split": "full", "estimator": "optimistic_ridge"}
 
     def __init__(self, *, delta: float = 0.025) -> None:
         if not 0 < delta < 1:
@@ -72,7 +74,7 @@ class IntervalCdf(Rank):
     def _bounds(self, candidates: Candidates) -> tuple[Tensor, Tensor]:
         bottom = candidates.bounds()[0] - _slack(candidates)
         share = candidates.past.count_le(bottom, of="upper") / _some(candidates)
-        return (share - self.width(candidates)).clamp(min=0), self._index(candidates)
+        return (share - self.width(candidates)).clamp(min=0), candidates.index
 
     def width(self, candidates: Candidates) -> Tensor:
         """ε_n of each candidate, (B, N, K); 1 where n = 0.

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import ClassVar
+
 import torch
 from torch import Tensor
 
@@ -22,16 +25,18 @@ class Chain(Selector):
     If every index lies in its interval, whoever is outside the chain has a lower index than
     everyone in it: among the candidates, nobody is preferred to anyone as good or better. That is
     the fairness of Joseph et al., and it holds in a whole run with the probability that all
-    intervals hold at once. The interval ends where the index does if the bounds are the index
-    itself, and then the chain is what `argmax` chooses from: bounds tie as indices do, within the
-    rounding that `upper_index` allows.
+    intervals hold at once. Bounds tie as indices do, within the rounding that `upper_index` allows.
+    Where the bounds are the index itself, the chain is therefore what `argmax` chooses from.
     """
 
     reference = (
         "Joseph, Kearns, Morgenstern and Roth, Fairness in Learning: Classic and Contextual "
         "Bandits, NIPS 2016"
     )
-    checked_with = {"estimator": "optimistic_ridge", "rank": "identity"}
+    checked_with: ClassVar[Mapping[str, str]] = {
+        "estimator": "optimistic_ridge",
+        "rank": "identity",
+    }
 
     def _weights(self, candidates: Candidates, index: Tensor) -> Tensor:
         low, high = candidates.index_bounds()

@@ -1,0 +1,28 @@
+"""The chain of reward intervals (Joseph et al.), as its source writes it."""
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from fairbandit.environments import Environment
+from tests import literal, support
+from tests.notions.chains import chained, intervals, one_of
+from tests.notions.worlds import equals_its_loop, everywhere, world_of
+
+
+def loop(draws: literal.Draws, world: Environment, seed: int) -> NDArray[np.int64]:
+    T, K, d = draws.contexts.shape
+    actions, X, r = np.zeros(T, dtype=np.int64), np.zeros((T, d)), np.zeros(T)
+    for t in range(T):
+        pool, low, high = draws.contexts[t], np.full(K, -np.inf), np.full(K, np.inf)
+        if t > 0:
+            low, high = intervals(X[:t], r[:t], pool, delta=0.05)
+        a = one_of(chained(low, high), draws.ties[t])
+        actions[t], X[t], r[t] = a, pool[a], draws.rewards[t, a]
+    return actions
+
+
+@everywhere
+def test_equals_its_loop(kind: str, seed: int, tmp_path_factory: pytest.TempPathFactory) -> None:
+    world = world_of(kind, tmp_path_factory)
+    equals_its_loop(support.policy("interval_chain"), loop, world, seed)

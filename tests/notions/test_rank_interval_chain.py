@@ -1,0 +1,41 @@
+"""The chain of intervals of the relative rank, by its definition."""
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from fairbandit.environments import Environment
+from tests import literal, support
+from tests.notions.chains import chained, intervals, one_of
+from tests.notions.worlds import equals_its_loop, everywhere, world_of
+
+
+def loop(draws: literal.Draws, world: Environment, seed: int) -> NDArray[np.int64]:
+    T, K, d = draws.contexts.shape
+    G, actions, X, r = len(world.group_names), np.zeros(T, dtype=np.int64), [], []
+    for t in range(T):
+        pool, low, high = draws.contexts[t], np.zeros(K), np.ones(K)
+        if t > 0:
+            past = draws.contexts[:t].reshape(-1, d)
+            every = np.concatenate([pool, past])
+            lower, upper = intervals(np.array(X), np.array(r), every, delta=0.025)
+            group_of = draws.groups[:t].reshape(-1)
+            for a in range(K):
+                member = group_of == draws.groups[t, a]
+                n = np.count_nonzero(member)
+                if n > 0:
+                    below = np.count_nonzero(upper[K:][member] <= lower[a]) / n
+                    reached = np.count_nonzero(lower[K:][member] <= upper[a]) / n
+                    epsilon = np.sqrt(np.log(2 * G * n * (n + 1) / 0.025) / (2 * n))
+                    low[a], high[a] = max(below - epsilon, 0), min(reached + epsilon, 1)
+        a = one_of(chained(low, high), draws.ties[t])
+        actions[t] = a
+        X.append(pool[a])
+        r.append(draws.rewards[t, a])
+    return actions
+
+
+@everywhere
+def test_equals_its_loop(kind: str, seed: int, tmp_path_factory: pytest.TempPathFactory) -> None:
+    world = world_of(kind, tmp_path_factory)
+    equals_its_loop(support.policy("rank_interval_chain"), loop, world, seed)
