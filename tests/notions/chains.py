@@ -10,11 +10,14 @@ from tests.literal import Array, ridge
 REGULARIZATION, SUBGAUSSIAN, NORM = 0.1, 2.0, 14.4
 
 
-def intervals(X: Array, r: Array, contexts: Array, delta: float) -> tuple[Array, Array]:
-    """⟨θ, x⟩ ∓ β‖x‖ under V⁻¹ of contexts (M, d), β as in Abbasi-Yadkori et al., Theorem 2."""
+def intervals(
+    X: Array, r: Array, contexts: Array, *, delta: float, exploration: float
+) -> tuple[Array, Array]:
+    """⟨θ, x⟩ ∓ cβ‖x‖ under V⁻¹ of contexts (M, d), β as in Abbasi-Yadkori et al., Theorem 2."""
     V, theta = ridge(X, r, REGULARIZATION)
     volume = 0.5 * (np.linalg.slogdet(V)[1] - V.shape[0] * np.log(REGULARIZATION))
     beta = SUBGAUSSIAN * np.sqrt(2 * (volume + np.log(1 / delta))) + NORM * np.sqrt(REGULARIZATION)
+    beta *= exploration
     norms = np.sqrt(((contexts @ np.linalg.inv(V)) * contexts).sum(1))
     return contexts @ theta - beta * norms, contexts @ theta + beta * norms
 

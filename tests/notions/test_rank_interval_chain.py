@@ -1,5 +1,7 @@
 """The chain of intervals of the relative rank, by its definition."""
 
+from functools import partial
+
 import numpy as np
 import pytest
 from numpy.typing import NDArray
@@ -7,10 +9,15 @@ from numpy.typing import NDArray
 from fairbandit.environments import Environment
 from tests import literal, support
 from tests.notions.chains import chained, intervals, one_of
-from tests.notions.worlds import equals_its_loop, everywhere, world_of
+from tests.notions.worlds import KINDS, equals_its_loop, everywhere, world_of
+
+NARROW = 0.001
+"""A multiple of the radius with which candidates are excluded within few rounds."""
 
 
-def loop(draws: literal.Draws, world: Environment, seed: int) -> NDArray[np.int64]:
+def loop(
+    draws: literal.Draws, world: Environment, seed: int, exploration: float = 1.0
+) -> NDArray[np.int64]:
     T, K, d = draws.contexts.shape
     G, actions, X, r = len(world.group_names), np.zeros(T, dtype=np.int64), [], []
     for t in range(T):
@@ -18,7 +25,9 @@ def loop(draws: literal.Draws, world: Environment, seed: int) -> NDArray[np.int6
         if t > 0:
             past = draws.contexts[:t].reshape(-1, d)
             every = np.concatenate([pool, past])
-            lower, upper = intervals(np.array(X), np.array(r), every, delta=0.025)
+            lower, upper = intervals(
+                np.array(X), np.array(r), every, delta=0.025, exploration=exploration
+            )
             group_of = draws.groups[:t].reshape(-1)
             for a in range(K):
                 member = group_of == draws.groups[t, a]
@@ -39,3 +48,15 @@ def loop(draws: literal.Draws, world: Environment, seed: int) -> NDArray[np.int6
 def test_equals_its_loop(kind: str, seed: int, tmp_path_factory: pytest.TempPathFactory) -> None:
     world = world_of(kind, tmp_path_factory)
     equals_its_loop(support.policy("rank_interval_chain"), loop, world, seed)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_equals_its_loop_where_it_excludes(
+    kind: str, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    """With the radius of the named policy almost nobody is excluded in so few rounds."""
+    policy, world = (
+        support.policy("rank_interval_chain", exploration=NARROW),
+        world_of(kind, tmp_path_factory),
+    )
+    equals_its_loop(policy, partial(loop, exploration=NARROW), world, 0)
