@@ -19,15 +19,14 @@ def loop(
     draws: literal.Draws, world: Environment, seed: int, exploration: float = 1.0
 ) -> NDArray[np.int64]:
     T, K, d = draws.contexts.shape
-    G, actions, X, r = len(world.group_names), np.zeros(T, dtype=np.int64), [], []
+    G = len(world.group_names)
+    actions, X, r = np.zeros(T, dtype=np.int64), np.zeros((T, d)), np.zeros(T)
     for t in range(T):
         pool, low, high = draws.contexts[t], np.zeros(K), np.ones(K)
         if t > 0:
             past = draws.contexts[:t].reshape(-1, d)
             every = np.concatenate([pool, past])
-            lower, upper = intervals(
-                np.array(X), np.array(r), every, delta=0.025, exploration=exploration
-            )
+            lower, upper = intervals(X[:t], r[:t], every, delta=0.025, exploration=exploration)
             group_of = draws.groups[:t].reshape(-1)
             for a in range(K):
                 member = group_of == draws.groups[t, a]
@@ -38,9 +37,7 @@ def loop(
                     epsilon = np.sqrt(np.log(2 * G * n * (n + 1) / 0.025) / (2 * n))
                     low[a], high[a] = max(below - epsilon, 0), min(reached + epsilon, 1)
         a = one_of(chained(low, high), draws.ties[t])
-        actions[t] = a
-        X.append(pool[a])
-        r.append(draws.rewards[t, a])
+        actions[t], X[t], r[t] = a, pool[a], draws.rewards[t, a]
     return actions
 
 
