@@ -12,7 +12,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from fairbandit import Engine, Policy, build
+from fairbandit import Engine, Policy, build, registry
 from fairbandit.environments import Environment, Table
 from fairbandit.fixed_point import block_end
 from fairbandit.streams import Purpose, Streams
@@ -81,6 +81,11 @@ NOTIONS: dict[str, dict[str, Any]] = {
     },
 }
 """The policies of other notions of fairness, likewise."""
+
+
+def beside(rank: str) -> dict[str, str]:
+    """The parts by kind without which a rank cannot play."""
+    return dict(registry.lookup("rank", rank).checked_with)
 
 
 def policy(name: str, **estimator: Any) -> Policy:

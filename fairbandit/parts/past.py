@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from functools import cached_property
 from typing import Literal, get_args
 
@@ -165,8 +164,7 @@ class Past:
             raise FairbanditError(f"of: expected one of {', '.join(get_args(Of))}; got {of!r}")
         if of == "score":
             return self._scores
-        query = replace(self._query, model=_Bound(self._model, of))
-        return self._store.past_scores(query, self._groups)
+        return self._scores.under(_Bound(self._model, of))
 
 
 class _Bound:
