@@ -78,6 +78,7 @@ class Engine:
             dimensions,
             replicas=self.streams.replicas,
             truth=environment.truth is not None,
+            draws_models=policy.estimator.draws_models,
         )
 
     def play(self) -> Iterator[Played]:

@@ -12,7 +12,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from fairbandit import Engine, Policy, build
+from fairbandit import Engine, Policy, build, registry
 from fairbandit.environments import Environment, Table
 from fairbandit.fixed_point import block_end
 from fairbandit.streams import Purpose, Streams
@@ -72,8 +72,39 @@ NOTIONS: dict[str, dict[str, Any]] = {
         "rank": "identity",
         "selector": {"name": "minimum_pull", "shares": 0.1, "tolerance": 0.0},
     },
+    "interval_chain": {
+        "split": "full",
+        "estimator": {
+            "name": "optimistic_ridge",
+            "radius": "textbook",
+            "exploration": 1.0,
+            "subgaussian": 2.0,
+            "norm": 14.4,
+            "delta": 0.05,
+        },
+        "rank": "identity",
+        "selector": "chain",
+    },
+    "rank_interval_chain": {
+        "split": "full",
+        "estimator": {
+            "name": "optimistic_ridge",
+            "radius": "textbook",
+            "exploration": 1.0,
+            "subgaussian": 2.0,
+            "norm": 14.4,
+            "delta": 0.025,
+        },
+        "rank": {"name": "interval_cdf", "delta": 0.025},
+        "selector": "chain",
+    },
 }
 """The policies of other notions of fairness, likewise."""
+
+
+def beside(rank: str) -> dict[str, str]:
+    """The parts by kind without which a rank cannot play."""
+    return dict(registry.lookup("rank", rank).checked_with)
 
 
 def policy(name: str, **estimator: Any) -> Policy:

@@ -176,8 +176,9 @@ def test_presets(name: str, at_once: int) -> None:
 @pytest.mark.parametrize("split", ["halves", "full"])
 @pytest.mark.parametrize("rank", RANKS)
 def test_ranks(rank: str, split: str) -> None:
-    rounds = 140 if split == "halves" else 24
-    everywhere({"split": split, "estimator": "ridge", "rank": rank}, support.environment, rounds)
+    parts = {"split": split, "estimator": "ridge", "rank": rank, **support.beside(rank)}
+    rounds = 140 if parts["split"] == "halves" else 24
+    everywhere(parts, support.environment, rounds)
 
 
 @pytest.mark.parametrize("rank", ["empirical_cdf", "oracle_cdf"])

@@ -24,6 +24,12 @@ class ScoringModel(Protocol):
     def theta(self) -> Tensor | None:
         """The weights (B, U, d) of linear models, whose scores are ⟨θ, x⟩; None for others."""
 
+    def of_features(self, features: Tensor) -> ScoringModel | None:
+        """The same models for contexts of some features (w,), the others being 0; None if unable.
+
+        Nobody asks models with a theta.
+        """
+
     def score(self, contexts: Tensor, groups: Tensor) -> Tensor:
         """Scores contexts.
 

@@ -232,7 +232,10 @@ def _scoring(
     All of them must be among entries first … last − 1. The scores are valid until the next call.
     """
     if model.theta is None:
-        contexts = buffer.contexts(group, first, last)[:, None]
+        features = buffer.mask.features
+        some = None if features is None else model.of_features(features[group])
+        read, model = (buffer.contexts, model) if some is None else (buffer.stored, some)
+        contexts = read(group, first, last)[:, None]
         groups = torch.full(contexts.shape[:3], group, device=contexts.device)
         return lambda low, high: model.score(
             contexts[:, :, low - first : high - first], groups[:, :, low - first : high - first]

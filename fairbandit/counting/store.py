@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from copy import copy
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -11,7 +12,7 @@ import torch
 from torch import Tensor
 
 from fairbandit.counting.buffer import RaggedBuffer
-from fairbandit.counting.interface import PastScores, Query
+from fairbandit.counting.interface import PastScores, Query, ScoringModel
 from fairbandit.counting.scan import Layout, Limits, Reduce, counting, scan, summing
 from fairbandit.counting.segments import count_segments
 from fairbandit.counting.sorted_segment import Asked, SortedCounts
@@ -146,6 +147,16 @@ class WindowScores(PastScores):
     query: Query
     groups: Tensor
     ends: Tensor
+
+    def under(self, model: ScoringModel) -> WindowScores:
+        """The same contexts, scored by other models, as many as these.
+
+        What does not depend on scores is found once: the windows' ends, counts and layout.
+        """
+        _ = self._layout
+        other = copy(self)
+        other.query = replace(self.query, model=model)
+        return other
 
     @cached_property
     def count(self) -> Tensor:

@@ -109,6 +109,9 @@ class Metric(ABC):
     """Whether it reads true rewards or ranks; it is null where the environment has no truth."""
     needs_probabilities: ClassVar[bool] = False
     """Whether it reads `judged.probabilities`."""
+    needs_fixed_models: ClassVar[bool] = False
+    """Whether it needs probabilities that do not depend on a random draw of the reward model; it is
+    null where the estimator draws a model for each round, as in posterior sampling."""
     lower_is_better: ClassVar[bool] = True
     """Which of two runs is the better one."""
 
@@ -118,22 +121,23 @@ class Metric(ABC):
         """Prepares the metric for rounds 1, 2, … of these sizes; forgets rounds judged before."""
         self.dimensions = dimensions
 
-    def values(self, judged: Judged, *, truth: bool = True) -> Tensor:
+    def values(self, judged: Judged, *, truth: bool = True, draws_models: bool = False) -> Tensor:
         """Judges the next rounds.
 
         Args:
             judged: N rounds.
             truth: whether the environment has a truth.
+            draws_models: whether the estimator draws a reward model for each round.
 
         Returns:
             One finite number for each round and replica, (B, N) float64; NaN where the metric
-            needs a truth and there is none.
+            needs a truth and there is none, or fixed models and they are drawn.
 
         Raises:
             FairbanditError: `_values` gives something else.
         """
         shape = tuple(judged.actions.shape)
-        if self.needs_truth and not truth:
+        if (self.needs_truth and not truth) or (self.needs_fixed_models and draws_models):
             return torch.full(shape, torch.nan, dtype=torch.float64, device=judged.actions.device)
         values = self._values(judged)
         sound = isinstance(values, Tensor) and values.dtype == torch.float64

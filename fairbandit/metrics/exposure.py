@@ -2,20 +2,12 @@
 
 from __future__ import annotations
 
-from enum import Enum
-
 from torch import Tensor
 
 from fairbandit.maths.merit import MeritForm, MeritFunction
 from fairbandit.metrics.base import Judged, Metric
+from fairbandit.metrics.merit import Merit
 from fairbandit.registry import register
-
-
-class Deserved(Enum):
-    """What merit is a function of."""
-
-    reward = "the true reward"
-    rank = "the true relative rank within the group"
 
 
 @register("metric", "exposure_regret")
@@ -46,7 +38,7 @@ class ExposureRegret(Metric):
     def __init__(
         self,
         *,
-        of: Deserved = Deserved.reward,
+        of: Merit = Merit.reward,
         merit: MeritForm = MeritForm.identity,
         exponent: float = 1.0,
         rate: float = 1.0,
@@ -58,7 +50,6 @@ class ExposureRegret(Metric):
 
     def _values(self, judged: Judged) -> Tensor:
         pools = judged.pools
-        merited = pools.expected if self.of is Deserved.reward else pools.ranks
-        weights = self._merit.weights(merited, pools.groups >= 0)
+        weights = self._merit.weights(self.of.values(pools), pools.groups >= 0)
         fair = weights / weights.sum(2, keepdim=True)
         return (fair - judged.probabilities).abs().sum(2)

@@ -72,6 +72,8 @@ class Judge:
         replicas: the replicas' numbers.
         truth: whether the environment has a truth. If not, true rewards and ranks are NaN for all
             metrics, and those that need them are NaN.
+        draws_models: whether the policy's estimator draws a reward model for each round. If so,
+            metrics that need fixed models are NaN.
     """
 
     def __init__(
@@ -81,10 +83,12 @@ class Judge:
         *,
         replicas: Sequence[int],
         truth: bool,
+        draws_models: bool = False,
     ) -> None:
         regrets: dict[str, Metric] = {m.part_name: m for m in (StandardRegret(), FairRegret())}
         self.metrics = {**regrets, **metrics}
-        self._groups, self._replicas, self._truth = dimensions.groups, list(replicas), truth
+        self._groups, self._replicas = dimensions.groups, list(replicas)
+        self._truth, self._draws_models = truth, draws_models
         for metric in self.metrics.values():
             metric.bind(dimensions)
 
@@ -102,7 +106,11 @@ class Judge:
         if any(metric.needs_probabilities for metric in self.metrics.values()):
             wide = replace(narrow, _probabilities=selection.probabilities)
         values = {
-            column: metric.values(wide if metric.needs_probabilities else narrow, truth=self._truth)
+            column: metric.values(
+                wide if metric.needs_probabilities else narrow,
+                truth=self._truth,
+                draws_models=self._draws_models,
+            )
             for column, metric in self.metrics.items()
         }
         return Played(

@@ -8,6 +8,7 @@ from fairbandit.parts.history import History, Outcomes
 from fairbandit.parts.model import LinearModel, RewardModel, Unlearned
 from fairbandit.parts.more_estimators import GroupRidge, Shared, ThompsonRidge
 from fairbandit.parts.more_ranks import (
+    IntervalCdf,
     NoisyRewardsCdf,
     RecentCdf,
     ShrunkCdf,
@@ -15,6 +16,7 @@ from fairbandit.parts.more_ranks import (
     Tradeoff,
 )
 from fairbandit.parts.more_selectors import (
+    Chain,
     EpsilonGreedy,
     GroupChance,
     GroupParity,
@@ -30,6 +32,7 @@ from fairbandit.parts.splits import Division, Full, Halves, Split
 __all__ = [
     "Argmax",
     "Candidates",
+    "Chain",
     "Division",
     "EmpiricalCdf",
     "EpsilonGreedy",
@@ -41,6 +44,7 @@ __all__ = [
     "Halves",
     "History",
     "Identity",
+    "IntervalCdf",
     "LinearModel",
     "MeritForm",
     "MinimumPull",

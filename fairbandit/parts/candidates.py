@@ -30,7 +30,8 @@ class Candidates:
         of_round: which model each round uses, (N,) int64 into the U, nondecreasing.
         history: past picks, past contexts and past rewards, as far as parts declare to need them.
         stream: the rank's own random numbers.
-        index: the rank's index, (B, N, K), for selectors; not set while the rank is asked.
+        index: the rank's index, (B, N, K), for selectors; not set while the rank is asked
+            for it.
         upper_index: up to which index each candidate ties, (B, N, K), for selectors.
     """
 

@@ -39,6 +39,15 @@ class Estimator(Part):
     sums: ClassVar[bool] = False
     """Whether `absorb` is written: outcomes can be taken in one by one and in any order."""
 
+    @property
+    def draws_models(self) -> bool:
+        """Whether it draws a reward model for each round, as in posterior sampling.
+
+        The probabilities of a policy are those given the draw. Noise that is drawn once for each
+        number of training rounds, as that of `ridge`, is no such draw: `every_round` is false.
+        """
+        return self.draws and self.every_round
+
     def models(
         self, rounds: Tensor, n_train: Tensor, outcomes: Outcomes
     ) -> tuple[RewardModel, Tensor]:

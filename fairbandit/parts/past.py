@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from functools import cached_property
 from typing import Literal, get_args
 
@@ -165,8 +164,7 @@ class Past:
             raise FairbanditError(f"of: expected one of {', '.join(get_args(Of))}; got {of!r}")
         if of == "score":
             return self._scores
-        query = replace(self._query, model=_Bound(self._model, of))
-        return self._store.past_scores(query, self._groups)
+        return self._scores.under(_Bound(self._model, of))
 
 
 class _Bound:
@@ -180,11 +178,17 @@ class _Bound:
     theta = None
 
     def __init__(self, model: RewardModel, of: Of) -> None:
-        self._model, self._at = model, get_args(Of).index(of) - 1
+        self._model, self._of = model, of
 
     def __len__(self) -> int:
         return len(self._model)
 
+    def of_features(self, features: Tensor) -> _Bound | None:
+        """The bound for contexts of some features; see `ScoringModel`."""
+        some = self._model.of_features(features)
+        return None if some is None else _Bound(some, self._of)
+
     def score(self, contexts: Tensor, groups: Tensor) -> Tensor:
         """The bounds of contexts; see `ScoringModel`."""
-        return self._model.bounds(contexts, groups)[self._at]
+        low, high = self._model.bounds(contexts, groups)
+        return low if self._of == "lower" else high

@@ -104,7 +104,7 @@ class Rank(Part):
         """Lower and upper bounds of the index that the true rewards give.
 
         Args:
-            candidates: N rounds of scored candidates.
+            candidates: N rounds of scored candidates, with their index.
 
         Returns:
             The lower and the upper bounds, (B, N, K) float64 each.
@@ -117,7 +117,7 @@ class Rank(Part):
         if (
             low.shape != shape
             or high.shape != shape
-            or bool((low > high)[candidates.present].any())
+            or not bool((low <= high)[candidates.present].all())
         ):
             raise FairbanditError(
                 f"rank {self.part_name!r} gave bounds of shapes {tuple(low.shape)} and "

@@ -36,7 +36,7 @@ def test_every_preset_decides_as_in_the_simulation(name, world):
 )
 def test_every_part_decides_as_in_the_simulation(split, estimator, rank):
     world = worlds.Coarse()
-    config = {"split": split, "estimator": estimator, "rank": rank}
+    config = {"split": split, "estimator": estimator, "rank": rank, **support.beside(rank)}
     made = build(config)
     assert isinstance(made, Policy)
     theirs = support.actions(made, world, ROUNDS, seed=2)[0].tolist()
@@ -72,7 +72,11 @@ def test_sizes_labels_newcomers_and_delays_as_written(seed, refresh):
 
 
 @pytest.mark.parametrize("estimator", ["ridge", "optimistic_ridge"])
-@pytest.mark.parametrize("rank", registry.names("rank"))
+@pytest.mark.parametrize(
+    "rank",
+    # the interval's width depends on the number of groups
+    [rank for rank in registry.names("rank") if rank != "interval_cdf"],
+)
 def test_groups_known_before_or_met_later(estimator, rank):
     """A group that appears is as one that was known, and not seen."""
     given = worlds.stories(3, 60)

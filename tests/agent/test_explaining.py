@@ -56,7 +56,7 @@ def test_an_agent_that_was_asked_decides_like_its_twin(estimator: str, rank: str
     """With pools of any size, groups that come late, rewards out of order, and a refresh."""
     given = worlds.stories(4, 24)
     truth = Truth(torch.ones(3), lambda groups, values: torch.special.ndtr(values + groups))
-    config = {"split": "halves", "estimator": estimator, "rank": rank}
+    config = {"split": "halves", "estimator": estimator, "rank": rank, **support.beside(rank)}
     refresh = 1.2 if rank == "recent_cdf" else None
     agent, twin = (
         Agent.from_config(config, features=3, truth=truth, refresh=refresh) for _ in range(2)

@@ -18,6 +18,7 @@ from fairbandit.counting.sorted_segment import Costs, SortedSegment
 from fairbandit.parts import Argmax, Candidates, History, Rank, RecentCdf
 from fairbandit.parts.base import State
 from fairbandit.policy import Policy
+from tests import support
 from tests.agent import worlds
 
 PACKAGE = Path(fairbandit.__file__).parent
@@ -334,7 +335,7 @@ def test_states_stay_as_they_were(estimator: str, rank: str) -> None:
     given = worlds.stories(2, 25)
     theta = torch.ones(3, dtype=torch.float64)
     truth = Truth(theta, lambda groups, values: torch.special.ndtr(values))
-    config = {"split": "halves", "estimator": estimator, "rank": rank}
+    config = {"split": "halves", "estimator": estimator, "rank": rank, **support.beside(rank)}
     refresh = 1.2 if rank == "recent_cdf" else None
     agent = Agent.from_config(config, features=3, truth=truth, refresh=refresh)
     kept = []

@@ -29,6 +29,9 @@ class Weights:
     def __len__(self) -> int:
         return self._theta.shape[1]
 
+    def of_features(self, features: Tensor) -> "Weights | None":
+        return Weights(self._theta[..., features], shown=False)
+
     def score(self, contexts: Tensor, groups: Tensor) -> Tensor:
         return (contexts * self._theta[:, :, None]).sum(-1)
 
@@ -38,6 +41,9 @@ class OfGroups(Weights):
 
     def __init__(self, theta: Tensor) -> None:
         super().__init__(theta, shown=False)
+
+    def of_features(self, features: Tensor) -> None:
+        return None
 
     def score(self, contexts: Tensor, groups: Tensor) -> Tensor:
         return super().score(contexts, groups).abs() * (1 + groups % 2) - groups

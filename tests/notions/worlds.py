@@ -22,13 +22,11 @@ of the package.
 
 ROUNDS = 400
 
+KINDS = ("simulation", "census_gender", "census_ethnicity")
+
 everywhere = pytest.mark.parametrize(
     ("kind", "seed"),
-    [
-        (kind, seed)
-        for kind in ("simulation", "census_gender", "census_ethnicity")
-        for seed in (0, 1, 2)
-    ],
+    [(kind, seed) for kind in KINDS for seed in (0, 1, 2)],
 )
 """Runs a test on the simulation and on both census environments, with three seeds each."""
 

@@ -14,6 +14,7 @@ from fairbandit import FairbanditError, Policy, Truth, build
 from fairbandit.conformance import Scattered
 from fairbandit.parts import Estimator, LinearModel, OptimisticRidge, Outcomes, Problem, Ridge, Zero
 from fairbandit.parts import Oracle as OracleEstimator
+from fairbandit.parts.model import FactoredOptimisticModel, OptimisticModel
 from fairbandit.parts.ridge import ILL, Radius
 from fairbandit.streams import Purpose, Streams
 from tests import support
@@ -210,6 +211,26 @@ def test_bonus_and_bounds(radius: Radius) -> None:
                 assert float(high[b, i, m]) == pytest.approx(c @ theta + bonus, rel=1e-9)
                 assert float(low[b, i, m]) == pytest.approx(c @ theta - bonus, rel=1e-9)
     assert bool(((low <= scores) & (scores <= high) & (low < high)).all())
+
+
+@pytest.mark.parametrize("factored", [True, False])
+def test_bounds_by_some_features(factored: bool) -> None:
+    """Before a commit a model has a factor of V⁻¹, and then its inverse with the later steps."""
+    oful, outcomes, features = OptimisticRidge(), drawn(12), torch.tensor([1, 2, 5])
+    bound(oful)
+    if not factored:
+        oful.commit(12, outcomes)
+        outcomes = drawn(5)
+    n_train = torch.tensor([12, 12]) if factored else torch.tensor([13, 17])
+    model, _ = oful.models(n_train + 1, n_train, outcomes)
+    assert isinstance(model, OptimisticModel)
+    assert isinstance(model, FactoredOptimisticModel) == factored
+    draws = np.random.default_rng(1)
+    contexts = torch.zeros(2, 1, 9, 6, dtype=torch.float64)
+    contexts[..., features] = torch.from_numpy(draws.normal(size=(2, 1, 9, 3)))
+    groups = torch.zeros(2, 1, 9, dtype=torch.int64)
+    some = model.of_features(features).bounds(contexts[..., features], groups)
+    torch.testing.assert_close(some, model.bounds(contexts, groups))
 
 
 def test_models_without_bounds_name_those_that_have_them() -> None:

@@ -28,8 +28,9 @@ def asked(
     present: Tensor | None = None,
     upper: Tensor | None = None,
     first: int = 1,
+    bounds: Callable[[Candidates], tuple[Tensor, Tensor]] = Candidates.bounds,
 ) -> Selection:
-    """The picks of rounds from `first` on, by an index (B, N, K)."""
+    """The picks of rounds from `first` on, by an index (B, N, K) with bounds."""
     b, n, k = index.shape
     problem = Problem(1, 1, Streams(5, range(b)))
     selector.bind(problem)
@@ -45,7 +46,7 @@ def asked(
         History(problem, ()),
         problem.streams[Purpose.RANK],
     )
-    candidates.set_index(index, index if upper is None else upper, Candidates.bounds)
+    candidates.set_index(index, index if upper is None else upper, bounds)
     return selector.select(candidates, index)
 
 

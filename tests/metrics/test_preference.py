@@ -1,0 +1,86 @@
+"""Preference violations against loops over pairs, and for whom they are null."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fairbandit import Engine
+from fairbandit.environments import Pools
+from fairbandit.metrics import Judged, Merit, PreferenceViolations
+from fairbandit.parts import Ridge
+from tests import support
+
+
+@given(st.integers(0, 2**32 - 1), st.sampled_from(Merit))
+def test_against_loops(seed: int, merit: Merit) -> None:
+    """Few whole numbers, so that merits and probabilities tie."""
+    draws = np.random.default_rng(seed)
+    b, n, k = 2, 6, 4
+    groups = draws.integers(-1, 2, (b, n, k))
+    groups[..., 0] = 0  # no pool is empty
+    weights = draws.integers(0, 3, (b, n, k)) * (groups >= 0)
+    weights[..., 0] += 1
+    probabilities = weights / weights.sum(2, keepdims=True)
+    expected, ranks = (draws.integers(0, 4, (b, n, k)).astype(float) for _ in range(2))
+    pools = Pools(
+        torch.zeros(b, n, k, 1),
+        *(torch.from_numpy(v) for v in (groups, expected, expected, ranks)),
+    )
+    actions = torch.zeros(b, n, dtype=torch.int64)
+    judged = Judged(1, pools, actions, torch.ones(b, n), torch.from_numpy(probabilities))
+    values = PreferenceViolations(of=merit).values(judged)
+    true = expected if merit is Merit.reward else ranks
+    for r, t in np.ndindex(b, n):
+        wrong = any(
+            weights[r, t, i] > weights[r, t, j] and true[r, t, i] <= true[r, t, j]
+            for i in range(k)
+            for j in range(k)
+            if groups[r, t, i] >= 0 and groups[r, t, j] >= 0
+        )
+        assert float(values[r, t]) == wrong
+
+
+def test_rounding_is_no_preference() -> None:
+    pools = Pools(torch.zeros(1, 1, 2, 1), torch.zeros(1, 1, 2).long(), *[torch.zeros(1, 1, 2)] * 3)
+    none = torch.zeros(1, 1)
+    for apart, value in ((1e-15, 0.0), (1e-9, 1.0)):
+        shares = torch.tensor([[[0.5 + apart, 0.5 - apart]]], dtype=torch.float64)
+        judged = Judged(1, pools, none.long(), none, shares)
+        assert float(PreferenceViolations().values(judged)) == value
+
+
+class Drawn(Ridge):
+    """Stands for posterior sampling: each round has a drawn model of its own."""
+
+    every_round = True
+
+
+@pytest.mark.parametrize("drawn", [False, True])
+def test_null_where_models_are_drawn(drawn: bool) -> None:
+    policy = support.policy("fair_greedy")
+    if drawn:
+        policy.estimator = Drawn()
+    metrics = {"violations": PreferenceViolations(of=Merit.rank)}
+    run = Engine(policy, support.environment(), rounds=40, seed=0, replicas=[0], metrics=metrics)
+    (played,) = run.play()
+    assert bool(played.metrics["violations"].isnan().all()) == drawn
+    assert not bool(played.fair_regret.isnan().any())
+
+
+def test_uniform_picks_prefer_nobody() -> None:
+    metrics = {merit.name: PreferenceViolations(of=merit) for merit in Merit}
+    run = Engine(
+        support.policy("uniform"),
+        support.environment(),
+        rounds=40,
+        seed=0,
+        replicas=[0],
+        metrics=metrics,
+    )
+    (played,) = run.play()
+    for merit in Merit:
+        assert float(played.metrics[merit.name].sum()) == 0
