@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from types import MappingProxyType
@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING
 
 from fairbandit.errors import FairbanditError
 from fairbandit.figures import groups, panels, regrets
+from fairbandit.figures.comparison import compose_comparison
 from fairbandit.figures.layout import lay_out
 from fairbandit.figures.panels import Panel
-from fairbandit.figures.style import WIDTH
+from fairbandit.figures.style import WIDTH, metric_name
 from fairbandit.metrics import REGRETS
 from fairbandit.results import Scene
 from fairbandit.results.differences import union
@@ -28,19 +29,21 @@ class Composition:
     Attributes:
         help: what it shows.
         panels: its panels, row by row; none stands for a panel for each metric that runs were
-            asked for.
+            asked for, unless `whole` draws the figure.
         size: the width of the figure and the height of a row without legends, in inches.
         columns: the most panels in a row.
         general: whether it is also drawn where no figures are asked for.
         truth: whether it shows nothing of an environment without a truth.
+        whole: draws the figure, if it has no panels.
     """
 
     help: str
-    panels: tuple[Panel, ...]
-    size: tuple[float, float]
+    panels: tuple[Panel, ...] = ()
+    size: tuple[float, float] = (WIDTH, 2.0)
     columns: int = 3
     general: bool = True
     truth: bool = False
+    whole: Callable[[Scene], Figure] | None = None
 
 
 def _curves(column: str, label: str) -> Panel:
@@ -51,9 +54,7 @@ _DENSITY = Panel(panels.density, split=False, groups=True)
 
 _CDF = Panel(panels.cdf, split=False, groups=True)
 
-_REGRETS = tuple(
-    _curves(f"{kind}_regret", f"{kind} pseudo-regret") for kind in ("standard", "fair")
-)
+_REGRETS = tuple(_curves(column, metric_name(column)) for column in REGRETS)
 
 FIGURES: Mapping[str, Composition] = MappingProxyType(
     {
@@ -91,8 +92,11 @@ FIGURES: Mapping[str, Composition] = MappingProxyType(
             (WIDTH / 2, 2.6),
             general=False,
         ),
-        "metrics": Composition(
-            "the metrics that runs were asked for, over the rounds", (), (WIDTH, 2.0)
+        "metrics": Composition("the metrics that runs were asked for, over the rounds"),
+        "notions": Composition(
+            "runs by all metrics, coloured by rank: the notions of fairness side by side",
+            general=False,
+            whole=compose_comparison,
         ),
     }
 )
@@ -117,6 +121,8 @@ def compose(name: str, scene: Scene) -> Figure:
             many runs.
     """
     plan = FIGURES[name]
+    if plan.whole is not None:
+        return plan.whole(scene)
     shown = plan.panels or _metric_panels(scene)
     if not shown:
         raise FairbanditError(
@@ -156,5 +162,4 @@ def _metric_panels(scene: Scene) -> Sequence[Panel]:
 
 
 def _metric_panel(column: str) -> Panel:
-    name = REGRETS.get(column, column).replace("pseudo_regret", "pseudo-regret")
-    return _curves(column, name.replace("_", " "))
+    return _curves(column, metric_name(column))

@@ -62,16 +62,25 @@ def split(scene: Scene) -> list[Part]:
     Raises:
         FairbanditError: there are too many runs.
     """
-    count = len(scene.runs)
-    if count <= MOST_RUNS:
+    check_count(scene)
+    if len(scene.runs) <= MOST_RUNS:
         return [Part(scene, scene)]
+    return _by_setting(scene) or _evenly(scene)
+
+
+def check_count(scene: Scene) -> None:
+    """Refuses more runs than a figure shows.
+
+    Raises:
+        FairbanditError: there are too many runs.
+    """
+    count = len(scene.runs)
     if count > MOST_RUNS * MOST_PARTS:
         raise FairbanditError(
             f"a figure shows at most {MOST_RUNS * MOST_PARTS} runs that differ in more than their "
             f"seeds, and there are {count:,} in {scene.name}; choose some with --policies or "
             f"--where of `fairbandit figures`: they differ in {', '.join(scene.differences)}"
         )
-    return _by_setting(scene) or _evenly(scene)
 
 
 def _by_setting(scene: Scene) -> list[Part]:

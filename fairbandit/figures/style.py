@@ -11,6 +11,8 @@ from types import MappingProxyType
 from typing import Any
 from zlib import crc32
 
+from fairbandit.metrics import REGRETS
+
 LABEL, SMALL = 7.5, 6.5
 """Points: the sizes of the text beside axes, and of all other text."""
 
@@ -112,6 +114,20 @@ _KNOWN = MappingProxyType(
     }
 )
 
+_NAMES = MappingProxyType(
+    {
+        "epsilon_greedy": "ε-Greedy",
+        "lin_ts": "LinTS",
+        "interval_chain": "Interval chain",
+        "rank_interval_chain": "Rank interval chain",
+        "fairx_lints": "FairX-LinTS",
+        "fairx_rank": "FairX (rank)",
+        "minimum_pull": "Minimum pull",
+        "group_parity": "Group parity",
+        **{policy: look.name for policy, look in _KNOWN.items()},
+    }
+)
+
 _OTHERS = (
     Look("", "#882255", (0, (4, 2, 1, 2)), "<", "//"),
     Look("", "#44aa99", (0, (2, 1)), ">", "\\\\"),
@@ -183,7 +199,17 @@ def policy_name(name: str) -> str:
     >>> policy_name("oful"), policy_name("my_policy")
     ('OFUL', 'my policy')
     """
-    return _KNOWN[name].name if name in _KNOWN else name.replace("_", " ")
+    return _NAMES.get(name, name.replace("_", " "))
+
+
+def metric_name(column: str) -> str:
+    """Returns the name of a metric as figures write it, by its column.
+
+    >>> metric_name("fair_regret"), metric_name("share_gap")
+    ('fair pseudo-regret', 'share gap')
+    """
+    name = REGRETS.get(column, column).replace("pseudo_regret", "pseudo-regret")
+    return name.replace("_", " ")
 
 
 def text_width(text: str, size: float) -> float:

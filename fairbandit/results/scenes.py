@@ -21,13 +21,22 @@ POLICIES = (
     "uniform",
     "oful",
     "greedy",
+    "epsilon_greedy",
+    "lin_ts",
     "fair_greedy",
+    "interval_chain",
+    "rank_interval_chain",
+    "fairx_lints",
+    "fairx_rank",
+    "minimum_pull",
+    "group_parity",
     "fair_greedy_oracle_cdf",
     "fair_greedy_oracle_rewards",
     "gmf",
     "optimal",
 )
-"""The paper's policies, from the least to the most informed."""
+"""The named policies: those that look for reward, those that look for fairness, and those that know
+the truth."""
 
 _LONGEST = 32  # letters of a setting's value in a label
 _DIGITS = 7  # characters of a number that is not rounded
@@ -129,7 +138,7 @@ def scenes_of(runs: Sequence[SavedRun], over: Sequence[str] = ("seed",)) -> list
 
 
 def policy_order(name: str) -> tuple[int, str]:
-    """Returns a sort key by which the paper's policies come first, in the order of `POLICIES`."""
+    """Returns a sort key by which the named policies come first, in the order of `POLICIES`."""
     return (POLICIES.index(name) if name in POLICIES else len(POLICIES), name)
 
 
@@ -199,7 +208,7 @@ def _label(name: str, settings: Mapping[str, Any], keys: Sequence[str], longest:
 def _labelled(runs: Sequence[PooledRuns]) -> tuple[PooledRuns, ...]:
     """The runs of one environment with labels of their own.
 
-    They are in the paper's order of policies, those of one policy in the order of their settings.
+    They are in the order of `POLICIES`, those of one policy in the order of their settings.
     """
     made: dict[str, PooledRuns] = {}
     for run, label in zip(runs, labels([run.settings for run in runs], "policy"), strict=True):
