@@ -30,12 +30,13 @@ _EXAMPLES = """\
 examples:
   fairbandit figures outputs/sweeps/experiment-simulation
   fairbandit figures outputs --only price --out paper/figures
+  fairbandit figures outputs --only notions --policies fair_greedy,oful,uniform
   fairbandit figures one_folder another_folder --policies fair_greedy,oful,uniform
   fairbandit figures outputs --metric fair_regret --where regularization=0.1,1 --where rounds=5000
 
 Without --only, --policies and --metric, a sweep that asked for figures gets those again, and others
-get all that their runs make (frontier, of runs of policy/rank=tradeoff, is drawn only when asked
-for)."""
+get all that their runs make (frontier, of runs of policy/rank=tradeoff, and notions are drawn only
+when asked for)."""
 
 
 def figures(words: Sequence[str]) -> None:

@@ -25,6 +25,7 @@ _ROW = 0.27  # inches of a row whose label has at most two lines
 _ASIDE = 0.24  # inches between the ranked runs and the others
 _LABEL = 1.36  # the most inches of a line of a label
 _WIDEST = 0.9  # the most inches of a column, unless a number needs more
+_LEAST = 1.9  # the least inches beside the labels
 _WORD = 0.55  # the most inches of a word that is not broken
 _PAD = 0.04  # inches beside a text
 _BOLD = 1.12  # how much wider bold text is
@@ -112,7 +113,7 @@ class _Table:
         self.blocks = [part.tolist() for part in np.array_split(range(len(names)), pieces)]
         most = len(self.blocks[0])
         self.column = max(needed, min(_WIDEST, room / most))
-        self.width = self.left + self.column * most
+        self.width = self.left + max(_LEAST, self.column * most)
         self.heads = [
             f"{wrapped(name, self.column - 2 * _PAD, SMALL)}\n{'↓' if lower else '↑'}"
             for name, lower in zip(names, ranking.lower, strict=True)

@@ -87,14 +87,14 @@ FIGURES: Mapping[str, Composition] = MappingProxyType(
             truth=True,
         ),
         "frontier": Composition(
-            "fair against standard pseudo-regret at T over the weight of policy/rank=tradeoff",
+            "price over the weight of policy/rank=tradeoff, beside the other runs",
             (Panel(regrets.frontier, split=False),),
             (WIDTH / 2, 2.6),
             general=False,
         ),
         "metrics": Composition("the metrics that runs were asked for, over the rounds"),
         "notions": Composition(
-            "runs by all metrics, coloured by rank: the notions of fairness side by side",
+            "a table of the runs by all metrics at T, coloured by rank",
             general=False,
             whole=compose_comparison,
         ),

@@ -111,12 +111,13 @@ def standings(values: Sequence[float] | Floats) -> Floats:
 
 
 def written(mean: float, half: float) -> tuple[str, str]:
-    """Writes a mean and half of its interval, both rounded to two digits of the latter.
+    """Writes a mean and half of its interval, which is rounded to two digits, and so is the mean.
 
-    A mean that is not known is a dash; half of an interval that is not known is nothing.
+    A mean has two digits or more where up to two further decimals make them. A mean that is not
+    known is a dash; half of an interval that is not known is nothing.
 
-    >>> written(1234.56, 7.891), written(0.123456, 0.0098), written(2.5, 0.0)
-    (('1,234.6', '±7.9'), ('0.1235', '±0.0098'), ('2.5', '±0'))
+    >>> written(1234.56, 7.891), written(512.3, 1600.0), written(2.5, 0.0)
+    (('1,234.6', '±7.9'), ('510', '±1,600'), ('2.5', '±0'))
     """
     if math.isnan(mean):
         return "–", ""
@@ -126,7 +127,8 @@ def written(mean: float, half: float) -> tuple[str, str]:
         whole = "." not in text or "e" in text
         return text if whole else text.rstrip("0").rstrip("."), "±0" if constant else ""
     decimals = 1 - _power(half)
-    return _number(mean, min(decimals, _DIGITS - 1 - _power(mean))), f"±{_number(half, decimals)}"
+    longer = max(decimals, min(1 - _power(mean), decimals + 2))
+    return _number(mean, min(longer, _DIGITS - 1 - _power(mean))), f"±{_number(half, decimals)}"
 
 
 def _number(value: float, decimals: int) -> str:

@@ -22,26 +22,21 @@ def price(axes: Axes, part: Part) -> None:
 
     An error bar is one std long to either side of the mean, and ends at 0, since no regret is less.
     """
-    for run in part.scene.runs:
-        look = part.looks[run.label]
-        style = {"fmt": look.marker, "color": look.colour, "markersize": 5, "linewidth": 0.8}
-        _points(axes, [run], label=look.name, **style)
+    _draw_runs(axes, part)
     _set_axes(axes, part.whole.runs)
 
 
 def frontier(axes: Axes, part: Part) -> None:
     """Draws fair against standard pseudo-regret at the last round over α of the rank `tradeoff`.
 
-    A line joins the runs in the order of their weights α.
+    A line joins the runs in the order of their weights α. Runs of other ranks are points beside it.
 
     Raises:
         FairbanditError: fewer than two runs of the rank `tradeoff`.
     """
-    found = [
-        (float(run.settings["policy.rank.alpha"]), run)
-        for run in part.whole.runs
-        if run.settings["policy.rank.name"] == "tradeoff"
-    ]
+    weighted = [run for run in part.whole.runs if _is_weighted(run)]
+    others = [run for run in part.whole.runs if not _is_weighted(run)]
+    found = [(float(run.settings["policy.rank.alpha"]), run) for run in weighted]
     if len(found) < 2:
         raise FairbanditError(
             "the frontier joins runs of policy/rank=tradeoff at several policy.rank.alpha; "
@@ -56,7 +51,21 @@ def frontier(axes: Axes, part: Part) -> None:
         axes.annotate(
             f"{alpha:g}", (right, up), xytext=(4, 3), textcoords="offset points", fontsize=6
         )
-    _set_axes(axes, runs)
+    if others:
+        _draw_runs(axes, Part(part.whole.among(others), part.whole))
+    _set_axes(axes, part.whole.runs)
+
+
+def _is_weighted(run: PooledRuns) -> bool:
+    return bool(run.settings["policy.rank.name"] == "tradeoff")
+
+
+def _draw_runs(axes: Axes, part: Part) -> None:
+    """Draws a point for each run, in the look of its policy."""
+    for run in part.scene.runs:
+        look = part.looks[run.label]
+        style = {"fmt": look.marker, "color": look.colour, "markersize": 5, "linewidth": 0.8}
+        _points(axes, [run], label=look.name, **style)
 
 
 def _at_end(runs: Sequence[PooledRuns], column: str) -> tuple[Floats, Floats]:

@@ -9,8 +9,10 @@ from typing import Any
 
 import numpy as np
 
+from fairbandit.metrics import REGRETS
 from fairbandit.results import Curve, RewardDistribution, SavedRun, Scene
 from fairbandit.results.scenes import scenes_of
+from tests import support
 
 ROUNDS = 500
 
@@ -57,3 +59,39 @@ def crossed(
     ]
     (scene,) = scenes_of(runs)
     return scene
+
+
+def judged(
+    policy: str,
+    ends: Mapping[str, float | None],
+    higher: Sequence[str] = (),
+    rounds: int = ROUNDS,
+    **settings: Any,
+) -> SavedRun:
+    """A run of which only metrics are known: their means, of four replicas with a std of 1.
+
+    Args:
+        policy: a named one, of which it has the parts, or another, which knows no truth.
+        ends: the means by column; both regrets are not known unless they are given.
+        higher: the columns of which higher is better.
+        rounds: T.
+        settings: those that tell it from others of its policy.
+    """
+    parts = {**support.PRESETS, **support.NOTIONS}.get(policy, {})
+    named = {
+        kind: {"name": part} if isinstance(part, str) else part for kind, part in parts.items()
+    }
+    spreads = {
+        column: {"mean": end, "std": None if end is None else 1.0, "n": 0 if end is None else 4}
+        for column, end in {"standard_regret": None, "fair_regret": None, **ends}.items()
+    }
+    regrets = {REGRETS[column]: spreads.pop(column) for column in REGRETS}
+    summary = {
+        **{"policy": policy, "environment": "simulation", "rounds": rounds, "replicas": 4},
+        **{"seed": 0, "groups": ["a", "b"], "config": {"policy": {**named, **settings}}, **regrets},
+        "metrics": {
+            column: {"reduce": "last", "lower_is_better": column not in higher, **spread}
+            for column, spread in spreads.items()
+        },
+    }
+    return SavedRun(Path(policy), summary)

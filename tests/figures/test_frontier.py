@@ -1,4 +1,4 @@
-"""The frontier joins the runs of a trade-off in the order of α, and nothing else."""
+"""The frontier joins the runs of a trade-off in the order of α; other runs are points beside it."""
 
 from pathlib import Path
 from typing import Any
@@ -33,6 +33,15 @@ def test_points_and_labels() -> None:
     assert np.asarray(line.get_xydata()).tolist() == [[50.0, 5.0], [30.0, 20.0], [10.0, 90.0]]
     assert [text.get_text() for text in axes.texts] == ["0", "0.25", "1"]
     assert axes.get_xlabel() == "standard pseudo-regret at T = 500"
+    joined, other = axes.containers
+    assert joined.get_label() == "trade-off, by α"
+    assert other.get_label() == "mine"
+    assert other[0].get_xydata().tolist() == [[1.0, 1.0]]
+
+
+def test_without_other_runs() -> None:
+    runs = [run({"name": "tradeoff", "alpha": alpha}, 1.0, 1.0) for alpha in (0.0, 1.0)]
+    (axes,) = compose("frontier", Scene("simulation", tuple(runs))).axes
     assert len(axes.containers) == 1
 
 
