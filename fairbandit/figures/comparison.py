@@ -27,9 +27,9 @@ _LABEL = 1.36  # the most inches of a line of a label
 _WIDEST = 0.9  # the most inches of a column, unless a number needs more
 _LEAST = 1.9  # the least inches beside the labels
 _WORD = 0.55  # the most inches of a word that is not broken
-_PAD = 0.04  # inches beside a text
+_PAD = 0.03  # inches beside a text
 _BOLD = 1.12  # how much wider bold text is
-_SMALLER = 5.5  # points: the size of half intervals
+_HEAD, _HALF = 6.0, 5.5  # points: the sizes of metrics' names and of half intervals
 _KEY = 0.13  # inches of a colour of the key
 _COLOURS = 7  # colours of the key
 
@@ -105,7 +105,7 @@ class _Table:
         spreads = zip(ranking.mean.tolist(), ranking.half.tolist(), strict=True)
         self.cells = [[written(*pair) for pair in zip(*both, strict=True)] for both in spreads]
         names = [metric_name(column) for column in ranking.columns]
-        words = min(_WORD, _widest([re.sub("[ -]", "\n", name) for name in names]))
+        words = min(_WORD, _widest([re.sub("[ -]", "\n", name) for name in names], _HEAD))
         values = max(_BOLD * _widest([mean for mean, _ in row]) for row in self.cells)
         self.left = _widest(self.labels) + 2 * _PAD
         needed, room = max(words, values) + 2 * _PAD, WIDTH - self.left
@@ -115,7 +115,7 @@ class _Table:
         self.column = max(needed, min(_WIDEST, room / most))
         self.width = self.left + max(_LEAST, self.column * most)
         self.heads = [
-            f"{wrapped(name, self.column - 2 * _PAD, SMALL)}\n{'↓' if lower else '↑'}"
+            f"{wrapped(name, self.column - 2 * _PAD, _HEAD)}\n{'↓' if lower else '↑'}"
             for name, lower in zip(names, ranking.lower, strict=True)
         ]
         self.notes = wrapped(_notes(ranking), self.width - 2 * _PAD, SMALL).splitlines()
@@ -146,9 +146,9 @@ def _edges(labels: Sequence[str], ranked: int) -> list[tuple[float, float]]:
     return list(zip((lower - heights).tolist(), lower.tolist(), strict=True))
 
 
-def _widest(texts: Sequence[str]) -> float:
+def _widest(texts: Sequence[str], size: float = SMALL) -> float:
     """The inches of the widest line of some texts."""
-    return max(text_width(line, SMALL) for text in texts for line in text.splitlines())
+    return max(text_width(line, size) for text in texts for line in text.splitlines())
 
 
 def _notes(ranking: Ranking) -> str:
@@ -184,7 +184,7 @@ def _fill(axes: Axes, table: _Table, columns: Sequence[int]) -> None:
     """Draws some columns of the table."""
     ranking = table.ranking
     centres = [table.column * (place + 0.5) for place in range(len(columns))]
-    axes.set_xticks(centres, [table.heads[column] for column in columns])
+    axes.set_xticks(centres, [table.heads[column] for column in columns], fontsize=_HEAD)
     axes.set_yticks([(top + bottom) / 2 for top, bottom in table.rows], table.labels)
     for row, (top, bottom) in enumerate(table.rows):
         for centre, column in zip(centres, columns, strict=True):
@@ -196,7 +196,7 @@ def _fill(axes: Axes, table: _Table, columns: Sequence[int]) -> None:
     if ranking.ranked < len(table.rows):
         top, _ = table.rows[ranking.ranked]
         axes.axhline(top - 0.75 * _ASIDE, color="black", linewidth=0.6)
-        style: dict[str, Any] = {"fontsize": _SMALLER, "style": "italic", "va": "center"}
+        style: dict[str, Any] = {"fontsize": _HALF, "style": "italic", "va": "center"}
         axes.text(_PAD, top - _ASIDE / 3, _KNOWING, **style)
 
 
@@ -208,7 +208,7 @@ def _write(axes: Axes, middle: tuple[float, float], texts: tuple[str, str], *, b
         axes.text(x, y, mean, ha="center", va="center_baseline", fontweight=weight, fontsize=SMALL)
         return
     axes.text(x, y, mean, ha="center", va="baseline", fontweight=weight, fontsize=SMALL)
-    axes.text(x, y + _LINE / 4, half, ha="center", va="top", fontsize=_SMALLER)
+    axes.text(x, y + _LINE / 4, half, ha="center", va="top", fontsize=_HALF)
 
 
 def _colour(standing: float) -> str:

@@ -16,8 +16,8 @@ from fairbandit.results import PooledRuns, Scene
 from fairbandit.results.runs import Floats
 
 _RELATIVE, _ABSOLUTE = 1e-9, 1e-12  # how far apart values are that differ by rounding alone
-_DIGITS = 6  # the most significant digits of a mean
-_DECIMALS, _GREATEST = 5, 1e6  # numbers of more decimals or from here on have a power of ten
+_DIGITS = 5  # the most significant digits of a mean
+_DECIMALS, _GREATEST = 4, 1e6  # numbers of more decimals or from here on have a power of ten
 
 
 @dataclass(frozen=True)

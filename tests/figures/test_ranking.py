@@ -93,7 +93,7 @@ def test_standings_of_few_values():
         (0.25, NAN, ("0.25", "")),
         (1000.0, NAN, ("1,000", "")),
         (NAN, NAN, ("–", "")),
-        (123.456789, 1e-5, ("123.457", "±1.00e−5")),
+        (123.456789, 1e-5, ("123.46", "±1.00e−5")),
     ],
 )
 def test_numbers_as_they_are_written(mean, half, texts):
