@@ -5,8 +5,10 @@ import json
 
 import pytest
 
+from fairbandit import registry
 from fairbandit.building import conf_folder
 from fairbandit.figures.draw import CHOICE
+from fairbandit.metrics import REGRETS
 from tests.environments.data import census_root
 
 EXPERIMENTS = sorted(path.stem for path in (conf_folder() / "experiment").glob("*.yaml"))
@@ -15,9 +17,12 @@ FIGURES = {
     "simulation": {"overview", "price"},
     "census_gender": {"distributions", "price"},
     "census_ethnicity": {"selection", "counts", "price"},
+    "notions": {"notions"},
 }
 
-JOBS = {"simulation": 8, "census_gender": 6, "census_ethnicity": 6}
+POLICIES = {path.stem for path in (conf_folder() / "policy").glob("*.yaml")}
+
+JOBS = {"simulation": 8, "census_gender": 6, "census_ethnicity": 6, "notions": len(POLICIES)}
 
 
 @pytest.fixture
@@ -31,6 +36,10 @@ def people(tmp_path, monkeypatch):
         "environment.scaler_states=[DE]",
         "environment.min_group_size=20",
     ]
+
+
+def is_built_in(metric):
+    return registry.lookup("metric", metric).__module__.startswith("fairbandit.")
 
 
 @pytest.mark.parametrize("name", EXPERIMENTS)
@@ -48,11 +57,17 @@ def test_every_experiment_runs(command, tmp_path, people, name):
     assert {(run["rounds"], run["replicas"]) for run in runs} == {(7, replicas)}
     if name in FIGURES:
         assert len(runs) == JOBS[name]
-        assert {run["environment"] for run in runs} == {name}
+        environment = "simulation" if name == "notions" else name
+        assert {run["environment"] for run in runs} == {environment}
         drawn = {path.name for path in (sweep / "figures").glob("*.p*")}
         assert drawn == {f"{figure}.{end}" for figure in FIGURES[name] for end in ("png", "pdf")}
         assert set(json.loads((sweep / "figures" / CHOICE).read_text())) == FIGURES[name]
         assert all(f"{figure}.png" in out for figure in FIGURES[name])
+    if name == "notions":
+        assert {run["policy"] for run in runs} == POLICIES
+        judged = {spec["name"] for spec in runs[0]["config"]["metrics"].values()}
+        built_in = {one for one in registry.names("metric") if is_built_in(one)}
+        assert {*judged, *REGRETS} == built_in
     if name == "parity":
         assert "Demographic parity" in out
         assert (sweep / "parity.csv").is_file()
