@@ -38,7 +38,7 @@ def people(tmp_path, monkeypatch):
     ]
 
 
-def is_built_in(metric):
+def is_built_in(metric: str) -> bool:
     return registry.lookup("metric", metric).__module__.startswith("fairbandit.")
 
 

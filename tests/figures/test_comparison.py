@@ -1,6 +1,7 @@
 """The comparison: texts and colours of its cells, and room for all of them."""
 
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 import pytest
@@ -10,6 +11,7 @@ from matplotlib.patches import Rectangle
 from fairbandit.errors import FairbanditError
 from fairbandit.figures.comparison import _colour
 from fairbandit.figures.compose import compose
+from fairbandit.results import SavedRun, Scene
 from fairbandit.results.scenes import scenes_of
 from tests.figures.synthetic import crossed, judged
 
@@ -17,25 +19,26 @@ POLICIES = ("uniform", "oful", "fair_greedy", "gmf", "optimal")
 LONG = "a_policy_with_a_name_of_almost_as_many_letters_as_can_be_{}"
 
 
-def scene(*runs):
+def scene(*runs: SavedRun) -> Scene:
     (found,) = scenes_of(runs)
     return found
 
 
-def tables(figure):
+def tables(figure: Any) -> list[Any]:
     """The pieces of the table, without the notes below them."""
-    return figure.axes[:-1]
+    axes: list[Any] = figure.axes
+    return axes[:-1]
 
 
-def words(labels):
+def words(labels: list[Any]) -> list[str]:
     return [label.get_text().replace("-\n", "-").replace("\n", " ") for label in labels]
 
 
-def notes(figure):
+def notes(figure: Any) -> str:
     return " ".join(text.get_text() for text in figure.axes[-1].texts)
 
 
-def cells(axes):
+def cells(axes: Any) -> dict[tuple[int, int], tuple[tuple[str, ...], bool, Any]]:
     """By row and column: the texts of each cell, whether the first is bold, and the colour."""
     found = {}
     boxes = [patch for patch in axes.patches if isinstance(patch, Rectangle)]
@@ -125,7 +128,7 @@ def test_every_text_has_room(count, metrics):
         judged(name, dict.fromkeys(columns, 10.0 ** (row % 9 - 3)))
         for row, name in enumerate(names)
     ]
-    figure = compose("notions", scene(*runs))
+    figure: Any = compose("notions", scene(*runs))
     figure.draw_without_rendering()
     assert figure.get_figwidth() < 6.76
     assert sum(len(axes.get_xticks()) for axes in tables(figure)) == metrics

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from fairbandit.errors import FairbanditError
-from fairbandit.figures.ranking import knows_truth, rank, standings, written
-from fairbandit.results import PooledRuns
+from fairbandit.figures.ranking import Ranking, knows_truth, rank, standings, written
+from fairbandit.results import PooledRuns, SavedRun, Scene
 from fairbandit.results.scenes import scenes_of
 from tests import support
 from tests.figures.synthetic import judged
@@ -13,13 +13,13 @@ from tests.figures.synthetic import judged
 NAN = float("nan")
 
 
-def scene(*runs):
+def scene(*runs: SavedRun) -> Scene:
     (found,) = scenes_of(runs)
     return found
 
 
 def test_directions_ties_and_values_that_are_not_known():
-    ends = {
+    ends: dict[str, dict[str, float | None]] = {
         "uniform": {"gap": 1.0, "share": 5.0, "never": None},
         "oful": {"gap": None, "share": 7.0, "never": None},
         "greedy": {"gap": 2.0, "share": 7.0 + 1e-13, "never": None},
@@ -61,7 +61,7 @@ def test_runs_of_different_rounds_are_ranked_apart():
     assert found == {(500, 9.0): 1, (500, 8.0): 0, (100, 3.0): 1, (100, 2.0): 0}
 
 
-def both(made):
+def both(made: Ranking) -> tuple[list[float], list[float]]:
     return made.mean[:, 0].tolist(), made.standing[:, 0].tolist()
 
 
