@@ -86,7 +86,7 @@ NOTIONS: dict[str, dict[str, Any]] = {
         "selector": "chain",
     },
     "rank_interval_chain": {
-        "split": "full",
+        "split": {"name": "full", "refresh": 1.1},
         "estimator": {
             "name": "optimistic_ridge",
             "radius": "textbook",

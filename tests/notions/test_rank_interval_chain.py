@@ -1,5 +1,6 @@
 """The chain of intervals of the relative rank, by its definition."""
 
+import math
 from functools import partial
 
 import numpy as np
@@ -21,12 +22,17 @@ def loop(
     T, K, d = draws.contexts.shape
     G = len(world.group_names)
     actions, X, r = np.zeros(T, dtype=np.int64), np.zeros((T, d)), np.zeros(T)
+    trained = 0  # the rounds of the model, which grow by a tenth, and by one round at least
     for t in range(T):
+        if t >= max(trained + 1, math.ceil(1.1 * trained)):
+            trained = t
         pool, low, high = draws.contexts[t], np.zeros(K), np.ones(K)
         if t > 0:
             past = draws.contexts[:t].reshape(-1, d)
             every = np.concatenate([pool, past])
-            lower, upper = intervals(X[:t], r[:t], every, delta=0.025, exploration=exploration)
+            lower, upper = intervals(
+                X[:trained], r[:trained], every, delta=0.025, exploration=exploration
+            )
             group_of = draws.groups[:t].reshape(-1)
             for a in range(K):
                 member = group_of == draws.groups[t, a]
