@@ -6,6 +6,7 @@ rounds share. Rounds count from 1; group −1 is an empty place.
 """
 
 from importlib import import_module
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 from fairbandit.version import VERSION
@@ -59,12 +60,12 @@ __version__ = VERSION
 
 
 def __getattr__(name: str) -> Any:
-    """Imports the module of a public name when the name is first asked for."""
-    if name not in _MODULES:
+    """Imports a submodule, or the module of a public name, when it is first asked for."""
+    if name in _MODULES:
+        return getattr(import_module(f"fairbandit.{_MODULES[name]}"), name)
+    if name.startswith("_") or find_spec(f"fairbandit.{name}") is None:
         raise AttributeError(f"module 'fairbandit' has no attribute {name!r}")
-    found = getattr(import_module(f"fairbandit.{_MODULES[name]}"), name)
-    globals()[name] = found  # also where a submodule has the same name, as `build` has
-    return found
+    return import_module(f"fairbandit.{name}")
 
 
 def __dir__() -> list[str]:

@@ -86,8 +86,11 @@ class Policy:
         """Prepares every part for a problem.
 
         Raises:
-            FairbanditError: a part needs a truth that the problem lacks.
+            FairbanditError: a part needs a truth that the problem lacks, or confidence bounds that
+                another part does not have.
         """
+        self.rank.check_bounds(self.estimator)
+        self.selector.check_bounds(self.rank, self.estimator)
         self.problem, parts = problem, self.parts.values()
         self.needs = frozenset[str]().union(*(part.needs for part in parts))
         self.reads_picks = any(type(p).last_pick_read is not Part.last_pick_read for p in parts)

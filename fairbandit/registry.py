@@ -243,6 +243,11 @@ def having(kind: str, parameter: str) -> list[str]:
     return [name for name in names(kind) if parameter in parameters_of(lookup(kind, name))]
 
 
+def with_bounds(kind: str) -> list[str]:
+    """The registered names of the estimators, or of the ranks, that have confidence bounds."""
+    return [name for name in names(kind) if lookup(kind, name).has_bounds]
+
+
 def _plain(one: Any) -> Any:
     if isinstance(one, Mapping):
         return {key: _plain(item) for key, item in one.items()}

@@ -70,7 +70,7 @@ NOTIONS: dict[str, dict[str, Any]] = {
         "split": "full",
         "estimator": {"name": "ridge", "noise": 0.0},
         "rank": "identity",
-        "selector": {"name": "minimum_pull", "shares": 0.1, "tolerance": 0.0},
+        "selector": {"name": "minimum_pull", "shares": None, "tolerance": 0.0},
     },
     "interval_chain": {
         "split": "full",

@@ -75,9 +75,16 @@ def fits(split: str, estimator: str, rank: str, selector: str) -> bool:
 COMBINED = [
     pytest.param(*names, id=" ".join(names))
     for names in product(*(registry.names(kind) for kind in registry.PART_KINDS))
-    # a selector sees estimators through ranks alone: beside the reference parts, if they serve it
+    # a selector sees estimators through ranks alone: beside the reference parts, if they serve it,
+    # and where rounds wait for each other
     if fits(*names)
-    and (names[3] in {"argmax", "chain"} or names[1] == "ridge" or names[2] == "identity")
+    and (
+        names[3] == "argmax"
+        or (
+            names[0] == "full"
+            and (names[3] == "chain" or "ridge" in names or names[2] == "identity")
+        )
+    )
 ]
 
 

@@ -60,7 +60,7 @@ class Guard:
 
         Args:
             objects: rebind their attributes and never write over what an attribute held.
-            recover: does what is left to do after that.
+            recover: does what is left to do after that; doing it twice is doing it once.
             always: whether to undo it if nothing is raised, too.
         """
         kept, undo = [(one, vars(one).copy()) for one in objects], True
@@ -73,5 +73,19 @@ class Guard:
                     vars(one).clear()
                     vars(one).update(attributes)
                 self._refusal = _LOST
-                recover()
+                interrupt = _uninterrupted(recover)
                 self._refusal = _INSIDE
+                if interrupt is not None:
+                    raise interrupt
+
+
+def _uninterrupted(recover: Callable[[], object]) -> BaseException | None:
+    """Begins again if an interrupt, such as Ctrl-C, comes in between, and returns the interrupt."""
+    try:
+        recover()
+    except Exception:
+        raise
+    except BaseException as interrupt:
+        recover()
+        return interrupt
+    return None

@@ -14,7 +14,9 @@ from fairbandit.version import VERSION
 COMPOSING = "composing the jobs"
 """What a sweep says first."""
 
-_SWEEPS, _EXPERIMENT = {"-m", "--multirun"}, "+experiment="
+_SWEEPS = {"-m", "--multirun", "+experiment"}
+_SHOWING = {"-h", "--help", "--hydra-help", "-c", "--cfg", "-i", "--info", "-sc"}
+_SHOWING |= {"--shell-completion"}
 
 
 def main(words: Sequence[str] | None = None) -> None:
@@ -32,7 +34,8 @@ def main(words: Sequence[str] | None = None) -> None:
             print(f"fairbandit {VERSION}", flush=True)
             return
         tool = bool(given) and names_tool(given[0])
-        if not tool and any(word in _SWEEPS or word.startswith(_EXPERIMENT) for word in given):
+        flags = {word.partition("=")[0] for word in given}
+        if not tool and flags & _SWEEPS and not flags & _SHOWING:
             print(COMPOSING, flush=True)  # the imports that follow take seconds
         load_plugins()
         if tool:

@@ -25,7 +25,7 @@ class MeritFunction:
     """A merit function with a floor: f(x) = max(h(x), γ), where h is x, max(x, 0)^p or exp(βx).
 
     Negative values are clipped: where h(x) is below γ, the merit is γ. All candidates thus have a
-    positive probability.
+    positive probability, up to underflow.
 
     Args:
         form: h.

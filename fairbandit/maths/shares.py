@@ -16,19 +16,22 @@ def group_shares(given: Any, groups: int | None = None) -> list[float]:
     The shares may sum to 1: larger ones cannot all be kept, however picks are made.
 
     Args:
-        given: a number from 0 to 1, or a list of one for each group.
+        given: a number from 0 to 1, or a list of one for each group. None stands for 0.1, and for
+            half of an equal part, 1/(2G), where that is less.
         groups: G; None where it is not known yet.
 
     Returns:
         G shares; while G is not known, those that are given.
 
     Raises:
-        FairbanditError: anything else, shares that sum to more than 1, or as many as there are not
-            groups.
+        FairbanditError: anything else, shares that sum to more than 1, or a list of another length
+            than G.
 
-    >>> group_shares(0.1, groups=3)
-    [0.1, 0.1, 0.1]
+    >>> group_shares(None, groups=3), group_shares([0.2, 0.1], groups=2)
+    ([0.1, 0.1, 0.1], [0.2, 0.1])
     """
+    if given is None:
+        return [min(0.1, 0.5 / groups)] * groups if groups else []
     listed = isinstance(given, Sequence) and not isinstance(given, str)
     shares = list(given) if listed else [given]
     if not all(type(share) in (int, float) and 0 <= share <= 1 for share in shares):

@@ -68,12 +68,13 @@ class PullShortfall(GroupMetric):
     """The most that a group has lacked of a guaranteed share of the picks, in picks.
 
     max_{s ≤ t} max_g (r_g·s − N_g(s)), where N_g(s) counts the picks of group g in rounds 1 … s.
-    Groups are owed their share of all rounds, those without them included. It is below 0 while each
-    group had more than its share.
+    Groups are owed their share of all rounds, also of those in whose pools they are absent. It is
+    below 0 while each group had more than its share.
 
     Args:
         shares: r, one number from 0 to 1 for all groups, or a list with one for each group in
-            their order; they sum to at most 1.
+            their order; they sum to at most 1. None is 0.1 for each group, and 1/(2G) where that
+            is less.
 
     Raises:
         FairbanditError: a value out of range; when bound, a list of another length than there are
@@ -86,7 +87,7 @@ class PullShortfall(GroupMetric):
     )
     reduce = "max"
 
-    def __init__(self, *, shares: Any = 0.1) -> None:
+    def __init__(self, *, shares: Any = None) -> None:
         group_shares(shares)
         self.shares = shares
 

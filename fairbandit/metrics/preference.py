@@ -20,9 +20,8 @@ class PreferenceViolations(Metric):
 
     The value of a round is 1 if it has two candidates i and j with π_i > π_j although the true
     merit of i is not above that of j, and 0 otherwise; π are the probabilities with which the
-    policy picks. So equal merit demands equal probability. Whoever picks uniformly violates no
-    preference, and whoever picks the best by an estimate does in almost every round that it is
-    wrong in.
+    policy picks. So equal merit demands equal probability. A uniform pick violates no preference.
+    A pick of the best by an estimate does so in almost every round in which the estimate is wrong.
 
     Probabilities hold given the past. The metric is null for a policy whose estimator draws a
     reward model for each round, as in posterior sampling, since they then hold given the draw too.

@@ -13,6 +13,7 @@ from torch import Tensor
 from fairbandit.environments.base import Truth
 from fairbandit.errors import FairbanditError
 from fairbandit.maths.checks import like, told
+from fairbandit.registry import with_bounds
 from fairbandit.streams import Streams
 
 NEEDS = frozenset({"contexts", "rewards"})
@@ -94,6 +95,12 @@ class Part(ABC):
     """What to keep of the past for the part: a subset of `NEEDS`."""
     draws: ClassVar[bool] = False
     """Whether the part draws random numbers."""
+    has_bounds: ClassVar[bool] = False
+    """Whether the part has confidence bounds: an estimator's models those of rewards, a rank those
+    of its index."""
+    needs_bounds: ClassVar[bool] = False
+    """Whether the part reads confidence bounds: a rank those of the scores, a selector those of the
+    index."""
     autograd: ClassVar[bool] = True
     """Whether the part may differentiate; not inherited. Policies of parts that never do decide in
     torch's inference mode, which is faster. fairbandit's own parts never do."""
@@ -130,6 +137,20 @@ class Part(ABC):
                 "CDFs), and this problem has none"
             )
         self.problem = problem
+
+    def check_bounds(self, *others: Part) -> None:
+        """Refuses parts beside it that lack the confidence bounds that it needs.
+
+        Raises:
+            FairbanditError: one of the others has none.
+        """
+        for other in others:
+            if self.needs_bounds and not other.has_bounds:
+                raise FairbanditError(
+                    f"{self.part_kind} {self.part_name!r} needs confidence bounds, which "
+                    f"{other.part_kind} {other.part_name!r} does not have; those that have: "
+                    f"{', '.join(with_bounds(other.part_kind))}"
+                )
 
     def grow(self, problem: Problem) -> None:
         """Continues in a problem with more groups; parts that keep something by group override it.

@@ -31,8 +31,6 @@ class Estimator(Part):
 
     learns: ClassVar[bool] = True
     """Whether models depend on rewards; one that does not is asked for 0 training rounds alone."""
-    has_bounds: ClassVar[bool] = False
-    """Whether models have confidence bounds."""
     every_round: ClassVar[bool] = False
     """Whether each round has a model of its own, also where training rounds are the same, as
     where a round's model is drawn at random."""

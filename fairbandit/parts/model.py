@@ -101,7 +101,7 @@ class RewardModel(ABC):
         """
         raise FairbanditError(
             f"{type(self).__name__} has no confidence bounds; estimators whose models have them: "
-            f"{', '.join(_with_bounds())}"
+            f"{', '.join(registry.with_bounds('estimator'))}"
         )
 
     @abstractmethod
@@ -114,12 +114,6 @@ class RewardModel(ABC):
         It is the size of the score here; a model whose terms cancel overrides it.
         """
         return scores.abs()
-
-
-def _with_bounds() -> list[str]:
-    """The names of the estimators whose models have confidence bounds."""
-    names = registry.names("estimator")
-    return [name for name in names if registry.lookup("estimator", name).has_bounds]
 
 
 class LinearModel(RewardModel):

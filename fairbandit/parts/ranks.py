@@ -36,8 +36,6 @@ class Rank(Part):
     round's window. With a bounded memory, that of a run does not grow with its rounds."""
     range: ClassVar[tuple[float, float]] = (0.0, 1.0)
     """The least and the greatest index."""
-    has_bounds: ClassVar[bool] = False
-    """Whether the rank overrides `_bounds`."""
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
@@ -131,10 +129,9 @@ class Rank(Part):
 
     def _bounds(self, candidates: Candidates) -> tuple[Tensor, Tensor]:
         """Bounds of the index, (B, N, K) each; see `bounds`."""
-        others = [one for one in registry.names("rank") if registry.lookup("rank", one).has_bounds]
         raise FairbanditError(
             f"rank {self.part_name!r} has no bounds on its index; those that have: "
-            f"{', '.join(others)}"
+            f"{', '.join(registry.with_bounds('rank'))}"
         )
 
 

@@ -1,7 +1,9 @@
 """What `explain` says is what `act` then does, and it changes nothing."""
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
@@ -14,7 +16,10 @@ from tests.agent import worlds
 from tests.agent.test_undone import moody
 
 LIVES = (300, *[100] * 7)
-"""A policy is asked about so many pools in a row, 1,000 in all; 256 rounds make a grid."""
+"""A policy is asked about so many pools in a row; 256 rounds make a grid. The suite plays the first
+life, and `python -m tests.agent.test_explaining` all of them, 1,000 pools for each policy."""
+
+NAMES = [*support.PRESETS, *support.NOTIONS]
 
 
 def saved(agent: Agent, path: Path) -> tuple[Any, bytes]:
@@ -25,26 +30,30 @@ def saved(agent: Agent, path: Path) -> tuple[Any, bytes]:
     return json.loads(data[8:start]), data[start:]
 
 
-@pytest.mark.parametrize("name", [*support.PRESETS, *support.NOTIONS])
-def test_every_policy_does_what_it_says(name: str, tmp_path: Path) -> None:
-    """In pools with ties, one of whose groups is new when it comes; few rewards are known."""
+def does_what_it_says(name: str, folder: Path, lives: Sequence[int]) -> None:
+    """Plays pools with ties, one of whose groups is new when it comes; few rewards are known."""
     world, shared = worlds.Coarse(), 0
-    for seed, rounds in enumerate(LIVES):
+    for seed, rounds in enumerate(lives):
         pools = worlds.pools_of(world, rounds, seed)
         contexts, labels = pools.contexts[0].numpy(), pools.groups[0].tolist()
         agent = Agent.from_config(name, features=3, groups=2, seed=seed, truth=world.truth)
         for t in range(rounds):
             compare = t % 99 == 0 or (2 in labels[t] and 2 not in agent.groups)
-            before = saved(agent, tmp_path / "agent") if compare else None
+            before = saved(agent, folder / "agent") if compare else None
             probabilities = agent.explain(contexts[t], labels[t]).probabilities.tolist()
-            assert before is None or saved(agent, tmp_path / "agent") == before
+            assert before is None or saved(agent, folder / "agent") == before
             decision = agent.act(contexts[t], labels[t])
             assert probabilities[decision.candidate] == decision.propensity > 0
             assert max(probabilities) < 1 or decision.propensity == 1
             shared += decision.propensity < 1
             if t % 4 == 0:
                 agent.update(float(pools.rewards[0, t, decision.candidate]))
-    assert shared > len(LIVES)  # there are ties after the first pool, too
+    assert shared > len(lives)  # there are ties after the first pool, too
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_policy_does_what_it_says(name: str, tmp_path: Path) -> None:
+    does_what_it_says(name, tmp_path, LIVES[:1])
 
 
 @pytest.mark.parametrize(
@@ -181,3 +190,10 @@ def test_a_printed_explanation_is_a_table() -> None:
         "        3    'a'   1.842    0.75    12            0",
         "        4    'a'   7.786       1    12            1",
     ]
+
+
+if __name__ == "__main__":
+    with TemporaryDirectory() as given:
+        for each in NAMES:
+            does_what_it_says(each, Path(given), LIVES)
+            print(f"{each}: {sum(LIVES)} pools")

@@ -275,7 +275,11 @@ TRUTH = Truth(torch.ones(3), lambda groups, values: torch.ones_like(values))
 @pytest.mark.parametrize(
     ("config", "options", "message"),
     [
-        ("fairest", {}, "unknown policy 'fairest'; the named ones are fair_greedy, "),
+        (
+            "fairest",
+            {},
+            "unknown policy 'fairest'; the named ones are epsilon_greedy, ",
+        ),
         (3, {}, "expected a policy's name or a mapping, got 3"),
         ({"name": "simulation"}, {}, "expected a policy, got an environment"),
         ({"split": "halves"}, {}, "a policy is made of"),

@@ -104,12 +104,31 @@ def test_a_sweep_says_so_before_anything_heavy_is_imported():
     assert (done.stdout, done.stderr) == ("composing the jobs\n\n", "")
 
 
+def test_a_config_that_is_shown_is_nothing_but_the_config(command):
+    code, out, _ = command("+experiment=notions", "--cfg", "job")
+    assert code == 0
+    assert "composing" not in out
+
+
+def test_submodules_and_names_are_there_without_further_imports():
+    script = (
+        "import fairbandit; print(fairbandit.parts.Rank, fairbandit.build.__name__)\n"
+        "try: fairbandit.nothing\n"
+        "except AttributeError as error: print(error)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
+    assert done.stdout.splitlines() == [
+        "<class 'fairbandit.parts.ranks.Rank'> build",
+        "module 'fairbandit' has no attribute 'nothing'",
+    ]
+
+
 def test_version(command):
     assert command("--version")[1] == f"fairbandit {fairbandit.__version__}\n"
 
 
 BAD = [
-    ("policy=nope", "unknown policy 'nope'; the valid ones are fair_greedy"),
+    ("policy=nope", "unknown policy 'nope'; the valid ones are epsilon_greedy, fair_greedy"),
     ("policy/rank=nope", "unknown policy/rank 'nope'; the valid ones are"),
     ("environment=nope", "unknown environment 'nope'; the valid ones are"),
     ("policy.estimator.nope=1", "policy.estimator has no key 'nope'; 'ridge' takes regularization"),

@@ -13,6 +13,9 @@ def test_one_number_or_a_list() -> None:
     assert group_shares(0.25, 4) == [0.25] * 4
     assert group_shares([0, 0.4, 0.6], 3) == [0.0, 0.4, 0.6]
     assert group_shares(0.3) == [0.3]
+    assert group_shares(None) == []
+    assert group_shares(None, 5) == [0.1] * 5
+    assert group_shares(None, 20) == [0.025] * 20
     assert group_shares(0.3, 0) == group_shares([], 0) == []
 
 
@@ -32,7 +35,6 @@ def test_equal_shares_sum_to_one_whatever_the_rounding(groups: int) -> None:
         ([0.1, float("nan")], 2, "expected a number from 0 to 1"),
         ("0.1", None, "got str '0.1'"),
         (True, None, "got bool True"),
-        (None, None, "got NoneType None"),
         ([[0.1]], None, "got list [[0.1]]"),
     ],
 )

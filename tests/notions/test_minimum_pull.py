@@ -42,7 +42,8 @@ def test_it_equals_its_loop(kind: str, seed: int, tmp_path_factory: pytest.TempP
     world = world_of(kind, tmp_path_factory)
 
     def source(draws: literal.Draws, world: Environment, seed: int) -> NDArray[np.int64]:
-        return loop(draws, [Fraction(1, 10)] * len(world.group_names), Fraction(0))
+        count = len(world.group_names)
+        return loop(draws, [min(Fraction(1, 10), Fraction(1, 2 * count))] * count, Fraction(0))
 
     equals_its_loop(support.policy("minimum_pull"), source, world, seed)
 

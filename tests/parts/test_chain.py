@@ -61,11 +61,15 @@ def test_bounds_tie_as_the_index_does() -> None:
     [
         (
             {"estimator": "ridge", "rank": "identity"},
-            "LinearModel has no confidence bounds; .* optimistic_ridge, oracle",
+            "selector 'chain' needs .* estimator 'ridge' .*: optimistic_ridge, oracle",
+        ),
+        (
+            {"estimator": "ridge", "rank": "interval_cdf"},
+            "rank 'interval_cdf' needs confidence bounds, which estimator 'ridge'",
         ),
         (
             {"estimator": "optimistic_ridge", "rank": "empirical_cdf"},
-            "rank 'empirical_cdf' has no bounds on its index; .*: identity, interval_cdf",
+            "which rank 'empirical_cdf' does not have; .*: identity, interval_cdf",
         ),
     ],
 )
@@ -73,4 +77,4 @@ def test_parts_without_bounds_are_refused(parts: dict[str, str], message: str) -
     made = build({"split": "full", **parts, "selector": "chain"})
     assert isinstance(made, Policy)
     with pytest.raises(FairbanditError, match=message):
-        support.actions(made, Scattered(), 5)
+        support.actions(made, Scattered(), 1)

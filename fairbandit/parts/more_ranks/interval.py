@@ -58,6 +58,7 @@ class IntervalCdf(Rank):
         "the Dvoretzky-Kiefer-Wolfowitz inequality, Annals of Probability 1990"
     )
     needs = frozenset({"contexts"})
+    needs_bounds = True
     checked_with: ClassVar[Mapping[str, str]] = {"split": "full", "estimator": "optimistic_ridge"}
 
     def __init__(self, *, delta: float = 0.025) -> None:

@@ -38,6 +38,8 @@ class Chain(Selector):
         "rank": "identity",
     }
 
+    needs_bounds = True
+
     def _weights(self, candidates: Candidates, index: Tensor) -> Tensor:
         low, high = candidates.index_bounds()
         high = high + (candidates.upper_index - index)

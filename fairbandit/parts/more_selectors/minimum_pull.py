@@ -41,8 +41,9 @@ class MinimumPull(Selector):
 
     Args:
         shares: r, one number from 0 to 1 for all groups, or a list with one for each group in
-            their order; they sum to at most 1. A list refuses groups that are new online, since it
-            does not say what they are guaranteed.
+            their order; they sum to at most 1. None is 0.1 for each group, and 1/(2G) where that
+            is less. A list refuses groups that are new online, since it does not say what they are
+            guaranteed.
         tolerance: α ≥ 0, how many picks a group may lack without consequence.
 
     Raises:
@@ -55,7 +56,7 @@ class MinimumPull(Selector):
         "Problem, AAAI 2020"
     )
 
-    def __init__(self, *, shares: Any = 0.1, tolerance: float = 0.0) -> None:
+    def __init__(self, *, shares: Any = None, tolerance: float = 0.0) -> None:
         group_shares(shares)
         if not (tolerance >= 0 and math.isfinite(tolerance)):
             raise FairbanditError(f"tolerance (α) must be at least 0 and finite, got {tolerance}")
