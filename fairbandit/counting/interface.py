@@ -27,7 +27,7 @@ class ScoringModel(Protocol):
     def of_features(self, features: Tensor) -> ScoringModel | None:
         """The same models for contexts of some features (w,), the others being 0; None if unable.
 
-        Nobody asks models with a theta.
+        Models with a `theta` are never asked, since their products are computed from it.
         """
 
     def score(self, contexts: Tensor, groups: Tensor) -> Tensor:
