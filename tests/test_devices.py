@@ -9,6 +9,7 @@ indexes, and whoever makes a tensor has to say where.
 import ast
 import sys
 from collections.abc import Callable
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -38,7 +39,6 @@ LEAVING = {Tensor.tolist, Tensor.item, Tensor.__bool__, Tensor.__int__, Tensor._
 
 NUMPY: set[Any] = {Tensor.numpy, Tensor.__array__}
 
-PRESETS = sorted({**support.PRESETS, **support.NOTIONS})
 RANKS = sorted(registry.names("rank"))
 ESTIMATORS = sorted(registry.names("estimator"))
 
@@ -166,8 +166,10 @@ def sorting_in_use(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     return answered
 
 
-@pytest.mark.parametrize("at_once", [1, GRID])
-@pytest.mark.parametrize("name", PRESETS)
+@pytest.mark.parametrize(
+    ("name", "at_once"),
+    [*product(sorted(support.PRESETS), [1, GRID]), *product(sorted(support.NOTIONS), [GRID])],
+)
 def test_presets(name: str, at_once: int) -> None:
     rounds = 30 if at_once == 1 else 140
     everywhere({"name": name}, support.environment, rounds, at_once=at_once)
