@@ -25,6 +25,7 @@ from fairbandit.run.folder import aside
 
 _PLAIN = (bool, int, float, str, type(None))
 _TREE, _SUMS = "tree", "crc32"
+_TEXT = "state"  # one entry alone: the file's header has several in any order
 
 
 class Packed:
@@ -81,10 +82,10 @@ def write(packed: Packed, path: Path) -> None:
     """
     sums = {name: _checksum(tensor) for name, tensor in packed.tensors.items()}
     tree = json.dumps(packed.tree)
-    texts = {_TREE: tree, _SUMS: json.dumps({**sums, _TREE: zlib.crc32(tree.encode())})}
+    text = json.dumps({_TREE: tree, _SUMS: {**sums, _TREE: zlib.crc32(tree.encode())}})
     with aside(path) as unfinished:
         try:
-            save_file(packed.tensors, unfinished, metadata=texts)
+            save_file(packed.tensors, unfinished, metadata={_TEXT: text})
         except SafetensorError as error:
             raise _system_error(error, path) from error
 
@@ -97,9 +98,9 @@ def read(path: Path) -> Any:
     """
     try:
         with safe_open(path, framework="pt") as file:
-            texts = file.metadata() or {}
+            texts = json.loads((file.metadata() or {})[_TEXT])
             tensors = {name: file.get_tensor(name).clone() for name in file.keys()}  # noqa: SIM118
-        tree, sums = json.loads(texts[_TREE]), json.loads(texts[_SUMS])
+        tree, sums = json.loads(texts[_TREE]), texts[_SUMS]
         if sums[_TREE] != zlib.crc32(texts[_TREE].encode()):
             raise ValueError("the checksum of its texts does not match")
         damaged = [name for name, tensor in tensors.items() if sums[name] != _checksum(tensor)]

@@ -311,7 +311,8 @@ def test_what_cannot_be_saved_is_named(odd):
 def crafted(tree: str, tensors: dict[str, torch.Tensor], path: Path) -> None:
     """A file with such texts and their right checksums."""
     sums = {name: zlib.crc32(tensor.numpy().tobytes()) for name, tensor in tensors.items()}
-    texts = {"tree": tree, "crc32": json.dumps({**sums, "tree": zlib.crc32(tree.encode())})}
+    text = json.dumps({"tree": tree, "crc32": {**sums, "tree": zlib.crc32(tree.encode())}})
+    texts = {"state": text}
     save_file(tensors, path, metadata=texts)
 
 
@@ -352,7 +353,8 @@ def test_crafted_files(tree: str, reason: str, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float8_e5m2, torch.complex64])
 def test_tensors_of_types_that_no_state_has(dtype: torch.dtype, tmp_path: Path) -> None:
-    texts = {"tree": '{"tensor": "0", "device": "cpu"}', "crc32": '{"0": 0, "tree": 0}'}
+    given = {"tree": '{"tensor": "0", "device": "cpu"}', "crc32": {"0": 0, "tree": 0}}
+    texts = {"state": json.dumps(given)}
     save_file({"0": torch.zeros(2, dtype=dtype)}, tmp_path / "file", metadata=texts)
     with pytest.raises(ValueError, match=r"it lacks|does not match"):
         state.read(tmp_path / "file")
