@@ -155,11 +155,11 @@ def _pattern(text: str) -> str:
 def _launch(folder: str, port: int | None) -> str:
     from tensorboard import program
 
-    board = program.TensorBoard()
+    server = program.TensorBoard()
     words = ["tensorboard", "--logdir", folder, "--host", HOST]
-    board.configure((*words, *([] if port is None else ["--port", str(port)])))
+    server.configure((*words, *([] if port is None else ["--port", str(port)])))
     try:
-        address: str = board.launch()
+        address: str = server.launch()
     except program.TensorBoardServerException as error:
         raise FairbanditError(f"TensorBoard does not start: {error}") from error
     return address

@@ -15,8 +15,7 @@ COMPOSING = "composing the jobs"
 """What a sweep says first."""
 
 _SWEEPS = {"-m", "--multirun", "+experiment"}
-_SHOWING = {"-h", "--help", "--hydra-help", "-c", "--cfg", "-i", "--info", "-sc"}
-_SHOWING |= {"--shell-completion"}
+_SHOWING = {"-h", "--help", "--hydra-help", "-c", "--cfg", "-i", "--info"}
 
 
 def main(words: Sequence[str] | None = None) -> None:

@@ -92,7 +92,7 @@ class PullShortfall(GroupMetric):
         self.shares = shares
 
     def bind(self, dimensions: Dimensions) -> None:
-        """Starts anew; see `Metric`.
+        """Starts from sums of 0, with the shares of the groups; see `Metric`.
 
         Raises:
             FairbanditError: shares that are not those of the groups.

@@ -36,7 +36,7 @@ FORMAT = 3
 
 _SPEED = 1e8  # bytes a second that a slow disk takes, to judge the first checkpoint by
 
-_ANEW = "resume=false starts anew in a new folder and leaves this one as it is"
+_NEW_FOLDER = "resume=false starts anew in a new folder and leaves this one as it is"
 
 
 class Checkpoints:
@@ -77,7 +77,7 @@ class Checkpoints:
                 raise FairbanditError(
                     f"{self._path} was written by another version of fairbandit: it has format "
                     f"{version or 1}, and this version reads format {FORMAT}. Finish the run with "
-                    f"that version, or remove the file to start this run over; {_ANEW}"
+                    f"that version, or remove the file to start this run over; {_NEW_FOLDER}"
                 )
             identity, parts = saved["identity"], dict(saved["parts"])
             contents = dict(saved["contents"])
@@ -87,7 +87,7 @@ class Checkpoints:
         if different:
             raise FairbanditError(
                 f"{self._path} is of a run that differs from this one: {'; '.join(different)}. "
-                f"To go on with it, make these the same again; {_ANEW}"
+                f"To go on with it, make these the same again; {_NEW_FOLDER}"
             )
         for name, digest in parts.items():
             part = self._folder / ROUNDS / name
@@ -95,7 +95,7 @@ class Checkpoints:
                 has = "not as it was" if part.is_file() else "not there"
                 raise FairbanditError(
                     f"{self._path} builds upon {part}, which is {has}; put it back, or remove the "
-                    f"checkpoint to start this run over in its folder; {_ANEW}"
+                    f"checkpoint to start this run over in its folder; {_NEW_FOLDER}"
                 )
         return {**contents, "parts": parts}
 
@@ -114,7 +114,7 @@ class Checkpoints:
     def _broken(self, error: Exception) -> FairbanditError:
         return FairbanditError(
             f"{self._path} is no whole checkpoint ({error}); remove it to start this run over "
-            f"in its folder; {_ANEW}"
+            f"in its folder; {_NEW_FOLDER}"
         )
 
     @property

@@ -112,7 +112,7 @@ class DiscreteLaw(Law):
     """The law of one of finitely many values.
 
     Args:
-        values: equally likely values, (n,) float64; equal ones are joined.
+        values: equally likely values, (n,) float64; equal ones are merged.
         sample: whether the values are a sample from the law, rather than all of its values.
 
     Raises:

@@ -84,13 +84,18 @@ def test_help_names_everything(command):
         assert words in out
 
 
+def run_script(script: str) -> subprocess.CompletedProcess[str]:
+    """Runs a script in a Python of its own."""
+    return subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
+
+
 def test_help_loads_nothing_heavy():
     script = (
         "import sys; from fairbandit.cli.main import main; main(['--help'])\n"
         "heavy = {'hydra', 'pandas', 'matplotlib', 'folktables', 'tensorboard', 'sklearn'}\n"
         "sys.exit(', '.join(heavy & set(sys.modules)))"
     )
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
+    done = run_script(script)
     assert done.stderr.strip() == ""
 
 
@@ -100,7 +105,7 @@ def test_a_sweep_says_so_before_anything_heavy_is_imported():
         "def load_plugins(): print(*{'torch', 'hydra', 'numpy'} & set(sys.modules)); sys.exit()\n"
         "main.load_plugins = load_plugins; main.main(['-m', 'seed=0,1'])\n"
     )
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
+    done = run_script(script)
     assert (done.stdout, done.stderr) == ("composing the jobs\n\n", "")
 
 
@@ -116,7 +121,7 @@ def test_submodules_and_names_are_there_without_further_imports():
         "try: fairbandit.nothing\n"
         "except AttributeError as error: print(error)\n"
     )
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
+    done = run_script(script)
     assert done.stdout.splitlines() == [
         "<class 'fairbandit.parts.ranks.Rank'> build",
         "module 'fairbandit' has no attribute 'nothing'",

@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+from functools import partial
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
+from fairbandit.environments import Environment
+from tests import support
 from tests.literal import Array, ridge
+from tests.notions.worlds import equals_its_loop
 
 REGULARIZATION, SUBGAUSSIAN, NORM = 0.1, 2.0, 14.4
 
@@ -34,6 +40,15 @@ def chained(low: Array, high: Array) -> NDArray[np.int64]:
         if linked <= chain:
             return np.array(sorted(chain))
         chain |= linked
+
+
+def equals_where_it_excludes(name: str, loop: Any, narrow: float, world: Environment) -> None:
+    """Compares a chain with its loop at a multiple of the radius with which it excludes candidates.
+
+    With the radius of the named policy almost nobody is excluded in so few rounds.
+    """
+    policy = support.policy(name, exploration=narrow)
+    equals_its_loop(policy, partial(loop, exploration=narrow), world, 0)
 
 
 def one_of(chain: NDArray[np.int64], draw: float) -> int:

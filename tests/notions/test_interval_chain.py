@@ -1,14 +1,12 @@
 """The chain of reward intervals (Joseph et al.), as its source writes it."""
 
-from functools import partial
-
 import numpy as np
 import pytest
 from numpy.typing import NDArray
 
 from fairbandit.environments import Environment
 from tests import literal, support
-from tests.notions.chains import chained, intervals, one_of
+from tests.notions.chains import chained, equals_where_it_excludes, intervals, one_of
 from tests.notions.worlds import KINDS, equals_its_loop, everywhere, world_of
 
 NARROW = 0.03
@@ -39,9 +37,4 @@ def test_equals_its_loop(kind: str, seed: int, tmp_path_factory: pytest.TempPath
 def test_equals_its_loop_where_it_excludes(
     kind: str, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
-    """With the radius of the named policy almost nobody is excluded in so few rounds."""
-    policy, world = (
-        support.policy("interval_chain", exploration=NARROW),
-        world_of(kind, tmp_path_factory),
-    )
-    equals_its_loop(policy, partial(loop, exploration=NARROW), world, 0)
+    equals_where_it_excludes("interval_chain", loop, NARROW, world_of(kind, tmp_path_factory))

@@ -1,7 +1,6 @@
 """The chain of intervals of the relative rank, by its definition."""
 
 import math
-from functools import partial
 
 import numpy as np
 import pytest
@@ -9,7 +8,7 @@ from numpy.typing import NDArray
 
 from fairbandit.environments import Environment
 from tests import literal, support
-from tests.notions.chains import chained, intervals, one_of
+from tests.notions.chains import chained, equals_where_it_excludes, intervals, one_of
 from tests.notions.worlds import KINDS, equals_its_loop, everywhere, world_of
 
 NARROW = 0.001
@@ -57,9 +56,4 @@ def test_equals_its_loop(kind: str, seed: int, tmp_path_factory: pytest.TempPath
 def test_equals_its_loop_where_it_excludes(
     kind: str, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
-    """With the radius of the named policy almost nobody is excluded in so few rounds."""
-    policy, world = (
-        support.policy("rank_interval_chain", exploration=NARROW),
-        world_of(kind, tmp_path_factory),
-    )
-    equals_its_loop(policy, partial(loop, exploration=NARROW), world, 0)
+    equals_where_it_excludes("rank_interval_chain", loop, NARROW, world_of(kind, tmp_path_factory))
