@@ -188,9 +188,14 @@ def _deterministic() -> tuple[bool, bool]:
     )
 
 
+def _set_device(device: torch.device) -> None:
+    """Makes a device torch's default; the CPU is it again by None, and costs no call anything."""
+    torch.set_default_device(None if device.type == "cpu" else device)
+
+
 _SETTINGS: Mapping[str, tuple[Callable[[], Any], Callable[[Any], Any]]] = {
     "torch's default dtype": (torch.get_default_dtype, torch.set_default_dtype),
-    "torch's default device": (torch.get_default_device, torch.set_default_device),
+    "torch's default device": (torch.get_default_device, _set_device),
     "torch's number of threads": (torch.get_num_threads, torch.set_num_threads),
     "whether torch records gradients": (torch.is_grad_enabled, torch.set_grad_enabled),
     "torch's deterministic algorithms": (

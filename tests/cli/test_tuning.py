@@ -33,7 +33,7 @@ def states(folder: Path) -> list[str]:
 
 
 def second_under_way(folder: Path) -> bool:
-    """Whether a study's second trial has a checkpoint, which it has only after the first was told."""
+    """Whether a study's second trial has a checkpoint, which waits for the end of the first one."""
     finished = {path.parent for path in folder.glob("*/summary.json")}
     saved = {path.parent for path in folder.glob("*/checkpoint.safetensors")}
     return len(finished) == 1 and bool(saved - finished)

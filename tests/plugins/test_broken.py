@@ -6,6 +6,7 @@ import re
 import numpy as np
 import pytest
 import torch
+from torch._C import _len_torch_function_stack
 
 from fairbandit import FairbanditError, conformance, registry
 from fairbandit.conformance import ConformanceError, leaving
@@ -201,10 +202,11 @@ def test_however_a_tensor_is_changed(what, change, autograd, monkeypatch):
 )
 def test_every_setting_is_watched_and_put_back(setting, change, monkeypatch):
     monkeypatch.setattr(registry.lookup("rank", "broken_dtype"), "bind", lambda self, _: change())
-    before = leaving._settings()
+    before, modes = leaving._settings(), _len_torch_function_stack()
     with pytest.raises(ConformanceError, match=f"`bind` changes {setting}"):
         conformance.leaves_settings("rank", "broken_dtype")
     assert leaving._settings() == before
+    assert _len_torch_function_stack() == modes  # each of them slows every later call down
 
 
 def test_a_constructor_is_watched(monkeypatch):
