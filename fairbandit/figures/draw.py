@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from fairbandit.errors import FairbanditError
+from fairbandit.figures import legends
 from fairbandit.figures.compose import FIGURES, check_metrics, compose, compose_metric, general
 from fairbandit.figures.style import applied
 from fairbandit.results import Scene, read_runs
@@ -131,6 +132,9 @@ def save(figure: Figure, folder: Path, stem: str) -> tuple[Path, Path]:
         FairbanditError: the folder cannot be written to.
     """
     paths = []
+    with applied():
+        legends.settle(figure)
+    figure.set_layout_engine(None)  # both files have this layout, which takes long to find
     try:
         folder.mkdir(parents=True, exist_ok=True)
         for kind, metadata in _METADATA.items():

@@ -89,8 +89,6 @@ def lay_out(
         figure.set_figheight(top + sum(inner) + sum(around))
         by_group = [axes for row in rows for cell, axes in row if cell.panel.groups]
         legends.make_headroom(figure, by_group)
-        legends.settle(figure)
-        figure.set_layout_engine("none")  # all files have this layout, which takes long to find
         return figure
 
 
