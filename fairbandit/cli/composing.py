@@ -123,7 +123,9 @@ class SharingLoader(ConfigLoaderImpl):
                 if not override.key_or_group.startswith(below):
                     raise
         task = [override for override in parsed if not override.is_hydra_override()]
+        hydras = [override for override in parsed if override.is_hydra_override()]
         config.hydra.overrides.task = [override.input_line for override in task]
+        config.hydra.overrides.hydra = [override.input_line for override in hydras]
         config.hydra.job.override_dirname = get_overrides_dirname(
             overrides=task, **config.hydra.job.config.override_dirname
         )
@@ -147,10 +149,15 @@ class SharingLoader(ConfigLoaderImpl):
         )
 
     def _sets_value(self, config_name: str | None, override: Override) -> bool:
-        """Whether an override sets a value of a run: it chooses no file, and is not for Hydra."""
+        """Whether an override sets a value of a run: it chooses no file, and is not for Hydra.
+
+        `hydra.mode` counts as one, since Hydra adds it to every command that it composed before.
+        """
         key = override.key_or_group
-        if override.is_sweep_override() or override.is_hydra_override() or key == "hydra":
+        if override.is_sweep_override() or key == "hydra":
             return False
+        if override.is_hydra_override():
+            return key == "hydra.mode"
         return isinstance(override.value(), dict) or not self._is_group(config_name, key)
 
     def _has_group(self, config_name: str | None, key: str) -> bool:

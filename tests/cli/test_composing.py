@@ -26,6 +26,7 @@ RIGHT = [
         "hydra={verbose:true}",
         "policy={name:a}",
     ],
+    ["hydra.verbose=true", "seed=5", "hydra.mode=RUN", "hydra/launcher=joblib"],
     ["hydra.job.config.override_dirname.exclude_keys=[seed]", "seed=5", "hydra/launcher=joblib"],
 ]
 WRONG = [
@@ -36,6 +37,7 @@ WRONG = [
     "seed=[",
     "+seed=1",
     "policy/rank=???",
+    "hydra.mode=nothing",
 ]
 
 
@@ -66,6 +68,23 @@ def test_a_config_equals_hydras(loaders, words):
     assert isinstance(expected[0], str) == (words in RIGHT)
     assert composed(sharing, words) == expected
     assert composed(sharing, words) == expected  # nothing has changed what is shared
+
+
+def test_a_command_is_composed_once(loaders, monkeypatch):
+    """Hydra composes a command as a sweep, and again with the mode that it found."""
+    calls, plain = [], ConfigLoaderImpl._load_configuration_impl
+    monkeypatch.setattr(
+        ConfigLoaderImpl,
+        "_load_configuration_impl",
+        lambda *given, **named: calls.append(given[2]) or plain(*given, **named),
+    )
+    _, sharing = loaders
+    sharing.load_configuration("config", ["policy=gmf", "seed=3"], RunMode.MULTIRUN)
+    config = sharing.load_configuration(
+        "config", ["policy=gmf", "seed=4", "hydra.mode=RUN"], RunMode.RUN
+    )
+    assert calls == [["policy=gmf"]]
+    assert config.hydra.mode is RunMode.RUN
 
 
 def test_a_sweep_leaves_out_what_its_default_parts_do_not_take(loaders):
