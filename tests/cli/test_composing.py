@@ -72,12 +72,13 @@ def test_a_config_equals_hydras(loaders, words):
 
 def test_a_command_is_composed_once(loaders, monkeypatch):
     """Hydra composes a command as a sweep, and again with the mode that it found."""
-    calls, plain = [], ConfigLoaderImpl._load_configuration_impl
-    monkeypatch.setattr(
-        ConfigLoaderImpl,
-        "_load_configuration_impl",
-        lambda *given, **named: calls.append(given[2]) or plain(*given, **named),
-    )
+    calls, plain = list[Any](), vars(ConfigLoaderImpl)["_load_configuration_impl"]
+
+    def counted(*given, **named):
+        calls.append(given[2])
+        return plain(*given, **named)
+
+    monkeypatch.setattr(ConfigLoaderImpl, "_load_configuration_impl", counted)
     _, sharing = loaders
     sharing.load_configuration("config", ["policy=gmf", "seed=3"], RunMode.MULTIRUN)
     config = sharing.load_configuration(
