@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from fairbandit.run.folder import claim
-from tests.killing import checkpoints, finish, kill_after, leftovers, outcome, start, until
+from tests.killing import checkpoints, kill_after, leftovers, outcome, start, until
 
 SMALL = ["rounds=12", "replicas=2"]
 
@@ -67,18 +67,21 @@ def run_name(words: list[str]) -> str:
 
 
 @pytest.mark.long
-def test_a_sweep_killed_again_and_again_ends_as_if_never_stopped(tmp_path):
+def test_a_sweep_killed_again_and_again_ends_as_if_never_stopped(command, tmp_path):
     words = ["-m", "policy=fair_greedy,greedy,oful", "rounds=2500", "replicas=2"]
-    for name in ("whole", "killed"):
-        (tmp_path / name).mkdir()
     began = time.monotonic()
-    assert finish(words, tmp_path / "whole")[0] == 0
+    assert command(*words, "hydra.sweep.dir=whole")[0] == 0
     took = time.monotonic() - began
-    moments = random.Random(1)
-    for _ in range(4):
-        kill_after(start(words, tmp_path / "killed"), moments.uniform(0.3, 0.8) * took)
-    code, out = finish(words, tmp_path / "killed")
-    assert code == 0, out
+    words.append("hydra.sweep.dir=killed")
+    began = time.monotonic()
+    first = start(words, tmp_path)
+    until(lambda: checkpoints(tmp_path) > 0)
+    ready, moments = time.monotonic() - began, random.Random(1)
+    kill_after(first, moments.uniform(0, 0.3) * took)
+    for _ in range(3):
+        kill_after(start(words, tmp_path), ready + moments.uniform(0, 0.3) * took)
+    code, _, err = command(*words)
+    assert code == 0, err
     assert outcome(tmp_path / "killed") == outcome(tmp_path / "whole")
     assert leftovers(tmp_path / "killed") == []
 
@@ -181,7 +184,7 @@ def test_a_second_sweep_into_the_same_folder_says_so_and_stops(command, tmp_path
 
 
 def test_a_job_waits_for_one_that_outlived_its_sweep(command, tmp_path):
-    words = ["-m", "policy=greedy,uniform", "rounds=60000", "replicas=2", "hydra.sweep.dir=sweep"]
+    words = ["-m", "policy=greedy,uniform", "rounds=30000", "replicas=2", "hydra.sweep.dir=sweep"]
     run = ["policy=greedy", *words[2:4]]
     alone = start([*run, "hydra.run.dir=sweep/" + run_name(run)], tmp_path)
     until(lambda: checkpoints(tmp_path) > 0)
@@ -200,9 +203,9 @@ def test_a_disk_that_fills_up_stops_a_sweep_with_one_message(command, tmp_path):
     words = ["-m", "seed=0,1,2", "rounds=1500", "replicas=4", "hydra.sweep.dir=disk/sweep"]
     try:
         (disk / "ballast").write_bytes(b"0" * 24_300_000)
-        code, out = finish(words, tmp_path)
+        code, out, err = command(*words)
         told = ("composing the jobs", "3 jobs in disk/sweep", "configs checked ", "jobs done ")
-        lines = [line for line in out.splitlines() if line and not line.startswith(told)]
+        lines = [line for line in (out + err).splitlines() if line and not line.startswith(told)]
         assert code == 1
         assert len(lines) == 1
         assert "No space left on device" in lines[0]
