@@ -26,6 +26,8 @@ PARITY = {
 }
 """Whether each policy has parity in every round of the simulation."""
 
+pytestmark = pytest.mark.xdist_group("audit")  # the runs audited are played once
+
 NAMED = {**support.PRESETS, **support.NOTIONS}
 
 MIXED = {
