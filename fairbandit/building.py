@@ -111,9 +111,23 @@ def preset(name: str) -> dict[str, Any]:
     >>> preset("greedy")["estimator"]
     {'name': 'ridge', 'noise': 0.0}
     """
-    plain: Any = OmegaConf.to_container(OmegaConf.load(presets()[name]))
-    chosen: dict[str, str] = {}
+    plain, chosen = _read(presets()[name]), dict[str, str]()
     for entry in plain["defaults"]:
         chosen.update(entry if entry != "_self_" else {})
-    parts = {kind: {"name": chosen[kind], **plain.get(kind, {})} for kind in registry.PART_KINDS}
+    parts = {kind: {**_option(kind, chosen[kind]), **plain.get(kind, {})} for kind in chosen}
     return {"name": name, **parts}
+
+
+def _option(kind: str, choice: str) -> dict[str, Any]:
+    """A part's name, or what a file of `conf/policy/KIND/` says of one, as plain data."""
+    file = conf_folder() / "policy" / kind / f"{choice}.yaml"
+    if not file.exists():
+        return {"name": choice}
+    values = _read(file)
+    part, _ = values.pop("defaults")
+    return {"name": part, **values}
+
+
+def _read(file: Path) -> dict[str, Any]:
+    plain: Any = OmegaConf.to_container(OmegaConf.load(file))
+    return plain

@@ -32,6 +32,13 @@ def test_the_policies_of_the_design_are_there():
         assert build_policy(name).describe() == {**build_policy(parts).describe(), "name": name}
 
 
+@pytest.mark.parametrize("policy", ["greedy", "minimum_pull"])
+def test_another_estimator_in_a_named_policy(command, tmp_path, policy):
+    assert command(f"policy={policy}", "policy/estimator=group_ridge", *SMALL)[0] == 0
+    (summary,) = summaries(tmp_path)
+    assert summary["config"]["policy"]["estimator"]["name"] == "group_ridge"
+
+
 @pytest.mark.parametrize("policy", POLICIES)
 def test_every_policy_composes_and_runs(command, tmp_path, policy):
     code, out, err = command(f"policy={policy}", *SMALL)
