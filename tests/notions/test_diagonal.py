@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import stats
+from scipy.special import stdtr
 
 from fairbandit import Engine, registry
 from fairbandit.metrics import REGRETS, RunningReduction
@@ -70,7 +70,7 @@ def chance(differences: Values) -> float:
     mean, error = differences.mean(), differences.std(ddof=1) / np.sqrt(len(differences))
     if not error:
         return float(not mean)
-    return float(2 * stats.t.sf(abs(mean) / error, len(differences) - 1))
+    return float(2 * stdtr(len(differences) - 1, -abs(mean) / error))
 
 
 def compared(rounds: int) -> list[tuple[str, str, float, float]]:
