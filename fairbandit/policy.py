@@ -93,7 +93,11 @@ class Policy:
         self.selector.check_bounds(self.rank, self.estimator)
         self.problem, parts = problem, self.parts.values()
         self.needs = frozenset[str]().union(*(part.needs for part in parts))
-        self.reads_picks = any(type(p).last_pick_read is not Part.last_pick_read for p in parts)
+        self._readers = {
+            method: [p for p in parts if getattr(type(p), method) is not getattr(Part, method)]
+            for method in ("last_reward_read", "last_pick_read")
+        }  # the parts that read any; it is asked for each round
+        self.reads_picks = bool(self._readers["last_pick_read"])
         sums = self.estimator.sums and "rewards" not in self.needs
         self.absorbs = self.split.refresh is not None and sums
         self.can_suppose = not self.absorbs and not any(part.observes for part in parts)
@@ -157,12 +161,12 @@ class Policy:
 
     def last_read(self, t: int) -> int:
         """The last round whose reward or pick the decision at round t depends on."""
-        rewards = max(part.last_reward_read(t) for part in self.parts.values())
-        return max(self._trained(t), rewards, self.last_pick_read(t))
+        rewards = [part.last_reward_read(t) for part in self._readers["last_reward_read"]]
+        return max(self._trained(t), self.last_pick_read(t), *rewards)
 
     def last_pick_read(self, t: int) -> int:
         """The last round whose pick a part reads at round t."""
-        return max(part.last_pick_read(t) for part in self.parts.values())
+        return max((p.last_pick_read(t) for p in self._readers["last_pick_read"]), default=0)
 
     def decide(self, first: int, contexts: Tensor, groups: Tensor, history: History) -> Selection:
         """Decides N consecutive rounds, none of which reads a reward that is not known yet.
