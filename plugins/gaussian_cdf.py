@@ -27,8 +27,8 @@ class GaussianCdf(Rank):
         mean = past.sum(lambda old: old) / past.count
         variance = past.sum(lambda old, m: (old - m) ** 2, mean) / past.count
         above = scores - mean
-        rounding = candidates.upper_scores - scores  # below this a difference is no difference
-        equal = variance.sqrt() <= rounding
-        step = torch.where(above.abs() <= rounding, 0.5, (above > 0).to(scores.dtype))
+        tolerance = candidates.upper_scores - scores  # below this a difference is no difference
+        equal = variance.sqrt() <= tolerance
+        step = torch.where(above.abs() <= tolerance, 0.5, (above > 0).to(scores.dtype))
         share = torch.where(equal, step, torch.special.ndtr(above / variance.sqrt()))
         return torch.where(past.count == 0, candidates.uniform(), share)

@@ -20,7 +20,7 @@ from fairbandit.errors import PREFIX, FairbanditError
 from fairbandit.results.scenes import policy_order
 
 HOST = "127.0.0.1"
-"""The address to which TensorBoard is bound; only this machine can reach it."""
+"""The address to which TensorBoard is bound; only this machine can connect to it."""
 
 MOST_LINES = 12
 """The largest number of runs on the page that opens."""
@@ -30,7 +30,7 @@ _SECONDS_BETWEEN_LOOKS = 5.0
 
 _HELP = """\
 Starts TensorBoard on the runs below some folders, finished or under way, and prints its address.
-Only this machine can reach it. Ctrl-C ends it.
+Only this machine can connect to it. Ctrl-C ends it.
 
 Custom Scalars shows both pseudo-regrets with a band of one standard deviation, HParams a row for
 each setting, with what differs between settings and the final means, Text the configs, and Images

@@ -228,7 +228,7 @@ def _attributes(value: Any) -> Iterable[str]:
     if isinstance(value, Candidates):
         shown = [name for name in ("index", "upper_index") if hasattr(value, name)]
         past = ["past"] if "contexts" in value.history.needs else []
-        scored = ["scores", "upper_scores", "rounding", "present", *shown, *past]
+        scored = ["scores", "upper_scores", "tie_tolerance", "present", *shown, *past]
         given = ["contexts", "groups", "division", "rounds", "model", "of_round", "own_model"]
         return given + scored
     if isinstance(value, Problem):

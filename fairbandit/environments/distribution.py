@@ -12,7 +12,7 @@ from torch import Tensor
 POINTS = 201
 """The number of points of a grid."""
 
-_TAIL = 1e-3  # a grid spans all but these shares of a distribution
+_TAIL = 1e-3  # a grid covers all but these shares of a distribution
 _BINS = 2048
 
 
@@ -82,7 +82,7 @@ def _grid(low: float, high: float) -> Tensor:
 
 
 def _quantile(cdf: Callable[[Tensor], Tensor], share: float) -> float:
-    """The value at which the CDF reaches a share, found by bisection."""
+    """The value at which the CDF attains a share, found by bisection."""
 
     def at(value: float) -> float:
         return float(cdf(torch.tensor([value], dtype=torch.float64)))

@@ -50,7 +50,7 @@ def selected_count(axes: Axes, part: Part) -> None:
     """Draws how many candidates of each group are selected, as points on a log scale.
 
     If a group was never selected, the scale is linear from 0 to 1. An error bar is one std long to
-    either side of the mean; one that reaches 0 leaves a log scale.
+    either side of the mean; one that ends at 0 or below leaves a log scale.
     """
     from matplotlib.ticker import FixedLocator, FuncFormatter, NullFormatter
 

@@ -97,7 +97,7 @@ class Candidates:
         return self.own_model.upper_score(self.contexts, self.groups, self.scores)
 
     @cached_property
-    def rounding(self) -> Tensor:
+    def tie_tolerance(self) -> Tensor:
         """The tie tolerance of each pool, (B, N, 1): the largest of its candidates'."""
         return (self.upper_scores - self.scores).masked_fill(~self.present, 0).amax(2, keepdim=True)
 

@@ -26,7 +26,7 @@ _LOOKUPS = {
     *("run_path", "run_module", "iter_modules", "walk_packages"),
     *("registry", "lookup", "create", "build"),
 }
-"""Names by which code reaches modules or parts that no import statement names."""
+"""Names through which code uses modules or parts that no import statement names."""
 
 
 def sources(classes: Iterable[type[Any]]) -> dict[str, str | None]:

@@ -164,7 +164,7 @@ def test_the_tool_names_a_changed_tensor(command):
         ("rounds", lambda given: given.rounds.zero_()),
         ("model.parameters[0]", lambda given: given.model.theta.neg_()),
         ("upper_scores", lambda given: given.upper_scores.zero_()),
-        ("rounding", lambda given: given.rounding.zero_()),
+        ("tie_tolerance", lambda given: given.tie_tolerance.zero_()),
         ("past.mean", lambda given: given.past.mean.zero_()),
         ("past.every.variance", lambda given: given.past.every.variance.zero_()),
     ],

@@ -61,13 +61,13 @@ class ShrunkCdf(Rank):
         Members of other groups are compared as standardised scores, hence as scores with the
         value that has the candidate's standardised score in their group.
         """
-        past, groups, rounding = candidates.past, candidates.groups, candidates.rounding
+        past, groups, tolerance = candidates.past, candidates.groups, candidates.tie_tolerance
         every, own = past.every, groups.clamp(min=0)
         mean, deviation = every.mean, every.variance.sqrt()
-        flat = deviation <= rounding
+        flat = deviation <= tolerance
         standing = _standing(candidates, mean.gather(2, own), deviation.gather(2, own))[..., None]
         flat_side = torch.where(standing >= 0, torch.inf, -torch.inf)
-        value = (mean + rounding)[:, :, None] + deviation[:, :, None] * standing
+        value = (mean + tolerance)[:, :, None] + deviation[:, :, None] * standing
         value = torch.where(flat[:, :, None], flat_side, value)
         value.scatter_(3, own[..., None], candidates.upper_scores[..., None])
         b, n, k, g = value.shape
@@ -81,6 +81,6 @@ def _standing(candidates: Candidates, mean: Tensor, deviation: Tensor) -> Tensor
     """The candidates' standardised scores, (B, N, K)."""
     above = candidates.scores - mean
     side = torch.where(above > 0, torch.inf, -torch.inf)
-    step = torch.where(above.abs() <= candidates.rounding, 0.0, side)
+    step = torch.where(above.abs() <= candidates.tie_tolerance, 0.0, side)
     standardised = (candidates.upper_scores - mean) / deviation
-    return torch.where(deviation <= candidates.rounding, step, standardised)
+    return torch.where(deviation <= candidates.tie_tolerance, step, standardised)

@@ -49,15 +49,15 @@ class SmoothedCdf(Rank):
         self.bandwidth = bandwidth
 
     def upper_index(self, index: Tensor, candidates: Candidates) -> Tensor:
-        """What rounding of the score can add to the index, whose slope is at most φ(0)/h."""
+        """What the score's tie tolerance can add to the index, whose slope is at most φ(0)/h."""
         width = self._width(candidates)
-        rounding = candidates.upper_scores - candidates.scores
-        slack = rounding / (math.sqrt(2 * math.pi) * width) + TOLERANCE
-        return torch.where(width > candidates.rounding, index + slack, index)
+        tolerance = candidates.upper_scores - candidates.scores
+        slack = tolerance / (math.sqrt(2 * math.pi) * width) + TOLERANCE
+        return torch.where(width > candidates.tie_tolerance, index + slack, index)
 
     def _index(self, candidates: Candidates) -> Tensor:
         past, width = candidates.past, self._width(candidates)
-        flat = width <= candidates.rounding
+        flat = width <= candidates.tie_tolerance
         width = torch.where(flat, 1.0, width)
         share = past.sum(_kernel, candidates.scores, width) / past.count
         if bool(flat.any()):

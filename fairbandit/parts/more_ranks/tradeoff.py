@@ -62,4 +62,4 @@ def _standardised(candidates: Candidates, values: Tensor) -> Tensor:
     mean = (share * means).sum(2, keepdim=True)
     spread = groups.variance.where(here, 0) + (means - mean) ** 2
     deviation = (share * spread).sum(2, keepdim=True).sqrt()
-    return (values - mean) / torch.where(deviation <= candidates.rounding, 1.0, deviation)
+    return (values - mean) / torch.where(deviation <= candidates.tie_tolerance, 1.0, deviation)
