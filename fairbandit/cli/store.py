@@ -40,14 +40,21 @@ class Config(Settings):
     objective: Any = None
 
 
+_stored: dict[tuple[str, str], type[Any]] = {}
+
+
 def publish() -> None:
-    """Stores the schema, and a typed node for every registered class."""
+    """Stores the schema, and a typed node for every registered class that is not stored yet."""
     store = ConfigStore.instance()
-    store.store(name="schema", node=Config)
-    for kind in (*registry.PART_KINDS, "environment"):
-        group = f"policy/{kind}" if kind in registry.PART_KINDS else kind
-        for name in registry.names(kind):
-            store.store(group=group, name=name, node=registry.node(kind, name))
+    nodes = {("", "schema"): Config} | {
+        (f"policy/{kind}" if kind in registry.PART_KINDS else kind, name): registry.node(kind, name)
+        for kind in (*registry.PART_KINDS, "environment")
+        for name in registry.names(kind)
+    }
+    for (group, name), node in nodes.items():
+        if _stored.get((group, name)) is not node:
+            store.store(group=group or None, name=name, node=node)
+    _stored.update(nodes)
 
 
 def register_resolvers() -> None:

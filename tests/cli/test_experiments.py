@@ -5,24 +5,12 @@ import json
 
 import pytest
 
-from fairbandit import registry
-from fairbandit.building import conf_folder
 from fairbandit.figures.draw import CHOICE
-from fairbandit.metrics import REGRETS
+from tests.docs.experiments import EXPERIMENTS, FIGURES, OF_PAGES, check
 from tests.environments.data import census_root
 
-EXPERIMENTS = sorted(path.stem for path in (conf_folder() / "experiment").glob("*.yaml"))
-
-FIGURES = {
-    "simulation": {"overview", "price"},
-    "census_gender": {"distributions", "price"},
-    "census_ethnicity": {"selection", "counts", "price"},
-    "notions": {"notions"},
-}
-
-POLICIES = {path.stem for path in (conf_folder() / "policy").glob("*.yaml")}
-
-JOBS = {"simulation": 8, "census_gender": 6, "census_ethnicity": 6, "notions": len(POLICIES)}
+ELSEWHERE = set[str]().union(*OF_PAGES.values())
+"""Those that tests/docs/test_pages.py runs."""
 
 
 @pytest.fixture
@@ -38,11 +26,7 @@ def people(tmp_path, monkeypatch):
     ]
 
 
-def is_built_in(metric: str) -> bool:
-    return registry.lookup("metric", metric).__module__.startswith("fairbandit.")
-
-
-@pytest.mark.parametrize("name", EXPERIMENTS)
+@pytest.mark.parametrize("name", sorted(EXPERIMENTS - ELSEWHERE))
 def test_every_experiment_runs(command, tmp_path, people, name):
     words = people if name.startswith("census") else []
     words = ["hydra.sweeper.n_trials=2"] if name == "tune" else words
@@ -51,23 +35,8 @@ def test_every_experiment_runs(command, tmp_path, people, name):
         f"+experiment={name}", *words, "rounds=7", f"replicas={replicas}", "hydra.sweep.dir=sweep"
     )
     assert (code, err) == (0, "")
-    assert "All jobs" in out
     sweep = tmp_path / "sweep"
-    runs = [json.loads(path.read_text()) for path in sweep.glob("*/summary.json")]
-    assert {(run["rounds"], run["replicas"]) for run in runs} == {(7, replicas)}
-    if name in FIGURES:
-        assert len(runs) == JOBS[name]
-        environment = "simulation" if name == "notions" else name
-        assert {run["environment"] for run in runs} == {environment}
-        drawn = {path.name for path in (sweep / "figures").glob("*.p*")}
-        assert drawn == {f"{figure}.{end}" for figure in FIGURES[name] for end in ("png", "pdf")}
-        assert set(json.loads((sweep / "figures" / CHOICE).read_text())) == FIGURES[name]
-        assert all(f"{figure}.png" in out for figure in FIGURES[name])
-    if name == "notions":
-        assert {run["policy"] for run in runs} == POLICIES
-        judged = {spec["name"] for spec in runs[0]["config"]["metrics"].values()}
-        built_in = {one for one in registry.names("metric") if is_built_in(one)}
-        assert {*judged, *REGRETS} == built_in
+    check(name, sweep, out, rounds=7, replicas=replicas)
     if name == "parity":
         assert "Demographic parity" in out
         assert (sweep / "parity.csv").is_file()

@@ -18,6 +18,7 @@ from omegaconf import OmegaConf
 from fairbandit.cli import job
 from fairbandit.cli.main import main
 from tests import support
+from tests.docs.experiments import OF_PAGES, check
 from tests.docs.pages import EVERY, GUIDES, PAGES, README, Page, write
 
 ROUNDS, REPLICAS = 20, 2
@@ -166,6 +167,9 @@ def test_every_block_in_order(page, folder, capsys):
     said = capsys.readouterr().out
     for pattern in SAID.get(page.place, ()):
         assert re.search(pattern, said, re.MULTILINE)
+    for name in OF_PAGES.get(page.place, ()):
+        sweep = Path(f"outputs/sweeps/experiment-{name}")
+        check(name, sweep, said, rounds=ROUNDS, replicas=REPLICAS)
 
 
 @pytest.mark.parametrize("page", EVERY, ids=lambda page: page.place)
