@@ -1,6 +1,7 @@
 """Sweeps that are killed and started again, and what they leave behind."""
 
 import json
+import multiprocessing
 import os
 import random
 import signal
@@ -10,8 +11,11 @@ import tempfile
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from multiprocessing.process import BaseProcess
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
+
+from fairbandit.cli.main import main
 
 COMMAND = [sys.executable, "-m", "fairbandit.cli.main"]
 
@@ -27,52 +31,74 @@ def environment(**variables: str) -> dict[str, str]:
     return base | {"FAIRBANDIT_CHECKPOINT_SECONDS": "0.02"} | variables
 
 
+_FORKED = multiprocessing.get_context("forkserver")
+_FORKED.set_forkserver_preload(["fairbandit.cli.app"])  # takes seconds, and is the same for all
+
+
 @dataclass
 class Command:
     """The command, under way; what it prints goes to a file, which workers may outlive."""
 
-    process: "subprocess.Popen[str]"
-    printed: IO[str]
+    process: BaseProcess
+    printed: "tempfile._TemporaryFileWrapper[str]"
+
+    @property
+    def pid(self) -> int:
+        """The driver's number."""
+        assert self.process.pid is not None
+        return self.process.pid
 
     def end(self) -> tuple[int, str]:
         """Its exit code and all that it printed, once it has ended."""
-        code = self.process.wait()
+        self.process.join()
+        code = self.process.exitcode
+        assert code is not None
         with self.printed:
-            self.printed.seek(0)
             return code, self.printed.read()
 
 
 def start(words: Sequence[str], folder: Path, **variables: str) -> Command:
-    """The command, under way in a folder."""
-    printed = tempfile.TemporaryFile("w+", encoding="utf-8")  # noqa: SIM115 - `end` closes it
-    process = subprocess.Popen(
+    """The command, under way in a folder: a process forked from one that imported the package."""
+    printed = tempfile.NamedTemporaryFile("r", encoding="utf-8")  # noqa: SIM115 - `end` closes it
+    given = list(words), folder, environment(**variables), printed.name
+    process = _FORKED.Process(target=_run, args=given, daemon=False)
+    process.start()
+    return Command(process, printed)
+
+
+def _run(words: list[str], folder: Path, variables: dict[str, str], printed: str) -> None:
+    with Path(printed).open("w") as out, Path(os.devnull).open() as nothing:
+        for standard, file in enumerate((nothing, out, out)):
+            os.dup2(file.fileno(), standard)
+    os.environ.clear()
+    os.environ.update(variables)
+    os.chdir(folder)
+    main(words)
+
+
+def finish(words: Sequence[str], folder: Path, **variables: str) -> tuple[int, str]:
+    """The command's exit code and all that it printed, run by a new interpreter."""
+    done = subprocess.run(
         [*COMMAND, *words],
         cwd=folder,
         env=environment(**variables),
         stdin=subprocess.DEVNULL,
-        stdout=printed,
+        stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
+        check=False,
     )
-    return Command(process, printed)
-
-
-def finish(words: Sequence[str], folder: Path, **variables: str) -> tuple[int, str]:
-    """The command's exit code and all that it printed."""
-    return start(words, folder, **variables).end()
+    return done.returncode, done.stdout
 
 
 def kill_after(command: Command, delay: float, *, worker: bool = False) -> str:
     """Kills a command, or one of its workers; says which it was, or that it had ended."""
-    try:
-        command.process.wait(delay)
+    command.process.join(delay)
+    if command.process.exitcode is not None:
         command.end()
         return "ended"
-    except subprocess.TimeoutExpired:
-        pass
-    victims = list(workers(command.process.pid)) if worker else []
-    victim = random.choice(victims) if victims else command.process.pid
-    os.kill(victim, signal.SIGKILL)
+    victims = list(workers(command.pid)) if worker else []
+    os.kill(random.choice(victims) if victims else command.pid, signal.SIGKILL)
     command.end()
     return "worker" if victims else "driver"
 

@@ -63,7 +63,7 @@ def test_workers_end_soon_after_their_driver_was_killed(tmp_path):
     words = ["-m", "hydra/launcher=joblib", "hydra.launcher.n_jobs=2", "seed=0,1", "policy=oful"]
     running = start([*words, "rounds=100000"], tmp_path)
     until(lambda: checkpoints(tmp_path) == 2)
-    known = list(workers(running.process.pid))
+    known = list(workers(running.pid))
     assert len(known) == 2
     kill_after(running, 0)
     until(lambda: not any(Path(f"/proc/{pid}").exists() for pid in known), seconds=20)
