@@ -11,7 +11,7 @@ import importlib
 import os
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from functools import partial
+from functools import lru_cache, partial
 from importlib.abc import MetaPathFinder
 from importlib.machinery import ModuleSpec, PathFinder, SourceFileLoader
 from importlib.metadata import EntryPoint, entry_points
@@ -66,9 +66,16 @@ def is_plugin(module: str, file: str | None) -> bool:
         return False
     if package in _packages:
         return True
-    path = Path(file).resolve()
+    path = Path(file)
+    path = path.resolve() if path.is_symlink() else _resolved(path.parent.absolute()) / path.name
     inside = (path.relative_to(folder) for folder in _places if path.is_relative_to(folder))
     return any(not _INSTALLED & {*relative.parts} for relative in inside)
+
+
+@lru_cache(maxsize=1024)
+def _resolved(folder: Path) -> Path:
+    """The folder without symbolic links; thousands of modules lie in some hundred folders."""
+    return folder.resolve()
 
 
 def source(module: str, file: str) -> bytes:
