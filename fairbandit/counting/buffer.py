@@ -40,18 +40,21 @@ class RaggedBuffer:
         table: the stored features of all rows, (R, w).
         addresses: the row of entry 0 of each group, kept or not, (B, 1, G) int64.
         total: how many entries each group has had, (B, 1, G) int64.
+        alike: whether all replicas had contexts of the same groups in every round.
     """
 
     mask: FeatureMask
     table: Tensor
     addresses: Tensor
     total: Tensor
+    alike: bool
 
     def __init__(self, empty: Tensor, groups: int) -> None:
         self._empty = empty
         b, _, d = empty.shape
         self.total = torch.zeros(b, 1, groups, dtype=torch.int64, device=empty.device)
         self._forgotten = [0] * groups  # how many of each group are forgotten
+        self.alike = True
         mask = FeatureMask(empty.new_zeros(groups, d, dtype=torch.bool))
         none = fresh((b, 0, mask.width), empty), self.total[:, 0, :0]
         self._lay_out(mask, [none] * groups, [0] * groups)
@@ -65,21 +68,23 @@ class RaggedBuffer:
             rounds: the round of each context, (M,) int64, the same for all replicas: nondecreasing,
                 and no earlier than the last one appended. The caller ensures this.
         """
-        member = groups.unsqueeze(2) == self._every
-        number = member.cumsum(1).add_(self.total)
+        alike = self.alike and bool((groups == groups[:1]).all())
+        some = slice(1) if alike else slice(None)
+        member = groups[some].unsqueeze(2) == self._every
+        number = member.cumsum(1).add_(self.total[some]).expand(len(groups), -1, -1)
         total = number[:, -1:]
-        self._reserve(total.amax((0, 1)).tolist())
+        self._reserve(total[some].amax((0, 1)).tolist())
         own, present = groups.clamp(min=0), groups >= 0
         stored = self.mask.of_each(own, contexts)
         if self.mask.loses(contexts, stored):  # perhaps only of contexts that are left out
             self._learn(groups, contexts)
             stored = self.mask.of_each(own, contexts)
-        row = (self.addresses + number).gather(2, own.unsqueeze(2)).squeeze(2) - 1
-        row = row.where(present, len(self.table) - 1).view(-1)
+        row = self.addresses[:, 0].gather(1, own) + number.gather(2, own.unsqueeze(2)).squeeze(2)
+        row = (row - 1).where(present, len(self.table) - 1).view(-1)
         key = (self._base[:, 0].gather(1, own) + rounds).where(present, self._keys[-1, -1])
         self.table.index_copy_(0, row, stored.reshape(len(row), -1))
         self._keys.view(-1).index_copy_(0, row, key.view(-1))
-        self.total = total
+        self.total, self.alike = total, alike
 
     def up_to(self, rounds: Tensor) -> Tensor:
         """How many entries each group had after given rounds, (N,): (B, N, G) int64.
@@ -87,8 +92,10 @@ class RaggedBuffer:
         Entries that are forgotten count too, but for rounds in which all kept ones were to come
         this is no less than the number of those forgotten.
         """
-        wanted = self._base + rounds[:, None]
-        return torch.searchsorted(self._keys.view(-1), wanted, right=True).sub_(self.addresses)
+        some = slice(1) if self.alike else slice(None)
+        wanted = self._base[some] + rounds[:, None]
+        row = torch.searchsorted(self._keys.view(-1), wanted, right=True)
+        return row.sub_(self.addresses[some]).expand(len(self._base), -1, -1)
 
     def stored(self, group: int, low: int, high: int) -> Tensor:
         """The stored features of entries low … high − 1 of a group, (B, high − low, w)."""
@@ -156,6 +163,7 @@ class RaggedBuffer:
             used[group] = (rows != 0).any(1).any(0)
             total[:, 0, group] = (times != LATEST).sum(1)
         mask, self.total, self._forgotten = FeatureMask(used), total, [0] * sizes
+        self.alike = all(bool((times == times[:1]).all()) for times in rounds)
         kept = [(mask.of_group(group, rows), times) for group, (rows, times) in enumerate(saved)]
         self._lay_out(mask, kept, [rows.shape[1] for rows in contexts])
 

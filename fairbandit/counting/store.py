@@ -204,14 +204,15 @@ class WindowScores(PastScores):
 
     @cached_property
     def _limits(self) -> list[Limits]:
-        ends = self.ends.amin((1, 2)), self.ends.amax((1, 2))
+        some = self.ends[:, :1] if self.buffer.alike else self.ends
+        ends = some.amin((1, 2)), some.amax((1, 2))
         (first, least_stop), (greatest_start, last) = (one.tolist() for one in ends)
         return list(map(Limits, first, greatest_start, least_stop, last))
 
     @cached_property
     def _layout(self) -> Layout:
-        same = (self.groups == self.groups[:1]).all() & (self.ends == self.ends[:, :1]).all()
-        alike = slice(1) if bool(same) else slice(None)
+        same = self.buffer.alike and bool((self.groups == self.groups[:1]).all())
+        alike = slice(1) if same else slice(None)
         groups, (start, stop), query = self.groups[alike], self.ends[:, alike], self.query
         return Layout(groups, query.of_round, len(query.model), start, stop, self._limits)
 

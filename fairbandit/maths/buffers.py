@@ -132,11 +132,18 @@ class Scratch(threading.local):
     """Memory that each thread uses again and again, since new memory is slow at first."""
 
     def __init__(self) -> None:
-        self._kept = torch.empty(0)
+        self._shape: tuple[int, ...] = (0,)
+        self._size, self._kept = 0, torch.empty(0)
 
     def empty(self, shape: tuple[int, ...], like: Tensor) -> Tensor:
-        """An uninitialised tensor like another; this thread's next call may reuse its memory."""
-        size, kept = math.prod(shape), self._kept
-        if (kept.dtype, kept.device) != (like.dtype, like.device) or len(kept) < size:
-            kept = self._kept = fresh((size + size // 2,), like)
-        return kept[:size].view(shape)
+        """An uninitialised tensor like another, valid until this thread's next call."""
+        kept = self._kept
+        alike = (kept.dtype, kept.device) == (like.dtype, like.device)
+        if alike and shape == self._shape:
+            return kept
+        size = math.prod(shape)
+        if size > self._size or not alike:
+            self._size = size + size // 2
+            kept = self._kept = fresh((self._size,), like)
+        self._shape = shape
+        return kept.resize_(shape)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -146,9 +147,9 @@ class Metric(ABC):
                 f"metric {self.part_name!r} gave {told(values)}; expected (B, N) = {shape} values "
                 "and torch.float64"
             )
-        wrong = ~values.isfinite()
-        if bool(wrong.any()):
-            replica, offset = wrong.nonzero()[0].tolist()
+        least, greatest = (float(end) for end in values.aminmax())  # NaN if any is
+        if not (math.isfinite(least) and math.isfinite(greatest)):
+            replica, offset = (~values.isfinite()).nonzero()[0].tolist()
             without = (
                 "; the environment has no truth: a metric that reads true rewards or ranks "
                 "declares needs_truth = True"

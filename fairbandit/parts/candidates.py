@@ -150,9 +150,11 @@ class Candidates:
         if "contexts" not in self.history.needs:
             raise FairbanditError('this rank reads past contexts: declare needs = {"contexts"}')
         window = self.division.start, self.division.stop
-        own = self.scores, lambda: self.upper_scores
+        # these, not `self`: in a cycle of references, tensors wait for the garbage collector
+        model, contexts, groups, scores = self.own_model, self.contexts, self.groups, self.scores
+        own = scores, lambda: model.upper_score(contexts, groups, scores)
         return Past(
-            self.history.contexts, self.first, window, self.groups, self.model, self.of_round, own
+            self.history.contexts, self.first, window, groups, self.model, self.of_round, own
         )
 
     def outcomes(self, start: int, stop: int) -> Outcomes:
