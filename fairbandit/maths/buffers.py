@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import torch
@@ -49,7 +49,8 @@ class Rows:
             if index not in self._pieces:
                 shape = len(rows), PIECE, *rows.shape[2:]
                 self._pieces[index] = fresh(shape, self._none)
-            self._piece(index, low, high).copy_(rows[:, low - first : high - first])
+            part = rows if low == first and high == last else rows[:, low - first : high - first]
+            self._piece(index, low, high).copy_(part)
         self.count = last
 
     def write(self, row: int, values: Tensor) -> None:
@@ -119,13 +120,10 @@ class Rows:
         return self._pieces[index].narrow(1, low - index * PIECE, high - low)
 
 
-def _cut(start: int, stop: int) -> Iterator[tuple[int, int, int]]:
+def _cut(start: int, stop: int) -> list[tuple[int, int, int]]:
     """Rows start+1 … stop by piece: its index, and which of them, low+1 … high, lie in it."""
-    while start < stop:
-        index = start // PIECE
-        end = min((index + 1) * PIECE, stop)
-        yield index, start, end
-        start = end
+    pieces = range(start // PIECE, -(-stop // PIECE)) if start < stop else ()
+    return [(i, max(i * PIECE, start), min((i + 1) * PIECE, stop)) for i in pieces]
 
 
 class Scratch(threading.local):

@@ -78,8 +78,8 @@ class Selector(Part):
             if not bool((weights >= 0).all()) or not bool(total.isfinite().all()):
                 raise self._unsound(candidates, weights)
         if int(most) == 1:
-            actions = positive.to(torch.uint8).argmax(2)
-            return Selection(actions, torch.ones_like(index[..., 0]), weights)
+            actions = positive.max(2).indices
+            return Selection(actions, index.new_ones(actions.shape), weights)
         weights = weights.to(index.dtype)
         cumulative = weights.cumsum(2)
         draw = self.problem.streams[Purpose.SELECTOR].uniform(candidates.first, index.shape[1], 1)
