@@ -68,7 +68,7 @@ class RaggedBuffer:
             rounds: the round of each context, (M,) int64, the same for all replicas: nondecreasing,
                 and no earlier than the last one appended. The caller ensures this.
         """
-        alike = self.alike and bool((groups == groups[:1]).all())
+        alike = self.alike and (len(groups) == 1 or bool((groups == groups[:1]).all()))
         some = slice(1) if alike else slice(None)
         member = groups[some].unsqueeze(2) == self._every
         number = member.cumsum(1).add_(self.total[some]).expand(len(groups), -1, -1)
