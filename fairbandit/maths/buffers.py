@@ -130,18 +130,16 @@ class Scratch(threading.local):
     """Memory that each thread uses again and again, since new memory is slow at first."""
 
     def __init__(self) -> None:
-        self._shape: tuple[int, ...] = (0,)
         self._size, self._kept = 0, torch.empty(0)
 
     def empty(self, shape: tuple[int, ...], like: Tensor) -> Tensor:
         """An uninitialised tensor like another, valid until this thread's next call."""
         kept = self._kept
         alike = (kept.dtype, kept.device) == (like.dtype, like.device)
-        if alike and shape == self._shape:
+        if alike and kept.shape == shape:
             return kept
         size = math.prod(shape)
         if size > self._size or not alike:
             self._size = size + size // 2
             kept = self._kept = fresh((self._size,), like)
-        self._shape = shape
         return kept.resize_(shape)
