@@ -91,7 +91,7 @@ class Note(NamedTuple):
     names: dict[int, str]
     """What the call's own arguments are, by the address of their memory."""
     pasts: list[tuple[str, History | Outcomes, dict[str, Any]]]
-    """How the call reaches a history or outcomes, and what these hold."""
+    """The expression for each history or outcomes that the call was given, and what these hold."""
 
 
 class Memory:
@@ -107,7 +107,7 @@ class Memory:
         self._forms: dict[int, tuple[Tensor, tuple[Any, ...]]] = {}  # keeps the tensors alive
 
     def before(self, part: Any, given: Mapping[str, Any]) -> Note:
-        """Records everything that the part can reach; `given` are the arguments by name."""
+        """Records every tensor that the part has access to; `given` are the arguments by name."""
         note = Note({}, [])
         held = {name: getattr(part, name, None) for name in ("problem", "truth")} | dict(given)
         for name, value in held.items():
@@ -201,7 +201,7 @@ def _comparable(value: Any) -> Any:
 
 
 def _tensors(path: str, value: Any) -> Iterator[tuple[str, Tensor]]:
-    """The tensors inside an argument or a result, each with the expression that reaches it."""
+    """The tensors inside an argument or a result, each with the expression for it."""
     if isinstance(value, Outcomes):
         return
     if isinstance(value, Tensor) and value.layout is torch.strided:

@@ -150,7 +150,7 @@ class Candidates:
         if "contexts" not in self.history.needs:
             raise FairbanditError('this rank reads past contexts: declare needs = {"contexts"}')
         window = self.division.start, self.division.stop
-        # these, not `self`: in a cycle of references, tensors wait for the garbage collector
+        # a closure over `self` would be a cycle of references, which is freed late
         model, contexts, groups, scores = self.own_model, self.contexts, self.groups, self.scores
         own = scores, lambda: model.upper_score(contexts, groups, scores)
         return Past(

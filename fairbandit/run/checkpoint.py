@@ -36,7 +36,7 @@ FORMAT = 3
 
 _SPEED = 1e8  # bytes a second that a slow disk takes, to judge the first checkpoint by
 
-_NEW_FOLDER = "resume=false starts anew in a new folder and leaves this one as it is"
+_NEW_FOLDER = "resume=false starts from round 1 in a new folder and leaves this one as it is"
 
 
 class Checkpoints:

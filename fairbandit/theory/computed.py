@@ -120,7 +120,7 @@ def _of_table(world: Table) -> Constants:
     if world.rewards is RewardSource.column:
         caveats.append(
             "the noisy reward is a column, so its noise given the candidate is no mean-zero noise "
-            f"(assumption i): R is that of a random member's; the groups' means reach {bias:.2g}"
+            f"(assumption i): R is that of a random member's; a group's mean is up to {bias:.2g}"
         )
     known = Constants(
         places=world.places,

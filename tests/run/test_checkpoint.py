@@ -128,7 +128,7 @@ def test_a_mismatch_is_refused_with_what_differs(config, tmp_path, monkeypatch):
         "seed: 1 there, 5 here",
         'fairbandit: "0.1.0" there, "9.9" here',
         f'grid: "{GRID}" there, "64" here',
-        "resume=false starts anew",
+        "resume=false starts from round 1",
     ):
         assert words in message
     assert {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()} == held
@@ -176,7 +176,7 @@ def test_a_damaged_checkpoint_is_named(config, tmp_path, monkeypatch, damage):
     with pytest.raises(FairbanditError, match="is no whole checkpoint") as caught:
         execute(config, tmp_path)
     assert str(path) in str(caught.value)
-    assert "resume=false starts anew" in str(caught.value)
+    assert "resume=false starts from round 1" in str(caught.value)
     path.write_bytes(whole)
     execute(config, tmp_path)
 
@@ -195,7 +195,7 @@ def test_a_checkpoint_of_another_format_is_named(config, tmp_path, monkeypatch, 
     message = f"it has format {version or 1}, and this version reads format {FORMAT}"
     with pytest.raises(FairbanditError, match=message) as caught:
         execute(config, tmp_path)
-    assert "resume=false starts anew" in str(caught.value)
+    assert "resume=false starts from round 1" in str(caught.value)
 
 
 def test_a_missing_or_changed_part_is_named(config, tmp_path, monkeypatch):
