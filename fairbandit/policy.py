@@ -80,7 +80,7 @@ class Policy:
 
     def mode(self) -> torch.inference_mode:
         """The context to decide and learn in: torch's inference mode, if no part differentiates."""
-        return torch.inference_mode(not any(part.autograd for part in self.parts.values()))
+        return torch.inference_mode(not self._autograd)
 
     def bind(self, problem: Problem) -> None:
         """Prepares every part for a problem.
@@ -101,6 +101,7 @@ class Policy:
         sums = self.estimator.sums and "rewards" not in self.needs
         self.absorbs = self.split.refresh is not None and sums
         self.can_suppose = not self.absorbs and not any(part.observes for part in parts)
+        self._autograd = any(part.autograd for part in parts)
         for part in parts:
             part.bind(problem)
         self._keys = self._state_keys()

@@ -71,6 +71,8 @@ def _is_real(value: Any) -> bool:
 
 def _array(values: Any, what: str) -> NDArray[Any]:
     """Anything as an array in memory, without a copy where there is one already."""
+    if type(values) is np.ndarray:
+        return values
     if isinstance(values, Tensor):
         try:
             wide = values.double() if values.is_floating_point() else values

@@ -68,34 +68,40 @@ class RaggedBuffer:
             rounds: the round of each context, (M,) int64, the same for all replicas: nondecreasing,
                 and no earlier than the last one appended. The caller ensures this.
         """
-        alike = self.alike and (len(groups) == 1 or bool((groups == groups[:1]).all()))
-        some = slice(1) if alike else slice(None)
-        member = groups[some].unsqueeze(2) == self._every
-        number = member.cumsum(1).add_(self.total[some]).expand(len(groups), -1, -1)
+        b, m = groups.shape
+        alike = self.alike and (b == 1 or bool((groups == groups[:1]).all()))
+        if alike:  # one replica stands for all
+            groups, total = groups[:1], self.total[:1]
+        else:
+            total = self.total
+        number = (groups.unsqueeze(2) == self._every).cumsum(1).add_(total)
         total = number[:, -1:]
-        self._reserve(total[some].amax((0, 1)).tolist())
-        own, present = groups.clamp(min=0), groups >= 0
-        stored = self.mask.of_each(own, contexts)
+        self._reserve(total.amax((0, 1)).tolist())
+        absent, own = groups < 0, groups.clamp(min=0)
+        stored = self.mask.of_each(own.expand(b, -1), contexts)
         if self.mask.loses(contexts, stored):  # perhaps only of contexts that are left out
-            self._learn(groups, contexts)
-            stored = self.mask.of_each(own, contexts)
-        row = self.addresses[:, 0].gather(1, own) + number.gather(2, own.unsqueeze(2)).squeeze(2)
-        row = (row - 1).where(present, len(self.table) - 1).view(-1)
-        key = (self._base[:, 0].gather(1, own) + rounds).where(present, self._keys[-1, -1])
-        self.table.index_copy_(0, row, stored.reshape(len(row), -1))
+            self._learn(groups.expand(b, -1), contexts)
+            stored = self.mask.of_each(own.expand(b, -1), contexts)
+        row = (number + self._before).gather(2, own.unsqueeze(2)).squeeze(2) + self._offset
+        row = row.masked_fill_(absent, len(self.table) - 1).view(-1)
+        key = torch.add(self._base[:, :, 0] + rounds, own, alpha=LATEST + 1)
+        key.masked_fill_(absent, self._last_key)
+        self.table.index_copy_(0, row, stored.reshape(b * m, -1))
         self._keys.view(-1).index_copy_(0, row, key.view(-1))
-        self.total, self.alike = total, alike
+        self.total, self.alike = total.expand(b, -1, -1), alike
 
     def up_to(self, rounds: Tensor) -> Tensor:
-        """How many entries each group had after given rounds, (N,): (B, N, G) int64.
+        """How many entries each group had after given rounds, (W, N): (W, B, N, G) int64.
 
         Entries that are forgotten count too, but for rounds in which all kept ones were to come
         this is no less than the number of those forgotten.
         """
-        some = slice(1) if self.alike else slice(None)
-        wanted = self._base[some] + rounds[:, None]
+        base, addresses = self._base, self.addresses
+        if self.alike:
+            base, addresses = base[:1], addresses[:1]
+        wanted = base + rounds[:, None, :, None]
         row = torch.searchsorted(self._keys.view(-1), wanted, right=True)
-        return row.sub_(self.addresses[some]).expand(len(self._base), -1, -1)
+        return row.sub_(addresses).expand(-1, len(self._base), -1, -1)
 
     def stored(self, group: int, low: int, high: int) -> Tensor:
         """The stored features of entries low … high − 1 of a group, (B, high − low, w)."""
@@ -224,8 +230,10 @@ class RaggedBuffer:
         self.mask, self._room, self._dropped = mask, list(rooms), list(self._forgotten)
         self._rows, self._keys, self._shifts = rows, keys, shifts
         self.table, self._base = rows.view(b * length, -1), base
+        self._last_key = b * groups * (LATEST + 1) - 1
         shift = torch.tensor(shifts, dtype=torch.int64, device=device)
-        self.addresses = torch.arange(b, device=device).view(b, 1, 1) * length + shift
+        self._offset, self._before = torch.arange(b, device=device)[:, None] * length, shift - 1
+        self.addresses = self._offset[..., None] + shift
         self._every = torch.arange(groups, device=device)
 
 

@@ -52,7 +52,7 @@ class Query:
 
     Attributes:
         first: the first of the rounds, from 1.
-        start, stop: the window of each round, (N,) int64.
+        start, stop: the window of each round, (N,) int64, both nondecreasing.
         model: the U models of the rounds.
         of_round: which model scores the past of each round, (N,) int64, nondecreasing.
     """

@@ -36,10 +36,10 @@ def count_segments(
     # all rows of all segments: the segment of each, and its row in the table
     segments = torch.repeat_interleave(lengths)
     shift = begin.reshape(-1) - (lengths.cumsum(0) - lengths)
-    rows = torch.arange(len(segments), device=segments.device) + shift.index_select(0, segments)
-    size = max(1, CHUNK // table.shape[1])
+    count, size = segments.shape[0], max(1, CHUNK // table.shape[1])
+    rows = shift.index_select(0, segments) + torch.arange(count, device=segments.device)
     chunks = [(segments, rows)]
-    if len(segments) > size:
+    if count > size:
         chunks = list(zip(segments.split(size), rows.split(size), strict=True))
     for segment, row in chunks:
         contexts = table.index_select(0, row)
@@ -48,7 +48,6 @@ def count_segments(
         else:
             own = theta.index_select(0, model.reshape(-1).index_select(0, segment))
             scores = contexts.mul_(own).sum(1, keepdim=True)
-        below = torch.empty(len(segment), shape[-1], dtype=values.dtype, device=values.device)
-        torch.le(scores, values.index_select(0, segment), out=below)
-        counts.index_add_(0, segment, below)
+        asked = values.index_select(0, segment)
+        counts.index_add_(0, segment, torch.le(scores, asked, out=asked))
     return counts.view(shape)

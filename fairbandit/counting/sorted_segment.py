@@ -128,8 +128,8 @@ class SortedSegment:
             theta = models.transpose(1, 2)
         scaled = (values * self._scale.view(-1)[own])[..., None]
         ends = scaled - shifts[:, frame]
-        begin, end = self._limits[:, own]
-        low, high = torch.searchsorted(self._keys, ends).clamp_(begin, end)
+        begin, end = self._limits[:, own].unbind()
+        low, high = torch.searchsorted(self._keys, ends).clamp_(begin, end).unbind()
         length = high - low
         again = int(length.sum())
         if again > budget:
@@ -220,9 +220,10 @@ class SortedCounts:
             return None
         if length < SHORTEST or price > scan * WORTHWHILE:
             return None
+        self._sorted = None  # so that the new one may use its memory, which is faster
+        self._sorted = SortedSegment(buffer, common, asked.theta[:, -1])
         self.segments = common
         self.ends = torch.tensor(common, device=asked.groups.device).T[:, None, None]
-        self._sorted = SortedSegment(buffer, common, asked.theta[:, -1])
         self._spent = self._saved = 0.0
         counts = self._count(asked, limits, costs, scan)
         if counts is None:

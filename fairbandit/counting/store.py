@@ -52,7 +52,7 @@ class ContextStore:
         """
         _, n, k = groups.shape
         rounds = torch.arange(self.rounds + 1, self.rounds + n + 1, device=groups.device)
-        rounds = rounds.repeat_interleave(k)
+        rounds = rounds[:, None].expand(n, k).flatten()
         self._buffer.append(contexts.flatten(1, 2), groups.flatten(1, 2), rounds)
         self.rounds += n
 
@@ -72,7 +72,7 @@ class ContextStore:
         """Forgets the first rounds, which no later window has; all rounds must be decided."""
         self._forgotten = max(self._forgotten, rounds)
         total = self._buffer.total
-        gone = self._buffer.up_to(total.new_tensor([self._forgotten]))
+        gone = self._buffer.up_to(total.new_tensor([[self._forgotten]]))[0]
         if self._memory is not None:
             gone = torch.maximum(gone, total - self._memory)
         self._buffer.forget(self._sorted.keep(gone.amin((0, 1)).tolist()))
@@ -114,19 +114,19 @@ class ContextStore:
 
     def _windows(self, query: Query) -> Tensor:
         """Start and stop of each window in every group, entries start … stop − 1: (2, B, N, G)."""
-        n, least = len(query.start), int(query.start.min())
+        least = int(query.start[0])
         if least < self._forgotten:
             raise FairbanditError(
                 f"the window of a round starts at round {least + 1}, and rounds 1 to "
                 f"{self._forgotten} are forgotten: the start of a window must never move back"
             )
-        ends = [query.start, query.stop]
-        if self._memory is not None:
-            ends.append(torch.arange(query.first, query.first + n, device=query.stop.device) - 1)
-        start, stop, *now = self._buffer.up_to(torch.cat(ends)).split(n, 1)
-        if self._memory is not None:
-            start = torch.maximum(start, now[0] - self._memory).minimum(stop)
-        return torch.stack([start, stop])
+        if self._memory is None:
+            return self._buffer.up_to(torch.stack([query.start, query.stop]))
+        first, n = query.first, len(query.start)
+        before = torch.arange(first - 1, first + n - 1, device=query.stop.device)
+        rounds = torch.stack([query.start, query.stop, before])
+        start, stop, now = self._buffer.up_to(rounds).unbind()
+        return torch.stack([torch.maximum(start, now - self._memory).minimum(stop), stop])
 
 
 @dataclass(eq=False)
@@ -161,7 +161,7 @@ class WindowScores(PastScores):
     @cached_property
     def count(self) -> Tensor:
         """See `PastScores`."""
-        start, stop = self.ends
+        start, stop = self.ends.unbind()
         length = (stop - start).gather(2, self._own)
         return length.masked_fill(self.groups < 0, 0).to(torch.float64)
 
@@ -205,7 +205,7 @@ class WindowScores(PastScores):
     @cached_property
     def _limits(self) -> list[Limits]:
         some = self.ends[:, :1] if self.buffer.alike else self.ends
-        ends = some.amin((1, 2)), some.amax((1, 2))
+        ends = some.flatten(1, 2).aminmax(dim=1)
         (first, least_stop), (greatest_start, last) = (one.tolist() for one in ends)
         return list(map(Limits, first, greatest_start, least_stop, last))
 
@@ -234,7 +234,7 @@ class WindowScores(PastScores):
         the two starts; either may be negative.
         """
         (b, u, _), g, m = theta.shape, self.ends.shape[3], values.shape[2]
-        start, stop = self.ends
+        start, stop = self.ends.unbind()
         begin, length, sign = start[None], (stop - start)[None], None
         if segments:
             held = self.sorted.ends

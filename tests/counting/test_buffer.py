@@ -76,7 +76,7 @@ class Lists:
     def check(self) -> None:
         """Every entry that is kept, read in both ways, and how many came up to any round."""
         buffer, rounds = self.buffer, torch.arange(self.round + 1)
-        until = buffer.up_to(rounds)
+        until = buffer.up_to(rounds[None])[0]
         for group, (low, high) in enumerate(zip(self.forgotten, self.counts, strict=True)):
             contexts, stored = (
                 read(group, low, max(low, high)) for read in (buffer.contexts, buffer.stored)
