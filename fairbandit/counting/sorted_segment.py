@@ -123,12 +123,14 @@ class SortedSegment:
             replica = torch.arange(b, device=groups.device)[:, None, None]
             own = own + replica * g
             frame = own * u + of_round[:, None]
+        # one row for each value, in which there is one column for each bin
+        own, frame, column = own.flatten(), frame.flatten(), values.reshape(-1, 1)
         if b * u > 1 or self._mask.features is not None:
-            model = frame.unsqueeze(3)
+            model = frame[:, None].expand(-1, s)
             theta = models.transpose(1, 2)
-        scaled = (values * self._scale.view(-1)[own])[..., None]
-        ends = scaled - shifts[:, frame]
-        begin, end = self._limits[:, own].unbind()
+        scaled = column * self._scale.view(-1, 1).index_select(0, own)
+        ends = scaled - shifts.index_select(1, frame)
+        begin, end = self._limits.index_select(1, own).unbind()
         low, high = torch.searchsorted(self._keys, ends).clamp_(begin, end).unbind()
         length = high - low
         again = int(length.sum())
@@ -136,12 +138,10 @@ class SortedSegment:
             return None
         counts = low - begin
         if again:
-            every = values[..., None, None].expand(*length.shape, 1)
-            model = None if model is None else model.expand(length.shape)
-            theta = theta.reshape(-1, d)
-            found = count_segments(self._table, low, length, every, theta, model)
-            counts = counts + found.squeeze(4)
-        return counts.sum(3), again
+            every = column[:, None].expand(-1, s, 1)
+            found = count_segments(self._table, low, length, every, theta.reshape(-1, d), model)
+            counts = counts + found.squeeze(2)
+        return counts.sum(1).view(values.shape), again
 
 
 class Costs(NamedTuple):
