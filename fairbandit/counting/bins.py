@@ -6,8 +6,6 @@ Contexts are put into bins by ‖x − m‖_{C⁻¹}, and the largest one in a b
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import torch
 from torch import Tensor
 
@@ -27,46 +25,92 @@ CHUNK = 1 << 12
 """How many contexts are measured at a time, so that they stay in cache."""
 
 
-class Bins(NamedTuple):
-    """The bins of one group's contexts.
+class Norms:
+    """Measures ‖x − m‖_{C⁻¹}, m and C being the mean and the covariance of some contexts.
+
+    Args:
+        contexts: (B, L, w); C is that of a sample of them, plus a small ridge.
 
     Attributes:
+        count: L.
         mean: m, (B, w).
         factor: the Cholesky factor of C, (B, w, w).
+        least: a lower bound on the least eigenvalue of C, (B, 1).
+    """
+
+    def __init__(self, contexts: Tensor) -> None:
+        self.count = contexts.shape[1]
+        self.mean = contexts.mean(1)
+        some = contexts[:, :: _step(self.count)] - self.mean[:, None]
+        covariance = some.transpose(1, 2) @ some / some.shape[1]
+        diagonal = covariance.diagonal(dim1=1, dim2=2)
+        self.least = diagonal.mean(1, keepdim=True).clamp(min=1e-300) * 1e-6
+        unit = torch.eye(contexts.shape[2], dtype=contexts.dtype, device=contexts.device)
+        self.factor = torch.linalg.cholesky(covariance + unit * self.least[..., None])
+        whiten = torch.linalg.solve_triangular(self.factor, unit, upper=False)
+        self._whiten = whiten.transpose(1, 2)
+
+    def of(self, contexts: Tensor) -> Tensor:
+        """The norms of contexts, (B, L, w), with the rounding allowed for: (B, L)."""
+        white = ((chunk - self.mean[:, None]) @ self._whiten for chunk in contexts.split(CHUNK, 1))
+        norms = torch.cat([torch.linalg.vector_norm(chunk, dim=2) for chunk in white], 1)
+        # an infinite bound times a drift of 0 would be NaN
+        return norms.mul_(1 + NORM_SLACK).clamp_(max=1e300)
+
+
+class Bins:
+    """The bins of one group's contexts, (B, L, w).
+
+    Args:
+        norms: measures the contexts.
+        measured: ‖x − m‖_{C⁻¹} of each of them, (B, L).
+        added: how many were measured since m and C were made.
+
+    Attributes:
+        norms, measured, added: the same.
         bin: each context's bin, (B, L) int64.
         radius: the most by which a score in each bin moves for each unit of ‖Δ‖_C, (B, bins).
         rounding: by how much a score may be off for each unit of ‖θ‖, (B, 1).
     """
 
-    mean: Tensor
-    factor: Tensor
-    bin: Tensor
-    radius: Tensor
-    rounding: Tensor
+    def __init__(self, norms: Norms, measured: Tensor, added: int = 0) -> None:
+        self.norms, self.measured, self.added = norms, measured, added
+        sampled = measured[:, :: _step(measured.shape[1])]
+        ranks = [max(1, round(share * sampled.shape[1])) for share in SHARES[:-1]]
+        edges = [sampled.kthvalue(rank, 1, keepdim=True).values for rank in ranks]
+        largest = torch.cat([*edges, measured.amax(1, keepdim=True)], 1)
+        self.bin = torch.stack([measured > edge for edge in edges]).sum(0)
+        # ‖x‖ ≤ ‖m‖ + ‖x − m‖ ≤ ‖m‖ + ‖factor‖·‖x − m‖_{C⁻¹}
+        size = torch.linalg.vector_norm(norms.factor, dim=(1, 2))[:, None] * largest[:, -1:]
+        mean = torch.linalg.vector_norm(norms.mean, dim=1, keepdim=True)
+        self.rounding = SLACK * (mean + size)
+        # |score| ≤ ‖x‖(‖θ₀‖ + ‖Δ‖), and ‖Δ‖ is at most ‖Δ‖_C over the root of C's least eigenvalue
+        self.radius = largest + self.rounding / norms.least.sqrt()
+
+    def moved(self, gone: int, contexts: Tensor) -> Bins:
+        """The bins of later contexts of the group, which begin with all these but the first ones.
+
+        Those which are here too are not measured again, until as many others came as m and C were
+        made of.
+
+        Args:
+            gone: how many of these contexts are not among the later ones.
+            contexts: the later ones, (B, L, w).
+        """
+        kept = self.measured[:, gone:]
+        further = contexts[:, kept.shape[1] :]
+        added = self.added + further.shape[1]
+        if added > self.norms.count:
+            return bins_of(contexts)
+        return Bins(self.norms, torch.cat([kept, self.norms.of(further)], 1), added)
 
 
 def bins_of(contexts: Tensor) -> Bins:
-    """Puts contexts, (B, L, w), into bins; m is their mean, C the covariance of a sample."""
-    step = max(1, contexts.shape[1] // SAMPLE)
-    mean = contexts.mean(1, keepdim=True)
-    some = contexts[:, ::step] - mean
-    covariance = some.transpose(1, 2) @ some / some.shape[1]
-    # a ridge, which is also a lower bound on the least eigenvalue of C
-    least = covariance.diagonal(dim1=1, dim2=2).mean(1, keepdim=True).clamp(min=1e-300) * 1e-6
-    unit = torch.eye(contexts.shape[2], dtype=contexts.dtype, device=contexts.device)
-    factor = torch.linalg.cholesky(covariance + unit * least[..., None])
-    whiten = torch.linalg.solve_triangular(factor, unit, upper=False).transpose(1, 2)
-    white = ((chunk - mean) @ whiten for chunk in contexts.split(CHUNK, 1))
-    norms = torch.cat([torch.linalg.vector_norm(chunk, dim=2) for chunk in white], 1)
-    # an infinite bound times a drift of 0 would be NaN
-    norms.mul_(1 + NORM_SLACK).clamp_(max=1e300)
-    sampled = norms[:, ::step]
-    ranks = [max(1, round(share * sampled.shape[1])) for share in SHARES[:-1]]
-    edges = [sampled.kthvalue(rank, 1, keepdim=True).values for rank in ranks]
-    largest = torch.cat([*edges, norms.amax(1, keepdim=True)], 1)
-    inside = torch.stack([norms > edge for edge in edges]).sum(0)
-    # ‖x‖ ≤ ‖m‖ + ‖x − m‖ ≤ ‖m‖ + ‖factor‖·‖x − m‖_{C⁻¹}
-    size = torch.linalg.vector_norm(factor, dim=(1, 2))[:, None] * largest[:, -1:]
-    rounding = SLACK * (torch.linalg.vector_norm(mean, dim=2) + size)
-    # |score| ≤ ‖x‖(‖θ₀‖ + ‖Δ‖), and ‖Δ‖ is at most ‖Δ‖_C over the root of C's least eigenvalue
-    return Bins(mean[:, 0], factor, inside, largest + rounding / least.sqrt(), rounding)
+    """The bins of contexts, (B, L, w); m and C are theirs."""
+    norms = Norms(contexts)
+    return Bins(norms, norms.of(contexts))
+
+
+def _step(count: int) -> int:
+    """One in how many contexts is in a sample of so many."""
+    return max(1, count // SAMPLE)

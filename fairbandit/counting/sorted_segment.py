@@ -12,13 +12,16 @@ Classification using an RDBMS, VLDB 2011.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
-from fairbandit.counting.bins import SHARES, bins_of
+from fairbandit.counting.bins import SHARES, Bins, bins_of
 from fairbandit.counting.buffer import RaggedBuffer
+from fairbandit.counting.mask import FeatureMask
 from fairbandit.counting.scan import Limits
 from fairbandit.counting.segments import count_segments
 
@@ -45,6 +48,32 @@ class Asked(NamedTuple):
     theta: Tensor
 
 
+class BinsOfGroup(NamedTuple):
+    """The bins of the contexts of one group in a segment, for the next segment to begin with.
+
+    Attributes:
+        mask: which features of the contexts are stored.
+        start: the first entry.
+        bins: of the entries from there on.
+    """
+
+    mask: FeatureMask
+    start: int
+    bins: Bins
+
+
+def _bins(
+    before: BinsOfGroup | None, mask: FeatureMask, segment: tuple[int, int], contexts: Tensor
+) -> Bins:
+    """The bins of a group's contexts, (B, L, w): entries start … stop − 1 of a segment."""
+    start, stop = segment
+    if before is not None and before.mask is mask:
+        end = before.start + before.bins.measured.shape[1]
+        if before.start <= start < end <= stop:
+            return before.bins.moved(start - before.start, contexts)
+    return bins_of(contexts)
+
+
 class SortedSegment:
     """A segment of the contexts of each group, sorted under a reference model.
 
@@ -56,13 +85,22 @@ class SortedSegment:
         buffer: the contexts.
         segments: start and stop of each group's segment, the same for all replicas.
         theta: the reference θ₀, (B, d).
+        before: the bins of an earlier segment of the same contexts.
+
+    Attributes:
+        bins: of every group that has contexts in the segment.
     """
 
     def __init__(
-        self, buffer: RaggedBuffer, segments: list[tuple[int, int]], theta: Tensor
+        self,
+        buffer: RaggedBuffer,
+        segments: list[tuple[int, int]],
+        theta: Tensor,
+        before: Mapping[int, BinsOfGroup] = MappingProxyType({}),
     ) -> None:
         b, g, s = len(theta), len(segments), len(SHARES)
         self._mask = buffer.mask
+        self.bins: dict[int, BinsOfGroup] = {}
         d = self._mask.width
         self._theta = self._mask.of_all_groups(theta[:, None])
         # by replica and group: how keys follow from scores, and how drift moves and spreads them
@@ -76,13 +114,15 @@ class SortedSegment:
             if start == stop:
                 continue
             contexts, own = buffer.stored(group, start, stop), self._theta[:, 0, group]
-            bins = bins_of(contexts)
+            bins = _bins(before.get(group), self._mask, (start, stop), contexts)
+            self.bins[group] = BinsOfGroup(self._mask, start, bins)
             scores = (contexts @ own[..., None])[..., 0]
             least = scores.amin(1, keepdim=True)
             spread = scores.amax(1, keepdim=True) - least
             scale = 1 / spread.where(spread > 0, 1.0)
             self._scale[:, group], low[:, group] = scale, least * scale
-            mean[:, group], factor[:, group] = bins.mean * scale, bins.factor * scale[..., None]
+            norms = bins.norms
+            mean[:, group], factor[:, group] = norms.mean * scale, norms.factor * scale[..., None]
             radius[:, group] = bins.radius
             size = torch.linalg.vector_norm(own, dim=1, keepdim=True)
             off[:, group] = 2 * bins.rounding * size * scale
@@ -220,8 +260,9 @@ class SortedCounts:
             return None
         if length < SHORTEST or price > scan * WORTHWHILE:
             return None
+        before = {} if self._sorted is None else self._sorted.bins
         self._sorted = None  # so that the new one may use its memory, which is faster
-        self._sorted = SortedSegment(buffer, common, asked.theta[:, -1])
+        self._sorted = SortedSegment(buffer, common, asked.theta[:, -1], before)
         self.segments = common
         self.ends = torch.tensor(common, device=asked.groups.device).T[:, None, None]
         self._spent = self._saved = 0.0
