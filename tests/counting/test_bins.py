@@ -20,20 +20,33 @@ def test_no_score_moves_further(seed: int, rank_deficient: bool, wander: float) 
     if rank_deficient:
         every[..., 2] = every[..., 0]
     contexts = torch.from_numpy(every)
-    start, stop = 0, 30
+    start, stop, gone, bins = 0, 30, 0, None
     while stop <= 400:
         own = contexts[:, start:stop]
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(bins_module, "SAMPLE", 16)
-            bins = bins_of(own)
+            bins = bins_of(own) if bins is None else bins.moved(gone, own)
         assert bins.bin.shape == (b, stop - start)
         drift = torch.from_numpy(draws.normal(size=(b, d, 1)))
         spread = torch.linalg.vector_norm(bins.norms.factor.transpose(1, 2) @ drift, dim=1)
         moved = ((own - bins.norms.mean[:, None]) @ drift).squeeze(2).abs()
         assert bool((moved <= bins.radius.gather(1, bins.bin) * spread).all())
         assert int(bins.bin.max()) < len(SHARES)
-        start += int(draws.integers(0, min(40, stop - start) + 1))
+        gone = int(draws.integers(0, min(40, stop - start)))
+        start += gone
         stop += int(draws.integers(1, 60))
+
+
+def test_contexts_are_measured_once_until_as_many_came() -> None:
+    """The mean and the covariance stay for so long; then they are those of what is there."""
+    contexts = torch.from_numpy(np.random.default_rng(0).normal(size=(1, 500, 3)))
+    bins = bins_of(contexts[:, :200])
+    later = bins.moved(150, contexts[:, 150:400])
+    assert later.norms is bins.norms
+    assert torch.equal(later.measured[:, :50], bins.measured[:, 150:])
+    assert torch.equal(later.measured[:, 50:], bins.norms.of(contexts[:, 200:400]))
+    fresh = later.moved(1, contexts[:, 151:401])
+    assert torch.equal(fresh.norms.mean, contexts[:, 151:401].mean(1))
 
 
 def test_a_sample_unlike_the_rest() -> None:
