@@ -37,7 +37,7 @@ class Size:
 SIZES = {
     Scale.full: Size(5000, 2500, 200, 5000, seeds=10, times=3),
     Scale.quick: Size(5000, 2500, 200, 500, seeds=3, times=1),
-    Scale.tiny: Size(60, 60, 3, 30, seeds=1, times=1),
+    Scale.tiny: Size(60, 60, 3, 30, seeds=2, times=2),
 }
 
 
@@ -69,7 +69,6 @@ def batch(bench: Bench) -> Iterator[Row]:
         ours, loop = compare(match)
         if match.policy in lean.POLICIES and match.world == "simulation":
             yield _beside_lean(match, match.name in stated)
-        timed_seeds = f"loop: {match.seeds} of {match.replicas} replicas timed"
         yield Row(
             match.name,
             ours,
@@ -77,7 +76,7 @@ def batch(bench: Bench) -> Iterator[Row]:
             loop,
             targets=(Target(Measure.faster, match.least),),
             stated=match.name in stated,
-            note=timed_seeds if match.seeds < match.replicas else "",
+            note=_timed(match.seeds, match.replicas),
         )
     bench.say("every guess wrong")
     yield _against_guesses(SIZES[bench.scale])
@@ -134,8 +133,9 @@ def _beside_lean(match: Match, stated: bool) -> Row:
         support.actions(chosen, world, min(WARM, match.rounds), match.replicas)
         for turn in range(match.times):
             plays.append(timed(play))
-            actions, taken = timed(_lean, match, world, turn)
-            np.testing.assert_array_equal(plays[0][0][turn].numpy(), actions)
+            replica = turn % match.replicas
+            actions, taken = timed(_lean, match, world, replica)
+            np.testing.assert_array_equal(plays[0][0][replica].numpy(), actions)
             loops.append(taken)
     return Row(
         f"{match.name}, beside a lean loop",
@@ -144,8 +144,13 @@ def _beside_lean(match: Match, stated: bool) -> Row:
         median(loops) * match.replicas,
         targets=(Target(Measure.faster, LEAN.get((match.policy, match.replicas), 2)),),
         stated=stated,
-        note=f"loop: {match.times} of {match.replicas} replicas timed",
+        note=_timed(match.times, match.replicas),
     )
+
+
+def _timed(loops: int, replicas: int) -> str:
+    """Of how many replicas a loop was timed, unless of all."""
+    return f"loop: {loops} of {replicas} replicas timed" if loops < replicas else ""
 
 
 def _lean(match: Match, world: Environment, replica: int) -> NDArray[np.int64]:
@@ -169,8 +174,9 @@ def compare(match: Match) -> tuple[float, float]:
             if turn < match.times:
                 plays.append(timed(play))
             if turn < match.seeds:
-                draws = support.draws(world, match.rounds, 0, replica=turn)
+                replica = turn % match.replicas
+                draws = support.draws(world, match.rounds, 0, replica=replica)
                 actions, taken = timed(literal.play, match.policy, draws, known)
-                np.testing.assert_array_equal(plays[0][0][turn].numpy(), actions)
+                np.testing.assert_array_equal(plays[0][0][replica].numpy(), actions)
                 loop += taken / match.seeds
     return median(taken for _, taken in plays), loop * match.replicas
