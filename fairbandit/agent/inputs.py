@@ -55,8 +55,8 @@ def numbers(values: Any, what: str) -> NDArray[Any]:
     if array.dtype.kind == "f" and array.dtype.itemsize > 8:
         with np.errstate(over="ignore"):  # what is too large becomes infinite
             array = array.astype(np.float64)
-    # NaN is no less than anything
-    if array.size and not (float(array.max()) <= LARGEST and float(array.min()) >= -LARGEST):
+    # whole numbers are smaller than that, and NaN is no less than anything
+    if array.dtype.kind == "f" and array.size and not float(np.abs(array).max()) <= LARGEST:
         at = tuple(np.argwhere(~(np.abs(array.astype(float)) <= LARGEST))[0].tolist())
         raise FairbanditError(
             f"{what}: {limit}, got {array[at]}" + (f" at {list(at)}" if at else "")

@@ -83,7 +83,7 @@ class RaggedBuffer:
             self._learn(groups.expand(b, -1), contexts)
             stored = self.mask.of_each(own.expand(b, -1), contexts)
         row = (number + self._before).gather(2, own.unsqueeze(2)).squeeze(2) + self._offset
-        row = row.masked_fill_(absent, len(self.table) - 1).view(-1)
+        row = row.masked_fill_(absent, self.table.shape[0] - 1).view(-1)
         key = torch.add(self._base[:, :, 0] + rounds, own, alpha=LATEST + 1)
         key.masked_fill_(absent, self._last_key)
         self.table.index_copy_(0, row, stored.reshape(b * m, -1))
@@ -101,7 +101,7 @@ class RaggedBuffer:
             base, addresses = base[:1], addresses[:1]
         wanted = base + rounds[:, None, :, None]
         row = torch.searchsorted(self._keys.view(-1), wanted, right=True)
-        return row.sub_(addresses).expand(-1, len(self._base), -1, -1)
+        return row.sub_(addresses).expand(-1, self._base.shape[0], -1, -1)
 
     def stored(self, group: int, low: int, high: int) -> Tensor:
         """The stored features of entries low … high − 1 of a group, (B, high − low, w)."""

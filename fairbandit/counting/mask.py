@@ -55,7 +55,7 @@ class FeatureMask:
         """
         if self.features is not None:
             return theta[:, :, self.features]
-        return theta.unsqueeze(2).expand(-1, -1, len(self._used), -1)
+        return theta.unsqueeze(2).expand(-1, -1, self._used.shape[0], -1)
 
     def whole(self, group: int, stored: Tensor) -> Tensor:
         """The contexts of one group, (B, L, d), of which (B, L, w) is stored."""

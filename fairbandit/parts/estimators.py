@@ -65,8 +65,9 @@ class Estimator(Part):
             FairbanditError: a model that is not finite.
         """
         n_train = n_train if self.learns else torch.zeros_like(n_train)
-        of_round = torch.arange(len(n_train), device=n_train.device)
-        if not self.every_round and len(n_train) > 1:
+        count = n_train.shape[0]
+        of_round = torch.arange(count, device=n_train.device)
+        if not self.every_round and count > 1:
             first = torch.ones_like(n_train, dtype=torch.bool)
             first[1:] = n_train.diff() > 0
             if not bool(first.all()):
