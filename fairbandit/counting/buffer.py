@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from operator import add, gt
 from typing import Any
 
 import torch
@@ -196,9 +197,9 @@ class RaggedBuffer:
 
     def _reserve(self, counts: Sequence[int]) -> None:
         """Makes room for so many entries of each group, forgotten ones included."""
-        sizes = list(zip(counts, self._forgotten, self._dropped, self._room, strict=True))
-        if any(count - dropped > room for count, _, dropped, room in sizes):
+        if any(map(gt, counts, self._most)):
             spare = SPARE // len(self._empty)
+            sizes = zip(counts, self._forgotten, self._dropped, self._room, strict=True)
             rooms = [
                 _room(count - forgotten, count - dropped, room, spare)
                 for count, forgotten, dropped, room in sizes
@@ -228,6 +229,7 @@ class RaggedBuffer:
             shifts.append(start - self._forgotten[group])
             start += room
         self.mask, self._room, self._dropped = mask, list(rooms), list(self._forgotten)
+        self._most = list(map(add, self._dropped, rooms))  # there is room for so many entries
         self._rows, self._keys, self._shifts = rows, keys, shifts
         self.table, self._base = rows.view(b * length, -1), base
         self._last_key = b * groups * (LATEST + 1) - 1

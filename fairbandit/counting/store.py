@@ -161,9 +161,8 @@ class WindowScores(PastScores):
     @cached_property
     def count(self) -> Tensor:
         """See `PastScores`."""
-        start, stop = self.ends.unbind()
-        length = (stop - start).gather(2, self._own)
-        return length.masked_fill(self.groups < 0, 0).to(torch.float64)
+        inside = self._length.gather(2, self._own)
+        return inside.masked_fill(self.groups < 0, 0).to(torch.float64)
 
     def count_le(self, values: Tensor) -> Tensor:
         """See `PastScores`."""
@@ -203,6 +202,12 @@ class WindowScores(PastScores):
         return self.groups.clamp(min=0)
 
     @cached_property
+    def _length(self) -> Tensor:
+        """How many entries each window has in every group, (B, N, G)."""
+        start, stop = self.ends.unbind()
+        return stop - start
+
+    @cached_property
     def _limits(self) -> list[Limits]:
         some = self.ends[:, :1] if self.buffer.alike else self.ends
         ends = some.flatten(1, 2).aminmax(dim=1)
@@ -234,19 +239,17 @@ class WindowScores(PastScores):
         the two starts; either may be negative.
         """
         (b, u, _), g, m = theta.shape, self.ends.shape[3], values.shape[2]
-        start, stop = self.ends.unbind()
-        begin, length, sign = start[None], (stop - start)[None], None
+        begin, length, sign = self.ends[:1], self._length[None], None
         if segments:
             held = self.sorted.ends
             begin, more = torch.minimum(self.ends, held), self.ends - held
             length, sign = more.abs(), more.sign()
             sign[0].neg_()
-        present = torch.zeros_like(start).scatter_(2, self._own, 1)
+        present = torch.zeros_like(self._length).scatter_(2, self._own, 1)
         model = None
         if b * u > 1 or self.buffer.mask.features is not None:
-            replica = torch.arange(b, device=values.device)[:, None, None]
-            group = torch.arange(g, device=values.device)
-            model = ((replica * u + self.query.of_round[:, None]) * g + group).expand(begin.shape)
+            every = torch.arange(b * u * g, device=values.device).view(b, u, g)
+            model = every.index_select(1, self.query.of_round).expand(begin.shape)
             theta = self.buffer.mask.of_all_groups(theta)
         counts = count_segments(
             self.buffer.table,
