@@ -277,8 +277,11 @@ class Policy:
         """The number of the n rounds in which a learning estimator has no reward to learn from."""
         if not self.estimator.learns:
             return 0
-        rounds, most = range(first, first + n), history.known
-        return bisect_left(rounds, history.earliest, key=lambda t: min(self.split.n_train(t), most))
+        most, earliest = history.known, history.earliest
+        if min(self.split.n_train(first), most) >= earliest:  # mostly
+            return 0
+        rounds = range(first, first + n)
+        return bisect_left(rounds, earliest, key=lambda t: min(self.split.n_train(t), most))
 
     def take_in(self, first: int, outcomes: Outcomes, history: History) -> None:
         """Takes in the outcomes of N consecutive rounds, the latest decided.

@@ -169,7 +169,7 @@ class Agent:
         with self._guard.alone(), self._undoing():
             codes, fresh = self._groups.coded(labels)
             x, g = torch.from_numpy(pool[None, None]), torch.from_numpy(codes[None, None])
-            t = self.rounds + 1
+            t = self._history.played + 1
             with self._policy.mode():
                 self._welcome(fresh)
                 selection = self._select(x, g)
@@ -215,7 +215,7 @@ class Agent:
             given = self._tickets.latest if ticket is None else ticket
             if given is None:
                 raise FairbanditError("no decision was made yet that a reward could be of")
-            t = self._tickets.find(given, self.rounds)
+            t = self._tickets.find(given, self._history.played)
             with self._policy.mode():
                 self._policy.learn(t, self._tickets.outcome(t, value), self._history)
             self._tickets.remove(t)
@@ -335,7 +335,7 @@ class Agent:
     def _select(self, x: Tensor, g: Tensor) -> Selection:
         """Decides the next round, of a pool (1, 1, K, d) and its groups (1, 1, K)."""
         self._history.add_pools(x, g)
-        return self._policy.decide(self.rounds + 1, x, g, self._history)
+        return self._policy.decide(self._history.played + 1, x, g, self._history)
 
     def _welcome(self, labels: list[Hashable]) -> None:
         """Makes room for new groups."""

@@ -100,7 +100,7 @@ class RaggedBuffer:
         base, addresses = self._base, self.addresses
         if self.alike:
             base, addresses = base[:1], addresses[:1]
-        wanted = base + rounds[:, None, :, None]
+        wanted = base + rounds.view(rounds.shape[0], 1, -1, 1)
         row = torch.searchsorted(self._keys.view(-1), wanted, right=True)
         return row.sub_(addresses).expand(-1, self._base.shape[0], -1, -1)
 

@@ -8,8 +8,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from torch import Tensor
 
@@ -42,8 +41,7 @@ class ScoringModel(Protocol):
         """
 
 
-@dataclass(frozen=True)
-class Query:
+class Query(NamedTuple):
     """N consecutive rounds whose past is asked about.
 
     The past of round t is its window: the contexts of rounds start+1 … stop, where

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from copy import copy
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -155,7 +155,7 @@ class WindowScores(PastScores):
         """
         _ = self._layout
         other = copy(self)
-        other.query = replace(self.query, model=model)
+        other.query = self.query._replace(model=model)
         return other
 
     @cached_property

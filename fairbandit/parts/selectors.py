@@ -70,15 +70,14 @@ class Selector(Part):
                 f"expected (B, N, K) = {tuple(index.shape)}"
             )
         positive = weights if weights.dtype is torch.bool else weights > 0
-        fewest, most = positive.sum(2).aminmax()
-        if int(fewest) == 0 or bool((positive > candidates.present).any()):
+        some, actions = positive.max(2)
+        if not bool(some.all()) or bool((positive > candidates.present).any()):
             raise self._unsound(candidates, weights)
         if positive is not weights:
             total = weights.sum(2)
             if not bool((weights >= 0).all()) or not bool(total.isfinite().all()):
                 raise self._unsound(candidates, weights)
-        if int(most) == 1:
-            actions = positive.max(2).indices
+        if int(positive.count_nonzero()) == actions.numel():  # no pool leaves a choice
             return Selection(actions, index.new_ones(actions.shape), weights)
         weights = weights.to(index.dtype)
         cumulative = weights.cumsum(2)
