@@ -78,10 +78,12 @@ class Groups:
         Raises:
             FairbanditError: a label that is not hashable, or not equal to itself.
         """
-        fresh: dict[Hashable, int] = {}
         labels = given.tolist() if isinstance(given, np.ndarray) else given
-        distinct = labels
+        fresh, distinct = dict[Hashable, int](), labels
         with suppress(Exception):  # of labels that are refused below
+            known = list(map(self._codes.get, labels))
+            if None not in known:
+                return np.array(known, np.int64), []
             distinct = dict.fromkeys(labels)
         codes = {label: self._code(label, fresh) for label in distinct}
         return np.array([codes[label] for label in labels], np.int64), list(fresh)
