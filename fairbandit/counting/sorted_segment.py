@@ -205,7 +205,7 @@ class Costs(NamedTuple):
     def of(cls, asked: Asked, chunked: bool) -> Costs:
         """The costs where other entries are scanned in chunks, or gathered round by round."""
         (b, n, m), u = asked.groups.shape, asked.theta.shape[1]
-        return cls(b * u if chunked else 10 * b * n, 10, 600 * (20 + b * n * m), 60 * b)
+        return cls(b * u if chunked else 10 * b * n, 10, 600 * (15 + b * n * m), 55 * b)
 
 
 class SortedCounts:
