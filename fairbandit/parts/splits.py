@@ -75,8 +75,8 @@ class Split(Part):
 
     refresh: float | None = None
     _numbers_of: int = -1  # which rounds are kept
-    _kept: Tensor  # their division, (3, ROUNDS)
-    _numbers: NDArray[np.int64]  # the same
+    _kept: Division
+    _numbers: NDArray[np.int64]  # the same, (ROUNDS, 3)
     _grid: tuple[int, ...] = (0, 1)
 
     def __init__(self, *, refresh: float | None = None) -> None:
@@ -132,7 +132,7 @@ class Split(Part):
         if place + last - first >= ROUNDS:
             return self.divide(torch.arange(first, last + 1, device=self.problem.device))
         self._look_up(number)
-        return Division(*self._kept[:, place : place + last - first + 1].unbind())
+        return Division(*(field[place : place + last - first + 1] for field in self._kept))
 
     def n_train(self, t: int) -> int:
         """How many first rounds train the estimator at round t."""
@@ -154,14 +154,14 @@ class Split(Part):
     def _read(self, t: int, field: int) -> int:
         number, place = divmod(t - 1, ROUNDS)
         self._look_up(number)
-        return int(self._numbers[field, place])
+        return int(self._numbers[place, field])
 
     def _look_up(self, number: int) -> None:
         if number != self._numbers_of:
             first, device = number * ROUNDS + 1, self.problem.device
             rounds = torch.arange(first, first + ROUNDS, device=device)
-            self._numbers_of, self._kept = number, torch.stack(self.divide(rounds))
-            self._numbers = self._kept.cpu().numpy()
+            self._numbers_of, self._kept = number, self.divide(rounds)
+            self._numbers = torch.stack(self._kept, 1).cpu().numpy()
 
     @abstractmethod
     def _divide(self, t: Tensor) -> Division:
