@@ -39,7 +39,7 @@ REGULARIZATIONS = (1e-8, 0.1, 10.0)
 GRID = list(product(NOISES, REGULARIZATIONS))
 
 
-def free(asked: Asked, chunked: bool) -> Costs:
+def free(asked: Asked, width: int, chunked: bool) -> Costs:
     """As if searching cost nothing beside a scan, and sorting little."""
     return Costs(entry=1.0, again=1e-9, search=0.0, sort=0.6)
 

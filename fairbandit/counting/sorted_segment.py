@@ -202,10 +202,15 @@ class Costs(NamedTuple):
     sort: float
 
     @classmethod
-    def of(cls, asked: Asked, chunked: bool) -> Costs:
-        """The costs where other entries are scanned in chunks, or gathered round by round."""
+    def of(cls, asked: Asked, width: int, chunked: bool) -> Costs:
+        """The costs where other entries are scanned in chunks, or gathered round by round.
+
+        The unit grows with the width, which is how many features are stored of each context; the
+        fixed cost of a search does not.
+        """
         (b, n, m), u = asked.groups.shape, asked.theta.shape[1]
-        return cls(b * u if chunked else 10 * b * n, 10, 600 * (15 + b * n * m), 55 * b)
+        search = 600 * (400 // width + b * n * m)
+        return cls(b * u if chunked else 10 * b * n, 10, search, 60 * b)
 
 
 class SortedCounts:
@@ -242,7 +247,7 @@ class SortedCounts:
         Returns:
             Counts over `segments`, (B, N, M) float64; None if a scan of all windows costs less.
         """
-        costs = Costs.of(asked, chunked)
+        costs = Costs.of(asked, buffer.mask.width, chunked)
         scan = costs.entry * sum(limit.greatest_stop - limit.least_start for limit in limits)
         if scan < max(3 * costs.search, self._least):
             return None
