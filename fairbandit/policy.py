@@ -80,7 +80,7 @@ class Policy:
 
     def mode(self) -> torch.inference_mode:
         """The context to decide and learn in: torch's inference mode, if no part differentiates."""
-        return torch.inference_mode(not self._autograd)
+        return torch.inference_mode(not any(part.autograd for part in self.parts.values()))
 
     def bind(self, problem: Problem) -> None:
         """Prepares every part for a problem.
@@ -101,7 +101,6 @@ class Policy:
         sums = self.estimator.sums and "rewards" not in self.needs
         self.absorbs = self.split.refresh is not None and sums
         self.can_suppose = not self.absorbs and not any(part.observes for part in parts)
-        self._autograd = any(part.autograd for part in parts)
         for part in parts:
             part.bind(problem)
         self._keys = self._state_keys()
@@ -277,11 +276,8 @@ class Policy:
         """The number of the n rounds in which a learning estimator has no reward to learn from."""
         if not self.estimator.learns:
             return 0
-        most, earliest = history.known, history.earliest
-        if min(self.split.n_train(first), most) >= earliest:  # mostly
-            return 0
-        rounds = range(first, first + n)
-        return bisect_left(rounds, earliest, key=lambda t: min(self.split.n_train(t), most))
+        rounds, most = range(first, first + n), history.known
+        return bisect_left(rounds, history.earliest, key=lambda t: min(self.split.n_train(t), most))
 
     def take_in(self, first: int, outcomes: Outcomes, history: History) -> None:
         """Takes in the outcomes of N consecutive rounds, the latest decided.

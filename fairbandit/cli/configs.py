@@ -155,7 +155,7 @@ def refuse_code(config: DictConfig) -> None:
     * Below a launcher and a sweeper nothing else is instantiated, not even what an interpolation
       makes.
     * No environment variable is set. A list of harmless ones could not be complete (PYTHONPATH
-      and LD_PRELOAD name code as FAIRBANDIT_PLUGINS does), and the shell sets them as well.
+      and LD_PRELOAD name code as FAIRBANDIT_PLUGINS does), and users can set them themselves.
     * Logging is one of Hydra's choices, unchanged, since its classes and factories are imported.
     * A launcher runs no commands of a config, and gives workers no further environment.
 

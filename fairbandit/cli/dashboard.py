@@ -63,7 +63,7 @@ def dashboard(words: Sequence[str]) -> None:
     parser.add_argument("--port", type=int, help="by default the first free one from 6006 on")
     given = parser.parse_args(words)
     with serving(given.folders, given.port) as pages, suppress(KeyboardInterrupt):
-        for number in (signal.SIGINT, signal.SIGTERM):  # a shell may have SIGINT ignored
+        for number in (signal.SIGINT, signal.SIGTERM):  # SIGINT is ignored in a background job
             signal.signal(number, signal.default_int_handler)
         shown = ", ".join(str(short(folder)) for folder in given.folders)
         for environment, address in pages.items():

@@ -26,10 +26,11 @@ CHUNK = 1 << 12
 
 
 class Norms:
-    """Measures ‖x − m‖_{C⁻¹}, m and C being the mean and the covariance of some contexts.
+    """The Mahalanobis norm ‖x − m‖_{C⁻¹} of contexts x of one group.
 
     Args:
-        contexts: (B, L, w); C is that of a sample of them, plus a small ridge.
+        contexts: those whose mean is m, (B, L, w). The covariance of a sample of them, plus a small
+            multiple of the identity, is C.
 
     Attributes:
         count: L.
@@ -51,7 +52,7 @@ class Norms:
         self._whiten = whiten.transpose(1, 2)
 
     def of(self, contexts: Tensor) -> Tensor:
-        """The norms of contexts, (B, L, w), with the rounding allowed for: (B, L)."""
+        """The norms of contexts (B, L, w), increased by the rounding error allowed for: (B, L)."""
         white = ((chunk - self.mean[:, None]) @ self._whiten for chunk in contexts.split(CHUNK, 1))
         norms = torch.cat([torch.linalg.vector_norm(chunk, dim=2) for chunk in white], 1)
         # an infinite bound times a drift of 0 would be NaN
@@ -62,12 +63,12 @@ class Bins:
     """The bins of one group's contexts, (B, L, w).
 
     Args:
-        norms: measures the contexts.
-        measured: ‖x − m‖_{C⁻¹} of each of them, (B, L).
-        added: how many were measured since m and C were made.
+        norms: holds m and C.
+        measured: the norm of each context, (B, L).
+        added: how many contexts were measured after m and C were computed.
 
     Attributes:
-        norms, measured, added: the same.
+        norms, measured, added: the arguments.
         bin: each context's bin, (B, L) int64.
         radius: the most by which a score in each bin moves for each unit of ‖Δ‖_C, (B, bins).
         rounding: by how much a score may be off for each unit of ‖θ‖, (B, 1).
@@ -88,14 +89,14 @@ class Bins:
         self.radius = largest + self.rounding / norms.least.sqrt()
 
     def moved(self, gone: int, contexts: Tensor) -> Bins:
-        """The bins of later contexts of the group, which begin with all these but the first ones.
+        """The bins after the window of the group has moved on.
 
-        Those which are here too are not measured again, until as many others came as m and C were
-        made of.
+        Norms of contexts that stay in the window are kept. Once more contexts were added than m and
+        C were computed from, all are computed from the new window.
 
         Args:
-            gone: how many of these contexts are not among the later ones.
-            contexts: the later ones, (B, L, w).
+            gone: how many contexts, the oldest ones, have left the window.
+            contexts: all contexts in the new window, (B, L, w), those that stay first.
         """
         kept = self.measured[:, gone:]
         further = contexts[:, kept.shape[1] :]
@@ -106,11 +107,11 @@ class Bins:
 
 
 def bins_of(contexts: Tensor) -> Bins:
-    """The bins of contexts, (B, L, w); m and C are theirs."""
+    """The bins of contexts (B, L, w), with m and C computed from them."""
     norms = Norms(contexts)
     return Bins(norms, norms.of(contexts))
 
 
 def _step(count: int) -> int:
-    """One in how many contexts is in a sample of so many."""
+    """The distance between the contexts of a sample, out of a number of contexts."""
     return max(1, count // SAMPLE)

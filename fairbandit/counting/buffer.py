@@ -229,7 +229,7 @@ class RaggedBuffer:
             shifts.append(start - self._forgotten[group])
             start += room
         self.mask, self._room, self._dropped = mask, list(rooms), list(self._forgotten)
-        self._most = list(map(add, self._dropped, rooms))  # there is room for so many entries
+        self._most = list(map(add, self._dropped, rooms))  # how many entries fit
         self._rows, self._keys, self._shifts = rows, keys, shifts
         self.table, self._base = rows.view(b * length, -1), base
         self._last_key = b * groups * (LATEST + 1) - 1

@@ -49,12 +49,12 @@ class Asked(NamedTuple):
 
 
 class BinsOfGroup(NamedTuple):
-    """The bins of the contexts of one group in a segment, for the next segment to begin with.
+    """The bins of one group's contexts in a segment; the next segment reuses their norms.
 
     Attributes:
         mask: which features of the contexts are stored.
-        start: the first entry.
-        bins: of the entries from there on.
+        start: the first entry of the segment.
+        bins: the bins of its entries.
     """
 
     mask: FeatureMask
@@ -65,7 +65,10 @@ class BinsOfGroup(NamedTuple):
 def _bins(
     before: BinsOfGroup | None, mask: FeatureMask, segment: tuple[int, int], contexts: Tensor
 ) -> Bins:
-    """The bins of a group's contexts, (B, L, w): entries start … stop − 1 of a segment."""
+    """The bins of a group's contexts (B, L, w), the entries start … stop − 1 of a segment.
+
+    Norms are taken from the bins of the segment before, if both have entries in common.
+    """
     start, stop = segment
     if before is not None and before.mask is mask:
         end = before.start + before.bins.measured.shape[1]
@@ -85,10 +88,10 @@ class SortedSegment:
         buffer: the contexts.
         segments: start and stop of each group's segment, the same for all replicas.
         theta: the reference θ₀, (B, d).
-        before: the bins of an earlier segment of the same contexts.
+        before: the bins of the segment before, by group.
 
     Attributes:
-        bins: of every group that has contexts in the segment.
+        bins: the bins of this segment, by group.
     """
 
     def __init__(
@@ -163,12 +166,12 @@ class SortedSegment:
             replica = torch.arange(b, device=groups.device)[:, None, None]
             own = own + replica * g
             frame = own * u + of_round[:, None]
-        # one row for each value, in which there is one column for each bin
-        own, frame, column = own.flatten(), frame.flatten(), values.reshape(-1, 1)
+        # from here on the values are in one dimension, and their bins in a second one
+        own, frame, flat = own.flatten(), frame.flatten(), values.reshape(-1, 1)
         if b * u > 1 or self._mask.features is not None:
             model = frame[:, None].expand(-1, s)
             theta = models.transpose(1, 2)
-        scaled = column * self._scale.view(-1, 1).index_select(0, own)
+        scaled = flat * self._scale.view(-1, 1).index_select(0, own)
         ends = scaled - shifts.index_select(1, frame)
         begin, end = self._limits.index_select(1, own).unbind()
         low, high = torch.searchsorted(self._keys, ends).clamp_(begin, end).unbind()
@@ -178,7 +181,7 @@ class SortedSegment:
             return None
         counts = low - begin
         if again:
-            every = column[:, None].expand(-1, s, 1)
+            every = flat[:, None].expand(-1, s, 1)
             found = count_segments(self._table, low, length, every, theta.reshape(-1, d), model)
             counts = counts + found.squeeze(2)
         return counts.sum(1).view(values.shape), again
@@ -266,7 +269,7 @@ class SortedCounts:
         if length < SHORTEST or price > scan * WORTHWHILE:
             return None
         before = {} if self._sorted is None else self._sorted.bins
-        self._sorted = None  # so that the new one may use its memory, which is faster
+        self._sorted = None  # frees its memory for the new one: pages never used are slow
         self._sorted = SortedSegment(buffer, common, asked.theta[:, -1], before)
         self.segments = common
         self.ends = torch.tensor(common, device=asked.groups.device).T[:, None, None]

@@ -123,7 +123,7 @@ class Rows:
 def _cut(start: int, stop: int) -> list[tuple[int, int, int]]:
     """Rows start+1 … stop by piece: its index, and which of them, low+1 … high, lie in it."""
     first = start // PIECE
-    if start < stop <= (first + 1) * PIECE:  # mostly
+    if start < stop <= (first + 1) * PIECE:  # nearly always
         return [(first, start, stop)]
     pieces = range(first, -(-stop // PIECE)) if start < stop else ()
     return [(i, max(i * PIECE, start), min((i + 1) * PIECE, stop)) for i in pieces]
