@@ -3,7 +3,7 @@
 `SecondDevice` lets tensors live "on" `meta`: they keep their values in ordinary memory and report
 that device. As with a real second device, an operation on tensors of both is an error, and so is
 handing one to NumPy. It asks for more than a real one: an index has to be on the device of what it
-indexes, and whoever makes a tensor has to say where.
+indexes, and whoever makes a tensor has to say where. Where there is a GPU, it plays the same runs.
 """
 
 import ast
@@ -33,6 +33,8 @@ from tests import support
 PACKAGE = Path(fairbandit.__file__).parent
 
 HERE, THERE = torch.device("cpu"), torch.device("meta")
+
+GPU = torch.device("cuda:0") if torch.cuda.is_available() else None
 
 LEAVING = {Tensor.tolist, Tensor.item, Tensor.__bool__, Tensor.__int__, Tensor.__float__}
 """How numbers come back from any device."""
@@ -129,7 +131,8 @@ def same(one: Any, two: Any) -> None:
     pairs = zip(tree_flatten(one)[0], tree_flatten(two)[0], strict=True)
     for a, b in pairs:
         if isinstance(a, Tensor):
-            torch.testing.assert_close(a.as_subclass(Tensor), b.as_subclass(Tensor), equal_nan=True)
+            a, b = a.as_subclass(Tensor).cpu(), b.as_subclass(Tensor).cpu()
+            torch.testing.assert_close(a, b, equal_nan=True)
         else:
             assert a == b
 
@@ -155,7 +158,7 @@ def play(
 def everywhere(
     settings: dict[str, Any], make: Callable[[], Environment], rounds: int = 140, **engine: Any
 ) -> None:
-    """Plays on both devices: the same decisions, and all that comes back is where it should be."""
+    """Plays on all devices: the same decisions, and all that comes back is where it should be."""
     theirs = play(settings, make(), rounds, HERE, **engine)
     world = make()  # before a device is known
     with SecondDevice() as device:
@@ -164,6 +167,8 @@ def everywhere(
     same(ours[0], theirs[0])  # a state has rows that hold anything
     kept = [value for value in tree_flatten(ours)[0] if isinstance(value, Tensor)]
     assert all(isinstance(value, There) for value in kept)
+    if GPU is not None:
+        same(play(settings, make(), rounds, GPU, **engine)[0], theirs[0])
 
 
 @pytest.fixture
@@ -260,6 +265,8 @@ def test_what_others_decided(name: str) -> None:
         ours = decided(world, THERE)
     assert isinstance(ours, There)
     same(ours, theirs)
+    if GPU is not None:
+        same(decided(support.environment(), GPU), theirs)
 
 
 def test_the_second_device_is_strict() -> None:

@@ -18,6 +18,9 @@ MAX_TERMS = 12
 ACCURACY = 1e-9
 """The rounding error that the alternating sum may have."""
 
+WORK = 1 << 16
+"""Numbers in a work array, so that it stays in cache, where values can be split so far."""
+
 
 class UniformSums:
     """The CDFs of weighted sums of independent uniforms, one for each of several groups.
@@ -65,6 +68,11 @@ class UniformSums:
 
         Where a group is −1, which marks an empty place, the result is arbitrary.
         """
+        work = len(self._edge) * values.numel()
+        if work > WORK and len(values) > 1:
+            size = max(len(values) * WORK // work, 1)
+            parts = zip(groups.split(size), values.split(size), strict=True)
+            return torch.cat([self(*part) for part in parts])
         # places first: their groups are often the same in all pools, and are then looked up once
         once = [slice(1) if step == 0 else slice(None) for step in groups.stride()]
         groups, values = groups[tuple(once)].movedim(-1, 0), values.movedim(-1, 0).contiguous()
