@@ -39,7 +39,8 @@ def block_end(policy: Policy, rounds: int, played: int) -> int:
     """
     end, step = played, 1  # most blocks are of one round, or of very many
     while end < rounds and policy.last_read(min(end + step, rounds)) <= played:
-        end, step = min(end + step, rounds), 2 * step
+        end = min(end + step, rounds)
+        step = end - played
     between = range(end + 1, min(end + step, rounds))
     end += bisect_right(between, played, key=policy.last_read)
     if end == played:
@@ -109,7 +110,10 @@ def fixed_point(policy: Policy, history: History, first: int, pools: Pools, alon
 
 
 WORK = 1 << 18
-"""Numbers in the largest work array of a block: they stay in cache."""
+"""Numbers in the largest work array of a block: they stay in the processor's cache."""
+
+ELSEWHERE = 1 << 22
+"""The same on other devices, where small arrays take as long as these."""
 
 WINDOW = 1 << 18
 """Where a round compares more numbers of its rank window than this, deciding it twice costs more
@@ -140,13 +144,14 @@ class BlockSize:
         problem = policy.problem
         self._policy, self._size, self._wait, self._left = policy, 8, 1, 0
         self._places, self._features = problem.replicas * places, problem.features
+        self._work = WORK if problem.device.type == "cpu" else ELSEWHERE
 
     def next(self, played: int, alone: int = 1) -> int:
         """How many rounds to decide after `played`; the next `alone` of them need no guess."""
         if not self._policy.can_suppose:
             return alone
-        places, features = self._places, self._features
-        most = min(GRID, math.isqrt(WORK // places), WORK // (places * features))
+        places, features, work = self._places, self._features, self._work
+        most = min(GRID, math.isqrt(work // places), work // (places * features))
         if "contexts" in self._policy.needs:
             window = played - self._policy.split.start(played + 1)
             if window * places * features > WINDOW:

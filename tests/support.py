@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from functools import cache
 from itertools import pairwise
 from pathlib import Path
@@ -116,6 +116,13 @@ def policy(name: str, **estimator: Any) -> Policy:
     made = build({"name": name, **parts})
     assert isinstance(made, Policy)
     return made
+
+
+def ridge_sums(state: Mapping[str, Any]) -> tuple[Tensor, Tensor]:
+    """V (B, d, d) and b (B, d) of all rows, from the state of a ridge."""
+    rows = state["rows"]
+    sums = rows[..., :-1].transpose(1, 2) @ rows
+    return state["V"] + sums[..., :-1], state["b"] + sums[..., -1]
 
 
 def environment(name: str = "simulation", **parameters: Any) -> Environment:

@@ -76,10 +76,10 @@ class Rows:
                 f"rows {start + 1} to {stop} are not kept; kept are {self._gone + 1} to "
                 f"{self.count}"
             )
-        parts = [self._piece(*cut) for cut in _cut(start, stop)]
-        if len(parts) == 1:
-            return parts[0]
-        return torch.cat(parts, 1) if parts else self._none
+        cuts = _cut(start, stop)
+        if len(cuts) == 1:
+            return self._piece(*cuts[0])
+        return torch.cat([self._piece(*cut) for cut in cuts], 1) if cuts else self._none
 
     @property
     def kept(self) -> tuple[int, int]:

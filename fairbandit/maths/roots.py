@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 import torch
 from torch import Tensor
+from torch.nn.functional import pad
 
 from fairbandit.maths.linear import factor
 
@@ -47,6 +48,16 @@ class Root(NamedTuple):
             return solved
         order = self.order[..., None].expand(solved.shape)
         return torch.empty_like(solved).scatter_(-2, order, solved)
+
+
+def rows_of(contexts: Tensor, rewards: Tensor) -> Tensor:
+    """[X r], (…, n, d + 1), of X (…, n, d) and r (…, n)."""
+    return torch.cat([contexts, rewards[..., None]], -1)
+
+
+def widened(rows: Tensor, more: int) -> Tensor:
+    """[X r] with more columns of X, which are 0."""
+    return rows_of(pad(rows[..., :-1], (0, more)), rows[..., -1])
 
 
 def root_of_rows(rows: Tensor) -> Root:

@@ -136,10 +136,10 @@ def _step(start: Solved, contexts: Tensor, rewards: Tensor) -> tuple[Tensor, Ten
     n = contexts.shape[1]
     if n == 0:
         return contexts, rewards[..., None], rewards
-    if n == 1:  # the factor is a square root, and sums of products beat small matrix products
+    if n == 1:  # the factor is a square root, and a sum of products beats small matrix products
         projected = (inverse * contexts).sum(2)[:, None]
-        missed = rewards[..., None] - (contexts * theta[:, None]).sum(2, keepdim=True)
-        root = ((projected * contexts).sum(2, keepdim=True) + 1).sqrt()
+        missed = torch.baddbmm(rewards[..., None], contexts, theta[..., None], alpha=-1)
+        root = torch.bmm(projected, contexts.transpose(1, 2)).add_(1).sqrt_()
         return projected / root, missed / root, root[..., 0].log()
     projected = contexts @ inverse
     missed = rewards[..., None] - contexts @ theta[..., None]

@@ -113,6 +113,10 @@ class Part(ABC):
     """Whether the part is fairbandit's. Such a part rebinds its attributes in every change and
     never writes over what they held, so that whoever keeps the attributes can go back to them."""
 
+    varying: ClassVar[frozenset[str]] = frozenset()
+    """The keys of the state of one of fairbandit's parts whose tensors may have any size in
+    dimension 1."""
+
     observes: ClassVar[bool] = False
     """Whether the part overrides `observe`. What it saw cannot be taken back, so that a policy with
     the part decides no round on the guess of an earlier one; see `fixed_point`."""
@@ -211,7 +215,7 @@ class Part(ABC):
             )
         if self.own:
             for key, value in now.items():
-                _check(f"{what}, {key}", state[key], value)
+                _check(f"{what}, {key}", state[key], value, 1 if key in self.varying else None)
         self._load(state)
 
     def _load(self, state: Mapping[str, Any]) -> None:  # noqa: B027 - most parts have no state
@@ -232,17 +236,9 @@ def _copied(value: Any) -> Any:
     return value
 
 
-def _check(what: str, given: Any, now: Any) -> None:
-    """Refuses what cannot be a later state of something.
-
-    Tensors keep their sizes, but for dimension 1 where it is 0 now or later.
-    """
-    if not isinstance(now, Tensor):
-        if type(given) is not type(now):
-            raise FairbanditError(f"{what}: expected a {type(now).__name__}, got {told(given)}")
-    elif not isinstance(given, Tensor) or given.ndim != now.ndim or now.ndim < 2:
-        like(what, given, now)
-    elif given.shape[1] == 0:
-        like(what, given, now.new_empty(given.shape))
-    else:
-        like(what, given, now, free=1 if now.shape[1] == 0 else None)
+def _check(what: str, given: Any, now: Any, free: int | None) -> None:
+    """Refuses what cannot be a later state of something; the size of one dimension may be free."""
+    if isinstance(now, Tensor):
+        like(what, given, now, free)
+    elif type(given) is not type(now):
+        raise FairbanditError(f"{what}: expected a {type(now).__name__}, got {told(given)}")

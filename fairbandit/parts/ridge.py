@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from enum import Enum
-from typing import Any
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor
@@ -14,7 +14,7 @@ from torch.nn.functional import pad
 from fairbandit.errors import FairbanditError
 from fairbandit.maths import checks
 from fairbandit.maths.linear import add_outer
-from fairbandit.maths.roots import root_of_rows, root_of_sums
+from fairbandit.maths.roots import root_of_rows, root_of_sums, rows_of, widened
 from fairbandit.maths.solves import (
     SMALL,
     QRSolve,
@@ -62,6 +62,9 @@ class Ridge(Estimator):
     reference = PAPER
     draws = True
     sums = True
+    varying = frozenset({"root", "rows", "ahead", "ahead_n"})
+    most_pending: ClassVar[int] = 16
+    """V and b are not read in most rounds: rows are added to them when there are so many."""
 
     def __init__(self, *, regularization: float = 0.1, noise: float = 1e-8) -> None:
         if not (regularization > 0 and math.isfinite(regularization)):
@@ -76,15 +79,14 @@ class Ridge(Estimator):
         """Starts from V = λI and b = 0."""
         super().bind(problem)
         b, d = problem.replicas, problem.features
-        self._n = 0  # the rounds committed, whose sums V and b are
+        self._n = 0  # the rounds committed, whose rows [X r] are in V and b or pending
         self._V = problem.zeros(b, d, d)
         self._V.diagonal(dim1=1, dim2=2).fill_(self.regularization)
         self._b = problem.zeros(b, d)
-        # the regression of V and b; where it is ill-conditioned, the root [R z] of all rows but
-        # the latest, and these
+        self._pending: tuple[Tensor, ...] = ()
+        # the regression of all rows; where it is ill-conditioned, the root [R z] of V and b
         self._solved: Solved | None = None
         self._root: Tensor | None = torch.cat([self._V.sqrt(), self._b[..., None]], 2)
-        self._rows = self._root[:, :0]
         self._largest = 0.0  # the largest entry of rows that a Woodbury update can take in
         self._ahead: dict[int, Tensor] = {}  # rows that models after so many rounds include
         self._latest: tuple[Outcomes, int, Solutions] | None = None
@@ -93,7 +95,7 @@ class Ridge(Estimator):
         """Adds outcomes to the sums, or keeps them until round n is committed; see `Estimator`."""
         contexts, rewards = self._regressors(outcomes), outcomes.rewards
         if n > self._n:
-            rows = _rows(contexts, rewards)
+            rows = rows_of(contexts, rewards)
             ahead = torch.cat([self._ahead.get(n, rows[:, :0]), rows], 1)
             if ahead.shape[1] > 2 * contexts.shape[2] + 1:
                 ahead = root_of_rows(ahead).rows  # least squares needs no more of the rows
@@ -102,19 +104,18 @@ class Ridge(Estimator):
             self._take(self._n, contexts, rewards)
 
     def state(self) -> State:
-        """The sums at the last commit, what later models start from, and outcomes kept for them."""
+        """The sums, the rows to add to them, the regression, and outcomes kept for later models."""
         blank = Solved(self._b, self._b.sum(1), self._V)
-        goes_on = self._solved is not None
         numbers = [n for n, rows in self._ahead.items() for _ in range(rows.shape[1])]
         return {
             "n": self._n,
             "V": self._V,
             "b": self._b,
-            "root": self._V[:, :0] if self._root is None else self._root,
-            "rows": self._rows,
+            "root": self._stacked(()) if self._root is None else self._root,
+            "rows": self._stacked(self._pending),
             "largest": self._largest,
-            "goes_on": goes_on,
-            "ahead": torch.cat([self._rows[:, :0], *self._ahead.values()], 1),
+            "goes_on": self._solved is not None,
+            "ahead": self._stacked(self._ahead.values()),
             "ahead_n": torch.tensor([numbers], dtype=torch.int64, device=self._b.device),
             **(self._solved or blank)._asdict(),
         }
@@ -122,7 +123,7 @@ class Ridge(Estimator):
     def _load(self, state: Mapping[str, Any]) -> None:
         self._n, self._V, self._b = state["n"], state["V"], state["b"]
         self._root = state["root"] if state["root"].shape[1] else None
-        self._rows, self._largest = state["rows"], state["largest"]
+        self._pending, self._largest = (state["rows"],), state["largest"]
         solved = Solved(*(state[name] for name in Solved._fields))
         self._solved = solved if state["goes_on"] else None
         ahead, number = state["ahead"], state["ahead_n"]
@@ -145,13 +146,13 @@ class Ridge(Estimator):
         square.diagonal(dim1=1, dim2=2).fill_(self.regularization)
         self._V = pad(self._V, (0, more, 0, more)) + pad(square, (self._b.shape[1], 0) * 2)
         self._b = pad(self._b, (0, more))
-        self._rows, self._latest = _wider(self._rows, more), None
-        self._ahead = {n: _wider(rows, more) for n, rows in self._ahead.items()}
+        self._pending, self._latest = tuple(widened(rows, more) for rows in self._pending), None
+        self._ahead = {n: widened(rows, more) for n, rows in self._ahead.items()}
         if self._root is None:
-            self._go_on_from(cholesky_solve(self._V, self._b))
+            self._solve_anew()
         else:
             below = pad(square.sqrt(), (self._root.shape[1], 1))
-            self._root = torch.cat([_wider(self._root, more), below], 1)
+            self._root = torch.cat([widened(self._root, more), below], 1)
 
     def _commit(self, n: int, outcomes: Outcomes) -> None:
         if n > self._n:
@@ -176,7 +177,7 @@ class Ridge(Estimator):
             return contexts, rewards, [min(n - self._n, contexts.shape[1]) for n in n_train]
         ahead = [(n, rows) for n, rows in self._ahead.items() if n <= n_train[-1]]
         counts = [sum(rows.shape[1] for m, rows in ahead if m <= n) for n in n_train]
-        rows = torch.cat([self._rows[:, :0], *(rows for _, rows in ahead)], 1)
+        rows = self._stacked(rows for _, rows in ahead)
         return rows[..., :-1], rows[..., -1], counts
 
     def _solutions(self, contexts: Tensor, rewards: Tensor, at: list[int]) -> Solutions:
@@ -184,50 +185,70 @@ class Ridge(Estimator):
         if self._solved is not None and not self._is_heavy(contexts):
             return WoodburyUpdate(self._solved, contexts, rewards, at)
         root = root_of_sums(self._V, self._b).rows if self._root is None else self._root
-        rows = torch.cat([self._rows, _rows(contexts, rewards)], 1)
-        return QRSolve(root, rows, [self._rows.shape[1] + i for i in at])
+        before, new = self._count_pending(), rows_of(contexts, rewards)
+        return QRSolve(root, self._stacked([*self._pending, new]), [before + i for i in at])
 
     def _take(
         self, n: int, contexts: Tensor, rewards: Tensor, solutions: Solutions | None = None
     ) -> None:
-        """Adds the rows that complete the first n rounds, with their regressions if known."""
-        grid, V, b = self._n // GRID < n // GRID, self._V, self._b
+        """Takes in the rows that complete the first n rounds, with their regressions if known."""
+        grid = self._n // GRID < n // GRID
         few = contexts.shape[1] <= SMALL or self._solved is None or self._is_heavy(contexts)
         if solutions is None and few:
             solutions = self._solutions(contexts, rewards, [contexts.shape[1]])
         self._n, self._latest = n, None
-        self._V = add_outer(V, contexts, contexts)
-        self._b = add_outer(b[..., None], contexts, rewards[..., None])[..., 0]
+        if contexts.shape[1]:
+            self._pending = *self._pending, rows_of(contexts, rewards)
         if isinstance(solutions, QRSolve):
-            root = root_of_sums(V, b).rows if self._root is None else self._root
-            rows = torch.cat([self._rows, _rows(contexts, rewards)], 1)
-            if rows.shape[1] > 4 * SMALL:  # seldom, since rounding adds up
-                root, rows = solutions.root, rows[:, :0]
-            self._go_on_from(solutions.last, root, rows)
+            if self._count_pending() > 4 * SMALL:  # seldom, since rounding adds up
+                self._add_pending()
+                self._root = solutions.root
+            self._go_on_from(solutions.last)
         elif solutions is None or grid:
-            self._go_on_from(cholesky_solve(self._V, self._b))
+            self._solve_anew()
         else:
             self._solved = solutions.last
+        if self._solved is not None and self._count_pending() >= self.most_pending:
+            self._add_pending()
 
-    def _go_on_from(
-        self, solved: Solved, root: Tensor | None = None, rows: Tensor | None = None
-    ) -> None:
-        """Keeps the regression, or the QR root of its rows if the regression is ill-conditioned."""
-        row = self._V.diagonal(dim1=1, dim2=2).sum(1) / max(self._n, 1)
+    def _add_pending(self) -> None:
+        """Adds the pending rows to V and b."""
+        rows = self._stacked(self._pending)
+        contexts, rewards = rows[..., :-1], rows[..., -1:]
+        self._V = add_outer(self._V, contexts, contexts)
+        self._b = add_outer(self._b[..., None], contexts, rewards)[..., 0]
+        self._pending = ()
+
+    def _solve_anew(self) -> None:
+        """Solves the regression from V and b, without the rounding of many updates."""
+        self._add_pending()
+        self._go_on_from(cholesky_solve(self._V, self._b))
+
+    def _go_on_from(self, solved: Solved) -> None:
+        """Keeps the regression, or the root of V and b if the regression is ill-conditioned."""
+        squares = self._stacked(self._pending)[..., :-1].square().sum((1, 2))
+        row = (self._V.diagonal(dim1=1, dim2=2).sum(1) + squares) / max(self._n, 1)
         spread = solved.inverse.diagonal(dim1=1, dim2=2).amax(1)
         if bool((row * spread < ILL).all()):
-            self._solved, self._root, self._rows = solved, None, self._rows[:, :0]
+            self._solved, self._root = solved, None
             self._largest = math.sqrt(HEAVY / float(spread.max()))
-            return
-        self._solved = None
-        self._root = root_of_sums(self._V, self._b).rows if root is None else root
-        self._rows = self._rows[:, :0] if rows is None else rows
+        else:
+            self._solved = None
+            if self._root is None:
+                self._root = root_of_sums(self._V, self._b).rows
+
+    def _stacked(self, parts: Iterable[Tensor]) -> Tensor:
+        """Rows [X r] one below the other, (B, n, d + 1), none if there are no parts."""
+        b, d = self._b.shape
+        return torch.cat([self._b.new_empty(b, 0, d + 1), *parts], 1)
+
+    def _count_pending(self) -> int:
+        return sum(rows.shape[1] for rows in self._pending)
 
     def _is_heavy(self, contexts: Tensor) -> bool:
         """Whether a Woodbury update by these rows would lose too many digits of V⁻¹."""
-        if not contexts.shape[1]:
-            return False
-        return not float(torch.linalg.vector_norm(contexts, torch.inf)) <= self._largest
+        largest = torch.linalg.vector_norm(contexts, torch.inf) if contexts.shape[1] else 0.0
+        return not float(largest) <= self._largest
 
     def _injected(self, n_train: list[int]) -> Tensor:
         """ρ/(d√n)·γ_n for each n, (B, U, d); after no round there is no noise."""
@@ -242,16 +263,6 @@ class Ridge(Estimator):
         root = at.to(drawn.dtype).sqrt()
         scale = torch.full_like(root, self.noise) / (d * root)
         return drawn * scale.where(at > 0, 0)[:, None]
-
-
-def _rows(contexts: Tensor, rewards: Tensor) -> Tensor:
-    """[X r], (B, n, d + 1)."""
-    return torch.cat([contexts, rewards[..., None]], 2)
-
-
-def _wider(rows: Tensor, more: int) -> Tensor:
-    """[X r] with more columns of X, which are 0."""
-    return _rows(pad(rows[..., :-1], (0, more)), rows[..., -1])
 
 
 class Radius(Enum):
@@ -318,8 +329,8 @@ class OptimisticRidge(Ridge):
 
     def _models(self, rounds: list[int], n_train: list[int], outcomes: Outcomes) -> RewardModel:
         theta, solutions = self._solve(n_train, outcomes)
-        d = self.problem.features
-        growth = (solutions.log_det - d * math.log(self.regularization)).clamp(min=0)
+        start = self.problem.features * math.log(self.regularization)
+        growth = (solutions.log_det - start).clamp(min=0)
         if self.radius is Radius.practical:
             learned = theta.new_tensor([math.log(n + 1) for n in n_train])
             beta = (2 * growth * learned).sqrt()

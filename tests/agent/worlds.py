@@ -16,7 +16,7 @@ from fairbandit.environments.base import Environment, Pools, Truth
 from fairbandit.maths.grouped_cdf import GroupedCdf
 from fairbandit.run.state import Packed
 from fairbandit.streams import Purpose, Streams
-from tests import literal
+from tests import literal, support
 
 Array = NDArray[Any]
 
@@ -83,11 +83,7 @@ def held(agent: Agent) -> tuple[object, tuple[Any, ...], dict[str, bytes]]:
 
 def sums(agent: Agent) -> tuple[Tensor, Tensor]:
     """V and b of an agent whose estimator is a ridge."""
-    state = agent._policy.estimator.state()
-    V, b = state["V"], state["b"]
-    assert isinstance(V, Tensor)
-    assert isinstance(b, Tensor)
-    return V, b
+    return support.ridge_sums(agent._policy.estimator.state())
 
 
 @dataclass

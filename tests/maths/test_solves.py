@@ -157,7 +157,7 @@ def test_a_matrix_that_is_not_positive_definite() -> None:
 def test_by_hand() -> None:
     """One feature, λ = 1, a row of 2 with reward 3: V = 5, θ = 6/5."""
     one = WoodburyUpdate(
-        fresh(1, 1, 1.0), torch.full((1, 1, 1), 2.0).double(), torch.full((1, 1), 3.0), [1]
+        fresh(1, 1, 1.0), torch.full((1, 1, 1), 2.0).double(), torch.full((1, 1), 3.0).double(), [1]
     )
     assert float(one.theta) == pytest.approx(1.2)
     assert float(one.log_det) == pytest.approx(math.log(5))

@@ -2,6 +2,7 @@
 
 import math
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 import pytest
@@ -10,11 +11,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
-from fairbandit import FairbanditError, Policy, Truth, build
+from fairbandit import Engine, FairbanditError, Policy, Truth, build
 from fairbandit.conformance import Scattered
 from fairbandit.parts import Estimator, LinearModel, OptimisticRidge, Outcomes, Problem, Ridge, Zero
 from fairbandit.parts import Oracle as OracleEstimator
 from fairbandit.parts.model import FactoredOptimisticModel, OptimisticModel
+from fairbandit.parts.more_estimators import ThompsonRidge
 from fairbandit.parts.ridge import ILL, Radius
 from fairbandit.streams import Purpose, Streams
 from tests import support
@@ -150,6 +152,40 @@ def test_absorbed_outcomes_are_saved() -> None:
     for n in (5, 10, 19, 20):
         one, two = (thetas(made, [n], part(outcomes, 0, 0)) for made in (ridge, other))
         assert torch.equal(one, two)
+
+
+@pytest.mark.parametrize("kind", [Ridge, OptimisticRidge, ThompsonRidge])
+def test_the_sums_are_those_of_all_rows(kind: type[Ridge]) -> None:
+    """Some of the rows may still have to be added to V and b."""
+    ridge = kind()
+    bound(ridge)
+    rounds, pending = drawn(300), set[int]()
+    x, r = rounds.contexts, rounds.rewards
+    for n in range(1, 301):
+        ridge.commit(n, part(rounds, n - 1, n))
+        state: dict[str, Any] = dict(ridge.state())
+        pending.add(state["rows"].shape[1])
+        V, b = support.ridge_sums(state)
+        torch.testing.assert_close(
+            V, x[:, :n].transpose(1, 2) @ x[:, :n] + 0.1 * torch.eye(D, dtype=torch.float64)
+        )
+        torch.testing.assert_close(b, (x[:, :n] * r[:, :n, None]).sum(1))
+    assert len(pending) == max(ridge.most_pending, 1)
+
+
+@pytest.mark.parametrize(("saved", "played"), [(37, 53), (53, 37), (20, 300)])
+def test_a_state_replaces_that_of_an_engine_which_has_played(saved: int, played: int) -> None:
+    def engine(rounds: int) -> Engine:
+        world = support.environment("simulation")
+        return Engine(support.policy("oful"), world, rounds=rounds, seed=2, replicas=range(2))
+
+    first, second, whole = engine(saved), engine(played), engine(400)
+    for run in (first, second):
+        list(run.play())
+    second.rounds = 400
+    second.load_state(first.state())
+    rest = torch.cat([piece.actions for piece in second.play()], 1)
+    assert rest.equal(torch.cat([piece.actions for piece in whole.play()], 1)[:, saved:])
 
 
 def test_an_estimator_that_cannot_absorb() -> None:

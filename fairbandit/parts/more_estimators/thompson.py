@@ -38,6 +38,7 @@ class ThompsonRidge(Ridge):
         "Agrawal, Goyal, Thompson Sampling for Contextual Bandits with Linear Payoffs, ICML 2013"
     )
     every_round = True
+    most_pending = 0
 
     def __init__(self, *, scale: float = 1.0, regularization: float = 0.1) -> None:
         super().__init__(regularization=regularization, noise=0.0)
