@@ -60,14 +60,15 @@ class RaggedBuffer:
         none = fresh((b, 0, mask.width), empty), self.total[:, 0, :0]
         self._lay_out(mask, [none] * groups, [0] * groups)
 
-    def append(self, contexts: Tensor, groups: Tensor, rounds: Tensor) -> None:
+    def append(self, contexts: Tensor, groups: Tensor, rounds: Tensor | int) -> None:
         """Appends M contexts of each replica to the sequences of their groups.
 
         Args:
             contexts: (B, M, d), copied.
             groups: their groups, (B, M) int64; contexts of group −1 are left out.
-            rounds: the round of each context, (M,) int64, the same for all replicas: nondecreasing,
-                and no earlier than the last one appended. The caller ensures this.
+            rounds: the round of each context, (M,) int64, or the only one; the same for all
+                replicas, nondecreasing, and no earlier than the last one appended. The caller
+                ensures this.
         """
         b, m = groups.shape
         alike = self.alike and (b == 1 or bool((groups == groups[:1]).all()))
@@ -77,7 +78,7 @@ class RaggedBuffer:
             total = self.total
         number = (groups.unsqueeze(2) == self._every).cumsum(1).add_(total)
         total = number[:, -1:]
-        self._reserve(total.amax((0, 1)).tolist())
+        self._reserve((total[0, 0] if alike else total.amax((0, 1))).tolist())
         absent, own = groups < 0, groups.clamp(min=0)
         stored = self.mask.of_each(own.expand(b, -1), contexts)
         if self.mask.loses(contexts, stored):  # perhaps only of contexts that are left out

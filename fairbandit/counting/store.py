@@ -51,8 +51,10 @@ class ContextStore:
             groups: (B, N, K) int64, −1 for an empty place.
         """
         _, n, k = groups.shape
-        rounds = torch.arange(self.rounds + 1, self.rounds + n + 1, device=groups.device)
-        rounds = rounds[:, None].expand(n, k).flatten()
+        rounds: Tensor | int = self.rounds + 1
+        if n > 1:
+            rounds = torch.arange(self.rounds + 1, self.rounds + n + 1, device=groups.device)
+            rounds = rounds.repeat_interleave(k)
         self._buffer.append(contexts.flatten(1, 2), groups.flatten(1, 2), rounds)
         self.rounds += n
 
@@ -209,9 +211,9 @@ class WindowScores(PastScores):
 
     @cached_property
     def _limits(self) -> list[Limits]:
-        some = self.ends[:, :1] if self.buffer.alike else self.ends
-        ends = some.flatten(1, 2).aminmax(dim=1)
-        (first, least_stop), (greatest_start, last) = (one.tolist() for one in ends)
+        ends = (self.ends[:, :1] if self.buffer.alike else self.ends).flatten(1, 2)
+        least, greatest = ends.aminmax(dim=1) if ends.shape[1] > 1 else [ends[:, 0]] * 2
+        (first, least_stop), (greatest_start, last) = least.tolist(), greatest.tolist()
         return list(map(Limits, first, greatest_start, least_stop, last))
 
     @cached_property
