@@ -80,7 +80,7 @@ class Policy:
 
     def mode(self) -> torch.inference_mode:
         """The context to decide and learn in: torch's inference mode, if no part differentiates."""
-        return torch.inference_mode(not any(part.autograd for part in self.parts.values()))
+        return torch.inference_mode(self._inference)
 
     def bind(self, problem: Problem) -> None:
         """Prepares every part for a problem.
@@ -101,6 +101,7 @@ class Policy:
         sums = self.estimator.sums and "rewards" not in self.needs
         self.absorbs = self.split.refresh is not None and sums
         self.can_suppose = not self.absorbs and not any(part.observes for part in parts)
+        self._inference = not any(part.autograd for part in parts)
         for part in parts:
             part.bind(problem)
         self._keys = self._state_keys()
@@ -268,16 +269,15 @@ class Policy:
             outcomes: those that the estimator was given for its last models.
         """
         if n > history.committed:
-            known = self._outcomes(n, history) if outcomes is None else outcomes
-            self.estimator.commit(n, known)
+            self.estimator.commit(n, outcomes or self._outcomes(n, history))
             history.committed = n
 
     def _blind(self, first: int, n: int, history: History) -> int:
         """The number of the n rounds in which a learning estimator has no reward to learn from."""
-        if not self.estimator.learns:
-            return 0
-        rounds, most = range(first, first + n), history.known
-        return bisect_left(rounds, history.earliest, key=lambda t: min(self.split.n_train(t), most))
+        known, earliest, n_train = history.known, history.earliest, self.split.n_train
+        if not self.estimator.learns or min(n_train(first), known) >= earliest:
+            return 0  # as nearly always
+        return bisect_left(range(first, first + n), earliest, key=lambda t: min(n_train(t), known))
 
     def take_in(self, first: int, outcomes: Outcomes, history: History) -> None:
         """Takes in the outcomes of N consecutive rounds, the latest decided.

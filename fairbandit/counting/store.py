@@ -251,7 +251,8 @@ class WindowScores(PastScores):
         model = None
         if b * u > 1 or self.buffer.mask.features is not None:
             every = torch.arange(b * u * g, device=values.device).view(b, u, g)
-            model = every.index_select(1, self.query.of_round).expand(begin.shape)
+            of_round = every if u == 1 else every.index_select(1, self.query.of_round)
+            model = of_round.expand(begin.shape)
             theta = self.buffer.mask.of_all_groups(theta)
         counts = count_segments(
             self.buffer.table,

@@ -90,6 +90,7 @@ class Ridge(Estimator):
         self._largest = 0.0  # the largest entry of rows that a Woodbury update can take in
         self._ahead: dict[int, Tensor] = {}  # rows that models after so many rounds include
         self._latest: tuple[Outcomes, int, Solutions] | None = None
+        self._noise_of, self._noise = 0, self._b  # the last noise of one model
 
     def absorb(self, n: int, outcomes: Outcomes) -> None:
         """Adds outcomes to the sums, or keeps them until round n is committed; see `Estimator`."""
@@ -254,9 +255,12 @@ class Ridge(Estimator):
         """ρ/(d√n)·γ_n for each n, (B, U, d); after no round there is no noise."""
         d = self.problem.features
         first = max(n_train[0], 1)
+        if len(n_train) == 1 and self._noise_of == first:  # a model often serves two rounds
+            return self._noise
         drawn = self.problem.streams[Purpose.ESTIMATOR].normal(first, n_train[-1] - first + 1, d)
         if len(n_train) == 1:
-            return drawn * (self.noise / (d * math.sqrt(first)))
+            self._noise_of, self._noise = first, drawn * (self.noise / (d * math.sqrt(first)))
+            return self._noise
         at = torch.tensor(n_train, device=drawn.device)
         if n_train != list(range(first, n_train[-1] + 1)):
             drawn = drawn[:, (at - first).clamp(min=0)]
