@@ -120,7 +120,7 @@ def policy(name: str, **estimator: Any) -> Policy:
 
 def ridge_sums(state: Mapping[str, Any]) -> tuple[Tensor, Tensor]:
     """V (B, d, d) and b (B, d) of all rows, from the state of a ridge."""
-    rows = state["rows"]
+    rows = state["pending"]
     sums = rows[..., :-1].transpose(1, 2) @ rows
     return state["V"] + sums[..., :-1], state["b"] + sums[..., -1]
 

@@ -15,7 +15,7 @@ from fairbandit.run import state
 FORMAT = "fairbandit.Agent"
 """The name of the format, which every file begins with."""
 
-VERSION = 3
+VERSION = 4
 """The version of the format; files of other versions are refused."""
 
 

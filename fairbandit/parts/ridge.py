@@ -62,7 +62,7 @@ class Ridge(Estimator):
     reference = PAPER
     draws = True
     sums = True
-    varying = frozenset({"root", "rows", "ahead", "ahead_n"})
+    varying = frozenset({"root", "pending", "ahead", "ahead_n"})
     most_pending: ClassVar[int] = 16
     """V and b are not read in most rounds: rows are added to them when there are so many."""
 
@@ -113,7 +113,7 @@ class Ridge(Estimator):
             "V": self._V,
             "b": self._b,
             "root": self._stacked(()) if self._root is None else self._root,
-            "rows": self._stacked(self._pending),
+            "pending": self._stacked(self._pending),
             "largest": self._largest,
             "goes_on": self._solved is not None,
             "ahead": self._stacked(self._ahead.values()),
@@ -124,7 +124,7 @@ class Ridge(Estimator):
     def _load(self, state: Mapping[str, Any]) -> None:
         self._n, self._V, self._b = state["n"], state["V"], state["b"]
         self._root = state["root"] if state["root"].shape[1] else None
-        self._pending, self._largest = (state["rows"],), state["largest"]
+        self._pending, self._largest = (state["pending"],), state["largest"]
         solved = Solved(*(state[name] for name in Solved._fields))
         self._solved = solved if state["goes_on"] else None
         ahead, number = state["ahead"], state["ahead_n"]

@@ -31,7 +31,7 @@ SECONDS = 5.0
 TIMES = 60
 """The least time between two checkpoints, as a multiple of the time that the last one took."""
 
-FORMAT = 3
+FORMAT = 4
 """The version of the contents of checkpoints; others cannot be continued from."""
 
 _SPEED = 1e8  # bytes a second that a slow disk takes, to judge the first checkpoint by

@@ -145,7 +145,7 @@ def test_foreign_files(foreign, tmp_path):
         ([1, 2], "holds no agent"),
         (
             {"format": saving.FORMAT, "version": 1, "old": 1},
-            "of version 1 .* expected version 3",
+            "of version 1 .* expected version 4",
         ),
         ({"format": saving.FORMAT}, "is of version None"),
         ({"format": saving.FORMAT, "version": saving.VERSION}, r"holds no whole agent \(KeyError"),

@@ -164,7 +164,7 @@ def test_the_sums_are_those_of_all_rows(kind: type[Ridge]) -> None:
     for n in range(1, 301):
         ridge.commit(n, part(rounds, n - 1, n))
         state: dict[str, Any] = dict(ridge.state())
-        pending.add(state["rows"].shape[1])
+        pending.add(state["pending"].shape[1])
         V, b = support.ridge_sums(state)
         torch.testing.assert_close(
             V, x[:, :n].transpose(1, 2) @ x[:, :n] + 0.1 * torch.eye(D, dtype=torch.float64)
