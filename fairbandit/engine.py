@@ -128,7 +128,7 @@ class Engine:
             else:
                 solution = fixed_point(policy, history, first, pools, alone)
                 proposal = solution.proposal
-                self.size.learn(n, solution.changes)
+                self.size.learn(n, solution.changes, alone)
                 self.decisions += solution.decisions
             policy.accept(first, contexts, groups, proposal, history)
             picks = (contexts, groups, pools.rewards)

@@ -5,7 +5,8 @@ simulation the rewards of all candidates are drawn. So guess the picks of a bloc
 models of its rounds on the guess, repeat the decisions with these models, and repeat until the
 picks repeat. This is a Jacobi iteration, and no approximation: if the first i picks are those of
 sequential play, then the next decision reads nothing but right picks, so that i + 1 are. By
-induction the fixed point exists, is unique, and is sequential play.
+induction the fixed point exists, is unique, and is sequential play. Random draws belong to rounds,
+so that each repetition draws the same.
 """
 
 from __future__ import annotations
@@ -110,30 +111,31 @@ def fixed_point(policy: Policy, history: History, first: int, pools: Pools, alon
 
 
 WORK = 1 << 18
-"""Numbers in the largest work array of a block: they stay in the processor's cache."""
+"""The most numbers in a work array of a block, so that it stays in the processor's cache."""
 
 ELSEWHERE = 1 << 22
-"""The same on other devices, where small arrays take as long as these."""
+"""The same on other devices, where smaller arrays are no faster."""
 
 WINDOW = 1 << 18
-"""Where a round compares more numbers of its rank window than this, deciding it twice costs more
-than deciding it alone."""
+"""Where a round compares more numbers of its rank window than this, guessing costs more than it
+saves."""
 
 LEAST = 24
-"""Blocks that memory holds to fewer rounds than this, or that have less than this many times the
-rounds which need no guess, do not pay."""
+"""Blocks do not pay where `WORK` allows fewer rounds than this times the rounds that need no guess.
+"""
 
 PATIENCE = 256
-"""The most rounds that are decided one by one before the next attempt at a block of two."""
+"""The most decisions without a guess before the next attempt at the smallest block."""
 
 
 class BlockSize:
     """Chooses how many rounds to decide as one fixed point: ask `next`, then tell `learn`.
 
-    The size doubles after a block in which at most two repetitions changed a pick, and halves after
-    one in which a quarter as many did as there were rounds. At size 1, size 2 is tried once more
-    after a number of rounds that doubles with each failure. The choice depends on the sizes of
-    tensors and on these counts, never on a clock, so that it is the same in each run.
+    The size halves after a block in which the repetitions that changed a pick were at least a
+    quarter as many as the decisions that it takes without a guess. Else it doubles, if at most two
+    of them did. Where blocks would hold no more than the rounds that need no guess, a block of
+    twice these is tried once more after a number of decisions that doubles with each failure. The
+    choice depends on the device, the sizes of tensors and these counts, never on a clock.
 
     Args:
         policy: a bound policy.
@@ -156,19 +158,25 @@ class BlockSize:
             window = played - self._policy.split.start(played + 1)
             if window * places * features > WINDOW:
                 most = 1
-        if most < LEAST or 1 < alone > self._size // LEAST:
+        if most < LEAST * alone:
             return alone
-        if self._size == 1 and self._left:
+        if self._size <= alone and self._left:
             self._left -= 1
-            return 1
-        wanted = min(max(self._size, 2), most)
+            return alone
+        wanted = min(max(self._size, 2 * alone), most)
         return 1 << wanted.bit_length() - 1  # so that blocks fill the grid
 
-    def learn(self, size: int, changes: int) -> None:
-        """Adapts the size to a block of some size in which so many repetitions changed a pick."""
-        if 4 * changes >= size:
+    def learn(self, size: int, changes: int, alone: int = 1) -> None:
+        """Adapts the size to what a block took.
+
+        Args:
+            size: the rounds of the block.
+            changes: how many repetitions changed a pick.
+            alone: how many of its first rounds needed no guess.
+        """
+        if 4 * changes * alone >= size:
             self._size = max(size // 2, 1)
-            if self._size == 1:
+            if self._size <= alone:
                 self._left, self._wait = self._wait, min(2 * self._wait, PATIENCE)
         else:
             self._wait = 1

@@ -15,7 +15,8 @@ from fairbandit import Engine, Policy, build, registry
 from fairbandit.conformance import Scattered
 from fairbandit.environments import Environment
 from fairbandit.fixed_point import BlockSize
-from fairbandit.parts import Argmax, Problem
+from fairbandit.parts import Argmax, Problem, Split
+from fairbandit.parts.splits import Division
 from fairbandit.plugins import load_plugins
 from fairbandit.streams import Streams
 from tests import support
@@ -128,6 +129,43 @@ def test_random_policies(
     found, _ = play(policy, world, rounds, seed=seed, at_once=at_once)
     alone, _ = play(policy, world, rounds, seed=seed, at_once=1)
     assert torch.equal(found, alone)
+
+
+class Late(Split):
+    """Rewards train the model some rounds late, so that as many rounds need no guess."""
+
+    part_kind, part_name = "split", "late"
+
+    def __init__(self, rounds: int) -> None:
+        super().__init__()
+        self.rounds = rounds
+
+    def _divide(self, t: Tensor) -> Division:
+        past = (t - self.rounds).clamp(min=0)
+        return Division(n_train=past, start=torch.zeros_like(t), stop=past)
+
+
+@pytest.mark.parametrize("late", [2, 3, 8, 20])
+@pytest.mark.parametrize("estimator", ["ridge", "optimistic_ridge"])
+def test_rewards_that_come_late(late: int, estimator: str) -> None:
+    """Rounds that need no guess are decided together, and where they are few, blocks are larger."""
+    policy, rounds = made(estimator=estimator), 1000
+    policy.split = Late(late)
+    found, engine = play(policy, support.environment(), rounds, replicas=[0])
+    alone, _ = play(policy, support.environment(), rounds, replicas=[0], at_once=1)
+    assert torch.equal(found, alone)
+    few = late < 10
+    assert engine.size.next(rounds, late) >= (64 if few else late)
+    assert (engine.decisions > rounds) == few
+
+
+@pytest.mark.parametrize("late", [2, 5])
+def test_every_guess_wrong_and_late(late: int) -> None:
+    policy, rounds = made(estimator={"name": "ridge", "noise": 0.0}), 1000
+    policy.split = Late(late)
+    found, engine = play(policy, Flipping(), rounds)
+    assert engine.decisions <= 1.3 * rounds + 40 * late
+    assert torch.equal(found, play(policy, Flipping(), rounds, at_once=1)[0])
 
 
 def test_replicas_together_and_alone() -> None:

@@ -2,11 +2,12 @@
 
 A segment of each group's contexts is sorted once by its scores under a reference model θ₀. Under a
 later model θ₀ + Δ a score moves by ⟨x, Δ⟩ = ⟨m, Δ⟩ + ⟨x − m, Δ⟩ for any m, and the second term is
-bounded (see `bins`). So all contexts count whose reference score is below a value by more than the
-bound, none counts whose reference score is above it by more, and only those between are scored
-again. Contexts are sorted by bin, since those far from the mean would loosen the bound for all.
+bounded (see `bins`). So all contexts count whose reference score plus ⟨m, Δ⟩ is below a value by
+more than the bound, none counts for which it is above by more, and only those between are scored
+again. Contexts are put into bins by their distance from the mean m, since those far from it would
+loosen the bound for all.
 
-Reference: the same idea keeps the views of Hazy: Koc and Ré, Incrementally Maintaining
+Reference: Hazy maintains its views by the same idea: Koc and Ré, Incrementally Maintaining
 Classification using an RDBMS, VLDB 2011.
 """
 
@@ -188,7 +189,7 @@ class SortedSegment:
 
 
 class Costs(NamedTuple):
-    """What the ways to count cost. They decide how to count, and never change the counts.
+    """What the ways to count cost. Costs decide how to count, and never change the counts.
 
     The unit is the cost of scoring one context under one model in a chunked scan.
 
@@ -206,13 +207,13 @@ class Costs(NamedTuple):
 
     @classmethod
     def of(cls, asked: Asked, width: int, chunked: bool) -> Costs:
-        """The costs where other entries are scanned in chunks, or gathered round by round.
+        """The costs, as measured, where entries outside the segment are `chunked` or gathered.
 
         The unit grows with the width, which is how many features are stored of each context; the
-        fixed cost of a search does not. All numbers were measured.
+        fixed time of a search does not.
         """
         (b, n, m), u = asked.groups.shape, asked.theta.shape[1]
-        search = (1200 if chunked else 600) * (400 // width + b * n * m)
+        search = (1200 if chunked else 600) * (400 / width + b * n * m)
         return cls(b * u if chunked else 10 * b * n, 10, search, 60 * b)
 
 

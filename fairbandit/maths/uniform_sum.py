@@ -13,13 +13,13 @@ from torch import Tensor
 from fairbandit.errors import FairbanditError
 
 MAX_TERMS = 12
-"""The sum has 2^m terms; above so many nonzero weights it takes too long."""
+"""The most nonzero weights m of a group: the sum has 2^m terms."""
 
 ACCURACY = 1e-9
 """The rounding error that the alternating sum may have."""
 
 WORK = 1 << 16
-"""Numbers in a work array, so that it stays in cache, where values can be split so far."""
+"""The most numbers in a work array, so that it stays in cache; only dimension 0 is split."""
 
 
 class UniformSums:
@@ -64,7 +64,7 @@ class UniformSums:
         self._any_constant = not all(terms)
 
     def __call__(self, groups: Tensor, values: Tensor) -> Tensor:
-        """P(offset + Σᵢ wᵢUᵢ ≤ v) at values v of groups of one shape, in [0, 1].
+        """P(offset + Σᵢ wᵢUᵢ ≤ v), in [0, 1], at values v; groups have the same shape.
 
         Where a group is −1, which marks an empty place, the result is arbitrary.
         """

@@ -110,12 +110,12 @@ class Part(ABC):
     """The parts by kind beside which the conformance suite plays this one, where the reference
     parts do not do, such as an estimator with confidence bounds for a rank that reads them."""
     own: ClassVar[bool] = True
-    """Whether the part is fairbandit's. Such a part rebinds its attributes in every change and
-    never writes over what they held, so that whoever keeps the attributes can go back to them."""
+    """Whether the part is fairbandit's, by its module. Such a part changes by new values of its
+    attributes, never in place, so that whoever keeps the old values can restore them."""
 
     varying: ClassVar[frozenset[str]] = frozenset()
-    """The keys of the state of one of fairbandit's parts whose tensors may have any size in
-    dimension 1."""
+    """Keys of the state whose tensors may have any size in dimension 1. The other tensors of
+    fairbandit's parts keep their sizes, which `load_state` checks."""
 
     observes: ClassVar[bool] = False
     """Whether the part overrides `observe`. What it saw cannot be taken back, so that a policy with

@@ -37,11 +37,12 @@ from fairbandit.registry import register
 from fairbandit.streams import GRID, Purpose
 
 ILL = 1e4
-"""Where V⁻¹ is larger than this, relative to the rows, rounding rules out a Woodbury update."""
+"""Rounding rules out a Woodbury update where the largest entry of V⁻¹'s diagonal, times the mean
+squared norm of contexts, is at least this."""
 
 HEAVY = 1e6
-"""A Woodbury update is ruled out for rows whose largest entry squared, times the largest entry of
-V⁻¹'s diagonal, exceeds this: V⁻¹ would lose as many digits by them."""
+"""A Woodbury update is ruled out for contexts whose largest entry squared, times the largest entry
+of V⁻¹'s diagonal, exceeds this: V⁻¹ would lose too many digits."""
 
 
 @register("estimator", "ridge")
@@ -64,7 +65,7 @@ class Ridge(Estimator):
     sums = True
     varying = frozenset({"root", "pending", "ahead", "ahead_n"})
     most_pending: ClassVar[int] = 16
-    """V and b are not read in most rounds: rows are added to them when there are so many."""
+    """How many rows wait until they are added to V and b, which most rounds do not read."""
 
     def __init__(self, *, regularization: float = 0.1, noise: float = 1e-8) -> None:
         if not (regularization > 0 and math.isfinite(regularization)):
@@ -84,13 +85,13 @@ class Ridge(Estimator):
         self._V.diagonal(dim1=1, dim2=2).fill_(self.regularization)
         self._b = problem.zeros(b, d)
         self._pending: tuple[Tensor, ...] = ()
-        # the regression of all rows; where it is ill-conditioned, the root [R z] of V and b
+        # one of these: the regression of all rows; if it is ill-conditioned, the root of V and b
         self._solved: Solved | None = None
         self._root: Tensor | None = torch.cat([self._V.sqrt(), self._b[..., None]], 2)
-        self._largest = 0.0  # the largest entry of rows that a Woodbury update can take in
-        self._ahead: dict[int, Tensor] = {}  # rows that models after so many rounds include
+        self._largest = 0.0  # the largest entry of contexts that a Woodbury update can take in
+        self._ahead: dict[int, Tensor] = {}  # by n: rows that models after n rounds include
         self._latest: tuple[Outcomes, int, Solutions] | None = None
-        self._noise_of, self._noise = 0, self._b  # the last noise of one model
+        self._noise_of, self._noise = 0, self._b  # n and the noise of the last single model
 
     def absorb(self, n: int, outcomes: Outcomes) -> None:
         """Adds outcomes to the sums, or keeps them until round n is committed; see `Estimator`."""
@@ -100,7 +101,7 @@ class Ridge(Estimator):
             ahead = torch.cat([self._ahead.get(n, rows[:, :0]), rows], 1)
             if ahead.shape[1] > 2 * contexts.shape[2] + 1:
                 ahead = root_of_rows(ahead).rows  # least squares needs no more of the rows
-            self._ahead = dict(sorted({**self._ahead, n: ahead}.items()))
+            self._ahead, self._latest = dict(sorted({**self._ahead, n: ahead}.items())), None
         else:
             self._take(self._n, contexts, rewards)
 
@@ -182,7 +183,7 @@ class Ridge(Estimator):
         return rows[..., :-1], rows[..., -1], counts
 
     def _solutions(self, contexts: Tensor, rewards: Tensor, at: list[int]) -> Solutions:
-        """The regressions with the first i of some new rows each, for each i asked for."""
+        """For each i of `at`, the regression with the first i of the new rows."""
         if self._solved is not None and not self._is_heavy(contexts):
             return WoodburyUpdate(self._solved, contexts, rewards, at)
         root = root_of_sums(self._V, self._b).rows if self._root is None else self._root
@@ -192,7 +193,7 @@ class Ridge(Estimator):
     def _take(
         self, n: int, contexts: Tensor, rewards: Tensor, solutions: Solutions | None = None
     ) -> None:
-        """Takes in the rows that complete the first n rounds, with their regressions if known."""
+        """Takes in new rows, which complete the first n rounds; their solutions, if known, help."""
         grid = self._n // GRID < n // GRID
         few = contexts.shape[1] <= SMALL or self._solved is None or self._is_heavy(contexts)
         if solutions is None and few:
@@ -201,7 +202,7 @@ class Ridge(Estimator):
         if contexts.shape[1]:
             self._pending = *self._pending, rows_of(contexts, rewards)
         if isinstance(solutions, QRSolve):
-            if self._count_pending() > 4 * SMALL:  # seldom, since rounding adds up
+            if self._count_pending() > 4 * SMALL:  # not often: each new root adds rounding
                 self._add_pending()
                 self._root = solutions.root
             self._go_on_from(solutions.last)
@@ -213,7 +214,7 @@ class Ridge(Estimator):
             self._add_pending()
 
     def _add_pending(self) -> None:
-        """Adds the pending rows to V and b."""
+        """Adds the pending rows to V and b, of which `_root` is then no root any more."""
         rows = self._stacked(self._pending)
         contexts, rewards = rows[..., :-1], rows[..., -1:]
         self._V = add_outer(self._V, contexts, contexts)

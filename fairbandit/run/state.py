@@ -71,7 +71,7 @@ class Packed:
             kept = kept.clone()
         self._storages.add(storage)
         self.tensors[name] = kept
-        return {"tensor": name, "device": str(value.device)}
+        return {"tensor": name, "device": str(value.device), "shape": list(value.shape)}
 
 
 def write(packed: Packed, path: Path) -> None:
@@ -118,7 +118,10 @@ def read(path: Path) -> Any:
 def _together(tree: Any, tensors: dict[str, Tensor]) -> Any:
     """Builds the data of a tree, and removes each of its tensors from those that are left."""
     if "tensor" in tree:
-        return _placed(tensors.pop(tree["tensor"]), tree["device"])
+        tensor = tensors.pop(tree["tensor"])
+        if list(tensor.shape) != tree.get("shape", list(tensor.shape)):  # older files have none
+            raise ValueError(f"a tensor has shape {list(tensor.shape)} in place of {tree['shape']}")
+        return _placed(tensor, tree["device"])
     if "map" in tree:
         return {key: _together(item, tensors) for key, item in tree["map"].items()}
     if "list" in tree:

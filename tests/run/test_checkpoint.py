@@ -330,6 +330,8 @@ DEEP = 100_000
         ('{"tensor": "0", "device": "meta"}', "a device that holds data, got 'meta'"),
         ('{"tensor": "0", "device": 0}', "a device that holds data, got 0"),
         ('{"tensor": "0"}', "lacks 'device'"),
+        ('{"tensor": "0", "device": "cpu", "shape": [1, 2]}', r"shape \[2\] in place of \[1, 2\]"),
+        ('{"tensor": "0", "device": "cpu", "shape": null}', "in place of None"),
         ('{"tensor": "1", "device": "cpu"}', "lacks '1'"),
         ('{"tensor": [0], "device": "cpu"}', "lacks"),
         ('{"list": [{"tensor": "0", "device": "cpu"}, {"tensor": "0", "device": "cpu"}]}', "lacks"),
