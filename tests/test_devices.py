@@ -300,6 +300,7 @@ FACTORIES = {"arange", "empty", "eye", "full", "linspace", "ones", "tensor", "ze
 NAMED = {
     "engine.py": 1,  # the default of `Engine(device=…)`
     "streams.py": 1,  # that of `Streams(device=…)`
+    "parts/base.py": 1,  # whose memory the system knows
     "environments/simulation.py": 1,  # its truth, before a device is known
 }
 """Where a device is named, and how often."""

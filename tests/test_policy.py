@@ -2,6 +2,7 @@
 
 import gc
 import math
+import os
 from dataclasses import replace
 from typing import Any
 
@@ -278,3 +279,14 @@ def test_nothing_waits_for_the_garbage_collector(name: str) -> None:
         assert gc.collect() == 0
     finally:
         gc.enable()
+
+
+def test_what_is_larger_than_memory_is_not_even_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    problem = Problem(3, 2, Streams(0, [0]))
+    monkeypatch.setattr(os, "sysconf", lambda _: 100, raising=False)
+    assert problem.zeros(1250).shape == (1250,)
+    for shape in ((1251,), (10**6, 10**6), (2, 10**30)):
+        with pytest.raises(FairbanditError, match="does not fit into memory"):
+            problem.zeros(*shape)
+    monkeypatch.delattr(os, "sysconf")
+    assert problem.zeros(1251).shape == (1251,)
