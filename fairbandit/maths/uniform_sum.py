@@ -18,6 +18,9 @@ MAX_TERMS = 12
 ACCURACY = 1e-9
 """The rounding error that the alternating sum may have."""
 
+RANGE = 650.0
+"""The largest |ln totalᵐ| for which no term of the sum underflows or overflows."""
+
 WORK = 1 << 16
 """The most numbers in a work array, so that it stays in cache; only dimension 0 is split."""
 
@@ -34,8 +37,9 @@ class UniformSums:
         offsets: a constant added to each group's sum.
 
     Raises:
-        FairbanditError: more than `MAX_TERMS` nonzero weights, or weights so uneven that the sum
-            would be less accurate than `ACCURACY`.
+        FairbanditError: more than `MAX_TERMS` nonzero weights, weights so uneven that the sum would
+            be less accurate than `ACCURACY`, or so large or small that it leaves the range of
+            double precision.
 
     Reference:
         Hall, "The distribution of means for samples of size N drawn from a population in which
@@ -167,6 +171,11 @@ def _terms(weights: Sequence[float]) -> list[float]:
         raise FairbanditError(
             f"the exact CDF takes at most {MAX_TERMS} nonzero weights a group, got {len(terms)}; "
             "use the sampled CDF"
+        )
+    if terms and abs(len(terms) * math.log(math.fsum(terms))) > RANGE:
+        raise FairbanditError(
+            f"the exact CDF of weights {terms} leaves the range of double precision, being a "
+            f"polynomial of degree {len(terms)}; choose weights nearer to 1, or use the sampled CDF"
         )
     # log of eps·total^m/(m! ∏w), in logs since tiny weights underflow
     loss = sum(math.log(math.fsum(terms) / w) for w in terms) - math.lgamma(len(terms) + 1)
