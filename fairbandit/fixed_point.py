@@ -88,9 +88,10 @@ def fixed_point(policy: Policy, history: History, first: int, pools: Pools, alon
     zeros = Outcomes(*(torch.zeros_like(part[:, :, 0]) for part in parts))
     history.suppose(first, zeros._replace(groups=zeros.groups - 1), known=history.played)
     proposal = policy.propose(first, contexts, groups, history)
-    n = decisions = groups.shape[1]
+    before, n = first - 1, groups.shape[1]
     # the first `right` picks are those of sequential play, and the first `done` are put aside
-    right, done, repetitions, changes, selections = alone, 0, 1, 0, list[Selection]()
+    right, done, decisions, selections = alone, 0, n, list[Selection]()
+    repetitions, changes = 1, 0
     while right < n:
         guess = proposal.selection
         picks = (of_pick(part[:, done:], guess.actions) for part in parts)
@@ -102,7 +103,8 @@ def fixed_point(policy: Policy, history: History, first: int, pools: Pools, alon
         changed = (proposal.selection.actions != guessed).any(0).nonzero()
         if not len(changed):
             break
-        right += int(changed[0]) + 1  # what changed first was decided from right picks
+        # what was decided from picks that did not change is right, whether it changed or not
+        right = block_end(policy, before + n, before + right + int(changed[0])) - before
         changes += 1
     history.retract(history.played)
     both = zip(*selections, proposal.selection, strict=True)

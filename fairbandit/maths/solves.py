@@ -192,11 +192,23 @@ class QRSolve:
 
 
 def _with_rows(root: Tensor, rows: Tensor, at: list[int]) -> Root:
-    """The roots of [R z; X r] with the first i rows, for each i asked for, (B, U, d, d + 1)."""
+    """The roots of [R z; X r] with the first i rows, for each i asked for, (B, U, d, d + 1).
+
+    A feature that is 0 in all rows has one entry of R, alone in its row and its column. Rounding
+    would put others beside it, and contexts that tie since θ is 0 there would not tie any more.
+    """
     last = torch.tensor(at, device=rows.device)[:, None]
     there = torch.arange(rows.shape[1], device=rows.device) < last
     some = rows[:, None] * there[..., None]
-    return root_of_rows(torch.cat([some, root[:, None].expand(-1, len(at), -1, -1)], 2))
+    stacked = torch.cat([some, root[:, None].expand(-1, len(at), -1, -1)], 2)
+    found = root_of_rows(stacked)
+    if found.order is not None:
+        return found
+    alone = ((stacked[..., :-1] != 0).sum(2) == 1) & ((root != 0).sum(2) == 1)[:, None]
+    kept = found.rows.masked_fill(alone[..., None], 0)
+    kept[..., :-1].masked_fill_(alone[..., None, :], 0)
+    kept.diagonal(dim1=-2, dim2=-1).add_(root.diagonal(dim1=1, dim2=2)[:, None] * alone)
+    return Root(kept, None)
 
 
 def _solve(root: Root) -> tuple[Tensor, Tensor, Tensor]:

@@ -189,6 +189,32 @@ def test_a_qr_solve_is_a_solve_of_all_rows(
         root, first = found.root, first + n
 
 
+@settings(max_examples=40, deadline=None)
+@given(
+    seed=st.integers(0, 2**32 - 1),
+    d=st.sampled_from([2, 9, 200]),
+    regularization=st.floats(1e-6, 10),
+)
+def test_features_that_no_row_has_stay_exact(seed: int, d: int, regularization: float) -> None:
+    """Their θ is 0 and their V⁻¹ 1/λ, not nearly so: contexts of such features alone tie."""
+    draws = np.random.default_rng(seed)
+    x, r = rows(seed, 2, 9, d)
+    since = torch.from_numpy(draws.integers(0, 14, (2, 1, d)))  # the first row to have a feature
+    x = x.where(torch.arange(9)[:, None] >= since, 0)
+    root = torch.cat([torch.eye(d).double() * math.sqrt(regularization), torch.zeros(d, 1)], 1)
+    root, at = root.expand(2, -1, -1), [0, 3, 4, 9]
+    found = QRSolve(root, torch.cat([x, r[..., None]], 2), at)
+    again = QRSolve(found.root, torch.cat([x, r[..., None]], 2), [9])
+    absent = since >= torch.tensor([*at, 9])[:, None]
+    theta, factor = (
+        torch.cat(both, 1) for both in ((found.theta, again.theta), (found.factor, again.factor))
+    )
+    assert bool((theta[absent] == 0).all())
+    alone = factor[absent]
+    assert bool(((alone != 0).sum(1) == 1).all())
+    assert alone.sum(1).square().tolist() == pytest.approx([1 / regularization] * len(alone))
+
+
 @pytest.mark.parametrize("noise", [0.0, 1.0])
 def test_a_qr_solve_keeps_what_sums_lose(noise: float) -> None:
     """One direction is never seen: V holds λ = 1e-8 there beside sums of 1e6.
