@@ -104,7 +104,7 @@ class WoodburyUpdate:
 
     @cached_property
     def _log_dets(self) -> tuple[Tensor, Tensor]:
-        return self._up_to(self._start.log_det, 2 * self._logs)
+        return self._up_to(self._start.log_det, self._logs)
 
     def _up_to(self, start: Tensor, steps: Tensor) -> tuple[Tensor, Tensor]:
         """A start plus the first i of n steps, for each i asked for, and all: (B, U, …), (B, …)."""
@@ -118,7 +118,7 @@ class WoodburyUpdate:
 
 
 def _steps(start: Solved, contexts: Tensor, rewards: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """W (B, n, d), z (B, n, 1) and ln Lⱼⱼ (B, n) of a Woodbury update."""
+    """W (B, n, d), z (B, n, 1) and 2 ln Lⱼⱼ (B, n) of a Woodbury update."""
     first = _step(start, contexts[:, :SMALL], rewards[:, :SMALL])
     if contexts.shape[1] <= SMALL:
         return first
@@ -139,8 +139,9 @@ def _step(start: Solved, contexts: Tensor, rewards: Tensor) -> tuple[Tensor, Ten
     if n == 1:  # the factor is a square root, and a sum of products beats small matrix products
         projected = (inverse * contexts).sum(2)[:, None]
         missed = torch.baddbmm(rewards[..., None], contexts, theta[..., None], alpha=-1)
-        root = torch.bmm(projected, contexts.transpose(1, 2)).add_(1).sqrt_()
-        return projected / root, missed / root, root[..., 0].log()
+        square = torch.bmm(projected, contexts.transpose(1, 2)).add_(1)
+        root = square.sqrt()
+        return projected / root, missed / root, square[..., 0].log()
     projected = contexts @ inverse
     missed = rewards[..., None] - contexts @ theta[..., None]
     gram = projected @ contexts.transpose(1, 2)
@@ -148,7 +149,7 @@ def _step(start: Solved, contexts: Tensor, rewards: Tensor) -> tuple[Tensor, Ten
     lower = factor(gram)
     both = torch.cat([projected, missed], 2)
     both = torch.linalg.solve_triangular(lower, both, upper=False)
-    return both[..., :-1], both[..., -1:], lower.diagonal(dim1=1, dim2=2).log()
+    return both[..., :-1], both[..., -1:], 2 * lower.diagonal(dim1=1, dim2=2).log()
 
 
 class QRSolve:
