@@ -89,7 +89,7 @@ def fixed_point(policy: Policy, history: History, first: int, pools: Pools, alon
     history.suppose(first, zeros._replace(groups=zeros.groups - 1), known=history.played)
     proposal = policy.propose(first, contexts, groups, history)
     before, n = first - 1, groups.shape[1]
-    # the first `right` picks are those of sequential play, and the first `done` are put aside
+    # The first `right` picks are those of sequential play; the first `done` of them are put aside.
     right, done, decisions, selections = alone, 0, n, list[Selection]()
     repetitions, changes = 1, 0
     while right < n:
@@ -103,7 +103,7 @@ def fixed_point(policy: Policy, history: History, first: int, pools: Pools, alon
         changed = (proposal.selection.actions != guessed).any(0).nonzero()
         if not len(changed):
             break
-        # what was decided from picks that did not change is right, whether it changed or not
+        # A round that reads only confirmed picks is decided rightly, even if its own pick changed.
         right = block_end(policy, before + n, before + right + int(changed[0])) - before
         changes += 1
     history.retract(history.played)

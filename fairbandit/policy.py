@@ -276,7 +276,7 @@ class Policy:
         """The number of the n rounds in which a learning estimator has no reward to learn from."""
         known, earliest, n_train = history.known, history.earliest, self.split.n_train
         if not self.estimator.learns or min(n_train(first), known) >= earliest:
-            return 0  # as nearly always
+            return 0  # the usual case
         return bisect_left(range(first, first + n), earliest, key=lambda t: min(n_train(t), known))
 
     def take_in(self, first: int, outcomes: Outcomes, history: History) -> None:

@@ -16,7 +16,7 @@ MAX_TERMS = 12
 """The most nonzero weights m of a group: the sum has 2^m terms."""
 
 ACCURACY = 1e-9
-"""The rounding error that the alternating sum may have."""
+"""The largest rounding error that the alternating sum may have."""
 
 RANGE = 650.0
 """The largest |ln totalᵐ| for which no term of the sum underflows or overflows."""
@@ -61,7 +61,7 @@ class UniformSums:
         # the subsets of every group, padded with subsets of weight 0
         most = max(map(len, expansions))
         filled = [own + [(0.0, 0.0)] * (most - len(own)) for own in expansions]
-        shape = len(filled), most, 2  # none of them, where all sums are constant
+        shape = len(filled), most, 2  # `most` is 0 if all sums are constant
         table = torch.tensor(filled, dtype=torch.float64).view(shape)
         self._edge, self._weight = table.permute(2, 1, 0).contiguous()
         self._constant = torch.tensor([not own for own in terms])
@@ -77,7 +77,7 @@ class UniformSums:
             size = max(len(values) * WORK // work, 1)
             parts = zip(groups.split(size), values.split(size), strict=True)
             return torch.cat([self(*part) for part in parts])
-        # places first: their groups are often the same in all pools, and are then looked up once
+        # Places come first: if their groups are the same in all pools, they are looked up once.
         once = [slice(1) if step == 0 else slice(None) for step in groups.stride()]
         groups, values = groups[tuple(once)].movedim(-1, 0), values.movedim(-1, 0).contiguous()
         start, total = self._frames[:, groups]

@@ -65,7 +65,7 @@ class Ridge(Estimator):
     sums = True
     varying = frozenset({"root", "pending", "ahead", "ahead_n"})
     most_pending: ClassVar[int] = 16
-    """How many rows wait until they are added to V and b, which most rounds do not read."""
+    """New rows are added to V and b, which few rounds read, once at least this many are pending."""
 
     def __init__(self, *, regularization: float = 0.1, noise: float = 1e-8) -> None:
         if not (regularization > 0 and math.isfinite(regularization)):
@@ -85,13 +85,14 @@ class Ridge(Estimator):
         self._V.diagonal(dim1=1, dim2=2).fill_(self.regularization)
         self._b = problem.zeros(b, d)
         self._pending: tuple[Tensor, ...] = ()
-        # one of these: the regression of all rows; if it is ill-conditioned, the root of V and b
+        # One of these is kept: the root of V and b where the regression of all rows is
+        # ill-conditioned, and that regression elsewhere.
         self._solved: Solved | None = None
-        self._root: Tensor | None = torch.cat([self._V.sqrt(), self._b[..., None]], 2)
-        self._largest = 0.0  # the largest entry of contexts that a Woodbury update can take in
-        self._ahead: dict[int, Tensor] = {}  # by n: rows that models after n rounds include
+        self._root: Tensor | None = rows_of(self._V.sqrt(), self._b)
+        self._largest = 0.0  # a Woodbury update takes in contexts with entries up to this
+        self._ahead: dict[int, Tensor] = {}  # by n: rows of models from n rounds on
         self._latest: tuple[Outcomes, int, Solutions] | None = None
-        self._noise_of, self._noise = 0, self._b  # n and the noise of the last single model
+        self._noise_of, self._noise = 0, self._b  # n, and the noise that was drawn for it
 
     def absorb(self, n: int, outcomes: Outcomes) -> None:
         """Adds outcomes to the sums, or keeps them until round n is committed; see `Estimator`."""
@@ -143,7 +144,7 @@ class Ridge(Estimator):
         return outcomes.contexts
 
     def _widen(self, more: int) -> None:
-        """Goes on with more regressors, which were 0 so far."""
+        """Continues with more regressors, which were 0 in all rows so far."""
         square = self._V.new_zeros(len(self._b), more, more)
         square.diagonal(dim1=1, dim2=2).fill_(self.regularization)
         self._V = pad(self._V, (0, more, 0, more)) + pad(square, (self._b.shape[1], 0) * 2)
@@ -193,7 +194,7 @@ class Ridge(Estimator):
     def _take(
         self, n: int, contexts: Tensor, rewards: Tensor, solutions: Solutions | None = None
     ) -> None:
-        """Takes in new rows, which complete the first n rounds; their solutions, if known, help."""
+        """Takes in the new rows of the first n rounds; solutions given are not computed again."""
         grid = self._n // GRID < n // GRID
         few = contexts.shape[1] <= SMALL or self._solved is None or self._is_heavy(contexts)
         if solutions is None and few:
@@ -202,7 +203,7 @@ class Ridge(Estimator):
         if contexts.shape[1]:
             self._pending = *self._pending, rows_of(contexts, rewards)
         if isinstance(solutions, QRSolve):
-            if self._count_pending() > 4 * SMALL:  # not often: each new root adds rounding
+            if self._count_pending() > 4 * SMALL:  # rarely, since each new root adds rounding
                 self._add_pending()
                 self._root = solutions.root
             self._go_on_from(solutions.last)
@@ -214,7 +215,7 @@ class Ridge(Estimator):
             self._add_pending()
 
     def _add_pending(self) -> None:
-        """Adds the pending rows to V and b, of which `_root` is then no root any more."""
+        """Adds the pending rows to V and b. The caller replaces `_root`, which lacks them."""
         rows = self._stacked(self._pending)
         contexts, rewards = rows[..., :-1], rows[..., -1:]
         self._V = add_outer(self._V, contexts, contexts)
