@@ -1,5 +1,6 @@
 """What TensorBoard is told beside the curves, and the curves derived from others."""
 
+import json
 import re
 from pathlib import Path
 from typing import Any
@@ -9,13 +10,10 @@ import torch
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 from tensorboard.plugins.custom_scalar import layout_pb2
 
-from fairbandit.errors import FairbanditError
 from fairbandit.metrics import Played
 from fairbandit.run import tensorboard
 from fairbandit.run.execute import execute
-from fairbandit.run.folder import EVENTS
 from fairbandit.run.statistics import WINDOWS, RunStatistics
-from fairbandit.run.tensorboard import read_config, read_events
 from tests.run.test_pieces import scalars
 
 
@@ -41,24 +39,11 @@ def test_the_layout_is_written_once_and_names_tags_that_there_are(config, tmp_pa
     assert len(tags) <= 13
 
 
-def test_the_config_is_written_first_and_read_again(config, tmp_path):
+def test_the_config_is_on_the_text_page(config, tmp_path):
     summary = execute(config, tmp_path)
-    tensors(tmp_path, "config")
-    assert read_config(tmp_path) == summary["config"]
-    (events,) = tmp_path.glob(EVENTS)
-    written = events.read_bytes()
-    events.write_bytes(written[: len(written) - 1])
-    assert len(list(read_events(tmp_path))) == 3 + config["rounds"] - 1
-    events.write_bytes(written[:100])
-    assert read_config(tmp_path) is None
-
-
-def test_a_damaged_event_file_is_refused(config, tmp_path):
-    (tmp_path / EVENTS.replace("*", "1")).write_bytes(
-        bytes([3, *[0] * 11, 255, 255, 255, *[0] * 4])
-    )
-    with pytest.raises(FairbanditError, match=r"cannot be read: .*; remove it"):
-        list(read_events(tmp_path))
+    _, tensor = tensors(tmp_path, "config")
+    text = tensor.string_val[0].decode()
+    assert json.loads(text.removeprefix("```json\n").removesuffix("\n```")) == summary["config"]
 
 
 def test_instantaneous_regrets_are_means_over_windows(config, tmp_path):

@@ -1,0 +1,184 @@
+"""The dashboard without a browser: names, pooled curves, HParams and what TensorBoard serves."""
+
+import json
+import re
+import shutil
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote, unquote
+from urllib.request import urlopen
+
+import pytest
+from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+from tensorboard.plugins.hparams import metadata
+
+from fairbandit.cli import hparams
+from fairbandit.cli.dashboard import MOST_LINES, UNFINISHED, page, write_pooled
+from fairbandit.cli.main import main
+from fairbandit.results import SavedRun, pool, read_runs
+from fairbandit.run.execute import execute
+from fairbandit.run.folder import SUMMARY
+from tests.dashboard.conftest import POLICIES
+
+RIDGE = {"split": "halves", "estimator": "ridge", "rank": "identity"}
+CONFIG: dict[str, Any] = {
+    "policy": {"name": "greedy", **RIDGE},
+    "environment": {"name": "simulation"},
+    "rounds": 5,
+    "replicas": 2,
+    "seed": 0,
+}
+STRICT = {**CONFIG, "policy": {**CONFIG["policy"], "estimator": {"name": "ridge", "noise": 0.0}}}
+QUIET = {**CONFIG, "environment": {"name": "simulation", "noise": 0.5}}
+
+pytestmark = pytest.mark.xdist_group("browser")
+
+
+@pytest.fixture(scope="module")
+def played(tmp_path_factory) -> Path:
+    place = tmp_path_factory.mktemp("played")
+    execute(CONFIG, place / "greedy-0")
+    execute({**CONFIG, "seed": 1}, place / "greedy-1")
+    execute(STRICT, place / "strict")
+    execute(QUIET, place / "quiet")
+    return place
+
+
+def answer(address: str, path: str) -> Any:
+    with urlopen(f"{address.partition('?')[0]}data/{path}") as response:
+        return json.load(response)
+
+
+def wait_for(ask: Callable[[], Any], enough: Callable[[Any], bool]) -> Any:
+    until = time.monotonic() + 60
+    while not enough(found := ask()) and time.monotonic() < until:
+        time.sleep(0.5)
+    return found
+
+
+def test_names_say_what_differs(played, tmp_path):
+    names = write_pooled(read_runs([played]), tmp_path)
+    assert names == {
+        "simulation, noise=0.5": {"pooled/simulation, noise=0.5/greedy": "greedy"},
+        "simulation, noise=2.0": {
+            "pooled/simulation, noise=2.0/greedy, noise=0.0": "greedy",
+            "pooled/simulation, noise=2.0/greedy, noise=1e-08": "greedy",
+        },
+    }
+    assert all(
+        len(list((tmp_path / name).iterdir())) == 1 for own in names.values() for name in own
+    )
+
+
+@pytest.mark.parametrize(
+    "name", ["..", "../..", ".", "", "/", "a/../../../b", "~", "\n\x1b[2J", "é"]
+)
+def test_names_from_data_make_no_path(played, tmp_path, name):
+    logdir = tmp_path / "parent" / "logdir"
+    logdir.mkdir(parents=True)
+    (run,) = read_runs([played / "strict"])
+    config = {
+        kind: {**run.summary["config"][kind], "name": name} for kind in ("policy", "environment")
+    }
+    summary = {**run.summary, "policy": name, "environment": name}
+    summary["config"] = {**run.summary["config"], **config}
+    hostile = SavedRun(run.folder, summary, name)
+    write_pooled([hostile, hostile], logdir)
+    assert [path for path in tmp_path.rglob("*") if path.is_file()] == list(
+        logdir.glob("pooled/*/*/events*")
+    )
+    for path in logdir.rglob("*"):
+        assert re.fullmatch(r"[\w=., ()-]+", path.name, re.ASCII)
+
+
+def test_pooled_curves_are_those_of_all_replicas(played, tmp_path):
+    runs = read_runs([played / "greedy-0", played / "greedy-1"])
+    (name,) = write_pooled(runs, tmp_path)["simulation"]
+    written = EventAccumulator(str(tmp_path / name)).Reload()
+    assert '"seed"' not in written.Tensors("config")[0].tensor_proto.string_val[0].decode()
+    for column, tag in (("fair_regret", "fair_pseudo"), ("standard_regret", "standard_pseudo")):
+        last = {part: written.Scalars(f"{tag}_regret/{part}")[-1] for part in ("mean", "upper")}
+        finals = [value for run in runs for value in run.final(column).values()]
+        mean = sum(finals) / 4
+        std = (sum((value - mean) ** 2 for value in finals) / 3) ** 0.5
+        assert last["mean"].step == 5
+        assert last["mean"].value == pytest.approx(mean, rel=1e-5)
+        assert last["upper"].value == pytest.approx(mean + std, rel=1e-5)
+
+
+def test_a_damaged_summary_is_named(played, tmp_path):
+    shutil.copytree(played / "strict", tmp_path / "strict")
+    path = tmp_path / "strict" / SUMMARY
+    path.write_bytes(path.read_bytes()[:-9])
+    with pytest.raises(SystemExit, match=f"^fairbandit: error: {path} is not valid JSON"):
+        main(["dashboard", str(tmp_path)])
+
+
+def test_the_server_shows_settings_runs_and_figures(addresses, sweep):
+    address = addresses["simulation"]
+    assert address.startswith("http://127.0.0.1:")
+    assert "#custom_scalars&_smoothingWeight=0&regexInput=%5E(pooled/simulation/" in address
+    assert unquote(addresses[UNFINISHED]).endswith("^(runs/sweep/unfinished$)")
+    pooled = [f"pooled/simulation/{policy}" for policy in POLICIES]
+    own = [f"runs/sweep/{path.name}" for path in sweep.glob("policy*")]
+    expected = {*pooled, *own, "runs/sweep/figures", "runs/sweep/unfinished"}
+    assert len(expected) == 3 + 6 + 2
+    found = wait_for(lambda: set(answer(address, "runs")), expected.issubset)
+    assert found - {"runs/sweep/damaged"} == expected
+    shutil.copytree(sweep / "unfinished", sweep / "later")
+    assert wait_for(lambda: answer(address, "runs"), lambda runs: "runs/sweep/later" in runs)
+
+
+def test_hparams_has_a_row_for_each_setting_and_final_means(addresses, sweep):
+    address = addresses["simulation"]
+    asked = {"allowedStatuses": ["STATUS_UNKNOWN"], "startIndex": 0, "sliceSize": 99}
+    groups = f"plugin/hparams/session_groups?request={quote(json.dumps(asked))}"
+    experiment = answer(address, "plugin/hparams/experiment?request=%7B%7D")
+    assert {one["name"] for one in experiment["hparamInfos"]} == {"policy", "environment"}
+    shown = [one["displayName"] for one in experiment["metricInfos"]]
+    assert len(set(shown)) == len(shown)
+    assert {"fair pseudo-regret", "standard pseudo-regret"} < set(shown)
+    rows = wait_for(lambda: answer(address, groups)["sessionGroups"], lambda all: len(all) == 3)
+    assert {row["name"]: row["hparams"]["policy"] for row in rows} == {
+        f"simulation/{policy}": policy for policy in POLICIES
+    }
+    for row in rows:
+        (mean,) = (
+            one["value"]
+            for one in row["metricValues"]
+            if one["name"]["tag"] == "fair_pseudo_regret/mean"
+        )
+        runs = [
+            run for run in read_runs([sweep]) if run.summary["policy"] == row["hparams"]["policy"]
+        ]
+        finals = [value for run in runs for value in run.final("fair_regret").values()]
+        assert mean == pytest.approx(sum(finals) / 8, rel=1e-5)
+
+
+def test_settings_that_differ_are_columns_of_hparams(played):
+    rows = hparams.rows(pool(read_runs([played])))
+    assert set(hparams.union(rows)) == {
+        *("policy", "environment", "policy.estimator.noise", "environment.noise")
+    }
+    (value,) = hparams.columns(rows, ["fair_regret"]).value
+    shown = metadata.parse_experiment_plugin_data(value.metadata.plugin_data.content)
+    noise = next(one for one in shown.hparam_infos if one.name == "environment.noise")
+    assert (noise.domain_interval.min_value, noise.domain_interval.max_value) == (0.5, 2.0)
+
+
+def test_the_page_shows_a_dozen_of_every_policy():
+    few = {f"pooled/world, n=1/oful, a={n}": "oful" for n in range(MOST_LINES)}
+    many = few | {f"pooled/world, n=1/greedy, b={n}": "greedy" for n in range(MOST_LINES)}
+    assert shown(few) == list(few)
+    assert len(shown(many)) == MOST_LINES
+    assert sum("oful" in name for name in shown(many)) == MOST_LINES // 2
+
+
+def shown(runs: dict[str, str]) -> list[str]:
+    """Which of some runs, and of others, the page shows."""
+    query, regex = (part.rpartition("=")[2] for part in page(runs).split("#"))
+    assert query == regex
+    others = ["pooled/world, n=2/oful, a=1", "runs/sweep/oful"]
+    return [name for name in [*runs, *others] if re.search(unquote(regex), name)]
