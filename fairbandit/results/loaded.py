@@ -118,7 +118,8 @@ class Runs(Sequence[SavedRun]):
 
         Returns:
             `label`; the settings that tell the rows apart; `round`, evenly spaced and, at the
-            beginning, log-spaced ones; and `mean`, `std`, `n`, `low`, `high`. Settings without the metric have no rows.
+            beginning, log-spaced ones; and `mean`, `std`, `n`, `low`, `high`. Settings without the
+            metric have no rows.
 
         Raises:
             FairbanditError: no run has such a metric or setting, or a run's files are damaged.

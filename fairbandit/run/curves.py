@@ -108,7 +108,7 @@ def of_table(read: pa.Table) -> dict[str, Curve]:
     finals = read.column("final")
     found = {}
     for start, stop in zip(starts, [*starts[1:], len(names)], strict=True):
-        parts = (values[start:stop] for values in numbers.values())
+        rounds, count, mean, std = (values[start:stop] for values in numbers.values())
         final = np.array(finals[stop - 1].as_py(), dtype=np.float64)
-        found[names[start]] = Curve(*parts, final)
+        found[names[start]] = Curve(rounds, count, mean, std, final)
     return found

@@ -276,7 +276,7 @@ def _loaded(
         raise FairbanditError(f"environment describes no environment: {world}")
     now = before if before["data"] == "" else identity(policy, world, checked)
     if before["data"] not in (None, now["data"]):  # what was missing may have been downloaded
-        raise FairbanditError(f"the data of {world['name']} changed while they were read; run again")
+        raise FairbanditError("the environment's data changed while they were read; run again")
     return environment, now
 
 

@@ -84,7 +84,8 @@ class Samples:
 
     def curve(self, final: Floats) -> Curve:
         """Returns the curve, with the final value of each replica."""
-        return Curve(self.rounds, *self.moments, final)
+        count, mean, std = self.moments
+        return Curve(self.rounds, count, mean, std, final)
 
 
 class RunStatistics:
