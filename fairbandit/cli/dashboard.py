@@ -14,17 +14,15 @@ from itertools import chain, count
 from pathlib import Path
 from urllib.parse import quote
 
-import numpy as np
-
 from fairbandit.cli import hparams
 from fairbandit.cli.messages import short
 from fairbandit.cli.parsers import tool_parser
 from fairbandit.errors import FairbanditError
-from fairbandit.results import Curve, SavedRun, read_runs
+from fairbandit.results import SavedRun, read_runs
 from fairbandit.results.differences import union
 from fairbandit.results.scenes import scenes_of
 from fairbandit.run.folder import EVENTS, LOCK, finished_below, walk
-from fairbandit.run.tensorboard import EventWriter, config_text, tag_of
+from fairbandit.run.tensorboard import EventWriter, config_text, scalars
 
 HOST = "127.0.0.1"
 """The address to which TensorBoard is bound; only this machine can connect to it."""
@@ -165,7 +163,8 @@ def write_pooled(runs: Sequence[SavedRun], logdir: Path) -> dict[str, dict[str, 
                 events.write(config_text({k: v for k, v in config.items() if k not in pooled.over}))
                 events.write(columns)
                 events.write(hparams.row(next(rows), name.removeprefix(f"{POOLED}/")))
-                for step, values in scalars(pooled.curves, 1, pooled.rounds):
+                curves = {**pooled.curves, **pooled.rates}
+                for step, values in scalars(curves, 1, pooled.rounds):
                     events.add(step, values)
     return names
 
@@ -223,21 +222,3 @@ def _launch(folder: str, port: int | None) -> str:
     except program.TensorBoardServerException as error:
         raise FairbanditError(f"TensorBoard does not start: {error}") from error
     return address
-
-
-def scalars(
-    curves: Mapping[str, Curve], first: int, last: int
-) -> Iterator[tuple[int, dict[str, float]]]:
-    """Stands in for the function of this name that is about to come to `run.tensorboard`."""
-    points: dict[int, dict[str, float]] = {}
-    for column, curve in curves.items():
-        for at, step in enumerate(curve.rounds.tolist()):
-            mean, std = float(curve.mean[at]), float(np.nan_to_num(curve.std[at]))
-            points.setdefault(step, {}).update(
-                {
-                    f"{tag_of(column)}/mean": mean,
-                    f"{tag_of(column)}/lower": mean - std,
-                    f"{tag_of(column)}/upper": mean + std,
-                }
-            )
-    yield from sorted(points.items())

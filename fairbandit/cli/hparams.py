@@ -12,7 +12,7 @@ from tensorboard.plugins.hparams import summary_v2 as hparams
 from fairbandit.results import PooledRuns
 from fairbandit.results.differences import telling, union
 from fairbandit.results.pooling import NO_DIFFERENCE
-from fairbandit.run.tensorboard import INSTANTS, tag_of, titled
+from fairbandit.run.tensorboard import INSTANTS, titled
 
 _LONGEST = 100  # characters of a value
 
@@ -34,7 +34,7 @@ def row(settings: Mapping[str, Any], name: str) -> Summary:
 
 def columns(settings: Sequence[Mapping[str, Any]], metrics: Sequence[str]) -> Summary:
     """Chooses the columns of all rows: the settings, and the final means of metrics."""
-    tags = [*(f"{tag_of(column)}/mean" for column in metrics), *INSTANTS]
+    tags = [*(f"{column}/mean" for column in metrics), *INSTANTS.values()]
     values = {key: [one[key] for one in settings if key in one] for key in union(settings)}
     return hparams.hparams_config_pb(
         [hparams.HParam(key, _domain(own)) for key, own in values.items()],

@@ -112,7 +112,7 @@ def test_margin_charts_with_a_drawn_band_for_each_setting(browser, addresses, ti
         BANDS,
         lambda found: [sum(high > 5 for high in bands) for _, bands in found] == [lines, lines],
     )
-    assert {title for title, _ in bands} == {"fair pseudo-regret", "standard pseudo-regret"}
+    assert {title for title, _ in bands} == {"fair regret", "standard regret"}
     smoothing = f"{FIND} return find(document, 'tf-smoothing-input')[0].weight"
     assert browser.execute_script(smoothing) == 0
 

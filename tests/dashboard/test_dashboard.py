@@ -98,9 +98,9 @@ def test_pooled_curves_are_those_of_all_replicas(played, tmp_path):
     (name,) = write_pooled(runs, tmp_path)["simulation"]
     written = EventAccumulator(str(tmp_path / name)).Reload()
     assert '"seed"' not in written.Tensors("config")[0].tensor_proto.string_val[0].decode()
-    for column, tag in (("fair_regret", "fair_pseudo"), ("standard_regret", "standard_pseudo")):
-        last = {part: written.Scalars(f"{tag}_regret/{part}")[-1] for part in ("mean", "upper")}
-        finals = [value for run in runs for value in run.final(column).values()]
+    for column in ("fair_regret", "standard_regret"):
+        last = {part: written.Scalars(f"{column}/{part}")[-1] for part in ("mean", "upper")}
+        finals = [value for run in runs for value in run.final(column)]
         mean = sum(finals) / 4
         std = (sum((value - mean) ** 2 for value in finals) / 3) ** 0.5
         assert last["mean"].step == 5
@@ -139,21 +139,19 @@ def test_hparams_has_a_row_for_each_setting_and_final_means(addresses, sweep):
     assert {one["name"] for one in experiment["hparamInfos"]} == {"policy", "environment"}
     shown = [one["displayName"] for one in experiment["metricInfos"]]
     assert len(set(shown)) == len(shown)
-    assert {"fair pseudo-regret", "standard pseudo-regret"} < set(shown)
+    assert {"fair regret", "standard regret"} < set(shown)
     rows = wait_for(lambda: answer(address, groups)["sessionGroups"], lambda all: len(all) == 3)
     assert {row["name"]: row["hparams"]["policy"] for row in rows} == {
         f"simulation/{policy}": policy for policy in POLICIES
     }
     for row in rows:
         (mean,) = (
-            one["value"]
-            for one in row["metricValues"]
-            if one["name"]["tag"] == "fair_pseudo_regret/mean"
+            one["value"] for one in row["metricValues"] if one["name"]["tag"] == "fair_regret/mean"
         )
         runs = [
             run for run in read_runs([sweep]) if run.summary["policy"] == row["hparams"]["policy"]
         ]
-        finals = [value for run in runs for value in run.final("fair_regret").values()]
+        finals = [value for run in runs for value in run.final("fair_regret")]
         assert mean == pytest.approx(sum(finals) / 8, rel=1e-5)
 
 
