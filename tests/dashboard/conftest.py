@@ -1,9 +1,13 @@
 """A sweep that was just made, and the dashboard on it as a user starts it."""
 
+import os
 import shutil
 import signal
 import subprocess
 import sys
+import time
+from collections.abc import Callable
+from typing import Any
 
 import pytest
 
@@ -33,11 +37,16 @@ def sweep(tmp_path_factory):
 
 
 @pytest.fixture(scope="package")
-def addresses(sweep):
+def addresses(sweep, tmp_path_factory):
     """The addresses that the command prints, by what it says of them; Ctrl-C ends it."""
     command = [sys.executable, "-m", "fairbandit.cli.main", "dashboard", str(sweep), "--port", "0"]
+    temporary = tmp_path_factory.mktemp("temporary")
     with subprocess.Popen(
-        command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
+        command,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+        env=os.environ | {"TMPDIR": str(temporary)},
     ) as process:
         assert process.stdout is not None
         lines = [process.stdout.readline().strip() for _ in range(2)]
@@ -47,3 +56,14 @@ def addresses(sweep):
             process.send_signal(signal.SIGINT)
             assert process.wait(timeout=20) == 0
             assert "Ctrl-C" in process.stdout.read()
+            assert not list(temporary.glob("fairbandit-*"))
+            assert (sweep / "results.csv").exists()  # links are removed, not what they link to
+
+
+def wait_for(ask: Callable[[], Any], enough: Callable[[Any], bool]) -> Any:
+    """The first answer that is enough, within a minute."""
+    until = time.monotonic() + 60
+    while not enough(found := ask()):
+        assert time.monotonic() < until, found
+        time.sleep(0.5)
+    return found

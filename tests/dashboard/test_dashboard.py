@@ -3,13 +3,12 @@
 import json
 import re
 import shutil
-import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote, unquote
 from urllib.request import urlopen
 
+import numpy as np
 import pytest
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 from tensorboard.plugins.hparams import metadata
@@ -20,27 +19,24 @@ from fairbandit.cli.main import main
 from fairbandit.results import SavedRun, pool, read_runs
 from fairbandit.run.execute import execute
 from fairbandit.run.folder import SUMMARY
-from tests.dashboard.conftest import POLICIES
+from tests.dashboard.conftest import POLICIES, wait_for
 
-RIDGE = {"split": "halves", "estimator": "ridge", "rank": "identity"}
+GREEDY = {"name": "greedy", "split": "halves", "estimator": "ridge", "rank": "identity"}
 CONFIG: dict[str, Any] = {
-    "policy": {"name": "greedy", **RIDGE},
-    "environment": {"name": "simulation"},
-    "rounds": 5,
-    "replicas": 2,
-    "seed": 0,
+    **{"policy": GREEDY, "environment": {"name": "simulation"}},
+    **{"rounds": 5, "replicas": 2, "seed": 0},
 }
-STRICT = {**CONFIG, "policy": {**CONFIG["policy"], "estimator": {"name": "ridge", "noise": 0.0}}}
-QUIET = {**CONFIG, "environment": {"name": "simulation", "noise": 0.5}}
+STRICT = CONFIG | {"policy": GREEDY | {"estimator": {"name": "ridge", "noise": 0.0}}}
+QUIET = CONFIG | {"environment": {"name": "simulation", "noise": 0.5}}
 
-pytestmark = pytest.mark.xdist_group("browser")
+pytestmark = pytest.mark.xdist_group("dashboard")
 
 
 @pytest.fixture(scope="module")
 def played(tmp_path_factory) -> Path:
     place = tmp_path_factory.mktemp("played")
     execute(CONFIG, place / "greedy-0")
-    execute({**CONFIG, "seed": 1}, place / "greedy-1")
+    execute(CONFIG | {"seed": 1}, place / "greedy-1")
     execute(STRICT, place / "strict")
     execute(QUIET, place / "quiet")
     return place
@@ -51,25 +47,22 @@ def answer(address: str, path: str) -> Any:
         return json.load(response)
 
 
-def wait_for(ask: Callable[[], Any], enough: Callable[[Any], bool]) -> Any:
-    until = time.monotonic() + 60
-    while not enough(found := ask()) and time.monotonic() < until:
-        time.sleep(0.5)
-    return found
-
-
-def test_names_say_what_differs(played, tmp_path):
-    names = write_pooled(read_runs([played]), tmp_path)
-    assert names == {
+def test_names_and_columns_say_what_differs(played, tmp_path):
+    runs = read_runs([played])
+    assert write_pooled(runs, tmp_path) == {
         "simulation, noise=0.5": {"pooled/simulation, noise=0.5/greedy": "greedy"},
         "simulation, noise=2.0": {
             "pooled/simulation, noise=2.0/greedy, noise=0.0": "greedy",
             "pooled/simulation, noise=2.0/greedy, noise=1e-08": "greedy",
         },
     }
-    assert all(
-        len(list((tmp_path / name).iterdir())) == 1 for own in names.values() for name in own
-    )
+    (value,) = hparams.columns(hparams.rows(pool(runs)), ["fair_regret"]).value
+    shown = metadata.parse_experiment_plugin_data(value.metadata.plugin_data.content)
+    columns = {one.name: one.domain_interval for one in shown.hparam_infos}
+    told = ("policy", "environment", "policy.estimator.noise", "environment.noise")
+    assert sorted(columns) == sorted(told)
+    assert columns["environment.noise"].min_value == 0.5
+    assert columns["environment.noise"].max_value == 2.0
 
 
 @pytest.mark.parametrize(
@@ -79,11 +72,7 @@ def test_names_from_data_make_no_path(played, tmp_path, name):
     logdir = tmp_path / "parent" / "logdir"
     logdir.mkdir(parents=True)
     (run,) = read_runs([played / "strict"])
-    config = {
-        kind: {**run.summary["config"][kind], "name": name} for kind in ("policy", "environment")
-    }
     summary = {**run.summary, "policy": name, "environment": name}
-    summary["config"] = {**run.summary["config"], **config}
     hostile = SavedRun(run.folder, summary, name)
     write_pooled([hostile, hostile], logdir)
     assert [path for path in tmp_path.rglob("*") if path.is_file()] == list(
@@ -93,19 +82,16 @@ def test_names_from_data_make_no_path(played, tmp_path, name):
         assert re.fullmatch(r"[\w=., ()-]+", path.name, re.ASCII)
 
 
-def test_pooled_curves_are_those_of_all_replicas(played, tmp_path):
+def test_bands_are_those_of_all_replicas(played, tmp_path):
     runs = read_runs([played / "greedy-0", played / "greedy-1"])
     (name,) = write_pooled(runs, tmp_path)["simulation"]
     written = EventAccumulator(str(tmp_path / name)).Reload()
     assert '"seed"' not in written.Tensors("config")[0].tensor_proto.string_val[0].decode()
     for column in ("fair_regret", "standard_regret"):
-        last = {part: written.Scalars(f"{column}/{part}")[-1] for part in ("mean", "upper")}
-        finals = [value for run in runs for value in run.final(column)]
-        mean = sum(finals) / 4
-        std = (sum((value - mean) ** 2 for value in finals) / 3) ** 0.5
-        assert last["mean"].step == 5
-        assert last["mean"].value == pytest.approx(mean, rel=1e-5)
-        assert last["upper"].value == pytest.approx(mean + std, rel=1e-5)
+        finals = np.concatenate([run.final(column) for run in runs])
+        last = written.Scalars(f"{column}/upper")[-1]
+        assert last.step == 5
+        assert last.value == pytest.approx(finals.mean() + finals.std(ddof=1), rel=1e-5)
 
 
 def test_a_damaged_summary_is_named(played, tmp_path):
@@ -144,26 +130,14 @@ def test_hparams_has_a_row_for_each_setting_and_final_means(addresses, sweep):
     assert {row["name"]: row["hparams"]["policy"] for row in rows} == {
         f"simulation/{policy}": policy for policy in POLICIES
     }
-    for row in rows:
-        (mean,) = (
-            one["value"] for one in row["metricValues"] if one["name"]["tag"] == "fair_regret/mean"
-        )
-        runs = [
-            run for run in read_runs([sweep]) if run.summary["policy"] == row["hparams"]["policy"]
-        ]
-        finals = [value for run in runs for value in run.final("fair_regret")]
-        assert mean == pytest.approx(sum(finals) / 8, rel=1e-5)
-
-
-def test_settings_that_differ_are_columns_of_hparams(played):
-    rows = hparams.rows(pool(read_runs([played])))
-    assert set(hparams.union(rows)) == {
-        *("policy", "environment", "policy.estimator.noise", "environment.noise")
+    values = {row["hparams"]["policy"]: row["metricValues"] for row in rows}
+    means = {
+        policy: {one["name"]["tag"]: one["value"] for one in own}["fair_regret/mean"]
+        for policy, own in values.items()
     }
-    (value,) = hparams.columns(rows, ["fair_regret"]).value
-    shown = metadata.parse_experiment_plugin_data(value.metadata.plugin_data.content)
-    noise = next(one for one in shown.hparam_infos if one.name == "environment.noise")
-    assert (noise.domain_interval.min_value, noise.domain_interval.max_value) == (0.5, 2.0)
+    pooled = pool(read_runs([sweep]))
+    expected = {one.policy: one.metrics["fair_regret"]["mean"] for one in pooled}
+    assert means == pytest.approx(expected, rel=1e-5)
 
 
 def test_the_page_shows_a_dozen_of_every_policy():

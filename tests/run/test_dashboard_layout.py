@@ -8,7 +8,6 @@ from typing import Any
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 from tensorboard.plugins.custom_scalar import layout_pb2
 
-from fairbandit.run import tensorboard
 from fairbandit.run.execute import execute
 from fairbandit.run.statistics import MAX_GROUPS, RunStatistics
 
@@ -47,9 +46,3 @@ def test_of_many_groups_no_selection_rate_is_drawn():
         statistics = RunStatistics(2, groups, {})
         statistics.start(1)
         assert len(statistics.curves()) == drawn
-
-
-def test_an_image_knows_its_size():
-    png = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR" + (640).to_bytes(4, "big") + (480).to_bytes(4, "big")
-    (value,) = tensorboard.image("figure", png).value
-    assert (value.tag, value.image.width, value.image.height) == ("figure", 640, 480)
