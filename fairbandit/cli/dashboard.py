@@ -147,8 +147,9 @@ def write_pooled(runs: Sequence[SavedRun], logdir: Path) -> dict[str, dict[str, 
         FairbanditError: a run that cannot be read.
     """
     scenes = scenes_of(runs)
-    rows = iter(settings := hparams.rows([pooled for scene in scenes for pooled in scene.runs]))
+    settings = hparams.rows([pooled for scene in scenes for pooled in scene.runs])
     columns = hparams.columns(settings, union(scene.metrics for scene in scenes))
+    rows = iter(settings)
     names: dict[str, dict[str, str]] = {}
     for scene in scenes:
         environment = _free(logdir / POOLED, scene.name)
