@@ -200,7 +200,7 @@ def test_the_package_of_an_entry_point_is_a_plugin(tmp_path, monkeypatch, clean,
     monkeypatch.setattr(loading, "entry_points", lambda *, group: entries)
     assert sweep(*ranked("one")) == [0, 1]
     assert sweep(*ranked("one")) == []
-    edit(package / "more" / "tools.py", "1.0", "2.0")
+    edit(package / "more" / "tools.py", "1.0", "0.5")
     assert sweep(*ranked("one")) == [0, 1]
 
 
