@@ -15,7 +15,7 @@ from torch import Tensor
 from fairbandit import Engine, Policy
 from fairbandit.environments import Environment, Pools, Truth
 from fairbandit.streams import Purpose, Streams
-from fairbandit.theory import laws, trade_off
+from fairbandit.theory import trade_off
 from tests import support
 from tests.theory.chance import refuted
 
@@ -110,10 +110,9 @@ def test_the_fair_optimum_pays_as_often_as_promised(rounds: int) -> None:
     nearly as large as any can be: at T = 1 four times the stated chance is refuted, and at T = 200
     the stated chance of four times the regret.
     """
-    first, second = laws(RareLoss())
-    found = trade_off(first, second, 1.8)
-    assert found.share == pytest.approx(1 / 8, abs=0.01)
     world = RareLoss()
+    found = trade_off(world, 1.8)
+    assert found.share.value == pytest.approx(1 / 8, abs=0.01)
     engine = Engine(support.policy("gmf"), world, rounds=rounds, seed=1, replicas=range(1000))
     regret = torch.cat([played.standard_regret for played in engine.play()], 1).sum(1)
     chance, least = found.chance(norm=1.0, theta=1.0), rounds * found.rate / 2

@@ -47,7 +47,7 @@ def test_the_repaired_floor_by_play(
     """
     world = Tight(places=places, groups=groups, random=random)
     floor = repaired_floor(world.constants(), rounds, delta, alpha=0.9)
-    assert floor.warm_up < rounds
+    assert 2 * floor.start < rounds - 1
     picked = picked_contexts(world, "fair_greedy", rounds, replicas)
     held = torch.ones(replicas, dtype=torch.bool)
     last = (rounds - 1) // 2
@@ -127,7 +127,7 @@ class Drawn:
     """A random problem: contexts that depend on the rank of their score, and its constants.
 
     Ranks φ are uniform. A group's context is one of six vectors, by the sixth that φ falls in,
-    times a uniform number; vectors of low ranks are longer, which is what hurts a pick.
+    times a uniform number; one direction is shown at low ranks above all, which hurts a pick.
 
     Args:
         draw: random numbers.
@@ -136,12 +136,15 @@ class Drawn:
 
     def __init__(self, draw: np.random.Generator, places: int, d: int, shares: list[float] | None):
         n, bins, groups = 20_000, 6, places if shares is None else len(shares)
-        vectors = draw.normal(size=(groups, bins, d)) * draw.uniform(0, 1, (groups, bins, 1)) ** 2
-        vectors *= np.linspace(1, draw.uniform(0, 1), bins)[:, None]
+        vectors = draw.normal(size=(groups, bins, d))
+        vectors /= np.linalg.norm(vectors, axis=-1, keepdims=True)
+        vectors[..., 0] *= draw.uniform(0, 0.3)
+        vectors[:, : draw.integers(1, 4)] = np.eye(d)[0]
         fixed = np.broadcast_to(np.arange(places), (n, places))
         self.s = fixed if shares is None else draw.choice(groups, (n, places), p=shares)
         self.ranks = draw.random((n, places))
-        self.x = vectors[self.s, (bins * self.ranks).astype(int)] * draw.random((n, places, 1))
+        self.x = vectors[self.s, (bins * self.ranks).astype(int)]
+        self.x *= draw.uniform(draw.random(), 1, (n, places, 1))
         flat, own = self.x.reshape(-1, d), self.s.reshape(-1)
         by_group = [flat[own == g].T @ flat[own == g] / (own == g).sum() for g in range(groups)]
         q = 1.0 if shares is None else places * min(shares)
@@ -182,12 +185,12 @@ class Drawn:
 def test_the_moment_of_a_pick_on_random_problems(groups: str) -> None:
     """A pick's second moment is at least q̄λ'/2 if ranks are off by (λ/x²)(1 − 2^{−1/K})/2.
 
-    300 problems, each judged at five standard errors: a correct package fails once in 1e4. The
+    100 problems, each judged at five standard errors: a correct package fails once in 1e4. The
     bound is met within a factor of 3 by some problem, where the paper's is missed by many.
     """
     draw = np.random.default_rng(4)
     ratios, missed = [], 0
-    for _ in range(300):
+    for _ in range(100):
         places, d = int(draw.integers(2, 5)), int(draw.integers(1, 4))
         cuts = np.diff([0, *sorted(draw.uniform(0.1, 0.9, int(draw.integers(1, 3)))), 1])
         problem = Drawn(draw, places, d, cuts.tolist() if groups == "random" else None)
