@@ -3,11 +3,8 @@
 import math
 from dataclasses import replace
 from fractions import Fraction
-from typing import Any
 
-import numpy as np
 import pytest
-from numpy.typing import NDArray
 
 from fairbandit import FairbanditError
 from fairbandit.theory import (
@@ -99,15 +96,6 @@ def test_where_the_bounds_begin_to_speak(repaired):
     assert useful_from(lambda rounds: replace(bound(rounds), ranks=rounds)) is None
 
 
-@pytest.mark.parametrize("name", ["density", "norm", "noise"])
-def test_bounds_rise_with(name):
-    changed: dict[str, Any] = {name: Estimate(1.1 * getattr(OWN, name).value)}
-    more = replace(OWN, **changed)
-    for repaired in (False, True):
-        one, two = (regret(known, 1000, repaired=repaired) for known in (OWN, more))
-        assert two.total > one.total
-
-
 def test_th_regret_takes_a_place_for_each_group():
     with pytest.raises(FairbanditError, match="use th:regret_2"):
         regret(MIXED, 10)
@@ -153,40 +141,6 @@ def test_the_burn_in_by_its_union_bound(share, places, delta):
     assert missed(int(first * epsilon / 10)) > delta / 4
 
 
-@pytest.mark.parametrize("repaired", [False, True])
-@pytest.mark.parametrize("known", [OWN, constants(support.environment()), MIXED])
-def test_the_bounds_are_the_sums_of_the_regrets_of_rounds(known, repaired):
-    """Σ_{t ≥ τ} of `lm:instantbound` with `lm:muxbound` for its first term, by quadrature.
-
-    At T = 10¹⁶, or a million warm-ups, the stated terms are above these sums, by at most 4 % where
-    the proof uses Σ t^{−1/2} ≤ 2√T alone, and by 2/√3 for the ranks, where it takes
-    1/(t − 1) ≤ 4/(3t).
-    """
-    delta, ridge, alpha = 0.05, 0.3, 0.7
-    given, counted = (0.03, alpha * 0.5) if known.random else (delta, 1.0)
-
-    def bound(rounds: float) -> Bound:
-        return regret_2(known, rounds, delta, ridge, alpha, 0.02, repaired=repaired)
-
-    rounds = max(1e16, 1e6 * bound(1e16).warm_up)
-    found = bound(rounds)
-    log_t = np.linspace(math.log(found.warm_up), math.log(rounds), 200_001)
-    t = np.exp(log_t)
-
-    def total(values: NDArray[np.float64]) -> float:
-        return float(np.trapezoid(values * t, log_t))
-
-    norm = known.norm.value
-    logs = known.features * np.log((8 + 4 * t * max(norm**2 / ridge, 1)) / given)
-    factor = 8 * norm / np.sqrt(found.growth * t)
-    confidence = factor * (math.sqrt(ridge) + known.noise.value + norm) * np.sqrt(logs)
-    shrinkage = factor * math.sqrt(ridge) * known.theta
-    for term, each in ((found.confidence, confidence), (found.shrinkage, shrinkage)):
-        assert 1 <= term / (6 * known.density.value * total(each)) < 1.04
-    ranks = 2 * np.sqrt(np.log(8 * known.groups * rounds / given) / ((t - 1) * counted))
-    assert found.ranks / total(ranks) == pytest.approx(2 / math.sqrt(3), rel=0.01)
-
-
 def lower_tail(trials: int, chance: Fraction, below: Fraction) -> float:
     """P(N < below) for N binomial, in whole numbers: nothing is rounded before the division."""
     p, q = chance.numerator, chance.denominator
@@ -196,17 +150,6 @@ def lower_tail(trials: int, chance: Fraction, below: Fraction) -> float:
         total += term
         term = term * (trials - successes) * p // ((successes + 1) * (q - p))
     return float(Fraction(total, q**trials))
-
-
-def test_the_papers_received_round_is_too_early():
-    """A single group at the paper's t_N falls short with a probability above δ, exactly counted."""
-    delta, rounds, share = 1e-10, 6835, Fraction(1, 10)
-    known = replace(MIXED, places=10, groups=10, candidates=Estimate(1.0))
-    found = received_round(known, rounds, delta, alpha=0.9)
-    for first, short in ((3 + math.ceil((found - 3) / 2), True), (found, False)):
-        n = int(first) - 1 - (int(first) - 1) // 2
-        tail = lower_tail(10 * n, share, Fraction(9, 10) * n)
-        assert tail > delta if short else tail < delta / (10 * rounds)
 
 
 @pytest.mark.parametrize(

@@ -11,9 +11,9 @@ import pytest
 import torch
 
 from fairbandit import FairbanditError
-from fairbandit.environments import Environment, Pools, Simulation, Table
+from fairbandit.environments import Environment, Pools, Table
 from fairbandit.environments.base import Truth
-from fairbandit.streams import Purpose, Streams
+from fairbandit.streams import Purpose
 from fairbandit.theory import constants, pick_moments
 from fairbandit.theory.constants import context_factor, least_eigenvalue
 from tests import support
@@ -35,18 +35,6 @@ def test_the_simulation_by_hand():
     assert known.theta == pytest.approx(math.sqrt(16 + 9 + 49 + 64 + 25 + 25 + 16 + 1))
     assert known.own_places
     assert known.share == 1
-
-
-def test_the_second_moment_by_monte_carlo():
-    world = support.environment(bias=0.5)
-    assert isinstance(world, Simulation)
-    world.bind(Streams(0, range(50)))
-    drawn = world.pools(1, 400).contexts.flatten(0, 2)
-    products = drawn[:, :, None] * drawn[:, None, :]
-    error = products.std(0) / math.sqrt(len(drawn))
-    factor = context_factor(world)
-    off = (products.mean(0) - factor.T @ factor).abs()
-    assert bool((off <= 5 * error + 1e-12).all())
 
 
 def test_a_feature_that_is_always_zero_is_left_out():

@@ -149,9 +149,3 @@ def test_extreme_numbers(command, word):
     code, out, err = command("theory", "environment=simulation", word)
     assert (code, err) == (0, "")
     assert "nan" not in out
-
-
-def test_it_teaches(command):
-    _, out, _ = command("theory", "--help")
-    assert "environment.KEY=VALUE" in out
-    assert "examples:" in out
