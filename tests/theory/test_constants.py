@@ -37,17 +37,6 @@ def test_the_simulation_by_hand():
     assert known.share == 1
 
 
-def test_a_feature_that_is_always_zero_is_left_out():
-    known = constants(support.environment(bias=0.0))
-    assert known.eigenvalue.value == pytest.approx(1 / 48)
-
-
-def test_a_group_of_one_reward_has_no_density():
-    known = constants(support.environment(groups=2, theta=[0, 2, 1]))
-    assert math.isinf(known.density.value)
-    assert "give the group a weight" in known.caveats[0]
-
-
 @pytest.mark.parametrize("bias", [1e-9, 3.0, 1e6])
 def test_the_least_eigenvalue_beside_a_huge_one(bias):
     """Exact rationals: with K = G = 2 and one feature each, Σ's characteristic polynomial."""
