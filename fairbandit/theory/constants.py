@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from typing import TypeGuard
 
 import torch
 from torch import Tensor
@@ -121,12 +122,12 @@ def constants(environment: Environment) -> Constants:
     return _of_pools(environment, theta)
 
 
-def is_simulation(environment: Environment) -> bool:
+def is_simulation(environment: Environment) -> TypeGuard[Simulation]:
     """Whether pools are drawn as `Simulation` draws them."""
     return isinstance(environment, Simulation) and type(environment)._pools is Simulation._pools
 
 
-def is_table(environment: Environment) -> bool:
+def is_table(environment: Environment) -> TypeGuard[Table]:
     """Whether pools are drawn as `Table` draws them."""
     return isinstance(environment, Table) and type(environment)._pools is Table._pools
 
@@ -143,8 +144,7 @@ def drawn_pools(environment: Environment, blocks: int = BLOCKS) -> Iterator[Pool
         yield environment.pools(1 + block * ROUNDS, ROUNDS)
 
 
-def _of_simulation(world: Environment, theta: float) -> Constants:
-    assert isinstance(world, Simulation)
+def _of_simulation(world: Simulation, theta: float) -> Constants:
     norm = math.hypot(math.sqrt(world.slice), world.bias * (world.groups - 1))
     least, _ = least_eigenvalue(context_factor(world))
     caveats, density = list[str](), _density(world)
@@ -172,9 +172,8 @@ def _of_simulation(world: Environment, theta: float) -> Constants:
     )
 
 
-def _of_table(world: Environment, theta: float) -> Constants:
+def _of_table(world: Table, theta: float) -> Constants:
     """Means over the members, from whom pools are drawn with replacement."""
-    assert isinstance(world, Table)
     members, exactly = world.members, "over all members"
     random = world.pool is PoolKind.random
     caveats = [
@@ -275,29 +274,25 @@ def context_factor(environment: Environment, *, by_place: bool = False) -> Tenso
         by_place: whether to take the mean over places rather than over groups.
     """
     if is_simulation(environment):
-        assert isinstance(environment, Simulation)
         return _simulated_factor(environment)
-    count = len(environment.group_names)
     if is_table(environment):
-        assert isinstance(environment, Table)
-        members = environment.members
-        blocks = [(members.contexts.cpu(), members.groups.cpu())]
+        blocks = iter([(environment.members.contexts, environment.members.groups)])
         by_place = by_place and environment.pool is PoolKind.random
-        seen = len(members.groups)
     else:
-        drawn = list(drawn_pools(environment))
-        blocks = [(pools.contexts.flatten(0, 2), pools.groups.flatten()) for pools in drawn]
-        seen = sum(len(groups) for _, groups in blocks)
-    sizes = sum(torch.bincount(groups[groups >= 0], minlength=count) for _, groups in blocks)
-    assert isinstance(sizes, Tensor)
-    shares = sizes.new_full((count,), seen) if by_place else count * sizes
-    factor = blocks[0][0][:0]
+        drawn = drawn_pools(environment)
+        blocks = ((pools.contexts.flatten(0, 2), pools.groups.flatten()) for pools in drawn)
+    count, places = len(environment.group_names), 0
+    factors = [torch.zeros(0, environment.features, dtype=torch.float64)] * count
+    sizes = [0] * count
     for contexts, groups in blocks:
-        taken = groups >= 0
-        rows = contexts[taken] / shares[groups[taken]].double().sqrt()[:, None]
-        for chunk in rows.split(CHUNK):
-            factor = torch.linalg.qr(torch.cat([factor, chunk]), mode="r").R
-    return factor
+        places += len(groups)
+        for g in range(count):
+            rows = contexts[groups == g].cpu()
+            sizes[g] += len(rows)
+            for chunk in rows.split(CHUNK):
+                factors[g] = torch.linalg.qr(torch.cat([factors[g], chunk]), mode="r").R
+    means = [places if by_place else count * size for size in sizes]
+    return torch.cat([each / math.sqrt(n) for each, n in zip(factors, means, strict=True) if n])
 
 
 def _simulated_factor(world: Simulation) -> Tensor:
