@@ -104,9 +104,9 @@ class TheoryTables:
         first = [
             theory.useful_from(partial(self.bound, repaired=mended)) for mended in (False, True)
         ]
-        share = "" if self.known.own_places else "q̄"
+        share, gap = ("", "lm:eiguen") if self.known.own_places else ("q̄", "eq:patboundused")
         terms = {
-            "proof": ("has a gap", "complete"),
+            "proof": (f"has a gap: {gap}", "complete"),
             "λ_min(Ŝ) grows a round by": (
                 f"{share}λ⁺_min(Σ)/4 = {number(paper.growth / 4)}",
                 f"{share}λ'/4 = {number(repaired.growth / 4)}",

@@ -43,7 +43,7 @@ def test_the_simulation(command):
             "R_F(T) is at most the sum": bound.total,
         }.items():
             assert near(printed[name][column], value), name
-    assert printed["proof"] == ["has a gap", "complete"]
+    assert printed["proof"] == ["has a gap: lm:eiguen", "complete"]
     assert printed["which is below T from T ="][0] == "371,067,964,775"
     assert near(printed["λ⁺_min(Σ)"][0], 0.02067)
     kappas = ("0", "0.01", "0.02", "0.05", "0.1")
