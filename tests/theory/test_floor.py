@@ -28,11 +28,10 @@ def least(contexts: Tensor) -> Tensor:
 @pytest.mark.parametrize(
     ("places", "groups", "random", "delta", "rounds", "replicas"),
     [
-        pytest.param(2, 2, False, 0.1, 72_000, 5, id="one candidate a group"),
+        pytest.param(2, 2, False, 0.3, 51_000, 5, id="one candidate a group"),
+        pytest.param(2, 2, False, 0.1, 72_000, 5, id="small delta", marks=pytest.mark.all),
         pytest.param(2, 1, False, 0.1, 25_000, 8, id="two candidates of one group"),
-        pytest.param(
-            2, 2, True, 0.1, 84_000, 8, id="groups drawn at random", marks=pytest.mark.all
-        ),
+        pytest.param(2, 2, True, 0.1, 84_000, 8, id="random groups", marks=pytest.mark.all),
     ],
 )
 def test_the_repaired_floor_by_play(
