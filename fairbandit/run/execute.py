@@ -28,7 +28,6 @@ from fairbandit.run.batches import replica_batches
 from fairbandit.run.checkpoint import Checkpoints
 from fairbandit.run.folder import ROUNDS, claim, clear, writing
 from fairbandit.run.identity import check_movable, continued, finished, identity, resolved
-from fairbandit.run.objective import check_known
 from fairbandit.run.progress import run_progress
 from fairbandit.run.round_log import RoundLog, write_rewards
 from fairbandit.run.settings import Settings, settings
@@ -51,7 +50,7 @@ def execute(
     started: Callable[[str], None] | None = None,
     replaced: Callable[[str], None] | None = None,
     progress: bool = True,
-    required: Sequence[str] = (),
+    watch: Callable[[int, Mapping[str, float]], None] | None = None,
 ) -> dict[str, Any]:
     """Plays a policy in an environment and writes what came of it.
 
@@ -69,14 +68,14 @@ def execute(
             with the round at which an interrupted run continues.
         replaced: is called with one line when results were set aside: the reason and their folder.
         progress: shows a progress bar where there is a terminal.
-        required: columns of metrics that must be known; a run that cannot know one does not begin.
+        watch: is called while the first batch of replicas plays, with a round t and the mean over
+            replicas of every metric after it. What it raises ends the run, which stays unfinished.
 
     Returns:
         The summary.
 
     Raises:
-        FairbanditError: a bad config; an environment without the truth that a required metric
-            needs; a folder that cannot be written to, is in use, or holds a
+        FairbanditError: a bad config; a folder that cannot be written to, is in use, or holds a
             run of another config; with `resume` false, a folder that holds any run; data that
             change while they are read; or a part that tries to end the process.
     """
@@ -97,8 +96,7 @@ def execute(
                         return summary
                     if environment is None:
                         environment, now = _loaded(policy, world, checked, now)
-                        check_known(required, environment, checked.metrics)
-                    run = _Run(policy, environment, checked, folder, now)
+                    run = _Run(policy, environment, checked, folder, now, watch)
                     if summary is None:
                         return run.record(started or (lambda text: None), progress=progress)
                     check_movable(folder, now)
@@ -119,7 +117,9 @@ class _Run:
         checked: Settings,
         folder: Path,
         now: Mapping[str, Any],
+        watch: Callable[[int, Mapping[str, float]], None] | None = None,
     ) -> None:
+        self.watch = watch
         self.policy, self.environment, self.folder = policy, environment, folder
         self.rounds = environment.rounds if checked.rounds is None else checked.rounds
         self.settings, self.identity = replace(checked, rounds=self.rounds), now
@@ -201,6 +201,8 @@ class _Run:
             log.add(played)
             self.statistics.add(played)
             self._draw(events, played.first, played.last)
+            if self.watch is not None and index == 0:
+                self.watch(played.last, self.statistics.means())
             advance(played.actions.numel())
             if self.checkpoints.due:
                 self._save(index, engine, log)

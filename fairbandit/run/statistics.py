@@ -176,6 +176,11 @@ class RunStatistics:
         gap = {GAP: max(known.values()) - min(known.values())} if known else {}
         return {f"{RATE}/{n}": rate for n, rate in known.items() if n in self.groups_drawn} | gap
 
+    def means(self) -> dict[str, float]:
+        """Returns the mean over the last batch's replicas of each metric so far."""
+        metrics = self._batches[-1].metrics
+        return {column: float(running.value.mean()) for column, running in metrics.items()}
+
     def metric(self, column: str) -> Tensor:
         """Returns a metric of every replica of all batches, reduced over the rounds, (B,)."""
         return torch.cat([batch.metrics[column].value for batch in self._batches])
