@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterator
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -52,7 +53,7 @@ def draw_study(study: optuna.Study, objectives: list[str], out: Path) -> list[st
 
 def _plots(study: optuna.Study, objectives: list[str]) -> Iterator[tuple[str, Any]]:
     """Yields the name and the axes of each figure."""
-    from optuna.visualization import matplotlib as plots
+    plots: Any = import_module("optuna.visualization.matplotlib")  # after the backend is chosen
 
     complete = study.get_trials(deepcopy=False, states=[TrialState.COMPLETE])
     if not complete:

@@ -54,6 +54,7 @@ try:
         IntDistribution,
     )
     from optuna.trial import FrozenTrial, Trial, TrialState
+    from sqlalchemy.exc import SQLAlchemyError
 except ImportError as missing:
     raise FairbanditError(
         "tuning needs Optuna, which is not installed; pip install 'fairbandit[optuna]' installs it "
@@ -95,8 +96,10 @@ FIGURES = "figures"
 
 _OWN = ("search", "objective", "trials", "prune", "folder")
 _NAME = "fairbandit"  # of the study in its database
-_FOLDER, _SEEN, _ERROR = "folder", "seen", "error"  # attributes of trials
+_INDEX, _SEEN, _ERROR = "index", "seen", "error"  # attributes of trials
 _CONFIG = (*(field.name for field in fields(Settings)), "policy", "environment")
+_STORAGE = (SQLAlchemyError, optuna.exceptions.StorageInternalError, sqlite3.Error)
+_DAMAGE = (LookupError, TypeError, ValueError, AttributeError)
 _REPORTS = 20  # the largest number of reports of a trial to its study
 _STARTUP = 5  # complete trials before others are compared with them
 _WARM_UP = 0.25  # the share of the rounds before a trial may be stopped
@@ -127,8 +130,8 @@ class _Task:
     rounds: int
 
     def run_folder(self, trial: Trial | FrozenTrial) -> Path:
-        """The folder of a trial's run: one that plays an interrupted trial again has its folder."""
-        return self.folder / "trials" / str(int(trial.user_attrs.get(_FOLDER, trial.number)))
+        """The folder of a trial's run."""
+        return self.folder / "trials" / str(int(trial.user_attrs[_INDEX]))
 
     def lock(self, number: int) -> BaseFileLock:
         """The lock of a trial."""
@@ -154,18 +157,24 @@ def tune(words: Sequence[str]) -> None:
     publish()
     register_resolvers()
     task = _task(parser.parse_args(words).words)
+    console().print(named("study", short(task.folder)), soft_wrap=True)
     optuna.logging.set_verbosity(optuna.logging.WARNING)
-    with warnings.catch_warnings(), _storage_errors(task.folder / DATABASE):
+    database = short(task.folder / DATABASE)
+    with warnings.catch_warnings(), _one_message(database, *_STORAGE):
         warnings.simplefilter("ignore", optuna.exceptions.ExperimentalWarning)
-        study = _opened(task)
-        while (begun := _begin(study, task)) is not None:
+        with _one_message(database, *_DAMAGE):
+            study = _opened(task)
+            begun = _begin(study, task)
+        while begun is not None:
             trial, lock = begun
             try:
                 _play(study, trial, task)
             finally:
                 Path(lock.lock_file).unlink(missing_ok=True)
                 lock.release()
-        _show(study, task)
+            begun = _begin(study, task)
+        with _one_message(database, *_DAMAGE):
+            _show(study, task)
 
 
 def _task(words: Sequence[str]) -> _Task:
@@ -183,7 +192,7 @@ def _task(words: Sequence[str]) -> _Task:
     environment: Any = build(config["environment"])
     objectives = _objectives(given["objective"], config, environment)
     if prune and len(objectives) > 1:
-        raise FairbanditError("prune: only trials with one objective can be stopped early")
+        raise FairbanditError("prune=true needs one objective: Optuna cannot prune with several")
     named_by = [word for word in words if word.partition("=")[0] not in (*_OWN[2:], "resume")]
     folder = Path(str(given.get("folder") or f"outputs/studies/{job_name(named_by)}")).absolute()
     return _Task(
@@ -273,16 +282,13 @@ def _overrides(values: Mapping[str, Any]) -> list[str]:
 
 
 @contextmanager
-def _storage_errors(database: Path) -> Iterator[None]:
-    """Turns errors of the database into one message."""
-    from sqlalchemy.exc import SQLAlchemyError
-
+def _one_message(database: Path, *kinds: type[Exception]) -> Iterator[None]:
+    """Turns errors of reading and writing the study into one message."""
     try:
         yield
-    except (SQLAlchemyError, optuna.exceptions.StorageInternalError, sqlite3.Error) as error:
-        reason = str(error.__cause__ or error).partition("\n")[0]
+    except kinds as error:
         raise FairbanditError(
-            f"the study {short(database)} cannot be read or written: {reason}"
+            f"the study {database} cannot be read or written: {in_a_line(error.__cause__ or error)}"
         ) from error
 
 
@@ -309,9 +315,10 @@ def _opened(task: _Task) -> optuna.Study:
             key: optuna.distributions.distribution_to_json(one) for key, one in task.search.items()
         }
         asked = {"search": space, "objective": list(task.objectives)}
-        told = [key for key, one in asked.items() if study.user_attrs.get(key, one) != one]
-        for key, one in asked.items():
-            study.set_user_attr(key, study.user_attrs.get(key, one))
+        if not study.trials:
+            for key, value in asked.items():
+                study.set_user_attr(key, value)
+        told = [key for key, value in asked.items() if study.user_attrs.get(key) != value]
     complete = study.get_trials(deepcopy=False, states=[TrialState.COMPLETE])
     if not told and complete and (task.run_folder(complete[0]) / SUMMARY).exists():
         config = task.config(complete[0].params)
@@ -329,14 +336,17 @@ def _begin(study: optuna.Study, task: _Task) -> tuple[Trial, BaseFileLock] | Non
     """Begins a trial, or one again that was interrupted; None if there are enough.
 
     A process holds the lock of the trial that it plays, so that a running trial whose lock is free
-    was interrupted. It counts as failed, and its values are tried again in its folder.
+    was interrupted. It counts as failed, and its values are tried again under its index, which is
+    the number of trials before. Other failed trials have an error, and stay.
     """
     with claim(task.folder, wait=True):
         for left in study.get_trials(deepcopy=False, states=[TrialState.RUNNING]):
-            with suppress(Timeout), task.lock(left.number).acquire(timeout=0):
-                seen = {_FOLDER: left.number, **left.user_attrs, _SEEN: left.intermediate_values}
+            lock = task.lock(left.number)
+            with suppress(Timeout), lock.acquire(timeout=0):
+                Path(lock.lock_file).unlink()
+                kept = {**left.user_attrs, _SEEN: left.intermediate_values}
                 study.tell(left.number, state=TrialState.FAIL)
-                study.enqueue_trial(left.params, user_attrs=seen)
+                study.enqueue_trial(left.params, user_attrs=kept)
         begun = sum(
             trial.state != TrialState.WAITING
             and (trial.state != TrialState.FAIL or _ERROR in trial.user_attrs)
@@ -347,6 +357,9 @@ def _begin(study: optuna.Study, task: _Task) -> tuple[Trial, BaseFileLock] | Non
         (drawn,) = np.random.SeedSequence([task.seed, begun]).generate_state(1).tolist()
         study.sampler = optuna.samplers.TPESampler(seed=drawn, constant_liar=True)
         trial = study.ask(dict(task.search))
+        trial.set_user_attr(_INDEX, int(trial.user_attrs.get(_INDEX, begun)))
+        for t, value in trial.user_attrs.get(_SEEN, {}).items():
+            trial.report(value, int(t))
         lock = task.lock(trial.number)
         lock.acquire(timeout=0)
         return trial, lock
@@ -360,15 +373,13 @@ def _play(study: optuna.Study, trial: Trial, task: _Task) -> None:
             written. It is played again by the same command.
     """
     shown = console()
-    seen = {int(t): value for t, value in trial.user_attrs.get(_SEEN, {}).items()}
-    for t, value in seen.items():
-        trial.report(value, t)
-    line = f"trial {trial.number}  {_listed(trial.params)}"
+    line = f"trial {trial.user_attrs[_INDEX]}  {_listed(trial.params)}"
+    seen = {_part(task, int(t)) for t in trial.user_attrs.get(_SEEN, {})}
     try:
         summary = execute(
             task.config(trial.params),
             task.run_folder(trial),
-            watch=partial(_watch, study, trial, task, {_part(task, t) for t in seen}),
+            watch=partial(_watch, study, trial, task, seen),
         )
         values = [_value(summary, column) for column in task.objectives]
         told: dict[str, Any] = {"values": values}
@@ -447,8 +458,13 @@ def _show(study: optuna.Study, task: _Task) -> None:
     trials = study.get_trials(deepcopy=False)
     count = Counter(trial.state for trial in trials)
     best = study.best_trials if count[TrialState.COMPLETE] else []
+    best = list({tuple(trial.values): trial for trial in reversed(best)}.values())[::-1]
     rows = [
-        [str(trial.number), *map(_text, [*trial.values, *trial.params.values()])] for trial in best
+        [
+            *map(_text, [trial.user_attrs[_INDEX], *trial.values]),
+            *(_text(trial.params[key]) for key in task.search),
+        ]
+        for trial in best
     ]
     headers = ["trial", *task.objectives, *map(_brief, task.search)]
     which = "Best" if len(task.objectives) == 1 else "Not dominated"
@@ -463,9 +479,8 @@ def _show(study: optuna.Study, task: _Task) -> None:
     words = [word for word in task.words if not word.startswith("seed=")]
     for trial in best:
         again = [*words, *_overrides(trial.params), f"seed={task.seed + 1}"]
-        what = f"trial {trial.number} with fresh replicas"
+        what = f"trial {trial.user_attrs[_INDEX]} with fresh replicas"
         shown.print(named(what, shlex.join(["fairbandit", *again])), soft_wrap=True)
-    shown.print(named("study", short(task.folder / DATABASE)), soft_wrap=True)
     drawn = draw_study(study, list(task.objectives), task.folder / FIGURES)
     if drawn:
         shown.print(named("figures", f"{short(task.folder / FIGURES)}: {', '.join(drawn)}"))
