@@ -14,7 +14,7 @@ import optuna
 from optuna.trial import TrialState
 
 from fairbandit.errors import FairbanditError
-from fairbandit.run.folder import written_aside
+from fairbandit.files import written_aside
 
 
 def draw_study(study: optuna.Study, objectives: list[str], out: Path) -> list[str]:
