@@ -54,9 +54,11 @@ def _readable() -> Iterator[None]:
     """Turns errors of reading and writing the database into one message."""
     try:
         yield
+    except FairbanditError:
+        raise
     except (
         *(SQLAlchemyError, sqlite3.Error, optuna.exceptions.StorageInternalError),
-        *(LookupError, TypeError, ValueError, AttributeError),  # of what is damaged
+        *(LookupError, TypeError, ValueError, AttributeError, RuntimeError),  # of what is damaged
     ) as error:
         raise FairbanditError(
             f"{DATABASE} of the study cannot be read or written: "

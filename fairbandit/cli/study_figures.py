@@ -71,8 +71,9 @@ def _plots(study: optuna.Study, objectives: list[str]) -> Iterator[tuple[str, An
         for axes in panels:
             axes.set_xlabel(re.sub(r"^policy[./]", "", axes.get_xlabel()))
         yield f"slice{suffix}", panels
-        if len(complete[0].params) > 1 and len({trial.values[index] for trial in complete}) > 1:
-            yield f"importances{suffix}", plots.plot_param_importances(study, **about)
+    varied = len(complete[0].params) > 1 and len({trial.values[0] for trial in complete}) > 1
+    if varied and len(objectives) == 1:  # of several, Optuna takes low values for the good ones
+        yield "importances", plots.plot_param_importances(study, target_name=objectives[0])
     if len(objectives) in (2, 3):
         yield "front", plots.plot_pareto_front(study, target_names=objectives)
     if any(trial.intermediate_values for trial in complete):
