@@ -1,60 +1,52 @@
 """Every public name is in the reference."""
 
-import inspect
 import pkgutil
 import re
-from collections.abc import Iterable, Iterator
 from importlib import import_module
-from types import ModuleType
+from inspect import isclass, isfunction
 
 import fairbandit
 from tests.docs.pages import DOCS
 
 MODULES = [
-    fairbandit,
-    *(
-        import_module(f"fairbandit.{found.name}")
-        for found in pkgutil.iter_modules(fairbandit.__path__)
-        if found.name != "__main__"
-    ),
+    "fairbandit",
+    *(f"fairbandit.{each.name}" for each in pkgutil.iter_modules(fairbandit.__path__)),
 ]
 """The package and what lies in it; deeper modules are public through these alone."""
 
-TOLD = re.findall(
-    r"^::: (\S+)$",
-    "\n".join(file.read_text(encoding="utf-8") for file in sorted(DOCS.rglob("*.md"))),
-    re.MULTILINE,
-)
-"""What the pages of the reference ask for: modules, with all of their public names, and objects."""
 
-
-def names(module: ModuleType) -> Iterable[str]:
-    """The public names of a module: its `__all__`, or the classes and functions that it defines."""
-    return getattr(module, "__all__", None) or [
-        name
-        for name, value in vars(module).items()
-        if not name.startswith("_")
-        and (inspect.isclass(value) or inspect.isfunction(value))
-        and value.__module__ == module.__name__
+def public(name: str) -> dict[str, object]:
+    """The objects of a module's `__all__`, or else the classes and functions that it defines."""
+    module = import_module(name)
+    own = [
+        each
+        for each, value in vars(module).items()
+        if (isclass(value) or isfunction(value)) and value.__module__ == name and each[0] != "_"
     ]
+    return {f"{name}.{each}": getattr(module, each) for each in getattr(module, "__all__", own)}
 
 
-def shown() -> Iterator[tuple[object, set[str]]]:
-    """Every public object that the reference shows, with the places where it may stand."""
-    for name in TOLD:
-        try:
-            module, inside = import_module(name), None
-        except ModuleNotFoundError:
-            module, inside = import_module(name.rpartition(".")[0]), [name.rpartition(".")[2]]
-        for each in inside or names(module):
-            value = getattr(module, each)
-            origin = f"{getattr(value, '__module__', '')}.{getattr(value, '__qualname__', '')}"
-            yield value, {f"{module.__name__}.{each}", origin}
+def shown() -> dict[str, object]:
+    """Every object that the reference shows: all of a module's, or a single one."""
+    found: dict[str, object] = {}
+    pages = [file.read_text(encoding="utf-8") for file in (DOCS / "reference").glob("*.md")]
+    for name in re.findall(r"^::: (\S+)$", "\n".join(pages), re.MULTILINE):
+        if name in MODULES:
+            found |= public(name)
+        else:
+            module, _, last = name.rpartition(".")
+            found[name] = getattr(import_module(module), last)
+    return found
 
 
 def test_every_public_name_is_in_the_reference():
-    there = {id(value) for value, _ in shown()}
-    public = [(module, name) for module in MODULES for name in getattr(module, "__all__", ())]
-    assert len(public) > 100
-    missing = [f"{m.__name__}.{name}" for m, name in public if id(getattr(m, name)) not in there]
+    there = {id(value) for value in shown().values()}
+    names = {
+        name: value
+        for module in MODULES
+        if hasattr(import_module(module), "__all__")
+        for name, value in public(module).items()
+    }
+    assert len(names) > 100
+    missing = [name for name, value in names.items() if id(value) not in there]
     assert not missing, f"no page of docs/reference shows {', '.join(missing)}"
