@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from fairbandit.errors import FairbanditError
-from fairbandit.figures import legends
 from fairbandit.figures.compose import FIGURES, check_metrics, compose, compose_metric, general
+from fairbandit.figures.facets import Options
 from fairbandit.figures.style import applied
 from fairbandit.results import Scene, read_runs
 from fairbandit.results.choice import Conditions, chosen
@@ -73,6 +73,7 @@ def draw(
     policies: Sequence[str] | None = None,
     metrics: Sequence[str] = (),
     where: Conditions | None = None,
+    options: Options | None = None,
 ) -> list[Drawn]:
     """Draws figures of saved runs, in separate files for each environment.
 
@@ -84,6 +85,7 @@ def draw(
         policies: the policies shown by figures for which `choice` names none; None shows all.
         metrics: columns of the round log of which curves are drawn, each in a figure of its own.
         where: the values that runs must have for some settings; None takes all runs.
+        options: how they are drawn.
 
     Returns:
         What was drawn, in the order of the environments' names and of `FIGURES`.
@@ -99,11 +101,11 @@ def draw(
     for scene, slug in zip(scenes, _slugs(scenes), strict=True):
         asked = dict.fromkeys(general(scene)) if choice is None else choice
         figures = [
-            (name, partial(compose, name, scene.only(shown or policies)))
+            (name, partial(compose, name, scene.only(shown or policies), options))
             for name, shown in asked.items()
         ]
         figures += [
-            (f"metric-{column}", partial(compose_metric, column, scene.only(policies)))
+            (f"metric-{column}", partial(compose_metric, column, scene.only(policies), options))
             for column in metrics
             if column in scene.metrics
         ]
@@ -132,15 +134,14 @@ def save(figure: Figure, folder: Path, stem: str) -> tuple[Path, Path]:
         FairbanditError: the folder cannot be written to.
     """
     paths = []
-    with applied():
-        legends.settle(figure)
-    figure.set_layout_engine(None)  # both files have this layout, which takes long to find
     try:
         folder.mkdir(parents=True, exist_ok=True)
         for kind, metadata in _METADATA.items():
             held = io.BytesIO()
             with applied():
-                figure.savefig(held, format=kind, metadata=metadata)
+                from matplotlib.backends.backend_agg import FigureCanvasAgg
+
+                FigureCanvasAgg(figure).print_figure(held, format=kind, metadata=metadata)
             paths.append(folder / f"{stem}.{kind}")
             with written_aside(paths[-1]) as file:
                 file.write(held.getvalue())

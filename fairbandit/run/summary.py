@@ -14,7 +14,7 @@ from typing import Any
 
 from torch import Tensor
 
-from fairbandit import version
+from fairbandit import registry, version
 from fairbandit.errors import FairbanditError
 from fairbandit.maths.checks import shown
 from fairbandit.metrics import REDUCTIONS, REGRETS
@@ -70,6 +70,7 @@ def summarise(
         "environment": config["environment"]["name"],
         **{key: config[key] for key in KEYS[2:]},
         "groups": list(names),
+        "knows_truth": _knows_truth(config["policy"]),
         **{REGRETS[column]: _spread(statistics.metric(column)) for column in sorted(REGRETS)},
         **{key: _by_group(names, statistics.by_group(key)) for key in BY_GROUP},
         "metrics": {
@@ -92,6 +93,12 @@ def summarise(
         "files": dict(sorted(files.items())),
     }
     return summary | {CHECKSUM: checksum(finite(summary))}
+
+
+def _knows_truth(policy: Mapping[str, Any]) -> bool:
+    """Whether a part of a policy, as it describes itself, reads the truth."""
+    parts = [(kind, policy[kind]["name"]) for kind in registry.PART_KINDS]
+    return any(registry.lookup(kind, name).needs_truth for kind, name in parts)
 
 
 @cache
