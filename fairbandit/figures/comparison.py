@@ -15,7 +15,7 @@ from fairbandit.figures.style import SMALL, WIDTH, applied, metric_name, wrapped
 from fairbandit.results import PooledRuns, Scene
 from fairbandit.results.loaded import paired_difference
 from fairbandit.results.runs import Floats
-from fairbandit.run.table import written
+from fairbandit.run.table import spread, written
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -164,12 +164,11 @@ def _texts(end: Mapping[str, Any], *, interval: bool) -> tuple[str, str]:
     """The mean, and what stands below it."""
     if end.get("mean") is None:
         return "–", ""
-    if end.get("std") is None:
-        return written(end["mean"]), ""
-    if not interval:
-        return written(end["mean"], end["std"]), f"±{written(end['std'], end['std'])}"
-    half = (end["high"] - end["low"]) / 2
-    return written(end["mean"], half), "…".join(written(end[key], half) for key in ("low", "high"))
+    if interval and end["low"] is not None:
+        half = (end["high"] - end["low"]) / 2
+        return written(end["mean"], half), "…".join(written(end[k], half) for k in ("low", "high"))
+    mean, sign, std = spread(end).partition(" ± ")
+    return mean, sign.strip() + std
 
 
 def colour(rank: float) -> str:

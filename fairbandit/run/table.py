@@ -102,9 +102,12 @@ class Sheet:
             yield Text(self.title, style="bold")
         if self.above:
             yield Text(textwrap.fill(self.above, width))
-        columns = [self._column(at) for at in range(len(self.headers))]
+        columns = [self._column(at, width) for at in range(len(self.headers))]
         for block in self._blocks([size for size, _ in columns], width):
-            table = Table(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False, expand=False)
+            head = any(self.headers)
+            table = Table(
+                box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False, show_header=head
+            )
             for at in block:
                 size, header = columns[at]
                 justify: JustifyMethod = "left" if at < self.names else "right"
@@ -115,9 +118,12 @@ class Sheet:
         if self.below:
             yield Text(textwrap.fill(self.below, width))
 
-    def markdown(self) -> str:
-        """Returns the table in Markdown, as GitHub and most others read it."""
-        signs = re.compile(r"([\\`*_{}\[\]()#+!|<>~$&-])")
+    def exported(self, form: str) -> str:
+        """Returns the table as `markdown` or as `latex`, which needs the package booktabs."""
+        return self._latex() if form == "latex" else self._markdown()
+
+    def _markdown(self) -> str:
+        signs = re.compile(r"([\\`*_\[\]#|<>~$&])")
 
         def line(cells: Iterable[str]) -> str:
             return f"| {' | '.join(cells)} |"
@@ -131,10 +137,10 @@ class Sheet:
         said = [escaped(text) for text in (self.title, self.above) if text]
         return "\n\n".join([*said, "\n".join(table), escaped(self.below)]).strip() + "\n"
 
-    def latex(self) -> str:
-        """Returns the table as a `tabular` of LaTeX, which needs the package booktabs."""
+    def _latex(self) -> str:
         signs = str.maketrans(
             {sign: f"\\{sign}" for sign in "{}$&#%_"}
+            | {"[": "{[}"}  # after a line's end, it would begin an option
             | {"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}"}
             | {"±": r"$\pm$", "↓": r"$\downarrow$", "↑": r"$\uparrow$", "–": "--"}
         )
@@ -153,11 +159,11 @@ class Sheet:
         ]
         return "\n".join(table) + "\n"
 
-    def _column(self, at: int) -> tuple[int, str]:
+    def _column(self, at: int, width: int) -> tuple[int, str]:
         """The width of a column, and its header broken into lines that fit."""
         size = max((len(row[at]) for row in self.rows), default=0)
         words = max(map(len, self.headers[at].split()), default=0)
-        size = min(max(size, words), _WIDEST)
+        size = min(max(size, words), _WIDEST if at < self.names else width // 2)
         return size, textwrap.fill(self.headers[at], max(size, 1))
 
     def _blocks(self, sizes: Sequence[int], width: int) -> Iterable[list[int]]:
