@@ -38,7 +38,6 @@ Columns, in this order:
                                              selected_ and received_ likewise
   seconds                                    of all runs together
 With --each there is no runs, _n, _low and _high, but
-  rounds_per_second
   folder                                     relative to FOLDER (after FOLDER, if several)
 
 Without --out the first rows are printed, with the most telling columns; --format prints all rows:

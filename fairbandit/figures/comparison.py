@@ -12,9 +12,9 @@ import numpy as np
 from fairbandit.errors import FairbanditError
 from fairbandit.figures.facets import Facet, Options, check_count
 from fairbandit.figures.style import SMALL, WIDTH, applied, metric_name, wrapped
+from fairbandit.maths.moments import Floats
 from fairbandit.results import PooledRuns, Scene
 from fairbandit.results.loaded import paired_difference
-from fairbandit.results.runs import Floats
 from fairbandit.run.table import spread, written
 
 if TYPE_CHECKING:

@@ -11,8 +11,8 @@ import numpy as np
 
 from fairbandit.figures.facets import Facet
 from fairbandit.figures.style import SMALL, Look, group_name
+from fairbandit.maths.moments import Floats
 from fairbandit.results import PooledRuns
-from fairbandit.results.runs import Floats
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -11,13 +11,12 @@ import numpy as np
 from fairbandit.errors import FairbanditError
 from fairbandit.figures.facets import Facet
 from fairbandit.figures.panels import limits, say_not_known
+from fairbandit.maths.moments import Floats
+from fairbandit.metrics import REGRETS
 from fairbandit.results import PooledRuns
-from fairbandit.results.runs import Floats
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-
-REGRETS = ("standard_regret", "fair_regret")
 
 _RANK = "policy.rank.name"
 

@@ -209,7 +209,7 @@ def run_table(summary: Mapping[str, Any]) -> Sheet:
         "rounds": f"{summary['rounds']:,} × {summary['replicas']:,} replicas",
         **{metric_header(column, one): spread(one) for column, one in summary["metrics"].items()},
         **{f"selection rate, group {group}": spread(rate) for group, rate in rates.items()},
-        "time": f"{summary['seconds']:.2f} s, {summary['rounds_per_second']:,.0f} rounds/s",
+        "time": f"{summary['seconds']:.2f} s",
     }
     rows = list(lines.items())
     return Sheet(("", ""), rows, names=2, below=meanings(text for row in rows for text in row))
