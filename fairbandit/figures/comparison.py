@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-_ROW = 0.27  # inches of a row
+_ROW, _HIGHER = 0.27, 0.37  # inches of a row with two and with three lines of text
 _LABELS = 1.45  # inches of the runs' names
 _COLUMNS = 10  # the most columns beside each other
 _HEAD, _SPREAD = 6.0, 5.5  # points: the sizes of metrics' names and of what is below a mean
@@ -43,9 +43,6 @@ def compose_comparison(scene: Scene, options: Options) -> Figure:
     Raises:
         FairbanditError: there are too many runs, or none that knows the value of a metric.
     """
-    from matplotlib.figure import Figure
-    from matplotlib.layout_engine import ConstrainedLayoutEngine
-
     check_count(scene)
     known = [
         column
@@ -63,11 +60,15 @@ def compose_comparison(scene: Scene, options: Options) -> Figure:
     ]
     pieces = np.array_split(known, math.ceil(len(known) / _COLUMNS))
     plan = [(piece.tolist(), runs) for piece in pieces for runs in parts if runs]
-    lines = sum(len(runs) for _, runs in plan)
     heights = [len(runs) for _, runs in plan]
     with applied():
+        from matplotlib.figure import Figure
+        from matplotlib.layout_engine import ConstrainedLayoutEngine
+
         width = WIDTH if len(known) > 4 else _LABELS + 0.5 + 0.75 * len(known)
-        size = options.size or (width, _ROW * lines + 0.75 * len(pieces) + 0.3 * len(plan) + 0.7)
+        row = _HIGHER if options.interval else _ROW
+        height = row * sum(heights) + 0.75 * len(pieces) + 0.3 * len(plan) + 0.7
+        size = options.size or (width, height)
         figure = Figure(size, layout=ConstrainedLayoutEngine(hspace=0, h_pad=0.02))
         grid = figure.add_gridspec(len(plan), 1, height_ratios=heights)
         for at, (columns, runs) in enumerate(plan):
@@ -95,8 +96,9 @@ def _fill(
             mean, below = _texts(run.metrics.get(column, {}), interval=facet.options.interval)
             weight = "bold" if ties[row] else "normal"
             middle: dict[str, Any] = {"ha": "center", "fontsize": SMALL, "fontweight": weight}
-            axes.text(at, row, mean, va="baseline" if below else "center_baseline", **middle)
-            axes.text(at, row + 0.08, below, ha="center", va="top", fontsize=_SPREAD)
+            y = row - 0.15 * below.count("\n")
+            axes.text(at, y, mean, va="baseline" if below else "center_baseline", **middle)
+            axes.text(at, y + 0.08, below, ha="center", va="top", fontsize=_SPREAD)
     axes.imshow(colours, aspect="auto")
     axes.set_xticks(np.arange(len(columns) + 1) - 0.5, minor=True)
     axes.set_yticks(np.arange(len(runs) + 1) - 0.5, minor=True)
@@ -166,7 +168,9 @@ def _texts(end: Mapping[str, Any], *, interval: bool) -> tuple[str, str]:
         return "–", ""
     if interval and end["low"] is not None:
         half = (end["high"] - end["low"]) / 2
-        return written(end["mean"], half), "…".join(written(end[k], half) for k in ("low", "high"))
+        return written(end["mean"], half), "\nto ".join(
+            written(end[k], half) for k in ("low", "high")
+        )
     mean, sign, std = spread(end).partition(" ± ")
     return mean, sign.strip() + std
 

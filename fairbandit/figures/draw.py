@@ -135,6 +135,9 @@ def save(figure: Figure, folder: Path, stem: str) -> tuple[Path, Path]:
         FairbanditError: the folder cannot be written to.
     """
     paths = []
+    with applied():
+        figure.draw_without_rendering()
+        figure.set_layout_engine("none")  # both files have this layout, which takes long to find
     try:
         folder.mkdir(parents=True, exist_ok=True)
         for kind, metadata in _METADATA.items():

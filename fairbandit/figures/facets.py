@@ -16,7 +16,7 @@ from fairbandit.figures.style import Look, looks, policy_name
 from fairbandit.maths.moments import Floats
 from fairbandit.results import PooledRuns, Scene, interval
 from fairbandit.results.choice import full_key
-from fairbandit.results.differences import short_names
+from fairbandit.results.differences import short_names, telling
 
 MOST_RUNS = 8
 """The largest number of runs in a panel, which is that of the looks that are told apart."""
@@ -132,7 +132,9 @@ def split(scene: Scene, options: Options) -> list[Facet]:
     elif len(scene.runs) <= MOST_RUNS:
         return [Facet(scene, scene, options=options)]
     else:
-        found = [_by_setting(scene, key) for key in scene.differences]
+        apart = telling([run.settings for run in scene.runs])
+        keys = [key for key in scene.differences if key == "policy" or key in apart]
+        found = [_by_setting(scene, key) for key in keys]
         fitting = [
             one
             for one in found

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure, FigureBase, SubFigure
     from matplotlib.gridspec import GridSpec
 
+_ACROSS = 3  # panels in a row of a facet
 _HANDLE = 0.5  # inches of a legend's line and of the gaps around it
 _LETTER = 0.052  # inches of a letter of a legend, on average
 _AMPLE = 2.0  # inches more than a panel's texts take, before their room is known
@@ -61,8 +62,6 @@ def lay_out(
     Raises:
         FairbanditError: the scene lacks runs that a panel shows, or has too many.
     """
-    from matplotlib.figure import Figure
-
     whole = Facet(scene, scene, options=options)
     facets = split(scene, options) if any(panel.split for panel in panels) else [whole]
     (width, height), across = size, 1
@@ -70,13 +69,15 @@ def lay_out(
     if len(facets) > 1:
         repeated = [panel for panel in panels if panel.split]
         across = max(1, int(WIDTH / width)) if len(panels) == 1 else 1
-        width = WIDTH
+        width, columns = WIDTH, _ACROSS
         once = [panel for panel in panels if not panel.split]
         blocks = [(once, whole)] if once else []
         blocks += [(repeated, facet) for facet in facets]
     if options.size is not None:
         width, _ = options.size
     with applied():
+        from matplotlib.figure import Figure
+
         figure = Figure((width, height), layout="constrained")
         grid = figure.add_gridspec(math.ceil(len(blocks) / across), across)
         parts = [figure.add_subfigure(grid[divmod(at, across)]) for at in range(len(blocks))]

@@ -83,10 +83,11 @@ def say_not_known(axes: Axes) -> None:
 def limits(low: float, high: float, least: float) -> tuple[float, float]:
     """Returns the limits of an axis for values from low to high, with some margin.
 
-    It does not go below 0 unless the least mean does: a bar or a band below it is no value.
+    If the least mean is not below 0, neither is what is shown: the end of a bar is no value.
     """
+    low = low if least < 0 else max(0.0, low)
     margin = 0.05 * (high - low) or 0.05 * max(abs(high), 1.0)
-    return (low - margin if least < 0 else max(0.0, low - margin)), high + margin
+    return low - margin, high + margin
 
 
 def _limits(curves: Sequence[Curve], facet: Facet) -> tuple[float, float]:
