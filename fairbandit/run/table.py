@@ -11,13 +11,14 @@ from pathlib import Path
 from typing import Any
 
 from rich import box
+from rich.cells import cell_len
 from rich.console import Console, ConsoleOptions, JustifyMethod, RenderResult
 from rich.table import Table
 from rich.text import Text
 
 _WIDE = 160  # columns where no terminal says how many there are
 _NARROW = 80  # columns of a sheet there
-_WIDEST = 26  # letters of a line of a cell
+_WIDEST = 28  # letters of a line of a row's name
 _BETWEEN = 2  # columns between two columns of a sheet
 
 _ROUNDING = 1e-9
@@ -161,9 +162,9 @@ class Sheet:
 
     def _column(self, at: int, width: int) -> tuple[int, str]:
         """The width of a column, and its header broken into lines that fit."""
-        size = max((len(row[at]) for row in self.rows), default=0)
-        words = max(map(len, self.headers[at].split()), default=0)
-        size = min(max(size, words), _WIDEST if at < self.names else width // 2)
+        size = max((cell_len(row[at]) for row in self.rows), default=0)
+        words = max(map(cell_len, self.headers[at].split()), default=0)
+        size = min(max(size, words), _WIDEST if at < self.names < len(self.headers) else width // 2)
         return size, textwrap.fill(self.headers[at], max(size, 1))
 
     def _blocks(self, sizes: Sequence[int], width: int) -> Iterable[list[int]]:
