@@ -6,7 +6,7 @@ import math
 import re
 import textwrap
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +23,9 @@ _BETWEEN = 2  # columns between two columns of a sheet
 
 _ROUNDING = 1e-9
 _DECIMALS = 4
+
+_PLAIN = str.maketrans({"±": "+-", "↓": "(low)", "↑": "(high)", "–": "-", "×": "x"})
+"""What stands for the signs of tables where a screen does not have them."""
 
 MEANING = {
     "±": "mean ± standard deviation over replicas, after the last round",
@@ -98,6 +101,14 @@ class Sheet:
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         """Yields what rich prints: title, table and remarks."""
+        try:
+            "".join(map(chr, _PLAIN)).encode(console.encoding)
+        except UnicodeEncodeError:
+            yield from self._plain()._parts(console, options)
+        else:
+            yield from self._parts(console, options)
+
+    def _parts(self, console: Console, options: ConsoleOptions) -> RenderResult:
         width = options.max_width if console.is_terminal else _NARROW
         if self.title:
             yield Text(self.title, style="bold")
@@ -159,6 +170,13 @@ class Sheet:
             *(r"\bottomrule", r"\end{tabular}"),
         ]
         return "\n".join(table) + "\n"
+
+    def _plain(self) -> Sheet:
+        """The same table for screens that have ASCII letters alone."""
+        headers = [header.translate(_PLAIN) for header in self.headers]
+        rows = [[cell.translate(_PLAIN) for cell in row] for row in self.rows]
+        below = self.below.translate(_PLAIN)
+        return replace(self, headers=headers, rows=rows, below=below)
 
     def _column(self, at: int, width: int) -> tuple[int, str]:
         """The width of a column, and its header broken into lines that fit."""
