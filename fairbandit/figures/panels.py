@@ -15,7 +15,7 @@ from fairbandit.results.sampled import SAMPLER
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-_MARKS = 6  # markers along a curve
+_MARK = 0.16  # of a panel's diagonal, between two markers of a curve
 _ALONE = 6.0  # a curve so many times higher than any other is cut off
 
 
@@ -51,8 +51,7 @@ def curves(axes: Axes, facet: Facet, column: str) -> None:
             axes.plot([], [], marker=look.marker, **look.line)
             continue
         curve = run.curves[column]
-        gap = max(1, len(curve.rounds) // _MARKS)
-        marks = (gap * (place + 1) // (len(runs) + 1), gap)
+        marks = (_MARK * (place + 1) / (len(runs) + 1), _MARK)
         axes.plot(curve.rounds, curve.mean, marker=look.marker, markevery=marks, **look.line)
         band = facet.ends(curve.count, curve.mean, curve.std)
         axes.fill_between(curve.rounds, *band, color=look.colour, alpha=0.2, linewidth=0)
