@@ -139,8 +139,8 @@ def _size(text: str) -> tuple[float, float]:
         width, height = map(float, found.groups() if found else ())
     except ValueError:
         raise FairbanditError(f"--size needs inches as WxH, as in 6.75x2.5; got {text!r}") from None
-    if not (1 <= width <= _MOST_INCHES and 1 <= height <= _MOST_INCHES):
-        raise FairbanditError(f"--size must be 1 to {_MOST_INCHES} inches each way, got {text}")
+    if not (2 <= width <= _MOST_INCHES and 2 <= height <= _MOST_INCHES):
+        raise FairbanditError(f"--size must be 2 to {_MOST_INCHES} inches each way, got {text}")
     return width, height
 
 

@@ -163,13 +163,15 @@ def keep_choice(choice: Choice, out: Path) -> None:
 def kept_choice(folder: Path) -> Choice | None:
     """Returns the figures that the sweep in a folder asked for, or None."""
     path = folder / SUBFOLDER / CHOICE
-    if not path.exists():
+    if not path.is_file():
         return None
     try:
-        choice: Choice = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
+        choice = json.loads(path.read_text(encoding="utf-8"))
+        if not all(shown is None or isinstance(shown, list) for shown in dict(choice).values()):
+            raise ValueError("it does not map figures to policies")
+    except (OSError, ValueError, TypeError, RecursionError) as error:
         raise FairbanditError(f"{path} cannot be read: {error}; remove it") from error
-    return choice
+    return dict(choice)
 
 
 def show_in_tensorboard(drawn: Sequence[Drawn], out: Path) -> None:
