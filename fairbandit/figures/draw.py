@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import re
+import warnings
 from collections.abc import Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
@@ -132,11 +133,18 @@ def save(figure: Figure, folder: Path, stem: str) -> tuple[Path, Path]:
     Each file is written whole or not at all, with the same bytes each time.
 
     Raises:
-        FairbanditError: the folder cannot be written to.
+        FairbanditError: the figure is too small, or the folder cannot be written to.
     """
     paths = []
-    with applied():
-        figure.draw_without_rendering()
+    with applied(), warnings.catch_warnings():
+        warnings.filterwarnings("error", "constrained_layout not applied")
+        try:
+            figure.draw_without_rendering()
+        except UserWarning:
+            width, height = figure.get_size_inches()
+            raise FairbanditError(
+                f"{stem} has no room in {width:g} by {height:g} inches; give a larger size"
+            ) from None
         figure.set_layout_engine("none")  # both files have this layout, which takes long to find
     try:
         folder.mkdir(parents=True, exist_ok=True)

@@ -4,12 +4,16 @@ import copy
 import csv
 import io
 import json
+from pathlib import Path
 from typing import Any
 
 import pyarrow.csv
 import pyarrow.parquet
 import pytest
+from rich.console import Console
 
+from fairbandit.results import pool, read_runs
+from fairbandit.results.overview import overview
 from fairbandit.results.runs import KEYS
 from fairbandit.run.summary import checksum
 
@@ -151,35 +155,18 @@ def test_exports(command, save):
     assert list(written[0]) == list(printed[0])
 
 
-def test_a_file_is_replaced_whole(command, save, tmp_path, monkeypatch):
-    save("runs/a")
-    (tmp_path / "runs.csv").write_text("old")
-
-    def full(*_):
-        raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr(pyarrow.csv, "write_csv", full)
-    code, _, err = command("collect", "runs", "--out", "runs.csv")
-    assert code == 1
-    assert "cannot write runs.csv: No space left on device" in err
-    assert (tmp_path / "runs.csv").read_text() == "old"
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["runs", "runs.csv"]
-
-
-def test_what_is_no_summary_is_named(command, save, tmp_path):
-    save("runs/a")
-    (tmp_path / "runs" / "b").mkdir()
-    for text, fault in [("{", "is not valid JSON"), ("[1]", "is no summary of a run: it holds a")]:
-        (tmp_path / "runs" / "b" / "summary.json").write_text(text)
-        code, out, err = command("collect", "runs", "--out", "runs.csv")
-        assert (code, out) == (1, "")
-        assert f"runs/b/summary.json {fault}" in err
+def test_a_screen_without_the_signs(command, save):
+    save("runs/a", std=0.5)
+    table = overview(pool(read_runs([Path("runs")])))
+    held = io.TextIOWrapper(io.BytesIO(), encoding="ascii")
+    Console(file=held, width=60).print(table)
+    held.seek(0)
+    assert "1.50 +- 0.50" in held.read()
 
 
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        ([], "fairbandit collect: the following arguments are required: FOLDER"),
         (["."], "no finished run below .: a run leaves a summary.json"),
         ([".", "--out", "runs.xlsx"], "runs.xlsx must end in .parquet or .csv"),
         (["runs", "--over", "sed"], "pooled over 'sed', which none of them has; they differ in no"),

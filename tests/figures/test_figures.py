@@ -8,11 +8,13 @@ from typing import Any
 
 import numpy as np
 import pytest
+from matplotlib.image import imread
 
+from fairbandit.cli.figures import figures
 from fairbandit.errors import FairbanditError
 from fairbandit.figures import draw
 from fairbandit.figures.compose import FIGURES, compose, compose_metric, general
-from fairbandit.figures.draw import _slugs
+from fairbandit.figures.draw import _slugs, kept_choice
 from fairbandit.figures.facets import Options
 from fairbandit.figures.style import group_name
 from fairbandit.results import Scene, interval
@@ -233,6 +235,26 @@ def test_files_of_each_environment_have_names_of_their_own(simulated, mixed, tmp
     assert names == ["simulation-price.png", "table-price.png"]
     scenes = [Scene("table", ()), Scene("table", ()), Scene("../" + "x" * 300, ())]
     assert _slugs(scenes) == ["table", "table-2", ".." + "-" + "x" * 97]
+
+
+def test_options_of_the_command(simulated, tmp_path, capsys):
+    words = [str(simulated), "--only", "overview", "--out", str(tmp_path), "--size", "5x8"]
+    figures([*words, "--by", "policy", "--interval"])
+    assert imread(tmp_path / "overview.png").shape[:2] == (1600, 1000)
+    assert "overview.pdf" in capsys.readouterr().out
+    with pytest.raises(FairbanditError, match="overview has no room in 2 by 2 inches"):
+        figures([*words[:-1], "2x2", "--by", "policy"])
+    for size in ("5", "5x", "1x9", "axb", "5x2.5x1"):
+        with pytest.raises(FairbanditError, match="--size"):
+            figures([*words[:-1], size])
+
+
+def test_a_damaged_choice_of_figures(tmp_path):
+    (tmp_path / "figures").mkdir()
+    for text in ("{", "[1]", '{"price": 1}'):
+        (tmp_path / "figures" / "figures.json").write_text(text)
+        with pytest.raises(FairbanditError, match=r"figures\.json cannot be read"):
+            kept_choice(tmp_path)
 
 
 def test_what_cannot_be_drawn(simulated, tmp_path):
