@@ -74,8 +74,9 @@ def figures(words: Sequence[str]) -> None:
     parser.add_argument(
         "--metric",
         metavar="NAMES",
-        help="the curves of metrics, separated by commas: fair_regret, standard_regret, or a column"
-        " that runs were asked for; other figures are drawn too only if --only names them",
+        help="the metrics that the figure metrics shows, separated by commas: fair_regret,"
+        " standard_regret, or a column that runs were asked for; it is then the only figure,"
+        " unless --only names others",
     )
     parser.add_argument("--by", metavar="KEY", help="a panel for each value of this setting")
     parser.add_argument(
@@ -85,15 +86,17 @@ def figures(words: Sequence[str]) -> None:
     )
     parser.add_argument("--size", metavar="WxH", help="of each figure in inches, as in 6.75x2.5")
     given = parser.parse_args(words)
-    options = Options(given.by, given.interval, None if given.size is None else _size(given.size))
+    size = None if given.size is None else _size(given.size)
+    metrics = [] if given.metric is None else _listed(given.metric, "--metric")
+    options = Options(given.by, given.interval, size, metrics)
     alone = given.folders[0] if len(given.folders) == 1 else None
     own = Path(SUBFOLDER) if alone is None else alone / SUBFOLDER
     out = own if given.out is None else given.out
     policies = None if given.policies is None else _listed(given.policies, "--policies")
-    metrics = [] if given.metric is None else _listed(given.metric, "--metric")
-    choice = {} if metrics and given.only is None else _choice(given.only, policies, alone)
+    only = "metrics" if metrics and given.only is None else given.only
+    choice = _choice(only, policies, alone)
     where = _conditions(given.where or [])
-    drawn = draw(given.folders, out, choice, policies, metrics, where, options)
+    drawn = draw(given.folders, out, choice, policies, where, options)
     if alone is not None and out == own:
         show_in_tensorboard(drawn, out)
     console().print(files_table(drawn))

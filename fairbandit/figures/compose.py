@@ -28,8 +28,8 @@ class Composition:
 
     Attributes:
         help: what it shows.
-        panels: its panels, row by row; none stands for a panel for each metric that runs were
-            asked for, unless `whole` draws the figure.
+        panels: its panels, row by row; none stands for a panel for each metric of
+            `Options`, or that runs were asked for, unless `whole` draws the figure.
         size: the width of the figure and the height of a panel, in inches.
         columns: the most panels in a row.
         general: whether it is also drawn where no figures are asked for.
@@ -102,7 +102,7 @@ FIGURES: Mapping[str, Composition] = MappingProxyType(
 def general(scene: Scene) -> list[str]:
     """Returns the names of the figures that are drawn of a scene where none are asked for."""
     plans = {name: plan for name, plan in FIGURES.items() if plan.general}
-    own = _metric_panels(scene)
+    own = _asked(scene)
     truth = any(run.metrics[regret]["mean"] is not None for run in scene.runs for regret in REGRETS)
     return [
         name for name, plan in plans.items() if (plan.panels or own) and (truth or not plan.truth)
@@ -119,23 +119,17 @@ def compose(name: str, scene: Scene, options: Options | None = None) -> Figure:
     plan, options = FIGURES[name], options or Options()
     if plan.whole is not None:
         return plan.whole(scene, options)
-    shown = plan.panels or _metric_panels(scene)
+    width, height = plan.size
+    shown = plan.panels
+    if not shown:
+        shown = tuple(_curves(column) for column in options.metrics or _asked(scene))
+        width = width if len(shown) > 1 else WIDTH / 2
     if not shown:
         raise FairbanditError(
             f"no run in {scene.name} has a metric beside both regrets; metrics={{COLUMN: NAME}} "
             "asks for one when a run is played"
         )
-    return lay_out(shown, scene, options, plan.size, plan.columns)
-
-
-def compose_metric(column: str, scene: Scene, options: Options | None = None) -> Figure:
-    """Draws the curves of one metric, by its column in the round log.
-
-    Raises:
-        FairbanditError: no run has the metric, or there are too many runs.
-    """
-    check_metrics([column], [scene])
-    return lay_out([_curves(column)], scene, options or Options(), (WIDTH / 2, 1.6))
+    return lay_out(shown, scene, options, (width, height), plan.columns)
 
 
 def check_metrics(columns: Sequence[str], scenes: Sequence[Scene]) -> None:
@@ -152,6 +146,6 @@ def check_metrics(columns: Sequence[str], scenes: Sequence[Scene]) -> None:
             )
 
 
-def _metric_panels(scene: Scene) -> Sequence[Panel]:
-    """A panel for each metric that runs were asked for beside both regrets."""
-    return [_curves(column) for column in scene.metrics if column not in REGRETS]
+def _asked(scene: Scene) -> list[str]:
+    """The metrics that runs were asked for beside both regrets."""
+    return [column for column in scene.metrics if column not in REGRETS]

@@ -9,13 +9,12 @@ import warnings
 from collections.abc import Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
-from functools import partial
 from itertools import chain, count
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from fairbandit.errors import FairbanditError
-from fairbandit.figures.compose import FIGURES, check_metrics, compose, compose_metric, general
+from fairbandit.figures.compose import FIGURES, check_metrics, compose, general
 from fairbandit.figures.facets import Options
 from fairbandit.figures.style import applied
 from fairbandit.files import written_aside
@@ -73,7 +72,6 @@ def draw(
     out: Path,
     choice: Choice | None = None,
     policies: Sequence[str] | None = None,
-    metrics: Sequence[str] = (),
     where: Conditions | None = None,
     options: Options | None = None,
 ) -> list[Drawn]:
@@ -85,7 +83,6 @@ def draw(
         choice: the figures to draw, and the policies that each shows; None draws every figure for
             which the runs have data.
         policies: the policies shown by figures for which `choice` names none; None shows all.
-        metrics: columns of the round log of which curves are drawn, each in a figure of its own.
         where: the values that runs must have for some settings; None takes all runs.
         options: how they are drawn.
 
@@ -98,22 +95,15 @@ def draw(
     """
     check_choice(choice or {})
     scenes = scenes_of(chosen(read_runs(folders), where or {}))
-    check_metrics(metrics, scenes)
+    options = options or Options()
+    check_metrics(options.metrics, scenes)
     drawn = []
     for scene, slug in zip(scenes, _slugs(scenes), strict=True):
         asked = dict.fromkeys(general(scene)) if choice is None else choice
-        figures = [
-            (name, partial(compose, name, scene.only(shown or policies), options))
-            for name, shown in asked.items()
-        ]
-        figures += [
-            (f"metric-{column}", partial(compose_metric, column, scene.only(policies), options))
-            for column in metrics
-            if column in scene.metrics
-        ]
-        for name, composed in figures:
+        for name, shown in asked.items():
             stem = name if len(scenes) == 1 else f"{slug}-{name}"
-            drawn.append(Drawn(name, scene.name, save(composed(), out, stem)))
+            figure = compose(name, scene.only(shown or policies), options)
+            drawn.append(Drawn(name, scene.name, save(figure, out, stem)))
     return drawn
 
 

@@ -34,11 +34,13 @@ class Options:
         interval: whether bands and bars are 95 % intervals of the mean, rather than one standard
             deviation to either side of it.
         size: the width and the height of a figure in inches, if not its own.
+        metrics: the columns that the figure `metrics` shows, if not those that runs were asked for.
     """
 
     by: str | None = None
     interval: bool = False
     size: tuple[float, float] | None = None
+    metrics: Sequence[str] = ()
 
 
 @dataclass(frozen=True)

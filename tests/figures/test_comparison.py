@@ -7,11 +7,13 @@ import pytest
 from matplotlib.colors import to_rgb
 
 from fairbandit import registry
+from fairbandit.building import preset, presets
 from fairbandit.errors import FairbanditError
 from fairbandit.figures.comparison import colour, rank
 from fairbandit.figures.compose import compose
 from fairbandit.figures.facets import Options
 from fairbandit.results import PooledRuns
+from fairbandit.run.summary import _knows_truth
 from tests.figures.synthetic import around, crossed, saved, scene_of
 
 NAN = float("nan")
@@ -100,6 +102,12 @@ def test_cells_and_what_is_said_about_them():
     assert said.endswith("not known here: no.")
     with_interval = compose("notions", made, Options(interval=True))
     assert cells(with_interval.axes[0])[0][0][0] == "9.0 6.9\nto 11.1"
+
+
+def test_summaries_say_which_policies_know_the_truth():
+    knowing = {name for name in presets() if _knows_truth(preset(name))}
+    oracles = {"fair_greedy_oracle_cdf", "fair_greedy_oracle_rewards"}
+    assert knowing == {*oracles, "gmf", "optimal"}
 
 
 def test_a_saved_run_needs_no_part_that_is_registered(monkeypatch):

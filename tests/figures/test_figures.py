@@ -13,7 +13,7 @@ from matplotlib.image import imread
 from fairbandit.cli.figures import figures
 from fairbandit.errors import FairbanditError
 from fairbandit.figures import draw
-from fairbandit.figures.compose import FIGURES, compose, compose_metric, general
+from fairbandit.figures.compose import compose, general
 from fairbandit.figures.draw import _slugs, kept_choice
 from fairbandit.figures.facets import Options
 from fairbandit.figures.style import group_name
@@ -139,17 +139,19 @@ def test_frontier():
         compose("frontier", scene_of(weighted[0]))
 
 
-def test_metrics_by_their_names(scene):
-    (axes,) = compose_metric("fair_regret", scene).axes
+def test_metrics_by_their_names(scene, simulated, tmp_path):
+    (axes,) = compose("metrics", scene, Options(metrics=["fair_regret"])).axes
     check_regret(axes, scene, "fair")
+    with pytest.raises(FairbanditError, match="no run in simulation has a metric beside both"):
+        compose("metrics", scene)
     with pytest.raises(FairbanditError, match="no run has the metric 'nope'; the metrics are stan"):
-        compose_metric("nope", scene)
+        draw([simulated], tmp_path, {"metrics": None}, options=Options(metrics=["nope"]))
 
 
 def test_a_curve_far_above_all_others_leaves_the_axes():
     ends = {"uniform": 900.0, "oful": 50.0, "greedy": 40.0}
     runs = [saved(name, {"fair_regret": around(end)}) for name, end in ends.items()]
-    (axes,) = compose_metric("fair_regret", scene_of(*runs)).axes
+    (axes,) = compose("metrics", scene_of(*runs), Options(metrics=["fair_regret"])).axes
     assert axes.get_ylim() == pytest.approx((0, 1.35 * 50))
     assert axes.texts[0].get_text() == "Uniform random:\n900 at T"
 
@@ -187,12 +189,12 @@ SCENES = {
     ("made", "name"),
     [
         *(("one", "price"), ("long", "overview"), ("long", "price"), ("groups", "counts")),
-        *(("eighteen", "overview"), ("eighteen", "fair_regret"), ("many", "notions")),
+        *(("eighteen", "overview"), ("eighteen", "metrics"), ("many", "notions")),
     ],
 )
 def test_nothing_is_covered_cut_off_or_crushed(made, name):
     drawn = SCENES[made]()
-    figure: Any = compose(name, drawn) if name in FIGURES else compose_metric(name, drawn)
+    figure: Any = compose(name, drawn, Options(metrics=["fair_regret"]))
     figure.draw_without_rendering()
     extents = [axes.get_tightbbox() for axes in figure.axes]
     shown = [legend for part in (figure, *figure.subfigs) for legend in part.legends]
