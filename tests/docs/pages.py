@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import shlex
-from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
@@ -28,43 +27,21 @@ class Block(NamedTuple):
         return [shlex.split(line) for line in self.text.splitlines() if line]
 
 
-@dataclass(frozen=True)
 class Page:
-    """A Markdown file."""
+    """A Markdown file, with its blocks, its commands in words, and the files that it shows."""
 
-    path: Path
-
-    @property
-    def name(self) -> str:
-        return self.path.stem
-
-    @property
-    def place(self) -> str:
-        """Where the page is in the repository."""
-        return str(self.path.relative_to(support.REPOSITORY))
-
-    @property
-    def text(self) -> str:
-        return self.path.read_text(encoding="utf-8")
-
-    @property
-    def blocks(self) -> list[Block]:
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.name = path.stem
+        self.place = str(path.relative_to(support.REPOSITORY))
+        self.text = path.read_text(encoding="utf-8")
         fences = r'^```(\w*)(?: title="([^"\n]+)")?\n(.*?)^```$'
-        return [Block(*found) for found in re.findall(fences, self.text, re.DOTALL | re.MULTILINE)]
-
-    @property
-    def commands(self) -> list[list[str]]:
-        return [words for block in self.blocks for words in block.commands]
-
-    @property
-    def files(self) -> dict[str, str]:
-        """The text of each file that the page shows."""
-        return {block.file: block.text for block in self.blocks if block.file}
-
-    @property
-    def parts(self) -> list[tuple[str, str]]:
-        """The kind and the name of every part that the page registers."""
-        return re.findall(r'^@register\("(.+)", "(.+)"\)$', self.text, re.MULTILINE)
+        found = re.findall(fences, self.text, re.DOTALL | re.MULTILINE)
+        self.blocks = [Block(*each) for each in found]
+        self.commands = [words for block in self.blocks for words in block.commands]
+        self.files = {block.file: block.text for block in self.blocks if block.file}
+        # the kind and the name of every part that the page registers
+        self.parts = re.findall(r'^@register\("(.+)", "(.+)"\)$', self.text, re.MULTILINE)
 
     def write(self, folder: Path) -> Path:
         """Writes every file that the page shows; returns the folder of its plugins."""
