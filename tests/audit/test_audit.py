@@ -53,7 +53,7 @@ def mixed(tmp_path_factory):
         lines += [f"{group},{x},{2 * x}" for x in draws.normal(lift, size=count)]
     (folder / "people.csv").write_text("\n".join(lines) + "\n")
     columns = {"group": "group", "reward": "wage", "columns": {"skill": None}}
-    world = {"name": "table", "path": str(folder / "people.csv"), **columns}
+    world: dict[str, Any] = {"name": "table", "path": str(folder / "people.csv"), **columns}
     world |= {"pool": "random", "candidates": 4, "rewards": "model", "noise": 0.5}
     for policy in ("gmf", "uniform", "optimal", "fair_greedy"):
         play(folder / policy, policy, 50, 200, world)
