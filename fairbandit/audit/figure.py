@@ -50,6 +50,8 @@ def draw(results: Sequence[ParityResult]) -> Figure:
 
 
 def _rounds(panel: Axes, result: ParityResult) -> None:
+    from matplotlib.ticker import MaxNLocator
+
     groups = result.picks.groups
     rounds = np.arange(1, len(result.rates) + 1)
     for group in range(len(groups)):
@@ -63,6 +65,7 @@ def _rounds(panel: Axes, result: ParityResult) -> None:
         else:
             panel.fill_between(rounds, low, high, color=look["color"], alpha=0.2, lw=0)
             panel.plot(rounds, rates, linewidth=0.8, **look)
+    panel.xaxis.set_major_locator(MaxNLocator(integer=True))
     panel.set(xlabel="round", ylabel="P(group is picked)")
 
 
