@@ -32,11 +32,8 @@ from fairbandit.engine import Engine
 from fairbandit.parts import Estimator
 from fairbandit.streams import AHEAD
 
-HALF = 8
-"""After this many rounds another part takes over the state, and a rare group appears."""
-
-LIFE = 2 * HALF
-"""The number of rounds for which a part is watched."""
+HALF, LIFE = 8, 16
+"""The rounds after which another part takes over the state, and for which a part is watched."""
 
 
 def leaves_tensors(kind: str, spec: Spec) -> None:
@@ -74,7 +71,6 @@ def _live(kind: str, spec: Spec, watch: Watch) -> None:
 
 
 def _draw(kind: str, spec: Spec, watch: Watch) -> None:
-    """Has an environment draw pools of many and of few rounds, under watch."""
     world = _made(kind, spec, watch)
     world.bind(held_streams(0, [0, 1], watch.hold))
     for first, count in ((1, AHEAD), (AHEAD + 1, 3), (AHEAD + 4, 1), (1, 2)):
@@ -82,7 +78,6 @@ def _draw(kind: str, spec: Spec, watch: Watch) -> None:
 
 
 def _judge(kind: str, spec: Spec, watch: Watch) -> None:
-    """Has a metric judge rounds and hand over its state, under watch."""
     first, second = (bound(_made(kind, spec, watch)) for _ in range(2))
     rounds = random_rounds(held_streams(1, range(REPLICAS), watch.hold))
     judge(first, rounds, PIECES[:2])
@@ -131,7 +126,6 @@ def _engine(kind: str, spec: Spec, watch: Watch, split: str) -> Engine:
 
 
 def _play(engine: Engine, rounds: int) -> None:
-    """Plays until `rounds` rounds are played in all."""
     engine.rounds = rounds
     for _ in engine.play():
         pass

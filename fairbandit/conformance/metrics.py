@@ -19,11 +19,8 @@ from fairbandit.metrics import REDUCTIONS, Dimensions, Judged, Metric
 from fairbandit.parts import Selection
 from fairbandit.streams import Purpose, Streams
 
-JUDGED = 60
-"""How many rounds a metric judges."""
-
-PIECES = (1, 7, 32, 20)
-"""The lengths of the pieces in which it judges them again."""
+JUDGED, PIECES = 60, (1, 7, 32, 20)
+"""How many rounds a metric judges, and the lengths of the pieces in which it judges them again."""
 
 Rounds = tuple[Pools, Selection]
 """Rounds with their picks."""

@@ -133,15 +133,10 @@ def _last_read(kind: str, spec: Spec, split: str) -> list[int]:
 def _same(one: Tensor, other: Tensor, what: str) -> None:
     """Refuses decisions, as `heard` gives them, that differ."""
     apart = first_apart(one, other)
-    if apart is None:
-        return
-    t, replica, place = apart
-    if place == one.shape[2] - 1:
+    if apart is not None:
+        t, replica, place = apart
+        of = "picks" if place == one.shape[2] - 1 else f"indices of place {place}"
         raise ConformanceError(
-            f"{what} decide differently, first at round {t + 1} (replica {replica} of the batch)"
+            f"{what} give different {of}, first at round {t + 1}: replica {replica} of the batch "
+            f"has {one[replica, t, place]:.9g} and {other[replica, t, place]:.9g}"
         )
-    raise ConformanceError(
-        f"{what} give different indices, first at round {t + 1}: place {place} of replica "
-        f"{replica} of the batch has {one[replica, t, place]:.9g} and "
-        f"{other[replica, t, place]:.9g}"
-    )

@@ -18,11 +18,7 @@ from fairbandit.streams import Stream, Streams
 
 
 def watched(kind: str, part: Any, watch: Watch) -> None:
-    """Has a watch called around every later call of the part's own methods.
-
-    The part's own methods are those of its kind's base class that the part's class implements or
-    overrides.
-    """
+    """Has a watch called around every later call of the contract's methods that a part writes."""
     cls, contract = type(part), registry.base_of(kind)
     own = cls.__mro__[: cls.__mro__.index(contract)]
     names = {name for above in own for name in vars(above) if not name.startswith("__")}
@@ -62,7 +58,7 @@ class Unchanged:
         self._read, self._fault = read, fault
 
     def hold(self, tensor: Tensor, name: str) -> None:
-        """Does nothing, since this watch compares no tensors."""
+        """Compares no tensors."""
 
     def before(self, part: Any, given: Mapping[str, Any]) -> Mapping[str, Any]:
         """Reads the values."""
