@@ -10,7 +10,6 @@ import pyarrow.csv
 import pyarrow.parquet as pq
 import pytest
 
-from fairbandit.errors import FairbanditError
 from fairbandit.figures.compose import compose, general
 from fairbandit.plugins import load_plugins
 from fairbandit.results import read_scenes
@@ -87,26 +86,3 @@ def test_a_resumed_run_gives_the_same_bytes(config, tmp_path, monkeypatch):
     assert resumed["files"] == whole["files"]
     assert resumed["metrics"] == whole["metrics"]
     assert scalars(tmp_path / "cut") == scalars(tmp_path / "whole")
-
-
-def test_another_metric_makes_another_run(config, tmp_path):
-    load_plugins()
-    summary = execute({**config, "metrics": METRICS}, tmp_path)
-    assert list(summary["identity"]["plugins"]) == ["group_share.py"]
-    assert execute({**config, "metrics": METRICS}, tmp_path) == summary
-    message = r"metrics\.share_of_2\.group: 2 there, 1 here"
-    other = {**METRICS, "share_of_2": {"name": "group_share", "group": 1}}
-    with pytest.raises(FairbanditError, match=message):
-        execute({**config, "metrics": other}, tmp_path)
-
-
-def test_runs_with_and_without_a_metric_share_a_figure(config, tmp_path):
-    load_plugins()
-    execute({**config, "metrics": {"share": "group_share"}}, tmp_path / "with")
-    execute({**config, "seed": 2}, tmp_path / "without")
-    (scene,) = read_scenes([tmp_path])
-    (axes,) = compose("metrics", scene).axes
-    lengths = {line.get_label(): len(np.asarray(line.get_xydata())) for line in axes.get_lines()}
-    assert sorted(lengths.values()) == [0, 100]
-    with pytest.raises(FairbanditError, match="has a metric beside both regrets"):
-        compose("metrics", type(scene)(scene.name, tuple(r for r in scene.runs if "2" in r.label)))
