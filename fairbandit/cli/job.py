@@ -75,9 +75,7 @@ def _run_alone(config: DictConfig, folder: Path) -> Returned:
         if not plain["resume"]:
             folder = fresh(folder)
         with memory_errors():
-            summary = execute(
-                plain, folder, started=started, replaced=_replaced, required=asked.columns
-            )
+            summary = execute(plain, folder, started=started, replaced=_replaced)
         values = asked.values(summary)
     except (FairbanditError, OSError) as error:
         raise SystemExit(f"{PREFIX}{one_message(error)}") from None
@@ -105,7 +103,6 @@ def _run_in_sweep(config: DictConfig, folder: Path) -> Returned:
                 started=started,
                 replaced=_replaced,
                 progress=drives_sweep(),
-                required=asked.columns,
             )
         return asked.values(summary)
     except StorageError as error:
