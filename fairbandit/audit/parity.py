@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from fairbandit.audit.binomial import Floats, binomial_p, holm, mean_band
 from fairbandit.audit.picks import Picks
@@ -25,11 +24,9 @@ class ParityResult:
         picks: the run.
         level: the family-wise level. A run with parity is rejected with at most this probability,
             and the band misses any of its probabilities with at most this probability, for any
-            number of replicas, rounds and groups; the normal band of a run that is not tested
-            holds only approximately.
-        rates: the estimates, (N, G).
-        low: the band's lower end, (N, G); NaN where there is none.
-        high: its upper end.
+            number of replicas, rounds and groups.
+        rates: the estimates, (N, G); NaN for a group without candidates.
+        low, high: the ends of the band, (N, G); NaN where there is none.
         p: p-values, (N,); NaN where nothing is tested.
         adjusted: the same by Holm's method over rounds.
         verdict: the outcome of the test, or why the run is not tested.
@@ -63,7 +60,7 @@ def examine(picks: Picks, level: float = LEVEL) -> ParityResult:
     is picked with probability k/K. A group's picks in all rounds are added up and tested against
     their expected number, given the pools, by `binomial_p`. This needs picks that are independent
     across rounds, as are those of policies of which no part reads the past (`Picks.reads_past`).
-    Other policies are not tested; their interval is a normal one from the spread over replicas.
+    Of other policies, only the rates are given.
 
     The verdict says so where even the most extreme counts would not be rejected. Pearson's χ² test
     is not used: for large T and small n/K its true level is several times the nominal one.
@@ -77,29 +74,21 @@ def examine(picks: Picks, level: float = LEVEL) -> ParityResult:
     """
     if not 0 < level < 1:
         raise FairbanditError(f"level must be above 0 and below 1, got {level}")
-    if picks.own_places:
-        return _tested(picks, level, picks.counts, picks.received / len(picks.counts))
-    if not picks.places.is_integer():
-        return _untested(picks, level, "not tested: empty places")
-    if picks.reads_past is None:
-        return _untested(picks, level, "not tested: a part is not registered")
-    if picks.reads_past:
-        return _untested(picks, level, "not tested: picks depend on the past")
-    return _tested(picks, level, picks.counts.sum(0, keepdims=True), picks.received)
-
-
-def _tested(
-    picks: Picks, level: float, selected: NDArray[np.int64], received: Floats
-) -> ParityResult:
-    """Tests N rows of counts, (N, G), of which each group had the same candidates, (G,)."""
-    decisions, here = selected[0].sum(), received > 0
+    own, here = picks.own_places, picks.received > 0
+    selected = picks.counts if own else picks.counts.sum(0, keepdims=True)
+    received = np.where(here, picks.received / len(selected), np.nan)
+    rates = selected / received
+    untested = "" if own else _untestable(picks)
+    if untested:
+        unknown, none = np.full(1, np.nan), np.full_like(rates, np.nan)
+        return ParityResult(picks, level, rates, none, none, unknown, unknown, untested)
+    decisions = selected[0].sum()
     band = mean_band(selected, decisions, level / selected[:, here].size)
-    scale = decisions / np.where(here, received, np.nan)  # a group without candidates has no rate
-    rates, low, high = (scale * end for end in (selected / decisions, *band))
+    low, high = (decisions / received * end for end in band)
     expected = received[here] / picks.places
     p = binomial_p(selected[:, here], expected)
     adjusted = holm(p)
-    verdict: str = "parity rejected" if adjusted.min() <= level else "parity not rejected"
+    verdict = "parity rejected" if adjusted.min() <= level else "parity not rejected"
     # no counts have a smaller p-value than those where one group gets all decisions
     extreme = binomial_p(decisions * np.eye(len(expected), dtype=np.int64), expected)
     if extreme.min() * len(p) > level:
@@ -108,12 +97,10 @@ def _tested(
     return ParityResult(picks, level, rates, low, high, p, adjusted, verdict)
 
 
-def _untested(picks: Picks, level: float, verdict: str) -> ParityResult:
-    """Returns rates with a normal band from the spread over replicas, without a test."""
-    from scipy.stats import norm
-
-    mean, spread = picks.rates.T
-    half = norm.isf(level / (2 * len(mean))) * spread / picks.replicas**0.5
-    low, high = (mean - half).clip(min=0)[None], (mean + half).clip(max=1)[None]
-    unknown = np.full(1, np.nan)
-    return ParityResult(picks, level, mean[None], low, high, unknown, unknown, verdict)
+def _untestable(picks: Picks) -> str:
+    """Why pools of mixed groups are not tested, if they are not."""
+    if not picks.places.is_integer():
+        return "not tested: empty places"
+    if picks.reads_past is None:
+        return "not tested: a part is not registered"
+    return "not tested: picks depend on the past" if picks.reads_past else ""

@@ -28,8 +28,6 @@ class Picks:
         groups: the groups' names.
         counts: how many of the B replicas picked each group in each round, (T, G) int64.
         received: candidates of each group in all rounds and replicas, (G,).
-        rates: mean and standard deviation over replicas of selected ÷ received, (G, 2); NaN where
-            unknown.
         own_places: whether each pool held one candidate of each group, so that a place is a group.
         reads_past: whether a pick depends on earlier rounds; None if a part is not registered.
     """
@@ -39,7 +37,6 @@ class Picks:
     groups: tuple[str, ...]
     counts: NDArray[np.int64]
     received: Floats
-    rates: Floats
     own_places: bool
     reads_past: bool | None
 
@@ -55,11 +52,9 @@ class Picks:
 
 
 def read_picks(folders: Sequence[Path]) -> list[Picks]:
-    """Reads the decisions of every finished run below some folders.
+    """Reads the decisions of every finished run below some folders, by environment.
 
-    Returns:
-        The runs by environment and in the order in which tables list policies. A label names the
-        parts that are not those of the named policy, and the environment if two share the label.
+    A label names the parts that are not the named policy's, and the environment if two share it.
 
     Raises:
         FairbanditError: a folder does not exist, there is no run, or rows are missing.
@@ -81,7 +76,6 @@ def _picks(run: PooledRuns, environment: str, shared: bool) -> Picks:
         groups=run.groups,
         counts=np.asarray(run.picks()),
         received=(received * run.replicas).round(),
-        rates=np.stack(run.by_group("selection_rate"), 1),
         # one candidate of each group in every pool: the paper's first setting
         own_places=bool((received == run.rounds).all()) and not bool((spread > 0).any()),
         reads_past=_reads_past(parts),

@@ -34,7 +34,8 @@ def report(folder: Path, *others: Path, out: Path | None = None, level: float = 
         level: the family-wise level of each run.
 
     Returns:
-        A table for the screen, with a row for each run.
+        A table for the screen, with a row for each run: the estimated pick probability of a
+        candidate that is farthest from 1/K, its interval, and the verdict.
 
     Raises:
         FairbanditError: no run, rows that are missing, or a folder that cannot be written to.
@@ -43,7 +44,7 @@ def report(folder: Path, *others: Path, out: Path | None = None, level: float = 
     place = folder if out is None else out
     write(pa.concat_tables(map(_rows, results)), place / "parity.csv")
     save(draw(results), place, "parity")
-    return overview(results)
+    return _overview(results)
 
 
 def _rows(result: ParityResult) -> pa.Table:
@@ -66,15 +67,7 @@ def _rows(result: ParityResult) -> pa.Table:
     return pa.table(columns)
 
 
-def overview(results: Sequence[ParityResult]) -> Table:
-    """Makes the table for the screen, with one row for each run.
-
-    A row shows the estimated pick probability of a candidate that is farthest from 1/K, with its
-    confidence interval, and the verdict of the run's test, or why there was none.
-
-    Args:
-        results: of the runs, at least one, all tested at the same level.
-    """
+def _overview(results: Sequence[ParityResult]) -> Table:
     headers = ("run", "rounds", "1/K", "farthest estimate", "band", "smallest p", "verdict")
     return make_table(
         headers,
@@ -88,6 +81,7 @@ def overview(results: Sequence[ParityResult]) -> Table:
 
 
 def _line(result: ParityResult) -> list[str]:
+    """A run's row of the table."""
     picks, least = result.picks, result.adjusted.min()
     off = np.nan_to_num(np.abs(result.rates - result.target))
     at = index, group = np.unravel_index(off.argmax(), off.shape)

@@ -61,8 +61,8 @@ def test_p_values_hold_for_any_number_of_decisions(pools):
 def balanced(counts) -> Picks:
     """A run whose rounds had these counts, (T, K), a place for each group."""
     names = tuple(map(str, range(counts.shape[1])))
-    received, rates = np.full(len(names), float(counts.sum())), np.zeros((len(names), 2))
-    return Picks("run", "simulation", names, counts, received, rates, True, True)
+    received = np.full(len(names), float(counts.sum()))
+    return Picks("run", "simulation", names, counts, received, own_places=True, reads_past=True)
 
 
 @pytest.mark.parametrize("replicas", [12, 20])
