@@ -74,4 +74,4 @@ def _groups(panel: Axes, result: ParityResult) -> None:
     (rates,), (low,), (high,) = result.rates, result.low, result.high
     panel.errorbar(range(len(names)), rates, yerr=(rates - low, high - rates), fmt="o")
     panel.set_xticks(range(len(names)), names)
-    panel.set_ylabel("selected ÷ received")
+    panel.set(ylabel="selected ÷ received", ylim=(0, None), xlim=(-0.5, len(names) - 0.5))

@@ -7,7 +7,6 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 import torch
-from torch import Tensor
 
 from fairbandit import registry
 from fairbandit.conformance.world import (
@@ -19,7 +18,6 @@ from fairbandit.conformance.world import (
     class_of,
     policy_with,
 )
-from fairbandit.parts import Candidates
 from fairbandit.streams import Streams
 
 
@@ -78,9 +76,10 @@ def permutes(kind: str, spec: Spec) -> None:
     apart = ~policy.rank.index(shuffled).isclose(index, rtol=CLOSE, atol=CLOSE)
     apart &= shuffled.groups >= 0
     if bool(apart.any()):
+        b, n, k = apart.nonzero()[0].tolist()
         raise ConformanceError(
-            "permuting the candidates does more than permute their indices, "
-            f"as for {_candidate(shuffled, apart)} of the permuted ones"
+            "permuting the candidates does more than permute their indices, as for the one from "
+            f"place {order[k]} of replica {b} in round {again.first + n}"
         )
 
 
@@ -149,12 +148,3 @@ def pools_by_address(kind: str, spec: Spec) -> None:
         drawn = torch.cat([getattr(piece, name) for piece in pieces], 1)
         if not torch.allclose(getattr(whole, name)[1:], drawn, rtol=1e-12):
             raise ConformanceError("the pools of a round change with how rounds are asked for")
-
-
-def _candidate(candidates: Candidates, which: Tensor) -> str:
-    """A description of where the first of the marked candidates stands."""
-    present = which & (candidates.groups >= 0)
-    b, n, k = (present if bool(present.any()) else which).nonzero()[0].tolist()
-    group = int(candidates.groups[b, n, k])
-    where = f"replica {b}, round {candidates.first + n}, place {k}"
-    return f"{where} (group {group}{'' if group >= 0 else ', an empty place'})"

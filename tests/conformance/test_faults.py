@@ -445,7 +445,9 @@ FAULTS: dict[conformance.Check, list[tuple[str, type[Any], str]]] = {
         ("selector", Negative, "expected finite numbers of at least 0"),
     ],
     contract.monotone: [("rank", Falling, "not monotone: in round ")],
-    contract.permutes: [("rank", Placed, "does more than permute their indices, as for replica")],
+    contract.permutes: [
+        ("rank", Placed, "does more than permute their indices, as for the one from place")
+    ],
     contract.ties: [("rank", Inverted, "`upper_index` must be as large as the index or larger")],
     contract.splits_soundly: [("split", Unsound, "`start` moves back after round 49")],
     contract.models_soundly: [("estimator", Shifted, "scores differ from ⟨theta, x⟩ by up to 1")],
