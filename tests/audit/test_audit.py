@@ -154,24 +154,22 @@ def test_groups_mixed_at_random(mixed, tmp_path):
     assert sum(row["received"] for row in rows) == 5 * 4 * 50 * 200
 
 
-def test_which_parts_read_the_past():
-    """All but those of uniform and of the optima, which look at their own pool only."""
-    found = {
-        name
-        for kind in ("split", "estimator", "rank", "selector")
-        for name in registry.names(kind)
-        if not registry.lookup(kind, name).reads_past
-        if registry.lookup(kind, name).__module__.startswith("fairbandit.")
-    }
-    selectors = set(registry.names("selector")) - {"minimum_pull"}
-    assert found == {
-        "oracle",
-        "zero",
-        "oracle_cdf",
-        "identity",
-        *selectors,
-        *registry.names("split"),
-    }
+@pytest.mark.parametrize(
+    ("kind", "alone"),
+    [
+        ("split", {"halves", "full"}),
+        ("estimator", {"oracle", "zero"}),
+        ("rank", {"oracle_cdf", "identity"}),
+        (
+            "selector",
+            {"argmax", "epsilon_greedy", "group_parity", "chain", "proportional"},
+        ),
+    ],
+)
+def test_which_parts_look_at_their_own_pool_alone(kind, alone):
+    parts = [registry.lookup(kind, name) for name in registry.names(kind)]
+    own = [part for part in parts if part.__module__.startswith("fairbandit.")]
+    assert {part.part_name for part in own if not part.reads_past} == alone
 
 
 def test_a_plugin_that_is_not_loaded(mixed, monkeypatch):
