@@ -196,10 +196,18 @@ def check_state(state: Mapping[str, Any]) -> None:
             )
 
 
-def first_apart(one: Tensor, other: Tensor) -> list[int] | None:
-    """The round (from 0), replica and place of the earliest difference of (B, T, …), if any."""
+def check_same(one: Tensor, other: Tensor, what: str) -> None:
+    """Refuses two results that differ: values (B, T), or decisions as `heard` gives them."""
     apart = ~one.isclose(other, rtol=CLOSE, atol=CLOSE)
-    return apart.transpose(0, 1).nonzero()[0].tolist() if bool(apart.any()) else None
+    if bool(apart.any()):
+        t, replica, *place = apart.transpose(0, 1).nonzero()[0].tolist()
+        picks = one.dim() == 3 and place[0] == one.shape[2] - 1
+        of = "picks" if picks else f"indices of place {place[0]}" if place else "values"
+        at = (replica, t, *place)
+        raise ConformanceError(
+            f"{what} give different {of}, first at round {t + 1}: replica {replica} of the batch "
+            f"has {one[at]:.9g} and {other[at]:.9g}"
+        )
 
 
 def scores_with(engine: Engine, late: Collection[int]) -> Tensor:

@@ -467,10 +467,10 @@ FAULTS: dict[conformance.Check, list[tuple[str, type[Any], str]]] = {
         ("metric", Narrow, "expected (B, N) = (3, 60)"),
         ("metric", Median, "reduce = 'median'; expected one of sum, mean"),
     ],
-    judging.pieces_agree: [("metric", Unbound, "the whole and pieces are judged differently")],
-    judging.judges_replicas_alone: [("metric", Joint, "in company and alone are judged")],
+    judging.pieces_agree: [("metric", Unbound, "the whole and pieces give different values")],
+    judging.judges_replicas_alone: [("metric", Joint, "in company and alone give different")],
     judging.resumes_judging: [
-        ("metric", Lossy, "one resumed from its state are judged differently"),
+        ("metric", Lossy, "one resumed from its state give different values"),
         ("metric", Worded, "its state has a str under 'count'"),
     ],
     leaving.leaves_tensors: [
