@@ -187,7 +187,7 @@ def test_what_cannot_be_searched(command, tmp_path, words, message):
 
 def test_a_metric_that_needs_a_truth_where_there_is_none():
     environment = SimpleNamespace(truth=None, part_name="logged")
-    config = tune.composed(["+metrics={welfare: welfare}"])
+    config = study.composed(["+metrics={welfare: welfare}"])
     with pytest.raises(
         FairbanditError, match=r"fair_regret cannot be known.*'logged' has no truth"
     ):
