@@ -96,7 +96,7 @@ class Checkpoints:
         """
         try:
             yield
-        except (FairbanditError, LookupError, TypeError, ValueError, AttributeError) as error:
+        except (FairbanditError, LookupError, TypeError, ValueError, RuntimeError) as error:
             raise self._broken(error) from error
 
     def _broken(self, error: Exception) -> FairbanditError:
