@@ -113,7 +113,7 @@ def export(words: list[str]) -> None:
 
 def python(words: list[str]) -> None:
     """Runs a script that the page shows."""
-    runpy.run_path(*words)
+    runpy.run_path(words[0])
 
 
 PROGRAMS = {program.__name__: program for program in (fairbandit, make, pip, export, python)}
