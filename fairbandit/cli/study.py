@@ -51,7 +51,7 @@ FIGURES = "figures"
 
 _INDEX, _ERROR = "index", "error"  # attributes of trials
 _REPORTS = 20  # about how often a trial reports to its study
-_STARTUP = 5  # complete trials before others are compared with them
+_STARTUP = 5  # trials before others are compared with them
 _WARM_UP = 0.25  # the share of the rounds before a trial may be stopped
 _CONFIG = (*(field.name for field in fields(Settings)), "policy", "environment")
 
@@ -269,8 +269,9 @@ class Study:
     def _watch(self, trial: Trial) -> Callable[[int, Mapping[str, float]], None] | None:
         """Returns what reports a running curve, and stops the trial by the median rule.
 
-        Optuna's own median pruner takes the best of all reports of a trial. Where a metric adds up
-        regret this is the first one, so that it would stop nothing.
+        Optuna's own median pruner compares the best of a trial's reports. Where a metric adds up
+        regret this is always the first, so that it would stop nothing. It also compares with
+        complete trials only, of which ever better ones are left.
         """
         if len(self.objectives) > 1:
             return None
@@ -281,8 +282,8 @@ class Study:
             if t % every or t >= self.rounds:
                 return
             trial.report(means[column], t)
-            reports = [one.intermediate_values for one in self._trials(TrialState.COMPLETE)]
-            others = [values[t] for values in reports if t in values]
+            ended = self._trials(TrialState.COMPLETE, TrialState.PRUNED)
+            others = [one.intermediate_values[t] for one in ended if t in one.intermediate_values]
             if self.prune and len(others) >= _STARTUP and t >= _WARM_UP * self.rounds:
                 excess = means[column] - median(others)
                 if (excess if lower else -excess) > 0:

@@ -14,7 +14,7 @@ from unittest.mock import patch
 import pytest
 from omegaconf import OmegaConf
 
-from fairbandit.cli import job
+from fairbandit.cli import job, study
 from fairbandit.cli.main import main
 from fairbandit.conformance import report
 from tests import support
@@ -33,6 +33,7 @@ SAID = {
     ],
     "docs/speed.md": [r"^each round was decided [23]\.\d times"],
     "docs/theory.md": ["th:regret"],
+    "docs/tuning.md": ["^Best of 20 complete trials", "^Not dominated of 12 complete trials"],
 }
 """What the snippets and the tools of some pages print."""
 
@@ -69,6 +70,7 @@ def short_runs(monkeypatch):
         return execute({**config, "rounds": rounds, "replicas": replicas}, *places, **options)
 
     monkeypatch.setattr(job, "execute", shorter)
+    monkeypatch.setattr(study, "execute", shorter)
 
 
 def fairbandit(words: list[str]) -> None:
