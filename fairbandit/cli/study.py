@@ -7,12 +7,14 @@ that a study that was interrupted goes on with the values that it would have tri
 
 from __future__ import annotations
 
+import json
 import shlex
 import sqlite3
 import warnings
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from dataclasses import fields
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -20,20 +22,24 @@ from typing import Any
 import numpy as np
 import optuna
 from filelock import BaseFileLock, FileLock, Timeout
+from hydra import compose, initialize_config_dir
+from hydra.errors import HydraException
+from omegaconf.errors import OmegaConfBaseException
 from optuna.distributions import distribution_to_json
 from optuna.study import StudyDirection
 from optuna.trial import FrozenTrial, Trial, TrialState
 from sqlalchemy.exc import SQLAlchemyError
 
-from fairbandit.building import build_policy
+from fairbandit.building import build_policy, conf_folder
+from fairbandit.cli.configs import plain_value
 from fairbandit.cli.messages import in_a_line, one_message, short
+from fairbandit.cli.parsers import quoted
 from fairbandit.cli.study_figures import draw_study
-from fairbandit.cli.tune import composed, overrides
 from fairbandit.errors import FairbanditError
 from fairbandit.run.execute import execute
 from fairbandit.run.folder import StorageError, claim
 from fairbandit.run.identity import finished, identity
-from fairbandit.run.settings import settings
+from fairbandit.run.settings import Settings, settings
 from fairbandit.run.table import console, make_table, named
 from fairbandit.streams import GRID
 
@@ -47,6 +53,37 @@ _INDEX, _ERROR = "index", "error"  # attributes of trials
 _REPORTS = 20  # about how often a trial reports to its study
 _STARTUP = 5  # complete trials before others are compared with them
 _WARM_UP = 0.25  # the share of the rounds before a trial may be stopped
+_CONFIG = (*(field.name for field in fields(Settings)), "policy", "environment")
+
+
+def composed(words: Sequence[str]) -> dict[str, Any]:
+    """Returns the config of a run as plain data, composed as for the command line.
+
+    Args:
+        words: overrides.
+
+    Raises:
+        FairbanditError: words that Hydra refuses.
+    """
+    try:
+        with initialize_config_dir(str(conf_folder()), version_base="1.3"):
+            config = compose("config", overrides=list(map(quoted, words)))
+    except (HydraException, OmegaConfBaseException) as error:
+        raise FairbanditError(one_message(error)) from None
+    return {key: plain_value(config, key) for key in _CONFIG} | {"resume": config.resume}
+
+
+def overrides(values: Mapping[str, Any]) -> list[str]:
+    """Returns the words that set values; texts are quoted where Hydra's grammar needs it.
+
+    >>> overrides({"policy.split": "full", "seed": 1, "environment.path": "a,b.csv"})
+    ['policy.split=full', 'seed=1', 'environment.path="a,b.csv"']
+    """
+    plain = [isinstance(value, str) and value.isidentifier() for value in values.values()]
+    return [
+        f"{key}={value if bare else json.dumps(value, ensure_ascii=False)}"
+        for (key, value), bare in zip(values.items(), plain, strict=True)
+    ]
 
 
 @contextmanager

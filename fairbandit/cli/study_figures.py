@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import warnings
 from collections.abc import Iterator
 from importlib import import_module
 from pathlib import Path
@@ -36,7 +37,8 @@ def draw_study(study: optuna.Study, objectives: list[str], out: Path) -> list[st
     from matplotlib import pyplot as plt
 
     names = []
-    with mpl.rc_context():  # Optuna sets a style
+    with mpl.rc_context(), warnings.catch_warnings():  # Optuna sets a style
+        warnings.filterwarnings("ignore", "Attempting to set identical")  # of a single value
         for name, axes in _plots(study, objectives):
             figure = np.ravel(axes)[0].figure
             try:

@@ -2,31 +2,27 @@
 
 from __future__ import annotations
 
-import json
 import warnings
 from collections.abc import Mapping, Sequence
-from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
-from hydra import compose, initialize_config_dir
-from hydra.errors import HydraException
-from omegaconf.errors import OmegaConfBaseException
-
 from fairbandit import registry
-from fairbandit.building import build, conf_folder
-from fairbandit.cli.configs import plain_value
-from fairbandit.cli.messages import one_message
+from fairbandit.building import build
 from fairbandit.cli.names import job_name
-from fairbandit.cli.parsers import quoted, read_parameters, tool_parser
+from fairbandit.cli.parsers import read_parameters, tool_parser
 from fairbandit.cli.store import publish, register_resolvers
 from fairbandit.errors import FairbanditError
 from fairbandit.files import fresh
-from fairbandit.run.settings import Settings, settings
+from fairbandit.run.settings import settings
 
 try:
     from optuna.distributions import CategoricalDistribution, FloatDistribution, IntDistribution
-except ImportError:
+
+    from fairbandit.cli.study import Study, composed, overrides
+except ModuleNotFoundError as error:
+    if not str(error.name).startswith("optuna"):
+        raise
     raise FairbanditError(
         "tuning needs Optuna; pip install 'fairbandit[optuna]' installs it (in a checkout, "
         "pip install -e '.[optuna]')"
@@ -58,7 +54,6 @@ example:
 
 _OWN = {"search": None, "objective": "fair_regret", "trials": 50, "prune": True, "folder": None}
 _UNNAMED = ("trials", "prune", "folder", "resume")  # words that leave a study the same
-_CONFIG = (*(field.name for field in fields(Settings)), "policy", "environment")
 
 
 def tune(words: Sequence[str]) -> None:
@@ -88,8 +83,6 @@ def tune(words: Sequence[str]) -> None:
     objectives = _objectives(given["objective"], config, environment)
     name = job_name(word for word in words if word.partition("=")[0] not in _UNNAMED)
     folder = Path(given["folder"] or f"outputs/studies/{name}").absolute()
-    from fairbandit.cli.study import Study  # SQLAlchemy
-
     Study(
         folder if config["resume"] else fresh(folder),
         [word for word in others if word.partition("=")[0] != "resume"],
@@ -99,36 +92,6 @@ def tune(words: Sequence[str]) -> None:
         rounds=config["rounds"] or environment.rounds,
         prune=given["prune"],
     ).play(given["trials"])
-
-
-def composed(words: Sequence[str]) -> dict[str, Any]:
-    """Returns the config of a run as plain data, composed as for the command line.
-
-    Args:
-        words: overrides.
-
-    Raises:
-        FairbanditError: words that Hydra refuses.
-    """
-    try:
-        with initialize_config_dir(str(conf_folder()), version_base="1.3"):
-            config = compose("config", overrides=list(map(quoted, words)))
-    except (HydraException, OmegaConfBaseException) as error:
-        raise FairbanditError(one_message(error)) from None
-    return {key: plain_value(config, key) for key in _CONFIG} | {"resume": config.resume}
-
-
-def overrides(values: Mapping[str, Any]) -> list[str]:
-    """Returns the words that set values; texts are quoted where Hydra's grammar needs it.
-
-    >>> overrides({"policy.split": "full", "seed": 1, "environment.path": "a,b.csv"})
-    ['policy.split=full', 'seed=1', 'environment.path="a,b.csv"']
-    """
-    plain = [isinstance(value, str) and value.isidentifier() for value in values.values()]
-    return [
-        f"{key}={value if bare else json.dumps(value, ensure_ascii=False)}"
-        for (key, value), bare in zip(values.items(), plain, strict=True)
-    ]
 
 
 def _search(given: Any) -> dict[str, Any]:

@@ -31,6 +31,7 @@ SECONDS = 5.0
 TIMES = 60
 """The least time between two checkpoints, as a multiple of the time that the last one took."""
 
+_UNFIT = (FairbanditError, LookupError, TypeError, ValueError, AttributeError, RuntimeError)
 _NEW_FOLDER = "resume=false starts from round 1 in a new folder and leaves this one as it is"
 
 
@@ -96,7 +97,7 @@ class Checkpoints:
         """
         try:
             yield
-        except (FairbanditError, LookupError, TypeError, ValueError, AttributeError) as error:
+        except _UNFIT as error:
             raise self._broken(error) from error
 
     def _broken(self, error: Exception) -> FairbanditError:

@@ -203,7 +203,7 @@ class _Run:
                 done = engine.history.played
                 sizes = [len(batch) for batch in self.batches[: index + 1]]
                 self.statistics.load_state(saved["statistics"], sizes)
-                log.load_state(saved["log"], done)
+                log.load_state(saved["log"])
             advance(done * len(replicas))
             events.add_all(scalars(self.statistics.curves(), 1, self.rounds))
         for played in map(_on_cpu, engine.play()):

@@ -14,7 +14,6 @@ from torch import Tensor
 
 from fairbandit.environments import Environment
 from fairbandit.files import sha256, written_aside
-from fairbandit.maths.checks import length, like
 from fairbandit.metrics import REGRETS, Played
 from fairbandit.run.folder import REWARDS
 from fairbandit.streams import GRID
@@ -71,18 +70,9 @@ class RoundLog:
         """Returns the rows that are not written yet."""
         return {"waiting": self._columns()}
 
-    def load_state(self, state: Mapping[str, Any], played: int) -> None:
-        """Continues from a state that `state` gave after so many rounds.
-
-        Raises:
-            FairbanditError: columns that are not those of the round log.
-        """
-        rows = played % self._file_rounds * len(self._replicas)
-        waiting = length("round log", state["waiting"], len(self._schema) if rows else 0)
-        for field, column in zip(self._schema if rows else (), waiting, strict=True):
-            dtype = torch.int64 if field.type == pa.int64() else torch.float64
-            like(f"round log, {field.name}", column, torch.empty(rows, dtype=dtype))
-        self._waiting = [list(waiting)] if rows else []
+    def load_state(self, state: Mapping[str, Any]) -> None:
+        """Continues from a state that `state` gave."""
+        self._waiting = [list(state["waiting"])] if state["waiting"] else []
 
     def _columns(self) -> list[Tensor]:
         return [torch.cat(pieces) for pieces in zip(*self._waiting, strict=True)]

@@ -9,7 +9,6 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from fairbandit.maths.checks import length, like
 from fairbandit.maths.moments import Floats, merged, moments
 from fairbandit.metrics import Metric, Played, RunningReduction
 from fairbandit.run.curves import RATE, Curve, sampled_rounds
@@ -50,15 +49,10 @@ class BatchTotals:
         return {"metrics": metrics, "selected": self.selected, "received": self.received}
 
     def load_state(self, state: Mapping[str, Any]) -> None:
-        """Continues from a state that `state` gave, of as many replicas.
-
-        Raises:
-            FairbanditError: a state of other metrics or groups.
-        """
+        """Continues from a state that `state` gave, of as many replicas."""
         for column, running in self.metrics.items():
             running.load_state(state["metrics"][column])
-        self.selected = like("picks of the groups", state["selected"], self.selected)
-        self.received = like("candidates of the groups", state["received"], self.received)
+        self.selected, self.received = state["selected"], state["received"]
 
 
 class Samples:
@@ -175,17 +169,11 @@ class RunStatistics:
         Args:
             state: the state.
             sizes: the number of replicas of each batch so far.
-
-        Raises:
-            FairbanditError: a state of other groups, rounds, metrics or batches.
         """
-        saved = length("curves of the statistics", state["samples"], len(self._samples))
-        for samples, values in zip(self._samples, saved, strict=True):
-            now = torch.from_numpy(samples.moments)
-            samples.moments = like("a curve of the statistics", values, now).numpy().copy()
+        for samples, values in zip(self._samples, state["samples"], strict=True):
+            samples.moments = values.numpy().copy()
         self._batches = []
-        batches = length("batches of the statistics", state["batches"], len(sizes))
-        for size, batch in zip(sizes, batches, strict=True):
+        for size, batch in zip(sizes, state["batches"], strict=True):
             self.start(size)
             self._batches[-1].load_state(batch)
 

@@ -95,7 +95,6 @@ KEYS = (
         "threads",
         "resume",
         "figures",
-        "objective",
         "policy",
         "nope",
     ),

@@ -204,7 +204,7 @@ def test_rounds_left_null_are_the_environments(config, tmp_path, monkeypatch):
         ({"rounds": 0}, "rounds must be at least 1, got 0"),
         ({"replicas": 10**7}, "replicas must be at most 1,000,000, got 10000000"),
         ({"rounds": "many"}, "rounds: Value 'many' of type 'str'"),
-        ({"device": "abacus"}, "device 'abacus' is not known to torch; usable ones: cpu"),
+        ({"device": "abacus"}, "device 'abacus' cannot be used here: .*; usable ones: cpu"),
         ({"device": "meta"}, "device 'meta' cannot be used here"),
         ({"replicates": 1}, "no key 'replicates'; it takes rounds, replicas, seed"),
         ({"policy": None}, "policy must be a mapping"),
