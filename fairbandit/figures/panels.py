@@ -9,7 +9,7 @@ import numpy as np
 
 from fairbandit.figures.facets import Facet
 from fairbandit.figures.style import SMALL, group_line, metric_name, policy_name
-from fairbandit.results import Curve, Scene
+from fairbandit.results import Curve, PooledRuns, Scene
 from fairbandit.results.sampled import SAMPLER
 
 if TYPE_CHECKING:
@@ -47,10 +47,10 @@ def curves(axes: Axes, facet: Facet, column: str) -> None:
     runs, whole = facet.scene.runs, facet.whole.runs
     for place, run in enumerate(runs):
         look = facet.looks[run.label]
-        if column not in run.metrics:
+        curve = _known(run, column)
+        if curve is None:
             axes.plot([], [], marker=look.marker, **look.line)
             continue
-        curve = run.curves[column]
         marks = (_MARK * (place + 1) / (len(runs) + 1), _MARK)
         axes.plot(curve.rounds, curve.mean, marker=look.marker, markevery=marks, **look.line)
         band = facet.ends(curve.count, curve.mean, curve.std)
@@ -58,16 +58,17 @@ def curves(axes: Axes, facet: Facet, column: str) -> None:
     axes.set_xlabel("round")
     axes.set_xlim(0, max(run.rounds for run in whole))
     axes.set_ylabel(metric_name(column) + facet.spread)
-    found = [run.curves[column] for run in whole if column in run.metrics]
-    known = [curve for curve in found if not np.isnan(curve.mean).all()]
+    known = [curve for run in whole if (curve := _known(run, column)) is not None]
     if not known:
         say_not_known(axes)
         return
     bottom, top = _limits(known, facet)
     axes.set_ylim(bottom, top)
-    ends = {r.label: r.curves[column].mean[-1] for r in runs if column in r.metrics}
+    ends = {run.label: run.metrics[column]["mean"] for run in runs if column in run.metrics}
     beyond = [
-        f"{facet.looks[key].name}:\n{end:,.0f} at T" for key, end in ends.items() if end > top
+        f"{facet.looks[key].name}:\n{end:,.0f} at T"
+        for key, end in ends.items()
+        if end is not None and end > top
     ]
     style: dict[str, Any] = {"ha": "right", "va": "top", "fontsize": SMALL}
     axes.text(0.98, 0.99, "\n".join(beyond), transform=axes.transAxes, **style)
@@ -87,6 +88,12 @@ def limits(low: float, high: float, least: float) -> tuple[float, float]:
     low = low if least < 0 else max(0.0, low)
     margin = 0.05 * (high - low) or 0.05 * max(abs(high), 1.0)
     return low - margin, high + margin
+
+
+def _known(run: PooledRuns, column: str) -> Curve | None:
+    """The curve of a metric, if any of its means is known."""
+    curve = run.curves[column] if column in run.metrics else None
+    return None if curve is None or np.isnan(curve.mean).all() else curve
 
 
 def _limits(curves: Sequence[Curve], facet: Facet) -> tuple[float, float]:
