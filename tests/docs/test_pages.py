@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 from omegaconf import OmegaConf
 
-from fairbandit.cli import job
+from fairbandit.cli import job, study
 from fairbandit.cli.main import main
 from tests import support
 from tests.docs.experiments import OF_PAGES, check
@@ -33,6 +33,7 @@ SAID = {
     ],
     "docs/speed.md": [r"^each round was decided [23]\.\d times"],
     "docs/theory.md": ["th:regret"],
+    "docs/tuning.md": ["^Best of 20 complete trials", "^Not dominated of 12 complete trials"],
 }
 """What the snippets and the tools of some pages print."""
 
@@ -61,6 +62,7 @@ def folder(tmp_path, monkeypatch, clean):
         return execute({**config, "rounds": rounds, "replicas": replicas}, *places, **options)
 
     monkeypatch.setattr(job, "execute", shorter)
+    monkeypatch.setattr(study, "execute", shorter)
     with patch.dict(os.environ):
         yield tmp_path
 
