@@ -21,7 +21,14 @@ from typing import Any, TypeVar
 from omegaconf import MISSING
 from omegaconf.errors import OmegaConfBaseException
 
-from fairbandit.constructors import check_signature, converted, parameters_of, place_of, typed_node
+from fairbandit.constructors import (
+    check_signature,
+    converted,
+    name_enums,
+    parameters_of,
+    place_of,
+    typed_node,
+)
 from fairbandit.errors import FairbanditError
 from fairbandit.plugins import VARIABLE
 
@@ -98,6 +105,7 @@ def register(kind: str, name: str) -> Callable[[C], C]:
             )
         cls.part_kind, cls.part_name, cls.part_modules = kind, name, _registering()
         check_signature(cls)  # what cannot be published fails here, at its definition
+        name_enums(cls)
         _registry[kind][name] = cls
         return cls
 
