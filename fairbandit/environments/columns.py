@@ -184,10 +184,11 @@ def contents(sources: Sequence[Source], column: str) -> Contents:
     texts: set[str] = set()
     kinds: set[str] = set()
     for source in sources:
-        cells = pc.drop_null(pc.unique(source.cells(column)))
+        cells = source.cells(column)
         temporal, floating = pa.types.is_temporal(cells.type), pa.types.is_floating(cells.type)
         if not (is_readable(cells.type) or temporal):
             return Contents(0, frozenset(), frozenset(), str(cells.type))
+        cells = pc.drop_null(pc.unique(cells))
         if floating:
             cells = cells.filter(pc.invert(pc.is_nan(cells)))
         texts.update(map(canonical, cells[: MOST_CODES + 1].to_pylist()))
