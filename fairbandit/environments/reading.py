@@ -85,7 +85,7 @@ def label(text: str) -> str:
     if whole := _WHOLE.fullmatch(text):  # of any length
         return f"-{whole[2]}" if whole[1] == "-" and whole[2] != "0" else whole[2]
     value = float(text) if re.fullmatch(NUMBER, text) else math.nan
-    if not math.isfinite(value):
+    if not math.isfinite(value) or len(text) > 17:  # float64 may not have all the digits
         return text
     return str(int(value)) if value.is_integer() and abs(value) < 1e15 else repr(value)
 

@@ -34,8 +34,8 @@ def root(tmp_path):
 
 
 def make(root: Path, tmp_path: Path, **changed: Any) -> Path:
-    given = {"root": root, "year": 2018, "states": ["DE", "WY"], "cache": tmp_path / "cache"}
-    return person_table(**given | changed)
+    given: dict[str, Any] = {"root": root, "year": 2018, "states": ["DE", "WY"]}
+    return person_table(**given | {"cache": tmp_path / "cache"} | changed)
 
 
 def refused(root: Path, tmp_path: Path, **changed: Any) -> str:

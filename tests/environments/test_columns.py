@@ -39,8 +39,8 @@ def cells(**more: Any) -> dict[str, Any]:
 
 def made(tmp_path: Path, ending: str, table: dict[str, Any], **parameters: Any) -> Table:
     path = write(tmp_path / f"t.{ending}", table)
-    given = {"group": "g", "reward": "r", "group_feature": False} | parameters
-    return Table(path=str(path), **given)
+    given: dict[str, Any] = {"group": "g", "reward": "r", "group_feature": False}
+    return Table(path=str(path), **given | parameters)
 
 
 def refused(tmp_path: Path, ending: str, table: dict[str, Any], **parameters: Any) -> str:

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from fairbandit.environments import Environment
+from fairbandit.environments import Environment, Simulation
 from fairbandit.environments.distribution import of_cdf, of_sample
 from fairbandit.maths.uniform_sum import uniform_sum_pdf
 from fairbandit.run.round_log import write_rewards
@@ -50,6 +50,7 @@ def test_of_a_step():
 @pytest.mark.parametrize("cdf", ["exact", "sampled"])
 def test_the_simulation(cdf):
     world = support.environment(cdf=cdf, cdf_samples=1_000_000)
+    assert isinstance(world, Simulation)
     for group in range(4):
         found = world.reward_distribution(group)
         assert found is not None

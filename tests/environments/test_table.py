@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 import torch
 
-from fairbandit import Engine, build
+from fairbandit import Engine
 from fairbandit.environments import population
 from fairbandit.environments.population import Missing
 from fairbandit.environments.remarks import remark
@@ -18,6 +18,7 @@ from fairbandit.environments.table import CANDIDATES, PoolKind, Table
 from fairbandit.errors import FairbanditError
 from fairbandit.registry import create, describe
 from fairbandit.streams import Purpose, Streams
+from tests import support
 from tests.environments.data import CODED, arguments, encoded, people, standardised, write
 
 GAPS = {"age": [3, 200], "job": [3, 9], "town": [11, 70]}
@@ -509,7 +510,7 @@ def test_fairness_shows_on_own_data(tmp_path):
     regret = {}
     for name in ("fair_greedy", "greedy"):
         world = create("environment", arguments(path))
-        run = Engine(build({"name": name}), world, rounds=600, seed=0, replicas=range(4))
+        run = Engine(support.policy(name), world, rounds=600, seed=0, replicas=range(4))
         regret[name] = float(sum(played.fair_regret.sum() for played in run.play()))
     assert regret["fair_greedy"] < 0.7 * regret["greedy"]
 
