@@ -189,7 +189,8 @@ def load_population(request: Request) -> Population:
         if gaps := int(np.isnan(block[:, 0]).sum()):
             filled[column] = gaps
         width = block.shape[1]
-        contexts[:, at : at + width] = np.nan_to_num(_scaled(block, fit, first.source, column))
+        scaled = _scaled(block, fit, first.source, column)
+        contexts[:, at : at + width] = np.where(np.isnan(scaled), 0.0, scaled)
         at += width
     if filled:
         cells = f"fills in {sum(filled.values()):,} cells: {_counts(filled)}"

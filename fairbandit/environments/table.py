@@ -53,23 +53,17 @@ class Table(Environment):
     Features and rewards are standardised with the mean and standard deviation of D1, a column
     that is constant there being centred alone. θ is the ridge fit (λ = 1e-8) of the standardised
     reward on all of D2. The true reward is ⟨θ, x⟩, its true CDF the ECDF over the group's members
-    in D2, and a round's pool a fresh draw from D2.
-
-    A number is finite and at most 1e100 in magnitude; `true` is 1 and `false` is 0. A column that
-    is not constant has a standard deviation of at least 1e-8 of its largest magnitude, and no
-    standardised value exceeds 1e8. The guide is docs/data.md.
+    in D2, and a round's pool a fresh draw from D2. The guide is docs/data.md.
 
     Args:
         path: D2, a file that ends in .csv or .parquet.
-        group: the column of the sensitive group. A whole number is a label without decimals, a
-            truth value is `true` or `false`, and what spells a missing value is no label.
+        group: the column of the sensitive group.
         reward: the column of the reward; its values in D2 differ.
         columns: the feature columns, in order: null for a number; for a category a list of its
-            codes, which makes one column a code, or {codes: [...], reference: [...]}, codes of
-            the reference being valid without a column, or `category`, whose codes are the values
+            codes, which makes one feature a code, or {codes: [...], reference: [...]}, codes of
+            the reference being valid without a feature, or `category`, whose codes are the values
             in the table. The path of a YAML file stands for the mapping in it. null for all
-            columns that are numbers, truth values, or texts that recur; the others are named in
-            a message.
+            columns that are numbers, truth values, or texts that recur.
         group_feature: the group is a feature too, one for each of its labels, unless `columns`
             has it. Without it, true rewards miss what differs by group alone.
         scaler_path: D1; null for D2 itself.
@@ -81,11 +75,11 @@ class Table(Environment):
         min_group_size: groups with fewer members in D2 are left out, of D1 too.
         group_size: at most so many members of a group, drawn without replacement, make its true
             CDF; with one_per_group they are also all there is of it, in D2 and likewise in D1.
-            null for all; capped by the data, with a message.
+            null for all.
         sample_seed: seed of the choice of members, the same for all replicas.
         missing: what becomes of missing cells: `error`; `drop` leaves out a row that lacks its
             group, its reward or a feature; `mean` sets the features of a missing cell to their
-            means in D1. A message says how many.
+            means in D1.
         separator: what stands between the cells of a CSV file; `tab` for a tab.
         decimal: the decimal mark of numbers in a CSV file, `.` or `,`.
 
