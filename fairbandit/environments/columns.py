@@ -254,8 +254,9 @@ def judged_columns(
     named = [name for name in free if name and not _INDEX.fullmatch(name)]
     found = {name: contents(sources, name) for name in named}
     for name, one in found.items():
-        commas = [text for text in one.texts if re.fullmatch(DECIMAL_COMMA, text)]
-        if commas and len(commas) == len(one.texts) and sources[0].decimal == ".":
+        commas = [text for text in one.texts if "," in text]
+        numbers = all(re.fullmatch(DECIMAL_COMMA, text) for text in one.texts)
+        if commas and numbers and sources[0].decimal == ".":
             raise sources[0].error(name, None, f"cells are like {min(commas)!r}; {DECIMAL_REMEDY}")
     out = {name: reason for name in named if (reason := found[name].unfit())}
     out |= {name: "no name" if not name else "an index" for name in free if name not in named}

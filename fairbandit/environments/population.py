@@ -157,26 +157,8 @@ def load_population(request: Request) -> Population:
         for path in paths
     ]
     columns = resolve_columns(sources, request.columns, taken)
-    kept: tuple[str, ...] = ()
-    parts: list[_Part] = []
-    for source in sources:
-        labels, codes = _labels(source, columns, request)
-        kept = kept or _kept_groups(source, labels, codes, request)
-        place = {name: index for index, name in enumerate(kept)}
-        # the index −1 of a row that is left out takes the last entry
-        codes = np.array([*(place.get(name, -1) for name in labels), -1])[codes]
-        sampled = _sample(codes, request, table=1 if parts else 2)
-        rows = np.flatnonzero((sampled if request.thin else codes) >= 0)
-        if not len(rows):
-            raise FairbanditError(
-                f"{source.name} has no member of the groups {listed(list(map(repr, kept)))} in "
-                f"column {request.group!r}, so it cannot standardise their features; it has the "
-                f"groups {listed(list(map(repr, sorted(labels, key=_by_value))))}"
-            )
-        parts.append(_Part(source, rows, codes[rows]))
-        if len(parts) == 1:
-            counted = sampled[rows] >= 0
-    members, first = parts[0], parts[-1]
+    members, in_cdf, kept = _used(sources[0], columns, request)
+    first = members if len(sources) == 1 else _used(sources[1], columns, request, kept)[0]
     features = dict(columns)
     if request.group_feature and request.group not in columns:
         features[request.group] = list(kept)
@@ -184,14 +166,13 @@ def load_population(request: Request) -> Population:
     contexts = np.ones((len(members.rows), len(names)))
     filled, at = {}, 0
     for column, spec in features.items():
-        own = column not in columns
-        block, fit = (_encoded(part, column, spec, own) for part in (members, first))
+        of_groups = column not in columns
+        block, fit = (_encoded(part, column, spec, of_groups) for part in (members, first))
         if gaps := int(np.isnan(block[:, 0]).sum()):
             filled[column] = gaps
-        width = block.shape[1]
         scaled = _scaled(block, fit, first.source, column)
-        contexts[:, at : at + width] = np.where(np.isnan(scaled), 0.0, scaled)
-        at += width
+        contexts[:, at : at + scaled.shape[1]] = np.where(np.isnan(scaled), 0.0, scaled)
+        at += scaled.shape[1]
     if filled:
         cells = f"fills in {sum(filled.values()):,} cells: {_counts(filled)}"
         remark(f"{members.source.name}: environment.missing=mean {cells}")
@@ -203,9 +184,33 @@ def load_population(request: Request) -> Population:
     rewards = _scaled(block, fit, first.source, request.reward)[:, 0]
     if request.group not in features:
         _notice_gap(request, rewards, members.groups, kept)
-    x, y, groups, in_cdf = map(torch.from_numpy, (contexts, rewards, members.groups, counted))
-    theta, made, cdf = _truth(x, y, groups, in_cdf, len(kept))
+    x, y, groups, counted = map(torch.from_numpy, (contexts, rewards, members.groups, in_cdf))
+    theta, made, cdf = _truth(x, y, groups, counted, len(kept))
     return Population(made, kept, names, columns, theta, cdf)
+
+
+def _used(
+    source: Source, columns: Mapping[str, Any], request: Request, kept: tuple[str, ...] = ()
+) -> tuple[_Part, NDArray[np.bool_], tuple[str, ...]]:
+    """The rows that are used, whether each is counted in a true CDF, and the groups' labels.
+
+    The groups of D1 are those that are kept of D2.
+    """
+    table = 1 if kept else 2
+    labels, codes = _labels(source, columns, request)
+    kept = kept or _kept_groups(source, labels, codes, request)
+    place = {name: index for index, name in enumerate(kept)}
+    # the index −1 of a row that is left out takes the last entry
+    codes = np.array([*(place.get(name, -1) for name in labels), -1])[codes]
+    sampled = _sample(codes, request, table)
+    rows = np.flatnonzero((sampled if request.thin else codes) >= 0)
+    if not len(rows):
+        raise FairbanditError(
+            f"{source.name} has no member of the groups {listed(list(map(repr, kept)))} in column "
+            f"{request.group!r}, so it cannot standardise their features; it has the groups "
+            f"{listed(list(map(repr, sorted(labels, key=_by_value))))}"
+        )
+    return _Part(source, rows, codes[rows]), sampled[rows] >= 0, kept
 
 
 def _names(features: Mapping[str, Any], bias: bool) -> tuple[str, ...]:

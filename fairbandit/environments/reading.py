@@ -17,7 +17,7 @@ import re
 import unicodedata
 import weakref
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -51,11 +51,11 @@ MISSING = frozenset(
 NUMBER = r"(?i:[-+]?(?:(?:[0-9]+[.]?[0-9]*|[.][0-9]+)(?:e[-+]?[0-9]+)?|inf|infinity))"
 """How numbers are spelled, as a regular expression."""
 
-DECIMAL_COMMA = r"[-+]?[0-9]*,[0-9]+"
-"""How numbers with a decimal comma are spelled."""
+DECIMAL_COMMA = r"[-+]?(?:[0-9]+|[0-9]*,[0-9]+)"
+"""How numbers are spelled where a comma is the decimal mark."""
 
-DECIMAL_REMEDY = """if its commas are decimal marks, set 'environment.decimal=","'"""
-"""What to type for them."""
+DECIMAL_REMEDY = """if commas are decimal marks, set 'environment.decimal=","'; else remove them"""
+"""What to type for numbers with commas."""
 
 _WHOLE = re.compile(r"([-+]?)0*([0-9]+)(?:[.]0*)?")
 _DAMAGE = (pa.ArrowException, OSError, UnicodeError, csv.Error, KeyError)
@@ -338,12 +338,7 @@ def keep(data: Any) -> tuple[str, Any]:
     Raises:
         FairbanditError: no such table, or a column of mixed types.
     """
-    pandas = type(data).__module__.partition(".")[0] == "pandas" and hasattr(data, "columns")
-    if not (pandas or isinstance(data, (pa.Table, Mapping)) or hasattr(data, "__arrow_c_stream__")):
-        raise FairbanditError(
-            "expected a pandas DataFrame, a pyarrow Table, an object with __arrow_c_stream__, or a "
-            f"mapping from names to columns; got {type(data).__name__}"
-        )
+    pandas = type(data).__module__.startswith("pandas.") and hasattr(data, "columns")
     buffer = pa.BufferOutputStream()
     try:
         made = pa.Table.from_pandas(data, preserve_index=False) if pandas else pa.table(data)
@@ -352,7 +347,10 @@ def keep(data: Any) -> tuple[str, Any]:
             stream.write_table(table)
     except (pa.ArrowException, TypeError, ValueError) as error:
         reason = " ".join(str(part) for part in error.args)
-        raise FairbanditError(f"the data are no table that Arrow can hold: {reason}") from error
+        raise FairbanditError(
+            "expected a DataFrame, an Arrow table or a mapping from names to columns, which Arrow "
+            f"can hold; got a {type(data).__name__}: {reason}"
+        ) from error
     path = MEMORY + hashlib.sha256(buffer.getvalue()).hexdigest()[:20]
     return path, _in_memory.setdefault(path, table)
 

@@ -143,10 +143,12 @@ def test_the_other_table_is_judged_too(tmp_path):
 
 
 def test_decimal_commas_are_noticed(tmp_path):
-    table = cells(h=lambda row: f"{row},5", day=lambda row: f"0{1 + row % 9}.05.2020")
+    table = cells(
+        h=lambda row: f"{row},5" if row % 4 else row, day=lambda row: f"0{1 + row % 9}.05.2020"
+    )
     table["r"] = [int(reward) for reward in table["r"]]
     message = refused(tmp_path, "csv", table)
-    assert "column 'h': cells are like '0,5'; if its commas are decimal marks, set " in message
+    assert "column 'h': cells are like '1,5'; if commas are decimal marks, set " in message
     found = made(tmp_path, "csv", table, decimal=",")
     assert found.resolved_columns == {"x": None, "h": None}
 
