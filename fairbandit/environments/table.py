@@ -28,6 +28,9 @@ MOST_CANDIDATES = 1_000_000
 """The greatest K of random pools."""
 
 
+MOST_NOISE = 1e50
+"""The greatest standard deviation of the noise."""
+
 TABS = {"tab": "\t", "\\t": "\t"}
 """Other names of a separator."""
 
@@ -117,22 +120,18 @@ class Table(Environment):
         separator: str = ",",
         decimal: str = ".",
     ) -> None:
-        counts = {
-            "candidates": candidates,
-            "min_group_size": min_group_size,
-            "group_size": group_size,
+        bounds = {
+            "candidates": (candidates, 1, MOST_CANDIDATES),
+            "min_group_size": (min_group_size, 1, math.inf),
+            "group_size": (group_size, 1, math.inf),
+            "noise": (noise, 0, MOST_NOISE),
+            "sample_seed": (sample_seed, 0, math.inf),
         }
-        for name, value in counts.items():
-            if value is not None and value < 1:
-                raise FairbanditError(f"environment.{name} must be at least 1, got {value}")
-        if candidates is not None and candidates > MOST_CANDIDATES:
-            raise FairbanditError(
-                f"environment.candidates must be at most {MOST_CANDIDATES:,}, got {candidates}"
-            )
-        if not (math.isfinite(noise) and noise >= 0):
-            raise FairbanditError(f"environment.noise must be finite and at least 0, got {noise}")
-        if sample_seed < 0:
-            raise FairbanditError(f"environment.sample_seed must be at least 0, got {sample_seed}")
+        for name, (value, low, high) in bounds.items():
+            if value is not None and not low <= value <= high:
+                raise FairbanditError(
+                    f"environment.{name} must be from {low} to {high:g}, got {value}"
+                )
         mark = TABS.get(separator, separator)
         if len(mark) != 1 or mark in '"\r\n' or decimal not in (".", ","):
             raise FairbanditError(

@@ -19,7 +19,7 @@ from fairbandit.errors import FairbanditError
 from fairbandit.registry import create, describe
 from fairbandit.streams import Purpose, Streams
 from tests import support
-from tests.environments.data import CODED, arguments, encoded, people, standardised, write
+from tests.environments.data import arguments, encoded, people, standardised, write
 
 GAPS = {"age": [3, 200], "job": [3, 9], "town": [11, 70]}
 """Rows whose cells are missing."""
@@ -98,18 +98,6 @@ def test_true_ranks_against_brute_force(path, pool):
     np.testing.assert_allclose(made.members.ranks.numpy(), ranks, rtol=1e-15)
     asked = made.truth.cdf(made.members.groups, made.members.expected + 1e-9)
     np.testing.assert_allclose(asked.numpy(), ranks, rtol=1e-15)
-
-
-def test_equal_people_have_equal_ranks(tmp_path):
-    d2 = people()
-    twice = {name: values * 2 for name, values in d2.items()}
-    made = table(write(tmp_path / "twice.csv", twice))
-    half = len(d2["age"])
-    once = table(write(tmp_path / "once.csv", d2))
-    assert made.members.ranks[:half].equal(made.members.ranks[half:])
-    assert made.members.ranks[:half].equal(once.members.ranks)
-    top = [made.members.ranks[made.members.groups == g].max().item() for g in range(3)]
-    assert top == [1, 1, 1]
 
 
 def test_one_per_group_pools(path):
@@ -213,46 +201,23 @@ def test_order_of_group_names(tmp_path, labels, order):
         assert table(write(tmp_path / f"t.{ending}", d2)).group_names == order
 
 
-def test_plain_data_makes_it_again(path):
-    made = table(path, pool="random", candidates=4, noise=0.5)
-    assert describe(made)["pool"] == "random"
-    again = create("environment", describe(made))
-    again.bind(Streams(0, range(2)))
-    assert again.pools(1, 9).rewards.equal(made.pools(1, 9).rewards)
-    assert (made.rounds, made.exploration) == (5000, 1.0)
-
-
-def test_same_file_as_its_own_scaler(path):
-    alone = table(path, group_size=50)
-    twice = table(path, group_size=50, scaler_path=str(path.parent / "." / path.name))
-    assert alone.members.contexts.equal(twice.members.contexts)
-
-
 def test_bias_can_be_left_out(path):
     assert table(path, bias=False).features == 7
     assert table(path).members.contexts[:, -1].eq(1).all()
 
 
-def test_csv_and_parquet_are_one_problem(tmp_path, path):
-    other = table(write(tmp_path / "d2.parquet", people()))
-    assert other.pools(1, 50).contexts.equal(table(path).pools(1, 50).contexts)
-    assert other.members.ranks.equal(table(path).members.ranks)
-
-
 @pytest.mark.parametrize(
     ("changed", "message"),
     [
-        ({"candidates": 0, "pool": "random"}, "environment.candidates must be at least 1, got 0"),
-        ({"candidates": 3}, "goes with environment.pool=random"),
         (
-            {"pool": "random", "candidates": 10**18},
-            "environment.candidates must be at most 1,000,000, got",
+            {"candidates": 0, "pool": "random"},
+            "environment.candidates must be from 1 to 1e+06, got",
         ),
-        ({"min_group_size": 0}, "environment.min_group_size must be at least 1, got 0"),
-        ({"group_size": 0}, "environment.group_size must be at least 1, got 0"),
-        ({"noise": -1.0}, "environment.noise must be finite and at least 0, got -1.0"),
-        ({"noise": float("nan")}, "environment.noise must be finite"),
-        ({"sample_seed": -1}, "environment.sample_seed must be at least 0"),
+        ({"candidates": 3}, "goes with environment.pool=random"),
+        ({"pool": "random", "candidates": 10**18}, "must be from 1 to 1e+06, got 1000"),
+        ({"min_group_size": 0}, "environment.min_group_size must be from 1 to inf, got 0"),
+        ({"noise": float("nan")}, "environment.noise must be from 0 to 1e+50, got nan"),
+        ({"sample_seed": -1}, "environment.sample_seed must be from 0 to inf, got -1"),
         ({"group": "race"}, "has no column 'race'; it has 'id', 'group', 'age'"),
         ({"reward": "pay"}, "has no column 'pay'"),
         ({"columns": {"age": None, "sex": [1, 2]}}, "has no column 'sex'"),
@@ -356,10 +321,6 @@ def test_many_groups(tmp_path):
         assert set(sample.tolist()) <= set(truth[codes == codes[row]].tolist())
         share = np.mean(sample <= truth[row] + 1e-12)
         assert members.ranks[row].item() == pytest.approx(share, abs=1e-6)
-
-
-def test_codes_are_those_of_the_tests():
-    assert set(people()["job"]) == {0, *CODED["job"]}
 
 
 def test_fingerprint_follows_the_data(tmp_path: Path) -> None:
