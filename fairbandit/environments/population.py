@@ -166,22 +166,20 @@ def load_population(request: Request) -> Population:
     contexts = np.ones((len(members.rows), len(names)))
     filled, at = {}, 0
     for column, spec in features.items():
-        of_groups = column not in columns
-        block, fit = (_encoded(part, column, spec, of_groups) for part in (members, first))
-        if gaps := int(np.isnan(block[:, 0]).sum()):
-            filled[column] = gaps
-        scaled = _scaled(block, fit, first.source, column)
-        contexts[:, at : at + scaled.shape[1]] = np.where(np.isnan(scaled), 0.0, scaled)
-        at += scaled.shape[1]
+        block = _scaled(column, spec, members, first, of_groups=column not in columns)
+        gaps = np.isnan(block)
+        if gaps.any():
+            filled[column] = int(gaps[:, 0].sum())
+        contexts[:, at : at + block.shape[1]] = np.where(gaps, 0.0, block)
+        at += block.shape[1]
     if filled:
         cells = f"fills in {sum(filled.values()):,} cells: {_counts(filled)}"
         remark(f"{members.source.name}: environment.missing=mean {cells}")
-    block, fit = (_encoded(part, request.reward, None, False) for part in (members, first))
-    if (block == block[0]).all():
-        problem = f"all rewards of the groups in use are {float(block[0, 0])!r}, so there is "
-        problem += "nothing to learn and every regret would be 0"
+    rewards = _scaled(request.reward, None, members, first)[:, 0]
+    if (rewards == rewards[0]).all():
+        problem = "all rewards of the groups in use are one number, so there is nothing to learn "
+        problem += "and every regret would be 0"
         raise members.source.error(request.reward, None, problem)
-    rewards = _scaled(block, fit, first.source, request.reward)[:, 0]
     if request.group not in features:
         _notice_gap(request, rewards, members.groups, kept)
     x, y, groups, counted = map(torch.from_numpy, (contexts, rewards, members.groups, in_cdf))
@@ -334,19 +332,17 @@ def _encoded(part: _Part, column: str, spec: Any, of_groups: bool) -> NDArray[np
 
 
 def _scaled(
-    block: NDArray[np.float64], fit: NDArray[np.float64], first: Source, column: str
+    column: str, spec: Any, members: _Part, first: _Part, *, of_groups: bool = False
 ) -> NDArray[np.float64]:
-    """Features of D2 by the means and standard deviations of D1, leaving out missing cells.
+    """The features of a column by the means and standard deviations of D1, (n, width).
 
-    Args:
-        block: the features of a column, (n, width).
-        fit: the same in D1, (n', width). What is constant there is centred alone.
-        first: D1, for messages.
-        column: the name of the column, for messages.
+    Missing cells, which are NaN, count in neither. What is constant in D1 is centred alone.
     """
+    block = _encoded(members, column, spec, of_groups)
+    fit = block if first is members else _encoded(first, column, spec, of_groups)
     if np.isnan(fit).all(axis=0).any():
         problem = "all cells of the groups in use are missing, so that there is no mean to fill in"
-        raise first.error(column, None, f"{problem}; leave it out of environment.columns")
+        raise first.source.error(column, None, f"{problem}; leave it out of environment.columns")
     low, high = np.nanmin(fit, axis=0), np.nanmax(fit, axis=0)
     constant = low == high
     centre = np.where(constant, low, np.nanmean(fit, axis=0))
@@ -358,7 +354,7 @@ def _scaled(
         problem = f"the values lie between {low[at]:g} and {high[at]:g} with a standard deviation "
         problem += f"of {scale[at]:.2g}; it must be at least {RESOLUTION:g} of the largest "
         problem += "magnitude; subtract a constant, or choose another unit"
-        raise first.error(column, None, problem)
+        raise first.source.error(column, None, problem)
     return (block - centre) / scale
 
 
