@@ -78,9 +78,9 @@ def chosen_columns(columns: Any) -> Mapping[str, Any] | None:
     where = f"{file}: " if file else ""
     if not isinstance(given, Mapping) or not given:
         raise FairbanditError(
-            f"{where}environment.columns must be a mapping {{column: spec}} that is not empty, a "
-            f"spec being {_SPEC}, or the path of a .yaml file that holds one, or null for the "
-            f"columns of the table; got {given!r}"
+            f"{where}environment.columns must be a mapping {{column: spec}}, a spec being {_SPEC}, "
+            f"or the path of a .yaml file that holds one; null takes the columns of the table; got "
+            f"{given!r}"
         )
     for name, spec in given.items():
         if problem := _problem(spec):
