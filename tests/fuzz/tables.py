@@ -289,7 +289,7 @@ def _label(value: Any) -> str:
     text = str(value).lower() if isinstance(value, bool) else str(value)
     if text.strip().lower() in _MISSING:
         raise FoundError(Fault.value, f"accepted, with the group {value!r}")
-    return text
+    return text.strip()
 
 
 def _number(value: Any) -> Fraction:
