@@ -72,15 +72,10 @@ def summaries() -> set[Path]:
 
 
 def of_trial_records(words: list[str]) -> list[str]:
-    """A command on the US census, on few records that need not be fetched."""
-    if not support.CENSUS.is_dir():
-        pytest.skip("the census records are not beside this")
+    """A command on the US census, on the packaged sample."""
     return [
         *(word for word in words if "download" not in word and "states" not in word),
-        f"environment.root={support.CENSUS}",
-        "environment.states=[VT,WY]",
-        "environment.scaler_states=[AL]",
-        "environment.min_group_size=30",
+        "environment.root=sample",
     ]
 
 
