@@ -1,9 +1,9 @@
-"""The outcomes of a sweep's jobs, and the tables that a sweep ends with."""
+"""The outcomes of a sweep's jobs."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -15,7 +15,6 @@ from fairbandit.results.runs import natural_order
 from fairbandit.run import folder as folders
 from fairbandit.run import summary as summaries
 from fairbandit.run.folder import CHECKPOINT, ERROR, ROUNDS, SUMMARY
-from fairbandit.run.table import make_table
 
 _STATUSES = ("finished", "skipped", "failed", "unfinished")
 
@@ -72,7 +71,9 @@ def sweep_table(jobs: Sequence[Outcome]) -> Table:
     return overview(pool(runs) if runs else [], title=title)
 
 
-def failures_table(jobs: Sequence[Outcome]) -> Table:
-    """Returns a table of the jobs without results, with the last line of each error."""
-    rows = [(job.name, job.error or job.status) for job in jobs if job.run is None]
-    return make_table(("job", "error"), rows, title="Jobs without results")
+def failures(jobs: Sequence[Outcome]) -> Iterator[str]:
+    """Yields a line for each error, with the number of jobs that ended with it."""
+    for error, number in Counter(job.error for job in jobs if job.error).items():
+        names = [job.name for job in jobs if job.error == error]
+        which = names[0] if number == 1 else f"{number:,} jobs, as {names[0]}"
+        yield f"failed  {which}: {error}"
