@@ -27,15 +27,14 @@ Columns, in this order:
                                              environment's and the versions' too); null where
                                              a row has no such key
   runs                                       how many were pooled
-  fair_pseudo_regret_mean, ..._std           over all replicas, at the last round, with their
-  standard_pseudo_regret_mean, ..._std       number ..._n and a 95 % interval of the mean by
+  fair_regret_mean, ..._std           over all replicas, at the last round, with their
+  standard_regret_mean, ..._std       number ..._n and a 95 % interval of the mean by
   <column>_mean, ..._std                     Student's t distribution, ..._low to ..._high;
                                              <column> is any metric that was asked for
   selection_rate_<group>_mean, ..._std       selected from the group / received from it;
                                              selected_ and received_ likewise
   seconds                                    of all runs together
 With --each there is no runs, _n, _low and _high, but
-  rounds_per_second
   folder                                     relative to FOLDER (after FOLDER, if several)
 
 Without --out the first rows are printed, with the most telling columns."""

@@ -16,10 +16,10 @@ from fairbandit.cli.messages import memory_errors, one_message, short
 from fairbandit.cli.store import register_resolvers
 from fairbandit.cli.sweeps import drives_sweep, figures_asked
 from fairbandit.errors import PREFIX, FairbanditError
-from fairbandit.metrics import REGRETS
+from fairbandit.files import fresh, written_aside
 from fairbandit.plugins import load_plugins
-from fairbandit.run import folder as folders
 from fairbandit.run.execute import execute
+from fairbandit.run.folder import ERROR, writing
 from fairbandit.run.table import console, named, run_table, spread
 
 _told: set[str] = set()  # the errors of jobs that this process has printed
@@ -47,7 +47,7 @@ def run_job(config: DictConfig) -> None:
 
 def _run_alone(config: DictConfig, folder: Path) -> None:
     if not config.resume:
-        folder = folders.fresh(folder)
+        folder = fresh(folder)
     try:
         summary, again = _run(config, folder, "")
     except OSError as error:
@@ -66,10 +66,10 @@ def _run_in_sweep(config: DictConfig, folder: Path, job: str) -> None:
         if message not in _told:
             _told.add(message)
             print(f"{PREFIX}{job}{message}", file=sys.stderr, flush=True)
-        with folders.writing(folder), folders.written_aside(folder / folders.ERROR) as file:
+        with writing(folder), written_aside(folder / ERROR) as file:
             file.write(f"{message if known else traceback.format_exc().rstrip()}\n".encode())
         raise FairbanditError(f"{job}{message}") from None
-    regret = summary[REGRETS["fair_regret"]]
+    regret = summary["metrics"]["fair_regret"]
     result = "" if regret["mean"] is None else f"fair regret {spread(regret)}, "
     print(f"{job}{again}{result}{summary['seconds']:.2f} s", flush=True)
 

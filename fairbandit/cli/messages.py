@@ -8,7 +8,6 @@ from pathlib import Path
 
 import torch
 from hydra.errors import HydraException, MissingConfigException, OverrideParseException
-from omegaconf import DictConfig
 from omegaconf.errors import ConfigAttributeError, ConfigKeyError, OmegaConfBaseException
 
 from fairbandit import registry
@@ -28,9 +27,8 @@ def one_message(error: BaseException) -> str:
     Hydra's own text stays as it is, unless it does not say which keys are valid.
     """
     cause = error.__cause__ if isinstance(error, HydraException) else error
-    unknown = isinstance(cause, (ConfigAttributeError, ConfigKeyError))
-    if unknown and isinstance(cause.parent_node, DictConfig):
-        return _unknown_key(cause, cause.parent_node)
+    if isinstance(cause, ConfigAttributeError | ConfigKeyError) and cause.parent_node is not None:
+        return _unknown_key(cause)
     if isinstance(cause, OmegaConfBaseException):
         text = str(cause).splitlines()[0]
         return f"{cause.full_key}: {text}" if cause.full_key else text
@@ -49,12 +47,12 @@ def one_message(error: BaseException) -> str:
     return str(error).strip() or type(error).__name__
 
 
-def _unknown_key(error: OmegaConfBaseException, node: DictConfig) -> str:
+def _unknown_key(error: OmegaConfBaseException) -> str:
     """Names the valid keys in place of an unknown one, and the parts of the kind that have it."""
     where = (error.full_key or "").rpartition(".")[0]
     kind = where.rpartition(".")[2]
-    keys = ", ".join(str(key) for key in node if key not in ("name", "hydra")) or "none"
-    message = f"{where or 'the config'} has no key {str(error.key)!r}; it takes {keys}"
+    keys = ", ".join(str(key) for key in error.parent_node or () if key not in ("name", "hydra"))
+    message = f"{where or 'the config'} has no key {str(error.key)!r}; it takes {keys or 'none'}"
     others = registry.having(kind, str(error.key)) if kind in registry.KINDS else []
     return f"{message}; {kind}s that have it: {', '.join(others)}" if others else message
 

@@ -40,6 +40,7 @@ from fairbandit.figures.draw import (
     keep_choice,
     show_in_tensorboard,
 )
+from fairbandit.files import fresh
 from fairbandit.results import read_runs
 from fairbandit.results.table import tidy, write
 from fairbandit.run import folder as folders
@@ -106,7 +107,7 @@ def _begin(config: DictConfig) -> None:
         raise FairbanditError("a key that is swept has no value, so that the sweep has no job")
     folder = Path(config.hydra.sweep.dir).absolute()
     if not config.resume:
-        folder = folders.fresh(folder)
+        folder = fresh(folder)
     _settle(config, folder, [key for key, word in words.items() if not word.is_sweep_override()])
     _check_environments(config, words)
     taken = (

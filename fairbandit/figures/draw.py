@@ -17,10 +17,11 @@ from fairbandit.errors import FairbanditError
 from fairbandit.figures import legends
 from fairbandit.figures.compose import FIGURES, check_metrics, compose, compose_metric, general
 from fairbandit.figures.style import applied
+from fairbandit.files import written_aside
 from fairbandit.results import Scene, read_runs
 from fairbandit.results.choice import Conditions, chosen
 from fairbandit.results.scenes import scenes_of
-from fairbandit.run.folder import EVENTS, written_aside
+from fairbandit.run.folder import EVENTS
 from fairbandit.run.tensorboard import EventWriter, image
 
 if TYPE_CHECKING:

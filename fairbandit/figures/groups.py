@@ -10,8 +10,8 @@ import numpy as np
 
 from fairbandit.figures.parts import Part
 from fairbandit.figures.style import DPI, SMALL, Look, group_name, text_width, wrapped
+from fairbandit.maths.moments import Floats
 from fairbandit.results import PooledRuns, Scene
-from fairbandit.results.runs import Floats
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

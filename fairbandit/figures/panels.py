@@ -10,9 +10,9 @@ import numpy as np
 
 from fairbandit.figures.parts import Part
 from fairbandit.figures.style import LABEL, SMALL, group_line, policy_name, wrapped
+from fairbandit.maths.moments import Floats
 from fairbandit.metrics import REGRETS
 from fairbandit.results import Curve, Scene
-from fairbandit.results.runs import Floats
 from fairbandit.results.sampled import SAMPLER
 
 if TYPE_CHECKING:

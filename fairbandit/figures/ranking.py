@@ -12,8 +12,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from fairbandit import registry
+from fairbandit.maths.moments import Floats
 from fairbandit.results import PooledRuns, Scene
-from fairbandit.results.runs import Floats
 
 _RELATIVE, _ABSOLUTE = 1e-9, 1e-12  # how far apart values are that differ by rounding alone
 _DIGITS = 5  # the most significant digits of a mean

@@ -10,8 +10,8 @@ import numpy as np
 from fairbandit.errors import FairbanditError
 from fairbandit.figures.panels import margins, say_not_known
 from fairbandit.figures.parts import Part
+from fairbandit.maths.moments import Floats
 from fairbandit.results import PooledRuns
-from fairbandit.results.runs import Floats
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -11,8 +11,6 @@ from types import MappingProxyType
 from typing import Any
 from zlib import crc32
 
-from fairbandit.metrics import REGRETS
-
 LABEL, SMALL = 7.5, 6.5
 """Points: the sizes of the text beside axes, and of all other text."""
 
@@ -208,7 +206,7 @@ def metric_name(column: str) -> str:
     >>> metric_name("fair_regret"), metric_name("share_gap")
     ('fair pseudo-regret', 'share gap')
     """
-    name = REGRETS.get(column, column).replace("pseudo_regret", "pseudo-regret")
+    name = column
     return name.replace("_", " ")
 
 

@@ -32,7 +32,7 @@ def overview(rows: Sequence[PooledRuns], *, folders: bool = False, title: str = 
     own = [key for key in own if key != "replicas"]
     names = short_names(own)
     columns = union(row.metrics for row in rows)
-    metrics = [*sorted(REGRETS), *(column for column in columns if column not in REGRETS)]
+    metrics = [*REGRETS, *(column for column in columns if column not in REGRETS)]
     pooled = any(len(row.runs) > 1 for row in rows)
     cells = [
         [

@@ -12,9 +12,9 @@ import pyarrow.csv
 import pyarrow.parquet
 
 from fairbandit.errors import FairbanditError
+from fairbandit.files import written_aside
 from fairbandit.results.differences import differing, union
 from fairbandit.results.runs import KEYS
-from fairbandit.run.folder import written_aside
 
 ENDINGS = (".parquet", ".csv")
 """The endings of the files that a table can be written to."""

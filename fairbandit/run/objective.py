@@ -9,7 +9,7 @@ from typing import Any
 from fairbandit import registry
 from fairbandit.environments import Environment
 from fairbandit.errors import FairbanditError
-from fairbandit.metrics import REGRETS, Metric
+from fairbandit.metrics import Metric
 
 Returned = float | list[float] | None
 """The value of a run's objective, the values of several, or None where there is none."""
@@ -46,7 +46,7 @@ def read_objective(asked: Any, metrics: Mapping[str, Mapping[str, Any]]) -> Obje
     """
     if asked is None:
         return Objective()
-    valid = [*sorted(REGRETS), *metrics]
+    valid = list(metrics)
     names = [asked] if isinstance(asked, str) else asked
     if not isinstance(names, list) or not names or not all(isinstance(n, str) for n in names):
         raise FairbanditError(
@@ -64,8 +64,7 @@ def read_objective(asked: Any, metrics: Mapping[str, Mapping[str, Any]]) -> Obje
 
 def metric_class(column: str, metrics: Mapping[str, Mapping[str, Any]]) -> type[Metric]:
     """Returns the class of the metric of a column, which is a regret's or one of `metrics`."""
-    name = column if column in REGRETS else metrics[column]["name"]
-    found: type[Metric] = registry.lookup("metric", name)
+    found: type[Metric] = registry.lookup("metric", metrics[column]["name"])
     return found
 
 
@@ -91,7 +90,7 @@ def check_known(
 
 def _value(summary: Mapping[str, Any], column: str) -> float:
     """Returns the mean over replicas of a metric's final value."""
-    spread = summary[REGRETS[column]] if column in REGRETS else summary["metrics"][column]
+    spread = summary["metrics"][column]
     if spread["mean"] is None:
         raise FairbanditError(
             f"objective: the run has no value of {column}: its environment has no truth, or the "

@@ -32,8 +32,7 @@ TAKEN = frozenset(
     {
         *("policy", "environment", "rounds", "replicas", "seed", "folder"),
         *("replica", "round", "action", "group", "reward", "expected_reward", "rank"),
-        *("propensity", *REGRETS, *REGRETS.values()),
-        *("instantaneous_regret", "seconds", "rounds_per_second"),
+        *("propensity", "seconds", "instantaneous_regret", *REGRETS),
     }
 )
 """Columns and curves that every run has."""
@@ -56,9 +55,8 @@ class Settings:
             None takes `execute.THREADS`, which is one.
         resume: whether an unfinished run is continued, and a finished one left as it is; if not,
             the run starts over in a new folder.
-        metrics: the metrics beside both regrets: for each column of the round log, the name of a
-            registered metric, or a mapping with `name` and parameters. None stands for no metric
-            and becomes an empty mapping once the settings are checked.
+        metrics: for each column of the round log, the name of a registered metric, or a mapping
+            with `name` and parameters. Once the settings are checked, both regrets come first.
     """
 
     rounds: int | None = None
@@ -158,7 +156,7 @@ def check_metrics(given: Any) -> dict[str, dict[str, Any]]:
             column that it shall have; None for no metrics.
 
     Returns:
-        The same with all parameters.
+        Both regrets, which every run records, and then the same with all parameters.
 
     Raises:
         FairbanditError: no mapping; a column that cannot be one or that every run has already; an
@@ -169,7 +167,7 @@ def check_metrics(given: Any) -> dict[str, dict[str, Any]]:
             "metrics must map columns to metrics, as in metrics={COLUMN: NAME} or "
             f"metrics={{COLUMN: {{name: NAME, KEY: VALUE}}}}; got {given!r}"
         )
-    checked = {}
+    checked = {column: registry.completed("metric", column) for column in REGRETS}
     for column, spec in (given or {}).items():
         if not (isinstance(column, str) and registry.NAME.fullmatch(column)):
             raise FairbanditError(

@@ -62,12 +62,11 @@ def run_table(summary: Mapping[str, Any]) -> Table:
         "environment": summary["environment"],
         "rounds": f"{summary['rounds']:,} × {summary['replicas']:,} replicas",
         **{
-            REGRETS[column].replace("_pseudo_", " pseudo-"): spread(summary[REGRETS[column]])
-            for column in sorted(REGRETS)
+            column: spread(metric, 1 if column in REGRETS else 3)
+            for column, metric in summary["metrics"].items()
         },
-        **{column: spread(metric, 3) for column, metric in summary["metrics"].items()},
         **{f"selection rate, group {group}": spread(rate, 3) for group, rate in rates.items()},
-        "time": f"{summary['seconds']:.2f} s, {summary['rounds_per_second']:,.0f} rounds/s",
+        "time": f"{summary['seconds']:.2f} s",
     }
     table = make_table(("", "value"), lines.items(), show_header=False, box=None, pad_edge=False)
     table.columns[0].style = "bold"

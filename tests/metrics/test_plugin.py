@@ -17,7 +17,7 @@ from fairbandit.results import read_scenes
 from fairbandit.run.execute import execute
 from tests import support
 from tests.run.test_checkpoint import _often, cut_off
-from tests.run.test_pieces import scalars
+from tests.run.test_curves import scalars
 
 _often = _often  # a checkpoint after every piece
 

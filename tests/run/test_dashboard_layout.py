@@ -16,7 +16,7 @@ from fairbandit.run.execute import execute
 from fairbandit.run.folder import EVENTS
 from fairbandit.run.statistics import WINDOWS, RunStatistics
 from fairbandit.run.tensorboard import read_config, read_events
-from tests.run.test_pieces import scalars
+from tests.run.test_curves import scalars
 
 
 def tensors(folder: Path, tag: str) -> tuple[Any, Any]:
