@@ -48,10 +48,7 @@ def run_job(config: DictConfig) -> None:
 def _run_alone(config: DictConfig, folder: Path) -> None:
     if not config.resume:
         folder = fresh(folder)
-    try:
-        summary, again = _run(config, folder, "")
-    except OSError as error:
-        raise FairbanditError(one_message(error)) from error
+    summary, again = _run(config, folder, "")
     shown = console()
     shown.print(run_table(summary))
     shown.print(named("results", f"{again}{short(folder)}"), soft_wrap=True)

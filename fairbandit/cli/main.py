@@ -35,6 +35,9 @@ def main(words: Sequence[str] | None = None) -> None:
     except BrokenPipeError:  # the program that read the output has ended
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         raise SystemExit(1) from None
+    except OSError as error:  # as of a full disk
+        text = f"{error.filename}: {error.strerror}" if error.filename else str(error)
+        raise SystemExit(f"{PREFIX}{text}") from None
     except KeyboardInterrupt:
         raise SystemExit(130) from None
 

@@ -54,7 +54,12 @@ def _unknown_key(error: OmegaConfBaseException) -> str:
     keys = ", ".join(str(key) for key in error.parent_node or () if key not in ("name", "hydra"))
     message = f"{where or 'the config'} has no key {str(error.key)!r}; it takes {keys or 'none'}"
     others = registry.having(kind, str(error.key)) if kind in registry.KINDS else []
-    return f"{message}; {kind}s that have it: {', '.join(others)}" if others else message
+    if not others:
+        return message
+    return (
+        f"{message}; {kind}s that have it: {', '.join(others)} (where {kind}s are swept, "
+        f"++{error.full_key}=... sets it)"
+    )
 
 
 @contextmanager

@@ -7,16 +7,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from rich.table import Table
-
-from fairbandit.results import SavedRun, pool
-from fairbandit.results.overview import overview
+from fairbandit.results import SavedRun
 from fairbandit.results.runs import natural_order
 from fairbandit.run import folder as folders
 from fairbandit.run import summary as summaries
 from fairbandit.run.folder import CHECKPOINT, ERROR, ROUNDS, SUMMARY
 
-_STATUSES = ("finished", "skipped", "failed", "unfinished")
+STATUSES = ("finished", "skipped", "failed", "unfinished")
+"""What may have become of a job."""
 
 
 @dataclass(frozen=True)
@@ -60,15 +58,6 @@ def _outcome(job: Path, folder: Path, before: int | None) -> Outcome:
         run = SavedRun(job, summaries.read(job), name)
         return Outcome(name, "skipped" if same else "finished", run)
     return Outcome(name, "unfinished")
-
-
-def sweep_table(jobs: Sequence[Outcome]) -> Table:
-    """Returns a table of the finished jobs, a row a setting, whose title counts all jobs."""
-    counts = Counter(job.status for job in jobs)
-    told = ", ".join(f"{counts[one]} {one}" for one in _STATUSES if counts[one])
-    title = "All jobs" if set(counts) == {"finished"} else f"All jobs: {told}"
-    runs = [job.run for job in jobs if job.run is not None]
-    return overview(pool(runs) if runs else [], title=title)
 
 
 def failures(jobs: Sequence[Outcome]) -> Iterator[str]:

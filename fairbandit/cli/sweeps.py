@@ -5,6 +5,7 @@ The folder holds the errors and the outcomes of the jobs, one table of their res
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -29,7 +30,7 @@ from fairbandit.building import build
 from fairbandit.cli.configs import plain_value
 from fairbandit.cli.figures import files_table
 from fairbandit.cli.messages import memory_errors, one_message, short
-from fairbandit.cli.outcomes import Outcome, failures, outcomes, sweep_table
+from fairbandit.cli.outcomes import STATUSES, Outcome, failures, outcomes
 from fairbandit.cli.store import task_words
 from fairbandit.errors import PREFIX, FairbanditError
 from fairbandit.figures.draw import (
@@ -41,7 +42,8 @@ from fairbandit.figures.draw import (
     show_in_tensorboard,
 )
 from fairbandit.files import fresh
-from fairbandit.results import read_runs
+from fairbandit.results import pool, read_runs
+from fairbandit.results.overview import overview
 from fairbandit.results.table import tidy, write
 from fairbandit.run import folder as folders
 from fairbandit.run.folder import ERROR, SUMMARY
@@ -227,14 +229,16 @@ def finish_sweep(*, results: bool = True) -> int:
 def _gather(sweep: _Sweep, jobs: Sequence[Outcome]) -> None:
     """Writes a sweep's table, prints it, and draws the figures, in this order."""
     folder, shown = sweep.folder, console()
-    finished = any(job.run is not None for job in jobs)
-    if finished:
+    runs = [job.run for job in jobs if job.run is not None]
+    if runs:
         write(tidy(read_runs([folder])), folder / RESULTS)
-    shown.print(sweep_table(jobs))
+        shown.print(overview(pool(runs)))
+    counts = Counter(job.status for job in jobs)
+    shown.print("All jobs: " + ", ".join(f"{counts[one]:,} {one}" for one in STATUSES if counts[one]))
     for line in failures(jobs):
-        shown.print(line, soft_wrap=True, highlight=False)
-    shown.print(named("results", short(folder / RESULTS if finished else folder)), soft_wrap=True)
-    if not (finished and sweep.figures):
+        shown.print(line, soft_wrap=True)
+    shown.print(named("results", short(folder / RESULTS if runs else folder)), soft_wrap=True)
+    if not (runs and sweep.figures):
         return
     out = folder / SUBFOLDER
     drawn = draw([folder], out, sweep.figures)
