@@ -35,21 +35,14 @@ class Config(Settings):
     figures: Any = None
 
 
-_stored: dict[tuple[str, str], type[Any]] = {}
-
-
 def publish() -> None:
-    """Stores the schema, and a typed node for every registered class that is not stored yet."""
+    """Stores the schema of the root config, and a typed node for every registered class."""
     store = ConfigStore.instance()
-    nodes = {("", "schema"): Config} | {
-        (f"policy/{kind}" if kind in registry.PART_KINDS else kind, name): registry.node(kind, name)
-        for kind in (*registry.PART_KINDS, "environment")
-        for name in registry.names(kind)
-    }
-    for (group, name), node in nodes.items():
-        if _stored.get((group, name)) is not node:
-            store.store(group=group or None, name=name, node=node)
-    _stored.update(nodes)
+    store.store(name="schema", node=Config)
+    for kind in (*registry.PART_KINDS, "environment"):
+        group = kind if kind == "environment" else f"policy/{kind}"
+        for name in registry.names(kind):
+            store.store(group=group, name=name, node=registry.node(kind, name))
 
 
 def register_resolvers() -> None:

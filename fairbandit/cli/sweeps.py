@@ -6,7 +6,7 @@ The folder holds the errors and the outcomes of the jobs, one table of their res
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
 from itertools import islice, product
@@ -30,7 +30,6 @@ from fairbandit.building import build
 from fairbandit.cli.configs import plain_value
 from fairbandit.cli.figures import files_table
 from fairbandit.cli.messages import memory_errors, one_message, short
-from fairbandit.cli.outcomes import STATUSES, Outcome, failures, outcomes
 from fairbandit.cli.store import task_words
 from fairbandit.errors import PREFIX, FairbanditError
 from fairbandit.figures.draw import (
@@ -122,7 +121,7 @@ def _begin(config: DictConfig) -> None:
             if ERROR in files:
                 (Path(place) / ERROR).unlink()
         finished = map(Path, folders.finished_below(folder))
-        before = {place: (place / SUMMARY).stat().st_mtime_ns for place in finished}
+        before = {job: _time(job) for job in finished}
         lock, bars = stack.pop_all(), ExitStack()
     print(f"{total:,} {'job' if total == 1 else 'jobs'} in {short(folder)}", flush=True)
     advance = bars.enter_context(sweep_progress(total))
@@ -177,32 +176,22 @@ def _check_environments(config: DictConfig, words: Mapping[str, Override]) -> No
 
 
 def figures_asked(asked: Any) -> Choice:
-    """Reads the value of a config's key `figures`; null stands for no figure.
+    """Reads the value of a config's key `figures`: a list, of which null stands for an empty one.
 
     Raises:
-        FairbanditError: an unknown figure, or neither names nor a mapping.
+        FairbanditError: an unknown figure, or neither names nor mappings of names to policies.
     """
-    asked = [] if asked is None else asked
-    if not isinstance(asked, list) or not all(map(_chooses, asked)):
-        raise FairbanditError(
-            "figures is a list of names, each alone or with the policies that it shows, as in "
-            f"figures=[{{overview:[greedy,uniform]}},price]; got {asked!r}"
-        )
     choice: dict[str, list[str] | None] = {}
-    for item in asked:
-        choice.update({item: None} if isinstance(item, str) else item)
+    for item in asked if isinstance(asked, list) else [] if asked is None else [None]:
+        own = {item: None} if isinstance(item, str) else item
+        if not isinstance(own, dict) or any(isinstance(who, str) for who in own.values()):
+            raise FairbanditError(
+                "figures is a list of names, each alone or with the policies that it shows, as in "
+                f"figures=[{{overview:[greedy,uniform]}},price]; got {asked!r}"
+            )
+        choice.update(own)
     check_choice(choice)
     return choice
-
-
-def _chooses(item: Any) -> bool:
-    """Whether an item is the name of a figure, or maps names to policies."""
-    return isinstance(item, str) or (
-        isinstance(item, dict)
-        and all(isinstance(name, str) for name in item)
-        and all(isinstance(policies, list) and policies for policies in item.values())
-        and all(isinstance(policy, str) for policies in item.values() for policy in policies)
-    )
 
 
 def finish_sweep(*, results: bool = True) -> int:
@@ -220,31 +209,47 @@ def finish_sweep(*, results: bool = True) -> int:
     sweep = _driven.pop()
     with sweep.lock:
         sweep.bars.close()
-        jobs = outcomes(sweep.folder, sweep.before)
-        if results and jobs:
-            _gather(sweep, jobs)
-        return sum(bool(job.error) for job in jobs)
+        errors = _errors(sweep.folder)
+        if results:
+            _gather(sweep, errors)
+        return len(errors)
 
 
-def _gather(sweep: _Sweep, jobs: Sequence[Outcome]) -> None:
+def _errors(folder: Path) -> dict[str, str]:
+    """Returns the last line of each job's error, by the job's name."""
+    found = sorted(
+        Path(place) / ERROR for place, _, files in folders.walk(folder) if ERROR in files
+    )
+    return {
+        str(file.parent.relative_to(folder)): file.read_text(encoding="utf-8").splitlines()[-1]
+        for file in found
+    }
+
+
+def _gather(sweep: _Sweep, errors: Mapping[str, str]) -> None:
     """Writes a sweep's table, prints it, and draws the figures, in this order."""
     folder, shown = sweep.folder, console()
-    runs = [job.run for job in jobs if job.run is not None]
-    if runs:
-        write(tidy(read_runs([folder])), folder / RESULTS)
+    finished = [Path(place) for place in folders.finished_below(folder)]
+    if finished:
+        runs = read_runs([folder])
+        write(tidy(runs), folder / RESULTS)
         shown.print(overview(pool(runs)))
-    counts = Counter(job.status for job in jobs)
-    shown.print("All jobs: " + ", ".join(f"{counts[one]:,} {one}" for one in STATUSES if counts[one]))
-    for line in failures(jobs):
-        shown.print(line, soft_wrap=True)
-    shown.print(named("results", short(folder / RESULTS if runs else folder)), soft_wrap=True)
-    if not (runs and sweep.figures):
-        return
-    out = folder / SUBFOLDER
-    drawn = draw([folder], out, sweep.figures)
-    try:
+    skipped = sum(sweep.before.get(job) == _time(job) for job in finished)
+    counts = {"finished": len(finished) - skipped, "skipped": skipped, "failed": len(errors)}
+    told = ", ".join(f"{number:,} {what}" for what, number in counts.items() if number)
+    shown.print(f"All jobs: {told}", highlight=False)
+    for error, number in Counter(errors.values()).items():
+        first = next(job for job, text in errors.items() if text == error)
+        jobs = first if number == 1 else f"{number:,} jobs, as {first}"
+        shown.print(f"failed  {jobs}: {error}", soft_wrap=True, highlight=False)
+    shown.print(named("results", short(folder / RESULTS if finished else folder)), soft_wrap=True)
+    if finished and sweep.figures:
+        out = folder / SUBFOLDER
+        drawn = draw([folder], out, sweep.figures)
         keep_choice(sweep.figures, out)
         show_in_tensorboard(drawn, out)
-    except OSError as error:
-        raise FairbanditError(f"cannot write figures to {out}: {error.strerror}") from error
-    shown.print(files_table(drawn))
+        shown.print(files_table(drawn))
+
+
+def _time(job: Path) -> int:
+    return (job / SUMMARY).stat().st_mtime_ns

@@ -9,28 +9,14 @@ from functools import partial
 from rich.console import Console
 from rich.progress import (
     BarColumn,
+    MofNCompleteColumn,
     Progress,
-    ProgressColumn,
-    Task,
     TaskID,
     TextColumn,
     TimeRemainingColumn,
 )
-from rich.text import Text
 
 _sweeps: list[tuple[Progress, TaskID]] = []  # the bars of this process's sweep, and that of its run
-
-
-class _Done(ProgressColumn):
-    """A column that shows how much is done, of how much, and for runs how fast."""
-
-    def render(self, task: Task) -> Text:
-        """Returns both numbers, and replica-rounds per second."""
-        done = f"{task.completed:,.0f}/{task.total or 0:,.0f}"
-        speed = task.finished_speed or task.speed
-        if not task.fields["rated"] or speed is None:
-            return Text(done)
-        return Text(f"{done} {speed:,.0f} rounds/s")
 
 
 def _bars(console: Console | None, *, shown: bool) -> Progress:
@@ -38,7 +24,7 @@ def _bars(console: Console | None, *, shown: bool) -> Progress:
     return Progress(
         TextColumn("{task.description}", markup=False),
         BarColumn(),
-        _Done(),
+        MofNCompleteColumn(),
         TimeRemainingColumn(compact=True),
         console=console,
         transient=True,
@@ -50,7 +36,7 @@ def _bars(console: Console | None, *, shown: bool) -> Progress:
 def run_progress(
     title: str, rounds: int, console: Console | None = None, *, shown: bool = True
 ) -> Iterator[Callable[[int], None]]:
-    """Shows the rounds done, the replica-rounds per second and the time left, on terminals only.
+    """Shows the rounds done and the time left, on terminals only.
 
     The bar of a run in a sweep of this process is the second line of the sweep's progress.
 
@@ -69,7 +55,7 @@ def run_progress(
         yield partial(bars.advance, line)
         return
     with _bars(console, shown=shown) as bars:
-        line = bars.add_task(title, total=rounds, rated=True)
+        line = bars.add_task(title, total=rounds)
         yield partial(bars.advance, line)
 
 
@@ -85,8 +71,8 @@ def sweep_progress(jobs: int, console: Console | None = None) -> Iterator[Callab
         A function that counts one more job as done.
     """
     with _bars(console, shown=True) as bars:
-        line = bars.add_task("jobs", total=jobs, rated=False)
-        _sweeps.append((bars, bars.add_task("", visible=False, rated=True)))
+        line = bars.add_task("jobs", total=jobs)
+        _sweeps.append((bars, bars.add_task("", visible=False)))
         try:
             yield partial(bars.advance, line)
         finally:
