@@ -40,6 +40,7 @@ _TYPES: dict[str, type | tuple[type, ...]] = {
     "groups": list,
     SECONDS: (int, float),
 }
+_MOST_DIGITS = 300  # of an integer; it can be compared with numbers in double precision
 _PACKAGES = ("torch", "numpy", "omegaconf", "pyarrow", "tensorboard")
 
 
@@ -126,7 +127,7 @@ def read(folder: Path | str) -> dict[str, Any]:
     if path.exists() and not path.is_file():  # a pipe would block the reader
         raise FairbanditError(f"{path} is not a regular file; remove it")
     try:
-        summary = json.loads(path.read_bytes(), parse_constant=_refuse_constant)
+        summary = json.loads(path.read_bytes(), parse_constant=_refuse_constant, parse_int=_integer)
     except OSError as error:
         raise FairbanditError(f"cannot read {path}: {error.strerror}") from error
     except (ValueError, RecursionError) as error:
@@ -148,6 +149,12 @@ def read(folder: Path | str) -> dict[str, Any]:
 
 def _refuse_constant(name: str) -> None:
     raise ValueError(f"{name} is no number of JSON")
+
+
+def _integer(digits: str) -> int:
+    if len(digits) > _MOST_DIGITS:
+        raise ValueError(f"an integer has {len(digits)} digits")
+    return int(digits)
 
 
 def _faults(summary: Any) -> Iterator[str]:
