@@ -22,7 +22,7 @@ from fairbandit.run.execute import execute
 from fairbandit.run.folder import ERROR, writing
 from fairbandit.run.table import console, named, run_table, spread
 
-_told: set[str] = set()  # the errors of jobs that this process has printed
+_told: set[tuple[Path, str]] = set()  # the sweeps and errors of jobs that this process has printed
 
 register_resolvers()  # in a worker, unpickling `run_job` imports this module
 
@@ -60,8 +60,8 @@ def _run_in_sweep(config: DictConfig, folder: Path, job: str) -> None:
     except Exception as error:
         known = isinstance(error, (FairbanditError, OSError))
         message = one_message(error) if known else f"{type(error).__name__}: {error}"
-        if message not in _told:
-            _told.add(message)
+        if (folder.parent, message) not in _told:
+            _told.add((folder.parent, message))
             print(f"{PREFIX}{job}{message}", file=sys.stderr, flush=True)
         with writing(folder), written_aside(folder / ERROR) as file:
             file.write(f"{message if known else traceback.format_exc().rstrip()}\n".encode())

@@ -36,6 +36,8 @@ def main(words: Sequence[str] | None = None) -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         raise SystemExit(1) from None
     except OSError as error:  # as of a full disk
+        if error.errno is None:
+            raise
         text = f"{error.filename}: {error.strerror}" if error.filename else str(error)
         raise SystemExit(f"{PREFIX}{text}") from None
     except KeyboardInterrupt:
