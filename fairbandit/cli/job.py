@@ -12,7 +12,7 @@ from hydra.types import RunMode
 from omegaconf import DictConfig, OmegaConf
 
 from fairbandit.cli.configs import plain_config
-from fairbandit.cli.messages import memory_errors, one_message, short
+from fairbandit.cli.messages import in_a_line, memory_errors, one_message, short
 from fairbandit.cli.store import register_resolvers
 from fairbandit.cli.sweeps import drives_sweep, figures_asked
 from fairbandit.errors import PREFIX, FairbanditError
@@ -59,7 +59,7 @@ def _run_in_sweep(config: DictConfig, folder: Path, job: str) -> None:
         summary, again = _run(config, folder, job)
     except Exception as error:
         known = isinstance(error, (FairbanditError, OSError))
-        message = one_message(error) if known else f"{type(error).__name__}: {error}"
+        message = one_message(error) if known else in_a_line(error)
         if (folder.parent, message) not in _told:
             _told.add((folder.parent, message))
             print(f"{PREFIX}{job}{message}", file=sys.stderr, flush=True)

@@ -47,6 +47,11 @@ def one_message(error: BaseException) -> str:
     return str(error).strip() or type(error).__name__
 
 
+def in_a_line(error: BaseException) -> str:
+    """Returns the type of an error and the first line of its text."""
+    return ": ".join([type(error).__name__, *str(error).strip().splitlines()[:1]])
+
+
 def _unknown_key(error: OmegaConfBaseException) -> str:
     """Names the valid keys in place of an unknown one, and the parts of the kind that have it."""
     where = (error.full_key or "").rpartition(".")[0]

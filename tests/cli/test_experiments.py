@@ -22,7 +22,7 @@ def people(tmp_path, monkeypatch):
     ]
 
 
-@pytest.mark.parametrize("name", sorted(EXPERIMENTS - ELSEWHERE - {"tune"}))
+@pytest.mark.parametrize("name", sorted(EXPERIMENTS - ELSEWHERE))
 def test_every_experiment_runs(command, tmp_path, people, name):
     words = people if name.startswith("census") else []
     replicas = 40 if name == "parity" else 2  # enough for the audit
