@@ -78,6 +78,7 @@ def _run(config: DictConfig, folder: Path, job: str) -> tuple[dict[str, Any], st
     def started(where: str) -> None:
         nonlocal again
         again = ""
+        (folder / ERROR).unlink(missing_ok=True)
         if where:
             print(f"{job}going on at {where}", file=sys.stderr, flush=True)
         saved = folder / ".hydra"  # not before the folder is known to be the job's

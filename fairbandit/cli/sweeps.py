@@ -5,6 +5,7 @@ The folder holds the errors and the outcomes of the jobs, one table of their res
 
 from __future__ import annotations
 
+import traceback
 from collections import Counter
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
@@ -29,7 +30,7 @@ from omegaconf.errors import OmegaConfBaseException
 from fairbandit.building import build
 from fairbandit.cli.configs import plain_value
 from fairbandit.cli.figures import files_table
-from fairbandit.cli.messages import memory_errors, one_message, short
+from fairbandit.cli.messages import in_a_line, memory_errors, one_message, short
 from fairbandit.cli.store import task_words
 from fairbandit.errors import PREFIX, FairbanditError
 from fairbandit.figures.draw import (
@@ -53,6 +54,7 @@ RESULTS = "results.csv"
 """The file of a sweep's table, which has a row for each finished job."""
 
 _CHECKED = 20  # environments that are loaded before a sweep begins
+_OF_DATA = ("environment", "experiment")  # how keys begin whose values may change the environment
 
 
 @dataclass
@@ -89,6 +91,9 @@ class Sweeps(Callback):
             _begin(config)
         except (FairbanditError, HydraException, OmegaConfBaseException, OSError) as error:
             raise SystemExit(f"{PREFIX}{one_message(error)}") from None
+        except Exception as error:
+            traceback.print_exc()
+            raise SystemExit(f"{PREFIX}{in_a_line(error)}") from None
 
     def on_job_end(self, config: DictConfig, job_return: JobReturn, **kwargs: Any) -> None:
         """Counts a job, whose error Hydra forgets if it stands in the job's folder."""
@@ -164,7 +169,7 @@ def _check_environments(config: DictConfig, words: Mapping[str, Override]) -> No
         HydraException: the config of its job cannot be composed.
     """
     choices = [
-        _choices(word) if key.lstrip("+~").startswith("environment") else _choices(word)[:1]
+        _choices(word) if key.lstrip("+~").startswith(_OF_DATA) else _choices(word)[:1]
         for key, word in words.items()
     ]
     own: Any = OmegaConf.to_container(config.hydra.overrides.hydra, resolve=False)
