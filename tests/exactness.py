@@ -14,13 +14,11 @@ same in small.
 from __future__ import annotations
 
 import argparse
-import tempfile
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from enum import Enum
 from itertools import product
-from pathlib import Path
 from typing import Any, NamedTuple
 from unittest.mock import patch
 
@@ -258,20 +256,16 @@ def main() -> None:
     if given.precision:
         raise SystemExit(precision(given.rounds or 1_000_000) > 1e-6)
     worlds: list[tuple[str, Callable[[], Environment]]] = [("simulation", support.environment)]
-    with tempfile.TemporaryDirectory() as cache:
-        if support.CENSUS.is_dir():
-            worlds += [
-                (kind, lambda kind=kind: support.census(kind, Path(cache)))  # type: ignore[misc]
-                for kind in ("census_gender", "census_ethnicity")
-            ]
-        else:
-            print("the census records are not beside this: the simulation alone")
-        if given.only:
-            worlds = [world for world in worlds if world[0] in given.only]
-        rounds = given.rounds or 20_000
-        if given.blocks:
-            raise SystemExit(in_blocks(worlds, rounds, given.seeds) > 0)
-        raise SystemExit(grid(worlds, rounds, range(given.seeds)) > 0)
+    worlds += [
+        (kind, lambda kind=kind: support.census(kind))  # type: ignore[misc]
+        for kind in ("census_gender", "census_ethnicity")
+    ]
+    if given.only:
+        worlds = [world for world in worlds if world[0] in given.only]
+    rounds = given.rounds or 20_000
+    if given.blocks:
+        raise SystemExit(in_blocks(worlds, rounds, given.seeds) > 0)
+    raise SystemExit(grid(worlds, rounds, range(given.seeds)) > 0)
 
 
 if __name__ == "__main__":

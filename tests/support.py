@@ -185,24 +185,9 @@ def weighted_uniforms_cdf(weights: list[float], offset: float, value: float) -> 
     return total
 
 
-CENSUS = REPOSITORY.parent / "shared" / "acs"
-"""Real census records for trials; tests that want them are skipped where they are not."""
-
-STATES_2018 = ["DE", "HI", "NM", "SD", "VT", "WY"]
-
-
-def census(kind: str, cache: Path, **parameters: Any) -> Table:
-    """A census environment over the trial records, groups of at least 800."""
-    if kind == "census_ethnicity":
-        parameters = {"min_group_size": 800, **parameters}
-    made = environment(
-        kind,
-        root=str(CENSUS),
-        states=STATES_2018,
-        scaler_states=["AL"],
-        cache=str(cache),
-        **parameters,
-    )
+def census(kind: str, *_: object, **parameters: Any) -> Table:
+    """A census environment over the packaged sample."""
+    made = environment(kind, root="sample", **parameters)
     assert isinstance(made, Table)
     return made
 

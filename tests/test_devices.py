@@ -226,12 +226,10 @@ def test_simulation(cdf: str) -> None:
     everywhere({"name": "gmf"}, make)
 
 
-@pytest.mark.skipif(not support.CENSUS.is_dir(), reason="the census records are not beside this")
 @pytest.mark.parametrize("kind", ["census_gender", "census_ethnicity"])
 @pytest.mark.parametrize("name", ["fair_greedy", "fair_greedy_oracle_cdf"])
-def test_census(kind: str, name: str, tmp_path_factory: pytest.TempPathFactory) -> None:
-    cache = tmp_path_factory.getbasetemp() / "census"
-    everywhere({"name": name}, lambda: support.census(kind, cache), 70)
+def test_census(kind: str, name: str) -> None:
+    everywhere({"name": name}, lambda: support.census(kind), 70)
 
 
 @pytest.mark.parametrize("name", ["fair_greedy", "oful", "fair_greedy_oracle_cdf"])

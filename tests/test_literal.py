@@ -43,14 +43,13 @@ def test_fair_greedy_at_other_hyperparameters(noise: float, regularization: floa
     np.testing.assert_array_equal(ours[0].numpy(), theirs)
 
 
-@pytest.mark.skipif(not support.CENSUS.is_dir(), reason="the census records are not beside this")
 @pytest.mark.parametrize("seed", [0, 1])
 @pytest.mark.parametrize("name", support.PRESETS)
 @pytest.mark.parametrize("kind", ["census_gender", "census_ethnicity"])
-def test_census(kind: str, name: str, seed: int, tmp_path_factory: pytest.TempPathFactory) -> None:
+def test_census(kind: str, name: str, seed: int) -> None:
     """Real records, where the same person is drawn twice and equal scores do occur."""
     rounds = 400
-    world = support.census(kind, tmp_path_factory.getbasetemp() / "census")
+    world = support.census(kind)
     members = world.members
     rewards = [members.expected[members.groups == g].numpy() for g in range(len(world.group_names))]
     # the true CDF is asked at ceilings, and a member's own reward is no rounding away from them

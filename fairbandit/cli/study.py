@@ -15,6 +15,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import fields
+from math import isfinite
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -70,7 +71,7 @@ def composed(words: Sequence[str]) -> dict[str, Any]:
             config = compose("config", overrides=list(map(quoted, words)))
     except (HydraException, OmegaConfBaseException) as error:
         raise FairbanditError(one_message(error)) from None
-    return {key: plain_value(config, key) for key in _CONFIG} | {"resume": config.resume}
+    return {key: plain_value(config, key) for key in _CONFIG}
 
 
 def overrides(values: Mapping[str, Any]) -> list[str]:
@@ -214,8 +215,8 @@ class Study:
                 lock = self._lock(left)
                 with suppress(Timeout), lock.acquire(timeout=0):
                     Path(lock.lock_file).unlink()
-                    self.study.tell(left.number, state=TrialState.FAIL)
                     self.study.enqueue_trial(left.params, user_attrs=left.user_attrs)
+                    self.study.tell(left.number, state=TrialState.FAIL)
             begun = sum(
                 trial.state != TrialState.WAITING
                 and (trial.state != TrialState.FAIL or _ERROR in trial.user_attrs)
@@ -242,6 +243,7 @@ class Study:
                 counts as interrupted.
         """
         line = f"trial {trial.user_attrs[_INDEX]}  {_listed(trial.params)}"
+        failure = ""
         try:
             summary = execute(
                 self._config(trial) | {"resume": True},
@@ -259,10 +261,12 @@ class Study:
         except Exception as error:
             if isinstance(error, StorageError) or not self._trials(TrialState.COMPLETE):
                 raise
-            trial.set_user_attr(_ERROR, in_a_line(error))
+            failure = in_a_line(error)
             told = {"state": TrialState.FAIL}
             line += f"  failed: {one_message(error)}"
         with _readable(), claim(self.folder, wait=True):
+            if failure:
+                trial.set_user_attr(_ERROR, failure)
             self.study.tell(trial, **told)
         console().print(line, soft_wrap=True, highlight=False)
 
@@ -279,10 +283,11 @@ class Study:
         every = max(1, self.rounds // (_REPORTS * GRID)) * GRID
 
         def watch(t: int, means: Mapping[str, float]) -> None:
-            if t % every or t >= self.rounds:
+            if t % every or t >= self.rounds or not isfinite(means[column]):
                 return
-            trial.report(means[column], t)
-            ended = self._trials(TrialState.COMPLETE, TrialState.PRUNED)
+            with _readable():
+                trial.report(means[column], t)
+                ended = self._trials(TrialState.COMPLETE, TrialState.PRUNED)
             others = [one.intermediate_values[t] for one in ended if t in one.intermediate_values]
             if self.prune and len(others) >= _STARTUP and t >= _WARM_UP * self.rounds:
                 excess = means[column] - median(others)

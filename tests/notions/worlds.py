@@ -32,12 +32,10 @@ everywhere = pytest.mark.parametrize(
 
 
 def world_of(kind: str, factory: pytest.TempPathFactory) -> Environment:
-    """One of the three environments; the test is skipped where census records are not there."""
+    """One of the three environments."""
     if kind == "simulation":
         return support.environment("simulation")
-    if not support.CENSUS.is_dir():
-        pytest.skip("the census records are not beside this")
-    return _census(kind, factory.getbasetemp() / "census")
+    return _census(kind)
 
 
 _census = cache(support.census)  # reading records takes longer than 400 rounds

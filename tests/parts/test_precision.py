@@ -100,10 +100,6 @@ CENSUS = ["census_gender", "census_ethnicity"]
 POLICIES = ["greedy", "fair_greedy", "oful"]
 """Node by node, in blocks, and with the inverse asked for."""
 
-without_census = pytest.mark.skipif(
-    not support.CENSUS.is_dir(), reason="the census records are not beside this"
-)
-
 
 @pytest.fixture(scope="module")
 def errors(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str, str, float], Errors]:
@@ -111,7 +107,7 @@ def errors(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str, str, floa
     def world(kind: str) -> Environment:
         if kind == "simulation":
             return support.environment()
-        return support.census(kind, tmp_path_factory.getbasetemp() / "census")
+        return support.census(kind)
 
     @cache
     def measured(kind: str, name: str, regularization: float) -> Errors:
@@ -125,7 +121,6 @@ def test_predictions_on_the_simulation(errors: Any, name: str) -> None:
     assert errors("simulation", name, 0.1).every < BOUND
 
 
-@without_census
 @pytest.mark.parametrize("name", ["greedy", "fair_greedy"])
 @pytest.mark.parametrize("kind", CENSUS)
 def test_predictions_on_the_census(errors: Any, kind: str, name: str) -> None:
@@ -137,10 +132,7 @@ def test_predictions_on_the_census(errors: Any, kind: str, name: str) -> None:
     ("kind", "name"),
     [
         *(("simulation", name) for name in POLICIES),
-        *(
-            pytest.param(kind, name, marks=without_census)
-            for kind, name in product(CENSUS, ["greedy", "fair_greedy"])
-        ),
+        *product(CENSUS, ["greedy", "fair_greedy"]),
     ],
 )
 def test_predictions_at_a_tiny_regularization(errors: Any, kind: str, name: str) -> None:
