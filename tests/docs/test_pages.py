@@ -80,10 +80,12 @@ def fairbandit(words: list[str]) -> None:
     if any("=census_" in word for word in words):  # on the records inside the package
         words = [word for word in words if not re.match(r"environment\.(download|states)=", word)]
         words.append("environment.root=sample")
+    before = set(Path.cwd().rglob("summary.json"))
     if any(word.startswith("hydra/launcher=") for word in words):  # processes of their own
         words = [*words, f"rounds={ROUNDS}", f"replicas={REPLICAS}"]
-    before = set(Path.cwd().rglob("summary.json"))
-    main(words)
+        subprocess.run([sys.executable, "-m", "fairbandit", *words], check=True)
+    else:
+        main(words)
     plays = not {"--help", "--cfg"} & set(words) and ("=" in words[0] or words[0].startswith("-"))
     assert not plays or set(Path.cwd().rglob("summary.json")) > before, words
     if "--out" in words:
