@@ -18,13 +18,8 @@ def site(tmp_path_factory):
     """The folder of the site, built as `make docs` builds it."""
     folder = tmp_path_factory.mktemp("site")
     words = [sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", str(folder)]
-    done = subprocess.run(
-        words,
-        cwd=support.REPOSITORY,
-        env={**os.environ, "NO_MKDOCS_2_WARNING": "1"},
-        capture_output=True,
-        text=True,
-    )
+    env = {**os.environ, "NO_MKDOCS_2_WARNING": "1"}
+    done = subprocess.run(words, cwd=support.REPOSITORY, env=env, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     return folder
 
