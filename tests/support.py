@@ -14,7 +14,9 @@ from torch import Tensor
 
 from fairbandit import Engine, Policy, build, registry
 from fairbandit.environments import Environment, Table
+from fairbandit.errors import FairbanditError
 from fairbandit.fixed_point import block_end
+from fairbandit.run import state
 from fairbandit.streams import Purpose, Streams
 from tests.literal import Draws
 
@@ -123,6 +125,23 @@ def ridge_sums(state: Mapping[str, Any]) -> tuple[Tensor, Tensor]:
     rows = state["pending"]
     sums = rows[..., :-1].transpose(1, 2) @ rows
     return state["V"] + sums[..., :-1], state["b"] + sums[..., -1]
+
+
+def read_state(path: Path) -> Any:
+    """The nested data of a file that the package saved."""
+    return state.read(path)
+
+
+def write_state(content: Any, path: Path) -> None:
+    """Writes nested data as the package would, every checksum right.
+
+    Raises:
+        FairbanditError: no file can hold it.
+    """
+    try:
+        state.write(state.Packed(content), path)
+    except (TypeError, ValueError, OverflowError) as error:
+        raise FairbanditError(f"no file can hold this: {error}") from error
 
 
 def environment(name: str = "simulation", **parameters: Any) -> Environment:

@@ -14,11 +14,9 @@ from torch import Tensor
 from fairbandit import Engine, Policy, build, registry
 from fairbandit.conformance import Scattered
 from fairbandit.environments import Environment
-from fairbandit.fixed_point import BlockSize
-from fairbandit.parts import Argmax, Problem, Split
+from fairbandit.parts import Split
 from fairbandit.parts.splits import Division
 from fairbandit.plugins import load_plugins
-from fairbandit.streams import Streams
 from tests import support
 from tests.adversary import Flipping
 
@@ -49,13 +47,6 @@ def test_every_guess_wrong(rounds: int) -> None:
     alone, one_by_one = play(policy, Flipping(), rounds, at_once=1)
     assert torch.equal(found, alone)
     assert one_by_one.decisions == rounds
-
-
-def test_a_good_guess_is_decided_a_few_times() -> None:
-    """What is learned soon changes few picks, so that few repetitions settle many rounds."""
-    _, engine = play(support.policy("greedy"), support.environment(), 1500)
-    assert engine.decisions < 4 * 1500
-    assert engine.size.next(1500) >= 16
 
 
 @pytest.mark.parametrize("name", support.PRESETS)
@@ -168,13 +159,6 @@ def test_every_guess_wrong_and_late(late: int) -> None:
     assert torch.equal(found, play(policy, Flipping(), rounds, at_once=1)[0])
 
 
-def test_replicas_together_and_alone() -> None:
-    policy, world = support.policy("oful"), support.environment()
-    together, _ = play(policy, world, 400, replicas=range(40))
-    for replica in (0, 17, 39):
-        assert torch.equal(together[[replica]], play(policy, world, 400, replicas=[replica])[0])
-
-
 def test_a_resumed_run_takes_the_same_blocks() -> None:
     policy, world = support.policy("greedy"), support.environment()
     _, whole = play(policy, world, 900)
@@ -187,39 +171,3 @@ def test_a_resumed_run_takes_the_same_blocks() -> None:
     for _ in again.play():
         pass
     assert before + again.decisions == whole.decisions
-
-
-class Watching(Argmax):
-    """Observes pools, which cannot be taken back."""
-
-    part_kind, part_name = "selector", "watching"
-
-    def __init__(self) -> None:
-        self.seen: list[int] = []
-
-    def observe(self, first: int, contexts: Tensor, groups: Tensor) -> None:
-        self.seen.extend(range(first, first + groups.shape[1]))
-
-
-def test_a_part_that_observes_is_decided_one_by_one() -> None:
-    policy, rounds = made(estimator={"name": "ridge"}), 40
-    policy.selector = Watching()
-    found, engine = play(policy, Scattered(), rounds)
-    assert Watching.observes
-    assert not policy.can_suppose
-    assert engine.decisions == rounds
-    assert policy.selector.seen == list(range(1, rounds + 1))
-    assert torch.equal(found, play(made(), Scattered(), rounds)[0])
-
-
-@pytest.mark.parametrize("replicas", [1, 10, 1000, 10_000])
-def test_sizes_are_bounded(replicas: int) -> None:
-    """However well guesses do, work arrays stay small."""
-    policy = support.policy("oful")
-    policy.bind(Problem(17, 4, Streams(0, range(replicas))))
-    size = BlockSize(policy, 4)
-    for _ in range(20):
-        size.learn(size.next(5000), 0)
-    largest = size.next(5000)
-    assert 1 <= largest <= 256
-    assert largest == 1 or replicas * largest * 4 * max(largest, 17) <= 1 << 18

@@ -2,22 +2,18 @@
 
 import gc
 import math
-import os
-from dataclasses import replace
 from typing import Any
 
 import pytest
 import torch
 from torch import Tensor
 
-from fairbandit import Agent, Engine, FairbanditError
+from fairbandit import Engine, FairbanditError
 from fairbandit.conformance import Scattered
 from fairbandit.parts import (
     Candidates,
     Division,
     Estimator,
-    Full,
-    Identity,
     LinearModel,
     Outcomes,
     Problem,
@@ -27,7 +23,6 @@ from fairbandit.parts import (
     Selector,
     Split,
 )
-from fairbandit.parts.base import State
 from fairbandit.policy import Policy
 from fairbandit.streams import GRID, Streams
 from tests import support
@@ -92,35 +87,6 @@ class Ahead(Split):
 def test_a_split_that_reads_the_future() -> None:
     with pytest.raises(FairbanditError, match="split 'ahead' at round 3: expected 0 ≤ n_train < 3"):
         Ahead().divide(torch.tensor([3]))
-
-
-class Lagging(Full):
-    """Learns as many rounds late as there are groups, and is told more."""
-
-    part_name = "lagging"
-    behind = 0
-
-    def _divide(self, t: Tensor) -> Division:
-        late = self.problem.groups + self.behind
-        return super()._divide(t)._replace(n_train=(t - 1 - late).clamp(min=0))
-
-    def state(self) -> State:
-        return {"behind": self.behind}
-
-    def _load(self, state: Any) -> None:
-        self.behind = state["behind"]
-
-
-def test_what_a_split_looked_up_holds_for_one_problem_and_state() -> None:
-    problem, split = Problem(1, 2, Streams(0, [0])), Lagging()
-    split.bind(problem)
-    assert split.n_train(10) == 7
-    split.grow(replace(problem, groups=3))
-    assert split.n_train(10) == 6
-    split.load_state({"behind": 4})
-    assert split.n_train(10) == 2
-    split.bind(problem)
-    assert split.n_train(10) == 3
 
 
 class Odd(Rank):
@@ -207,63 +173,6 @@ def test_parts_that_differentiate(differentiates: bool, monkeypatch: pytest.Monk
     assert modes == {not differentiates}
 
 
-def test_a_subclass_may_differentiate_unless_it_says_otherwise() -> None:
-    class Silent(Identity):
-        pass
-
-    class Firm(Identity):
-        autograd = False
-
-    assert (Identity.autograd, Silent.autograd, Firm.autograd) == (False, True, False)
-
-
-@pytest.mark.parametrize("differentiates", [False, True])
-def test_an_agent_whose_parts_differentiate(differentiates: bool) -> None:
-    chosen = support.policy("fair_greedy")
-    if differentiates:
-        chosen.estimator = Descent()
-    agent = Agent(chosen, features=2, groups=2)
-    for t in range(30):
-        decision = agent.act([[0.1 * t, 1.0], [0.5, 0.0]], [0, 1])
-        agent.update(float(decision.candidate), decision.ticket)
-    assert agent.rounds == 30
-
-
-class Gathering(Identity):
-    """A rank whose state gets a key with the first round that it observes."""
-
-    part_kind, part_name = "rank", "gathering"
-    observed = 0
-
-    def bind(self, problem: Problem) -> None:
-        super().bind(problem)
-        self.observed = 0
-
-    def observe(self, first: int, contexts: Tensor, groups: Tensor) -> None:
-        self.observed = first
-
-    def state(self) -> State:
-        return {"observed": self.observed} if self.observed else {}
-
-
-def test_the_keys_of_a_state_stay() -> None:
-    """A state that could not be loaded is not given, and not taken over."""
-    rule = r"a part's `state\(\)` must have the same keys from `bind` on"
-    policy = support.policy("optimal")
-    policy.rank = Gathering()
-    engine = Engine(policy, Scattered(), rounds=3, seed=0, replicas=[0])
-    assert policy.state()["rank"] == {}
-    list(engine.play())
-    message = r"rank 'gathering' had the keys \[\] after `bind` and has \['observed'\] now: "
-    with pytest.raises(FairbanditError, match=message + rule):
-        engine.state()
-    with pytest.raises(FairbanditError, match=r"\['observed'\]; got nothing: " + rule):
-        policy.rank.load_state({})
-    Engine(policy, Scattered(), rounds=3, seed=0, replicas=[0])  # bound anew
-    with pytest.raises(FairbanditError, match=r"should have nothing; got \['observed'\]: " + rule):
-        policy.rank.load_state({"observed": 3})
-
-
 @pytest.mark.parametrize("name", sorted({*support.PRESETS, *support.NOTIONS}))
 def test_nothing_waits_for_the_garbage_collector(name: str) -> None:
     """What a block leaves is freed at once: tensors in cycles fill the memory, and it is slow."""
@@ -279,14 +188,3 @@ def test_nothing_waits_for_the_garbage_collector(name: str) -> None:
         assert gc.collect() == 0
     finally:
         gc.enable()
-
-
-def test_what_is_larger_than_memory_is_not_even_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    problem = Problem(3, 2, Streams(0, [0]))
-    monkeypatch.setattr(os, "sysconf", lambda _: 100, raising=False)
-    assert problem.zeros(1250).shape == (1250,)
-    for shape in ((1251,), (10**6, 10**6), (2, 10**30)):
-        with pytest.raises(FairbanditError, match="does not fit into memory"):
-            problem.zeros(*shape)
-    monkeypatch.delattr(os, "sysconf")
-    assert problem.zeros(1251).shape == (1251,)

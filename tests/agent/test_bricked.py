@@ -182,26 +182,3 @@ def test_blocks_company_and_interruptions_change_nothing(name: str, regularizati
     pools = worlds.pools_of(Wild(), rounds, 0)
     agent = Agent.from_config(parts, features=3, groups=2, seed=0)
     assert worlds.play(agent, pools) == whole[0].tolist()
-
-
-@pytest.mark.parametrize("refresh", [None, 2.0])
-def test_logged_rounds_of_any_size(refresh: float | None) -> None:
-    """Observed one at a time and many at once, with decisions in between whose rewards never come.
-
-    Two directions are learned from large contexts, the third from ordinary ones alone.
-    """
-    draws = np.random.default_rng(4)
-    agent = Agent.from_config(config("greedy", 0.1), features=3, groups=2, refresh=refresh)
-    known: list[tuple[int, np.ndarray, float]] = []
-    for n, size in ((6, 1.0), (1, 1e9), (5, 1.0), (1, 1e50), (4, 1.0)):
-        x, r = draws.normal(size=(n, 2, 3)) * size, draws.normal(size=n)
-        known += zip(range(agent.rounds + 1, agent.rounds + n + 1), x[:, 0], r, strict=True)
-        agent.observe(x, np.tile([0, 1], (n, 1)), np.zeros(n, dtype=int), r)
-        agent.act(x[0], [0, 1])
-        agent.drop(agent.pending[-1])
-    n_train = agent._policy.split.n_train(agent.rounds + 1)
-    taught = [(x, r) for t, x, r in known if t <= n_train]
-    exact = Uneven(np.array([x for x, _ in taught]), np.array([r for _, r in taught]), 0.1)
-    theta = model(agent).parameters[0][0, 0].numpy()
-    for y in np.eye(3):
-        assert exact.prediction(theta, y) < ROUNDS * HEAVY * EPS

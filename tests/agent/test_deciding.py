@@ -176,11 +176,3 @@ def test_what_an_oracle_does_not_know():
         agent.explain(pools.contexts[0, 0], [0, 1, 2, "new"])
     assert worlds.held(agent) == before
     worlds.agent_for(world, "optimal", 0).act(pools.contexts[0, 0], [0, 1, 2, "new"])
-
-
-@pytest.mark.parametrize(
-    "name", ["fair_greedy_oracle_cdf", "fair_greedy_oracle_rewards", "gmf", "optimal"]
-)
-def test_a_policy_that_needs_an_oracle(name):
-    with pytest.raises(FairbanditError, match="needs a truth"):
-        Agent.from_config(name, features=17, groups=4)

@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
@@ -187,10 +186,3 @@ def test_a_printed_explanation_is_a_table() -> None:
         "        3    'a'   1.842    0.75    12            0",
         "        4    'a'   7.786       1    12            1",
     ]
-
-
-if __name__ == "__main__":
-    with TemporaryDirectory() as given:
-        for each in NAMES:
-            does_what_it_says(each, Path(given), LIVES)
-            print(f"{each}: {sum(LIVES)} pools")

@@ -12,13 +12,12 @@ import torch
 from torch import Tensor
 
 import fairbandit
-from fairbandit import Agent, FairbanditError, Truth, build, registry
+from fairbandit import Agent, FairbanditError, Truth, build
 from fairbandit.counting import sorted_segment
 from fairbandit.counting.sorted_segment import Costs, SortedSegment
 from fairbandit.parts import Argmax, Candidates, History, Rank, RecentCdf
 from fairbandit.parts.base import State
 from fairbandit.policy import Policy
-from tests import support
 from tests.agent import worlds
 
 PACKAGE = Path(fairbandit.__file__).parent
@@ -312,41 +311,3 @@ def test_a_part_that_cannot_go_back(monkeypatch: Any) -> None:
     for _ in range(2):
         with pytest.raises(FairbanditError, match=r"could not be undone.* go on from a saved file"):
             agent.act([[1.0, 2.0, 3.0]], ["a"])
-
-
-def content(value: Any) -> Any:
-    """Nested data with tensors, to be compared; other objects are only told apart."""
-    if isinstance(value, (Tensor, np.ndarray)):
-        return np.asarray(value).tobytes()
-    if isinstance(value, dict):
-        return {key: content(item) for key, item in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [content(item) for item in value]
-    return value if isinstance(value, (int, float, str)) else id(value)
-
-
-@pytest.mark.parametrize(
-    ("estimator", "rank"),
-    [("ridge", rank) for rank in registry.names("rank")]
-    + [(estimator, "recent_cdf") for estimator in registry.names("estimator")],
-)
-def test_states_stay_as_they_were(estimator: str, rank: str) -> None:
-    """No part of fairbandit writes over what its attributes held: undoing rests upon that."""
-    given = worlds.stories(2, 25)
-    theta = torch.ones(3, dtype=torch.float64)
-    truth = Truth(theta, lambda groups, values: torch.special.ndtr(values))
-    config = {"split": "halves", "estimator": estimator, "rank": rank, **support.beside(rank)}
-    refresh = 1.2 if rank == "recent_cdf" else None
-    agent = Agent.from_config(config, features=3, truth=truth, refresh=refresh)
-    kept = []
-    for x, labels in zip(given.contexts, given.labels, strict=True):
-        agent.act(x, labels)
-        parts = agent._policy.parts.values()
-        state = [agent._policy.snapshot(), *(vars(part).copy() for part in parts)]
-        kept.append((state, content(state)))
-        if len(kept) % 3:
-            agent.update(1.0)
-        elif len(kept) > 6:
-            agent.update(2.0, agent.pending[0])
-    for state, same in kept:
-        assert content(state) == same

@@ -7,7 +7,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fairbandit.maths import roots
-from fairbandit.maths.roots import root_of_rows, root_of_sums
 from fairbandit.maths.solves import QRSolve
 from tests.exact import EPS, Array, Uneven, inverses
 
@@ -84,41 +83,3 @@ def test_plain_reflections_would_drown_the_small_rows() -> None:
     wrong = torch.linalg.solve_triangular(plain[..., :3], plain[..., 3:], upper=True)[0, 0, :, 0]
     assert exact.prediction(right, third) < ROUNDINGS * EPS
     assert exact.prediction(wrong.numpy(), third) > 1e6 * EPS
-
-
-@pytest.mark.parametrize("uneven", [False, True])
-def test_a_root_has_the_sums_of_its_rows(uneven: bool) -> None:
-    draws = np.random.default_rng(1)
-    rows = torch.from_numpy(draws.normal(size=(2, 3, 9, 5)))
-    rows[1, :, 2] *= 1e9 if uneven else 1.0
-    root = root_of_rows(rows)
-    assert (root.order is not None) == uneven
-    for one in (root.rows, root.upper):
-        assert one.shape[:3] == (2, 3, 4)
-    assert bool((root.upper.tril(-1) == 0).all())
-    whole, left = rows.transpose(-1, -2) @ rows, root.rows.transpose(-1, -2) @ root.rows
-    sizes = rows.norm(dim=2)
-    apart = (whole - left)[..., :4, :].abs() / (sizes[..., :4, None] * sizes[..., None, :])
-    assert float(apart.max()) < ROUNDINGS * EPS
-
-
-def test_a_root_of_fewer_directions_than_columns() -> None:
-    """Columns that depend on each other, and a column of nothing."""
-    rows = torch.from_numpy(np.random.default_rng(2).integers(-3, 4, (1, 9, 5)).astype(float))
-    rows[..., 1], rows[..., 3] = 2 * rows[..., 0], 0
-    rows[:, 4] *= 2.0**60
-    root = root_of_rows(rows)
-    assert root.order is not None
-    whole, left = rows.transpose(-1, -2) @ rows, root.rows.transpose(-1, -2) @ root.rows
-    sizes = rows.norm(dim=1).clamp(min=1)
-    apart = (whole - left)[:, :4].abs() / (sizes[:, :4, None] * sizes[:, None, :])
-    assert float(apart.max()) < ROUNDINGS * EPS
-
-
-def test_a_root_of_sums() -> None:
-    rows = torch.from_numpy(np.random.default_rng(3).normal(size=(2, 9, 4)))
-    x, r = rows[..., :3], rows[..., 3:]
-    root = root_of_sums(x.transpose(1, 2) @ x, (x.transpose(1, 2) @ r)[..., 0])
-    theta = torch.linalg.lstsq(x, r).solution[..., 0]
-    found = torch.linalg.solve_triangular(root.upper, root.rows[..., 3:], upper=True)[..., 0]
-    torch.testing.assert_close(found, theta, rtol=1e-10, atol=1e-10)

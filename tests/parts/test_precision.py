@@ -14,7 +14,6 @@ from torch import Tensor
 from fairbandit import Engine, Policy
 from fairbandit.environments import Environment
 from fairbandit.maths.picks import of_pick
-from fairbandit.maths.solves import cholesky_solve
 from fairbandit.parts import Outcomes, Ridge
 from fairbandit.streams import GRID
 from tests import support
@@ -24,14 +23,6 @@ from tests.exactness import identity_error
 BOUND = 1e-6
 """The rounding that is allowed at λ = 0.1. A step to the next node adds at most about ε·κ(V) to a
 prediction, relative to the largest: κ(V) is below 600·‖x‖²/λ, some 3e6 here, and there are 600."""
-
-
-def test_the_exact_solution_is_one() -> None:
-    draws = np.random.default_rng(0)
-    x, r = draws.normal(size=(30, 5)), draws.normal(size=30)
-    for node, theta in zip([2, 30], exact_ridge(x, r, 0.3, [2, 30]), strict=True):
-        V = x[:node].T @ x[:node] + 0.3 * np.eye(5)
-        np.testing.assert_allclose(theta, np.linalg.solve(V, x[:node].T @ r[:node]), rtol=1e-12)
 
 
 def played(
@@ -152,19 +143,6 @@ def test_predictions_at_a_tiny_regularization(errors: Any, kind: str, name: str)
     found = errors(kind, name, 1e-8)
     assert found.share < 1
     assert found.learned <= found.certain < BOUND * 1e-3
-
-
-def test_what_sums_lose() -> None:
-    """Before there are as many rows as columns, residuals are small, and sums at their worst."""
-    world = support.environment()
-    _, picks, rewards = played(support.policy("greedy"), world, 4, [1])
-    x, r = picks[:2], rewards[:2]
-    (theta,) = exact_ridge(x.numpy(), r.numpy(), 1e-8, [2])
-    V = x.T @ x + 1e-8 * torch.eye(x.shape[1], dtype=x.dtype)
-    found = cholesky_solve(V[None], (r @ x)[None]).theta[0].numpy()
-    later = world.pools(3, 100).contexts[0].flatten(0, 1).numpy()
-    bound = math.sqrt(GRID) * off_by(x.numpy(), r.numpy(), 1e-8, theta, later)
-    assert (np.abs(later @ (found - theta)) / bound).max() > 2
 
 
 def test_the_kept_inverse_is_one() -> None:
