@@ -37,7 +37,9 @@ def tables(draw: random.Random, folder: Path) -> None:
         _parquet(draw, rows, sound, path)
     content = path.read_bytes()
     if not sound and draw.random() < 0.3:
-        path.write_bytes(damaged(draw, content))
+        # a number of a Parquet file can change without a sign, but its end cannot be missing
+        cut = content[: draw.randrange(len(content))]
+        path.write_bytes(damaged(draw, content) if path.suffix == ".csv" else cut)
     spec = {"name": "table", "path": str(path), "group": "group", "reward": "wage"}
     try:
         table = build({**spec, "columns": COLUMNS})
@@ -52,7 +54,7 @@ def tables(draw: random.Random, folder: Path) -> None:
         assert all(len(line) == len(header) for line in lines), "accepted, with ragged rows"
         rows = [dict(zip(header, line, strict=True)) for line in lines]
     else:
-        assert path.read_bytes() == content, "accepted, though damaged"
+        assert path.read_bytes() == content, "accepted, though cut short"
     _compare(table, rows)
 
 
@@ -84,8 +86,8 @@ def _csv(draw: random.Random, rows: list[Row], sound: bool) -> bytes:
         header.remove(draw.choice(["group", "wage", "age"]))
     if fault == "line":
         lines[len(lines) // 2] = draw.choice([lines[0][:-1], [*lines[0], 1], [], header])
-    quoting = draw.choice([csv.QUOTE_ALL, csv.QUOTE_MINIMAL])
-    writer = csv.writer(file, lineterminator=draw.choice(["\n", "\r\n"]), quoting=quoting)
+    dialect = draw.choice(["excel", "unix"])  # line ends and quotes of either kind
+    writer = csv.writer(file, dialect)
     writer.writerows([header, *lines])
     return file.getvalue().encode()
 

@@ -103,7 +103,21 @@ def crafted(draw: random.Random, content: Any) -> Any:
         odd = (value[..., :0], value.flatten(), value.float(), value * math.nan, value.long() - 10)
         holder[key] = draw.choice([*odd, torch.zeros(1, 2, 3)])
     else:
-        plain = (0, -1, 2**31, 2**63, 10**30, 0.5, math.nan, True, None, "", "../x", "ridge", [])
+        plain: tuple[Any, ...] = (
+            0,
+            -1,
+            2**31,
+            2**63,
+            10**30,
+            0.5,
+            math.nan,
+            True,
+            None,
+            "",
+            "../x",
+            "ridge",
+            [],
+        )
         holder[key] = draw.choice([*plain, "simulation", "census_gender", "cuda:99", {}])
     return content
 

@@ -15,12 +15,6 @@ from tests import support
 from tests.parts.selecting import select
 
 
-def picked(picks: list[int], index: list[float], groups: list[int], **selector: Any) -> list[int]:
-    """The places that may be picked after some picks."""
-    selection = select(MinimumPull(**selector), [index], [groups], picks)
-    return selection.weights[0, 0].nonzero()[:, 0].tolist()
-
-
 @pytest.mark.parametrize(("groups", "tolerance"), [(2, 0.0), (3, 0.7), (5, 2.0)])
 def test_no_group_ever_lacks_more_than_the_tolerance_and_one_pick(
     groups: int, tolerance: float
@@ -32,8 +26,9 @@ def test_no_group_ever_lacks_more_than_the_tolerance_and_one_pick(
         for t in range(1, 60):
             lack = np.array(shares) * (t - 1) - np.bincount(past, minlength=groups)
             index = (-lack + draws.normal(size=groups)).tolist()
-            every = list(range(groups))
-            past.append(picked(past, index, every, shares=shares, tolerance=tolerance)[0])
+            selector = MinimumPull(shares=shares, tolerance=tolerance)
+            shown = torch.tensor([[index]], dtype=torch.float64)
+            past.append(int(select(selector, shown, torch.arange(groups), past).actions))
             lack = np.array(shares) * t - np.bincount(past, minlength=groups)
             assert lack.max() <= tolerance + 1 + 1e-12
 
