@@ -2,6 +2,7 @@
 
 import json
 import pickle
+import random
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from fairbandit.parts import Identity
 from fairbandit.run import state
 from tests import support
 from tests.agent import saver, worlds
+from tests.fuzz.values import crafted
 
 
 @pytest.mark.parametrize("name", support.PRESETS)
@@ -148,21 +150,41 @@ def test_foreign_files(foreign, tmp_path):
     ],
 )
 def test_files_of_the_same_container(content, message, tmp_path):
-    state.write(state.Packed(content), tmp_path / "file")
+    support.write_state(content, tmp_path / "file")
     with pytest.raises(FairbanditError, match=message):
         Agent.load(tmp_path / "file")
+
+
+def test_crafted_files(tmp_path: Path, file: Path) -> None:
+    """Any value anywhere, rightly summed: one clear error, or an agent that can go on."""
+    given, whole = worlds.stories(5, 4), support.read_state(file)
+    refused, draws = 0, random.Random(0)
+    for _ in range(60):
+        try:
+            support.write_state(crafted(draws, whole), file)
+            made = Agent.load(file)
+        except FairbanditError:
+            refused += 1
+            continue
+        for x, labels in zip(given.contexts, given.labels, strict=True):
+            made.act(x, labels)
+            made.update(1.0)
+        for ticket in made.pending:
+            made.update(1.0, ticket)
+    assert refused > 30
+    assert [one.name for one in tmp_path.iterdir()] == ["agent"]
 
 
 def test_a_file_of_something_else_makes_nothing(
     tmp_path: Path, file: Path, monkeypatch: Any
 ) -> None:
     """The environments that a file may name read, make folders and fetch."""
-    saved = state.read(file)
+    saved = support.read_state(file)
     for name in registry.names("environment"):
         kind = registry.lookup("environment", name)
         monkeypatch.setattr(kind, "__init__", lambda *_, **__: pytest.fail("made"))
         saved["config"] = {"name": name}
-        state.write(state.Packed(saved), file)
+        support.write_state(saved, file)
         with pytest.raises(FairbanditError, match="expected a policy, got an environment"):
             Agent.load(file)
         with pytest.raises(FairbanditError, match="expected a policy, got an environment"):
@@ -171,19 +193,14 @@ def test_a_file_of_something_else_makes_nothing(
 
 
 def test_parts_larger_than_memory(file: Path) -> None:
-    saved = state.read(file)
-    saved["config"]["rank"] = {"name": "recent_cdf", "size": 10**18}
-    state.write(state.Packed(saved), file)
-    with pytest.raises(
-        FairbanditError, match=r"agent .* size must be from 1 to 1,000,000, got 10+"
+    saved = support.read_state(file)
+    for place, value, message in (
+        ("options", {**saved["options"], "features": 10**12}, "features: expected 3, as many as"),
+        ("config", {**saved["config"], "rank": {"name": "recent_cdf", "size": 10**18}}, "size"),
     ):
-        Agent.load(file)
-    with pytest.raises(FairbanditError, match=r"shape \(1, 10+, 10+\) does not fit into memory"):
-        Agent.from_config("greedy", features=10**6)
-    with pytest.raises(FairbanditError, match="features: expected at most 1,000,000, got 10"):
-        Agent.from_config("greedy", features=10**12)
-    with pytest.raises(FairbanditError, match="number G ≤ 1,000,000 for"):
-        Agent.from_config("greedy", features=1, groups=10**9)
+        support.write_state({**saved, place: value}, file)
+        with pytest.raises(FairbanditError, match=message):
+            Agent.load(file)
 
 
 def test_files_that_are_not_there(tmp_path):
@@ -218,6 +235,7 @@ def test_an_oracle_is_given_again(tmp_path):
     assert Agent.load(tmp_path / "agent", truth=world.truth).groups == (0, 1, 2)
 
 
+@pytest.mark.all
 def test_killed_while_saving_it_goes_on_from_the_last_whole_save(tmp_path):
     """`python -m tests.torture` kills more."""
     rounds, _ = saver.kill(tmp_path / "agent", 10)
