@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pytest
 import torch
 from torch import Tensor
 
@@ -205,25 +206,35 @@ def weighted_uniforms_cdf(weights: list[float], offset: float, value: float) -> 
 
 
 CENSUS = REPOSITORY.parent / "shared" / "acs"
-"""Real census records for trials; tests that want them are skipped where they are not."""
-
-STATES_2018 = ["DE", "HI", "NM", "SD", "VT", "WY"]
+"""Real census records for trials."""
 
 
 def census(kind: str, cache: Path, **parameters: Any) -> Table:
     """A census environment over the trial records, groups of at least 800."""
     if kind == "census_ethnicity":
         parameters = {"min_group_size": 800, **parameters}
-    made = environment(
-        kind,
-        root=str(CENSUS),
-        states=STATES_2018,
-        scaler_states=["AL"],
-        cache=str(cache),
-        **parameters,
-    )
+    states = ["DE", "HI", "NM", "SD", "VT", "WY"]
+    where = {"root": str(CENSUS), "states": states, "scaler_states": ["AL"], "cache": str(cache)}
+    made = environment(kind, **where, **parameters)
     assert isinstance(made, Table)
     return made
+
+
+KINDS = [
+    "simulation",
+    *(pytest.param(kind, marks=pytest.mark.all) for kind in ("census_gender", "census_ethnicity")),
+]
+"""Environments with which policies are compared."""
+
+
+@cache  # reading records takes longer than 400 rounds
+def _census(kind: str, folder: Path) -> Table:
+    return census(kind, folder / "census")
+
+
+def world_of(kind: str, factory: pytest.TempPathFactory) -> Environment:
+    """One of the three environments."""
+    return environment() if kind == "simulation" else _census(kind, factory.getbasetemp())
 
 
 def blocks(policy: Policy, rounds: int) -> Iterator[tuple[int, int]]:

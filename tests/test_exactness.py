@@ -17,7 +17,6 @@ from fairbandit.environments import Environment
 from fairbandit.parts import Candidates, Rank
 from tests import support
 from tests.counting.test_against_dense import free
-from tests.notions.worlds import KINDS, world_of
 
 
 class Way(Enum):
@@ -88,10 +87,10 @@ def alike(one: Decisions, other: Decisions) -> None:
 
 @pytest.fixture
 def world(request: pytest.FixtureRequest, tmp_path_factory: Any) -> Environment:
-    return world_of(request.param, tmp_path_factory)
+    return support.world_of(request.param, tmp_path_factory)
 
 
-everywhere = pytest.mark.parametrize("world", KINDS, indirect=True)
+everywhere = pytest.mark.parametrize("world", support.KINDS, indirect=True)
 
 
 @everywhere

@@ -4,17 +4,14 @@ import zipfile
 from contextlib import chdir
 
 import pytest
+from hatchling.build import build_wheel
 
 from tests import support
-
-pytest.importorskip("hatchling")
 
 
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory):
     """The names in the wheel, and the texts of its metadata, as `pip wheel` would build it."""
-    from hatchling.build import build_wheel
-
     folder = tmp_path_factory.mktemp("wheel")
     with chdir(support.REPOSITORY):
         file = build_wheel(str(folder))

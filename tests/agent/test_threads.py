@@ -1,7 +1,4 @@
-"""Threads that share an agent: calls take effect one after the other, and files are whole.
-
-`python -m tests.agent.test_threads 10000` makes so many calls.
-"""
+"""Threads that share an agent: calls take effect one after the other, and files are whole."""
 
 import copy
 import pickle
@@ -76,10 +73,10 @@ def watched(agent: Agent, path: Path, seen: list[int]) -> Callable[[threading.Ev
     return watch
 
 
-def shared(calls: int, path: Path) -> None:
+def test_threads_share_an_agent(tmp_path: Path) -> None:
     """Every ticket is unique, every round counted and every reward learned once."""
     agent = Agent.from_config(CONFIG, features=D, seed=3)
-    each, x, tickets = calls // (2 * THREADS), dict[int, np.ndarray](), list[list[int]]()
+    each, x, tickets = CALLS // (2 * THREADS), dict[int, np.ndarray](), list[list[int]]()
 
     def work(number: int) -> None:
         draws, own = np.random.default_rng(number), list[int]()
@@ -93,7 +90,7 @@ def shared(calls: int, path: Path) -> None:
                 agent.update(float(own[i - 3] % 7), own[i - 3])
 
     seen: list[int] = []
-    together(work, watched(agent, path, seen))
+    together(work, watched(agent, tmp_path / "agent", seen))
     given = [ticket for own in tickets for ticket in own]
     rounds = each * THREADS
     assert agent.rounds == rounds
@@ -109,10 +106,6 @@ def shared(calls: int, path: Path) -> None:
     V, b = worlds.sums(agent)
     assert np.array_equal(V[0].numpy(), 0.5 * np.eye(D) + X.T @ X)
     assert np.array_equal(b[0].numpy(), X.T @ np.array([t % 7.0 for t in range(1, taught + 1)]))
-
-
-def test_threads_share_an_agent(tmp_path: Path) -> None:
-    shared(CALLS, tmp_path / "agent")
 
 
 def test_threads_save_to_one_file(tmp_path: Path) -> None:

@@ -14,15 +14,16 @@ from torch import Tensor
 import fairbandit
 from fairbandit import Agent, FairbanditError, Truth, build
 from fairbandit.counting import sorted_segment
-from fairbandit.counting.sorted_segment import Costs, SortedSegment
-from fairbandit.parts import Argmax, Candidates, History, Rank, RecentCdf
+from fairbandit.counting.sorted_segment import Costs
+from fairbandit.parts import Candidates, Rank, RecentCdf
 from fairbandit.parts.base import State
 from fairbandit.policy import Policy
 from tests.agent import worlds
+from tests.counting.test_against_dense import free
 
 PACKAGE = Path(fairbandit.__file__).parent
 
-BODY = ("parts", "maths", "policy.py", "streams.py", "agent/groups", "agent/tickets")
+BODY = ("parts", "maths", "counting", "policy.py", "streams.py", "agent/groups", "agent/tickets")
 """Where the work of a call is done, rather than undone."""
 
 CONFIGS: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
@@ -117,6 +118,8 @@ def rest(given: worlds.Stories) -> worlds.Stories:
 def test_interrupted_anywhere(name: str, monkeypatch: Any) -> None:
     """Whatever line of the work an interrupt comes before."""
     monkeypatch.setattr("fairbandit.agent.inputs.PIECE", 20)  # logs come in several pieces
+    monkeypatch.setattr(Costs, "of", free)  # past contexts are sorted wherever that can be done
+    monkeypatch.setattr(sorted_segment, "SHORTEST", 16)
     given = worlds.stories(5, 300)
     agent, twin = (grown(*CONFIGS[name], given) for _ in range(2))
     step = 71 if name == "bonus" else 29
@@ -197,49 +200,6 @@ def test_a_part_that_raises(fault: BaseException) -> None:
     future.comes = [t - 30 for t in future.comes]
     assert worlds.live(agent, future) == worlds.live(twin, future)
     assert worlds.held(agent) == worlds.held(twin)
-
-
-@pytest.mark.parametrize(
-    ("owner", "method"),
-    [(SortedSegment, "__init__"), (Argmax, "_weights"), (History, "add_pools")],
-)
-def test_what_fails_beside_a_sorted_segment(owner: type, method: str, monkeypatch: Any) -> None:
-    """After the work is done, in windows that a sorted segment counts, and amid the sorting."""
-
-    often = Costs(entry=1.0, again=1e-9, search=0.0, sort=0.01)
-    monkeypatch.setattr(Costs, "of", lambda *asked, **how: often)
-    monkeypatch.setattr(sorted_segment, "SHORTEST", 16)
-    given = worlds.stories(8, 25)
-    agent, twin = (grown({**CONFIGS["rounds"][0]}, {}, worlds.stories(9, 300)) for _ in range(2))
-    assert agent._history.contexts._sorted.segments  # it is used
-    groups, pending, rounds = agent.groups, agent.pending, agent.rounds
-    work, failed = getattr(owner, method), 0
-
-    def raises(*given: Any) -> None:
-        nonlocal failed
-        failed += 1
-        work(*given)
-        raise MemoryError
-
-    for x, labels in zip(given.contexts, given.labels, strict=True):
-        with monkeypatch.context() as broken:
-            broken.setattr(owner, method, raises)
-            was = failed
-            try:
-                agent.act(x, labels)
-            except MemoryError:
-                assert (agent.groups, agent.pending, agent.rounds) == (groups, pending, rounds)
-            else:  # nothing was sorted
-                twin.act(x, labels)
-                assert failed == was
-        assert agent.act(x, labels) == twin.act(x, labels)
-        agent.update(1.0)
-        twin.update(1.0)
-        groups, pending, rounds = agent.groups, agent.pending, agent.rounds
-    assert failed > 5
-    assert agent._history.pools == twin._history.pools
-    kept = [one._history.contexts.state()["rounds"] for one in (agent, twin)]
-    assert all(map(torch.equal, *kept))
 
 
 def test_an_agent_that_could_not_be_made() -> None:

@@ -16,7 +16,7 @@ from fairbandit import Policy
 from fairbandit.building import build_policy
 from tests import support
 from tests.literal import Array, injected, ridge, scored
-from tests.notions.worlds import KINDS, Chances, Past, equals_its_loop, world_of
+from tests.notions.worlds import Chances, Past, equals_its_loop
 
 Groups = NDArray[np.int64]
 
@@ -248,13 +248,13 @@ CASES: dict[str, tuple[Callable[[], Policy], Chances]] = {
 
 
 @pytest.mark.parametrize("seed", [0, 1])
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", support.KINDS)
 @pytest.mark.parametrize("name", CASES)
 def test_it_equals_its_loop(
     name: str, kind: str, seed: int, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     make, chances = CASES[name]
-    equals_its_loop(make(), chances, world_of(kind, tmp_path_factory), seed)
+    equals_its_loop(make(), chances, support.world_of(kind, tmp_path_factory), seed)
 
 
 @pytest.mark.parametrize(

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cache
 
 import numpy as np
-import pytest
 from numpy.typing import NDArray
 
 from fairbandit import Policy
@@ -16,21 +14,6 @@ from tests import literal, support
 from tests.literal import Array
 
 ROUNDS = 400
-
-KINDS = [
-    "simulation",
-    *(pytest.param(kind, marks=pytest.mark.all) for kind in ("census_gender", "census_ethnicity")),
-]
-
-
-_census = cache(support.census)  # reading records takes longer than 400 rounds
-
-
-def world_of(kind: str, factory: pytest.TempPathFactory) -> Environment:
-    """One of the three environments."""
-    if kind == "simulation":
-        return support.environment("simulation")
-    return _census(kind, factory.getbasetemp() / "census")
 
 
 @dataclass

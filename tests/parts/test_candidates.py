@@ -133,12 +133,3 @@ def test_bounds(split: str) -> None:
         assert all(map(torch.equal, (low, high), of_index))
         assert bool(low.isinf().all()) == bool(high.isinf().all()) == (t <= blind)
         assert bool((low <= high).all())
-
-
-def test_an_index_without_bounds() -> None:
-    policy, _ = watched(estimator="optimistic_ridge", rank="empirical_cdf")
-    policy.selector = Bounded()
-    with pytest.raises(
-        FairbanditError, match=r"rank 'empirical_cdf' has no bounds on its index; .*: .*identity"
-    ):
-        support.actions(policy, Scattered(), 12)

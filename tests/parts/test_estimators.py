@@ -232,10 +232,3 @@ def test_an_estimator_that_fits_everything_anew(split: str, rounds: int) -> None
     anew.estimator = Refitting()
     one, other = (support.actions(made, Scattered(), rounds, replicas=2) for made in (ridge, anew))
     assert torch.equal(one, other)
-
-
-def test_exploration_given_or_taken_from_the_environment() -> None:
-    given, taken = OptimisticRidge(exploration=0.2), OptimisticRidge()
-    bound(given)
-    bound(taken)
-    assert (given.exploration, taken.exploration) == (0.2, 0.7)

@@ -15,7 +15,6 @@ from fairbandit.parts import Outcomes, Ridge
 from fairbandit.streams import GRID
 from tests import support
 from tests.exact import EPS, exact_ridge, off_by
-from tests.notions.worlds import world_of
 
 BOUND = 1e-6
 """The rounding that is allowed at λ = 0.1. A step to the next node adds at most about ε·κ(V) to a
@@ -100,7 +99,7 @@ In the census features depend on each other linearly, and most rare categories w
 
 @pytest.mark.parametrize(("kind", "name"), PLAYED)
 def test_predictions(kind: str, name: str, tmp_path_factory: pytest.TempPathFactory) -> None:
-    assert largest_errors(world_of(kind, tmp_path_factory), name, 0.1).every < BOUND
+    assert largest_errors(support.world_of(kind, tmp_path_factory), name, 0.1).every < BOUND
 
 
 @pytest.mark.parametrize(("kind", "name"), PLAYED)
@@ -112,7 +111,7 @@ def test_predictions_at_a_tiny_regularization(
     For what was learned, that is to many digits. For what was never learned it is not: rounding
     times residual is divided by λ, so that the census's predictions may be off by 1e-3 and more.
     """
-    found = largest_errors(world_of(kind, tmp_path_factory), name, 1e-8)
+    found = largest_errors(support.world_of(kind, tmp_path_factory), name, 1e-8)
     assert found.share < 1
     assert found.learned <= found.certain < BOUND * 1e-3
 
