@@ -20,7 +20,6 @@ from fairbandit.parts import (
     Rank,
     RewardModel,
     Selection,
-    Selector,
     Split,
 )
 from fairbandit.policy import Policy
@@ -114,26 +113,6 @@ def test_an_index_that_breaks_its_contract(rank: Rank, message: str) -> None:
     policy.rank = rank
     with pytest.raises(FairbanditError, match=message):
         support.actions(policy, Scattered(), 5)
-
-
-class Last(Selector):
-    """Always picks the last place, empty or not."""
-
-    part_kind, part_name = "selector", "last"
-
-    def _weights(self, candidates: Candidates, index: Tensor) -> Tensor:
-        return torch.tensor([0, 0, 0, 0, 0, 1]).expand(index.shape)
-
-
-def test_a_selector_that_picks_an_empty_place() -> None:
-    policy = support.policy("uniform")
-    policy.selector = Last()
-    with pytest.raises(
-        FairbanditError,
-        match=r"selector 'last' gave weights \[0.*, 1\] at replica 0, round \d+; .* "
-        "and 0 beside the places",
-    ):
-        support.actions(policy, Scattered(), 60)
 
 
 class Descent(Estimator):

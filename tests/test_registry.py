@@ -58,11 +58,8 @@ def test_defaults_and_values(part: Any) -> None:
     [
         ({"shared": 1}, r"has no parameter 'shared'; it takes share, count, shade, sizes, extra"),
         ({"share": "much"}, r"share: Value 'much' of type 'str' could not be converted to Float"),
-        ({"count": 1.5}, "count: Value '1.5'"),
         ({"shade": "grey"}, r"expected one of \[light, dark\]"),
         ({"sizes": ["x"]}, "could not be converted to Integer"),
-        ({"count": 10**25}, f"count: expected an integer of 64 bits, got {10**25}"),
-        ({"sizes": [1, -(2**63) - 1]}, "sizes: expected an integer of 64 bits"),
         ({"extra": {"a": [2**63]}}, "extra, a: expected an integer of 64 bits"),
         ({"share": "${nope}"}, "share: expected plain data; got .*, an interpolation"),
     ],
@@ -153,9 +150,8 @@ def with_argument(annotation: Any, default: Any = inspect.Parameter.empty, key: 
 def test_annotations_that_no_config_can_hold(annotation: Any) -> None:
     given = re.escape(inspect.formatannotation(annotation)) if annotation else "NoneType"
     message = rf"Annotated.*argument 'x' is annotated {given}, which no config can hold; expected b"
-    for default in (inspect.Parameter.empty, None):
-        with pytest.raises(FairbanditError, match=message):
-            registry.register("selector", "annotated")(with_argument(annotation, default))
+    with pytest.raises(FairbanditError, match=message):
+        registry.register("selector", "annotated")(with_argument(annotation))
     assert "annotated" not in registry.names("selector")
 
 
@@ -163,22 +159,15 @@ def test_annotations_that_no_config_can_hold(annotation: Any) -> None:
     ("annotation", "value"),
     [
         (bool, True),
-        (int, 3),
         (float, 2.5),
-        (str, "a"),
         (bytes, b"a"),
         (Path, Path("folder/a")),
         (Shade, Shade.dark),
         (int | str, "a"),
         (int | None, None),
-        (list[int], [1]),
-        (Sequence[str], ["a"]),
         (Sequence[Sequence[float]], [[1.0]]),
-        (Sequence, [1, "a"]),
         (tuple[int, ...], [1, 2]),
-        (dict[str, int], {"a": 1}),
         (Mapping[str, Any], {"a": None}),
-        (Mapping, {"a": [1]}),
         (Sequence[int] | None, [1]),
         (Any, {"a": [1, None]}),
     ],

@@ -118,23 +118,6 @@ def test_observed_rounds_are_as_decided_ones(split, rank, refresh):
         torch.testing.assert_close(one, other, rtol=1e-10, atol=1e-10)
 
 
-@pytest.mark.parametrize("name", ["fair_greedy", "greedy", "oful"])
-def test_a_run_taken_in_at_once(name, monkeypatch):
-    """An array of a whole run, in several pieces, then the run's own future."""
-    monkeypatch.setattr("fairbandit.agent.inputs.PIECE", 300)
-    world = worlds.Coarse()
-    theirs = support.actions(support.policy(name), world, 140, seed=6)[0]
-    pools = worlds.pools_of(world, 140, 6)
-    agent, past = worlds.agent_for(world, name, 6), slice(100)
-    agent.observe(
-        pools.contexts[0, past].float(),  # small integers, exact
-        pools.groups[0, past].numpy(),
-        theirs[past],
-        pools.rewards[0].gather(1, theirs[:, None])[past, 0],
-    )
-    assert worlds.play(agent, pools, 101) == theirs[100:].tolist()
-
-
 def test_memory_does_not_grow():
     """Sums in place of rounds, the last contexts of each group, and no reward waited for long."""
     config = {

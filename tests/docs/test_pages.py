@@ -71,8 +71,6 @@ def summaries() -> set[Path]:
 
 def of_trial_records(words: list[str]) -> list[str]:
     """A command on the US census, on few records that need not be fetched."""
-    if not support.CENSUS.is_dir():
-        pytest.skip("the census records are not beside this")
     return [
         *(word for word in words if "download" not in word and "states" not in word),
         f"environment.root={support.CENSUS}",
@@ -147,8 +145,16 @@ def completes(text: str) -> None:
         subprocess.run(["bash", "-n"], input=script.getvalue(), text=True, check=True)
 
 
+def wants_records(page: Page) -> bool:
+    return any("census_" in word for words in page.commands for word in words)
+
+
 @pytest.mark.long
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.place)
+@pytest.mark.parametrize(
+    "page",
+    [pytest.param(page, marks=pytest.mark.all if wants_records(page) else ()) for page in PAGES],
+    ids=lambda page: page.place,
+)
 def test_every_block_in_order(page, folder, capsys):
     space = {"__name__": page.name}
     for block in page.blocks:

@@ -125,22 +125,3 @@ def test_own_scores_compare_with_their_tolerance() -> None:
         past.count_le(own, of="mean")  # type: ignore[arg-type]
     with pytest.raises(FairbanditError, match="has no confidence bounds"):
         past.count_le(own, of="lower")
-
-
-def test_a_rank_that_did_not_declare_contexts() -> None:
-    problem = Problem(1, 1, Streams(0, [0]))
-    one = torch.zeros(1).long()
-    asked = Candidates(
-        1,
-        Division(one, one, one),
-        torch.zeros(1, 1, 1, 1),
-        torch.zeros(1, 1, 1).long(),
-        LinearModel(torch.zeros(1, 1, 1)),
-        one,
-        History(problem, ()),
-        problem.streams[Purpose.RANK],
-    )
-    with pytest.raises(FairbanditError, match="declare needs"):
-        _ = asked.past
-    with pytest.raises(FairbanditError, match=r"a part can need \['contexts', 'rewards'\]"):
-        History(problem, {"prices"})
