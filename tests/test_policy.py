@@ -167,3 +167,13 @@ def test_nothing_waits_for_the_garbage_collector(name: str) -> None:
         assert gc.collect() == 0
     finally:
         gc.enable()
+
+
+def test_what_no_later_round_reads_is_forgotten() -> None:
+    """Round t of Fair-Greedy ranks by rounds from (t − 1)/2 on, and learns by sums."""
+    world, rounds = support.environment(), 2 * GRID
+    engine = Engine(support.policy("fair_greedy"), world, rounds=rounds, seed=0, replicas=[0])
+    for _ in engine.play():
+        kept = engine.state()["history"]
+    assert min(int(times.min()) for times in kept["contexts"]["rounds"]) > rounds // 2
+    assert kept["picks"]["rows"].shape[1] <= rounds // 2 + 1

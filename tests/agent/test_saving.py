@@ -247,7 +247,8 @@ def test_nothing_is_left_beside(tmp_path: Path, monkeypatch: Any) -> None:
     agent.save(tmp_path / "agent")
     before = (tmp_path / "agent").read_bytes()
 
-    def full(*_: Any, **__: Any) -> None:
+    def full(tensors: Any, path: Path, **_: Any) -> None:
+        path.write_bytes(b"the first half")
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(state, "save_file", full)

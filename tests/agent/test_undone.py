@@ -15,7 +15,7 @@ import fairbandit
 from fairbandit import Agent, FairbanditError, Truth, build
 from fairbandit.counting import sorted_segment
 from fairbandit.counting.sorted_segment import Costs
-from fairbandit.parts import Candidates, Rank, RecentCdf
+from fairbandit.parts import Candidates, History, Rank, RecentCdf
 from fairbandit.parts.base import State
 from fairbandit.policy import Policy
 from tests.agent import worlds
@@ -41,7 +41,7 @@ class Interrupted(BaseException):
     """Stands for KeyboardInterrupt."""
 
 
-def interrupted(call: Callable[[], object], line: int) -> bool:
+def interrupted(call: Callable[[], object], line: int, body: tuple[str, ...] = BODY) -> bool:
     """Makes a call and raises before the given line of what the package does for it, from 1.
 
     Returns:
@@ -51,7 +51,7 @@ def interrupted(call: Callable[[], object], line: int) -> bool:
 
     def enter(frame: FrameType, event: str, _: Any) -> Any:
         path = frame.f_code.co_filename
-        inside = path.startswith(str(PACKAGE)) and path[len(str(PACKAGE)) + 1 :].startswith(BODY)
+        inside = path.startswith(str(PACKAGE)) and path[len(str(PACKAGE)) + 1 :].startswith(body)
         return each_line if inside else None
 
     def each_line(frame: FrameType, event: str, _: Any) -> Any:
@@ -114,25 +114,56 @@ def rest(given: worlds.Stories) -> worlds.Stories:
     return after
 
 
-@pytest.mark.parametrize("name", CONFIGS)
-def test_interrupted_anywhere(name: str, monkeypatch: Any) -> None:
+@pytest.mark.parametrize(
+    ("name", "body", "step"),
+    [
+        *((name, BODY, 71 if name == "bonus" else 29) for name in CONFIGS),
+        ("sums", ("agent/groups", "agent/tickets"), 1),
+    ],
+)
+def test_interrupted_anywhere(
+    name: str, body: tuple[str, ...], step: int, monkeypatch: Any
+) -> None:
     """Whatever line of the work an interrupt comes before."""
     monkeypatch.setattr("fairbandit.agent.inputs.PIECE", 20)  # logs come in several pieces
     monkeypatch.setattr(Costs, "of", free)  # past contexts are sorted wherever that can be done
     monkeypatch.setattr(sorted_segment, "SHORTEST", 16)
     given = worlds.stories(5, 300)
     agent, twin = (grown(*CONFIGS[name], given) for _ in range(2))
-    step = 71 if name == "bonus" else 29
     undone = 0
     for call, same in zip(calls(agent, given), calls(twin, given), strict=True):
         before, line = worlds.held(agent), 1
-        while interrupted(call, line):
+        while interrupted(call, line, body):
             assert worlds.held(agent) == before, line
             line, undone = line + step, undone + 1
         same()
         assert worlds.held(agent) == worlds.held(twin)
     assert undone > 50
     assert worlds.live(agent, rest(given)) == worlds.live(twin, rest(given))
+    assert worlds.held(agent) == worlds.held(twin)
+
+
+def test_a_pool_that_failed_is_forgotten(monkeypatch: Any) -> None:
+    """Its contexts were stored by then, and the next pool has others, of other groups."""
+    agent, twin = (grown(*CONFIGS["rounds"], worlds.stories(5, 300)) for _ in range(2))
+    given, add = worlds.stories(8, 25), History.add_pools
+    wild = np.tile([[1e3] * 3, [-1e3] * 3], (100, 1))
+
+    def fails(*pool: Any, **named: Any) -> None:
+        add(*pool, **named)
+        raise MemoryError
+
+    for t, (x, labels) in enumerate(zip(given.contexts, given.labels, strict=True)):
+        if t % 5 == 0:  # another failure would write over what this one left
+            with monkeypatch.context() as broken:
+                broken.setattr(History, "add_pools", fails)
+                with pytest.raises(MemoryError):
+                    agent.act(wild, list(twin.groups[:2]) * 100)
+        found, expected = agent.explain(x, labels), twin.explain(x, labels)
+        assert torch.equal(found.index, expected.index)
+        assert agent.act(x, labels) == twin.act(x, labels)
+        for one in (agent, twin):
+            one.update(1.0)
     assert worlds.held(agent) == worlds.held(twin)
 
 
