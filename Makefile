@@ -32,7 +32,7 @@ test: $(READY) ## style, types and tests, the types beside the tests (five minut
 tests: $(READY)
 	$(BIN)/pytest -n auto --dist loadgroup
 
-test-all: $(DOCS) lint ## all tests: also what launches, kills, browses, floods, fills disks, wants ../shared
+test-all: $(DOCS) lint ## all tests: also launches, kills, a browser, full disks, ../shared, fuzz
 	$(BIN)/pytest -n auto --dist loadgroup -m ""
 	@$(MAKE) --no-print-directory fuzz torture
 

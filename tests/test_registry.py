@@ -11,9 +11,9 @@ import pytest
 from torch import Tensor
 
 import fairbandit
-from fairbandit import FairbanditError, Policy, build, registry
+from fairbandit import FairbanditError, build, registry
 from fairbandit.environments import Simulation
-from fairbandit.parts import Argmax, Identity, Ridge, Selector
+from fairbandit.parts import Argmax, Identity, Selector
 from fairbandit.plugins import load_plugins
 
 
@@ -191,16 +191,6 @@ def test_arguments_that_no_config_can_describe() -> None:
     ):
         with pytest.raises(FairbanditError, match=message):
             registry.register("selector", "annotated")(cls)
-
-
-def test_built_policies_and_environments() -> None:
-    policy = build({"name": "mine", "split": "full", "estimator": "ridge", "rank": "identity"})
-    assert isinstance(policy, Policy)
-    assert isinstance(policy.estimator, Ridge)
-    again = build(policy.describe())
-    assert isinstance(again, Policy)
-    assert again.describe() == policy.describe()
-    assert isinstance(build({"name": "simulation"}), Simulation)
 
 
 def test_an_unknown_part_says_how_plugins_are_loaded() -> None:

@@ -111,33 +111,6 @@ def test_asking_changes_nothing(seed: int, cuts: list[int], regularization: floa
                 assert bool((np.abs(theta.parameters[0][b, 0].numpy() - solution) <= limit).all())
 
 
-@settings(max_examples=8, deadline=None)
-@given(seed=st.integers(0, 2**32 - 1), regularization=st.sampled_from([1e-3, 0.1, 10.0]))
-def test_outcomes_that_are_absorbed(seed: int, regularization: float) -> None:
-    """Late or early, in any order: a model includes those of its training rounds and no others."""
-    draws, outcomes = np.random.default_rng(seed), drawn(40, seed)
-    ridge = Ridge(regularization=regularization, noise=0)
-    bound(ridge)
-    counts_from = np.sort(draws.integers(1, 60, 40))  # the first n_train that includes each
-    order, committed, absorbed = draws.permutation(40), 0, list[int]()
-    for row in order.tolist():
-        n = max(int(counts_from[row]), committed)
-        ridge.absorb(n, part(outcomes, row, row + 1))
-        counts_from[row] = n
-        absorbed.append(row)
-        ahead = sorted(draws.integers(committed, 70, 3).tolist())
-        theta = thetas(ridge, ahead, part(outcomes, 0, 0))
-        for i, n_train in enumerate(ahead):
-            rows = [known for known in absorbed if counts_from[known] <= n_train]
-            for b in range(B):
-                x, r = outcomes.contexts[b, rows].numpy(), outcomes.rewards[b, rows].numpy()
-                solution = least_squares(x, r, regularization)
-                np.testing.assert_allclose(theta[b, i].numpy(), solution, rtol=1e-8, atol=1e-8)
-        if draws.random() < 0.2:
-            committed = ahead[0]
-            ridge.commit(committed, part(outcomes, 0, 0))
-
-
 def test_injected_noise_is_scaled_and_drawn_once_a_number() -> None:
     plain, noisy, outcomes = Ridge(noise=0), Ridge(noise=0.3), drawn(9)
     problem = bound(plain)
