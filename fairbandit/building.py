@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +18,8 @@ from fairbandit.errors import FairbanditError
 from fairbandit.maths.checks import shown
 from fairbandit.policy import Policy
 
+_OF_FIGURES = ("label", "order")  # keys of a policy's file that the policy does not depend on
+
 
 def build(config: Mapping[str, Any]) -> Policy | Environment:
     """Makes a policy or an environment from plain data.
@@ -23,7 +27,8 @@ def build(config: Mapping[str, Any]) -> Policy | Environment:
     Args:
         config: for a policy, `split`, `estimator`, `rank` and, if not `argmax`, `selector`: each
             a part's name, or a mapping with `name` and hyperparameters; and, if wished, `name`.
-            A `name` of `conf/policy/` supplies the parts left out. For an environment, `name`
+            A `name` of `conf/policy/` supplies the parts left out. `label` and `order`, which
+            figures use, are ignored. For an environment, `name`
             and its parameters.
 
     Returns:
@@ -66,7 +71,7 @@ def build_policy(config: str | Mapping[str, Any]) -> Policy:
         raise FairbanditError(f"expected a policy, got an environment: {shown(dict(config))}")
     if _named(config) and not config.keys() >= set(registry.PART_KINDS):
         config = {**preset(config["name"]), **config}
-    unknown = sorted(set(config) - {*registry.PART_KINDS, "name"})
+    unknown = sorted(set(config) - {*registry.PART_KINDS, *_OF_FIGURES, "name"})
     missing = sorted({"split", "estimator", "rank"} - set(config))
     if unknown or missing:
         raise FairbanditError(
@@ -103,6 +108,21 @@ def conf_folder() -> Path:
 def presets() -> dict[str, Path]:
     """The file of each named policy, sorted by name."""
     return {file.stem: file for file in sorted((conf_folder() / "policy").glob("*.yaml"))}
+
+
+@cache
+def policy_labels() -> dict[str, str]:
+    """Returns the label of each named policy in figures, in their order there.
+
+    The key `label` of a policy's file is what figures call it, and `order`, a number, its place
+    among the others. Neither is part of the policy: runs do not depend on them.
+
+    >>> list(policy_labels().items())[:2]
+    [('uniform', 'Uniform random'), ('oful', 'OFUL')]
+    """
+    read = {name: _read(file) for name, file in presets().items()}
+    ordered = sorted(read, key=lambda name: read[name].get("order", math.inf))
+    return {name: read[name].get("label", name.replace("_", " ")) for name in ordered}
 
 
 def preset(name: str) -> dict[str, Any]:

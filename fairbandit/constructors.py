@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import copy
 import dataclasses
 import inspect
-import json
 from collections.abc import Iterable, Mapping, Sequence
-from functools import cache, lru_cache, partial
+from functools import cache, partial
 from types import UnionType
 from typing import Any, Union, get_args, get_origin, get_type_hints
 
@@ -73,21 +71,6 @@ def converted(cls: Any, values: Mapping[str, Any]) -> dict[str, Any]:
     Raises:
         OmegaConfBaseException: a value of another type, or one that is missing.
     """
-    try:
-        text = json.dumps(values)
-    except (TypeError, ValueError, RecursionError):  # JSON cannot say it; a part may
-        return _merged(cls, values)
-    said = json.loads(text) == values  # JSON makes texts of keys
-    return copy.deepcopy(_parsed(cls, text)) if said else _merged(cls, values)
-
-
-@lru_cache(1024)
-def _parsed(cls: type[Any], text: str) -> dict[str, Any]:
-    """What `_merged` returns of values in JSON: the jobs of a sweep share most of their parts."""
-    return _merged(cls, json.loads(text))
-
-
-def _merged(cls: Any, values: Mapping[str, Any]) -> dict[str, Any]:
     merged = OmegaConf.merge(typed_node(cls, values["name"])[1], values)
     arguments: Any = OmegaConf.to_container(merged, throw_on_missing=True)
     return arguments

@@ -34,7 +34,7 @@ class Engine:
         device: where tensors live.
         at_once: the most rounds to decide together; 1 plays round by round, with the same
             decisions. Unless given, all of the grid's, or half as many where pools are large.
-        metrics: what rounds are judged by beside both regrets, by column; bound here.
+        metrics: what rounds are judged by, by column; bound here. Both regrets always are.
     """
 
     def __init__(

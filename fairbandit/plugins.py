@@ -72,6 +72,21 @@ def is_plugin(module: str, file: str | None) -> bool:
     return any(not _INSTALLED & {*relative.parts} for relative in inside)
 
 
+def folder_of(cls: type[Any]) -> Path | None:
+    """Returns the plugin folder, or the package of an entry point, that a class comes from."""
+    module = sys.modules.get(cls.__module__)
+    file = getattr(module, "__file__", None)
+    if not is_plugin(cls.__module__, file):
+        return None
+    assert file is not None
+    path = Path(file).resolve()
+    for place in _places:
+        if path.is_relative_to(place):
+            return place
+    top = sys.modules[cls.__module__.partition(".")[0]]
+    return Path(str(top.__file__)).parent if hasattr(top, "__path__") else Path(str(top.__file__))
+
+
 @lru_cache(maxsize=1024)
 def _resolved(folder: Path) -> Path:
     """The folder without symbolic links; thousands of modules lie in some hundred folders."""

@@ -11,7 +11,6 @@ from __future__ import annotations
 import dataclasses
 import inspect
 import re
-import sys
 from collections.abc import Callable, Iterator, Mapping
 from enum import Enum
 from importlib import import_module
@@ -41,8 +40,6 @@ NOT_TEXT = frozenset({"null", "true", "false", "yes", "no", "on", "off", "nan", 
 _registry: dict[str, dict[str, type[Any]]] = {kind: {} for kind in KINDS}
 _bases: dict[str, type[Any]] = {}
 
-_IMPORT = "<frozen importlib._bootstrap>"  # where the interpreter imports modules
-
 C = TypeVar("C", bound=type[Any])
 
 
@@ -70,8 +67,7 @@ def register(kind: str, name: str) -> Callable[[C], C]:
             digits, underscores and hyphens, a letter first.
 
     Returns:
-        The decorator, which returns the class unchanged but for `part_kind`, `part_name` and
-        `part_modules`, the modules whose code registered it.
+        The decorator, which returns the class unchanged but for `part_kind` and `part_name`.
 
     Raises:
         FairbanditError: the kind is unknown, the name is taken or invalid, the class is not a
@@ -96,21 +92,12 @@ def register(kind: str, name: str) -> Callable[[C], C]:
                 f"two classes are registered as {kind} {name!r}: "
                 f"{place_of(known)} and {place_of(cls)}; rename one of them"
             )
-        cls.part_kind, cls.part_name, cls.part_modules = kind, name, _registering()
+        cls.part_kind, cls.part_name = kind, name
         check_signature(cls)  # what cannot be published fails here, at its definition
         _registry[kind][name] = cls
         return cls
 
     return decorate
-
-
-def _registering() -> tuple[str, ...]:
-    """The modules on the call stack, up to the module that is being imported."""
-    found, frame = [], sys._getframe(2)
-    while frame is not None and frame.f_code.co_filename != _IMPORT:
-        found.append(str(frame.f_globals.get("__name__")))
-        frame = frame.f_back  # type: ignore[assignment]
-    return tuple(dict.fromkeys(found))
 
 
 def _classes(kind: str) -> dict[str, type[Any]]:

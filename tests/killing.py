@@ -19,9 +19,9 @@ from fairbandit.cli.main import main
 
 COMMAND = [sys.executable, "-m", "fairbandit.cli.main"]
 
-TIMINGS = ("seconds", "rounds_per_second")
+TIMINGS = ("seconds",)
 
-LEFTOVERS = ("*.tmp", "checkpoint.safetensors", ".lock", "error.txt")
+LEFTOVERS = ("*.unfinished", "checkpoint.pt", ".lock", "error.txt")
 
 
 def environment(**variables: str) -> dict[str, str]:
@@ -137,7 +137,7 @@ def leftovers(folder: Path) -> list[str]:
 
 def checkpoints(folder: Path) -> int:
     """How many checkpoints there are below a folder, in which others come and go meanwhile."""
-    return sum("checkpoint.safetensors" in files for _, _, files in os.walk(folder))
+    return sum("checkpoint.pt" in files for _, _, files in os.walk(folder))
 
 
 def until(condition: Any, seconds: float = 60.0) -> None:

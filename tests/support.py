@@ -140,7 +140,7 @@ def write_state(content: Any, path: Path) -> None:
         FairbanditError: no file can hold it.
     """
     try:
-        state.write(state.Packed(content), path)
+        state.write(state.packed(content), path)
     except (TypeError, ValueError, OverflowError) as error:
         raise FairbanditError(f"no file can hold this: {error}") from error
 

@@ -12,6 +12,7 @@ PACKAGE = Path(fairbandit.__file__).parent
 
 ORDER = (
     "errors",
+    "files",
     "version",
     "streams",
     "plugins",

@@ -33,7 +33,7 @@ class Agent:
     Each `act` is one round, decided by the same parts as a simulated one: fed the pools and the
     rewards of replica 0 of an `Engine` with the same seed, the agent decides as it does. A round
     learns from those of its rounds whose rewards have come; every pool feeds the ranks at once.
-    Before its first known reward, a learning policy picks uniformly.
+    Before the first known reward, all candidates of a learning policy tie.
 
     With `refresh` the reward model changes only when the number of training rounds has grown by
     this factor; see `Split`. Between two changes it changes only by rewards of rounds it includes

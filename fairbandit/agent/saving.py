@@ -15,11 +15,11 @@ from fairbandit.run import state
 FORMAT = "fairbandit.Agent"
 """The name of the format, which every file begins with."""
 
-VERSION = 4
+VERSION = 5
 """The version of the format; files of other versions are refused."""
 
 
-def packed(saved: Mapping[str, Any]) -> state.Packed:
+def packed(saved: Mapping[str, Any]) -> bytes:
     """An agent's state as it goes into a file.
 
     Raises:
@@ -28,10 +28,10 @@ def packed(saved: Mapping[str, Any]) -> state.Packed:
     options = saved["options"]
     labels = [groups.written(label) for label in options["groups"]]
     whole = {**saved, "options": {**options, "groups": labels}}
-    return state.Packed({"format": FORMAT, "version": VERSION, **whole})
+    return state.packed({"format": FORMAT, "version": VERSION, **whole})
 
 
-def write(path: Path, contents: state.Packed) -> None:
+def write(path: Path, contents: bytes) -> None:
     """Writes an agent's file.
 
     Raises:

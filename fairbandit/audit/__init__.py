@@ -3,13 +3,12 @@
 from fairbandit.audit.binomial import binomial_p, holm, mean_band
 from fairbandit.audit.parity import LEVEL, ParityResult, examine
 from fairbandit.audit.picks import Picks, read_picks
-from fairbandit.audit.report import Report, report
+from fairbandit.audit.report import report
 
 __all__ = [
     "LEVEL",
     "ParityResult",
     "Picks",
-    "Report",
     "binomial_p",
     "examine",
     "holm",

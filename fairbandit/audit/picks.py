@@ -6,14 +6,16 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
-import torch
-from torch import Tensor
+import numpy as np
+from numpy.typing import NDArray
 
+from fairbandit import registry
+from fairbandit.audit.binomial import Floats
+from fairbandit.building import preset, presets
+from fairbandit.errors import FairbanditError
 from fairbandit.results import PooledRuns, read_scenes
-
-FORGETFUL = {"estimator": ("oracle", "zero"), "rank": ("oracle_cdf", "identity")}
-"""Parts with which a round's decision depends on nothing but its own pool."""
 
 
 @dataclass(frozen=True)
@@ -22,46 +24,37 @@ class Picks:
 
     Attributes:
         label: what reports call the run.
-        policy: the name of its policy.
         environment: its environment's name, with what sets it apart from others of this name.
         groups: the groups' names.
-        rounds: T.
-        replicas: B.
-        counts: how many replicas picked each group in each round, (T, G) int64.
+        counts: how many of the B replicas picked each group in each round, (T, G) int64.
         received: candidates of each group in all rounds and replicas, (G,).
-        rates: mean and standard deviation over replicas of selected ÷ received, (G, 2); NaN where
-            unknown.
         own_places: whether each pool held one candidate of each group, so that a place is a group.
-        forgetful: whether decisions of different rounds are independent.
+        reads_past: whether a pick depends on earlier rounds; None if a part is not registered.
     """
 
     label: str
-    policy: str
     environment: str
     groups: tuple[str, ...]
-    rounds: int
-    replicas: int
-    counts: Tensor
-    received: Tensor
-    rates: Tensor
+    counts: NDArray[np.int64]
+    received: Floats
     own_places: bool
-    forgetful: bool
+    reads_past: bool | None
+
+    @property
+    def replicas(self) -> int:
+        """B."""
+        return int(self.counts[0].sum())
 
     @property
     def places(self) -> float:
         """K, the mean number of candidates in a pool: not whole where there are empty places."""
-        return float(self.received.sum()) / (self.rounds * self.replicas)
+        return float(self.received.sum() / self.counts.sum())
 
 
 def read_picks(folders: Sequence[Path]) -> list[Picks]:
-    """Reads the decisions of every finished run below some folders.
+    """Reads the decisions of every finished run below some folders, by environment.
 
-    Args:
-        folders: where to look, at any depth.
-
-    Returns:
-        The runs by environment and in the paper's order of policies. A label that two
-        environments share is followed by the environment.
+    A label names the parts that are not the named policy's, and the environment if two share it.
 
     Raises:
         FairbanditError: a folder does not exist, there is no run, or rows are missing.
@@ -72,21 +65,32 @@ def read_picks(folders: Sequence[Path]) -> list[Picks]:
 
 
 def _picks(run: PooledRuns, environment: str, shared: bool) -> Picks:
-    policy, rounds = run.runs[0].summary["config"]["policy"], run.rounds
-    received, spread = (torch.from_numpy(part) for part in run.by_group("received"))
-    parts = {kind: part.get("name") for kind, part in policy.items() if isinstance(part, Mapping)}
-    # one candidate of each group in every pool: the paper's first setting
-    own = bool((received == rounds).all()) and not bool((spread > 0).any())
+    parts = _parts(run.runs[0].summary["config"]["policy"])
+    received, spread = run.by_group("received")
+    named = _parts(preset(run.policy)) if run.policy in presets() else parts
+    exchanged = [f"{kind}={name}" for kind, name in parts.items() if name != named[kind]]
+    told = [part for part in exchanged if part not in run.label]
     return Picks(
-        label=f"{run.label}, {environment}" if shared else run.label,
-        policy=run.policy,
+        label=", ".join([run.label, *told, *([environment] if shared else [])]),
         environment=environment,
         groups=run.groups,
-        rounds=rounds,
-        replicas=run.replicas,
-        counts=run.picks(),
+        counts=np.asarray(run.picks()),
         received=(received * run.replicas).round(),
-        rates=torch.stack([torch.from_numpy(p) for p in run.by_group("selection_rate")], 1),
-        own_places=own,
-        forgetful=all(parts.get(kind) in names for kind, names in FORGETFUL.items()),
+        # one candidate of each group in every pool: the paper's first setting
+        own_places=bool((received == run.rounds).all()) and not bool((spread > 0).any()),
+        reads_past=_reads_past(parts),
     )
+
+
+def _parts(policy: Mapping[str, Any]) -> dict[str, str]:
+    """The names of a policy's parts by kind."""
+    parts = {kind: policy.get(kind) for kind in registry.PART_KINDS}
+    return {k: str(p.get("name") if isinstance(p, Mapping) else p) for k, p in parts.items()}
+
+
+def _reads_past(parts: Mapping[str, str]) -> bool | None:
+    """Whether a part reads earlier rounds; the classes tell, and none is made of saved data."""
+    try:
+        return any(registry.lookup(kind, name).reads_past for kind, name in parts.items())
+    except FairbanditError:
+        return None  # a plugin that is not loaded

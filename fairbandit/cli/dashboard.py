@@ -4,20 +4,25 @@ from __future__ import annotations
 
 import re
 import signal
-import sys
 import tempfile
 import threading
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
+from fnmatch import filter as filter_names
+from itertools import chain, count
 from pathlib import Path
 from urllib.parse import quote
 
-from fairbandit.cli.messages import one_message, short
+from fairbandit.cli import hparams
+from fairbandit.cli.messages import short
 from fairbandit.cli.parsers import tool_parser
-from fairbandit.cli.served import OTHER, ServedRuns, recorded
-from fairbandit.errors import PREFIX, FairbanditError
-from fairbandit.results.scenes import policy_order
+from fairbandit.errors import FairbanditError
+from fairbandit.results import SavedRun, read_runs
+from fairbandit.results.differences import union
+from fairbandit.results.scenes import scenes_of
+from fairbandit.run.folder import EVENTS, LOCK, finished_below, walk
+from fairbandit.run.tensorboard import EventWriter, config_text, scalars
 
 HOST = "127.0.0.1"
 """The address to which TensorBoard is bound; only this machine can connect to it."""
@@ -25,23 +30,32 @@ HOST = "127.0.0.1"
 MOST_LINES = 12
 """The largest number of runs on the page that opens."""
 
+POOLED, RUNS = "pooled", "runs"
+"""How the names of pooled runs begin, and of the event files in the given folders."""
+
+UNFINISHED = "unfinished runs"
+
 _CURVES = "custom_scalars&_smoothingWeight=0"  # smoothing would hide the first rounds
-_SECONDS_BETWEEN_LOOKS = 5.0
+_FIGURES = f"{RUNS}/.*figures$"
+_LONGEST = 100  # characters of a folder's name
 
 _HELP = """\
 Starts TensorBoard on the runs below some folders, finished or under way, and prints its address.
 Only this machine can connect to it. Ctrl-C ends it.
 
-Custom Scalars shows both pseudo-regrets with a band of one standard deviation, HParams a row for
-each setting, with what differs between settings and the final means, Text the configs, and Images
-the sweep's figures.
+Custom Scalars shows both regrets with a band of one standard deviation, HParams a row for each
+setting, with what differs between settings and the final means, Text the configs, and Images the
+sweep's figures.
 
-The page of an environment shows its settings, each with all replicas of all seeds:
-  pooled/ENVIRONMENT/SETTING          runs that differ only in their seeds, as one
-  single/ENVIRONMENT/SETTING, seed=N  every run
-It shows at most a dozen. To see others, change the regular expression above the list of runs:
-pooled/ for all settings, single/ for all runs, seed=0, simulation/.*oful, and so on. TensorBoard
-selects what matches by itself if there are at most 40; tick the others."""
+  pooled/ENVIRONMENT/SETTING  finished runs that differ only in their seeds, as one
+  runs/FOLDER/...             every run below the folder, as it is
+
+An address is printed for each environment, and one for unfinished runs; its page shows a dozen at
+most. To see others, change the regular expression above the list of runs, such as to pooled/, runs/
+or simulation/.*oful. TensorBoard selects what matches by itself if there are at most 40; tick the
+others.
+
+Runs that begin later appear below runs/. Give the command again to pool what has finished since."""
 
 _EXAMPLES = """\
 examples:
@@ -66,8 +80,8 @@ def dashboard(words: Sequence[str]) -> None:
         for number in (signal.SIGINT, signal.SIGTERM):  # SIGINT is ignored in a background job
             signal.signal(number, signal.default_int_handler)
         shown = ", ".join(str(short(folder)) for folder in given.folders)
-        for environment, address in pages.items():
-            of = f", {environment}" if len(pages) > 1 else ""
+        for title, address in pages.items():
+            of = f", {title}" if len(pages) > 1 else ""
             print(f"TensorBoard on {shown}{of}: {address}")
         print("Ctrl-C ends it.", flush=True)
         threading.Event().wait()
@@ -78,78 +92,124 @@ def serving(folders: Sequence[Path], port: int | None = None) -> Iterator[dict[s
     """Serves TensorBoard for the time of a `with` block.
 
     Args:
-        folders: where runs are, at any depth; runs that start later are found too.
+        folders: where runs are, at any depth.
         port: None for the first free one from 6006 on, 0 for any.
 
     Yields:
-        The address of the page that shows the regrets, for each environment.
+        The address of the page that shows the regrets, for each environment and, if there are any,
+        for unfinished runs.
 
     Raises:
-        FairbanditError: a folder that is not there or without runs, a summary that cannot be read,
-            or a port in use.
+        FairbanditError: a folder that is not there or without runs, a run that cannot be read, or a
+            port in use.
     """
+    with tempfile.TemporaryDirectory(prefix="fairbandit-dashboard-") as named:
+        logdir = Path(named)
+        unfinished = link_runs(folders, logdir)
+        finished = any(place for folder in folders for place in finished_below(folder))
+        if not finished and not unfinished:
+            raise FairbanditError(f"no run below {', '.join(map(str, folders))}")
+        pooled = write_pooled(read_runs(folders), logdir) if finished else {}
+        pages = {environment: page(names) for environment, names in pooled.items()}
+        if unfinished:
+            pages[UNFINISHED] = _page([f"{_pattern(name)}$" for name in unfinished[:MOST_LINES]])
+        base = _launch(named, port)
+        yield {title: f"{base}{own}" for title, own in pages.items()}
+
+
+def link_runs(folders: Sequence[Path], logdir: Path) -> list[str]:
+    """Links folders below `runs`, and returns the names of the unfinished runs in them.
+
+    Raises:
+        FairbanditError: a folder that is not there.
+    """
+    unfinished = []
+    (logdir / RUNS).mkdir()
     for folder in folders:
         if not folder.is_dir():
             raise FairbanditError(f"{folder} is not a folder")
-    if not recorded(folders):
-        raise FairbanditError(f"no run below {', '.join(map(str, folders))}")
-    with tempfile.TemporaryDirectory(prefix="fairbandit-dashboard-") as named:
-        served = ServedRuns(folders, Path(named))
-        served.look()
-        first = served.first() or {"": {}}
-        over = threading.Event()
-        looking = threading.Thread(target=_keep_looking, args=(served, over))
-        looking.start()
-        try:
-            base = _launch(named, port)
-            yield {name: f"{base}{page(runs)}" for name, runs in first.items()}
-        finally:
-            over.set()
-            looking.join()
+        link = _free(logdir / RUNS, folder.resolve().name)
+        link.symlink_to(folder.resolve())
+        for place, _, files in walk(folder):
+            if LOCK in files and filter_names(files, EVENTS):
+                path = link / Path(place).relative_to(folder)
+                unfinished.append(path.relative_to(logdir).as_posix())
+    return unfinished
 
 
-def _keep_looking(served: ServedRuns, over: threading.Event) -> None:
-    """Keeps the served runs up to date, and says once why they are not."""
-    said = ""
-    while not over.wait(_SECONDS_BETWEEN_LOOKS):
-        try:
-            served.look()
-            said = ""
-        except (FairbanditError, OSError) as error:
-            if said != (said := one_message(error)):
-                print(f"{PREFIX}{said}", file=sys.stderr, flush=True)
+def write_pooled(runs: Sequence[SavedRun], logdir: Path) -> dict[str, dict[str, str]]:
+    """Writes the curves of each setting, with its config and its row of HParams, below `pooled`.
+
+    Returns:
+        For each environment, in order, the policies of its settings by the names of their curves.
+
+    Raises:
+        FairbanditError: a run that cannot be read.
+    """
+    scenes = scenes_of(runs)
+    settings = hparams.rows([pooled for scene in scenes for pooled in scene.runs])
+    columns = hparams.columns(settings, union(scene.metrics for scene in scenes))
+    rows = iter(settings)
+    names: dict[str, dict[str, str]] = {}
+    for scene in scenes:
+        environment = _free(logdir / POOLED, scene.name)
+        own = names[environment.name] = {}
+        for pooled in scene.runs:
+            folder = _free(environment, pooled.label)
+            folder.mkdir(parents=True)
+            name = folder.relative_to(logdir).as_posix()
+            own[name] = pooled.policy
+            config = pooled.runs[0].summary["config"]
+            with closing(EventWriter(folder)) as events:
+                events.write(config_text({k: v for k, v in config.items() if k not in pooled.over}))
+                events.write(columns)
+                events.write(hparams.row(next(rows), name.removeprefix(f"{POOLED}/")))
+                curves = {**pooled.curves, **pooled.rates}
+                for step, values in scalars(curves, 1, pooled.rounds):
+                    events.add(step, values)
+    return names
 
 
 def page(names: Mapping[str, str]) -> str:
-    """Returns the page with the curves of some runs, of which a dozen at most are shown.
+    """Returns the page with the curves of an environment, of which a dozen at most are shown.
 
     Args:
-        names: the policies of the runs, by their names on the dashboard, which differ only in their
-            last parts. None stand for all runs.
+        names: the policies of its settings, by their names on the dashboard.
     """
-    if not names:
-        return f"#{_CURVES}"
-    start = _pattern(next(iter(names)).rpartition("/")[0])
-    last = ""
-    if len(names) > MOST_LINES:
-        last = f"({'|'.join(_pattern(name.rpartition('/')[2]) for name in _dozen(names))})$"
-    regex = quote(f"^({start}/{last}|{OTHER}/)", safe="/,()")
+    if len(names) <= MOST_LINES:
+        start = next(iter(names)).rpartition("/")[0]
+        return _page([f"{_pattern(start)}/", _FIGURES])
+    return _page([*(f"{_pattern(name)}$" for name in _dozen(names)), _FIGURES])
+
+
+def _page(patterns: Sequence[str]) -> str:
+    regex = quote(f"^({'|'.join(patterns)})", safe="/,()")
     return f"?runFilter={regex}#{_CURVES}&regexInput={regex}"
 
 
 def _dozen(names: Mapping[str, str]) -> list[str]:
     """Chooses a dozen runs: the first of each policy, then the second of each, and so on."""
     earlier: Counter[str] = Counter()
-    ranks = {}
+    rank = {}
     for name, policy in names.items():
-        ranks[name] = earlier[policy], policy_order(policy)
+        rank[name] = earlier[policy]
         earlier[policy] += 1
-    return sorted(names, key=ranks.__getitem__)[:MOST_LINES]
+    return sorted(names, key=rank.__getitem__)[:MOST_LINES]
 
 
 def _pattern(text: str) -> str:
     """Returns a regular expression that matches a text; one of few signs, for an address."""
     return re.sub(r"[^\w/,-]", ".", text)
+
+
+def _free(folder: Path, label: str) -> Path:
+    """Returns a path in a folder, named by a label, at which nothing lies.
+
+    Labels come from data. Only characters that cannot make up a path are kept of them.
+    """
+    plain = re.sub(r"[^A-Za-z0-9=., _-]", "-", label)[:_LONGEST].strip(". ") or "unnamed"
+    names = chain([plain], (f"{plain} ({number})" for number in count(2)))
+    return next(path for name in names if not (path := folder / name).exists())
 
 
 def _launch(folder: str, port: int | None) -> str:

@@ -46,7 +46,6 @@ _SETTINGS = {
     "resume": "continues what was started; false starts over, in a new folder",
     "metrics": "what is recorded beside both regrets, as in metrics={COLUMN: NAME}",
     "figures": "what a sweep draws at its end, as in figures=[overview,price]",
-    "objective": "what tuning reads of a run, as in objective=fair_regret or a list",
     "hydra.run.dir": "the output folder of a run (hydra.sweep.dir: of a sweep)",
 }
 

@@ -24,8 +24,6 @@ from fairbandit.errors import PREFIX, FairbanditError
 from fairbandit.plugins import load_plugins
 from fairbandit.run.execute import execute
 from fairbandit.run.folder import StorageError, fresh
-from fairbandit.run.objective import Objective, Returned, read_objective
-from fairbandit.run.settings import check_metrics
 from fairbandit.run.table import console, named, run_table
 
 _SECONDS = 0.5  # between two looks at the driver
@@ -34,14 +32,11 @@ _watching: list[threading.Thread] = []
 register_resolvers()  # in a worker, unpickling `run_job` imports this module
 
 
-def run_job(config: DictConfig) -> Returned:
+def run_job(config: DictConfig) -> None:
     """Carries out a job in its Hydra folder.
 
     Args:
         config: the composed config, without Hydra's own node.
-
-    Returns:
-        The values of the config's `objective`, for Hydra's sweeper.
 
     Raises:
         SystemExit: in a single run, an error that the user can mend; in a sweep, that nothing can
@@ -53,13 +48,14 @@ def run_job(config: DictConfig) -> Returned:
     folder = Path(hydra.runtime.output_dir)
     with plain_remarks():
         if hydra.mode != RunMode.MULTIRUN:
-            return _run_alone(config, folder)
+            _run_alone(config, folder)
+            return
         if Path(hydra.sweep.dir).resolve() not in folder.resolve().parents:
             _stop(f"hydra.sweep.subdir must name a folder in {hydra.sweep.dir}, got {folder}")
-        return _run_in_sweep(config, folder)
+        _run_in_sweep(config, folder)
 
 
-def _run_alone(config: DictConfig, folder: Path) -> Returned:
+def _run_alone(config: DictConfig, folder: Path) -> None:
     how = ["already finished: "]
 
     def started(where: str) -> None:
@@ -71,23 +67,19 @@ def _run_alone(config: DictConfig, folder: Path) -> Returned:
     try:
         load_plugins()
         check_output("hydra.run.dir", HydraConfig.get().run.dir)
-        plain, asked = _settings(config)
+        plain = _settings(config)
         if not plain["resume"]:
             folder = fresh(folder)
         with memory_errors():
-            summary = execute(
-                plain, folder, started=started, replaced=_replaced, required=asked.columns
-            )
-        values = asked.values(summary)
+            summary = execute(plain, folder, started=started, replaced=_replaced)
     except (FairbanditError, OSError) as error:
         raise SystemExit(f"{PREFIX}{one_message(error)}") from None
     shown = console()
     shown.print(run_table(summary))
     shown.print(named("results", f"{''.join(how)}{short(folder)}"), soft_wrap=True)
-    return values
 
 
-def _run_in_sweep(config: DictConfig, folder: Path) -> Returned:
+def _run_in_sweep(config: DictConfig, folder: Path) -> None:
     def started(where: str) -> None:
         forget_error(folder)
         _save_config(config, folder)
@@ -96,25 +88,22 @@ def _run_in_sweep(config: DictConfig, folder: Path) -> Returned:
         if not drives_sweep():
             load_plugins()  # a worker on another host has not loaded them
         _end_with_driver()
-        plain, asked = _settings(config)
+        plain = _settings(config)
         with memory_errors():
-            summary = execute(
+            execute(
                 {**plain, "resume": True},  # with false, the sweep's folder is new
                 folder,
                 wait=True,
                 started=started,
                 replaced=_replaced,
                 progress=drives_sweep(),
-                required=asked.columns,
             )
-        return asked.values(summary)
     except StorageError as error:
         _fail(str(error), folder, stop=True)
     except (FairbanditError, OSError) as error:
         _fail(one_message(error), folder)
     except Exception as error:
         _fail(f"{type(error).__name__}: {error}", folder, traceback.format_exc())
-    return None
 
 
 def _fail(message: str, folder: Path, text: str = "", *, stop: bool = False) -> None:
@@ -156,14 +145,11 @@ def _of_job(message: str) -> str:
     return f"job {hydra.job.num} ({hydra.job.override_dirname}): {message}"
 
 
-def _settings(config: DictConfig) -> tuple[dict[str, Any], Objective]:
-    """Returns the run's config as plain data, and the objective, which it does not depend on.
-
-    The figures belong to the sweep; they are checked.
-    """
+def _settings(config: DictConfig) -> dict[str, Any]:
+    """Returns the run's config as plain data. The figures belong to the sweep; they are checked."""
     plain = plain_config(config)
     figures_asked(plain.pop("figures"))
-    return plain, read_objective(plain.pop("objective"), check_metrics(plain["metrics"]))
+    return plain
 
 
 def _save_config(config: DictConfig, folder: Path) -> None:

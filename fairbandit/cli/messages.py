@@ -37,7 +37,6 @@ EXTRAS = {
     "hydra/launcher/slurm": "slurm",
     "hydra/launcher/submitit_local": "slurm",
     "hydra/launcher/submitit_slurm": "slurm",
-    "hydra/sweeper/optuna": "optuna",
 }
 """Options that are not part of Hydra, with the extra of fairbandit that installs each."""
 

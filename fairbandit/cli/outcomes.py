@@ -15,7 +15,7 @@ from fairbandit.results.runs import natural_order
 from fairbandit.run import folder as folders
 from fairbandit.run import summary as summaries
 from fairbandit.run.folder import CHECKPOINT, ERROR, ROUNDS, SUMMARY
-from fairbandit.run.table import make_table
+from fairbandit.run.table import Sheet, make_table
 
 _STATUSES = ("finished", "skipped", "failed", "unfinished")
 
@@ -63,7 +63,7 @@ def _outcome(job: Path, folder: Path, before: int | None) -> Outcome:
     return Outcome(name, "unfinished")
 
 
-def sweep_table(jobs: Sequence[Outcome]) -> Table:
+def sweep_table(jobs: Sequence[Outcome]) -> Sheet:
     """Returns a table of the finished jobs, a row a setting, whose title counts all jobs."""
     counts = Counter(job.status for job in jobs)
     told = ", ".join(f"{counts[one]} {one}" for one in _STATUSES if counts[one])

@@ -30,14 +30,11 @@ class Config(Settings):
         environment: a registered one.
         figures: what a sweep draws at its end: a list of names, each alone or with the
             policies that it shows.
-        objective: what a run returns to the sweeper: the column of a metric, a list of them, or
-            None for nothing.
     """
 
     policy: Any = MISSING
     environment: Any = MISSING
     figures: Any = None
-    objective: Any = None
 
 
 _stored: dict[tuple[str, str], type[Any]] = {}

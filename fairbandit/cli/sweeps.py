@@ -25,7 +25,6 @@ from fairbandit.cli.figures import files_table
 from fairbandit.cli.messages import one_message, short
 from fairbandit.cli.names import check_output
 from fairbandit.cli.outcomes import Outcome, failures_table, outcomes, sweep_table
-from fairbandit.cli.tuning import Study, planned_study, show_study
 from fairbandit.errors import PREFIX, FairbanditError
 from fairbandit.figures.draw import (
     SUBFOLDER,
@@ -60,7 +59,6 @@ class _Sweep:
     held: ExitStack
     progress: ExitStack
     figures: Choice
-    study: Study | None
 
 
 _driven: list[_Sweep] = []
@@ -131,7 +129,6 @@ def _begin(config: DictConfig) -> None:
         folder = folders.fresh(folder)
     figures = figures_asked(plain_value(config, "figures"))
     _settle(config, folder)
-    study = planned_study(config, folder)
     held = ExitStack()
     taken = (
         f"another sweep is writing to {short(folder)}; wait until it is done and then give the "
@@ -148,11 +145,9 @@ def _begin(config: DictConfig) -> None:
             forget_error(Path(place))
     finished = map(Path, folders.finished_below(folder))
     before = {place: (place / SUMMARY).stat().st_mtime_ns for place in finished}
-    if study is not None:
-        study.begin()
     progress = ExitStack()
     progress.enter_context(sweep_progress(partial(_where, folder / ENDED), total))
-    _driven[:] = [_Sweep(folder, before, held, progress, figures, study)]
+    _driven[:] = [_Sweep(folder, before, held, progress, figures)]
     gc.freeze()  # imported modules stay: collecting garbage need not look at them in every job
 
 
@@ -239,8 +234,6 @@ def _gather(sweep: _Sweep, shown: Console) -> None:
     write(tidy(read_runs([folder])), folder / RESULTS)
     shown.print(named("table", short(folder / RESULTS)), soft_wrap=True)
     drawn = draw([folder], out, sweep.figures) if sweep.figures else []
-    if sweep.study is not None:
-        drawn += show_study(sweep.study, out, shown)
     if not drawn:
         return
     try:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import fields
 from typing import Any
 
 import torch
@@ -14,29 +13,27 @@ from fairbandit.cli.theory_tables import TheoryTables
 from fairbandit.environments import Environment
 from fairbandit.errors import FairbanditError
 from fairbandit.run.table import console
-from fairbandit.theory import constants, laws, trade_off
+from fairbandit.theory import constants, pick_moments, trade_off
+from fairbandit.theory.moments import KAPPAS
 
 _HELP = """\
-Computes what the paper proves, for a problem of yours: its constants, the bounds on Fair-Greedy's
-fair pseudo-regret term by term, from which T on they say anything, how close the estimates are,
-the lemmas of the proofs, how soon every group is picked, and, with two groups, what fairness costs
-in reward. Formulas are the paper's; where a proof leaves a gap, a corrected one stands beside it.
+Computes for a problem of yours what the paper proves about Fair-Greedy: the constants, and the
+bound on its fair regret. One step of the paper's proof is false, so the theorem as printed and the
+repaired one stand side by side, and below them the constant of this very instance, by Monte Carlo.
+With two groups that have a place each, it also prints what fairness costs in reward.
 
-It plays no policy. For the simulation the constants are exact, unless a group has more than twelve
-weights or very uneven ones (which takes environment.cdf=sampled): M and the trade-off are then
-estimated from drawn rewards. For a table and the census constants are exact over the members, but
-for the greatest density M, a smoothed one. For any other environment they are estimated from pools
-that it draws, with their 95 % intervals.
+It plays no policy. Constants of the simulation are in closed form; those of a table and the census
+are exact over the members; those of other environments come from pools that they draw.
 
 words:
   environment=NAME             simulation, table, census_gender, census_ethnicity or your own
   environment.KEY=VALUE        as for a run
   rounds=T                     default: the environment's own
-  delta=0.05                   the δ of the statements: bounds on the regret hold with probability
-                               at least 1 - delta, each lemma with the one that its table says
+  delta=0.05                   bounds hold with probability at least 1 - delta
   regularization=0.1           the ridge's λ
-  alpha=0.5                    th:regret_2, corr:equalprob: the share of a group's expected
-                               candidates that is counted on
+  alpha=0.5                    th:regret_2: the share of a group's expected candidates that is
+                               counted on
+  kappa=κ                      the error of ranks at which λ_κ is taken; default: five of them
   epsilon=ε                    thm:linreg_opt at this loss; default: the ε of greatest ε·p(ε)
 
 Labels such as th:regret are those of the paper's source."""
@@ -48,7 +45,7 @@ examples:
   fairbandit theory environment=simulation environment.groups=2 'environment.theta=[2,1,1]'
   fairbandit theory environment=census_gender environment.root=data 'environment.states=[VT,WY]'"""
 
-_NUMBERS = [field.name for field in fields(TheoryTables) if field.name != "known"]
+_NUMBERS = ("rounds", "delta", "regularization", "alpha", "kappa", "epsilon")
 
 
 def theory(words: Sequence[str]) -> None:
@@ -66,15 +63,19 @@ def theory(words: Sequence[str]) -> None:
     given, numbers = _parsed(parser.parse_args(words).words)
     torch.set_num_threads(1)
     environment: Environment = registry.create("environment", given)
+    kappas = (numbers.pop("kappa"),) if "kappa" in numbers else KAPPAS
+    epsilon = numbers.pop("epsilon", None)
     settings = {"rounds": float(environment.rounds), **numbers}
     made = TheoryTables(constants(environment), **settings)
-    tables = [made.constants(environment.part_name), made.bounds(), made.closeness()]
-    tables += [made.lemmas(), made.floor()]
+    # whatever can fail is computed before anything is printed
+    picked, *moments = pick_moments(environment, (0.0, *kappas))
+    tables = [made.constants(environment.part_name), made.bounds()]
+    tables.append(made.instance(kappas, moments))
     if made.has_trade_off:
-        first, second = laws(environment)
-        compared = trade_off(first, second, made.epsilon)
-        tables.append(made.trade_off(compared, environment.group_names))
-    remarks = made.remarks()  # whatever can fail has been computed before anything is printed
+        compared = trade_off(environment, epsilon)
+        names = environment.group_names
+        tables.append(made.trade_off(compared, names, given=epsilon is not None))
+    remarks = made.remarks(picked)
     shown = console()
     for table in tables:
         shown.print(table)

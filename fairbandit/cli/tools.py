@@ -12,6 +12,7 @@ TOOLS = {
     "check": "runs the conformance suite on a part, such as rank=my_rank",
     "figures": "draws the figures of saved runs, as PNG and PDF",
     "dashboard": "starts TensorBoard on saved runs, on this machine alone",
+    "tune": "searches for good hyperparameters with Optuna",
     "theory": "computes what the paper proves, for an environment",
     "parity": "tests saved runs for demographic parity, round by round",
 }

@@ -13,40 +13,6 @@ a check compares two of its results. `examine` runs all checks and yields their 
 failure as one line. `asked` returns the candidates that a rank gets after some rounds of play.
 """
 
-from fairbandit.conformance.contract import (
-    constructible,
-    documented,
-    draws_pools,
-    finite_in_range,
-    models_soundly,
-    monotone,
-    permutes,
-    picks_soundly,
-    pools_by_address,
-    shapes,
-    splits_soundly,
-    ties,
-)
-from fairbandit.conformance.leaving import (
-    leaves_global_generators,
-    leaves_settings,
-    leaves_tensors,
-)
-from fairbandit.conformance.metrics import (
-    judges_replicas_alone,
-    judges_soundly,
-    pieces_agree,
-    resumes_judging,
-)
-from fairbandit.conformance.playing import (
-    learns_late,
-    plays,
-    reads_no_later,
-    repeats,
-    replicas_alone,
-    resumes,
-    rounds_alone,
-)
 from fairbandit.conformance.report import (
     Check,
     CheckResult,
@@ -77,32 +43,6 @@ __all__ = [
     "asked",
     "attempt",
     "checks",
-    "constructible",
     "cost",
-    "documented",
-    "draws_pools",
     "examine",
-    "finite_in_range",
-    "judges_replicas_alone",
-    "judges_soundly",
-    "learns_late",
-    "leaves_global_generators",
-    "leaves_settings",
-    "leaves_tensors",
-    "models_soundly",
-    "monotone",
-    "permutes",
-    "picks_soundly",
-    "pieces_agree",
-    "plays",
-    "pools_by_address",
-    "reads_no_later",
-    "repeats",
-    "replicas_alone",
-    "resumes",
-    "resumes_judging",
-    "rounds_alone",
-    "shapes",
-    "splits_soundly",
-    "ties",
 ]

@@ -1,4 +1,4 @@
-"""Checks of a constructor, its documentation and the values that methods return."""
+"""Checks of a constructor and of the values that methods return."""
 
 from __future__ import annotations
 
@@ -7,24 +7,18 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 import torch
-from torch import Tensor
 
 from fairbandit import registry
 from fairbandit.conformance.world import (
     ASKERS,
     CLOSE,
-    ROUNDS,
     ConformanceError,
     Spec,
     asked,
     class_of,
     policy_with,
 )
-from fairbandit.parts import Candidates
 from fairbandit.streams import Streams
-
-FIRST = 2
-"""The number of rounds played before a rank is asked first; the rank has no part in them."""
 
 
 def constructible(kind: str, spec: Spec) -> None:
@@ -49,15 +43,6 @@ def constructible(kind: str, spec: Spec) -> None:
         )
 
 
-def documented(kind: str, spec: Spec) -> None:
-    """Has a docstring of its own and, if a part of a policy, a reference."""
-    cls = class_of(kind, spec)
-    if not (cls.__dict__.get("__doc__") or "").strip():
-        raise ConformanceError("no docstring")
-    if kind in registry.PART_KINDS and not cls.reference:
-        raise ConformanceError("no `reference`: where does it come from?")
-
-
 def splits_soundly(kind: str, spec: Spec) -> None:
     """Gives whole rounds before t, a field (N,) each, that never move back as t grows."""
     split, t = policy_with(kind, spec).split, torch.arange(1, 200)
@@ -67,32 +52,6 @@ def splits_soundly(kind: str, spec: Spec) -> None:
         back = (field.diff() < 0).nonzero()
         if len(back):
             raise ConformanceError(f"`{name}` moves back after round {int(t[back[0]])}")
-
-
-def shapes(kind: str, spec: Spec) -> None:
-    """Gives an index of shape (B, N, K) and dtype float64."""
-    index, candidates = _raw_index(kind, spec, FIRST)
-    got = (tuple(index.shape), index.dtype)
-    expected = (tuple(candidates.groups.shape), torch.float64)
-    if got != expected:
-        raise ConformanceError(
-            f"the index has shape {got[0]} and {got[1]}; "
-            f"expected (B, N, K) = {expected[0]} and {expected[1]}"
-        )
-
-
-def finite_in_range(kind: str, spec: Spec) -> None:
-    """Gives finite indices in the range that it declares, after few rounds and after many."""
-    for after in (FIRST, ROUNDS):
-        index, candidates = _raw_index(kind, spec, after)
-        low, high = class_of(kind, spec).range
-        wrong = ~(index.isfinite() & (index >= low) & (index <= high))
-        if bool(wrong.any()):
-            raise ConformanceError(
-                f"{int(wrong.sum())} of {wrong.numel()} indices after {after} rounds are not "
-                f"finite or not from {low:g} to {high:g}, such as {index[wrong][0].item():g} for "
-                f"{_candidate(candidates, wrong)}"
-            )
 
 
 def ties(kind: str, spec: Spec) -> None:
@@ -117,9 +76,10 @@ def permutes(kind: str, spec: Spec) -> None:
     apart = ~policy.rank.index(shuffled).isclose(index, rtol=CLOSE, atol=CLOSE)
     apart &= shuffled.groups >= 0
     if bool(apart.any()):
+        b, n, k = apart.nonzero()[0].tolist()
         raise ConformanceError(
-            "permuting the candidates does more than permute their indices, "
-            f"as for {_candidate(shuffled, apart)} of the permuted ones"
+            "permuting the candidates does more than permute their indices, as for the one from "
+            f"place {order[k]} of replica {b} in round {again.first + n}"
         )
 
 
@@ -162,17 +122,6 @@ def models_soundly(kind: str, spec: Spec) -> None:
         raise ConformanceError("an upper score is below its score")
 
 
-def picks_soundly(kind: str, spec: Spec) -> None:
-    """Gives weights of shape (B, N, K): finite, not negative, 0 at empty places, and not all 0."""
-    candidates, policy = asked(kind, spec)
-    rank, selector = policy.rank, policy.selector
-    index = rank.index(candidates)
-    candidates.set_index(index, rank.upper_index(index, candidates), rank.bounds)
-    selection = selector.select(candidates, index)
-    if not bool((selection.propensities > 0).all()):
-        raise ConformanceError("a place was picked whose probability is 0")
-
-
 def draws_pools(kind: str, spec: Spec) -> None:
     """Pools are sound: true rewards are the truth's, and ranks between 0 and 1."""
     world = registry.create(kind, spec)
@@ -199,23 +148,3 @@ def pools_by_address(kind: str, spec: Spec) -> None:
         drawn = torch.cat([getattr(piece, name) for piece in pieces], 1)
         if not torch.allclose(getattr(whole, name)[1:], drawn, rtol=1e-12):
             raise ConformanceError("the pools of a round change with how rounds are asked for")
-
-
-def _raw_index(kind: str, spec: Spec, after: int) -> tuple[Tensor, Candidates]:
-    """The index as the part returns it, which the public method has not checked."""
-    candidates, policy = asked(kind, spec, after)
-    index = policy.rank._index(candidates)
-    if not isinstance(index, Tensor):
-        raise ConformanceError(f"the index is a {type(index).__name__}, not a tensor")
-    return index, candidates
-
-
-def _candidate(candidates: Candidates, which: Tensor) -> str:
-    """A description of where the first of the marked candidates stands."""
-    if which.shape != candidates.groups.shape:
-        return "an index of the wrong shape"
-    present = which & (candidates.groups >= 0)
-    b, n, k = (present if bool(present.any()) else which).nonzero()[0].tolist()
-    group = int(candidates.groups[b, n, k])
-    where = f"replica {b}, round {candidates.first + n}, place {k}"
-    return f"{where} (group {group}{'' if group >= 0 else ', an empty place'})"

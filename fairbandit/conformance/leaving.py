@@ -1,8 +1,7 @@
 """Checks that a part changes nothing that is not its own, from its constructor to its last call.
 
-A part must not change the tensors of the candidates, the past, the problem, its truth, the random
-draws and a state that it loads, nor those that it has returned. It must not change the settings of
-torch and NumPy, nor use their global random generators.
+Not its own are the tensors of the candidates, the past, the problem, its truth, the random draws
+and a state that it loads, those that it has returned, settings, and global random generators.
 """
 
 from __future__ import annotations
@@ -33,17 +32,8 @@ from fairbandit.engine import Engine
 from fairbandit.parts import Estimator
 from fairbandit.streams import AHEAD
 
-SEED = 0x5EED_0FBA
-"""The seed of the global generators, one that no part would choose."""
-
-HALF = 8
-"""After this many rounds another part takes over the state, and a rare group appears."""
-
-LIFE = 2 * HALF
-"""The number of rounds for which a part is watched."""
-
-THREADS = 3
-"""Torch's number of threads before the check; a part that sets it to 1 is then noticed."""
+HALF, LIFE = 8, 16
+"""The rounds after which another part takes over the state, and for which a part is watched."""
 
 
 def leaves_tensors(kind: str, spec: Spec) -> None:
@@ -51,37 +41,26 @@ def leaves_tensors(kind: str, spec: Spec) -> None:
     _live(kind, spec, Memory())
 
 
-def leaves_settings(kind: str, spec: Spec) -> None:
-    """Changes no setting of torch or NumPy, such as the default dtype."""
+def leaves_globals(kind: str, spec: Spec) -> None:
+    """Changes no setting of torch or NumPy; neither uses nor seeds a global random generator."""
     with restored():
-        torch.set_num_threads(THREADS)
-        _live(kind, spec, Unchanged(_settings, "`{}` changes {}; settings are the user's"))
-
-
-def leaves_global_generators(kind: str, spec: Spec) -> None:
-    """Draws from the problem's streams only; neither uses nor seeds a global generator."""
-    fault = "in `{}` it draws from {} global generator, or seeds it"
-    numpys, pythons = np.random.get_state(), random.getstate()  # noqa: NPY002
-    with torch.random.fork_rng(devices=[]):
-        try:
-            torch.default_generator.manual_seed(SEED)
-            np.random.seed(SEED)  # noqa: NPY002
-            random.seed(SEED)
-            _live(kind, spec, Unchanged(_generators, fault))
-        finally:
-            np.random.set_state(numpys)  # noqa: NPY002
-            random.setstate(pythons)
+        torch.set_num_threads(3)  # none that a part would choose, and so the seeds
+        torch.default_generator.manual_seed(0x5EED)
+        np.random.seed(0x5EED)  # noqa: NPY002
+        random.seed(0x5EED)
+        fault = "`{}` changes {}; expected draws from the problem's streams, and settings as found"
+        _live(kind, spec, Unchanged(_globals, fault))
 
 
 @contextmanager
 def restored() -> Iterator[None]:
-    """Restores, on exit, the settings that were changed inside."""
-    before = _settings()
+    """Restores, on exit, the settings and global generators that were changed inside."""
+    before = _globals()
     try:
         yield
     finally:
-        now = _settings()
-        for name, (_, put) in _SETTINGS.items():
+        now = _globals()
+        for name, (_, put) in _GLOBALS.items():
             if now[name] != before[name]:
                 put(before[name])
 
@@ -92,7 +71,6 @@ def _live(kind: str, spec: Spec, watch: Watch) -> None:
 
 
 def _draw(kind: str, spec: Spec, watch: Watch) -> None:
-    """Has an environment draw pools of many and of few rounds, under watch."""
     world = _made(kind, spec, watch)
     world.bind(held_streams(0, [0, 1], watch.hold))
     for first, count in ((1, AHEAD), (AHEAD + 1, 3), (AHEAD + 4, 1), (1, 2)):
@@ -100,7 +78,6 @@ def _draw(kind: str, spec: Spec, watch: Watch) -> None:
 
 
 def _judge(kind: str, spec: Spec, watch: Watch) -> None:
-    """Has a metric judge rounds and hand over its state, under watch."""
     first, second = (bound(_made(kind, spec, watch)) for _ in range(2))
     rounds = random_rounds(held_streams(1, range(REPLICAS), watch.hold))
     judge(first, rounds, PIECES[:2])
@@ -149,7 +126,6 @@ def _engine(kind: str, spec: Spec, watch: Watch, split: str) -> Engine:
 
 
 def _play(engine: Engine, rounds: int) -> None:
-    """Plays until `rounds` rounds are played in all."""
     engine.rounds = rounds
     for _ in engine.play():
         pass
@@ -167,45 +143,26 @@ def _hand_over(giver: Engine, taker: Engine) -> bool:
     return True
 
 
-def _generators() -> dict[str, Any]:
-    """The states of the global generators, in a form that can be compared."""
-    _, keys, *others = np.random.get_state()  # noqa: NPY002
-    return {
-        "torch's": torch.get_rng_state().numpy().tobytes(),
-        "NumPy's": (np.asarray(keys).tobytes(), others),
-        "Python's": random.getstate(),
-    }
+def _globals() -> dict[str, Any]:
+    """The settings and the states of the global generators, in a form that can be compared."""
+    return {name: read() for name, (read, _) in _GLOBALS.items()}
 
 
-def _settings() -> dict[str, Any]:
-    return {name: read() for name, (read, _) in _SETTINGS.items()}
+def _numpys() -> tuple[Any, ...]:
+    state: Any = np.random.get_state()  # noqa: NPY002
+    return state[0], state[1].tolist(), *state[2:]
 
 
-def _deterministic() -> tuple[bool, bool]:
-    return (
-        torch.are_deterministic_algorithms_enabled(),
-        torch.is_deterministic_algorithms_warn_only_enabled(),
-    )
-
-
-def _set_device(device: torch.device) -> None:
-    """Makes a device torch's default; the CPU is it again by None, and costs no call anything."""
-    torch.set_default_device(None if device.type == "cpu" else device)
-
-
-_SETTINGS: Mapping[str, tuple[Callable[[], Any], Callable[[Any], Any]]] = {
+_GLOBALS: Mapping[str, tuple[Callable[[], Any], Callable[[Any], Any]]] = {
     "torch's default dtype": (torch.get_default_dtype, torch.set_default_dtype),
-    "torch's default device": (torch.get_default_device, _set_device),
     "torch's number of threads": (torch.get_num_threads, torch.set_num_threads),
     "whether torch records gradients": (torch.is_grad_enabled, torch.set_grad_enabled),
-    "torch's deterministic algorithms": (
-        _deterministic,
-        lambda both: torch.use_deterministic_algorithms(both[0], warn_only=both[1]),
-    ),
-    "torch's precision of float32 products": (
-        torch.get_float32_matmul_precision,
-        torch.set_float32_matmul_precision,
-    ),
     "NumPy's handling of floating-point errors": (np.geterr, lambda kept: np.seterr(**kept)),
+    "torch's global generator": (
+        lambda: torch.get_rng_state().tolist(),
+        lambda state: torch.set_rng_state(torch.tensor(state, dtype=torch.uint8)),
+    ),
+    "NumPy's global generator": (_numpys, np.random.set_state),
+    "Python's global generator": (random.getstate, random.setstate),
 }
-"""The name of each setting, with the functions that read and set it."""
+"""What parts must not touch: its name, with the functions that read and set it."""

@@ -11,19 +11,16 @@ from fairbandit.conformance.world import (
     ConformanceError,
     Scattered,
     Spec,
+    check_same,
     check_state,
-    first_apart,
 )
 from fairbandit.environments.base import Pools
 from fairbandit.metrics import REDUCTIONS, Dimensions, Judged, Metric
 from fairbandit.parts import Selection
 from fairbandit.streams import Purpose, Streams
 
-JUDGED = 60
-"""How many rounds a metric judges."""
-
-PIECES = (1, 7, 32, 20)
-"""The lengths of the pieces in which it judges them again."""
+JUDGED, PIECES = 60, (1, 7, 32, 20)
+"""How many rounds a metric judges, and the lengths of the pieces in which it judges them again."""
 
 Rounds = tuple[Pools, Selection]
 """Rounds with their picks."""
@@ -43,7 +40,7 @@ def pieces_agree(kind: str, spec: Spec) -> None:
     """Judges rounds in pieces of any length as it judges them at once, also after `bind` again."""
     metric, rounds = registry.create(kind, spec), random_rounds()
     whole = judge(bound(metric), rounds, (JUDGED,))
-    _same(whole, judge(bound(metric), rounds, PIECES), "the whole and pieces")
+    check_same(whole, judge(bound(metric), rounds, PIECES), "the whole and pieces")
 
 
 def judges_replicas_alone(kind: str, spec: Spec) -> None:
@@ -52,7 +49,7 @@ def judges_replicas_alone(kind: str, spec: Spec) -> None:
     for replica in range(REPLICAS):
         rounds = random_rounds(Streams(1, [replica]))
         alone = judge(bound(registry.create(kind, spec), replicas=1), rounds, PIECES)
-        _same(together[replica, None], alone, f"replica {replica} in company and alone")
+        check_same(together[replica, None], alone, f"replica {replica} in company and alone")
 
 
 def resumes_judging(kind: str, spec: Spec) -> None:
@@ -65,7 +62,7 @@ def resumes_judging(kind: str, spec: Spec) -> None:
     second.load_state({key: v.clone() if isinstance(v, Tensor) else v for key, v in state.items()})
     resumed = torch.cat([head, judge(second, rounds, PIECES[2:], sum(PIECES[:2]) + 1)], 1)
     what = "a run never stopped and one resumed from its state"
-    _same(judge(whole, rounds, PIECES), resumed, what)
+    check_same(judge(whole, rounds, PIECES), resumed, what)
 
 
 def random_rounds(streams: Streams | None = None, count: int = JUDGED) -> Rounds:
@@ -104,13 +101,3 @@ def judge(metric: Metric, rounds: Rounds, pieces: tuple[int, ...], first: int = 
         values.append(metric.values(judged(metric, rounds, first, count)))
         first += count
     return torch.cat(values, 1)
-
-
-def _same(one: Tensor, other: Tensor, what: str) -> None:
-    apart = first_apart(one, other)
-    if apart is not None:
-        t, replica = apart
-        raise ConformanceError(
-            f"{what} are judged differently, first at round {t + 1}: replica {replica} of the "
-            f"batch has {one[replica, t]:.9g} and {other[replica, t]:.9g}"
-        )

@@ -7,7 +7,6 @@ from dataclasses import replace
 from itertools import pairwise
 
 import torch
-from torch import Tensor
 
 from fairbandit.conformance.world import (
     CLOSE,
@@ -17,10 +16,10 @@ from fairbandit.conformance.world import (
     ConformanceError,
     Spec,
     bind,
+    check_same,
     check_state,
     class_of,
     engine_with,
-    first_apart,
     grow,
     heard,
     play,
@@ -38,7 +37,7 @@ def plays(kind: str, spec: Spec) -> None:
 
 def repeats(kind: str, spec: Spec) -> None:
     """Decides alike when run twice under one seed."""
-    _same(play(kind, spec), play(kind, spec), "two runs under one seed")
+    check_same(play(kind, spec), play(kind, spec), "two runs under one seed")
 
 
 def replicas_alone(kind: str, spec: Spec) -> None:
@@ -46,14 +45,14 @@ def replicas_alone(kind: str, spec: Spec) -> None:
     together = play(kind, spec)
     for replica in range(REPLICAS):
         alone = play(kind, spec, replicas=[replica])
-        _same(together[replica, None], alone, f"replica {replica} in company and alone")
+        check_same(together[replica, None], alone, f"replica {replica} in company and alone")
 
 
 def rounds_alone(kind: str, spec: Spec) -> None:
     """Decides a block of rounds as it decides them one at a time."""
     rounds = 2 * ROUNDS
     blocks, single = (play(kind, spec, rounds=rounds, at_once=n) for n in (GRID, 1))
-    _same(blocks, single, "rounds in blocks and one at a time")
+    check_same(blocks, single, "rounds in blocks and one at a time")
 
 
 def resumes(kind: str, spec: Spec) -> None:
@@ -66,7 +65,7 @@ def resumes(kind: str, spec: Spec) -> None:
         check_state(part.state())
     second.load_state(first.state())
     resumed = torch.cat([head, heard(second, second.play())], 1)
-    _same(whole, resumed, "a run never stopped and one resumed from its state")
+    check_same(whole, resumed, "a run never stopped and one resumed from its state")
     if class_of(kind, spec).grow is not Part.grow:
         _grows(kind, spec)
 
@@ -114,7 +113,7 @@ def _grows(kind: str, spec: Spec) -> None:
     head = heard(met, [next(pieces)])
     grow(met, problem)
     grown = torch.cat([head, heard(met, pieces)], 1)
-    _same(whole, grown, "a group known before and one that appears")
+    check_same(whole, grown, "a group known before and one that appears")
 
 
 def _last_read(kind: str, spec: Spec, split: str) -> list[int]:
@@ -128,20 +127,3 @@ def _last_read(kind: str, spec: Spec, split: str) -> list[int]:
                 f"the round before, to {t - 1}"
             )
     return read
-
-
-def _same(one: Tensor, other: Tensor, what: str) -> None:
-    """Refuses decisions, as `heard` gives them, that differ."""
-    apart = first_apart(one, other)
-    if apart is None:
-        return
-    t, replica, place = apart
-    if place == one.shape[2] - 1:
-        raise ConformanceError(
-            f"{what} decide differently, first at round {t + 1} (replica {replica} of the batch)"
-        )
-    raise ConformanceError(
-        f"{what} give different indices, first at round {t + 1}: place {place} of replica "
-        f"{replica} of the batch has {one[replica, t, place]:.9g} and "
-        f"{other[replica, t, place]:.9g}"
-    )

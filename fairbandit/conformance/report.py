@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from timeit import timeit
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from fairbandit import registry
 from fairbandit.conformance import contract, leaving, metrics, playing
@@ -17,22 +17,15 @@ from fairbandit.conformance.world import REFERENCES, REPLICAS, Spec, class_of, e
 from fairbandit.errors import FairbanditError
 from fairbandit.streams import Streams
 
-TIMED = 512
-"""The number of rounds that are timed."""
-
-TRIES = 3
-"""The number of measurements, of which the fastest counts."""
+TIMED, TRIES = 512, 3
+"""The number of rounds that are timed, and of measurements, of which the fastest counts."""
 
 Done = TypeVar("Done")
 
 Check = Callable[[str, Spec], None]
 """Takes a kind and a part, and raises `ConformanceError` with the reason if the check fails."""
 
-_LEFT_ALONE: list[Check] = [
-    leaving.leaves_tensors,
-    leaving.leaves_settings,
-    leaving.leaves_global_generators,
-]
+_LEFT_ALONE: list[Check] = [leaving.leaves_tensors, leaving.leaves_globals]
 
 _PLAYED: list[Check] = [
     playing.plays,
@@ -47,12 +40,8 @@ _PLAYED: list[Check] = [
 _OF_KIND: dict[str, list[Check]] = {
     "split": [contract.splits_soundly, *_PLAYED],
     "estimator": [*_PLAYED, contract.models_soundly, playing.learns_late],
-    "rank": [
-        *(contract.shapes, contract.finite_in_range),
-        *_PLAYED,
-        *(contract.ties, contract.permutes, contract.monotone),
-    ],
-    "selector": [contract.picks_soundly, *_PLAYED],
+    "rank": [*_PLAYED, contract.ties, contract.permutes, contract.monotone],
+    "selector": _PLAYED,
     "environment": [contract.draws_pools, *_LEFT_ALONE, contract.pools_by_address],
     "metric": [
         metrics.judges_soundly,
@@ -88,14 +77,8 @@ class CheckResult:
         return self.tried and self.reason is None
 
 
-@dataclass(frozen=True)
-class Cost:
-    """Milliseconds per round, for all replicas together.
-
-    Attributes:
-        own: with the part; of an environment, drawing its pools; of a metric, judging.
-        reference: with the reference part of its kind in its place.
-    """
+class Cost(NamedTuple):
+    """Milliseconds per round of all replicas, with the part and with its kind's reference."""
 
     own: float
     reference: float
@@ -103,7 +86,7 @@ class Cost:
 
 def checks(kind: str) -> list[Check]:
     """The checks that parts of a kind must pass, the simplest first."""
-    return [contract.constructible, contract.documented, *_OF_KIND[kind]]
+    return [contract.constructible, *_OF_KIND[kind]]
 
 
 def examine(kind: str, spec: Spec) -> Iterator[CheckResult]:
@@ -154,7 +137,6 @@ def attempt(work: Callable[[str, Spec], Done], kind: str, spec: Spec) -> Done | 
 
 
 def _line(error: BaseException, cls: type) -> str:
-    """The innermost line of the part's file in a traceback; without one, the innermost line."""
     frames = traceback.extract_tb(error.__traceback__)
     file = inspect.getsourcefile(cls)
     own = [frame for frame in frames if frame.filename == file]
@@ -169,7 +151,7 @@ def cost(kind: str, spec: Spec) -> Cost:
 
 
 def _seconds(kind: str, spec: Spec) -> float:
-    """The seconds that it takes to play, draw or judge all rounds once."""
+    """Of playing, drawing or judging all rounds once."""
     work: Callable[[], Any]
     if kind == "environment":
         world = registry.create(kind, spec)

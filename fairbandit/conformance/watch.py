@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields, is_dataclass
-from typing import Any, NamedTuple
+from dataclasses import fields, is_dataclass
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -18,11 +18,7 @@ from fairbandit.streams import Stream, Streams
 
 
 def watched(kind: str, part: Any, watch: Watch) -> None:
-    """Has a watch called around every later call of the part's own methods.
-
-    The part's own methods are those of its kind's base class that the part's class implements or
-    overrides.
-    """
+    """Has a watch called around every later call of the contract's methods that a part writes."""
     cls, contract = type(part), registry.base_of(kind)
     own = cls.__mro__[: cls.__mro__.index(contract)]
     names = {name for above in own for name in vars(above) if not name.startswith("__")}
@@ -62,7 +58,7 @@ class Unchanged:
         self._read, self._fault = read, fault
 
     def hold(self, tensor: Tensor, name: str) -> None:
-        """Does nothing, since this watch compares no tensors."""
+        """Compares no tensors."""
 
     def before(self, part: Any, given: Mapping[str, Any]) -> Mapping[str, Any]:
         """Reads the values."""
@@ -76,65 +72,55 @@ class Unchanged:
             raise ConformanceError(self._fault.format(method, " and ".join(changed)))
 
 
-@dataclass
-class Seen:
-    """A storage, the bytes that it held when first seen, and what last gave or returned it."""
-
-    storage: torch.UntypedStorage
-    content: bytes
-    name: str = ""
-
-
-class Note(NamedTuple):
-    """What `Memory` records before a call."""
-
-    names: dict[int, str]
-    """What the call's own arguments are, by the address of their memory."""
-    pasts: list[tuple[str, History | Outcomes, dict[str, Any]]]
-    """The expression for each history or outcomes that the call was given, and what these hold."""
-
-
 class Memory:
     """Fails a call that changes a tensor which the part was given or has returned.
 
-    Whole storages are compared byte by byte. This detects writes through views, NumPy and `.data`,
-    with and without inference mode. Each tensor's shape, storage and `requires_grad` are compared
-    too.
+    Shape, content and `requires_grad` are compared, which detects writes through views, NumPy and
+    `.data`, with and without inference mode.
     """
 
     def __init__(self) -> None:
-        self._seen: dict[int, Seen] = {}
-        self._forms: dict[int, tuple[Tensor, tuple[Any, ...]]] = {}  # keeps the tensors alive
+        self._held: dict[int, tuple[Tensor, Any, str]] = {}  # keeps the tensors alive
 
-    def before(self, part: Any, given: Mapping[str, Any]) -> Note:
-        """Records every tensor that the part has access to; `given` are the arguments by name."""
-        note = Note({}, [])
+    def before(self, part: Any, given: Mapping[str, Any]) -> tuple[dict[int, str], list[Any]]:
+        """Records every tensor that the part has access to; `given` are the arguments by name.
+
+        Returns:
+            What the call calls these tensors; and the histories and outcomes among the arguments,
+            with what they hold. Their memory is written to between calls, so that they are compared
+            over this call only.
+        """
+        names: dict[int, str] = {}
+        pasts = []
         held = {name: getattr(part, name, None) for name in ("problem", "truth")} | dict(given)
         for name, value in held.items():
             for path, tensor in _tensors(name, value):
-                note.names.setdefault(_address(tensor), f"`{path}`, which it was given")
+                names.setdefault(id(tensor), f"`{path}`, which it was given")
                 self.hold(tensor, f"`{path}`, which it was given earlier")
-            # Outcomes are views of the memory of a history, which is written to beside them.
             path, past = name, value
             if isinstance(value, Candidates):
                 path, past = f"{name}.history", value.history
             if isinstance(past, (History, Outcomes)):
-                note.pasts.append((path, past, _held(past)))
-        return note
+                pasts.append((path, past, _kept(past)))
+        return names, pasts
 
     def after(self, method: str, result: Any, note: Any) -> None:
         """Refuses a call that changed a tensor, or returns one that requires grad."""
-        for seen in self._seen.values():
-            if _bytes(seen.storage) != seen.content:
-                raise _changed(method, note.names.get(seen.storage.data_ptr(), seen.name))
-        for tensor, form in self._forms.values():
-            if _form(tensor) != form:
-                raise _changed(method, note.names.get(form[0], self._seen[form[0]].name))
-        for path, past, held in note.pasts:
-            now = _held(past)
-            for key, value in held.items():
-                if now[key] != value:
-                    raise _changed(method, f"`{path}.{key}`, which it was given")
+        names, pasts = note
+        changed = [
+            names.get(key, name)
+            for key, (tensor, content, name) in self._held.items()
+            if _content(tensor) != content
+        ]
+        for path, past, before in pasts:
+            now = _kept(past)
+            changed += [
+                f"`{path}.{key}`, which it was given" for key in now if now[key] != before[key]
+            ]
+        if changed:
+            raise ConformanceError(
+                f"`{method}` changes {changed[0]}; no such tensor may change: work on a `.clone()`"
+            )
         for path, tensor in _tensors("", result):
             if tensor.requires_grad:
                 raise ConformanceError(
@@ -145,9 +131,8 @@ class Memory:
 
     def hold(self, tensor: Tensor, name: str) -> None:
         """Compares the tensor after every later call."""
-        storage = tensor.untyped_storage()
-        self._seen.setdefault(_address(tensor), Seen(storage, _bytes(storage))).name = name
-        self._forms.setdefault(id(tensor), (tensor, _form(tensor)))
+        _, content, _ = self._held.get(id(tensor)) or (None, _content(tensor), None)
+        self._held[id(tensor)] = tensor, content, name
 
 
 Watch = Unchanged | Memory
@@ -168,36 +153,17 @@ def held_streams(
     return streams_of(Held, seed, replicas)
 
 
-def _changed(method: str, what: str) -> ConformanceError:
-    return ConformanceError(
-        f"`{method}` changes {what}; no such tensor may change: work on a `.clone()`"
-    )
+def _content(value: Any) -> Any:
+    """What a value with tensors holds, in a form that can be compared."""
+    if isinstance(value, Tensor):
+        return value.requires_grad, value.shape, value.detach().cpu().numpy().tobytes()
+    return [(key, _content(item)) for key, item in _inside(value)] or value
 
 
-def _address(tensor: Tensor) -> int:
-    return tensor.untyped_storage().data_ptr()
-
-
-def _bytes(storage: torch.UntypedStorage) -> bytes:
-    raw = torch.empty(0, dtype=torch.uint8, device=storage.device)
-    return raw.set_(storage).cpu().numpy().tobytes()
-
-
-def _form(tensor: Tensor) -> tuple[Any, ...]:
-    place = (_address(tensor), tensor.storage_offset())
-    return (*place, tensor.shape, tensor.stride(), tensor.dtype, tensor.requires_grad)
-
-
-def _held(past: History | Outcomes) -> dict[str, Any]:
+def _kept(past: History | Outcomes) -> dict[str, Any]:
     """What a history or some outcomes hold, in a form that can be compared."""
     state = past._asdict() if isinstance(past, Outcomes) else past.state()
-    return {name: _comparable(value) for name, value in state.items()}
-
-
-def _comparable(value: Any) -> Any:
-    if isinstance(value, Tensor):
-        return value.detach().cpu().numpy().tobytes()
-    return [(key, _comparable(item)) for key, item in _inside(value)] or value
+    return {name: _content(value) for name, value in state.items()}
 
 
 def _tensors(path: str, value: Any) -> Iterator[tuple[str, Tensor]]:

@@ -23,11 +23,8 @@ from fairbandit.parts import Argmax, Candidates, Outcomes, Problem
 from fairbandit.policy import Policy
 from fairbandit.streams import GRID, Purpose, Stream, Streams
 
-ROUNDS = 40
-"""The number of rounds that a check plays by default."""
-
-REPLICAS = 3
-"""The number of replicas that a check plays by default."""
+ROUNDS, REPLICAS = 40, 3
+"""How many rounds and replicas a check plays by default."""
 
 LATE = (2, 7, ROUNDS - 3)
 """The rounds whose rewards come late, in checks of late rewards."""
@@ -102,7 +99,7 @@ class EvenStream(Stream):
 
 
 def streams_of(kind: type[Stream], seed: int, replicas: Sequence[int]) -> Streams:
-    """Streams of a subclass of `Stream`; the other arguments are those of `Streams`."""
+    """Streams of a subclass of `Stream`."""
     streams = Streams(seed, replicas)
     streams._streams = {p: kind(seed, streams.replicas, p, streams.device) for p in Purpose}
     return streams
@@ -126,10 +123,7 @@ def class_of(kind: str, spec: Spec) -> type[Any]:
 
 
 def policy_with(kind: str, spec: Spec, split: str = "halves", part: Any = None) -> Policy:
-    """A policy of a part, made here unless it is given, and the parts to check it beside.
-
-    Those are the parts that it is `checked_with`, the split of the given name and `REFERENCES`.
-    """
+    """A policy of a part and those that it is `checked_with`, the split and `REFERENCES`."""
     company = {**REFERENCES, "split": split, **class_of(kind, spec).checked_with, kind: spec}
     others = [other for other in registry.PART_KINDS if other != kind or part is None]
     parts = {other: registry.create(other, company[other]) for other in others}
@@ -150,17 +144,8 @@ def engine_with(
 ) -> Engine:
     """An engine, not yet started, whose policy has the part and whose environment is `Scattered`.
 
-    Args:
-        kind: "split", "estimator", "rank" or "selector".
-        spec: the part.
-        part: the part itself; None makes it of the spec.
-        split: the registered name of the split, unless the part is one.
-        rounds, replicas, at_once: of the `Engine`.
-        upset_after, rare_after: of `Scattered`.
-
-    Returns:
-        The engine. Its selector records what the rank returned (`Listener`), unless the part is a
-        selector.
+    Its selector records what the rank returned (`Listener`), unless the part is a selector. The
+    part is made of the spec if it is not given.
     """
     policy = policy_with(kind, spec, split, part)
     if kind != "selector":
@@ -176,10 +161,9 @@ def play(kind: str, spec: Spec, **options: Any) -> Tensor:
 
 
 def heard(engine: Engine, pieces: Iterable[Played]) -> Tensor:
-    """The decisions of an engine in the given pieces, with the indices that they are based on.
+    """The decisions of an engine in the given pieces, (B, T, K + 1) float64.
 
-    They are (B, T, K + 1) float64: the index, zero at empty places, and last the place picked; for
-    a selector under test, whose index is not recorded, (B, T, 1).
+    The index, zero at empty places, and last the place picked; for a selector only the latter.
     """
     found = torch.cat([played.actions for played in pieces], 1)[..., None].double()
     selector = engine.policy.selector
@@ -191,10 +175,7 @@ def heard(engine: Engine, pieces: Iterable[Played]) -> Tensor:
 
 
 def bind(engine: Engine, problem: Problem) -> None:
-    """Binds an engine, which has played no round yet, to a problem with other numbers of groups.
-
-    The policy is bound again and gets an empty history; nothing else of the engine changes.
-    """
+    """Binds an engine that has played no round yet to a problem of another number of groups."""
     engine.policy.bind(problem)
     engine.history = engine.policy.history()
 
@@ -215,10 +196,18 @@ def check_state(state: Mapping[str, Any]) -> None:
             )
 
 
-def first_apart(one: Tensor, other: Tensor) -> list[int] | None:
-    """The round (from 0), replica and place of the earliest difference of (B, T, …), if any."""
+def check_same(one: Tensor, other: Tensor, what: str) -> None:
+    """Refuses two results that differ: values (B, T), or decisions as `heard` gives them."""
     apart = ~one.isclose(other, rtol=CLOSE, atol=CLOSE)
-    return apart.transpose(0, 1).nonzero()[0].tolist() if bool(apart.any()) else None
+    if bool(apart.any()):
+        t, replica, *place = apart.transpose(0, 1).nonzero()[0].tolist()
+        picks = one.dim() == 3 and place[0] == one.shape[2] - 1
+        of = "picks" if picks else f"indices of place {place[0]}" if place else "values"
+        at = (replica, t, *place)
+        raise ConformanceError(
+            f"{what} give different {of}, first at round {t + 1}: replica {replica} of the batch "
+            f"has {one[at]:.9g} and {other[at]:.9g}"
+        )
 
 
 def scores_with(engine: Engine, late: Collection[int]) -> Tensor:
@@ -250,7 +239,7 @@ def asked(kind: str, spec: Spec, after: int = ROUNDS) -> tuple[Candidates, Polic
     Args:
         kind: the kind of the part under test.
         spec: the part.
-        after: how many rounds are played before; after the first two no rank was asked yet.
+        after: how many rounds are played before.
 
     Returns:
         The candidates, of as many rounds as can be decided at once, and the policy.

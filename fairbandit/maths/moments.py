@@ -1,79 +1,66 @@
-"""Mean and standard deviation of samples that arrive in batches (Chan, Golub and LeVeque)."""
+"""Counts, means and standard deviations of samples, and of samples merged (Chan et al., 1979)."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
 
-import torch
-from torch import Tensor
-
-from fairbandit.maths.checks import like
+Floats = NDArray[np.float64]
 
 
-class Moments:
-    """Count, mean and sum of squared deviations at each place of a tensor.
-
-    Batches merge as M₂ = M₂ₐ + M₂ᵦ + δ²·nₐnᵦ/(nₐ + nᵦ), δ being the difference of the means; this
-    avoids the cancellation of a running sum of squares. NaN means that there is no sample.
+def moments(values: ArrayLike) -> tuple[Floats, Floats, Floats]:
+    """Returns count, mean and standard deviation (ddof 1) of the first dimension's known values.
 
     Args:
-        shape: the shape of one sample.
+        values: (n, …), NaN where a value is unknown.
+
+    Returns:
+        Three arrays of shape (…): the mean is NaN where nothing is known, the standard deviation
+        where fewer than two values are.
+
+    >>> count, mean, std = moments([[1.0], [2.0], [6.0], [float("nan")]])
+    >>> int(count[0]), float(mean[0]), round(float(std[0]), 4)
+    (3, 3.0, 2.6458)
+    """
+    given = np.asarray(values, np.float64)
+    known = ~np.isnan(given)
+    count = known.sum(0).astype(np.float64)
+    mean = np.where(known, given, 0.0).sum(0) / np.maximum(count, 1)
+    squares = np.where(known, (given - mean) ** 2, 0.0).sum(0)
+    return _of_sums(count, mean, squares)
+
+
+def merged(count: ArrayLike, mean: ArrayLike, std: ArrayLike) -> tuple[Floats, Floats, Floats]:
+    """Merges samples of which only counts, means and standard deviations are known.
+
+    n = Σ nᵢ, mean = Σ nᵢmᵢ/n, (n − 1)·std² = Σ (nᵢ − 1)·sᵢ² + Σ nᵢ(mᵢ − mean)².
+
+    Args:
+        count: nᵢ, one row for each sample.
+        mean: mᵢ, in the same shape; ignored where nᵢ = 0.
+        std: sᵢ (ddof 1), in the same shape; ignored where nᵢ < 2.
+
+    Returns:
+        Count, mean and standard deviation (ddof 1) of all samples together, without the first
+        dimension; NaN where there are too few values.
 
     Reference:
         Chan, Golub, LeVeque, "Updating Formulae and a Pairwise Algorithm for Computing Sample
         Variances", 1979.
 
-    >>> moments = Moments(1)
-    >>> moments.add(torch.tensor([[1.0], [2.0]]))
-    >>> moments.add(torch.tensor([[6.0], [float("nan")]]))
-    >>> moments.mean.item(), round(moments.std.item(), 4)
-    (3.0, 2.6458)
+    >>> count, mean, std = merged([2, 1], [1.5, 6.0], [0.5**0.5, float("nan")])  # 1, 2 and 6
+    >>> int(count), float(mean), round(float(std), 4)
+    (3, 3.0, 2.6458)
     """
+    counts = np.asarray(count, np.float64)
+    means = np.where(counts > 0, np.asarray(mean, np.float64), 0.0)
+    stds = np.where(counts > 1, np.asarray(std, np.float64), 0.0)
+    total = counts.sum(0)
+    centre = (counts * means).sum(0) / np.maximum(total, 1)
+    squares = (counts - 1).clip(0) * stds**2 + counts * (means - centre) ** 2
+    return _of_sums(total, centre, squares.sum(0))
 
-    def __init__(self, *shape: int) -> None:
-        self._count = torch.zeros(shape, dtype=torch.float64)
-        self._mean, self._squares = self._count.clone(), self._count.clone()
 
-    def add(self, values: Tensor, where: slice = slice(None)) -> None:
-        """Adds B samples, (B, *shape), or only the part `where` of the shape's first dimension."""
-        known = ~values.isnan()
-        count = known.sum(0).to(torch.float64)
-        filled = torch.where(known, values, 0.0).to(torch.float64)
-        mean = filled.sum(0) / count.clamp(min=1)
-        squares = ((filled - mean).square() * known).sum(0)
-        total = self._count[where] + count
-        share = count / total.clamp(min=1)
-        apart = mean - self._mean[where]
-        self._squares[where] += squares + apart.square() * self._count[where] * share
-        self._mean[where] += apart * share
-        self._count[where] = total
-
-    @property
-    def count(self) -> Tensor:
-        """The number of samples so far."""
-        return self._count
-
-    @property
-    def mean(self) -> Tensor:
-        """The means so far, NaN where no sample came."""
-        return torch.where(self._count > 0, self._mean, torch.nan)
-
-    @property
-    def std(self) -> Tensor:
-        """The standard deviations so far (ddof 1), NaN where fewer than two samples came."""
-        return torch.where(self._count > 1, self._squares / (self._count - 1), torch.nan).sqrt()
-
-    def state(self) -> dict[str, Tensor]:
-        """The counts, means and sums of squared deviations."""
-        return {"count": self._count, "mean": self._mean, "squares": self._squares}
-
-    def load_state(self, state: Mapping[str, Tensor]) -> None:
-        """Restores a state that `state` returned.
-
-        Raises:
-            FairbanditError: a state of samples of another shape.
-        """
-        for name, now in self.state().items():
-            like(f"moments, {name}", state[name], now)
-        self._count, self._mean = state["count"], state["mean"]
-        self._squares = state["squares"]
+def _of_sums(count: Floats, mean: Floats, squares: Floats) -> tuple[Floats, Floats, Floats]:
+    std = np.sqrt(squares / np.maximum(count - 1, 1))
+    return count, np.where(count > 0, mean, np.nan), np.where(count > 1, std, np.nan)

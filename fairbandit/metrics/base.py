@@ -101,7 +101,6 @@ class Metric(ABC):
 
     part_kind: ClassVar[str]
     part_name: ClassVar[str]
-    part_modules: ClassVar[tuple[str, ...]]
     reference: ClassVar[str] = ""
     """Where the metric comes from."""
     reduce: ClassVar[Reduce] = "sum"

@@ -31,8 +31,7 @@ class Played:
         expected: their true rewards, (B, N); NaN where the environment has no truth.
         ranks: their true relative ranks, (B, N); NaN where the environment has no truth.
         propensities: the probability of each pick, (B, N).
-        metrics: the values of every metric by its column, (B, N) each: both regrets, and those
-            that the run asks for.
+        metrics: the values of every metric by its column, (B, N) each.
         received: candidates of each group in these rounds, (B, G) int64.
     """
 
@@ -64,10 +63,10 @@ class Played:
 
 
 class Judge:
-    """Judges rounds, piece by piece in order, by both regrets and by further metrics.
+    """Judges rounds, piece by piece in order.
 
     Args:
-        metrics: the further metrics by their columns; bound here.
+        metrics: the metrics by their columns; bound here. Both regrets are judged in any case.
         dimensions: the sizes of what is judged.
         replicas: the replicas' numbers.
         truth: whether the environment has a truth. If not, true rewards and ranks are NaN for all

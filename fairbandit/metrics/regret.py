@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from types import MappingProxyType
-
 from torch import Tensor
 
 from fairbandit.metrics.base import Judged, Metric
 from fairbandit.registry import register
 
-REGRETS: Mapping[str, str] = MappingProxyType(
-    {"standard_regret": "standard_pseudo_regret", "fair_regret": "fair_pseudo_regret"}
-)
-"""The metrics that every run records: their names, which are also their columns in the round log,
-and what summaries and curves call their sums."""
+REGRETS = ("standard_regret", "fair_regret")
+"""The metrics that every run records. Both are pseudo-regrets: they compare true rewards, and true
+ranks, without the noise."""
 
 
 @register("metric", "standard_regret")

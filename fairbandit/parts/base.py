@@ -126,12 +126,19 @@ class Part(ABC):
     """Whether the part overrides `observe`. What it saw cannot be taken back, so that a policy with
     the part decides no round on the guess of an earlier one; see `fixed_point`."""
 
+    reads_past: ClassVar[bool] = False
+    """Whether what the part returns at a round depends on earlier rounds. It is set from `needs`,
+    `observe`, `last_reward_read` and `last_pick_read`, and of an estimator from `learns`."""
+
     problem: Problem
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
         cls.own = cls.__module__.startswith("fairbandit.")
         cls.observes = cls.observe is not Part.observe
+        readers = cls.last_reward_read, cls.last_pick_read
+        declared = readers != (Part.last_reward_read, Part.last_pick_read)
+        cls.reads_past = bool(cls.needs) or cls.observes or declared
         cls.autograd = vars(cls).get("autograd", not cls.own)
 
     def bind(self, problem: Problem) -> None:

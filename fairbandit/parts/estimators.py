@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor
@@ -36,6 +36,11 @@ class Estimator(Part):
     where a round's model is drawn at random."""
     sums: ClassVar[bool] = False
     """Whether `absorb` is written: outcomes can be taken in one by one and in any order."""
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        one_draw = cls.draws and not cls.every_round  # rounds that share a draw depend on it
+        cls.reads_past = cls.reads_past or cls.learns or one_draw
 
     @property
     def draws_models(self) -> bool:

@@ -24,7 +24,7 @@ class Rank(Part):
     """Gives every candidate an index; a subclass writes `_index`.
 
     A rank that keeps a state of its own updates it in `observe`, which sees every round once and
-    in order, also those in which the policy picks uniformly and no index is asked for.
+    in order, also those in which all candidates tie and no index is asked for.
 
     A part never changes a tensor that it was given: not the candidates' (`scores`, `contexts`,
     `past.count`, …), nor those of the history or the pools that it observes. An index that was

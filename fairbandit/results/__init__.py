@@ -8,9 +8,10 @@ verified when they are read; nothing here plays.
 
 from fairbandit.results.differences import differing
 from fairbandit.results.loaded import Runs, load
-from fairbandit.results.pooling import PooledRuns, interval, merged, pool
-from fairbandit.results.runs import Curve, RewardDistribution, SavedRun, read_runs
+from fairbandit.results.pooling import PooledRuns, interval, pool
+from fairbandit.results.runs import RewardDistribution, SavedRun, read_runs
 from fairbandit.results.scenes import Scene, labels, read_scenes
+from fairbandit.run.curves import Curve
 
 __all__ = [
     "Curve",
@@ -23,7 +24,6 @@ __all__ = [
     "interval",
     "labels",
     "load",
-    "merged",
     "pool",
     "read_runs",
     "read_scenes",

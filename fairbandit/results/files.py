@@ -5,20 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import torch
-from pyarrow.fs import LocalFileSystem
 from torch import Tensor
 
 from fairbandit.errors import FairbanditError
+from fairbandit.files import sha256
 from fairbandit.run.folder import ROUNDS, SUMMARY
-from fairbandit.run.hashes import sha256
-
-if TYPE_CHECKING:
-    from pyarrow.dataset import Dataset
 
 
 @contextmanager
@@ -29,7 +25,7 @@ def opened(
 
     The hash of the file must be the one in the run's summary. Parquet's own checksums are verified
     as well, but they cover neither the headers of pages nor the footer, which say how pages are
-    read. For a run whose summary holds no hashes, only these checksums are verified.
+    read.
 
     Args:
         folder: the run's folder.
@@ -43,16 +39,15 @@ def opened(
     """
     path = folder / name
     try:
-        expected = summary["files"].get(name) if "files" in summary else None
-        if "files" in summary and sha256(path) != expected:
-            raise _damaged(path, "its contents are not those that its run wrote")
+        if not path.is_file() or sha256(path) != summary["files"].get(name):
+            raise damaged(path, "its contents are not those that its run wrote")
         with pq.ParquetFile(path, page_checksum_verification=True) as file:
             missing = sorted(set(columns) - set(file.schema_arrow.names))
             if missing:
-                raise _damaged(path, f"it has no column {', '.join(map(repr, missing))}")
+                raise damaged(path, f"it has no column {', '.join(map(repr, missing))}")
             yield file
     except (OSError, pa.ArrowException) as error:
-        raise _damaged(path, str(error).splitlines()[0]) from error
+        raise damaged(path, str(error).splitlines()[0]) from error
 
 
 def row_groups(
@@ -97,42 +92,19 @@ def row_groups(
         )
 
 
-def rounds_dataset(
-    runs: Sequence[tuple[Path, str, Mapping[str, Any]]], columns: Sequence[str] | None = None
-) -> Dataset:
-    """Opens the round logs of finished runs as one dataset, of which nothing is read yet.
-
-    Args:
-        runs: the folder of each run, its name in the column `folder`, and its summary.
-        columns: the columns of the round log; None for all that any run has.
+def read_rounds(
+    folder: Path, summary: Mapping[str, Any], columns: Sequence[str] | None = None
+) -> pa.Table:
+    """Reads the round log of a finished run, or some of its columns.
 
     Raises:
-        FairbanditError: a file is not as its run left it, or no run has such a column.
+        FairbanditError: a file is missing, damaged or of another run, or lacks a column.
     """
-    from pyarrow import dataset
-
-    disk = LocalFileSystem()
-    options = dataset.ParquetFragmentScanOptions(page_checksum_verification=True)
-    form = dataset.ParquetFileFormat(default_fragment_scan_options=options)
-    fragments, schemas = [], []
-    for folder, place, summary in runs:
-        names = _parts(folder, summary)
-        for name in names:
-            with opened(folder, name, summary) as file:
-                schemas.append(file.schema_arrow.remove_metadata())
-            where = dataset.field("folder") == place
-            path = str((folder / name).absolute())
-            fragments.append(form.make_fragment(path, disk, partition_expression=where))
-    schema = pa.unify_schemas([*schemas, pa.schema([("folder", pa.string())])])
-    unknown = sorted(set(columns or ()) - set(schema.names))
-    if unknown:
-        raise FairbanditError(
-            f"no run has a column {', '.join(map(repr, unknown))}; there are "
-            f"{', '.join(schema.names)}"
-        )
-    kept = schema.names if columns is None else list(dict.fromkeys([*columns, "folder"]))
-    schema = pa.schema([schema.field(name) for name in kept])
-    return dataset.FileSystemDataset(fragments, schema, form, disk)
+    pieces = []
+    for name in _parts(folder, summary):
+        with opened(folder, name, summary, columns or ()) as file:
+            pieces.append(file.read(columns))
+    return pa.concat_tables(pieces)
 
 
 def _parts(folder: Path, summary: Mapping[str, Any]) -> list[str]:
@@ -142,7 +114,7 @@ def _parts(folder: Path, summary: Mapping[str, Any]) -> list[str]:
         FairbanditError: files are lacking, or come from elsewhere.
     """
     found = {f"{ROUNDS}/{path.name}" for path in (folder / ROUNDS).glob("part-*.parquet")}
-    wrote = {name for name in summary.get("files", found) if name.startswith(f"{ROUNDS}/")}
+    wrote = {name for name in summary["files"] if name.startswith(f"{ROUNDS}/")}
     if found != wrote:
         raise FairbanditError(
             f"{folder / ROUNDS} does not hold the files that its run wrote: "
@@ -152,7 +124,8 @@ def _parts(folder: Path, summary: Mapping[str, Any]) -> list[str]:
     return sorted(found)
 
 
-def _damaged(path: Path, why: str) -> FairbanditError:
+def damaged(path: Path, why: str) -> FairbanditError:
+    """Returns the error for a file of a run that cannot be read."""
     return FairbanditError(
         f"{path} cannot be read: {why}. Put it back as it was, or remove the run's folder and play "
         "it again"

@@ -11,18 +11,17 @@ from typing import TYPE_CHECKING, Any, overload
 import numpy as np
 
 from fairbandit.errors import FairbanditError
-from fairbandit.metrics import REGRETS
+from fairbandit.maths.moments import moments
 from fairbandit.results.choice import full_key, text_of
 from fairbandit.results.differences import differing, telling, union
-from fairbandit.results.files import rounds_dataset
+from fairbandit.results.files import read_rounds
 from fairbandit.results.pooling import PooledRuns, interval
-from fairbandit.results.runs import KEYS, SavedRun, read_runs
+from fairbandit.results.runs import FOLDER, KEYS, SavedRun, read_runs
 from fairbandit.results.scenes import Scene, scenes_of
 from fairbandit.results.table import tidy
 
 if TYPE_CHECKING:
     import pandas as pd
-    from pyarrow.dataset import Dataset
 
 LABEL = "label"
 """The column that names a setting by what tells it from others of its environment."""
@@ -44,7 +43,7 @@ def load(*folders: str | PathLike[str]) -> Runs:
 
     Example:
         runs = fairbandit.load("outputs/sweeps/ranks")
-        runs.pooled()[["label", "fair_pseudo_regret_mean", "fair_pseudo_regret_low"]]
+        runs.pooled()[["label", "fair_regret_mean", "fair_regret_low"]]
         for label, curve in runs.curves("fair_regret").groupby("label"):
             plt.plot(curve["round"], curve["mean"], label=label)
     """
@@ -99,7 +98,7 @@ class Runs(Sequence[SavedRun]):
         Returns:
             `label`; the settings in which the rows differ; `runs`, how many were pooled; and of
             each metric and each group's selection rate the mean, the standard deviation (ddof 1),
-            the number n of replicas and the interval of the mean: `fair_pseudo_regret_mean`,
+            the number n of replicas and the interval of the mean: `fair_regret_mean`,
             `_std`, `_n`, `_low` and `_high`.
 
         Raises:
@@ -118,8 +117,9 @@ class Runs(Sequence[SavedRun]):
             over: the keys of the settings over which runs are pooled.
 
         Returns:
-            `label`; the settings that tell the rows apart; `round`, at most 300 evenly spaced
-            ones; and `mean`, `std`, `n`, `low`, `high`. Settings without the metric have no rows.
+            `label`; the settings that tell the rows apart; `round`, evenly spaced and, at the
+            beginning, log-spaced ones; and `mean`, `std`, `n`, `low`, `high`. Settings without the
+            metric have no rows.
 
         Raises:
             FairbanditError: no run has such a metric or setting, or a run's files are damaged.
@@ -139,20 +139,28 @@ class Runs(Sequence[SavedRun]):
             **{"mean": mean, "std": std, "n": count.astype(np.int64), "low": low, "high": high},
         )
 
-    def rounds(self, columns: Sequence[str] | None = None) -> Dataset:
-        """Returns the single rounds of all runs as a dataset of pyarrow, which reads when asked.
+    def rounds(self, columns: Sequence[str] | None = None) -> pd.DataFrame:
+        """Returns the single rounds of all runs, a row for each round and replica.
 
         Args:
-            columns: the columns of the round log; None for all.
+            columns: the columns of the round log to read; None for all.
 
         Returns:
-            The dataset, with the column `folder` of `table` beside the others, by which rows and
-            files can be chosen: `runs.rounds(["round", "rank"]).to_table().to_pandas()`.
+            These columns, where `group` is the group's label, and `folder`, that of `table`.
 
         Raises:
-            FairbanditError: a run's files are not what it wrote, or no run has such a column.
+            FairbanditError: a run's files are not what it wrote, or a run has no such column.
         """
-        return rounds_dataset([(run.folder, run.place, run.summary) for run in self], columns)
+        import pandas as pd
+
+        frames = []
+        for run in self:
+            frame = read_rounds(run.folder, run.summary, columns).to_pandas()
+            if "group" in frame:
+                labels = pd.CategoricalDtype(list(run.groups))
+                frame["group"] = pd.Categorical.from_codes(frame["group"], dtype=labels)
+            frames.append(frame.assign(**{FOLDER: run.place}))
+        return pd.concat(frames, ignore_index=True)
 
     def compare(
         self,
@@ -191,8 +199,11 @@ class Runs(Sequence[SavedRun]):
                 base = _baseline(baseline, scene.name, alike)
                 for run in alike:
                     if run is not base and column in run.metrics:
+                        found = paired_difference(run, base, column)
+                        if found is None:
+                            raise FairbanditError(_nothing_shared(run, base))
                         rows.append(run)
-                        numbers.append({"baseline": base.label} | _difference(run, base, column))
+                        numbers.append({"baseline": base.label} | found)
         if not rows:
             raise FairbanditError(f"there is no run beside {baseline!r} to compare with it")
         table = self._settings(rows)
@@ -202,12 +213,10 @@ class Runs(Sequence[SavedRun]):
         return scenes_of(self._runs, (over,) if isinstance(over, str) else tuple(over))
 
     def _column(self, metric: str) -> str:
-        """Returns the column of a metric, which may also be called as in summaries."""
         known = union(run.metrics for run in self)
-        column = {summary: column for column, summary in REGRETS.items()}.get(metric, metric)
-        if column not in known:
+        if metric not in known:
             raise FairbanditError(f"no run has a metric {metric!r}; there are {', '.join(known)}")
-        return column
+        return metric
 
     def _settings(self, rows: Sequence[PooledRuns]) -> pd.DataFrame:
         """Returns the labels of pooled runs, `KEYS`, and the settings that tell them apart."""
@@ -251,22 +260,34 @@ def _baseline(
     return found[0]
 
 
-def _difference(run: PooledRuns, base: PooledRuns, column: str) -> dict[str, Any]:
-    """Returns the moments of a setting's value less the baseline's, replica by replica."""
+def _nothing_shared(run: PooledRuns, base: PooledRuns) -> str:
+    seeds = [sorted({one.summary["seed"] for one in each.runs}) for each in (run, base)]
+    return (
+        f"{run.label!r} and {base.label!r} have no pools together: the seeds of one are "
+        f"{seeds[0]}, of the other {seeds[1]}"
+    )
+
+
+def paired_difference(run: PooledRuns, base: PooledRuns, column: str) -> dict[str, Any] | None:
+    """Returns how far a metric of a setting is from that of a baseline, replica by replica.
+
+    Args:
+        run: the setting.
+        base: the baseline.
+        column: the metric, after the last round.
+
+    Returns:
+        `mean`, `std` and `n` of the differences over the replicas that both have, and the interval
+        of the mean, `low` to `high`; None if they have no replica together.
+    """
     ours, theirs = _by_replica(run, column), _by_replica(base, column)
     pairs = sorted(ours.keys() & theirs.keys())
     if not pairs:
-        seeds = [sorted({one.summary["seed"] for one in each.runs}) for each in (run, base)]
-        raise FairbanditError(
-            f"{run.label!r} and {base.label!r} have no pools together: the seeds of one are "
-            f"{seeds[0]}, of the other {seeds[1]}"
-        )
-    differences = np.array([ours[pair] - theirs[pair] for pair in pairs])
-    known = differences[~np.isnan(differences)]
-    mean = known.mean() if len(known) else np.nan
-    std = known.std(ddof=1) if len(known) > 1 else np.nan
-    low, high = interval(len(known), mean, std)
-    return {"mean": mean, "std": std, "n": len(known), "low": float(low), "high": float(high)}
+        return None
+    count, mean, std = moments([ours[pair] - theirs[pair] for pair in pairs])
+    low, high = interval(count, mean, std)
+    numbers = {"mean": mean, "std": std, "low": low, "high": high}
+    return {"n": int(count)} | {name: float(value) for name, value in numbers.items()}
 
 
 def _by_replica(run: PooledRuns, column: str) -> dict[tuple[Any, ...], float]:
@@ -275,5 +296,5 @@ def _by_replica(run: PooledRuns, column: str) -> dict[tuple[Any, ...], float]:
     return {
         (*(one.settings.get(key) for key in keys), replica): value
         for one in run.runs
-        for replica, value in one.final(column).items()
+        for replica, value in enumerate(one.final(column).tolist())
     }

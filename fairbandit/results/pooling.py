@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -13,9 +13,10 @@ from numpy.typing import ArrayLike
 from torch import Tensor
 
 from fairbandit.errors import FairbanditError
-from fairbandit.metrics import REGRETS
+from fairbandit.maths.moments import Floats, merged
 from fairbandit.results.differences import differing
-from fairbandit.results.runs import PLACES, Curve, Floats, RewardDistribution, SavedRun
+from fairbandit.results.runs import PLACES, RewardDistribution, SavedRun
+from fairbandit.run.curves import RATE, Curve
 from fairbandit.run.settings import BY_GROUP
 
 LEVEL = 0.95
@@ -23,34 +24,6 @@ LEVEL = 0.95
 
 NO_DIFFERENCE = ("threads", "device", "versions.", *PLACES)
 """Settings that only say how or from where a run was played, by the beginnings of their keys."""
-
-
-def merged(count: ArrayLike, mean: ArrayLike, std: ArrayLike) -> tuple[Floats, Floats, Floats]:
-    """Merges samples of which only counts, means and standard deviations are known.
-
-    n = Σ nᵢ, mean = Σ nᵢmᵢ/n, (n − 1)·std² = Σ (nᵢ − 1)·sᵢ² + Σ nᵢ(mᵢ − mean)².
-
-    Args:
-        count: nᵢ, one row for each sample.
-        mean: mᵢ, in the same shape; ignored where nᵢ = 0.
-        std: sᵢ (ddof 1), in the same shape; ignored where nᵢ < 2.
-
-    Returns:
-        Count, mean and standard deviation (ddof 1) of all samples together, without the first
-        dimension; NaN where there are too few values.
-
-    >>> count, mean, std = merged([2, 1], [1.5, 6.0], [0.5**0.5, float("nan")])  # 1, 2 and 6
-    >>> int(count), float(mean), round(float(std), 4)
-    (3, 3.0, 2.6458)
-    """
-    counts = np.asarray(count, np.float64)
-    means = np.where(counts > 0, np.asarray(mean, np.float64), 0.0)
-    stds = np.where(counts > 1, np.asarray(std, np.float64), 0.0)
-    total = counts.sum(0)
-    centre = (counts * means).sum(0) / np.maximum(total, 1)
-    squares = (counts - 1).clip(0) * stds**2 + counts * (means - centre) ** 2
-    spread = np.sqrt(squares.sum(0) / np.maximum(total - 1, 1))
-    return total, np.where(total > 0, centre, np.nan), np.where(total > 1, spread, np.nan)
 
 
 def interval(count: ArrayLike, mean: ArrayLike, std: ArrayLike) -> tuple[Floats, Floats]:
@@ -100,6 +73,11 @@ class PooledRuns:
         return name
 
     @property
+    def knows_truth(self) -> bool:
+        """Whether a part of the policy reads what only the environment knows."""
+        return self.runs[0].knows_truth
+
+    @property
     def rounds(self) -> int:
         """T, the largest of the runs."""
         return max(run.summary["rounds"] for run in self.runs)
@@ -116,7 +94,7 @@ class PooledRuns:
 
     @cached_property
     def metrics(self) -> dict[str, dict[str, Any]]:
-        """Every metric by its column in the round log.
+        """Every metric by its column.
 
         Each has `mean`, `std` and `n` over the replicas of all runs, and the interval of the mean
         from `low` to `high`, None where unknown; `reduce` and `lower_is_better` are the first's.
@@ -129,9 +107,8 @@ class PooledRuns:
 
     @cached_property
     def results(self) -> dict[str, Any]:
-        """Every number of the pooled runs by its column, such as fair_pseudo_regret_mean."""
-        columns = [*sorted(REGRETS), *(own for own in self.metrics if own not in REGRETS)]
-        spreads = {REGRETS.get(column, column): self.metrics[column] for column in columns}
+        """Every number of the pooled runs by its column, such as fair_regret_mean."""
+        spreads: dict[str, Mapping[str, Any]] = dict(self.metrics)
         for quantity in BY_GROUP:
             for group in self.groups:
                 spreads[f"{quantity}_{group}"] = self._spread(quantity, group)
@@ -146,18 +123,22 @@ class PooledRuns:
 
     @cached_property
     def curves(self) -> dict[str, Curve]:
-        """Every metric at evenly spaced rounds, by its column in the round log.
+        """Every metric by its column.
 
         Raises:
-            FairbanditError: a file is damaged, rounds are missing, or the runs have not the same
-                number of rounds.
+            FairbanditError: a file is damaged, or the runs have not the same number of rounds.
         """
-        if len({run.summary["rounds"] for run in self.runs}) > 1:
-            raise FairbanditError(
-                f"runs of different rounds have no curve together; {self.label!r} pools runs of "
-                f"{sorted({run.summary['rounds'] for run in self.runs})}. Do not pool over rounds"
-            )
-        return {column: self._curve(column) for column in self.metrics}
+        return self._curves(self.metrics)
+
+    @cached_property
+    def rates(self) -> dict[str, Curve]:
+        """The selection rate of each group as `selection_rate/GROUP`, where groups are few.
+
+        Raises:
+            FairbanditError: as for `curves`.
+        """
+        names = [f"{RATE}/{group}" for group in self.groups]
+        return self._curves([name for name in names if name in self.runs[0].curves])
 
     @property
     def rewards(self) -> tuple[RewardDistribution | None, ...]:
@@ -198,13 +179,23 @@ class PooledRuns:
             name: None if np.isnan(value) else float(value) for name, value in numbers.items()
         }
 
-    def _curve(self, column: str) -> Curve:
-        curves = [run.curves[column] for run in self.runs]
-        if len(curves) == 1:
-            return curves[0]
-        parts = ([getattr(one, part) for one in curves] for part in ("count", "mean", "std"))
-        count, mean, std = merged(*parts)
-        return Curve(curves[0].rounds, count, mean, std)
+    def _curves(self, names: Iterable[str]) -> dict[str, Curve]:
+        lengths = {run.summary["rounds"] for run in self.runs}
+        if len(lengths) > 1:
+            raise FairbanditError(
+                f"runs of different rounds have no curve together; {self.label!r} pools runs of "
+                f"{sorted(lengths)}. Do not pool over rounds"
+            )
+        return {name: _merged([run.curves[name] for run in self.runs]) for name in names}
+
+
+def _merged(curves: Sequence[Curve]) -> Curve:
+    """Pools the curve of a metric in several runs; that of a single run stays digit by digit."""
+    if len(curves) == 1:
+        return curves[0]
+    parts = ([getattr(one, part) for one in curves] for part in ("count", "mean", "std"))
+    finals = np.concatenate([one.final for one in curves])
+    return Curve(curves[0].rounds, *merged(*parts), finals)
 
 
 def pool(runs: Sequence[SavedRun], over: Sequence[str] = ("seed",)) -> list[PooledRuns]:

@@ -11,26 +11,19 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 
 from fairbandit.errors import FairbanditError
-from fairbandit.maths.moments import Moments
-from fairbandit.metrics import REGRETS, RunningReduction
-from fairbandit.results.files import opened, row_groups
+from fairbandit.maths.moments import Floats
+from fairbandit.results.files import damaged, opened, row_groups
 from fairbandit.run import summary as summaries
-from fairbandit.run.folder import REWARDS, ROUNDS, SUMMARY, finished_below
+from fairbandit.run.curves import Curve, of_table
+from fairbandit.run.folder import CURVES, REWARDS, ROUNDS, SUMMARY, finished_below
 from fairbandit.run.settings import BY_GROUP, dotted
 
 KEYS = summaries.KEYS
 """The settings that every table shows, whether or not the runs differ in them."""
-
-CURVE_POINTS = 300
-"""The largest number of points of a curve."""
-
-Floats = NDArray[np.float64]
 
 FOLDER = "folder"
 """The column of tables that says where a run's files are."""
@@ -39,23 +32,6 @@ PLACES = ("environment.root", "environment.cache", "environment.download")
 """Settings that say where an environment's data lie."""
 
 _NAMES = {"policy.name", "environment.name"}  # these are the settings `policy` and `environment`
-
-
-@dataclass(frozen=True)
-class Curve:
-    """A metric, reduced over rounds 1 … t, for some rounds t.
-
-    Attributes:
-        rounds: the rounds t, ascending, with 1 and T.
-        count: how many replicas the metric is known of.
-        mean: the mean over replicas; NaN where the metric is not known.
-        std: the standard deviation over replicas (ddof 1); NaN with one replica.
-    """
-
-    rounds: NDArray[np.int64]
-    count: Floats
-    mean: Floats
-    std: Floats
 
 
 @dataclass(frozen=True)
@@ -75,7 +51,7 @@ class RewardDistribution:
 
 @dataclass(frozen=True)
 class SavedRun:
-    """A finished run; its round log is read when it is first needed.
+    """A finished run; its curves and its round log are read when they are first needed.
 
     Attributes:
         folder: the run's folder.
@@ -92,7 +68,7 @@ class SavedRun:
     def settings(self) -> dict[str, Any]:
         """The resolved config and the versions by dotted keys, `KEYS` first; lists as JSON."""
         config = dotted(self.summary["config"])
-        versions = dotted(self.summary.get("versions", {}), "versions.")
+        versions = dotted(self.summary["versions"], "versions.")
         return {key: self.summary[key] for key in KEYS} | {
             key: json.dumps(value) if isinstance(value, list) else value
             for key, value in [*config, *versions]
@@ -105,54 +81,41 @@ class SavedRun:
         return tuple(self.summary["groups"])
 
     @property
+    def knows_truth(self) -> bool:
+        """Whether a part of the policy reads what only the environment knows."""
+        return bool(self.summary.get("knows_truth", False))
+
+    @property
     def metrics(self) -> dict[str, Mapping[str, Any]]:
-        """Every metric by its column in the round log, with `mean`, `std` and `reduce`."""
-        regrets = {
-            column: {**self.summary[key], "reduce": "sum", "lower_is_better": True}
-            for column, key in REGRETS.items()
-        }
-        return {**regrets, **self.summary.get("metrics", {})}
+        """Every metric by its column, with `mean`, `std`, `reduce` and `lower_is_better`."""
+        found: dict[str, Mapping[str, Any]] = self.summary["metrics"]
+        return found
 
     @cached_property
     def curves(self) -> dict[str, Curve]:
-        """Every metric at evenly spaced rounds, by its column in the round log.
+        """Every metric by its column, and `selection_rate/GROUP` where groups are few.
 
         Raises:
-            FairbanditError: a file is damaged, or rounds are missing.
+            FairbanditError: the file is damaged, or lacks a metric.
         """
-        rounds, metrics = self.summary["rounds"], self.metrics
-        spaced = np.linspace(1, rounds, min(CURVE_POINTS, rounds)).round()
-        steps = np.unique(spaced.astype(np.int64))
-        moments = {column: Moments(len(steps)) for column in metrics}
-        running: dict[str, RunningReduction] = {}
-        for first, columns in row_groups(self.folder, self.summary, list(metrics)):
-            for column, values in columns.items():
-                replicas, count = values.shape
-                if first == 1:  # of a batch of replicas
-                    running[column] = RunningReduction(metrics[column]["reduce"], replicas)
-                low, high = np.searchsorted(steps, [first, first + count])
-                reduced = running[column].add(values)[:, torch.from_numpy(steps[low:high] - first)]
-                moments[column].add(reduced, slice(int(low), int(high)))
-        return {
-            column: Curve(steps, *(part.numpy() for part in (found.count, found.mean, found.std)))
-            for column, found in moments.items()
-        }
+        with opened(self.folder, CURVES, self.summary) as file:
+            read = file.read()
+        try:
+            found = of_table(read)
+        except (ValueError, TypeError) as error:
+            raise damaged(self.folder / CURVES, str(error)) from error
+        missing = sorted(self.metrics.keys() - found.keys())
+        if missing:
+            raise damaged(self.folder / CURVES, f"it has no curve of {', '.join(missing)}")
+        return found
 
-    def final(self, column: str) -> dict[int, float]:
-        """Returns the value of a metric after the last round, by the number of the replica.
+    def final(self, column: str) -> Floats:
+        """Returns the value of a metric after the last round in each replica, (B,).
 
         Raises:
-            FairbanditError: a file is damaged, rounds are missing, or there is no such column.
+            FairbanditError: the file is damaged.
         """
-        values: dict[int, float] = {}
-        found: RunningReduction | None = None
-        for first, columns in row_groups(self.folder, self.summary, ["replica", column]):
-            numbers = columns["replica"][:, 0]
-            if found is None or first == 1:  # of a batch of replicas
-                found = RunningReduction(self.metrics[column]["reduce"], len(numbers))
-            reduced = found.add(columns[column])[:, -1]
-            values.update(zip(numbers.tolist(), reduced.tolist(), strict=True))
-        return values
+        return self.curves[column].final
 
     @cached_property
     def rewards(self) -> tuple[RewardDistribution | None, ...]:
@@ -173,14 +136,14 @@ class SavedRun:
 
     @cached_property
     def results(self) -> dict[str, Any]:
-        """Every result by its column in tables, such as fair_pseudo_regret_mean, and `folder`."""
+        """Every result by its column in tables, such as fair_regret_mean, and `folder`."""
         summary = self.summary
-        spreads = {k: summary[k] for k in sorted(REGRETS.values())} | summary.get("metrics", {})
+        spreads = dict(self.metrics)
         for key in BY_GROUP:
             spreads |= {f"{key}_{group}": spread for group, spread in summary[key].items()}
         parts = ("mean", "std")
         found = {f"{name}_{part}": one[part] for name, one in spreads.items() for part in parts}
-        return found | {key: summary[key] for key in summaries.TIMINGS} | {FOLDER: self.place}
+        return found | {"seconds": summary["seconds"], FOLDER: self.place}
 
     def picks(self) -> Tensor:
         """Counts in how many replicas each group was picked in each round, (T, G) int64.

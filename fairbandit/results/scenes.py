@@ -5,38 +5,18 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cache, cached_property
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from fairbandit.building import policy_labels
 from fairbandit.errors import FairbanditError
 from fairbandit.results.differences import differing, short_names, union
 from fairbandit.results.pooling import NO_DIFFERENCE, PooledRuns, pool
 from fairbandit.results.runs import PLACES, RewardDistribution, SavedRun, read_runs
 from fairbandit.results.sampled import sampled_rewards
-
-POLICIES = (
-    "uniform",
-    "oful",
-    "greedy",
-    "epsilon_greedy",
-    "lin_ts",
-    "fair_greedy",
-    "interval_chain",
-    "rank_interval_chain",
-    "fairx_lints",
-    "fairx_rank",
-    "minimum_pull",
-    "group_parity",
-    "fair_greedy_oracle_cdf",
-    "fair_greedy_oracle_rewards",
-    "gmf",
-    "optimal",
-)
-"""The named policies: those that look for reward, those that look for fairness, and those that know
-the truth."""
 
 _LONGEST = 32  # letters of a setting's value in a label
 _DIGITS = 7  # characters of a number that is not rounded
@@ -138,8 +118,14 @@ def scenes_of(runs: Sequence[SavedRun], over: Sequence[str] = ("seed",)) -> list
 
 
 def policy_order(name: str) -> tuple[int, str]:
-    """Returns a sort key by which the named policies come first, in the order of `POLICIES`."""
-    return (POLICIES.index(name) if name in POLICIES else len(POLICIES), name)
+    """Returns a sort key by which the policies of `conf/policy/` come first, in their order."""
+    named = _named_policies()
+    return (named.index(name) if name in named else len(named), name)
+
+
+@cache
+def _named_policies() -> list[str]:
+    return list(policy_labels())
 
 
 def labels(settings: Sequence[Mapping[str, Any]], kind: str) -> list[str]:
@@ -208,7 +194,7 @@ def _label(name: str, settings: Mapping[str, Any], keys: Sequence[str], longest:
 def _labelled(runs: Sequence[PooledRuns]) -> tuple[PooledRuns, ...]:
     """The runs of one environment with labels of their own.
 
-    They are in the order of `POLICIES`, those of one policy in the order of their settings.
+    They are in the order of `policy_order`, those of one policy in the order of their settings.
     """
     made: dict[str, PooledRuns] = {}
     for run, label in zip(runs, labels([run.settings for run in runs], "policy"), strict=True):

@@ -17,9 +17,9 @@ from pathlib import Path
 from typing import Any
 
 from fairbandit.errors import FairbanditError
+from fairbandit.files import sha256
 from fairbandit.run import state
 from fairbandit.run.folder import CHECKPOINT, ROUNDS
-from fairbandit.run.hashes import sha256
 from fairbandit.run.identity import changes
 
 VARIABLE = "FAIRBANDIT_CHECKPOINT_SECONDS"
@@ -31,11 +31,7 @@ SECONDS = 5.0
 TIMES = 60
 """The least time between two checkpoints, as a multiple of the time that the last one took."""
 
-FORMAT = 4
-"""The version of the contents of checkpoints; others cannot be continued from."""
-
-_SPEED = 1e8  # bytes a second that a slow disk takes, to judge the first checkpoint by
-
+_UNFIT = (FairbanditError, LookupError, TypeError, ValueError, AttributeError, RuntimeError)
 _NEW_FOLDER = "resume=false starts from round 1 in a new folder and leaves this one as it is"
 
 
@@ -72,13 +68,6 @@ class Checkpoints:
             return None
         try:
             saved = state.read(self._path)
-            version = saved.get("format")
-            if version != FORMAT and "identity" in saved:
-                raise FairbanditError(
-                    f"{self._path} was written by another version of fairbandit: it has format "
-                    f"{version or 1}, and this version reads format {FORMAT}. Finish the run with "
-                    f"that version, or remove the file to start this run over; {_NEW_FOLDER}"
-                )
             identity, parts = saved["identity"], dict(saved["parts"])
             contents = dict(saved["contents"])
             different = changes(identity, self._identity)
@@ -108,7 +97,7 @@ class Checkpoints:
         """
         try:
             yield
-        except (FairbanditError, LookupError, TypeError, ValueError, AttributeError) as error:
+        except _UNFIT as error:
             raise self._broken(error) from error
 
     def _broken(self, error: Exception) -> FairbanditError:
@@ -124,7 +113,7 @@ class Checkpoints:
         return time.perf_counter() - self._last >= least
 
     def save(self, contents: Mapping[str, Any], parts: Mapping[str, str]) -> None:
-        """Replaces the checkpoint; skips the first one while it would take too much of the time.
+        """Replaces the checkpoint.
 
         Args:
             contents: nested plain data and tensors.
@@ -135,12 +124,7 @@ class Checkpoints:
         """
         began = time.perf_counter()
         whole = {"identity": self._identity, "parts": dict(parts), "contents": contents}
-        packed = state.Packed({"format": FORMAT, **whole})
-        if self._cost == 0:
-            self._cost = packed.size / _SPEED
-            if not self.due:
-                return
-        state.write(packed, self._path)
+        state.write(state.packed(whole), self._path)
         self._last = time.perf_counter()
         self._cost = self._last - began
 

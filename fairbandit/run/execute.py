@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import signal
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import replace
 from pathlib import Path
-from traceback import walk_tb
-from types import CodeType
 from typing import Any
 
 import torch
@@ -23,17 +20,17 @@ from fairbandit.errors import FairbanditError
 from fairbandit.maths.checks import count
 from fairbandit.metrics import Metric, Played
 from fairbandit.policy import Policy
+from fairbandit.run import curves
 from fairbandit.run import summary as summaries
 from fairbandit.run.batches import replica_batches
 from fairbandit.run.checkpoint import Checkpoints
-from fairbandit.run.folder import ROUNDS, claim, clear, writing
-from fairbandit.run.identity import check_movable, continued, finished, identity, resolved
-from fairbandit.run.objective import check_known
+from fairbandit.run.folder import CURVES, EVENTS, ROUNDS, claim, clear, set_aside, writing
+from fairbandit.run.identity import continued, finished, identity, resolved
 from fairbandit.run.progress import run_progress
-from fairbandit.run.round_log import RoundLog, write_rewards
+from fairbandit.run.round_log import RoundLog, write_rewards, write_table
 from fairbandit.run.settings import Settings, settings
 from fairbandit.run.statistics import RunStatistics
-from fairbandit.run.tensorboard import EventWriter, config_text, layout
+from fairbandit.run.tensorboard import EventWriter, config_text, layout, scalars
 
 THREADS = 1
 """Torch's threads where a run leaves them unset.
@@ -41,6 +38,9 @@ THREADS = 1
 Tensors are small: on two quiet cores a second thread saves at most a quarter of the time, and
 beside another busy process it costs twenty times as much. A sweep uses cores by running jobs.
 """
+
+Watch = Callable[[int, Mapping[str, float]], None]
+"""What is told how a run goes: a round t, and the mean over replicas of each metric after it."""
 
 
 def execute(
@@ -51,62 +51,55 @@ def execute(
     started: Callable[[str], None] | None = None,
     replaced: Callable[[str], None] | None = None,
     progress: bool = True,
-    required: Sequence[str] = (),
+    watch: Watch | None = None,
 ) -> dict[str, Any]:
     """Plays a policy in an environment and writes what came of it.
 
     A finished run is left as it is while nothing that decides its results has changed. If
-    something has, the folder moves whole to the sibling `NAME.old-HASH`, and the run is played
-    again. A run that was cut off continues from its last checkpoint.
+    something has, its files move to the sibling `NAME.old-HASH`, and the run is played again. A
+    run that was cut off continues from its last checkpoint.
 
     Args:
         config: plain data: `policy` and `environment` as `fairbandit.build` takes them, and any
             of the keys of `Settings`.
-        folder: where `rounds/part-*.parquet`, TensorBoard's events and, last of all,
-            `summary.json` go.
+        folder: where `rounds/part-*.parquet`, `curves.parquet`, TensorBoard's events and, last of
+            all, `summary.json` go.
         wait: if another process writes to the folder, waits until it is done.
         started: is called when a run begins, once its folder is locked: with an empty text, or
             with the round at which an interrupted run continues.
         replaced: is called with one line when results were set aside: the reason and their folder.
         progress: shows a progress bar where there is a terminal.
-        required: columns of metrics that must be known; a run that cannot know one does not begin.
+        watch: is called after each piece of rounds while the first batch of replicas is played. An
+            exception that it raises leaves the run unfinished.
 
     Returns:
         The summary.
 
     Raises:
-        FairbanditError: a bad config; an environment without the truth that a required metric
-            needs; a folder that cannot be written to, is in use, or holds a
-            run of another config; with `resume` false, a folder that holds any run; data that
-            change while they are read; or a part that tries to end the process.
+        FairbanditError: a bad config; a folder that cannot be written to, is in use, or holds a
+            run of another config; with `resume` false, a folder that holds any run; or data that
+            change while they are read.
     """
-    with _parts_may_not_exit():
-        checked = settings(config)
-        policy = _policy(config["policy"])
-        world = config["environment"]
-        now = identity(policy, world, checked)
+    checked = settings(config)
+    policy = _policy(config["policy"])
+    world = config["environment"]
+    now = identity(policy, world, checked)
+    summary, changed = finished(folder, now, resume=checked.resume)
+    if summary is not None and not changed:
+        return summary
+    with _threads(checked.threads or THREADS), claim(folder, wait=wait):
         summary, changed = finished(folder, now, resume=checked.resume)
-        if summary is not None and not changed:
+        if summary is not None and not changed:  # by the process that was waited for
             return summary
-        environment: Environment | None = None
-        with _threads(checked.threads or THREADS):
-            while True:
-                with claim(folder, wait=wait) as held:
-                    summary, changed = finished(folder, now, resume=checked.resume)
-                    if summary is not None and not changed:  # by the process that was waited for
-                        return summary
-                    if environment is None:
-                        environment, now = _loaded(policy, world, checked, now)
-                        check_known(required, environment, checked.metrics)
-                    run = _Run(policy, environment, checked, folder, now)
-                    if summary is None:
-                        return run.record(started or (lambda text: None), progress=progress)
-                    check_movable(folder, now)
-                    run.engine([0])  # raises before anything is replaced if it cannot be played
-                    with writing(folder):
-                        aside = held.set_aside()
-                if replaced is not None:
-                    replaced(f"{changed}; the results before are in {aside.name}")
+        environment, now = _loaded(policy, world, checked, now)
+        run = _Run(policy, environment, checked, folder, now)
+        if summary is not None:
+            run.engine([0])  # raises before anything is replaced if it cannot be played
+            with writing(folder):
+                aside = set_aside(folder)
+            if replaced is not None:
+                replaced(f"{changed}; the results before are in {aside.name}")
+        return run.record(started or (lambda text: None), progress=progress, watch=watch)
 
 
 class _Run:
@@ -136,15 +129,19 @@ class _Run:
             features=environment.features,
         )
 
-    def record(self, started: Callable[[str], None], *, progress: bool) -> dict[str, Any]:
+    def record(
+        self, started: Callable[[str], None], *, progress: bool, watch: Watch | None
+    ) -> dict[str, Any]:
         """Plays the run, and writes its files, the summary last."""
         with writing(self.folder):
-            summary = self._play(started, progress=progress)
+            summary = self._play(started, progress=progress, watch=watch)
             summaries.write(summary, self.folder)
             self.checkpoints.remove()
         return summary
 
-    def _play(self, started: Callable[[str], None], *, progress: bool) -> dict[str, Any]:
+    def _play(
+        self, started: Callable[[str], None], *, progress: bool, watch: Watch | None
+    ) -> dict[str, Any]:
         saved = self.checkpoints.load()
         with self.checkpoints.restoring():
             where, first, self.before = self._place(saved) if saved else ("", 0, 0.0)
@@ -157,15 +154,19 @@ class _Run:
         config = resolved(self.policy, self.environment, self.settings)  # the policy is bound now
         files = write_rewards(self.environment, self.folder)
         bar = run_progress(self.policy.name, total, shown=progress)
-        with closing(EventWriter(self.folder)) as events, bar as advance:
-            events.write(config_text(summaries.finite(config)))
-            events.write(layout(tuple(self.metrics), self.statistics.groups_drawn))
+        with closing(self._events(config)) as events, bar as advance:
             events.flush()
             advance(self.rounds * sum(map(len, self.batches[:first])))
             for index in range(first, len(self.batches)):
-                curves = events if index == len(self.batches) - 1 else None
-                self._record(index, engine, saved, curves, advance)
+                self._record(index, engine, saved, events, advance, watch)
                 saved = engine = None
+        found = self.statistics.curves()
+        if len(self.batches) > 1:  # what was shown so far are the curves of the first batch
+            for path in self.folder.glob(EVENTS):
+                path.unlink()
+            with closing(self._events(config)) as events:
+                events.add_all(scalars(found, 1, self.rounds))
+        files[CURVES] = write_table(self.folder / CURVES, curves.table(found))
         files |= {f"{ROUNDS}/{name}": digest for name, digest in self.parts.items()}
         return summaries.summarise(
             config,
@@ -175,13 +176,21 @@ class _Run:
             identity=self.identity,
         )
 
+    def _events(self, config: Mapping[str, Any]) -> EventWriter:
+        """Begins an event file, with the run's config and the layout of its charts."""
+        events = EventWriter(self.folder)
+        events.write(config_text(summaries.finite(config)))
+        events.write(layout(tuple(self.metrics), self.statistics.groups_drawn))
+        return events
+
     def _record(
         self,
         index: int,
         engine: Engine | None,
         saved: Mapping[str, Any] | None,
-        events: EventWriter | None,
+        events: EventWriter,
         advance: Callable[[int], None],
+        watch: Watch | None,
     ) -> None:
         replicas = self.batches[index]
         engine = engine or self.engine(replicas)
@@ -194,14 +203,17 @@ class _Run:
                 done = engine.history.played
                 sizes = [len(batch) for batch in self.batches[: index + 1]]
                 self.statistics.load_state(saved["statistics"], sizes)
-                log.load_state(saved["log"], done)
+                log.load_state(saved["log"])
             advance(done * len(replicas))
-            self._draw(events, 1, done)
+            events.add_all(scalars(self.statistics.curves(), 1, self.rounds))
         for played in map(_on_cpu, engine.play()):
             log.add(played)
-            self.statistics.add(played)
-            self._draw(events, played.first, played.last)
+            means = self.statistics.add(played)
             advance(played.actions.numel())
+            if index == 0:
+                events.add_all(scalars(self.statistics.curves(), played.first, played.last))
+                if watch is not None:
+                    watch(played.last, means)
             if self.checkpoints.due:
                 self._save(index, engine, log)
         log.finish()
@@ -217,11 +229,6 @@ class _Run:
             device=self.settings.device,
             metrics=self.metrics,
         )
-
-    def _draw(self, events: EventWriter | None, first: int, last: int) -> None:
-        if events is not None:
-            for step, values in self.statistics.points(first, last):
-                events.add(step, values)
 
     def _save(self, index: int, engine: Engine, log: RoundLog) -> None:
         self.checkpoints.save(
@@ -267,37 +274,10 @@ def _loaded(
     environment = build(world)
     if not isinstance(environment, Environment):
         raise FairbanditError(f"environment describes no environment: {world}")
-    now = identity(policy, world, checked) if before["data"] else before
-    for name, digest in before["data"].items():  # one that was missing may have been downloaded
-        if digest is not None and now["data"].get(name) != digest:
-            raise FairbanditError(f"{name} changed while it was read; run again")
+    now = before if before["data"] == "" else identity(policy, world, checked)
+    if before["data"] not in (None, now["data"]):  # what was missing may have been downloaded
+        raise FairbanditError("the environment's data changed while they were read; run again")
     return environment, now
-
-
-@contextmanager
-def _parts_may_not_exit() -> Iterator[None]:
-    """Turns an attempt of a part to end the process, as by `SystemExit(0)`, into an error."""
-    try:
-        yield
-    except (Exception, KeyboardInterrupt):
-        raise
-    except BaseException as error:
-        frames = list(walk_tb(error.__traceback__))
-        if any(frame.f_code in _signal_handlers() for frame, _ in frames):
-            raise
-        frame, line = frames[-1]
-        raise FairbanditError(
-            f"{type(error).__name__}({error}) was raised in the middle of the run, at line {line} "
-            f"of {frame.f_code.co_filename}; a part says what is wrong by an Exception, and does "
-            "not end the process"
-        ) from error
-
-
-def _signal_handlers() -> set[CodeType | None]:
-    """Returns the code of signal handlers, which may end the process, as on SLURM's time limit."""
-    handlers = [signal.getsignal(number) for number in signal.valid_signals()]
-    functions = [getattr(handler, "__func__", handler) for handler in handlers]
-    return {getattr(function, "__code__", None) for function in functions}
 
 
 def _on_cpu(played: Played) -> Played:

@@ -8,14 +8,14 @@ import os
 import re
 from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
-from itertools import count
 from pathlib import Path
-from typing import BinaryIO
 
 from filelock import FileLock, Timeout
 
 from fairbandit.errors import FairbanditError
+from fairbandit.files import UNFINISHED
+from fairbandit.files import fresh as fresh
+from fairbandit.files import written_aside as written_aside
 
 SUMMARY = "summary.json"
 """The summary. It is written last, so that a folder with this file holds a finished run."""
@@ -26,10 +26,13 @@ EVENTS = "events.out.tfevents.*.fairbandit"
 ROUNDS = "rounds"
 """The subfolder of the Parquet files."""
 
+CURVES = "curves.parquet"
+"""The curves of all metrics."""
+
 REWARDS = "rewards.parquet"
 """The true reward distributions of the groups."""
 
-CHECKPOINT = "checkpoint.safetensors"
+CHECKPOINT = "checkpoint.pt"
 """The checkpoint of an unfinished run; it is removed when the run is finished."""
 
 LOCK = ".lock"
@@ -39,9 +42,6 @@ ERROR = "error.txt"
 """Why a job of a sweep failed, in the folder of the job; the last line is the error in short."""
 
 _REPLACED = re.compile(r"\.old-[0-9a-f]{12}(-\d+)?\Z")  # how the name of a folder set aside ends
-_UNFINISHED = ".tmp"
-_WRITTEN = "unfinished"  # in a folder NAME.tmp; not NAME, which would look like a finished file
-_LIBRARYS = ".tmp"  # how safetensors names its own unfinished files
 _FULL = {errno.ENOSPC, errno.EDQUOT, errno.EROFS}
 _FORBIDDEN = {errno.EACCES, errno.EPERM}
 
@@ -50,38 +50,8 @@ class StorageError(FairbanditError):
     """The disk is full, or can no longer be written to."""
 
 
-@dataclass
-class Held:
-    """A folder that this process has locked.
-
-    Attributes:
-        folder: where it is now.
-    """
-
-    folder: Path
-
-    def set_aside(self) -> Path:
-        """Moves the whole folder to the sibling `NAME.old-HASH`, which every reader ignores.
-
-        The lock file moves with the folder, so that its name is free at once; a process that
-        wants to write to a folder of this name must claim it again.
-
-        Returns:
-            The sibling. HASH is of the summary.
-
-        Raises:
-            OSError: the folder cannot be moved.
-        """
-        here = self.folder.absolute()
-        digest = hashlib.sha256((here / SUMMARY).read_bytes()).hexdigest()[:12]
-        aside = fresh(here.with_name(f"{here.name}.old-{digest}"))
-        here.rename(aside)
-        self.folder = aside
-        return aside
-
-
 @contextmanager
-def claim(folder: Path, taken: str = "", *, wait: bool = False) -> Iterator[Held]:
+def claim(folder: Path, taken: str = "", *, wait: bool = False) -> Iterator[None]:
     """Makes a folder and locks it; the lock of a killed process is free.
 
     Args:
@@ -89,51 +59,61 @@ def claim(folder: Path, taken: str = "", *, wait: bool = False) -> Iterator[Held
         taken: what to say if another process holds it; by default, that a run is writing to it.
         wait: waits until the folder is free, which otherwise is an error.
 
-    Yields:
-        The folder, held.
-
     Raises:
         FairbanditError: the folder cannot be written to, or another process holds it.
     """
     lock = FileLock(folder / LOCK)
     try:
-        while not lock.is_locked:
-            folder.mkdir(parents=True, exist_ok=True)
-            with suppress(FileNotFoundError):  # another process has just set the folder aside
-                lock.acquire(timeout=-1 if wait else 0, poll_interval=0.1)
+        folder.mkdir(parents=True, exist_ok=True)
+        lock.acquire(timeout=-1 if wait else 0, poll_interval=0.1)
     except Timeout:
         raise FairbanditError(taken or f"another run is writing to {folder}") from None
     except OSError as error:
         kind = StorageError if error.errno in _FULL else FairbanditError
         raise kind(f"cannot write to the output folder {folder}: {error.strerror}") from error
-    held = Held(folder)
     try:
-        yield held
+        yield
     finally:
         with suppress(OSError):  # as when the folder has become read-only
-            (held.folder / LOCK).unlink(missing_ok=True)
+            (folder / LOCK).unlink(missing_ok=True)
         lock.release()
 
 
+def set_aside(folder: Path) -> Path:
+    """Moves the files of a finished run to the sibling `NAME.old-HASH`, which readers ignore.
+
+    The summary goes first: if the process is killed midway, the folder holds an unfinished run.
+
+    Returns:
+        The sibling. HASH is of the summary.
+
+    Raises:
+        OSError: the files cannot be moved.
+    """
+    digest = hashlib.sha256((folder / SUMMARY).read_bytes()).hexdigest()[:12]
+    aside = fresh(folder.absolute().with_name(f"{folder.absolute().name}.old-{digest}"))
+    aside.mkdir(exist_ok=True)
+    for name in (SUMMARY, CURVES, REWARDS, ROUNDS, ".hydra"):
+        if (folder / name).exists():
+            (folder / name).rename(aside / name)
+    for events in folder.glob(EVENTS):
+        events.rename(aside / events.name)
+    return aside
+
+
 def clear(folder: Path, keep: Collection[str] = ()) -> None:
-    """Removes what an interrupted run left in a folder, except for Parquet files to keep."""
-    for left in folder.glob(f"{ROUNDS}/part-*"):
-        if left.name not in keep:
-            _remove(left)
-    for pattern in (EVENTS, *(f"{name}{_UNFINISHED}" for name in (SUMMARY, REWARDS, CHECKPOINT))):
-        for left in folder.glob(pattern):
-            _remove(left)
+    """Removes what an interrupted run left in a folder, except for Parquet files to keep.
 
-
-def _remove(left: Path) -> None:
-    """Removes a file, or the folder of `aside` with the files that `aside` or a library wrote."""
-    if not left.is_dir() or left.is_symlink():
-        left.unlink(missing_ok=True)
-        return
-    for file in left.iterdir():
-        if file.name == _WRITTEN or file.name.startswith(_LIBRARYS):
-            file.unlink()
-    left.rmdir()
+    Raises:
+        FairbanditError: the subfolder of the round log is a link, so its files are someone else's.
+    """
+    if (folder / ROUNDS).is_symlink():
+        raise FairbanditError(f"{folder / ROUNDS} is a link, and a run writes there; remove it")
+    left = [path for path in folder.glob(f"{ROUNDS}/part-*") if path.name not in keep]
+    left += folder.glob(EVENTS)
+    left += (folder / f"{name}{UNFINISHED}" for name in (SUMMARY, CURVES, REWARDS, CHECKPOINT))
+    for path in left:
+        path.unlink(missing_ok=True)
 
 
 def walk(
@@ -155,24 +135,9 @@ def finished_below(folder: Path, onerror: Callable[[OSError], None] | None = Non
     A job whose last attempt failed does not count as finished, whatever an earlier attempt left
     in its folder. Replaced results do not count either. Errors of reading go to `onerror`.
     """
-    for place, _, files in walk(folder, onerror):
-        if SUMMARY in files and ERROR not in files:
+    for place, folders, files in walk(folder, onerror):
+        if SUMMARY in {*files, *folders} and ERROR not in files:
             yield place
-
-
-def fresh(folder: Path) -> Path:
-    """Returns a path at which no results lie: the folder itself, or folder-2, folder-3, …
-
-    It is the first of these that is missing or empty. Nothing is created.
-    """
-    if _free(folder):
-        return folder
-    others = (folder.with_name(f"{folder.name}-{number}") for number in count(2))
-    return next(other for other in others if _free(other))
-
-
-def _free(folder: Path) -> bool:
-    return not folder.exists() or (folder.is_dir() and not any(folder.iterdir()))
 
 
 @contextmanager
@@ -193,31 +158,3 @@ def writing(folder: Path) -> Iterator[None]:
             f"cannot write to {folder}: {os.strerror(error.errno or 0)}. What is finished is "
             "kept; once the folder can be written to again, the same command goes on from there"
         ) from error
-
-
-@contextmanager
-def aside(path: Path) -> Iterator[Path]:
-    """Gives a path to write a file to, which is renamed when complete, and removed on an error.
-
-    The file is written in a folder of its own, `NAME.tmp` beside its place. Whatever a library
-    leaves there when the process is killed is removed when the file is next written.
-    """
-    folder = path.with_name(path.name + _UNFINISHED)
-    _remove(folder)
-    folder.mkdir()
-    unfinished = folder / _WRITTEN
-    try:
-        yield unfinished
-        with unfinished.open("rb") as file:
-            os.fsync(file.fileno())
-        unfinished.replace(path)
-    finally:
-        with suppress(OSError):
-            _remove(folder)
-
-
-@contextmanager
-def written_aside(path: Path) -> Iterator[BinaryIO]:
-    """Opens a file that appears under its name only when complete, and is removed on an error."""
-    with aside(path) as unfinished, unfinished.open("wb") as file:
-        yield file

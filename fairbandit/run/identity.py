@@ -4,29 +4,30 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
+import sys
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import asdict
 from functools import cache
 from pathlib import Path
 from typing import Any
 
-from fairbandit import registry, version
+from fairbandit import plugins, registry, version
 from fairbandit.environments import Environment
 from fairbandit.errors import FairbanditError
+from fairbandit.files import data_hash, sha256
 from fairbandit.policy import Policy
 from fairbandit.registry import describe
 from fairbandit.run import summary as summaries
-from fairbandit.run.folder import CHECKPOINT, SUMMARY, finished_below
-from fairbandit.run.hashes import file_hash
+from fairbandit.run.folder import CHECKPOINT, SUMMARY
 from fairbandit.run.settings import Settings, dotted
-from fairbandit.run.sources import sources
 from fairbandit.streams import GRID
 
 _NO_MATTER = ("threads", "resume")
 """Settings that do not change the results of a run."""
 
-_TOLD = 3  # changes that a message lists
+_MOST = 4
+"""The largest number of changes that a message lists."""
 
 
 def resolved(policy: Policy, environment: Environment, settings: Settings) -> dict[str, Any]:
@@ -39,16 +40,18 @@ def resolved(policy: Policy, environment: Environment, settings: Settings) -> di
 def identity(policy: Policy, world: Mapping[str, Any], settings: Settings) -> dict[str, Any]:
     """Returns all that decides the results of a run, as plain data, without loading its data.
 
+    The package counts by its version alone, so whoever edits it plays anew with `resume=false`.
+
     Args:
         policy: the policy, not bound yet.
         world: the environment as plain data.
         settings: those of the run.
 
     Returns:
-        `config`, without what changes no result; `versions` of fairbandit; `package`, a hash of
-        fairbandit's own files; `plugins`, a hash of each module of a plugin that the parts, the
-        environment or the metrics rest on; and `data`, a hash of each file that the environment
-        reads, null of one that is not there.
+        `config`, without what changes no result; `version` of fairbandit; `plugins`, one hash of
+        the files of all plugin folders from which the parts, the environment and the metrics come,
+        empty if there are none; and `data`, one hash of the files that the environment reads. A
+        hash is null where a file is missing.
 
     Raises:
         FairbanditError: the environment's description is wrong, or a file cannot be read.
@@ -60,9 +63,8 @@ def identity(policy: Policy, world: Mapping[str, Any], settings: Settings) -> di
     try:
         found = {
             "config": _planned(policy, described, known, settings),
-            "versions": {"fairbandit": version.VERSION},
-            "package": _own_files(),
-            "plugins": sources(classes),
+            "version": version.VERSION,
+            "plugins": _sources(classes),
             "data": _data(known, described),
         }
     except OSError as error:
@@ -74,58 +76,42 @@ def identity(policy: Policy, world: Mapping[str, Any], settings: Settings) -> di
 def continued(identity: Mapping[str, Any], environment: Environment) -> dict[str, Any]:
     """Returns all that must be the same for a run to continue from a checkpoint.
 
-    This is the identity of the run with the environment's fingerprint, and with torch, numpy and
-    the grid of rounds among its versions.
+    This is the identity of the run with the environment's fingerprint, the versions of torch and
+    numpy, and the grid of rounds.
     """
-    versions = {name: summaries.installed(name) for name in ("torch", "numpy")} | {
-        "grid": str(GRID)
-    }
-    return {
-        **identity,
-        "versions": {**identity["versions"], **versions},
-        "fingerprint": environment.fingerprint(),
-    }
+    versions = {name: summaries.installed(name) for name in ("torch", "numpy")}
+    return {**identity, **versions, "grid": GRID, "fingerprint": environment.fingerprint()}
 
 
 def changes(then: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
     """Lists in words how two identities differ; the list is empty if they are the same.
 
-    What cannot be known, such as the source of a class made at a prompt, counts as changed.
+    What is not known, such as the hash of a missing file, counts as changed.
 
-    >>> changes({"plugins": {"a.py": "1", "b.py": "2"}, "data": {"t.csv": "3"}},
-    ...         {"plugins": {"a.py": "4"}, "data": {"t.csv": None}})
-    ['plugin a.py changed', 'plugin b.py is used no more', 'data t.csv is missing']
+    >>> changes({"version": "0.1", "plugins": "a", "data": None, "config": {"seed": 0}},
+    ...         {"version": "0.2", "plugins": "b", "data": None, "config": {"seed": 1}})
+    ['seed: 0 there, 1 here', 'version: "0.1" there, "0.2" here', 'plugins changed', 'data changed']
     """
-    versions = differences(_mapping(then, "versions"), _mapping(now, "versions"))
-    told = differences(_mapping(then, "config"), _mapping(now, "config")) + versions
-    if then.get("package") != now.get("package") and not versions:
-        told.append("fairbandit's own files changed")
-    for key, noun in (("plugins", "plugin"), ("data", "data")):
-        old, new = _mapping(then, key), _mapping(now, key)
-        for name in {**old, **new}:
-            verb = _verb(key, name, old, new)
-            if verb:
-                told.append(f"{noun} {name} {verb}")
-    if then.get("fingerprint") != now.get("fingerprint"):
-        told.append("the environment's data changed")
-    return told
+    hashed = ("plugins", "data", "fingerprint")
+    plain = [
+        {**_mapping(one, "config"), **{key: one[key] for key in one if key not in _APART}}
+        for one in (then, now)
+    ]
+    different = [
+        f"{key} changed"
+        for key in hashed
+        if key in now and (now[key] is None or then.get(key) != now[key])
+    ]
+    return [*differences(*plain), *different]
+
+
+_APART = ("config", "plugins", "data", "fingerprint")
 
 
 def _mapping(identity: Mapping[str, Any], key: str) -> Mapping[str, Any]:
     """Returns a part of an identity that may have been read from a damaged file."""
     found = identity.get(key)
     return found if isinstance(found, Mapping) else {}
-
-
-def _verb(key: str, name: str, old: Mapping[str, Any], new: Mapping[str, Any]) -> str:
-    """Says what became of a module or of a data file; nothing if it did not change."""
-    if name not in new:
-        return "is used no more"
-    if name not in old:
-        return "is new"
-    if new[name] is None:
-        return "is missing" if key == "data" else "has no source that can be read"
-    return "" if old[name] == new[name] else "changed"
 
 
 def _planned(
@@ -143,28 +129,49 @@ def _planned(
     return {key: value for key, value in whole.items() if key not in _NO_MATTER}
 
 
-def _data(known: type[Environment], described: Mapping[str, Any]) -> dict[str, str | None]:
-    """Returns the hash of each file that an environment reads.
+def _sources(classes: Iterable[type[Any]]) -> str | None:
+    """Returns one hash of the files of all plugins that define a class or one of its bases."""
+    places = set()
+    for cls in classes:
+        for base in cls.__mro__:
+            place = plugins.folder_of(base)
+            own = base.__module__.partition(".")[0] == __name__.partition(".")[0]
+            if place is None and base is cls and not own:  # of a script, or made at a prompt
+                file = getattr(sys.modules.get(cls.__module__), "__file__", None)
+                if file is None:
+                    return None
+                place = Path(file)
+            if place is not None:
+                places.add(place)
+    return _together(_hash_of_modules(place) for place in sorted(places))
+
+
+@cache
+def _hash_of_modules(place: Path) -> str:
+    """Returns a hash of a module, or of all modules below a folder, once in a process."""
+    if place.is_file():
+        return sha256(place)
+    files = sorted(place.rglob("*.py"))
+    return _together(f"{file.relative_to(place)}\0{sha256(file)}" for file in files)
+
+
+def _data(known: type[Environment], described: Mapping[str, Any]) -> str | None:
+    """Returns one hash of the files that an environment reads; None if one is missing.
 
     An environment that names no file, and has a fingerprint of its own, is built and asked for it.
     The inherited fingerprint says no more than the config.
     """
     parameters = {key: value for key, value in described.items() if key != "name"}
-    files = {str(path): file_hash(path) for path in map(Path, known.data_files(parameters))}
-    if files or known.fingerprint is Environment.fingerprint:
-        return files
-    return {"fingerprint": str(registry.create("environment", described).fingerprint())}
+    hashes = [data_hash(path) for path in map(Path, known.data_files(parameters))]
+    if not hashes and known.fingerprint is not Environment.fingerprint:
+        return str(registry.create("environment", described).fingerprint())
+    return _together(hashes) if None not in hashes else None  # type: ignore[arg-type]
 
 
-@cache
-def _own_files() -> str:
-    """Returns a hash of the package's modules, computed once in a process."""
-    package = Path(version.__file__).parent
-    digest = hashlib.sha256()
-    for file in sorted(package.rglob("*.py")):
-        digest.update(f"{file.relative_to(package)}\0".encode())
-        digest.update(hashlib.sha256(file.read_bytes()).digest())
-    return digest.hexdigest()
+def _together(hashes: Iterable[str]) -> str:
+    """Returns one hash of several; the empty text of none."""
+    found = list(hashes)
+    return hashlib.sha256("\n".join(found).encode()).hexdigest() if found else ""
 
 
 def differences(then: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
@@ -210,10 +217,8 @@ def finished(
     if not (folder / SUMMARY).exists():
         return None, ""
     summary = summaries.read(folder)
-    then = summary.get("identity")
-    if not isinstance(then, Mapping):
-        return summary, "its summary does not say what it was made from"
-    if all(then.get(key) == now[key] for key in ("versions", "package", "plugins")):
+    then = summary["identity"]
+    if all(then.get(key) == now[key] for key in ("version", "plugins")):
         different = differences(_mapping(then, "config"), now["config"])
         if different:
             raise FairbanditError(
@@ -221,28 +226,9 @@ def finished(
                 f"{'; '.join(different)}. Choose another output folder; resume=false makes a new "
                 "one"
             )
-    told = changes(then, now)
-    if not told:
+    why = changes(then, now)
+    if not why:
         with suppress(OSError):  # left by a run that was killed after its summary was written
             (folder / CHECKPOINT).unlink(missing_ok=True)
-    more = [f"{len(told) - _TOLD} more changes"] if len(told) > _TOLD else []
-    return summary, ", ".join([*told[:_TOLD], *more])
-
-
-def check_movable(folder: Path, now: Mapping[str, Any]) -> None:
-    """Refuses to set aside a folder that holds more than the results of one run.
-
-    Args:
-        folder: the folder of a finished run.
-        now: the identity of the run that replaces it.
-
-    Raises:
-        FairbanditError: the working directory, data or other runs are in the folder.
-    """
-    others = [Path(other) for other in finished_below(folder) if Path(other) != folder]
-    for path in (Path.cwd(), *map(Path, now["data"]), *others):
-        if path.exists() and path.resolve().is_relative_to(folder.resolve()):
-            raise FairbanditError(
-                f"the results in {folder} are to be replaced, and moved away with all that the "
-                f"folder holds; but it holds {path} too. Choose another output folder"
-            )
+    more = [f"{len(why) - _MOST} more changes"] if len(why) > _MOST else []
+    return summary, ", ".join([*why[:_MOST], *more])

@@ -13,10 +13,9 @@ import torch
 from torch import Tensor
 
 from fairbandit.environments import Environment
-from fairbandit.maths.checks import length, like
+from fairbandit.files import sha256, written_aside
 from fairbandit.metrics import REGRETS, Played
-from fairbandit.run.folder import REWARDS, written_aside
-from fairbandit.run.hashes import sha256
+from fairbandit.run.folder import REWARDS
 from fairbandit.streams import GRID
 
 FILE_ROWS = 2**18
@@ -41,20 +40,20 @@ class RoundLog:
     Args:
         folder: where the files go.
         replicas: the batch's replica numbers.
-        metrics: the columns of the metrics that the run asks for.
+        metrics: the columns of all metrics, both regrets among them.
 
     Attributes:
         written: the SHA-256 hash of each file written, by its name.
     """
 
-    def __init__(self, folder: Path, replicas: Sequence[int], metrics: Sequence[str] = ()) -> None:
+    def __init__(self, folder: Path, replicas: Sequence[int], metrics: Sequence[str]) -> None:
         folder.mkdir(exist_ok=True)
         counts = ("replica", "round", "action", "group")
-        numbers = ("reward", "expected_reward", "rank", *REGRETS, "propensity", *metrics)
+        self._others = tuple(column for column in metrics if column not in REGRETS)
+        numbers = ("reward", "expected_reward", "rank", *REGRETS, "propensity", *self._others)
         self._schema = pa.schema(
             [*((n, pa.int64()) for n in counts), *((n, pa.float64()) for n in numbers)]
         )
-        self._metrics = tuple(metrics)
         self.written: dict[str, str] = {}
         self._folder, self._replicas = folder, torch.tensor(replicas)
         self._file_rounds = _on_grid(FILE_ROWS, len(replicas))
@@ -71,18 +70,9 @@ class RoundLog:
         """Returns the rows that are not written yet."""
         return {"waiting": self._columns()}
 
-    def load_state(self, state: Mapping[str, Any], played: int) -> None:
-        """Continues from a state that `state` gave after so many rounds.
-
-        Raises:
-            FairbanditError: columns that are not those of the round log.
-        """
-        rows = played % self._file_rounds * len(self._replicas)
-        waiting = length("round log", state["waiting"], len(self._schema) if rows else 0)
-        for field, column in zip(self._schema if rows else (), waiting, strict=True):
-            dtype = torch.int64 if field.type == pa.int64() else torch.float64
-            like(f"round log, {field.name}", column, torch.empty(rows, dtype=dtype))
-        self._waiting = [list(waiting)] if rows else []
+    def load_state(self, state: Mapping[str, Any]) -> None:
+        """Continues from a state that `state` gave."""
+        self._waiting = [list(state["waiting"])] if state["waiting"] else []
 
     def _columns(self) -> list[Tensor]:
         return [torch.cat(pieces) for pieces in zip(*self._waiting, strict=True)]
@@ -95,7 +85,7 @@ class RoundLog:
             *(played.actions, played.groups, played.rewards, played.expected, played.ranks),
             *(played.metrics[name] for name in REGRETS),
             played.propensities,
-            *(played.metrics[name] for name in self._metrics),
+            *(played.metrics[name] for name in self._others),
         ]
         return [
             self._replicas.repeat(count),
@@ -111,10 +101,9 @@ class RoundLog:
         name = f"part-{int(self._replicas[0]):06d}-{int(columns[1][0]):09d}.parquet"
         # the end of a file is the end of a group
         group = min(self._group_rounds, self._file_rounds) * len(self._replicas)
-        self.written[name] = _write(
+        self.written[name] = write_table(
             self._folder / name,
-            columns,
-            self._schema,
+            _table(columns, self._schema),
             row_group_size=group,
             use_dictionary=["replica", "action", "group"],
             column_encoding={"round": "DELTA_BINARY_PACKED"},
@@ -137,16 +126,18 @@ def write_rewards(environment: Environment, folder: Path) -> dict[str, str]:
     if not pieces:
         return {}
     columns = [torch.cat(column).contiguous() for column in zip(*pieces, strict=True)]
-    return {REWARDS: _write(folder / REWARDS, columns, _REWARDS)}
+    return {REWARDS: write_table(folder / REWARDS, _table(columns, _REWARDS))}
 
 
-def _write(path: Path, columns: Sequence[Tensor], schema: pa.Schema, **options: Any) -> str:
-    """Writes a table whole or not at all, and returns the SHA-256 hash of its file."""
-    arrays = list(map(_arrow, columns, schema.types))
+def write_table(path: Path, table: pa.Table, **options: Any) -> str:
+    """Writes a Parquet file whole or not at all, and returns its SHA-256 hash."""
     with written_aside(path) as file:
-        table = pa.Table.from_arrays(arrays, schema=schema)
         pq.write_table(table, file, compression="zstd", write_page_checksum=True, **options)
     return sha256(path)
+
+
+def _table(columns: Sequence[Tensor], schema: pa.Schema) -> pa.Table:
+    return pa.Table.from_arrays(list(map(_arrow, columns, schema.types)), schema=schema)
 
 
 def _arrow(column: Tensor, kind: pa.DataType) -> pa.Array:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, fields
 from typing import Any
@@ -22,18 +21,14 @@ MOST_ROUNDS = 1_000_000_000
 MOST_REPLICAS = 1_000_000
 """The largest number of replicas; the sums of each are in memory until the summary is written."""
 
-MOST_THREADS = 256
-"""The largest number of torch's threads on a machine with no more processors than this.
-
-Torch ends the process where the system grants it fewer threads than it asks for.
-"""
+MOST_THREADS = 1024
+"""The largest number of torch's threads; torch ends the process where it cannot start as many."""
 
 TAKEN = frozenset(
     {
         *("policy", "environment", "rounds", "replicas", "seed", "folder"),
         *("replica", "round", "action", "group", "reward", "expected_reward", "rank"),
-        *("propensity", *REGRETS, *REGRETS.values()),
-        *("instantaneous_regret", "seconds", "rounds_per_second"),
+        *("propensity", "seconds", "instantaneous_regret", *REGRETS),
     }
 )
 """Columns and curves that every run has."""
@@ -52,13 +47,11 @@ class Settings:
             `MOST_REPLICAS`.
         seed: the seed from which every random stream derives.
         device: where tensors live: cpu, cuda, cuda:1, …
-        threads: torch's threads, at most `MOST_THREADS` or as many as the machine has processors;
-            None takes `execute.THREADS`, which is one.
+        threads: torch's threads; None takes one, since a sweep uses cores by running jobs.
         resume: whether an unfinished run is continued, and a finished one left as it is; if not,
             the run starts over in a new folder.
-        metrics: the metrics beside both regrets: for each column of the round log, the name of a
-            registered metric, or a mapping with `name` and parameters. None stands for no metric
-            and becomes an empty mapping once the settings are checked.
+        metrics: for each column of the round log, the name of a registered metric, or a mapping
+            with `name` and parameters. Once the settings are checked, both regrets come first.
     """
 
     rounds: int | None = None
@@ -120,14 +113,13 @@ def settings(config: Mapping[str, Any]) -> Settings:
         "rounds": (1, MOST_ROUNDS),
         "replicas": (1, MOST_REPLICAS),
         "seed": (0, math.inf),
-        "threads": (1, max(MOST_THREADS, os.cpu_count() or 1)),
+        "threads": (1, MOST_THREADS),
     }
     for key, (least, most) in ranges.items():
         value = getattr(merged, key)
-        if value is not None and value < least:
-            raise FairbanditError(f"{key} must be at least {least}, got {value}")
-        if value is not None and value > most:
-            raise FairbanditError(f"{key} must be at most {most:,}, got {value}")
+        if value is not None and not least <= value <= most:
+            wanted = f"at least {least}" if value < least else f"at most {most:,}"
+            raise FairbanditError(f"{key} must be {wanted}, got {value}")
     merged.metrics = check_metrics(merged.metrics)
     _check_device(merged.device)
     return merged
@@ -135,18 +127,13 @@ def settings(config: Mapping[str, Any]) -> Settings:
 
 def _check_device(device: str) -> None:
     """Refuses a device to which no float64 number can be moved and read back."""
-    usable = ["cpu", *(f"cuda:{index}" for index in range(torch.cuda.device_count()))]
-    choices = f"usable ones: {', '.join(usable)}"
     try:
-        known = torch.device(device)
-    except RuntimeError:
-        raise FairbanditError(f"device {device!r} is not known to torch; {choices}") from None
-    try:
-        torch.ones(1, dtype=torch.float64, device=known).item()
+        torch.ones(1, dtype=torch.float64, device=device).item()
     except (RuntimeError, TypeError, NotImplementedError, AssertionError) as error:
-        reason = str(error).splitlines()[0]
+        usable = ["cpu", *(f"cuda:{index}" for index in range(torch.cuda.device_count()))]
         raise FairbanditError(
-            f"device {device!r} cannot be used here: {reason}; {choices}"
+            f"device {device!r} cannot be used here: {str(error).splitlines()[0]}; usable ones: "
+            f"{', '.join(usable)}"
         ) from error
 
 
@@ -158,7 +145,7 @@ def check_metrics(given: Any) -> dict[str, dict[str, Any]]:
             column that it shall have; None for no metrics.
 
     Returns:
-        The same with all parameters.
+        Both regrets, which every run records, and then the same with all parameters.
 
     Raises:
         FairbanditError: no mapping; a column that cannot be one or that every run has already; an
@@ -169,7 +156,7 @@ def check_metrics(given: Any) -> dict[str, dict[str, Any]]:
             "metrics must map columns to metrics, as in metrics={COLUMN: NAME} or "
             f"metrics={{COLUMN: {{name: NAME, KEY: VALUE}}}}; got {given!r}"
         )
-    checked = {}
+    checked = {column: registry.completed("metric", column) for column in REGRETS}
     for column, spec in (given or {}).items():
         if not (isinstance(column, str) and registry.NAME.fullmatch(column)):
             raise FairbanditError(

@@ -1,38 +1,21 @@
-"""Run statistics: what summaries and TensorBoard's curves need, updated while a run is played."""
+"""Run statistics: what summaries, curves and TensorBoard need, updated while a run is played."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from types import MappingProxyType
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from fairbandit.maths.checks import length, like
-from fairbandit.maths.moments import Moments
-from fairbandit.metrics import REGRETS, Metric, Played, Reduce, RunningReduction
-from fairbandit.run.tensorboard import GAP, INSTANT, MAX_GROUPS, RATE, tag_of
+from fairbandit.maths.moments import Floats, merged, moments
+from fairbandit.metrics import Metric, Played, RunningReduction
+from fairbandit.run.curves import RATE, Curve, sampled_rounds
 from fairbandit.streams import GRID
 
-STEPS = 1000
-"""The largest number of points of a curve; TensorBoard keeps no more for a tag."""
-
-WINDOWS = 50
-"""The largest number of windows of rounds over which the instantaneous regret is averaged."""
-
-
-def log_spaced(rounds: int, points: int = STEPS) -> list[int]:
-    """Returns the rounds at which curves are sampled: all if few, else log-spaced ones from 1 to T.
-
-    >>> log_spaced(5), log_spaced(1000, points=4)
-    ([1, 2, 3, 4, 5], [1, 10, 100, 1000])
-    """
-    if rounds <= points:
-        return list(range(1, rounds + 1))
-    spaced = np.geomspace(1, rounds, points).round().astype(int)
-    return [int(step) for step in np.unique(spaced)]
+MAX_GROUPS = 8
+"""The largest number of groups whose selection rates have curves."""
 
 
 class BatchTotals:
@@ -41,7 +24,7 @@ class BatchTotals:
     Args:
         replicas: B.
         groups: the number of groups, G.
-        reductions: how each metric is reduced, by its column.
+        metrics: the metrics by their columns.
 
     Attributes:
         metrics: the metrics so far, by column.
@@ -49,9 +32,9 @@ class BatchTotals:
         received: the candidates of each group, (B, G) int64.
     """
 
-    def __init__(self, replicas: int, groups: int, reductions: Mapping[str, Reduce]) -> None:
+    def __init__(self, replicas: int, groups: int, metrics: Mapping[str, Metric]) -> None:
         self.metrics = {
-            column: RunningReduction(reduce, replicas) for column, reduce in reductions.items()
+            column: RunningReduction(metric.reduce, replicas) for column, metric in metrics.items()
         }
         self.selected, self.received = torch.zeros(2, replicas, groups, dtype=torch.int64)
 
@@ -66,46 +49,59 @@ class BatchTotals:
         return {"metrics": metrics, "selected": self.selected, "received": self.received}
 
     def load_state(self, state: Mapping[str, Any]) -> None:
-        """Continues from a state that `state` gave, of as many replicas.
-
-        Raises:
-            FairbanditError: a state of other metrics or groups.
-        """
+        """Continues from a state that `state` gave, of as many replicas."""
         for column, running in self.metrics.items():
             running.load_state(state["metrics"][column])
-        self.selected = like("picks of the groups", state["selected"], self.selected)
-        self.received = like("candidates of the groups", state["received"], self.received)
+        self.selected, self.received = state["selected"], state["received"]
+
+
+class Samples:
+    """Count, mean and standard deviation over the replicas so far, at some rounds.
+
+    Args:
+        rounds: the rounds, ascending.
+    """
+
+    def __init__(self, rounds: Sequence[int] | np.ndarray[Any, Any]) -> None:
+        self.rounds = np.asarray(rounds, np.int64)
+        self.moments = np.zeros((3, len(self.rounds)))
+        self.moments[1:] = np.nan
+
+    def add(self, first: int, values: Tensor) -> None:
+        """Adds the values of a batch of replicas in consecutive rounds, (B, N) from round first."""
+        low, high = np.searchsorted(self.rounds, [first, first + values.shape[1]])
+        if low < high:
+            sample = values[:, torch.from_numpy(self.rounds[low:high] - first)]
+            here = self.moments[:, low:high]
+            both = np.stack([here, moments(sample.numpy())], axis=1)
+            self.moments[:, low:high] = merged(*both)
+
+    def curve(self, final: Floats) -> Curve:
+        """Returns the curve, with the final value of each replica."""
+        count, mean, std = self.moments
+        return Curve(self.rounds, count, mean, std, final)
 
 
 class RunStatistics:
     """The totals of every batch of replicas, and curves over the batches so far.
 
-    Metrics are sampled at log-spaced rounds. Candidates received are known at the ends of pieces
-    of `GRID` rounds, so selection rates and the parity gap, the greatest rate less the least, are
-    sampled at the first such end from each log-spaced round on. Instantaneous regrets are means
-    over the rounds between two of at most `WINDOWS` log-spaced ones.
+    Candidates received are known at the ends of pieces of `GRID` rounds, so selection rates are
+    sampled at the first such end from each sampled round on.
 
     Args:
         rounds: T.
         group_names: the groups' names, in order of their codes.
-        metrics: the metrics beside both regrets, by column.
+        metrics: all metrics of the run, by column.
     """
 
     def __init__(
-        self,
-        rounds: int,
-        group_names: Sequence[str],
-        metrics: Mapping[str, Metric] = MappingProxyType({}),
+        self, rounds: int, group_names: Sequence[str], metrics: Mapping[str, Metric]
     ) -> None:
         self.group_names, self.metrics = tuple(group_names), metrics
-        self._reductions: dict[str, Reduce] = dict.fromkeys(sorted(REGRETS), "sum")
-        self._reductions |= {column: metric.reduce for column, metric in metrics.items()}
-        self._steps = log_spaced(rounds)
-        self._ends = sorted({min(-(-step // GRID) * GRID, rounds) for step in self._steps})
-        windows = np.unique(np.searchsorted(self._steps, log_spaced(rounds, WINDOWS))).tolist()
-        self._windows = dict(zip(windows, [None, *windows[:-1]], strict=True))
-        self._curves = {column: Moments(len(self._steps)) for column in self._reductions}
-        self._rates = Moments(len(self._ends), len(self.group_names))
+        steps = sampled_rounds(rounds)
+        ends = np.unique(np.minimum(-(-steps // GRID) * GRID, rounds))
+        self._curves = {column: Samples(steps) for column in metrics}
+        self._rates = {name: Samples(ends) for name in self.groups_drawn}
         self._batches: list[BatchTotals] = []
 
     @property
@@ -115,66 +111,42 @@ class RunStatistics:
 
     def start(self, replicas: int) -> None:
         """Begins a batch of so many replicas."""
-        self._batches.append(BatchTotals(replicas, len(self.group_names), self._reductions))
+        self._batches.append(BatchTotals(replicas, len(self.group_names), self.metrics))
 
-    def add(self, played: Played) -> None:
-        """Adds the next piece of rounds of the current batch."""
+    def add(self, played: Played) -> dict[str, float]:
+        """Adds the next piece of rounds of the current batch.
+
+        Returns:
+            The mean over the batch's replicas of each metric after the last of these rounds.
+        """
         now = self._batches[-1]
-        first, last = played.first, played.last
-        here = _between(self._steps, first, last)
-        sampled = [step - first for step in self._steps[here]]
-        for column, curve in self._curves.items():
+        means = {}
+        for column, samples in self._curves.items():
             running = now.metrics[column].add(played.metrics[column])
-            curve.add(running[:, sampled], here)
+            samples.add(played.first, running)
+            means[column] = float(running[:, -1].nanmean())
         picked = torch.nn.functional.one_hot(played.groups, len(self.group_names))
         now.selected += picked.sum(1)
         now.received += played.received
-        ends = _between(self._ends, last, last)
-        if ends.start < ends.stop:
-            self._rates.add(now.selection_rate[:, None], ends)
+        rates = now.selection_rate
+        for code, samples in enumerate(self._rates.values()):
+            samples.add(played.last, rates[:, code, None])
+        return means
 
-    def points(self, first: int, last: int) -> Iterator[tuple[int, dict[str, float]]]:
-        """Gives the curves' points in rounds first … last, over all batches added so far.
+    def curves(self) -> dict[str, Curve]:
+        """Returns the curves over all batches so far by their names, as `curves.parquet` has them.
 
-        `first` begins a piece of rounds, and `last` ends one.
-
-        Yields:
-            Round, and values by tag: mean, and mean ∓ std over replicas as lower and upper. An
-            unknown quantity has no value.
+        Where the first batch is still being played, later rounds have a count of 0.
         """
-        here, ends = _between(self._steps, first, last), _between(self._ends, first, last)
-        values: dict[int, dict[str, float]] = {step: {} for step in self._steps[here]}
-        for column, curve in self._curves.items():
-            means, stds = curve.mean[here], curve.std[here].nan_to_num(nan=0.0)
-            for step, mean, std in zip(values, means.tolist(), stds.tolist(), strict=True):
-                if mean == mean:
-                    tag = tag_of(column)
-                    values[step][f"{tag}/mean"] = mean
-                    values[step][f"{tag}/lower"] = mean - std
-                    values[step][f"{tag}/upper"] = mean + std
-        for index in self._windows.keys() & range(here.start, here.stop):
-            values[self._steps[index]].update(self._instantaneous(index))
-        for end, rates in zip(self._ends[ends], self._rates.mean[ends].tolist(), strict=True):
-            values.setdefault(end, {}).update(self._shares(rates))
-        yield from sorted(values.items())
-
-    def _instantaneous(self, index: int) -> dict[str, float]:
-        """The mean regret of a round in the window that ends at a step."""
-        before = self._windows[index]
-        rounds = self._steps[index] - (0 if before is None else self._steps[before])
-        found = {}
-        for column in sorted(REGRETS):
-            mean = self._curves[column].mean
-            rise = float(mean[index] - (0 if before is None else mean[before]))
-            if rise == rise:
-                found[f"{INSTANT}/{column.removesuffix('_regret')}"] = rise / rounds
-        return found
-
-    def _shares(self, rates: Sequence[float]) -> dict[str, float]:
-        """Selection rates by tag, and their gap; a group not yet received (NaN) has none."""
-        known = {n: rate for n, rate in zip(self.group_names, rates, strict=True) if rate == rate}
-        gap = {GAP: max(known.values()) - min(known.values())} if known else {}
-        return {f"{RATE}/{n}": rate for n, rate in known.items() if n in self.groups_drawn} | gap
+        rates = self.by_group(RATE).numpy()
+        found = {
+            column: samples.curve(self.metric(column).numpy())
+            for column, samples in self._curves.items()
+        }
+        return found | {
+            f"{RATE}/{name}": samples.curve(rates[:, code])
+            for code, (name, samples) in enumerate(self._rates.items())
+        }
 
     def metric(self, column: str) -> Tensor:
         """Returns a metric of every replica of all batches, reduced over the rounds, (B,)."""
@@ -187,8 +159,7 @@ class RunStatistics:
     def state(self) -> dict[str, Any]:
         """All sums and curves so far, as plain data and tensors."""
         return {
-            "curves": {column: curve.state() for column, curve in self._curves.items()},
-            "rates": self._rates.state(),
+            "samples": [torch.from_numpy(one.moments) for one in self._samples],
             "batches": [batch.state() for batch in self._batches],
         }
 
@@ -198,21 +169,14 @@ class RunStatistics:
         Args:
             state: the state.
             sizes: the number of replicas of each batch so far.
-
-        Raises:
-            FairbanditError: a state of other groups, rounds, metrics or batches.
         """
-        for column, curve in self._curves.items():
-            curve.load_state(state["curves"][column])
-        self._rates.load_state(state["rates"])
+        for samples, values in zip(self._samples, state["samples"], strict=True):
+            samples.moments = values.numpy().copy()
         self._batches = []
-        batches = length("batches of the statistics", state["batches"], len(sizes))
-        for size, batch in zip(sizes, batches, strict=True):
+        for size, batch in zip(sizes, state["batches"], strict=True):
             self.start(size)
             self._batches[-1].load_state(batch)
 
-
-def _between(steps: Sequence[int], first: int, last: int) -> slice:
-    """Returns where a sorted sequence lies within first … last."""
-    low, high = np.searchsorted(steps, [first, last + 1])
-    return slice(int(low), int(high))
+    @property
+    def _samples(self) -> list[Samples]:
+        return [*self._curves.values(), *self._rates.values()]

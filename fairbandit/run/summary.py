@@ -14,30 +14,33 @@ from typing import Any
 
 from torch import Tensor
 
-from fairbandit import version
+from fairbandit import registry, version
 from fairbandit.errors import FairbanditError
+from fairbandit.files import written_aside
 from fairbandit.maths.checks import shown
+from fairbandit.maths.moments import moments
 from fairbandit.metrics import REDUCTIONS, REGRETS
-from fairbandit.run.folder import SUMMARY, written_aside
+from fairbandit.run.folder import CURVES, SUMMARY
 from fairbandit.run.settings import BY_GROUP
 from fairbandit.run.statistics import RunStatistics
 
 KEYS = ("policy", "environment", "rounds", "replicas", "seed")
 """The keys that every summary begins with."""
 
-TIMINGS = ("seconds", "rounds_per_second")
-"""The keys that differ between two runs of one command. Each follows from the other."""
+SECONDS = "seconds"
+"""The key that differs between two runs of one command."""
 
 CHECKSUM = "checksum"
 """The key of a summary's own checksum."""
 
-_OWED = {
-    **dict.fromkeys(KEYS[:2], str),
-    **dict.fromkeys(KEYS[2:], int),
+_TYPES: dict[str, type | tuple[type, ...]] = {
+    **dict.fromkeys(("policy", "environment", CHECKSUM), str),
+    **dict.fromkeys(("rounds", "replicas", "seed"), int),
+    **dict.fromkeys(("config", "metrics", "versions", "identity", "files", *BY_GROUP), dict),
     "groups": list,
-    "config": dict,
+    SECONDS: (int, float),
 }
-_SINCE_IDENTITIES: dict[str, type] = {"identity": dict, "files": dict, CHECKSUM: str}
+_MOST_DIGITS = 300  # of an integer; it can be compared with numbers in double precision
 _PACKAGES = ("torch", "numpy", "omegaconf", "pyarrow", "tensorboard")
 
 
@@ -64,14 +67,12 @@ def summarise(
         The contents of `summary.json`.
     """
     names = statistics.group_names
-    seconds = max(round(seconds, 6), 1e-6)  # rounded, so that their inverse confirms each digit
     summary = {
         "policy": config["policy"]["name"],
         "environment": config["environment"]["name"],
         **{key: config[key] for key in KEYS[2:]},
         "groups": list(names),
-        **{REGRETS[column]: _spread(statistics.metric(column)) for column in sorted(REGRETS)},
-        **{key: _by_group(names, statistics.by_group(key)) for key in BY_GROUP},
+        "knows_truth": _knows_truth(config["policy"]),
         "metrics": {
             column: {
                 **_spread(statistics.metric(column)),
@@ -80,8 +81,8 @@ def summarise(
             }
             for column, metric in statistics.metrics.items()
         },
-        "seconds": seconds,
-        "rounds_per_second": config["rounds"] * config["replicas"] / seconds,
+        **{key: _by_group(names, statistics.by_group(key)) for key in BY_GROUP},
+        SECONDS: max(round(seconds, 6), 1e-6),
         "config": dict(config),
         "versions": {
             "fairbandit": version.VERSION,
@@ -94,6 +95,12 @@ def summarise(
     return summary | {CHECKSUM: checksum(finite(summary))}
 
 
+def _knows_truth(policy: Mapping[str, Any]) -> bool:
+    """Whether a part of a policy, as it describes itself, reads the truth."""
+    parts = [(kind, policy[kind]["name"]) for kind in registry.PART_KINDS]
+    return any(registry.lookup(kind, name).needs_truth for kind, name in parts)
+
+
 @cache
 def installed(package: str) -> str:
     """Returns the version of an installed package, which stays the same within a process."""
@@ -101,13 +108,13 @@ def installed(package: str) -> str:
 
 
 def checksum(summary: Mapping[str, Any]) -> str:
-    """Returns the SHA-256 hash of a summary without its timings and its own checksum.
+    """Returns the SHA-256 hash of a summary without its seconds and its own checksum.
 
     Raises:
         ValueError: the summary holds what JSON cannot say.
     """
-    said = {key: value for key, value in summary.items() if key not in (CHECKSUM, *TIMINGS)}
-    return hashlib.sha256(json.dumps(said, allow_nan=False).encode()).hexdigest()
+    kept = {key: value for key, value in summary.items() if key not in (CHECKSUM, SECONDS)}
+    return hashlib.sha256(json.dumps(kept, allow_nan=False).encode()).hexdigest()
 
 
 def write(summary: Mapping[str, Any], folder: Path) -> None:
@@ -123,10 +130,11 @@ def read(folder: Path | str) -> dict[str, Any]:
     Raises:
         FairbanditError: the file cannot be read, is cut short or damaged, or is something else.
     """
-    path = f"{folder}/{SUMMARY}"
+    path = Path(folder, SUMMARY)
+    if path.exists() and not path.is_file():  # a pipe would block the reader
+        raise FairbanditError(f"{path} is not a regular file; remove it")
     try:
-        with open(path, "rb") as file:  # noqa: PTH123 - 10,000 of them
-            summary = json.load(file, parse_constant=_refuse_constant)
+        summary = json.loads(path.read_bytes(), parse_constant=_refuse_constant, parse_int=_integer)
     except OSError as error:
         raise FairbanditError(f"cannot read {path}: {error.strerror}") from error
     except (ValueError, RecursionError) as error:
@@ -134,7 +142,12 @@ def read(folder: Path | str) -> dict[str, Any]:
             f"{path} is not valid JSON: {error}; it may be cut short. Mend or remove it, and try "
             "again; a run whose summary is removed is played again by its command"
         ) from error
-    fault = _fault(summary)
+    if isinstance(summary, dict) and "fair_pseudo_regret" in summary:
+        raise FairbanditError(
+            f"{path} was written before runs had a {CURVES}, and cannot be read by this version; "
+            "move its folder away, and give its command again"
+        )
+    fault = next(_faults(summary), "")
     if fault:
         raise FairbanditError(f"{path} is no summary of a run: {fault}")
     assert isinstance(summary, dict)
@@ -145,69 +158,46 @@ def _refuse_constant(name: str) -> None:
     raise ValueError(f"{name} is no number of JSON")
 
 
-def _fault(summary: Any) -> str:
-    """Says why something is no summary; the text is empty if it is one."""
+def _integer(digits: str) -> int:
+    if len(digits) > _MOST_DIGITS:
+        raise ValueError(f"an integer has {len(digits)} digits")
+    return int(digits)
+
+
+def _faults(summary: Any) -> Iterator[str]:
+    """Yields why something is no summary; what follows the first fault may rest on it."""
     if not isinstance(summary, dict):
-        return f"it holds a {type(summary).__name__}, not a mapping"
-    for key, fits, wanted in _checks(summary):
-        if not fits:
-            return f"{key!r} should {wanted}, got {shown(summary.get(key))}"
-    if CHECKSUM in summary and not (
-        _own_checksum(summary)
-        and (seconds := summary["seconds"]) > 0
-        and summary["rounds_per_second"] == summary["rounds"] * summary["replicas"] / seconds
-    ):
-        return "its checksum is not that of its contents: it was damaged, or changed by hand"
-    return ""
-
-
-def _own_checksum(summary: Mapping[str, Any]) -> bool:
-    try:
-        return bool(summary[CHECKSUM] == checksum(summary))
-    except ValueError:  # a number beyond double precision, read as infinity
-        return False
-
-
-def _checks(summary: dict[str, Any]) -> Iterator[tuple[str, bool, str]]:
-    """Yields keys, whether each value fits, and what it should be; later checks need the earlier.
-
-    Older summaries have no identity, no hashes of files and no checksum.
-    """
-    recent = not _SINCE_IDENTITIES.keys().isdisjoint(summary)
-    for key, kind in {**_OWED, **(_SINCE_IDENTITIES if recent else {})}.items():
+        yield f"it holds a {type(summary).__name__}, not a mapping"
+    for key, kind in _TYPES.items():
         value = summary.get(key)
-        yield key, isinstance(value, kind) and not isinstance(value, bool), f"be a {kind.__name__}"
-    for key in ("rounds", "replicas"):
-        yield key, 1 <= summary[key] < 2**63, "be at least 1 and below 2^63"
-    yield "versions", isinstance(summary.get("versions", {}), dict), "be a dict"
-    spread = "have a mean and a std"
-    for key in REGRETS.values():
-        yield key, _is_spread(summary.get(key)), spread
-    for key in BY_GROUP:
-        by_group = summary.get(key)
-        known = isinstance(by_group, dict) and all(
-            _is_spread(by_group.get(str(group))) for group in summary["groups"]
-        )
-        yield key, known, f"{spread} for each group"
-    metrics = summary.get("metrics", {})
-    known = isinstance(metrics, dict) and all(
-        _is_spread(one) and one.get("reduce") in REDUCTIONS for one in metrics.values()
-    )
-    yield "metrics", known, "give mean, std and reduce of each metric"
-    for key in TIMINGS:
-        yield key, _is_number(summary.get(key)), "be a number"
-    yield "config", isinstance(summary["config"].get("policy"), dict), "describe the policy"
+        if not isinstance(value, kind) or isinstance(value, bool):
+            yield f"{key!r} cannot be {shown(value)}"
+    try:
+        expected = checksum(summary)
+    except ValueError:  # a number beyond double precision, read as infinity
+        expected = ""
+    if summary[CHECKSUM] != expected:
+        yield "its checksum is not that of its contents: it was damaged, or changed by hand"
+    groups, metrics = summary["groups"], summary["metrics"]
+    spreads = [*(metrics.get(column) for column in {*REGRETS, *metrics})]
+    spreads += [summary[key].get(str(group)) for key in BY_GROUP for group in groups]
+    if not all(map(_is_spread, spreads)):
+        yield "a metric, or a quantity of a group, has no mean and std"
+    if any(one.get("reduce") not in REDUCTIONS for one in metrics.values()):
+        yield "a metric does not say how it is reduced"
+    if min(summary["rounds"], summary["replicas"]) < 1:
+        yield "it is of no round or no replica"
+    if not all(isinstance(summary["config"].get(key), dict) for key in KEYS[:2]):
+        yield "its config describes no policy and environment"
 
 
 def _is_spread(value: Any) -> bool:
     return isinstance(value, dict) and all(
-        part in value and (value[part] is None or _is_number(value[part]))
+        part in value
+        and (value[part] is None or isinstance(value[part], (int, float)))
+        and not isinstance(value[part], bool)
         for part in ("mean", "std", *({"n"} & value.keys()))
     )
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, (int, float)) and not isinstance(value, bool)
 
 
 def _spread(values: Tensor) -> dict[str, float | int | None]:
@@ -215,10 +205,9 @@ def _spread(values: Tensor) -> dict[str, float | int | None]:
 
     Their number `n` is given where some values, but not all, are unknown.
     """
-    known = values[~values.isnan()].double()
-    mean = known.mean().item() if len(known) else None
-    spread = {"mean": mean, "std": known.std().item() if len(known) > 1 else None}
-    return {**spread, "n": len(known)} if 0 < len(known) < len(values) else spread
+    count, mean, std = (float(part) for part in moments(values.double().numpy()))
+    spread = {"mean": mean if count > 0 else None, "std": std if count > 1 else None}
+    return {**spread, "n": int(count)} if 0 < count < len(values) else spread
 
 
 def _by_group(names: Sequence[str], values: Tensor) -> dict[str, dict[str, Any]]:

@@ -6,12 +6,11 @@ import json
 import re
 import struct
 import time
-from collections.abc import Iterator, Mapping, Sequence
-from itertools import islice
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from google.protobuf.message import DecodeError  # type: ignore[import-untyped]
+import numpy as np
 from tensorboard.compat.proto.event_pb2 import Event
 from tensorboard.compat.proto.summary_pb2 import Summary
 from tensorboard.compat.proto.tensor_pb2 import TensorProto
@@ -21,22 +20,16 @@ from tensorboard.plugins.custom_scalar import metadata as custom
 from tensorboard.plugins.text.summary_v2 import text_pb
 from tensorboard.summary.writer.record_writer import RecordWriter
 
-from fairbandit.errors import FairbanditError
 from fairbandit.metrics import REGRETS
+from fairbandit.run.curves import RATE, Curve, log_spaced
 from fairbandit.run.folder import EVENTS
 
-RATE, INSTANT, GAP = "selection_rate", "instantaneous_regret", "parity_gap"
-
-INSTANTS = tuple(f"{INSTANT}/{column.removesuffix('_regret')}" for column in sorted(REGRETS))
+INSTANTS = {column: f"instantaneous_regret/{column.removesuffix('_regret')}" for column in REGRETS}
 """The tags of the instantaneous regrets."""
 
-MAX_GROUPS = 8
-"""The largest number of groups whose selection rates have curves; the parity gap always has."""
+WINDOWS = 50
+"""The largest number of windows of rounds over which the instantaneous regret is averaged."""
 
-_LENGTH, _CHECKSUM = struct.Struct("<Q4x"), 4  # of a record in an event file
-_CONFIG = "config"
-_FIRST = 3  # events, among which the config is
-_FENCES = ("```json\n", "\n```")
 _SECONDS_BETWEEN_FLUSHES = 2.0
 
 
@@ -61,6 +54,11 @@ class EventWriter:
         scalars = [Summary.Value(tag=tag, simple_value=value) for tag, value in values.items()]
         self.write(Summary(value=scalars), step)
 
+    def add_all(self, points: Iterable[tuple[int, Mapping[str, float]]]) -> None:
+        """Writes the points that `scalars` yields."""
+        for step, values in points:
+            self.add(step, values)
+
     def write(self, summary: Summary, step: int = 0) -> None:
         """Writes any summary."""
         event = Event(wall_time=time.time(), step=step, summary=summary)
@@ -78,31 +76,74 @@ class EventWriter:
         self._records.close()
 
 
-def tag_of(column: str) -> str:
-    """Returns the tag of a metric's curves: what summaries call a regret, or else its column."""
-    return REGRETS.get(column, column)
+def scalars(
+    curves: Mapping[str, Curve], first: int, last: int
+) -> Iterator[tuple[int, dict[str, float]]]:
+    """Yields the points of curves in rounds first … last, as TensorBoard shows them.
+
+    A metric has its mean, and mean ∓ std as lower and upper; a selection rate has its mean. The
+    instantaneous regrets are the rises of the mean regrets, divided by the rounds, in the windows
+    between two of at most `WINDOWS` log-spaced rounds.
+
+    Args:
+        curves: by the column of the metric, or `selection_rate/GROUP`.
+        first: the first round.
+        last: the last round.
+
+    Yields:
+        Round, and values by tag. What is not known has no value.
+    """
+    points: dict[int, dict[str, float]] = {}
+    for name, curve in curves.items():
+        low, high = np.searchsorted(curve.rounds, [first, last + 1])
+        known = low + np.flatnonzero(curve.count[low:high])
+        for at in known.tolist():
+            values = points.setdefault(int(curve.rounds[at]), {})
+            mean, std = float(curve.mean[at]), float(np.nan_to_num(curve.std[at]))
+            if name.startswith(f"{RATE}/"):
+                values[name] = mean
+            else:
+                values[f"{name}/mean"] = mean
+                values[f"{name}/lower"], values[f"{name}/upper"] = mean - std, mean + std
+    for column, tag in INSTANTS.items():
+        if column in curves:
+            for step, regret in _instantaneous(curves[column]):
+                if first <= step <= last:
+                    points.setdefault(step, {})[tag] = regret
+    yield from sorted(points.items())
+
+
+def _instantaneous(curve: Curve) -> Iterator[tuple[int, float]]:
+    """Yields the last round of each window of a regret's curve, and the mean regret in it."""
+    ends = log_spaced(int(curve.rounds[-1]), WINDOWS)
+    at = np.unique(np.searchsorted(curve.rounds, ends))
+    at = at[curve.count[at] > 0]
+    rounds = np.diff(curve.rounds[at], prepend=0)
+    rises = np.diff(curve.mean[at], prepend=0.0)
+    yield from zip(curve.rounds[at].tolist(), (rises / rounds).tolist(), strict=True)
 
 
 def titled(tag: str) -> str:
     """Returns a tag in words, as the title of a chart or of a column.
 
-    >>> titled("fair_pseudo_regret"), titled("instantaneous_regret/fair")
-    ('fair pseudo-regret', 'instantaneous regret, fair')
+    >>> titled("fair_regret"), titled("instantaneous_regret/fair")
+    ('fair regret', 'instantaneous regret, fair')
     """
-    return tag.replace("_", " ").replace("pseudo ", "pseudo-").replace("/", ", ")
+    return tag.replace("_", " ").replace("/", ", ")
 
 
-def layout(metrics: Sequence[str] = (), groups: Sequence[str] = ()) -> Summary:
+def layout(metrics: Sequence[str], groups: Sequence[str] = ()) -> Summary:
     """Lays out the charts of TensorBoard's Custom Scalars page.
 
     Args:
-        metrics: the columns of the metrics beside both regrets.
+        metrics: the columns of all metrics, both regrets among them.
         groups: the names of the groups whose selection rates have curves.
     """
+    others = [column for column in metrics if column not in REGRETS]
     categories = {
-        "pseudo-regret": [_margin(tag_of(column)) for column in sorted(REGRETS)],
-        "metrics": [_margin(tag_of(column)) for column in metrics],
-        "parity gap and instantaneous regret": [_lines(tag) for tag in (GAP, *INSTANTS)],
+        "regret": [_margin(column) for column in REGRETS],
+        "metrics": [_margin(column) for column in others],
+        "instantaneous regret": [_lines(tag) for tag in INSTANTS.values()],
         "selection rates": [_lines(f"{RATE}/{group}") for group in groups],
     }
     made = layout_pb2.Layout(
@@ -120,48 +161,8 @@ def layout(metrics: Sequence[str] = (), groups: Sequence[str] = ()) -> Summary:
 
 
 def config_text(config: Mapping[str, Any]) -> Summary:
-    """Puts the config of a run on TensorBoard's Text page, from which `read_config` reads it."""
-    first, last = _FENCES
-    return text_pb(_CONFIG, f"{first}{json.dumps(config, indent=2, ensure_ascii=False)}{last}")
-
-
-def read_events(folder: Path) -> Iterator[Event]:
-    """Yields the events of a run, finished or under way, up to a record that is unfinished.
-
-    A record is the length of its data and a checksum of it, the data, and their checksum.
-    TensorBoard's own reader takes a millisecond to verify the checksums of one record; they are
-    not verified here.
-
-    Raises:
-        FairbanditError: a file that is damaged.
-    """
-    for path in sorted(folder.glob(EVENTS)):
-        data, start = path.read_bytes(), _LENGTH.size
-        while start <= len(data):
-            end = start + _LENGTH.unpack_from(data, start - _LENGTH.size)[0]
-            if end + _CHECKSUM > len(data):
-                break
-            try:
-                yield Event.FromString(data[start:end])
-            except DecodeError as error:
-                raise FairbanditError(f"{path} cannot be read: {error}; remove it") from error
-            start = end + _CHECKSUM + _LENGTH.size
-
-
-def read_config(folder: Path) -> dict[str, Any] | None:
-    """Reads the resolved config of a run, finished or under way, from its events.
-
-    Returns:
-        The config, or None as long as there is none, or if what is in the folder is no run.
-    """
-    first, last = _FENCES
-    for event in islice(read_events(folder), _FIRST):
-        for value in event.summary.value:
-            if value.tag == _CONFIG and value.tensor.string_val:
-                text = value.tensor.string_val[0].decode()
-                config: dict[str, Any] = json.loads(text.removeprefix(first).removesuffix(last))
-                return config
-    return None
+    """Puts the config of a run on TensorBoard's Text page."""
+    return text_pb("config", f"```json\n{json.dumps(config, indent=2, ensure_ascii=False)}\n```")
 
 
 def image(tag: str, png: bytes) -> Summary:

@@ -1,54 +1,32 @@
-"""What the paper proves, in numbers: constants of a problem, regret bounds, the trade-off."""
+"""What the paper proves, and what holds where its proof fails, in numbers for a problem."""
 
-from fairbandit.theory.bounds import Bound, equal_probability, regret, regret_2, useful_from
-from fairbandit.theory.computed import constants
-from fairbandit.theory.constants import Constants, Estimate
-from fairbandit.theory.growth import (
-    Growth,
-    cdf_slope,
-    error_bound,
-    expected_picks,
-    growth,
-    instant_regret,
-    picked_moment,
-)
-from fairbandit.theory.laws import DiscreteLaw, Law, UniformSumLaw, laws
-from fairbandit.theory.lemmas import (
-    cdf_radius,
-    floor_round_2,
-    probability_floor,
+from fairbandit.theory.bounds import (
+    Bound,
+    Floor,
+    learning_terms,
     received_round,
-    ridge_radius,
+    regret,
+    regret_2,
+    repaired_floor,
+    useful_from,
 )
-from fairbandit.theory.tradeoff import TradeOff, loss_share, mean_losses, trade_off
+from fairbandit.theory.constants import Constants, Estimate, constants
+from fairbandit.theory.moments import pick_moments
+from fairbandit.theory.tradeoff import TradeOff, trade_off
 
 __all__ = [
     "Bound",
     "Constants",
-    "DiscreteLaw",
     "Estimate",
-    "Growth",
-    "Law",
+    "Floor",
     "TradeOff",
-    "UniformSumLaw",
-    "cdf_radius",
-    "cdf_slope",
     "constants",
-    "equal_probability",
-    "error_bound",
-    "expected_picks",
-    "floor_round_2",
-    "growth",
-    "instant_regret",
-    "laws",
-    "loss_share",
-    "mean_losses",
-    "picked_moment",
-    "probability_floor",
+    "learning_terms",
+    "pick_moments",
     "received_round",
     "regret",
     "regret_2",
-    "ridge_radius",
+    "repaired_floor",
     "trade_off",
     "useful_from",
 ]

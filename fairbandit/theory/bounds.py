@@ -1,4 +1,11 @@
-"""The paper's bounds on the fair pseudo-regret of Fair-Greedy, term by term."""
+"""Bounds on the fair pseudo-regret of Fair-Greedy: the paper's, and with its proof repaired.
+
+The paper is Grazzi et al., "Group Meritocratic Fairness in Linear Contextual Bandits", NeurIPS
+2022; labels such as `th:regret` are those of its source. One step of its proofs is false:
+`lm:eiguen`, and `eq:patboundused` for several candidates a group, take the second moment of a
+*picked* context to be that of any context of its group, although it was picked for its rank.
+`repaired_floor` is what holds in its place, and `repaired=True` gives the regret theorems with it.
+"""
 
 from __future__ import annotations
 
@@ -7,71 +14,210 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from fairbandit.errors import FairbanditError
-from fairbandit.theory.constants import Constants, Estimate
-from fairbandit.theory.growth import growth, tau_1, tau_2, tau_3
-from fairbandit.theory.lemmas import ALPHA, DELTA, REGULARIZATION, positive, probability
+from fairbandit.theory.constants import Constants
+
+DELTA = 0.05
+"""δ where it is not given. Regret bounds hold with probability at least 1 − δ."""
+
+REGULARIZATION = 0.1
+"""λ of the ridge where it is not given, as in the paper's experiments."""
+
+ALPHA = 0.5
+"""α where it is not given: the share of a group's expected candidates that is counted on."""
 
 LIMIT = 10**30
 """`useful_from` does not search beyond this round."""
 
 
 @dataclass(frozen=True)
-class Bound:
-    """A bound on R_F(T), stated to hold with probability at least 1 − δ, as a sum.
-
-    Its proof rests on `eq:patboundused`; `picked_moment` says where that may fail.
+class Floor:
+    """The repaired lower bounds on what picks teach (in place of `lm:eiguen`, `eq:patboundused`).
 
     Attributes:
-        label: the statement's, in the paper's source.
+        moment: q̄λ'/2; for all rounds i > `lost`, E[X_pick X_pickᵀ | past] ⪰ (q̄λ'/2)·UUᵀ.
+        lost: s, the number of first rounds that are not counted.
+        start: s + n; for all t with t̃ ≥ s + n, λ_min(Ŝ_t̃) ≥ (q̄λ'/4)·(t̃ − s).
+    """
+
+    moment: float
+    lost: float
+    start: float
+
+    @property
+    def warm_up(self) -> float:
+        """2⌈max(s + n, 2s)⌉ + 1, the rounds whose regret a bound counts as 1."""
+        most = max(self.start, 2 * self.lost)
+        return 2.0 * math.ceil(most) + 1 if math.isfinite(most) else math.inf
+
+    def eigenvalue(self, n_train: float) -> float:
+        """The lower bound (q̄λ'/4)·(t̃ − s) on λ_min(Ŝ_t̃).
+
+        Args:
+            n_train: t̃, at least `start`.
+        """
+        return self.moment / 2 * (n_train - self.lost)
+
+
+@dataclass(frozen=True)
+class Bound:
+    """A bound on R_F(T), which holds with probability at least 1 − δ, as a sum.
+
+    Attributes:
+        label: the theorem's, in the paper's source.
         rounds: T.
+        growth: λ⁺_min(Σ)·q̄ in the paper's bound, q̄λ' in the repaired one.
         confidence: what the confidence set around μ* costs (the term with √(dT·log …)).
         shrinkage: what regularisation costs (the term with √(λT)·‖μ*‖₂).
         ranks: what empirical CDFs cost (the term with log(8KT/δ) or log(8GT/δ₁)).
-        tau_1: rounds until all groups are picked often enough.
-        tau_2: rounds until Σ is estimated well enough.
-        tau_3: rounds until all groups were received often enough; 0 where groups are not random.
-        corrected_warm_up: what stands for τ with the corrected constants (`growth`).
+        warm_up: first rounds, whose regret is counted as 1.
     """
 
     label: str
     rounds: float
+    growth: float
     confidence: float
     shrinkage: float
     ranks: float
-    tau_1: float
-    tau_2: float
-    tau_3: float
-    corrected_warm_up: float = math.nan
-
-    @property
-    def warm_up(self) -> float:
-        """τ = 4·max(τ₁, τ₂, τ₃) + 3, the rounds whose regret the bound counts as 1."""
-        return 4 * max(self.tau_1, self.tau_2, self.tau_3) + 3
+    warm_up: float
 
     @property
     def total(self) -> float:
         """The bound. Since R_F(T) ≤ T always holds, it is informative only below T."""
         return self.confidence + self.shrinkage + self.ranks + self.warm_up
 
-    @property
-    def corrected_total(self) -> float:
-        """The bound with the corrected warm-up."""
-        return self.confidence + self.shrinkage + self.ranks + self.corrected_warm_up
 
+def received_round(
+    problem: Constants, rounds: float, delta: float = DELTA, alpha: float = ALPHA
+) -> float:
+    """t_N of `lm:chernoff`, from which on every group was received often enough.
 
-def regret(
-    problem: Constants, rounds: float, delta: float = DELTA, regularization: float = REGULARIZATION
-) -> Bound:
-    """The bound where each group has its own place (`th:regret`): `regret_2` with q_K = 1, α = 1.
-
-    R_F(T) ≤ 96ML/√λ⁺·[(√λ + R + L)·√(dT·log((8 + 4T·max(L²/λ, 1))/δ)) + √(λT)·‖μ*‖₂]
-    + 8·√(T·log(8KT/δ)/3) + τ, with τ₁ = 32K³·log^{3/2}(5Ke/δ), τ₂ = 54L²/λ⁺·log(4d/δ).
+    t_N = 3 + ⌈4/((1 − α)²·q_K)·log(GT/δ)⌉ where groups are random, else 3: then the window of
+    rounds t̃+1 … t−1 holds at least αq_K candidates a round of every group, for all t from t_N up
+    to T, with probability at least 1 − δ. The paper has 2 for 4, as though the window held t
+    rounds; it holds n = t − 1 − t̃ ≥ (t − 1)/2, and the Chernoff bound exp(−(1 − α)²·n·q_K/2) is at
+    most δ/(GT) once n ≥ 2/((1 − α)²·q_K)·log(GT/δ).
 
     Args:
         problem: its constants.
         rounds: T, at least 1.
         delta: δ.
+        alpha: α.
+
+    Raises:
+        FairbanditError: a value out of range.
+    """
+    delta, alpha = _probability("delta", delta), _probability("alpha", alpha)
+    log = _log(problem.groups, _positive("rounds", rounds, least=1), 1 / delta)
+    if not problem.random:
+        return 3.0
+    return 3.0 + math.ceil(4 / ((1 - alpha) ** 2 * problem.candidates.value) * log)
+
+
+def repaired_floor(
+    problem: Constants,
+    rounds: float,
+    delta: float = DELTA,
+    alpha: float = ALPHA,
+    delta_2: float | None = None,
+) -> Floor:
+    """How fast what picks teach grows at least, on any problem with these constants.
+
+    With x = x_max, λ' = λ·(λ/x²)^(K−1), L = ln(5Ge/δ) and q̄ = q_K·G/K:
+    s = ⌈max(t_N, 3 + 8·L^{3/2}·(x²/λ)³·(1 − 2^{−1/K})⁻³·(αq_K)^{−3/2})⌉ − 1 and
+    n = 27x²/(q̄λ')·ln(4d/(δ·(1 − e^{−q̄λ'/(27x²)}))). The bound on the moment holds with
+    probability at least 1 − δ/4 and that on λ_min(Ŝ) with 1 − δ/2, on the event of `lm:chernoff`.
+    Both also hold with λ̄ (`Constants.place_eigenvalue`) for λ and 1 for q̄; the larger bound counts.
+    Without further assumptions no larger λ' is possible.
+
+    Args:
+        problem: its constants.
+        rounds: T, at least 1; it matters for t_N only.
+        delta: δ, or δ₁ of `regret_2`.
+        alpha: α.
+        delta_2: the δ of t_N; `delta` by default.
+
+    Raises:
+        FairbanditError: a value out of range.
+    """
+    delta, square = _probability("delta", delta), problem.norm.value**2
+    places, counted = problem.places, problem.counted(_probability("alpha", alpha))
+    pairs = (
+        (problem.eigenvalue.value, problem.share),
+        (problem.place_eigenvalue.value, 1.0),
+    )
+    growth, least = max(
+        (share * value * (value / square) ** (places - 1), value) for value, share in pairs
+    )
+    received = received_round(problem, rounds, delta if delta_2 is None else delta_2, alpha)
+    if not growth:
+        return Floor(0.0, math.inf, math.inf)
+    gap = least / square * (1 - 2 ** (-1 / places))
+    log = _log(5 * problem.groups, math.e, 1 / delta)
+    lost = math.ceil(max(received, 3 + 8 * (log / counted) ** 1.5 / gap**3)) - 1
+    rate = growth / (27 * square)
+    wait = _log(4 * problem.features, 1 / delta, 1 / -math.expm1(-rate)) / rate
+    return Floor(growth / 2, lost, lost + wait)
+
+
+def learning_terms(
+    problem: Constants,
+    rounds: float,
+    growth: float,
+    delta: float = DELTA,
+    regularization: float = REGULARIZATION,
+) -> tuple[float, float]:
+    """The terms of the regret bounds that depend on how fast picks teach, for a given growth.
+
+    96Mx/√growth·(√λ + R + x)·√(dT·log((8 + 4T·max(x²/λ, 1))/δ)) and
+    96Mx/√growth·√(λT)·‖μ*‖₂, where growth is λ⁺_min(Σ)·q̄ in the paper, q̄λ' in the repaired
+    theorems, and 2λ_κ for an instance (`pick_moments`).
+
+    Args:
+        problem: its constants.
+        rounds: T, at least 1.
+        growth: see above.
+        delta: δ.
         regularization: λ.
+
+    Returns:
+        `Bound.confidence` and `Bound.shrinkage`.
+
+    Raises:
+        FairbanditError: a value out of range.
+    """
+    rounds, ridge = (
+        _positive("rounds", rounds, least=1),
+        _positive("regularization", regularization),
+    )
+    norm = problem.norm.value
+    lead = 96 * problem.density.value * norm / math.sqrt(growth) if growth > 0 else math.inf
+    log = _log(8 + 4 * rounds * max(norm**2 / ridge, 1), 1 / _probability("delta", delta))
+    scale = math.sqrt(ridge) + problem.noise.value + norm
+    shrinkage = lead * math.sqrt(ridge * rounds) * problem.theta if problem.theta else 0.0
+    return lead * scale * math.sqrt(problem.features * rounds * log), shrinkage
+
+
+def regret(
+    problem: Constants,
+    rounds: float,
+    delta: float = DELTA,
+    regularization: float = REGULARIZATION,
+    *,
+    repaired: bool = False,
+) -> Bound:
+    """The bound where each group has its own place (`th:regret`): `regret_2` with q_K = 1, α = 1.
+
+    R_F(T) ≤ 96Mx/√λ⁺·[(√λ + R + x)·√(dT·log((8 + 4T·max(x²/λ, 1))/δ)) + √(λT)·‖μ*‖₂]
+    + 8·√(T·log(8KT/δ)/3) + τ, where λ⁺ = λ⁺_min(Σ), τ = 4·max(τ₁, τ₂) + 3,
+    τ₁ = 32K³·log^{3/2}(5Ke/δ) and τ₂ = 54x²/λ⁺·log(4d/δ). The repaired bound has λ' for λ⁺, and
+    2⌈max(s + n, 2s)⌉ + 1 for τ (`repaired_floor`).
+
+    Args:
+        problem: its constants.
+        rounds: T, at least 1.
+        delta: δ.
+        regularization: λ of the ridge.
+        repaired: whether to return the repaired bound rather than the paper's.
 
     Returns:
         The bound, in ranks (a round loses at most 1).
@@ -84,7 +230,8 @@ def regret(
             f"th:regret takes K = G and a place for each group; here K = {problem.places} and G = "
             f"{problem.groups}, {'drawn at random' if problem.random else 'fixed'}: use th:regret_2"
         )
-    return replace(regret_2(problem, rounds, delta, regularization), label="th:regret")
+    found = regret_2(problem, rounds, delta, regularization, repaired=repaired)
+    return replace(found, label="th:regret")
 
 
 def regret_2(
@@ -94,20 +241,25 @@ def regret_2(
     regularization: float = REGULARIZATION,
     alpha: float = ALPHA,
     delta_2: float | None = None,
+    *,
+    repaired: bool = False,
 ) -> Bound:
-    """The bound for many candidates a group (`th:regret_2`).
+    """The bound for several candidates a group (`th:regret_2`).
 
-    As `regret`, with M√K/√(λ⁺q_K·G) for M/√λ⁺, 8·√(T·log(8GT/δ₁)/(3αq_K)) for the ranks, and
-    τ₁ = 32K³/(αq_K)^{3/2}·log^{3/2}(5Ge/δ₁), τ₂ = 54L²/λ⁺·log(4d/δ₁),
-    τ₃ = 2/((1 − α)²q_K)·log(GT/δ₂). Where groups are not random, α = 1, δ₁ = δ and τ₃ = 0.
+    As `regret`, with q̄λ⁺ for λ⁺ in the first term, q̄ = q_K·G/K, with 8·√(T·log(8GT/δ₁)/(3αq_K)) for
+    the ranks, and τ = 4·max(τ₁, τ₂, τ₃) + 3, τ₁ = 32K³/(αq_K)^{3/2}·log^{3/2}(5Ge/δ₁),
+    τ₂ = 54x²/λ⁺·log(4d/δ₁), τ₃ = 2/((1 − α)²q_K)·log(GT/δ₂). The repaired bound has q̄λ' for q̄λ⁺,
+    and 2⌈max(s + n, 2s)⌉ + 1 for τ. Where groups are not random, α = 1, δ₁ = δ and τ₃ = 0.
+    For candidates drawn alike at every place, with q_K = K·q_min/G, this is `corr:equalprob`.
 
     Args:
         problem: its constants.
         rounds: T, at least 1.
         delta: δ = δ₁ + δ₂.
-        regularization: λ.
+        regularization: λ of the ridge.
         alpha: α, the share of a group's expected candidates that is counted on.
         delta_2: δ₂, below δ; half of it by default.
+        repaired: whether to return the repaired bound rather than the paper's.
 
     Returns:
         The bound, in ranks.
@@ -115,72 +267,46 @@ def regret_2(
     Raises:
         FairbanditError: a value out of range.
     """
-    rounds, ridge = positive("rounds", rounds, least=1), positive("regularization", regularization)
-    alpha, delta = probability("alpha", alpha), probability("delta", delta)
+    rounds, alpha = _positive("rounds", rounds, least=1), _probability("alpha", alpha)
+    delta = _probability("delta", delta)
     second = delta / 2 if delta_2 is None else delta_2
     if not 0 < second < delta:
         raise FairbanditError(f"delta_2 must be above 0 and below delta={delta}, got {second}")
     delta, second = (delta - second, second) if problem.random else (delta, delta)
-    norm, least = problem.norm.value, problem.eigenvalue.value * problem.share
-    lead = 96 * problem.density.value * norm / math.sqrt(least) if least else math.inf
-    log = math.log(8 + 4 * rounds * max(norm**2 / ridge, 1)) - math.log(delta)
-    radius = math.sqrt(problem.features * rounds * log)
-    log_ranks = math.log(8 * problem.groups) + math.log(rounds) - math.log(delta)
+    if repaired:
+        floor = repaired_floor(problem, rounds, delta, alpha, second)
+        growth, warm_up = 2 * floor.moment, floor.warm_up
+    else:
+        growth = problem.eigenvalue.value * problem.share
+        warm_up = 4 * max(_taus(problem, rounds, delta, alpha, second)) + 3
+    confidence, shrinkage = learning_terms(problem, rounds, growth, delta, regularization)
+    log = _log(8 * problem.groups, rounds, 1 / delta)
     return Bound(
         label="th:regret_2",
         rounds=rounds,
-        confidence=lead * (math.sqrt(ridge) + problem.noise.value + norm) * radius,
-        shrinkage=lead * math.sqrt(ridge * rounds) * problem.theta if problem.theta else 0.0,
-        ranks=8 * math.sqrt(rounds * log_ranks / (3 * problem.counted(alpha))),
-        tau_1=tau_1(problem, delta, alpha),
-        tau_2=tau_2(problem, delta),
-        tau_3=tau_3(problem, rounds, second, alpha),
-        corrected_warm_up=growth(problem, rounds, delta, alpha, second, corrected=True).half,
+        growth=growth,
+        confidence=confidence,
+        shrinkage=shrinkage,
+        ranks=8 * math.sqrt(rounds * log / (3 * problem.counted(alpha))),
+        warm_up=warm_up,
     )
 
 
-def equal_probability(
-    problem: Constants,
-    rounds: float,
-    delta: float = DELTA,
-    regularization: float = REGULARIZATION,
-    alpha: float = ALPHA,
-    delta_2: float | None = None,
-) -> Bound:
-    """The bound for candidates drawn alike at every place (`corr:equalprob`).
-
-    It is `regret_2` with q_K = K·q_min/G, that is `regret` with M/√(λ⁺q_min) for M/√λ⁺,
-    8·√(TG·log(8GT/δ₁)/(3Kαq_min)) for the ranks, and
-    τ₁ = 32(KG)^{3/2}/(αq_min)^{3/2}·log^{3/2}(5Ge/δ₁), τ₂ = 54L²/λ⁺·log(4d/δ₁),
-    τ₃ = 2G/((1 − α)²Kq_min)·log(GT/δ₂).
-
-    Args:
-        problem: its constants.
-        rounds: T, at least 1.
-        delta: δ = δ₁ + δ₂.
-        regularization: λ.
-        alpha: α, the share of a group's expected candidates that is counted on.
-        delta_2: δ₂, below δ; half of it by default.
-
-    Returns:
-        The bound, in ranks.
-
-    Raises:
-        FairbanditError: a value out of range, or places that are not drawn alike.
-    """
-    balance = problem.balance
-    if balance is None:
-        raise FairbanditError(
-            "corr:equalprob takes candidates drawn alike at every place, which these are not: "
-            "use th:regret or th:regret_2"
-        )
-    rarest = Estimate.exactly(problem.places * balance.value / problem.groups, balance.how)
-    alike = replace(problem, candidates=rarest)
-    found = regret_2(alike, rounds, delta, regularization, alpha, delta_2)
-    return replace(found, label="corr:equalprob")
+def _taus(
+    problem: Constants, rounds: float, delta: float, alpha: float, delta_2: float
+) -> tuple[float, float, float]:
+    """The paper's τ₁, τ₂ and τ₃."""
+    log = _log(5 * problem.groups, math.e, 1 / delta)
+    one = 32 * problem.places**3 * (log / problem.counted(alpha)) ** 1.5
+    least = problem.eigenvalue.value
+    log = _log(4 * problem.features, 1 / delta)
+    two = 54 * problem.norm.value**2 / least * log if least else math.inf
+    log = _log(problem.groups, rounds, 1 / delta_2)
+    three = 2 / ((1 - alpha) ** 2 * problem.candidates.value) * log if problem.random else 0.0
+    return one, two, three
 
 
-def useful_from(bound: Callable[[float], Bound], *, corrected: bool = False) -> int | None:
+def useful_from(bound: Callable[[float], Bound]) -> int | None:
     """The first T at which a bound on the fair regret R_F(T) says something: it is below T.
 
     R_F(T) ≤ T holds for any policy. The ratio of the bound to T must fall as T grows, as it does
@@ -189,28 +315,41 @@ def useful_from(bound: Callable[[float], Bound], *, corrected: bool = False) -> 
 
     Args:
         bound: gives the bound for a T.
-        corrected: whether to compare `Bound.corrected_total` with T instead of `Bound.total`.
 
     Returns:
         The round; None if it is beyond `LIMIT`.
 
-    A bound of 10√T for the confidence set, and the 3 rounds that every warm-up has:
+    A bound of 10√T for the confidence set, and a warm-up of 3 rounds:
 
-    >>> useful_from(lambda T: Bound("", T, 10 * T**0.5, 0.0, 0.0, 0.0, 0.0, 0.0))
+    >>> useful_from(lambda T: Bound("", T, 1.0, 10 * T**0.5, 0.0, 0.0, 3.0))
     106
     """
-
-    def speaks(at: int) -> bool:
-        found = bound(float(at))
-        return (found.corrected_total if corrected else found.total) < at
-
-    high = 1
-    while not speaks(high):
+    low, high = 0, 1  # the bound is not below `low`
+    while bound(float(high)).total >= high:
         if high > LIMIT:
             return None
-        high *= 2
-    low = high // 2  # the bound is not below it, or it is 0
+        low, high = high, 2 * high
     while high - low > 1:
         middle = (low + high) // 2
-        low, high = (low, middle) if speaks(middle) else (middle, high)
+        low, high = (low, middle) if bound(float(middle)).total < middle else (middle, high)
     return high if high <= LIMIT else None
+
+
+def _log(*factors: float) -> float:
+    """The logarithm of a product that may itself overflow."""
+    return math.fsum(map(math.log, factors))
+
+
+def _probability(name: str, value: float) -> float:
+    if not 0 < value < 1:
+        raise FairbanditError(f"{name} must be above 0 and below 1, got {value}")
+    return value
+
+
+def _positive(name: str, value: float, least: float = 0.0) -> float:
+    if not (math.isfinite(value) and value > 0 and value >= least):
+        raise FairbanditError(
+            f"{name} must be {f'at least {least:g}' if least else 'above 0'} "
+            f"and finite, got {value}"
+        )
+    return value

@@ -3,102 +3,67 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TypeGuard
 
-Z = 1.96
-"""Intervals of estimates are Z standard errors to either side: 95 % where errors are normal."""
+import torch
+from torch import Tensor
+
+from fairbandit.environments import Environment, Simulation, Table
+from fairbandit.environments.base import Pools
+from fairbandit.environments.table import PoolKind, RewardSource
+from fairbandit.errors import FairbanditError
+from fairbandit.streams import Streams
+
+REPLICAS, ROUNDS = 32, 64
+"""Pools are drawn in blocks of REPLICAS × ROUNDS."""
+
+BLOCKS = 32
+"""The number of blocks that estimates are made of unless stated otherwise: 65,536 pools."""
+
+CHUNK = 1 << 15
+"""The number of rows that are factored at once."""
 
 
 @dataclass(frozen=True)
 class Estimate:
-    """A number, exact unless `low` and `high` differ or it is only a lower bound.
+    """A number and how it is known.
 
     Attributes:
         value: the number.
-        low: the lower end of its interval.
-        high: the upper end.
         how: the method by which it was found, in a few words.
-        lower_bound: whether the true number is at least `value`, by an unknown amount.
+        error: its standard error; 0 where it was not sampled.
     """
 
     value: float
-    low: float
-    high: float
-    how: str
-    lower_bound: bool = False
-
-    @property
-    def exact(self) -> bool:
-        """Whether the number has no error."""
-        return self.low == self.high and not self.lower_bound
-
-    @staticmethod
-    def exactly(value: float, how: str) -> Estimate:
-        """A number without error.
-
-        >>> Estimate.exactly(2.0, "closed form").exact
-        True
-        """
-        return Estimate(value, value, value, how)
-
-    @staticmethod
-    def at_least(value: float, how: str) -> Estimate:
-        """A lower bound, such as the largest of some values that were drawn.
-
-        >>> Estimate.at_least(2.0, "largest of 10").exact
-        False
-        """
-        return Estimate(value, value, value, how, lower_bound=True)
-
-    @staticmethod
-    def within(value: float, error: float, how: str) -> Estimate:
-        """A nonnegative number with a standard error; its interval is value ± `Z`·error.
-
-        >>> interval = Estimate.within(1.0, 0.1, "from a sample")
-        >>> round(interval.low, 3), round(interval.high, 3)
-        (0.804, 1.196)
-        """
-        return Estimate(value, max(0.0, value - Z * error), value + Z * error, how)
-
-    @staticmethod
-    def scaled(value: float, error: float, how: str) -> Estimate:
-        """A number above 0 with a standard error; its interval is value·exp(± `Z`·error/value).
-
-        Both ends are above 0, however rare what was counted.
-
-        >>> interval = Estimate.scaled(1.0, 0.1, "from a sample")
-        >>> round(interval.low, 3), round(interval.high, 3)
-        (0.822, 1.217)
-        """
-        factor = math.exp(Z * error / value)
-        return Estimate(value, value / factor, value * factor, how)
-
-
-_ONE = Estimate.exactly(1.0, "one candidate a group")
-_WORSE_HIGH = ("norm", "density", "noise")
-_WORSE_LOW = ("eigenvalue", "candidates", "balance")
+    how: str = ""
+    error: float = 0.0
 
 
 @dataclass(frozen=True)
 class Constants:
     """The constants of a problem that the bounds depend on.
 
+    The paper's first setting, with one candidate of each group in every pool, is the case G = K,
+    q_K = 1 of the second, in which groups have several candidates.
+
     Attributes:
         places: K.
         groups: G.
         features: d.
-        norm: L = sup ‖x‖₂ over the support of all groups.
-        eigenvalue: λ⁺_min(Σ), Σ = G⁻¹ Σ_i E[X̂_i X̂_iᵀ] (where K = G and s_a = a, the Σ of
-            `th:regret`).
+        norm: x_max = sup ‖x‖₂ over the support of all groups (the theorems' L).
+        eigenvalue: λ = λ⁺_min(Σ), the least positive eigenvalue of Σ = G⁻¹ Σ_i E[X̂_i X̂_iᵀ], where
+            X̂_i is a context of group i.
+        place_eigenvalue: λ̄ = λ⁺_min(K⁻¹ Σ_a E[X_a X_aᵀ]), where X_a is the context at place a;
+            equal to λ in the first setting.
         density: M, the greatest density of the true rewards of any group.
         noise: R, the subgaussian constant of the reward noise.
         theta: ‖μ*‖₂.
         candidates: q_K = min_i Σ_a P(s_a = i), the mean number of candidates of the rarest group
             in a pool.
-        balance: q_min = G·min_i P(s_a = i) where places are drawn alike, else None.
         random: whether some place's group is random (the indicator in `lm:chernoff`).
-        caveats: which assumptions the problem does not meet.
+        caveats: which assumptions of the theorems the problem does not meet.
     """
 
     places: int
@@ -106,11 +71,11 @@ class Constants:
     features: int
     norm: Estimate
     eigenvalue: Estimate
+    place_eigenvalue: Estimate
     density: Estimate
     noise: Estimate
     theta: float
-    candidates: Estimate = _ONE
-    balance: Estimate | None = None
+    candidates: Estimate = Estimate(1.0, "one candidate a group")
     random: bool = False
     caveats: tuple[str, ...] = ()
 
@@ -118,6 +83,11 @@ class Constants:
     def own_places(self) -> bool:
         """Whether G = K and each group has a place of its own, as `th:regret` asks."""
         return not self.random and self.places == self.groups and self.candidates.value == 1
+
+    @property
+    def share(self) -> float:
+        """q̄ = q_K·G/K: the rarest group's share of a pool, times G."""
+        return self.candidates.value * self.groups / self.places
 
     def counted(self, alpha: float) -> float:
         """αq_K of `lm:chernoff`: the candidates of each group that a round is counted on to bring.
@@ -127,23 +97,233 @@ class Constants:
         """
         return (alpha if self.random else 1.0) * self.candidates.value
 
-    @property
-    def share(self) -> float:
-        """q_K·G/K of `eq:patboundused`: the rarest group's share of a pool, times G."""
-        return self.candidates.value * self.groups / self.places
 
-    @property
-    def exact(self) -> bool:
-        """Whether all constants are exact."""
-        estimates = [getattr(self, name) for name in (*_WORSE_HIGH, *_WORSE_LOW)]
-        return all(known.exact for known in estimates if known)
+def constants(environment: Environment) -> Constants:
+    """The constants of an environment.
 
-    def at(self, *, worst: bool) -> Constants:
-        """The constants at those ends of their intervals that make bounds largest or smallest."""
-        ends: dict[str, Any] = {}
-        for name in (*_WORSE_HIGH, *_WORSE_LOW):
-            known: Estimate | None = getattr(self, name)
-            if known:
-                end = known.high if worst == (name in _WORSE_HIGH) else known.low
-                ends[name] = Estimate.exactly(end, known.how)
-        return replace(self, **ends)
+    Those of the simulation are in closed form, those of a table are exact over its members. For any
+    other environment they are estimated from 65,536 pools, which binds it to streams. M is the
+    greatest value of `Environment.reward_distribution`, which smooths the rewards of a table.
+
+    Raises:
+        FairbanditError: an environment without a truth, or whose true rewards are not linear, or
+            of whose groups one was never drawn.
+    """
+    if environment.truth is None:
+        raise FairbanditError(
+            f"the theory of environment {environment.part_name!r} takes its true reward model, "
+            "and it has no truth"
+        )
+    theta = float(environment.truth.linear_theta().norm())
+    if is_simulation(environment):
+        return _of_simulation(environment, theta)
+    if is_table(environment):
+        return _of_table(environment, theta)
+    return _of_pools(environment, theta)
+
+
+def is_simulation(environment: Environment) -> TypeGuard[Simulation]:
+    """Whether pools are drawn as `Simulation` draws them."""
+    return isinstance(environment, Simulation) and type(environment)._pools is Simulation._pools
+
+
+def is_table(environment: Environment) -> TypeGuard[Table]:
+    """Whether pools are drawn as `Table` draws them."""
+    return isinstance(environment, Table) and type(environment)._pools is Table._pools
+
+
+def drawn_pools(environment: Environment, blocks: int = BLOCKS) -> Iterator[Pools]:
+    """Blocks of REPLICAS × ROUNDS pools, the same at every call; binds the environment to streams.
+
+    Args:
+        environment: what to draw from.
+        blocks: how many.
+    """
+    environment.bind(Streams(0, range(REPLICAS)))
+    for block in range(blocks):
+        yield environment.pools(1 + block * ROUNDS, ROUNDS)
+
+
+def _of_simulation(world: Simulation, theta: float) -> Constants:
+    norm = math.hypot(math.sqrt(world.slice), world.bias * (world.groups - 1))
+    least, _ = least_eigenvalue(context_factor(world))
+    caveats, density = list[str](), _density(world)
+    flat = [
+        name for name, row in zip(world.group_names, world.weights, strict=True) if not any(row)
+    ]
+    if flat:
+        density = Estimate(math.inf, "a group has one reward")
+        caveats.append(
+            f"every candidate of group {', '.join(flat)} has one reward, and so no reward density "
+            "(assumption iv): M is infinite, and so are the bounds; give the group a weight other "
+            "than 0 in environment.theta"
+        )
+    return Constants(
+        places=world.places,
+        groups=world.groups,
+        features=world.features,
+        norm=Estimate(norm, "closed form"),
+        eigenvalue=Estimate(least, "closed form"),
+        place_eigenvalue=Estimate(least, "closed form"),
+        density=density,
+        noise=Estimate(world.noise, "normal noise"),
+        theta=theta,
+        caveats=tuple(caveats),
+    )
+
+
+def _of_table(world: Table, theta: float) -> Constants:
+    """Means over the members, from whom pools are drawn with replacement."""
+    members, exactly = world.members, "over all members"
+    random = world.pool is PoolKind.random
+    caveats = [
+        "finitely many members have no reward density (assumption iv): M is that of their smoothed "
+        "rewards, and the bounds hold for no table in the strict sense"
+    ]
+    noise = Estimate(world.noise, "normal noise")
+    if world.rewards is RewardSource.column:
+        left = members.rewards - members.expected
+        ranges = [left[members.groups == g] for g in range(len(world.group_names))]
+        half = max(float(some.max() - some.min()) for some in ranges) / 2
+        noise = Estimate(
+            math.hypot(half, world.noise), "half the range of the column's noise (Hoeffding)"
+        )
+        caveats.append(
+            "the noisy reward is a column, so its noise given the candidate has not mean zero "
+            "(assumption i): R is that of a random member of a group"
+        )
+    known = Constants(
+        places=world.places,
+        groups=len(world.group_names),
+        features=world.features,
+        norm=Estimate(float(members.contexts.norm(dim=1).max()), exactly),
+        eigenvalue=Estimate(least_eigenvalue(context_factor(world))[0], exactly),
+        place_eigenvalue=Estimate(
+            least_eigenvalue(context_factor(world, by_place=True))[0], exactly
+        ),
+        density=_density(world),
+        noise=noise,
+        theta=theta,
+        random=random,
+        caveats=tuple(caveats),
+    )
+    if not random:
+        return known
+    counts = torch.bincount(members.groups, minlength=known.groups)
+    rarest = world.places * float(counts.min()) / len(members.groups)
+    return replace(known, candidates=Estimate(rarest, "K × share of the rarest group"))
+
+
+def _of_pools(world: Environment, theta: float) -> Constants:
+    """Estimates from drawn pools; of the eigenvalues and of R without a standard error."""
+    count, drawn = len(world.group_names), f"from {BLOCKS * REPLICAS * ROUNDS:,} pools"
+    norm, squares, received, fixed = 0.0, 0.0, torch.zeros(count, dtype=torch.int64), True
+    first = None
+    for pools in drawn_pools(world):
+        taken = pools.groups >= 0
+        norm = max(norm, float(pools.contexts[taken].norm(dim=-1).max()))
+        squares += float(((pools.rewards - pools.expected)[taken] ** 2).sum())
+        received += torch.bincount(pools.groups[taken].cpu(), minlength=count)
+        first = pools.groups[:1, :1] if first is None else first
+        fixed = fixed and bool((pools.groups == first).all())
+    missing = [world.group_names[g] for g in range(count) if not received[g]]
+    if missing:
+        raise FairbanditError(
+            f"among the pools of environment {world.part_name!r} ({drawn}) there is no candidate "
+            f"of {', '.join(map(repr, missing))}: nothing can be estimated"
+        )
+    rarest = float(received.min()) / (BLOCKS * REPLICAS * ROUNDS)
+    spread = math.sqrt(squares / float(received.sum()))
+    return Constants(
+        places=world.places,
+        groups=count,
+        features=world.features,
+        norm=Estimate(norm, f"largest {drawn}"),
+        eigenvalue=Estimate(least_eigenvalue(context_factor(world))[0], drawn),
+        place_eigenvalue=Estimate(least_eigenvalue(context_factor(world, by_place=True))[0], drawn),
+        density=_density(world),
+        noise=Estimate(spread, f"standard deviation {drawn}; R is no smaller"),
+        theta=theta,
+        candidates=Estimate(rarest, drawn),
+        random=not fixed,
+        caveats=(
+            "constants are estimated from drawn pools, x_max and R from below; the paper's "
+            "assumptions are taken for granted",
+        ),
+    )
+
+
+def _density(world: Environment) -> Estimate:
+    peaks = []
+    for group, name in enumerate(world.group_names):
+        found = world.reward_distribution(group)
+        assert found is not None
+        peaks.append(Estimate(float(found.density.max()), f"group {name}, on a grid of rewards"))
+    return max(peaks, key=lambda peak: peak.value)
+
+
+def context_factor(environment: Environment, *, by_place: bool = False) -> Tensor:
+    """A factor A, (n, d), of a mean second moment of contexts: AᵀA = Σ.
+
+    Σ is G⁻¹ Σ_i E[X̂_i X̂_iᵀ], or K⁻¹ Σ_a E[X_a X_aᵀ], in which groups count as often as they come.
+    The product is never formed: it would square the condition number, and eigenvalues that are
+    small could not be told from 0.
+
+    Args:
+        environment: the simulation, a table, or one from which pools are drawn.
+        by_place: whether to take the mean over places rather than over groups.
+    """
+    if is_simulation(environment):
+        return _simulated_factor(environment)
+    if is_table(environment):
+        blocks = iter([(environment.members.contexts, environment.members.groups)])
+        by_place = by_place and environment.pool is PoolKind.random
+    else:
+        drawn = drawn_pools(environment)
+        blocks = ((pools.contexts.flatten(0, 2), pools.groups.flatten()) for pools in drawn)
+    count, places = len(environment.group_names), 0
+    factors = [torch.zeros(0, environment.features, dtype=torch.float64)] * count
+    sizes = [0] * count
+    for contexts, groups in blocks:
+        places += len(groups)
+        for g in range(count):
+            rows = contexts[groups == g].cpu()
+            sizes[g] += len(rows)
+            for chunk in rows.split(CHUNK):
+                factors[g] = torch.linalg.qr(torch.cat([factors[g], chunk]), mode="r").R
+    means = [places if by_place else count * size for size in sizes]
+    return torch.cat([each / math.sqrt(n) for each, n in zip(factors, means, strict=True) if n])
+
+
+def _simulated_factor(world: Simulation) -> Tensor:
+    """A factor of the simulation's Σ in closed form, (d − 1 + K, d).
+
+    E[X_a X_aᵀ] is the covariance, 1/12 for each feature of the group's slice, plus the outer square
+    of the mean: 1/2 for each of these features, and bias·a for the last.
+    """
+    spread = torch.eye(world.features, dtype=torch.float64)[:-1] / math.sqrt(12)
+    means = torch.zeros(world.groups, world.features, dtype=torch.float64)
+    for a in range(world.groups):
+        means[a, a * world.slice : (a + 1) * world.slice] = 1 / 2
+        means[a, -1] = world.bias * a
+    return torch.cat([spread, means]) / math.sqrt(world.groups)
+
+
+def least_eigenvalue(factor: Tensor) -> tuple[float, Tensor]:
+    """λ⁺_min(Σ), Σ = AᵀA, and a basis of the range of Σ.
+
+    Args:
+        factor: A, (n, d) float64.
+
+    Returns:
+        The square of the smallest singular value of A that is not zero but for rounding (0 if none
+        is), and U, (d, r), whose orthonormal columns span the range of Σ.
+
+    >>> value, basis = least_eigenvalue(torch.diag(torch.tensor([0.0, 2.0, 3.0]).double()))
+    >>> round(value, 12), tuple(basis.shape)
+    (4.0, (3, 2))
+    """
+    _, singular, vectors = torch.linalg.svd(factor, full_matrices=False)
+    rounding = CHUNK * torch.finfo(singular.dtype).eps * singular[0]
+    rank = int((singular > rounding).sum())
+    return float(singular[rank - 1]) ** 2 if rank else 0.0, vectors[:rank].T

@@ -119,4 +119,4 @@ def test_as_a_process_of_its_own(tmp_path):
         check=False,
     )
     assert (done.returncode, done.stderr) == (1, "")
-    assert "✗ Gives finite indices" in done.stdout
+    assert "✗ Plays some rounds" in done.stdout

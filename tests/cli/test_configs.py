@@ -114,24 +114,6 @@ def test_no_launcher_runs_commands(refused):
     assert "hydra.launcher.setup is refused" in refused("-m", *words)
 
 
-STUDY = ["-m", "hydra/sweeper=optuna", "objective=fair_regret"]
-OF_STUDIES = {
-    "hydra.sweeper.sampler._target_=trap.run": "hydra.sweeper.sampler._target_: ",
-    "+hydra.sweeper.sampler.x._target_=trap.run": "hydra.sweeper.sampler.x._target_: ",
-    '+hydra.sweeper.sampler.x="${oc.create:{_target_:trap.run}}"': "hydra.sweeper.sampler.x._targ",
-    'hydra.sweeper.direction="${oc.create:{_target_:trap.run}}"': "hydra.sweeper.direction._targ",
-    'hydra.sweeper.storage="${oc.create:{_target_:trap.run}}"': "hydra.sweeper.storage is refused",
-    "hydra.sweeper.storage=sqlite:///mine.db": "study.db in the sweep's folder keeps it",
-    "hydra.sweeper.custom_search_space=trap.run": "custom_search_space is refused",
-    "hydra/sweeper/sampler=trap": "unknown hydra/sweeper/sampler 'trap'; the valid ones are cmaes,",
-}
-
-
-@pytest.mark.parametrize("word", OF_STUDIES)
-def test_no_study_runs_code(refused, word):
-    assert OF_STUDIES[word] in refused(*STUDY, word)
-
-
 def test_a_launcher_instantiates_nothing_below_itself():
     callbacks = {"sweeps": {"_target_": configs.CALLBACKS["sweeps"]}}
     launcher = {"_target_": "hydra_plugins.x.Launcher", "y": "${oc.create:{_target_:trap.run}}"}

@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 
 from fairbandit.audit.picks import read_picks
-from fairbandit.cli.served import ServedRuns
 from fairbandit.results import read_runs
 from tests.plugins.edited import edit, forget, rank
 
@@ -84,10 +83,6 @@ def test_an_edit_of_a_plugin_concerns_the_jobs_that_use_it(again, plugins, tmp_p
     assert len((folder / "results.csv").read_text().splitlines()) == 1 + 6
     assert {run.place for run in read_runs([folder])} == set(before)
     assert len(read_picks([folder])) == 3  # of two seeds each
-    (tmp_path / "links").mkdir()
-    ServedRuns([folder], tmp_path / "links").look()
-    links = (path for path in (tmp_path / "links").rglob("*") if path.is_symlink())
-    assert {link.resolve().parent.name for link in links} == set(before)
 
 
 def test_a_job_whose_data_are_gone_fails_and_keeps_its_results(again, tmp_path):

@@ -64,4 +64,4 @@ def test_a_file_of_columns_is_part_of_the_identity(command, tmp_path):
     assert command(*words)[0] == 0
     assert "already finished" in command(*words)[1]
     names.write_text("Größe (cm):\n", encoding="utf-8")
-    assert "played again: data columns.yaml changed" in command(*words)[2]
+    assert "played again: data changed" in command(*words)[2]

@@ -1,30 +1,22 @@
 """The dashboard as a user sees it: in a real browser, on a sweep that was just made."""
 
-import os
 import shutil
-import signal
-import subprocess
-import sys
-import time
-from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-from fairbandit.cli.main import main
+from fairbandit.cli.dashboard import UNFINISHED
+from tests.dashboard.conftest import POLICIES, wait_for
 
 BROWSER = shutil.which("chromium") or shutil.which("google-chrome")
 DRIVER = shutil.which("chromedriver")
 
 pytestmark = [
-    pytest.mark.skipif(
-        BROWSER is None or DRIVER is None, reason="no Chromium with its driver here"
-    ),
-    pytest.mark.xdist_group("browser"),
+    pytest.mark.all,
+    pytest.mark.skipif(not (BROWSER and DRIVER), reason="no Chromium with its driver here"),
+    pytest.mark.xdist_group("dashboard"),
 ]
 
-POLICIES = ["uniform", "greedy", "fair_greedy"]
 FLAGS = (
     *("--headless", "--no-sandbox", "--disable-gpu", "--disable-background-networking"),
     *("--disable-component-update", "--disable-sync", "--no-first-run", "--window-size=1500,1300"),
@@ -42,51 +34,16 @@ function find(root, what) {
 
 # of each margin chart: its title, and the heights of its filled areas in pixels
 BANDS = f"""{FIND}
-return find(document, 'tf-custom-scalar-margin-chart-card').map(card => {{
-  const inside = what => find(card.shadowRoot || card, what);
-  return [card.title,
-          inside('path.area').map(one => one.getBBox().height)];
-}});
+return find(document, 'tf-custom-scalar-margin-chart-card').map(card => [
+  card.title, find(card.shadowRoot || card, 'path.area').map(one => one.getBBox().height)
+]);
 """
 
-ROWS = f"""{FIND}
-const grid = find(document, '#sessionGroupsTable')[0];
-return grid && grid.items ? grid.items.map(row => [row.name, row.hparams]) : [];
-"""
+SMOOTHING = f"{FIND} return find(document, 'tf-smoothing-input')[0].weight"
 
 IMAGES = f"""{FIND}
-return find(document, 'img').filter(one => one.naturalWidth > 100)
-  .map(one => [one.naturalWidth, one.naturalHeight]);
+return find(document, 'img').map(one => one.naturalWidth).filter(width => width > 100);
 """
-
-
-@pytest.fixture(scope="module")
-def sweep(tmp_path_factory):
-    """A sweep of three settings with two seeds each, and two figures."""
-    place = tmp_path_factory.mktemp("sweep")
-    words = [f"policy={','.join(POLICIES)}", "seed=0,1", "figures=[overview,price]"]
-    words += ["rounds=300", "replicas=4", "hydra.sweep.dir=sweep"]
-    with pytest.MonkeyPatch.context() as patch:
-        patch.chdir(place)
-        main(["-m", *words])
-    return place / "sweep"
-
-
-@pytest.fixture(scope="module")
-def address(sweep):
-    """The address that the command prints; Ctrl-C ends it."""
-    command = [sys.executable, "-m", "fairbandit.cli.main", "dashboard", str(sweep), "--port", "0"]
-    with subprocess.Popen(
-        command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
-    ) as process:
-        assert process.stdout is not None
-        line = process.stdout.readline()
-        try:
-            yield line.split(": ", 1)[1].strip()
-        finally:
-            process.send_signal(signal.SIGINT)
-            assert process.wait(timeout=20) == 0
-            assert "Ctrl-C" in process.stdout.read()
 
 
 @pytest.fixture(scope="module")
@@ -95,79 +52,31 @@ def browser(tmp_path_factory):
     from selenium.webdriver.chrome.service import Service
 
     options = webdriver.ChromeOptions()
-    for flag in FLAGS:
+    for flag in (*FLAGS, f"--user-data-dir={tmp_path_factory.mktemp('browser')}"):
         options.add_argument(flag)
-    options.add_argument(f"--user-data-dir={tmp_path_factory.mktemp('browser')}")
-    assert BROWSER is not None
     options.binary_location = BROWSER
     driver = webdriver.Chrome(options=options, service=Service(DRIVER))
-    driver.set_script_timeout(30)
     yield driver
     driver.quit()
 
 
-def shown(browser: Any, script: str, enough: Callable[[Any], bool], seconds: float = 60) -> Any:
-    """What a script finds on the page once that is enough."""
-    until = time.monotonic() + seconds
-    found = None
-    while time.monotonic() < until:
-        found = browser.execute_script(script)
-        if enough(found):
-            break
-        time.sleep(0.5)
-    keep(browser)
-    assert enough(found), found
-    return found
-
-
-def keep(browser: Any) -> None:
-    """Screenshots for whoever asks: FAIRBANDIT_SCREENSHOTS names a folder."""
-    folder = os.environ.get("FAIRBANDIT_SCREENSHOTS")
-    if folder:
-        name = browser.current_url.rpartition("#")[2].partition("&")[0]
-        browser.save_screenshot(str(Path(folder) / f"{name}.png"))
-
-
-def page(browser: Any, address: str, name: str) -> None:
+def open_page(browser: Any, address: str) -> None:
     browser.get("about:blank")
-    browser.get(f"{address.partition('#')[0]}#{name}")
-
-
-def test_the_address_is_this_machines_own(address):
-    assert address.startswith("http://127.0.0.1:")
-    assert "#custom_scalars&_smoothingWeight=0&regexInput=%5E(pooled/simulation/" in address
-
-
-def test_margin_charts_with_a_drawn_band_for_each_setting(browser, address):
     browser.get(address)
-    bands = shown(
-        browser,
-        BANDS,
-        lambda found: [sum(high > 5 for high in bands) for _, bands in found] == [3, 3],
+
+
+@pytest.mark.parametrize(("title", "lines"), [("simulation", len(POLICIES)), (UNFINISHED, 1)])
+def test_margin_charts_with_a_drawn_band_for_each_run(browser, addresses, title, lines):
+    open_page(browser, addresses[title])
+    bands = wait_for(
+        lambda: browser.execute_script(BANDS),
+        lambda found: [sum(high > 5 for high in bands) for _, bands in found] == [lines, lines],
     )
-    assert {title for title, _ in bands} == {"fair pseudo-regret", "standard pseudo-regret"}
-    smoothing = f"{FIND} return find(document, 'tf-smoothing-input')[0].weight"
-    assert browser.execute_script(smoothing) == 0
+    assert {title for title, _ in bands} == {"fair regret", "standard regret"}
+    assert browser.execute_script(SMOOTHING) == 0
 
 
-def test_hparams_have_a_row_for_each_setting(browser, address):
-    page(browser, address, "hparams")
-    rows = shown(browser, ROWS, lambda found: len(found) == len(POLICIES))
-    assert sorted(hparams["policy"] for _, hparams in rows) == sorted(POLICIES)
-    assert len({name for name, _ in rows}) == len(POLICIES)
-
-
-def test_runs_are_named_by_what_differs(browser, address):
-    page(browser, address, "scalars")
-    runs = browser.execute_script("return fetch('data/runs').then(answer => answer.json())")
-    single = [f"single/simulation/{policy}, seed={seed}" for policy in POLICIES for seed in (0, 1)]
-    pooled = [f"pooled/simulation/{policy}" for policy in POLICIES]
-    found = [run for run in runs if not run.startswith("hparams-")]
-    assert sorted(found) == sorted(["other/figures", *pooled, *single])
-
-
-def test_the_figures_are_there(browser, address, sweep):
-    page(browser, address, f"images&{address.partition('&')[2]}")
-    sizes = shown(browser, IMAGES, lambda found: len(found) == 2)
-    assert sorted(path.stem for path in sweep.glob("figures/*.png")) == ["overview", "price"]
-    assert sorted(width for width, _ in sizes) == [675, 1350]
+def test_the_figures_are_there(browser, addresses):
+    open_page(browser, addresses["simulation"].replace("#custom_scalars", "#images"))
+    widths = wait_for(lambda: browser.execute_script(IMAGES), lambda found: len(found) == 2)
+    assert sorted(widths) == [675, 1350]  # price and overview

@@ -25,7 +25,7 @@ ROUNDS, REPLICAS = 20, 2
 """No run is longer, or has more replicas."""
 
 SAID = {
-    "docs/index.md": [r"^fair pseudo-regret \d+\.\d ± "],
+    "docs/index.md": [r"^fair regret \d+\.\d ± "],
     "docs/online.md": [
         r" 10 rewards to come",
         r"^candidate +group +score +index +past +probability$",

@@ -69,10 +69,3 @@ def test_probabilities_are_shown_to_metrics_that_ask_for_them() -> None:
     torch.testing.assert_close(curious.values(judged(curious, rounds)), rounds[1].propensities)
     with pytest.raises(FairbanditError, match="declare needs_probabilities = True"):
         Curious(None).values(judged(Given(None), rounds))
-
-
-def test_a_metric_without_state_takes_none() -> None:
-    metric = FairRegret()
-    metric.load_state(metric.state())
-    with pytest.raises(FairbanditError, match="'fair_regret' has no state; got one with picked"):
-        metric.load_state({"picked": torch.zeros(1)})

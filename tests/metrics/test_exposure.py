@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from fairbandit import Engine, FairbanditError, build
+from fairbandit import Engine, build
 from fairbandit.conformance import Scattered
 from fairbandit.conformance.metrics import judged, random_rounds
 from fairbandit.metrics import ExposureRegret
@@ -68,13 +68,3 @@ def test_exposure_in_proportion_to_the_truth_has_no_regret(setting: dict[str, An
         run = Engine(policy, Scattered(), rounds=50, seed=0, replicas=[0, 1], metrics=metrics)
         (played,) = run.play()
         assert (float(played.metrics["exposure"].max()) < 1e-12) is fair
-
-
-def test_it_is_null_without_a_truth() -> None:
-    made = ExposureRegret()
-    assert bool(made.values(judged(made, random_rounds()), truth=False).isnan().all())
-
-
-def test_a_floor_that_is_not_positive() -> None:
-    with pytest.raises(FairbanditError, match=r"floor \(γ\) must be above 0 and finite, got 0.0"):
-        ExposureRegret(floor=0.0)

@@ -9,13 +9,11 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from fairbandit import Engine, FairbanditError, registry
-from fairbandit.building import build_policy
+from fairbandit import FairbanditError, registry
 from fairbandit.conformance.metrics import JUDGED, bound, judge, random_rounds
 from fairbandit.environments import Pools
 from fairbandit.metrics import Dimensions, Judged, PullShortfall, Welfare
 from fairbandit.parts import Selection
-from tests import support
 
 Rows = NDArray[np.float64]
 
@@ -42,27 +40,24 @@ def reward_gap(picks: list[int], rewards: list[float], seen: Rows) -> float:
     return max(found) - min(found)
 
 
-def of_means(picks: list[int], rewards: list[float], seen: Rows) -> list[float]:
-    found = means(picks, rewards)
-    return [found.get(g, 0.0) for g in range(3) if seen[g]]
+def p_mean(each: list[float], p: float) -> float:
+    """As it is written: (mean of each^p)^(1/p), what is negative being 0 but for p = 1."""
+    some = each if p == 1 else [max(value, 0.0) for value in each]
+    if p == 0:
+        return float(np.prod(some)) ** (1 / len(some))
+    if p < 0 and min(some) == 0:
+        return 0.0
+    mean = float(np.mean(np.array(some) ** p))
+    return mean if p == 1 else mean ** (1 / p)
 
 
-def utilitarian(picks: list[int], rewards: list[float], seen: Rows) -> float:
-    return float(np.mean(of_means(picks, rewards, seen)))
+def welfare(p: float) -> Any:
+    def loop(picks: list[int], rewards: list[float], seen: Rows) -> float:
+        found = means(picks, rewards)
+        each = [found.get(g, 0.0) for g in range(3) if seen[g]]
+        return p_mean(each, p)
 
-
-def nash(picks: list[int], rewards: list[float], seen: Rows) -> float:
-    each = np.maximum(of_means(picks, rewards, seen), 0)
-    return float(np.prod(each)) ** (1 / len(each))
-
-
-def quadratic(picks: list[int], rewards: list[float], seen: Rows) -> float:
-    return float(np.sqrt(np.mean(np.maximum(of_means(picks, rewards, seen), 0) ** 2)))
-
-
-def harmonic(picks: list[int], rewards: list[float], seen: Rows) -> float:
-    each = np.maximum(of_means(picks, rewards, seen), 0)
-    return float(1 / np.mean(1 / each)) if each.min() > 0 else 0.0
+    return loop
 
 
 @pytest.mark.parametrize(
@@ -71,10 +66,7 @@ def harmonic(picks: list[int], rewards: list[float], seen: Rows) -> float:
         ({"name": "pull_shortfall", "shares": SHARES}, shortfall),
         ("parity_gap", parity_gap),
         ("group_reward_gap", reward_gap),
-        ({"name": "welfare", "p": 1.0}, utilitarian),
-        ("welfare", nash),
-        ({"name": "welfare", "p": 2.0}, quadratic),
-        ({"name": "welfare", "p": -1.0}, harmonic),
+        *(({"name": "welfare", "p": p}, welfare(p)) for p in (1.0, 0.0, 2.0, -1.0)),
     ],
 )
 def test_against_loops(spec: Any, loop: Any) -> None:
@@ -94,36 +86,26 @@ def test_against_loops(spec: Any, loop: Any) -> None:
             assert float(found[b, t]) == pytest.approx(wanted, abs=1e-12)
 
 
-def p_mean(each: list[float], p: float) -> float:
-    """The welfare of groups with these mean rewards, each of which was picked once."""
+@pytest.mark.parametrize(
+    ("each", "p", "wanted"),
+    [
+        ([1.0, 2.0, 4.0], 1e-14, 2.0),
+        ([1.0, 2.0, 4.0], -1e6, 1.00000110),
+        ([1.0, 2.0, 4.0], 1e300, 4.0),
+        ([1e200, 2e200], 3.0, 4.5 ** (1 / 3) * 1e200),
+        ([-1.0, -1.0], 0.5, 0.0),
+    ],
+)
+def test_welfare_of_extreme_numbers(each: list[float], p: float, wanted: float) -> None:
+    """Of groups with these mean rewards, each of which was picked once."""
     g = len(each)
     every, ones = torch.arange(g).expand(1, g, -1), torch.ones(1, g, dtype=torch.float64)
     expected = torch.tensor(each, dtype=torch.float64).expand(1, g, -1)
-    pools = Pools(torch.zeros(1, g, g, 1), every, expected, expected, expected)
     metric = Welfare(p=p)
     metric.bind(Dimensions(1, g, g, g, 1, torch.device("cpu")))
-    return float(metric.values(Judged(1, pools, every[:, 0], ones))[0, -1])
-
-
-def test_welfare_of_known_numbers() -> None:
-    each = [1.0, 2.0, 4.0]
-    assert p_mean(each, 0.0) == pytest.approx(2.0)
-    assert p_mean(each, 1e-14) == pytest.approx(2.0)
-    assert p_mean(each, 1.0) == pytest.approx(7 / 3)
-    assert p_mean(each, -1.0) == pytest.approx(12 / 7)
-    assert p_mean(each, -1e6) == pytest.approx(1.0, rel=1e-5)
-    assert p_mean(each, 1e300) == 4.0
-    assert p_mean([1e200, 2e200], 3.0) == pytest.approx(4.5 ** (1 / 3) * 1e200)
-    assert p_mean([-1.0, 4.0], 1.0) == 1.5
-    assert [p_mean([-1.0, 4.0], p) for p in (-2.0, 0.0)] == [0.0, 0.0]
-    assert p_mean([-1.0, 4.0], 2.0) == pytest.approx(np.sqrt(8))
-    assert p_mean([0.0, 0.0], 2.0) == p_mean([-1.0, -1.0], 0.5) == 0.0
-
-
-def test_welfare_never_rises_as_p_falls() -> None:
-    each, ps = [0.3, 2.0, 2.5, 7.0], [9.0, 2.0, 1.0, 1e-9, 0.0, -1e-9, -1.0, -30.0]
-    found = [p_mean(each, p) for p in ps]
-    assert found == sorted(found, reverse=True)
+    pools = Pools(torch.zeros(1, g, g, 1), every, expected, expected, expected)
+    found = metric.values(Judged(1, pools, every[:, 0], ones))[0, -1]
+    assert float(found) == pytest.approx(wanted, rel=1e-8)
 
 
 def test_a_group_that_is_never_picked() -> None:
@@ -144,23 +126,6 @@ def test_a_group_that_is_never_picked() -> None:
     assert bool((judged("group_reward_gap") == 0).all())
     rate = torch.arange(1, n + 1) / mine.sum(2).cumsum(1)
     torch.testing.assert_close(judged("parity_gap"), rate.double())
-
-
-@pytest.mark.parametrize("tolerance", [0.0, 2.5])
-def test_minimum_pull_never_lacks_more_than_the_tolerance_and_one_pick(tolerance: float) -> None:
-    selector = {"name": "minimum_pull", "shares": 0.2, "tolerance": tolerance}
-    policies = {
-        "minimum_pull": build_policy({"name": "minimum_pull", "selector": selector}),
-        "greedy": build_policy({"name": "greedy"}),
-    }
-    most = {}
-    for name, policy in policies.items():
-        metrics = {"lack": PullShortfall(shares=0.2)}
-        world = support.environment()
-        run = Engine(policy, world, rounds=300, seed=0, replicas=range(3), metrics=metrics)
-        most[name] = max(float(played.metrics["lack"].max()) for played in run.play())
-    assert tolerance < most["minimum_pull"] <= tolerance + 1
-    assert most["greedy"] > 20
 
 
 @pytest.mark.parametrize("shares", [0.5, [0.1, 0.1]])

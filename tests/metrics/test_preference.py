@@ -69,18 +69,3 @@ def test_null_where_models_are_drawn(drawn: bool) -> None:
     (played,) = run.play()
     assert bool(played.metrics["violations"].isnan().all()) == drawn
     assert not bool(played.fair_regret.isnan().any())
-
-
-def test_uniform_picks_prefer_nobody() -> None:
-    metrics = {merit.name: PreferenceViolations(of=merit) for merit in Merit}
-    run = Engine(
-        support.policy("uniform"),
-        support.environment(),
-        rounds=40,
-        seed=0,
-        replicas=[0],
-        metrics=metrics,
-    )
-    (played,) = run.play()
-    for merit in Merit:
-        assert float(played.metrics[merit.name].sum()) == 0

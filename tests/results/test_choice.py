@@ -12,9 +12,17 @@ from fairbandit.results.choice import chosen
 
 def run(**estimator: Any) -> SavedRun:
     policy = {"estimator": {"name": "ridge", "noise": 0.0, **estimator}, "rank": {"alpha": 0.5}}
-    summary = {"policy": "mine", "environment": "simulation", "rounds": 5, "replicas": 1, "seed": 0}
+    summary = {
+        "versions": {},
+        "policy": "mine",
+        "environment": "simulation",
+        "rounds": 5,
+        "replicas": 1,
+        "seed": 0,
+    }
     environment = {"noise": 2.0, "flag": True, "theta": [4.0, 3.0]}
-    return SavedRun(Path(), {**summary, "config": {"policy": policy, "environment": environment}})
+    config = {"policy": policy, "environment": environment}
+    return SavedRun(Path(), {**summary, "config": config, "versions": {}})
 
 
 RUNS = [run(lam=0.1, refresh=None), run(lam=1.0, refresh=None), run(lam=1.0, refresh=2)]

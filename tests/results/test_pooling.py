@@ -5,7 +5,8 @@ import pyarrow.dataset
 import pytest
 
 from fairbandit.errors import FairbanditError
-from fairbandit.results import interval, merged, pool, read_runs
+from fairbandit.maths.moments import merged
+from fairbandit.results import interval, pool, read_runs
 from tests.figures.conftest import sweep
 
 
@@ -93,8 +94,8 @@ def test_intervals_cover_the_truth():
 
 def test_what_is_not_known_is_not_pooled(seeds):
     first, *others = (run for run in read_runs([seeds]) if run.summary["policy"] == "greedy")
-    first.summary["fair_pseudo_regret"].update(mean=None, std=None)
-    others[0].summary["fair_pseudo_regret"]["n"] = 2
+    first.summary["metrics"]["fair_regret"].update(mean=None, std=None)
+    others[0].summary["metrics"]["fair_regret"]["n"] = 2
     (run,) = pool([first, *others])
     assert run.metrics["fair_regret"]["n"] == 5
     assert run.metrics["standard_regret"]["n"] == 9

@@ -1,7 +1,6 @@
 """What a run leaves behind, and what it refuses."""
 
 import json
-import signal
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -17,17 +16,13 @@ from fairbandit import Engine, Policy, build, registry
 from fairbandit.environments import Environment, Pools, Simulation
 from fairbandit.errors import FairbanditError
 from fairbandit.figures.compose import compose, general
-from fairbandit.results import read_scenes
+from fairbandit.results import SavedRun, read_scenes
 from fairbandit.results.table import tidy
 from fairbandit.run import batches
 from fairbandit.run.execute import execute
 from fairbandit.streams import Streams
-from tests.run.test_pieces import scalars
-
-
-class Odd(BaseException):
-    """An error that is no `Exception`."""
-
+from tests.killing import outcome
+from tests.run.test_curves import scalars
 
 COLUMNS = ["replica", "round", "action", "group", "reward", "expected_reward", "rank"]
 COLUMNS += ["standard_regret", "fair_regret", "propensity"]
@@ -50,12 +45,11 @@ def test_summary_json_to_the_letter(config, tmp_path):
     summary = read_json(tmp_path / "summary.json")
     assert summary == returned
     assert set(summary) == {
-        *("policy", "environment", "rounds", "replicas", "seed", "groups", "config"),
-        *("fair_pseudo_regret", "standard_pseudo_regret"),
-        *("selection_rate", "selected", "received", "seconds", "rounds_per_second", "versions"),
+        *("policy", "environment", "rounds", "replicas", "seed", "groups", "config", "knows_truth"),
+        *("selection_rate", "selected", "received", "seconds", "versions"),
         *("metrics", "identity", "files", "checksum"),
     }
-    assert summary["metrics"] == {}
+    assert list(summary["metrics"]) == ["standard_regret", "fair_regret"]
     assert (summary["policy"], summary["environment"]) == ("fair_greedy", "simulation")
     assert (summary["rounds"], summary["replicas"], summary["seed"]) == (100, 3, 1)
     assert summary["groups"] == ["0", "1", "2", "3"]
@@ -66,7 +60,6 @@ def test_summary_json_to_the_letter(config, tmp_path):
     }
     assert summary["config"]["environment"]["cdf"] == "exact"
     assert summary["config"]["rounds"] == 100
-    assert summary["rounds_per_second"] == pytest.approx(300 / summary["seconds"])
     assert {"fairbandit", "python", "torch", "numpy"} <= set(summary["versions"])
 
 
@@ -74,13 +67,14 @@ def test_summary_agrees_with_the_rows(config, tmp_path):
     summary = execute(config, tmp_path)
     rows = pq.read_table(tmp_path / "rounds").to_pydict()
     replica = np.array(rows["replica"])
-    for key, column in (
-        ("fair_pseudo_regret", "fair_regret"),
-        ("standard_pseudo_regret", "standard_regret"),
-    ):
+    for column in ("fair_regret", "standard_regret"):
         sums = [np.sum(np.array(rows[column])[replica == b]) for b in range(3)]
-        assert summary[key]["mean"] == pytest.approx(np.mean(sums))
-        assert summary[key]["std"] == pytest.approx(np.std(sums, ddof=1))
+        found = summary["metrics"][column]
+        assert found["mean"] == pytest.approx(np.mean(sums))
+        assert found["std"] == pytest.approx(np.std(sums, ddof=1))
+        curve = SavedRun(tmp_path, summary).curves[column]
+        np.testing.assert_allclose(curve.final, sums)
+        assert (curve.mean[-1], curve.count[-1]) == (pytest.approx(np.mean(sums)), 3)
     for code, group in enumerate(summary["groups"]):
         picked = [np.sum(np.array(rows["group"])[replica == b] == code) for b in range(3)]
         assert summary["selected"][group]["mean"] == pytest.approx(np.mean(picked))
@@ -93,7 +87,7 @@ def test_summary_agrees_with_the_rows(config, tmp_path):
 def test_one_replica_has_no_spread(config, tmp_path):
     execute({**config, "replicas": 1}, tmp_path)
     summary = read_json(tmp_path / "summary.json")
-    spreads = [summary["fair_pseudo_regret"], summary["standard_pseudo_regret"]]
+    spreads = list(summary["metrics"].values())
     for key in ("selection_rate", "selected", "received"):
         spreads += summary[key].values()
     assert all(spread["std"] is None and spread["mean"] is not None for spread in spreads)
@@ -126,20 +120,20 @@ def test_without_a_truth_all_that_needs_one_is_null(config, tmp_path, monkeypatc
     monkeypatch.setitem(registry._registry["environment"], "simulation", Hidden)
     execute(config, tmp_path)
     summary = read_json(tmp_path / "summary.json")
-    unknown = {"mean": None, "std": None}
-    assert summary["fair_pseudo_regret"] == summary["standard_pseudo_regret"] == unknown
-    assert summary["metrics"]["again"] == {**unknown, "reduce": "sum", "lower_is_better": True}
+    unknown = {"mean": None, "std": None, "reduce": "sum", "lower_is_better": True}
+    for column in ("fair_regret", "standard_regret", "again"):
+        assert summary["metrics"][column] == unknown
     rows = pq.read_table(tmp_path / "rounds")
     needs = {"expected_reward", "rank", "standard_regret", "fair_regret", "again"}
     nulls = {name: rows.column(name).null_count for name in rows.column_names}
     assert nulls == {name: 300 * (name in needs) for name in rows.column_names}
-    assert {tag.partition("/")[0] for tag in scalars(tmp_path)} == {"selection_rate", "parity_gap"}
+    assert {tag.partition("/")[0] for tag in scalars(tmp_path)} == {"selection_rate"}
     (scene,) = read_scenes([tmp_path])
     for name in general(scene):
         compose(name, scene)
     texts = [text.get_text() for axes in compose("overview", scene).axes for text in axes.texts]
     assert texts == ["not known"] * 2  # rewards that were sampled are
-    assert tidy(list(scene.runs)).column("fair_pseudo_regret_mean").null_count == 1
+    assert tidy(list(scene.runs)).column("fair_regret_mean").null_count == 1
 
 
 def _without_group_3(pools: Callable[..., Pools]) -> Callable[..., Pools]:
@@ -180,7 +174,7 @@ def test_rows_schema_order_and_values(config, tmp_path):
 def test_the_same_command_gives_the_same_bytes(config, tmp_path):
     execute(config, tmp_path / "a")
     execute(config, tmp_path / "b")
-    assert files(tmp_path / "a") == files(tmp_path / "b")
+    assert outcome(tmp_path / "a") == outcome(tmp_path / "b")
     execute({**config, "seed": 2}, tmp_path / "c")
     assert files(tmp_path / "a") != files(tmp_path / "c")
 
@@ -190,7 +184,7 @@ def test_batches_of_replicas_change_nothing_but_the_files(config, tmp_path, monk
     monkeypatch.setattr(batches, "BUDGET", 1)
     parts = execute(config, tmp_path / "parts")
     assert len(files(tmp_path / "parts")) == 3
-    for key in ("fair_pseudo_regret", "standard_pseudo_regret", "selection_rate", "received"):
+    for key in ("metrics", "selection_rate", "received"):
         assert parts[key] == whole[key]
     order = [("replica", "ascending"), ("round", "ascending")]
     tables = [
@@ -208,11 +202,9 @@ def test_rounds_left_null_are_the_environments(config, tmp_path, monkeypatch):
     ("changed", "message"),
     [
         ({"rounds": 0}, "rounds must be at least 1, got 0"),
-        ({"replicas": 0}, "replicas must be at least 1, got 0"),
-        ({"seed": -1}, "seed must be at least 0, got -1"),
-        ({"threads": 0}, "threads must be at least 1, got 0"),
+        ({"replicas": 10**7}, "replicas must be at most 1,000,000, got 10000000"),
         ({"rounds": "many"}, "rounds: Value 'many' of type 'str'"),
-        ({"device": "abacus"}, "device 'abacus' is not known to torch; usable ones: cpu"),
+        ({"device": "abacus"}, "device 'abacus' cannot be used here: .*; usable ones: cpu"),
         ({"device": "meta"}, "device 'meta' cannot be used here"),
         ({"replicates": 1}, "no key 'replicates'; it takes rounds, replicas, seed"),
         ({"policy": None}, "policy must be a mapping"),
@@ -234,11 +226,13 @@ def test_bad_settings(config, tmp_path, changed, message):
     assert not list(tmp_path.rglob("*.parquet*"))
 
 
-def test_a_finished_folder_is_refused(config, tmp_path):
+def test_the_folder_of_another_run_is_refused_with_what_differs(config, tmp_path):
     execute(config, tmp_path)
     before = files(tmp_path)
-    with pytest.raises(FairbanditError, match="already holds a finished run"):
-        execute({**config, "seed": 5}, tmp_path)
+    other = {**config, "seed": 5, "environment": {"name": "simulation", "noise": 1}}
+    with pytest.raises(FairbanditError, match="already holds a finished run") as caught:
+        execute(other, tmp_path)
+    assert "environment.noise: 2.0 there, 1.0 here; seed: 1 there, 5 here." in str(caught.value)
     assert files(tmp_path) == before
 
 
@@ -278,34 +272,6 @@ def test_an_error_leaves_nothing_half_written_and_the_folder_can_be_used_again(
     assert list(files(tmp_path)) == ["part-000000-000000001.parquet"]
     assert len(list(tmp_path.glob("events*"))) == 1
     assert not (tmp_path / ".lock").exists()
-
-
-@pytest.mark.parametrize("error", [SystemExit(0), SystemExit(3), GeneratorExit(), Odd("odd")])
-def test_a_part_that_ends_the_process_fails_its_run(config, tmp_path, monkeypatch, error):
-    def ends(*_: object) -> None:
-        raise error
-
-    monkeypatch.setattr(Simulation, "_pools", ends)
-    with pytest.raises(FairbanditError, match=r"was raised in the middle of the run, at line \d+"):
-        execute(config, tmp_path)
-    assert not (tmp_path / "summary.json").exists()
-    assert not files(tmp_path)
-
-
-def test_a_signal_may_end_the_process(config, tmp_path, monkeypatch):
-    """As a cluster's time limit does, for which the process leaves in the handler of a signal."""
-
-    def leave(number: int, frame: object) -> None:
-        raise SystemExit(-1)
-
-    before = signal.signal(signal.SIGUSR2, leave)
-    try:
-        signalled = lambda *_: signal.raise_signal(signal.SIGUSR2)  # noqa: E731
-        monkeypatch.setattr(Simulation, "_pools", signalled)
-        with pytest.raises(SystemExit):
-            execute(config, tmp_path)
-    finally:
-        signal.signal(signal.SIGUSR2, before)
 
 
 def test_threads_are_the_runs_own(config, tmp_path, monkeypatch):

@@ -1,9 +1,6 @@
 """What a finished run rests on, and what becomes of it when that changes."""
 
 import json
-import os
-import sys
-import threading
 from collections.abc import Callable
 from functools import partial
 from importlib.metadata import EntryPoint
@@ -12,24 +9,20 @@ from typing import Any
 
 import pytest
 
-from fairbandit import build, registry
+from fairbandit import build
 from fairbandit import plugins as loading
-from fairbandit.environments import CensusGender, Simulation, Table, table
+from fairbandit.environments import CensusGender, Simulation, Table
 from fairbandit.errors import FairbanditError
 from fairbandit.plugins import load_plugins
 from fairbandit.registry import register
 from fairbandit.run import execute as executing
-from fairbandit.run import hashes, identity, sources
+from fairbandit.run import identity
 from fairbandit.run.execute import execute
-from fairbandit.run.folder import claim
-from fairbandit.run.settings import settings
 from tests.cli.conftest import clean
 from tests.environments.data import arguments, people, write
 from tests.plugins.edited import edit, forget, rank
 
 __all__ = ["clean"]
-
-Sweep = Callable[[], list[int]]
 
 
 @pytest.fixture
@@ -39,16 +32,16 @@ def folder(tmp_path, monkeypatch, clean):
     made.mkdir()
     monkeypatch.setenv("FAIRBANDIT_PLUGINS", str(made))
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    monkeypatch.setattr(hashes, "SETTLED", -(10**12))  # every version is settled
     return made
 
 
 @pytest.fixture
 def sweep(tmp_path, config, folder) -> Callable[..., list[int]]:
-    """Plays some runs as a new process would; says which of them were played."""
+    """Plays some runs as a new process would, and returns which of them were played."""
 
     def play(*changes: dict[str, Any]) -> list[int]:
         forget(tmp_path)
+        identity._hash_of_modules.cache_clear()
         load_plugins()
         new: list[int] = []
         for number, change in enumerate(changes):
@@ -75,33 +68,31 @@ def ranked(*names: str) -> list[dict[str, Any]]:
 
 
 def regret(folder: Path) -> float:
-    found: float = json.loads((folder / "summary.json").read_text())["fair_pseudo_regret"]["mean"]
-    return found
+    summary = json.loads((folder / "summary.json").read_text())
+    return float(summary["metrics"]["fair_regret"]["mean"])
 
 
-def test_an_edit_of_a_plugin_or_of_its_helpers(sweep, folder, tmp_path):
+def test_an_edit_of_a_plugin_folder_plays_its_runs_again(sweep, folder, tmp_path):
     one = rank(folder, "one")
-    rank(folder, "two", imports="import _helper", factor="_helper.factor()")
-    inner = "def factor():\n    from tools.numbers_here import FACTOR\n    return FACTOR\n"
-    (folder / "_helper.py").write_text(inner)
     (folder / "tools").mkdir()
-    (folder / "tools" / "numbers_here.py").write_text("FACTOR = 1.0\n")
-    (folder / "unused.py").write_text("NUMBER = 1\n")
-    jobs = ranked("one", "two", "empirical_cdf")
-    assert sweep(*jobs) == [0, 1, 2, 3, 4, 5]
+    (folder / "tools" / "unused.py").write_text("NUMBER = 1\n")
+    jobs = ranked("one", "empirical_cdf")
+    assert sweep(*jobs) == [0, 1, 2, 3]
     assert sweep(*jobs) == []
     edit(one, "1 - 1.0 *", "0 + 1.0 *")
     assert sweep(*jobs) == [0, 1]
-    edit(folder / "tools" / "numbers_here.py", "1.0", "0.0")
-    assert sweep(*jobs) == [2, 3]
-    edit(folder / "unused.py", "1", "2")
+    edit(folder / "tools" / "unused.py", "1", "2")  # any file of the folder counts
+    assert sweep(*jobs) == [0, 1]
     assert sweep(*jobs) == []
-    anew = tmp_path / "sweep"
-    anew.rename(tmp_path / "before")
-    assert sweep(*jobs) == [0, 1, 2, 3, 4, 5]
-    for number in range(6):
-        assert regret(tmp_path / "before" / str(number)) == regret(anew / str(number))
-    assert len(list((tmp_path / "before").glob("*.old-*"))) == 4
+    (tmp_path / "sweep").rename(tmp_path / "before")
+    assert sweep(*jobs) == [0, 1, 2, 3]
+    for number in range(4):
+        runs = [tmp_path / name / str(number) for name in ("before", "sweep")]
+        assert regret(runs[0]) == regret(runs[1])
+    replaced = sorted((tmp_path / "before").glob("*.old-*"))
+    assert len(replaced) == 4
+    for old in replaced:
+        assert {"summary.json", "curves.parquet", "rounds"} <= {path.name for path in old.iterdir()}
 
 
 def test_an_edit_of_a_data_file(sweep, folder, tmp_path, monkeypatch):
@@ -109,8 +100,7 @@ def test_an_edit_of_a_data_file(sweep, folder, tmp_path, monkeypatch):
     jobs = [{"environment": world, "seed": seed} for world in worlds for seed in (0, 1, 2)]
     assert sweep(*jobs) == [0, 1, 2, 3, 4, 5]
     with monkeypatch.context() as patch:
-        patch.setattr(table, "load_population", lambda *_: pytest.fail("loaded data"))
-        patch.setattr(hashes, "sha256", lambda *_: pytest.fail("hashed again"))
+        patch.setattr(Table, "__init__", lambda *_, **__: pytest.fail("loaded data"))
         assert sweep(*jobs) == []
     text = (tmp_path / "a.csv").read_text()
     (tmp_path / "a.csv").write_text(text.replace("p7,a", "p7,b").replace("p7,c", "p7,b"))
@@ -119,67 +109,34 @@ def test_an_edit_of_a_data_file(sweep, folder, tmp_path, monkeypatch):
     assert sweep(*jobs) == []
 
 
-def test_a_summary_holds_the_identity(sweep, folder, tmp_path, config):
-    rank(folder, "one", imports="import _helper", factor="_helper.ONE")
-    (folder / "_helper.py").write_text("ONE = 1.0\n")
+def test_a_summary_holds_the_identity(sweep, folder, tmp_path):
+    rank(folder, "one")
     world = arguments(write(tmp_path / "people.csv", people()))
-    sweep({**ranked("one")[0], "environment": world})
-    found = json.loads((tmp_path / "sweep" / "0" / "summary.json").read_text())["identity"]
-    assert set(found) == {"config", "versions", "package", "plugins", "data"}
-    assert found["plugins"] == {
-        name: hashes.sha256(folder / name) for name in ("_helper.py", "rank_one.py")
-    }
-    path = tmp_path / "people.csv"
-    assert found["data"] == {str(path): hashes.sha256(path)}
-    assert found["config"]["seed"] == 0
-    assert not {"threads", "resume"} & set(found["config"])
+    sweep({**ranked("one")[0], "environment": world}, ranked("empirical_cdf")[0])
+    mine, plain = (
+        json.loads((tmp_path / "sweep" / number / "summary.json").read_text())["identity"]
+        for number in "01"
+    )
+    assert set(mine) == {"config", "version", "plugins", "data"}
+    assert len(mine["plugins"]) == len(mine["data"]) == 64
+    assert (plain["plugins"], plain["data"]) == ("", "")
+    assert mine["config"]["seed"] == 0
+    assert not {"threads", "resume"} & set(mine["config"])
 
 
-def test_results_without_an_identity_are_replaced(sweep, folder, tmp_path):
-    sweep({})
-    path = tmp_path / "sweep" / "0" / "summary.json"
-    summary = json.loads(path.read_text())
-    since = ("identity", "files", "checksum")
-    path.write_text(json.dumps({k: v for k, v in summary.items() if k not in since}))
-    assert sweep({}) == [0]
-    assert sweep({}) == []
-    assert len(list((tmp_path / "sweep").glob("0.old-*"))) == 1
-
-
-@pytest.mark.parametrize(
-    ("target", "value", "told"),
-    [
-        ("fairbandit.run.identity._own_files", lambda: "other", "fairbandit's own files changed"),
-        ("fairbandit.version.VERSION", "9.9", 'fairbandit: "0.1.0" there, "9.9" here'),
-    ],
-)
-def test_the_package_itself_counts(config, tmp_path, monkeypatch, target, value, told):
+def test_the_version_of_the_package_counts(config, tmp_path, monkeypatch):
     execute(config, tmp_path / "run")
-    monkeypatch.setattr(target, value)
-    said: list[str] = []
-    execute(config, tmp_path / "run", replaced=said.append)
+    monkeypatch.setattr("fairbandit.version.VERSION", "9.9")
+    lines: list[str] = []
+    execute(config, tmp_path / "run", replaced=lines.append)
     (old,) = tmp_path.glob("run.old-*")
-    assert said == [f"{told}; the results before are in {old.name}"]
+    assert lines == [f'version: "0.1.0" there, "9.9" here; the results before are in {old.name}']
 
 
 def test_versions_of_torch_and_numpy_concern_checkpoints_alone(config, tmp_path, monkeypatch):
     execute(config, tmp_path)
     monkeypatch.setattr("fairbandit.run.summary.installed", lambda name: "0.0")
     execute(config, tmp_path, started=lambda _: pytest.fail("played again"))
-
-
-def test_own_files_are_hashed_by_content(tmp_path, monkeypatch):
-    package = tmp_path / "fairbandit"
-    (package / "maths").mkdir(parents=True)
-    for name in ("__init__.py", "maths/a.py"):
-        (package / name).write_text("x = 1\n")
-    monkeypatch.setattr("fairbandit.version.__file__", str(package / "__init__.py"))
-    seen = set()
-    for change in (None, ("maths/a.py", "x = 2\n"), ("maths/b.py", "x = 1\n"), ("notes.txt", "n")):
-        if change is not None:
-            (package / change[0]).write_text(change[1])
-        seen.add(identity._own_files.__wrapped__())
-    assert len(seen) == 3
 
 
 def test_replacing_nothing_when_the_new_run_cannot_begin(sweep, folder, tmp_path):
@@ -194,16 +151,14 @@ def test_replacing_nothing_when_the_new_run_cannot_begin(sweep, folder, tmp_path
     assert not list((tmp_path / "sweep").glob("*.old-*"))
 
 
-def test_a_folder_that_holds_more_than_the_run_is_not_moved(config, tmp_path, monkeypatch):
+def test_what_is_not_the_runs_stays_when_its_results_are_replaced(config, tmp_path, monkeypatch):
     execute(config, tmp_path / "run")
-    monkeypatch.setattr(identity, "_own_files", lambda: "other")
-    monkeypatch.chdir(tmp_path / "run")
-    with pytest.raises(FairbanditError, match="Choose another output folder"):
-        execute(config, tmp_path / "run")
-    monkeypatch.chdir(tmp_path)
     execute(config, tmp_path / "run" / "another")
-    with pytest.raises(FairbanditError, match=r"it holds .*another too"):
-        execute(config, tmp_path / "run")
+    (tmp_path / "run" / "notes.txt").write_text("mine")
+    monkeypatch.setattr("fairbandit.version.VERSION", "9.9")
+    execute(config, tmp_path / "run")
+    assert (tmp_path / "run" / "notes.txt").exists()
+    assert regret(tmp_path / "run") == regret(tmp_path / "run" / "another")
 
 
 def test_data_that_change_while_they_are_read(config, tmp_path, monkeypatch):
@@ -217,198 +172,51 @@ def test_data_that_change_while_they_are_read(config, tmp_path, monkeypatch):
         return made
 
     monkeypatch.setattr(executing, "build", reads)
-    with pytest.raises(FairbanditError, match=r"people.csv changed while it was read; run again"):
+    with pytest.raises(FairbanditError, match="changed while they were read; run again"):
         execute({**config, "environment": arguments(path)}, tmp_path / "run")
     assert not list(tmp_path.rglob("summary.json"))
 
 
-def test_a_part_made_at_a_prompt_is_played_again(config, tmp_path, clean, monkeypatch):
+def test_a_part_made_at_a_prompt_is_played_again(config, tmp_path, clean):
     space: dict[str, Any] = {"__name__": "no_such_module", "Simulation": Simulation}
     exec("class Mine(Simulation):\n    '''Mine.'''\n", space)
     register("environment", "typed_in")(space["Mine"])
-    said: list[str] = []
+    lines: list[str] = []
     for _ in range(2):
-        execute({**config, "environment": {"name": "typed_in"}}, tmp_path, replaced=said.append)
-    (line,) = said
-    assert line.startswith("plugin no_such_module.py has no source that can be read; ")
+        execute({**config, "environment": {"name": "typed_in"}}, tmp_path, replaced=lines.append)
+    (line,) = lines
+    assert line.startswith("plugins changed; ")
 
 
-def test_a_part_of_a_script_counts_by_its_file(config, tmp_path, clean, monkeypatch):
-    register("environment", "of_this_file")(type("Mine", (Simulation,), {"__module__": __name__}))
-    found = identity.identity(
-        executing._policy(config["policy"]), {"name": "of_this_file"}, settings(config)
-    )
-    assert found["plugins"] == {"tests/run/test_identity.py": hashes.sha256(Path(__file__))}
-
-
-FACTORY = """
-from fairbandit import register
-from fairbandit.parts import EmpiricalCdf
-
-def make(name, factor):
-    class Made(EmpiricalCdf):
-        '''Made.'''
-        def _index(self, candidates):
-            return factor * super()._index(candidates)
-    return register("rank", name)(Made)
-"""
-
-
-def test_a_part_rests_on_the_module_that_registers_it(folder):
-    (folder / "_factory.py").write_text(FACTORY)
-    for name in ("one", "two"):
-        (folder / f"made_{name}.py").write_text(f"from _factory import make\nmake('{name}', 1.0)\n")
-    load_plugins()
-    for name in ("one", "two"):
-        found = sources.sources([registry.lookup("rank", name)])
-        assert set(found) == {"_factory.py", f"made_{name}.py"}
-
-
-IMPORTS = {
-    "import pack.deep.module": {"pack/__init__.py", "pack/deep/__init__.py", "pack/deep/module.py"},
-    "from pack import sibling": {"pack/__init__.py", "pack/sibling.py"},
-    "from pack.deep import module as m": {
-        *("pack/__init__.py", "pack/deep/__init__.py", "pack/deep/module.py"),
-    },
-    "from pack.up import *": {"pack/__init__.py", "pack/up.py", "pack/sibling.py"},
-    "import loose.module": {"loose/module.py"},
-    "def later():\n    import _private": {"_private.py"},
-    "if False:\n    import _private": {"_private.py"},
-    "import json, torch.nn, numpy as np": set(),
-    "import _broken_and_not_imported_yet": {"_broken_and_not_imported_yet.py"},
-}
-
-
-@pytest.mark.parametrize("line", IMPORTS, ids=lambda line: line.split("\n")[-1].strip())
-def test_what_a_plugin_imports_counts(folder, line):
-    (folder / "pack" / "deep").mkdir(parents=True)
-    (folder / "loose").mkdir()
-    texts = {
-        "pack/__init__.py": "",
-        "pack/deep/__init__.py": "",
-        "pack/deep/module.py": "",
-        "pack/sibling.py": "",
-        "pack/up.py": "from . import sibling\n",
-        "loose/module.py": "",
-        "_private.py": "",
-        "_broken_and_not_imported_yet.py": "",
-        "_other.py": "",
-    }
-    for name, text in texts.items():
-        (folder / name).write_text(text)
-    rank(folder, "one", imports=line)
-    load_plugins()
-    (folder / "_broken_and_not_imported_yet.py").write_text("def (")
-    found = sources.sources([registry.lookup("rank", "one")])
-    assert set(found) == {"rank_one.py", *IMPORTS[line]}
-
-
-@pytest.mark.parametrize(
-    "line",
-    [
-        "import importlib\nimportlib.import_module('_pri' + 'vate')",
-        "from importlib import import_module",
-        "__import__('_pri' + 'vate')",
-        "from fairbandit import build",
-        "from fairbandit import registry",
-        "import fairbandit\ndef later():\n    return fairbandit.registry.lookup('rank', 'two')",
-    ],
-)
-def test_a_module_that_looks_others_up_rests_on_all_plugins(folder, line):
-    for name in ("_private", "unused"):
-        (folder / f"{name}.py").write_text("")
-    rank(folder, "one", imports=line)
-    load_plugins()
-    found = sources.sources([registry.lookup("rank", "one")])
-    assert set(found) >= {"rank_one.py", "_private.py", "unused.py"}
-
-
-def test_what_counts_is_what_this_process_runs(folder):
-    """A plugin that is edited in the middle of a sweep is the old one for the rest of it."""
-    file = rank(folder, "one")
-    load_plugins()
-    before = sources.sources([registry.lookup("rank", "one")])
-    edit(file, "1.0", "2.0")
-    load_plugins()
-    assert sources.sources([registry.lookup("rank", "one")]) == before
-    assert before["rank_one.py"] != hashes.sha256(file)
-
-
-def test_the_modules_of_a_package_with_an_entry_point(tmp_path, monkeypatch, clean):
+def test_the_package_of_an_entry_point_is_a_plugin(tmp_path, monkeypatch, clean, sweep):
     package = tmp_path / "package_of_ranks"
     (package / "more").mkdir(parents=True)
-    (package / "__init__.py").write_text("from package_of_ranks import ranks\n")
-    (package / "ranks.py").write_text("from .more.tools import FACTOR\n")
     (package / "more" / "__init__.py").write_text("")
     (package / "more" / "tools.py").write_text("FACTOR = 1.0\n")
     rank(package, "one", imports="from .more.tools import FACTOR", factor="FACTOR")
     (package / "__init__.py").write_text("from package_of_ranks import rank_one\n")
-    (tmp_path / "beside.py").write_text("")
     monkeypatch.syspath_prepend(tmp_path)
     entries = [EntryPoint("mine", "package_of_ranks", loading.GROUP)]
     monkeypatch.setattr(loading, "entry_points", lambda *, group: entries)
-    load_plugins()
-    found = sources.sources([registry.lookup("rank", "one")])
-    names = ("__init__", "more/__init__", "more/tools", "rank_one")
-    assert set(found) == {f"package_of_ranks/{name}.py" for name in names}
-
-
-def test_installed_packages_within_a_plugin_folder_are_no_plugins(folder):
-    place = folder / "venv" / "lib" / "site-packages"
-    assert loading.is_plugin("mine", str(folder / "mine.py")) is False  # nothing is loaded yet
-    rank(folder, "one")
-    load_plugins()
-    assert loading.is_plugin("mine", str(folder / "mine.py"))
-    assert not loading.is_plugin("other", str(place / "other.py"))
-    assert not loading.is_plugin("fairbandit.parts", str(folder / "fairbandit" / "parts.py"))
-
-
-def test_hashes_are_kept_once_a_file_is_settled(tmp_path, monkeypatch):
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    path = tmp_path / "data.csv"
-    path.write_text("1")
-    count: list[Path] = []
-    real = hashes.sha256
-
-    def counted(file: Path) -> str:
-        count.append(file)
-        return real(file)
-
-    monkeypatch.setattr(hashes, "sha256", counted)
-    first = [hashes.file_hash(path) for _ in range(2)]
-    assert len(count) == 2  # it has just changed, and may change again unseen
-    monkeypatch.setattr(hashes, "SETTLED", -(10**12))
-    assert [*first, *(hashes.file_hash(path) for _ in range(3))] == [real(path)] * 5
-    assert len(count) == 3
-    stat = path.stat()
-    path.write_text("2")
-    os.utime(path, ns=(stat.st_atime_ns, stat.st_mtime_ns))  # as a copy that keeps times does
-    assert hashes.file_hash(path) == real(path)
-    (kept,) = (tmp_path / "cache").rglob("*.json")
-    for damaged in (b"", b"[1]", kept.read_bytes()[:-5]):
-        kept.write_bytes(damaged)
-        assert hashes.file_hash(path) == real(path)
-    assert hashes.file_hash(tmp_path / "none.csv") is None
-    assert hashes.file_hash(tmp_path) is None
+    assert sweep(*ranked("one")) == [0, 1]
+    assert sweep(*ranked("one")) == []
+    edit(package / "more" / "tools.py", "1.0", "0.5")
+    assert sweep(*ranked("one")) == [0, 1]
 
 
 def test_the_data_files_of_environments(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "here.npy").write_bytes(b"")
-    assert Simulation.data_files(
-        {"path": "here.npy", "other": "gone.npy", "x": 3, "y": "y" * 999}
-    ) == [Path("here.npy")]
-    assert Table.data_files({"path": "a.csv", "scaler_path": "./a.csv"}) == [Path("a.csv")]
-    assert Table.data_files({"path": "a.csv", "scaler_path": "b.csv"}) == [
-        Path("a.csv"),
-        Path("b.csv"),
-    ]
+    given = {"path": "here.npy", "other": "gone.npy", "x": 3, "y": "y" * 999}
+    assert Simulation.data_files(given) == [Path("here.npy")]
+    for scaler, files in (("./a.csv", ["a.csv"]), ("b.csv", ["a.csv", "b.csv"])):
+        found = Table.data_files({"path": "a.csv", "scaler_path": scaler})
+        assert found == [Path(name) for name in files]
     census = {"root": "r", "year": 2018, "states": ["VT"]}
     assert CensusGender.data_files({**census, "scaler_year": 2016, "scaler_states": None}) == [
         Path("r/2018/1-Year/psam_p50.csv"),
         Path("r/2016/1-Year/ss16pvt.csv"),
     ]
-    assert len(CensusGender.data_files({**census, "scaler_year": None, "scaler_states": None})) == 1
 
 
 def test_an_environment_that_speaks_of_its_data_is_asked(config, tmp_path, monkeypatch):
@@ -416,33 +224,6 @@ def test_an_environment_that_speaks_of_its_data_is_asked(config, tmp_path, monke
     execute(config, tmp_path / "run")
     execute(config, tmp_path / "run", replaced=lambda _: pytest.fail("replaced"))
     monkeypatch.setattr(Simulation, "fingerprint", lambda self: "two")
-    said: list[str] = []
-    execute(config, tmp_path / "run", replaced=said.append)
-    assert said[0].startswith("data fingerprint changed; ")
-
-
-def test_whoever_waits_for_a_folder_that_is_set_aside_gets_its_name(tmp_path):
-    folder, entered = tmp_path / "run", threading.Event()
-
-    def waits() -> None:
-        with claim(folder, wait=True) as held:
-            assert list(held.folder.iterdir()) == [folder / ".lock"]
-            entered.set()
-
-    with claim(folder) as held:
-        (folder / "summary.json").write_text("{}")
-        waiting = threading.Thread(target=waits)
-        waiting.start()
-        aside = held.set_aside()
-    waiting.join(30)
-    assert entered.is_set()
-    assert [path.name for path in aside.iterdir()] == ["summary.json"]
-    assert sorted(tmp_path.iterdir()) == sorted([aside, folder])
-    assert not (folder / ".lock").exists()
-
-
-def test_modules_of_this_process_are_found_by_the_same_means(folder):
-    rank(folder, "one")
-    load_plugins()
-    assert sum(isinstance(finder, loading._Finder) for finder in sys.meta_path) == 1
-    assert not list(folder.rglob("*.pyc"))
+    lines: list[str] = []
+    execute(config, tmp_path / "run", replaced=lines.append)
+    assert lines[0].startswith("data changed; ")

@@ -1,8 +1,7 @@
-"""The parts of a run on their own: grids, batches, curves, tables."""
+"""The parts of a run on their own: batches of replicas, the round log, files, progress."""
 
 import io
 import threading
-from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
@@ -10,30 +9,15 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 from rich.console import Console
-from rich.table import Table
-from safetensors.torch import save_file
-from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
+from fairbandit.files import fresh, written_aside
 from fairbandit.metrics import Played
-from fairbandit.run import progress, round_log, state
+from fairbandit.run import progress, round_log
 from fairbandit.run.batches import BUDGET, replica_batches
 from fairbandit.run.execute import execute
-from fairbandit.run.folder import aside, written_aside
 from fairbandit.run.progress import run_progress, sweep_progress
 from fairbandit.run.round_log import RoundLog
-from fairbandit.run.statistics import log_spaced
 from fairbandit.run.table import console, named, run_table
-
-
-@given(st.integers(1, 10**8))
-def test_curves_have_at_most_a_thousand_points_with_both_ends(rounds):
-    steps = log_spaced(rounds)
-    assert steps[0] == 1
-    assert steps[-1] == rounds
-    assert len(steps) <= 1000
-    assert steps == sorted(set(steps))
-    if rounds <= 1000:
-        assert len(steps) == rounds
 
 
 @given(st.integers(1, 3000), st.integers(1, 10**7), st.integers(1, 50), st.integers(1, 100))
@@ -58,7 +42,7 @@ def played(first: int, count: int, replicas: list[int]) -> Played:
 def test_files_and_row_groups_end_on_fixed_multiples_of_the_grid(tmp_path, monkeypatch):
     monkeypatch.setattr(round_log, "FILE_ROWS", 1200)
     monkeypatch.setattr(round_log, "GROUP_ROWS", 600)
-    writer = RoundLog(tmp_path, [4, 5])
+    writer = RoundLog(tmp_path, [4, 5], ("standard_regret", "fair_regret"))
     for first in range(1, 1201, 128):
         writer.add(played(first, min(128, 1201 - first), [4, 5]))
     writer.finish()
@@ -84,39 +68,15 @@ def test_a_file_written_aside_appears_only_when_whole(tmp_path):
     assert path.read_bytes() == b"all"
 
 
-def test_whatever_a_killed_process_left_goes_when_the_file_is_next_written(tmp_path):
-    path = tmp_path / "agent.safetensors"
-    left = tmp_path / "agent.safetensors.tmp"
-    left.mkdir()
-    for name in (".tmpA1b2C3", "unfinished"):
-        (left / name).write_bytes(b"half")
-    with aside(path) as unfinished:
-        assert list(unfinished.parent.iterdir()) == []
-        assert not list(tmp_path.rglob(path.name))  # nobody takes it for the whole
-        unfinished.write_bytes(b"all")
-    assert [file.name for file in tmp_path.iterdir()] == [path.name]
-    left.mkdir()
-    (left / "my notes").write_text("kept")
-    with pytest.raises(OSError, match="not empty"), aside(path):
-        pytest.fail("a folder of someone else's")
-    assert (left / "my notes").read_text() == "kept"
-
-
-def test_the_files_of_a_library_stay_within(tmp_path, monkeypatch):
-    """What safetensors writes on its way is in our own folder, whenever the process is killed."""
-    seen: set[str] = set()
-    path = tmp_path / "checkpoint.safetensors"
-
-    def killed(tensors, file, metadata):
-        save_file(tensors, file, metadata)
-        seen.update(entry.name for entry in tmp_path.iterdir())
-        (file.parent / ".tmpXyZ123").write_bytes(b"half")
-        seen.update(entry.name for entry in tmp_path.iterdir())
-
-    monkeypatch.setattr(state, "save_file", killed)
-    state.write(state.Packed({"x": torch.ones(3)}), path)
-    assert seen == {"checkpoint.safetensors.tmp"}
-    assert [file.name for file in tmp_path.iterdir()] == [path.name]
+def test_fresh_folders(tmp_path):
+    run = tmp_path / "run"
+    assert fresh(run) == run
+    run.mkdir()
+    assert fresh(run) == run
+    (run / "file").touch()
+    assert fresh(run) == tmp_path / "run-2"
+    (tmp_path / "run-2").touch()
+    assert fresh(run) == tmp_path / "run-3"
 
 
 @pytest.mark.parametrize("name", ["[red]", "[/x]", "[bold]a[/bold]", ":car:"])
@@ -130,65 +90,6 @@ def test_names_are_shown_as_they_are(config, tmp_path, name, capsys):
     assert f"selection rate, group {name}" in capsys.readouterr().out
     shown.print(named("results", f"outputs/{name}"))
     assert capsys.readouterr().out == f"results  outputs/{name}\n"
-
-
-def scalars(folder: Path) -> dict[str, dict[int, float]]:
-    events = EventAccumulator(str(folder), size_guidance={"scalars": 0}).Reload()
-    return {
-        tag: {point.step: point.value for point in events.Scalars(tag)}
-        for tag in events.Tags()["scalars"]
-    }
-
-
-def test_curves_in_tensorboard(config, tmp_path):
-    summary = execute({**config, "rounds": 1500}, tmp_path)
-    curves = scalars(tmp_path)
-    regrets = [f"{kind}_pseudo_regret" for kind in ("fair", "standard")]
-    tags = {f"{regret}/{line}" for regret in regrets for line in ("mean", "lower", "upper")}
-    tags |= {f"instantaneous_regret/{kind}" for kind in ("fair", "standard")} | {"parity_gap"}
-    assert set(curves) == tags | {f"selection_rate/{group}" for group in "0123"}
-    for regret in regrets:
-        mean, std = summary[regret]["mean"], summary[regret]["std"]
-        ends = {line: curves[f"{regret}/{line}"][1500] for line in ("mean", "lower", "upper")}
-        assert ends == pytest.approx({"mean": mean, "lower": mean - std, "upper": mean + std})
-        assert 1 in curves[f"{regret}/mean"]
-        assert len(curves[f"{regret}/mean"]) <= 1000
-    for group in "0123":
-        rate = summary["selection_rate"][group]["mean"]
-        assert curves[f"selection_rate/{group}"][1500] == pytest.approx(rate)
-
-
-def test_one_replica_draws_a_band_without_width(config, tmp_path):
-    execute({**config, "replicas": 1}, tmp_path)
-    curves = scalars(tmp_path)
-    assert curves["fair_pseudo_regret/lower"] == curves["fair_pseudo_regret/upper"]
-    assert len(curves["fair_pseudo_regret/mean"]) == 100
-
-
-def test_batches_of_replicas_merge_into_the_same_curves(config, tmp_path, monkeypatch):
-    execute(config, tmp_path / "whole")
-    monkeypatch.setattr("fairbandit.run.batches.BUDGET", 1)
-    execute(config, tmp_path / "parts")
-    whole, parts = scalars(tmp_path / "whole"), scalars(tmp_path / "parts")
-    assert set(whole) == set(parts)
-    for tag, points in whole.items():
-        assert parts[tag] == pytest.approx(points, rel=1e-5, abs=1e-6)
-
-
-def text_of(table: Table) -> str:
-    text = io.StringIO()
-    shown = console()
-    shown.file, shown.width = text, 200
-    shown.print(table)
-    return text.getvalue()
-
-
-def test_tables(config, tmp_path):
-    summary = execute(config, tmp_path)
-    shown = text_of(run_table(summary))
-    assert "fair_greedy" in shown
-    assert "±" in shown
-    assert "selection rate, group 3" in shown
 
 
 def test_progress_shows_on_a_terminal_only():

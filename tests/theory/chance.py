@@ -8,17 +8,18 @@ ERROR = 1e-6
 """How probable it is at most that a true promise counts as refuted."""
 
 
-def refuted(held: Tensor, promised: float) -> bool:
-    """Whether so many failures have a probability below `ERROR` if the promise is true.
+def refuted(held: Tensor, promised: float, error: float = ERROR) -> bool:
+    """Whether so many failures have a probability below `error` if the promise is true.
 
     By the exact binomial tail: replicas are independent, and each fails with probability at most
     1 − promised. A test that asserts `not refuted(…)` therefore fails by chance with probability
-    below `ERROR`; one that asserts `refuted(…)` of a changed statement shows that the test would
+    below `error`; one that asserts `refuted(…)` of a changed statement shows that the test would
     notice the change.
 
     Args:
         held: whether the statement held, by replica, (B,) bool.
         promised: the probability with which it holds at least.
+        error: see above.
     """
     replicas, failed = len(held), int((~held).sum())
     missed = 1 - promised
@@ -26,4 +27,4 @@ def refuted(held: Tensor, promised: float) -> bool:
         math.comb(replicas, k) * missed**k * promised ** (replicas - k)
         for k in range(failed, replicas + 1)
     )
-    return tail < ERROR
+    return tail < error

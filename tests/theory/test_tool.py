@@ -4,86 +4,141 @@ import re
 
 import pytest
 
+from fairbandit.theory import constants, pick_moments, regret, regret_2, repaired_floor, trade_off
+from tests import support
 from tests.environments import data
 
 
+def rows(out: str) -> dict[str, list[str]]:
+    """The cells of the printed tables by their first one."""
+    found = {}
+    for line in out.splitlines():
+        if line[:1] in ("│", "┃"):
+            name, *cells = (cell.strip() for cell in re.split("[┃│]", line)[1:-1])
+            found[name] = cells
+    return found
+
+
+def near(cell: str, value: float) -> bool:
+    """Whether a cell says a number with four digits, whatever stands before it."""
+    said = float(cell.split("= ")[-1].split(" ±")[0].replace(",", ""))
+    return said == pytest.approx(value, rel=1e-3)
+
+
 def test_the_simulation(command):
+    """The paper's theorem and the repaired one, and the constant of the instance."""
     code, out, err = command("theory", "environment=simulation")
     assert (code, err) == (0, "")
-    for label in ("th:regret", "th:regret_2", "lm:boundmu", "lm:dwk", "prop:patlowerbound"):
-        assert label in out
-    assert "371,067,964,775" in out
-    assert "nothing follows from th:regret and th:regret_2" in out
-    assert "thm:linreg_opt speaks of two groups; here G = 4" in out
-    assert "corr:equalprob" not in out
+    printed = rows(out)
+    world = support.environment()
+    known = constants(world)
+    for column, repaired in ((0, False), (1, True)):
+        bound = regret(known, 5000, repaired=repaired)
+        for name, value in {
+            "λ_min(Ŝ) grows a round by": bound.growth / 4,
+            "confidence set of μ*": bound.confidence,
+            "regularisation": bound.shrinkage,
+            "empirical CDFs": bound.ranks,
+            "warm-up": bound.warm_up,
+            "R_F(T) is at most the sum": bound.total,
+        }.items():
+            assert near(printed[name][column], value), name
+    assert printed["proof"] == ["has a gap: lm:eiguen", "complete"]
+    assert printed["which is below T from T ="][0] == "371,067,964,775"
+    assert near(printed["λ⁺_min(Σ)"][0], 0.02067)
+    kappas = ("0", "0.01", "0.02", "0.05", "0.1")
+    for kappa, found in zip(kappas, pick_moments(world), strict=True):
+        moment, ratio, _ = printed[kappa]
+        assert near(moment, found.value)
+        assert float(moment.split("± ")[1]) == pytest.approx(found.error, rel=0.05)
+        assert near(ratio, 2 * found.value / known.eigenvalue.value)
+    text = " ".join(out.split())
+    assert "at least λ⁺_min(Σ)/2 = 0.01033" in text
+    assert "λ₀ = 0.008684" in text
+    assert "less than that" in text
+    assert f"λ'/2 = {repaired_floor(known, 5000).moment:.4g}" in text
+    assert "T/K = 1,250 times" in text
+    assert "thm:linreg_opt takes two groups" in text
 
 
 def test_two_groups(command):
     two = ("environment=simulation", "environment.groups=2", "environment.theta=[2,1,1]")
-    code, out, _ = command("theory", *two, "rounds=1e12", "epsilon=0.5", "delta=0.01")
+    code, out, _ = command("theory", *two, "rounds=1e12", "epsilon=0.5", "delta=0.01", "kappa=0.03")
     assert code == 0
-    assert "thm:linreg_opt" in out
-    assert "nothing follows" not in out
+    printed = rows(out)
+    world = support.environment(groups=2, theta=[2, 1, 1])
+    known = constants(world)
+    assert near(
+        printed["R_F(T) is at most the sum"][1], regret(known, 1e12, 0.01, repaired=True).total
+    )
+    assert near(printed["0.03"][0], pick_moments(world, [0.03])[0].value)
+    assert "0.01" not in printed
+    found = trade_off(world, 0.5)
+    assert near(printed["p(ε): how often the fair optimum loses more"][0], found.share.value)
+    assert near(printed["its regret of T rounds is at least T·εp/2 = T ×"][0], found.rate / 2)
 
 
 def test_random_pools(command, tmp_path):
+    """Several candidates a group: q̄ comes in, and δ is split as in the theorem."""
     data.write(tmp_path / "people.csv", data.people())
-    table = (
-        "environment=table",
-        "environment.path=people.csv",
-        "environment.group=group",
-        "environment.reward=wage",
-        "environment.columns={age: null}",
-        "environment.pool=random",
+    table = {"path": "people.csv", "group": "group", "reward": "wage", "pool": "random"}
+    words = [f"environment.{key}={value}" for key, value in table.items()]
+    code, out, err = command(
+        "theory", "environment=table", *words, "environment.columns={age: null}", "alpha=0.7"
     )
-    code, out, err = command("theory", *table)
     assert (code, err) == (0, "")
-    for label in ("corr:equalprob", "lm:dwk_2", "prop:patlowerbound_2", "kernel density"):
-        assert label in out
-    assert "Caveat: the noisy reward is a column" in out
+    world = support.environment("table", **table, columns={"age": None})
+    printed, known = rows(out), constants(world)
+    assert "th:regret_2" in out
+    for column, repaired in ((0, False), (1, True)):
+        bound = regret_2(known, 5000, alpha=0.7, repaired=repaired)
+        assert near(printed["R_F(T) is at most the sum"][column], bound.total)
+    lost = repaired_floor(known, 5000, 0.025, 0.7, 0.025).lost
+    assert f"after s = {lost:.4g} rounds" in out or f"after s = {lost:,.0f} rounds" in out
+    for caveat in ("finitely many members", "the noisy reward is a column"):
+        assert f"Caveat: {caveat}" in out
+
+
+@pytest.mark.parametrize("name", ["census_gender", "census_ethnicity"])
+@pytest.mark.all
+def test_the_census(command, name):
+    states = f"[{','.join(data.TRIAL_STATES)}]"
+    words = [f"root={data.RECORDS}", f"states={states}", "scaler_states=[AL]", "min_group_size=800"]
+    words = words[: 4 if name == "census_ethnicity" else 3]
+    code, out, err = command(
+        "theory", f"environment={name}", *(f"environment.{word}" for word in words)
+    )
+    assert code == 0, err
+    assert "Caveat: finitely many members" in out
+    assert ("thm:linreg_opt)" in out) == (name == "census_gender")
+
+
+def test_what_has_no_constant_says_so(command):
+    """A group of one reward: M is infinite, and there is no trade-off."""
+    code, out, _ = command("theory", "environment.groups=2", "environment.theta=[0,2,1]")
+    assert code == 0
+    text = " ".join(out.split())
+    assert "M is infinite, and so are the bounds; give the group a weight other than 0" in text
+    assert "thm:linreg_opt takes two groups with a place each and a reward density" in text
+    code, out, _ = command("theory", "kappa=0.5")
+    assert rows(out)["0.5"] == ["0", "0", "nothing follows"]
 
 
 @pytest.mark.parametrize(
     ("words", "message"),
     [
         (["epsilon=much"], "epsilon must be a number, got 'much'"),
+        (["kappa=-1"], "kappa must be at least 0"),
+        (["environment.groups=2", "environment.theta=[2,1,1]", "epsilon=-1"], "epsilon must be"),
         (["replicas=3"], "'replicas=3' is none of environment=NAME"),
         (["environment=nowhere"], "unknown environment 'nowhere'"),
         (["environment.colour=1"], "has no parameter 'colour'"),
         (["delta=2"], "delta must be above 0 and below 1"),
         (["environment.theta=[1"], "environment.theta=\\[1"),
+        (["environment.name=table"], "is none of environment=NAME"),
     ],
 )
 def test_words_that_make_no_sense(command, words, message):
-    code, _, err = command("theory", *words)
-    assert code == 1
+    code, out, err = command("theory", *words)
+    assert (code, out) == (1, "")
     assert re.search(message, err), err
-
-
-@pytest.mark.parametrize("word", ["delta=1e-300", "rounds=1e300", "regularization=1e-310"])
-def test_extreme_numbers(command, word):
-    """Logarithms are taken of each factor, and what is beyond floating point is infinite."""
-    code, out, err = command("theory", "environment=simulation", word)
-    assert (code, err) == (0, "")
-    assert "nan" not in out
-
-
-def test_it_teaches(command):
-    _, out, _ = command("theory", "--help")
-    assert "environment.KEY=VALUE" in out
-    assert "examples:" in out
-
-
-@pytest.mark.parametrize(
-    ("word", "message"),
-    [
-        ("environment.bias=1e300", "at most 1e+50 in size"),
-        ("environment.noise=${nope}", "noise: expected plain data; got '${nope}'"),
-        ("environment.name=table", "is none of environment=NAME"),
-    ],
-)
-def test_words_that_cannot_be_meant(command, word, message):
-    code, out, err = command("theory", word)
-    assert code == 1
-    assert message in err
-    assert "Traceback" not in out + err

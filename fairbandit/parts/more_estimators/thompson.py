@@ -23,8 +23,8 @@ class ThompsonRidge(Ridge):
     the standard deviation of Gaussian noise and θ ~ N(0, v²/λ·I), this is the exact posterior. The
     paper has λ = 1, and its regret bound needs a v that is larger by √d, up to logarithms; a
     constant v near the noise's own explores less, without that bound. The paper draws from the
-    prior before there is a reward; here the first pick is uniform, as under each estimator that
-    has learned from no reward.
+    prior before there is a reward; here all candidates tie then, as under each estimator that has
+    learned from no reward.
 
     Args:
         scale: v ≥ 0; with 0 it is `Ridge` without noise.

@@ -53,8 +53,10 @@ class IntervalCdf(Rank):
     """
 
     reference = (
-        "New; after Joseph, Kearns, Morgenstern, Neel and Roth, Fair Algorithms for Infinite and "
-        "Contextual Bandits, AIES 2018 (intervals of rewards), and Massart, The tight constant in "
+        "Kearns, Roth and Wu, Meritocratic Fairness for Cross-Population Selection, ICML 2017 "
+        "(ranks within populations); Joseph, Kearns, Morgenstern, Neel and Roth, Fair Algorithms "
+        "for Infinite and Contextual Bandits, AIES 2018 (intervals of rewards); their combination "
+        "is ours; Massart, The tight constant in "
         "the Dvoretzky-Kiefer-Wolfowitz inequality, Annals of Probability 1990"
     )
     needs = frozenset({"contexts"})

@@ -10,7 +10,6 @@ from fairbandit.parts import Candidates, Rank
 class NotANumber(Rank):
     """The empirical CDF, with 0/0 for a group that the window lacks."""
 
-    reference = "these tests"
     needs = frozenset({"contexts"})
 
     def _index(self, candidates: Candidates) -> Tensor:

@@ -1,0 +1,101 @@
+"""Writes `docs/keys.md`, the page of all keys of a config, from the registry and the docstrings."""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections.abc import Mapping
+from enum import Enum
+from pathlib import Path
+from typing import Any
+
+from fairbandit import registry
+from fairbandit.constructors import parameters_of
+from fairbandit.run.settings import Settings
+
+PAGE = Path(__file__).with_name("keys.md")
+
+INTRO = """\
+# All keys
+
+Every key of a config, with its default and its meaning. On the command line a key is set by
+`key=value`, and a part is chosen by `policy/KIND=NAME`; `fairbandit --help` prints the same in
+short. This page is made by `docs/keys.py` from the docstrings of the package.
+
+## A run
+"""
+
+OTHERS = {
+    "policy": ("fair_greedy", "a file of `conf/policy/`, or four parts"),
+    "environment": ("simulation", "a registered environment"),
+    "figures": ("null", "what a sweep draws at its end, as `figures=[overview,price]`"),
+    "hydra.run.dir": ("outputs/runs/…", "the folder of a run"),
+    "hydra.sweep.dir": ("outputs/sweeps/…", "the folder of a sweep"),
+}
+TITLES = {
+    "split": "Splits: `policy/split=NAME`, `policy.split.KEY=VALUE`",
+    "estimator": "Estimators: `policy/estimator=NAME`, `policy.estimator.KEY=VALUE`",
+    "rank": "Ranks: `policy/rank=NAME`, `policy.rank.KEY=VALUE`",
+    "selector": "Selectors: `policy/selector=NAME`, `policy.selector.KEY=VALUE`",
+    "environment": "Environments: `environment=NAME`, `environment.KEY=VALUE`",
+    "metric": "Metrics: `metrics={COLUMN: NAME}` or `metrics={COLUMN: {name: NAME, KEY: VALUE}}`",
+}
+
+
+def described(docstring: str, section: str) -> dict[str, str]:
+    """Returns the names that a section of a docstring lists, each with its description."""
+    found: dict[str, str] = {}
+    inside = re.search(
+        rf"^{section}:\n((?:    .*\n|\n)+)", inspect.cleandoc(docstring) + "\n", re.M
+    )
+    for entry in re.split(r"\n(?=    \w)", inside[1].rstrip() if inside else ""):
+        name, _, text = entry.strip().partition(":")
+        if name:
+            found[name] = " ".join(text.split())
+    return found
+
+
+def shown(value: Any) -> str:
+    """Returns a default as a config writes it."""
+    if value is inspect.Parameter.empty:
+        return "*required*"
+    if isinstance(value, Enum):
+        return value.name
+    return (
+        "null" if value is None else str(value).lower() if isinstance(value, bool) else str(value)
+    )
+
+
+def table(rows: Mapping[str, tuple[str, str]]) -> list[str]:
+    """Returns the lines of a table of keys."""
+    cells = [
+        (f"`{key}`", default, text.replace("|", r"\|")) for key, (default, text) in rows.items()
+    ]
+    return [
+        "| key | default | meaning |",
+        "|---|---|---|",
+        *(f"| {' | '.join(c)} |" for c in cells),
+    ]
+
+
+def page() -> str:
+    """Returns the contents of the page."""
+    meanings = described(Settings.__doc__ or "", "Attributes")
+    defaults = vars(Settings())
+    lines = [INTRO, *table({k: (shown(v), meanings[k]) for k, v in defaults.items()} | OTHERS)]
+    for kind, title in TITLES.items():
+        lines += ["", f"## {title}"]
+        for name in registry.names(kind):
+            cls = registry.lookup(kind, name)
+            meanings = described(inspect.getdoc(cls) or "", "Args")
+            keys = {
+                key: (shown(one.default), meanings.get(key, ""))
+                for key, one in parameters_of(cls).items()
+            }
+            lines += ["", f"### {name}", "", registry.summary(cls), *([""] if keys else [])]
+            lines += table(keys) if keys else []
+    return "\n".join(lines) + "\n"
+
+
+if __name__ == "__main__":
+    PAGE.write_text(page(), encoding="utf-8")

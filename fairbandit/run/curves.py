@@ -1,0 +1,114 @@
+"""Curves: every metric over rounds 1 … t at some rounds t, and its final value in each replica.
+
+A run writes them to one small file, `curves.parquet`, which tables, figures, the dashboard and
+`fairbandit.load` read. It is a long table with a row for each curve and round: `metric` (its
+column, or `selection_rate/GROUP`), `round`, `count`, `mean` and `std` over the replicas that know
+the metric, and in the last row of each curve `final`, the value in each replica.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from fairbandit.maths.moments import Floats
+
+RATE = "selection_rate"
+"""How the names of the curves of selection rates begin, before `/` and the group."""
+
+EVEN, LOG = 300, 600
+"""The largest numbers of evenly spaced and of log-spaced rounds of a curve; TensorBoard keeps at
+most 1,000 points of a tag."""
+
+SCHEMA = pa.schema(
+    [
+        ("metric", pa.string()),
+        ("round", pa.int64()),
+        *((name, pa.float64()) for name in ("count", "mean", "std")),
+        ("final", pa.list_(pa.float64())),
+    ]
+)
+
+
+@dataclass(frozen=True)
+class Curve:
+    """A metric, reduced over rounds 1 … t, for some rounds t.
+
+    Attributes:
+        rounds: the rounds t, ascending, with T.
+        count: how many replicas the metric is known of.
+        mean: the mean over replicas; NaN where the metric is not known.
+        std: the standard deviation over replicas (ddof 1); NaN with one replica.
+        final: the metric after round T in each replica, (B,).
+    """
+
+    rounds: NDArray[np.int64]
+    count: Floats
+    mean: Floats
+    std: Floats
+    final: Floats
+
+
+def log_spaced(rounds: int, points: int) -> NDArray[np.int64]:
+    """Returns rounds from 1 to T: all if few, else log-spaced ones.
+
+    >>> log_spaced(5, 10).tolist(), log_spaced(1000, points=4).tolist()
+    ([1, 2, 3, 4, 5], [1, 10, 100, 1000])
+    """
+    if rounds <= points:
+        return np.arange(1, rounds + 1)
+    return np.unique(np.geomspace(1, rounds, points).round().astype(np.int64))
+
+
+def sampled_rounds(rounds: int) -> NDArray[np.int64]:
+    """Returns the rounds at which curves are sampled: evenly and log-spaced ones from 1 to T."""
+    even = np.linspace(1, rounds, min(EVEN, rounds)).round().astype(np.int64)
+    return np.union1d(even, log_spaced(rounds, LOG))
+
+
+def table(curves: Mapping[str, Curve]) -> pa.Table:
+    """Returns curves by their names as a table of `SCHEMA`."""
+    lengths = [len(curve.rounds) for curve in curves.values()]
+    finals: list[list[float] | None] = []
+    for curve, length in zip(curves.values(), lengths, strict=True):
+        finals += [None] * (length - 1) + [curve.final.tolist()]
+    names = np.repeat(np.array(list(curves), dtype=object), lengths)
+    columns: Sequence[object] = [
+        names.tolist(),
+        *(
+            np.concatenate([getattr(curve, part) for curve in curves.values()]).tolist()
+            for part in ("rounds", "count", "mean", "std")
+        ),
+        finals,
+    ]
+    return pa.table(
+        [pa.array(column, kind) for column, kind in zip(columns, SCHEMA.types, strict=True)],
+        schema=SCHEMA,
+    )
+
+
+def of_table(read: pa.Table) -> dict[str, Curve]:
+    """Returns the curves in a table of `SCHEMA` by their names.
+
+    Raises:
+        ValueError: the table is no such table.
+    """
+    if not read.schema.equals(SCHEMA):
+        raise ValueError("its columns are not those of curves")
+    names = read.column("metric").to_pylist()
+    starts = [at for at, name in enumerate(names) if at == 0 or names[at - 1] != name]
+    numbers = {
+        name: read.column(name).to_numpy(zero_copy_only=False)
+        for name in ("round", "count", "mean", "std")
+    }
+    finals = read.column("final")
+    found = {}
+    for start, stop in zip(starts, [*starts[1:], len(names)], strict=True):
+        rounds, count, mean, std = (values[start:stop] for values in numbers.values())
+        final = np.array(finals[stop - 1].as_py(), dtype=np.float64)
+        found[names[start]] = Curve(rounds, count, mean, std, final)
+    return found

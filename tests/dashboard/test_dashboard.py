@@ -1,0 +1,156 @@
+"""The dashboard without a browser: names, pooled curves, HParams and what TensorBoard serves."""
+
+import json
+import re
+import shutil
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote, unquote
+from urllib.request import urlopen
+
+import numpy as np
+import pytest
+from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+from tensorboard.plugins.hparams import metadata
+
+from fairbandit.cli import hparams
+from fairbandit.cli.dashboard import MOST_LINES, UNFINISHED, page, write_pooled
+from fairbandit.cli.main import main
+from fairbandit.results import SavedRun, pool, read_runs
+from fairbandit.run.execute import execute
+from fairbandit.run.folder import SUMMARY
+from tests.dashboard.conftest import POLICIES, wait_for
+
+GREEDY = {"name": "greedy", "split": "halves", "estimator": "ridge", "rank": "identity"}
+CONFIG: dict[str, Any] = {
+    **{"policy": GREEDY, "environment": {"name": "simulation"}},
+    **{"rounds": 5, "replicas": 2, "seed": 0},
+}
+STRICT = CONFIG | {"policy": GREEDY | {"estimator": {"name": "ridge", "noise": 0.0}}}
+QUIET = CONFIG | {"environment": {"name": "simulation", "noise": 0.5}}
+
+pytestmark = pytest.mark.xdist_group("dashboard")
+
+
+@pytest.fixture(scope="module")
+def played(tmp_path_factory) -> Path:
+    place = tmp_path_factory.mktemp("played")
+    execute(CONFIG, place / "greedy-0")
+    execute(CONFIG | {"seed": 1}, place / "greedy-1")
+    execute(STRICT, place / "strict")
+    execute(QUIET, place / "quiet")
+    return place
+
+
+def answer(address: str, path: str) -> Any:
+    with urlopen(f"{address.partition('?')[0]}data/{path}") as response:
+        return json.load(response)
+
+
+def test_names_and_columns_say_what_differs(played, tmp_path):
+    runs = read_runs([played])
+    assert write_pooled(runs, tmp_path) == {
+        "simulation, noise=0.5": {"pooled/simulation, noise=0.5/greedy": "greedy"},
+        "simulation, noise=2.0": {
+            "pooled/simulation, noise=2.0/greedy, noise=0.0": "greedy",
+            "pooled/simulation, noise=2.0/greedy, noise=1e-08": "greedy",
+        },
+    }
+    (value,) = hparams.columns(hparams.rows(pool(runs)), ["fair_regret"]).value
+    shown = metadata.parse_experiment_plugin_data(value.metadata.plugin_data.content)
+    columns = {one.name: one.domain_interval for one in shown.hparam_infos}
+    told = ("policy", "environment", "policy.estimator.noise", "environment.noise")
+    assert sorted(columns) == sorted(told)
+    assert columns["environment.noise"].min_value == 0.5
+    assert columns["environment.noise"].max_value == 2.0
+
+
+@pytest.mark.parametrize(
+    "name", ["..", "../..", ".", "", "/", "a/../../../b", "~", "\n\x1b[2J", "é"]
+)
+def test_names_from_data_make_no_path(played, tmp_path, name):
+    logdir = tmp_path / "parent" / "logdir"
+    logdir.mkdir(parents=True)
+    (run,) = read_runs([played / "strict"])
+    summary = {**run.summary, "policy": name, "environment": name}
+    hostile = SavedRun(run.folder, summary, name)
+    write_pooled([hostile, hostile], logdir)
+    assert [path for path in tmp_path.rglob("*") if path.is_file()] == list(
+        logdir.glob("pooled/*/*/events*")
+    )
+    for path in logdir.rglob("*"):
+        assert re.fullmatch(r"[\w=., ()-]+", path.name, re.ASCII)
+
+
+def test_bands_are_those_of_all_replicas(played, tmp_path):
+    runs = read_runs([played / "greedy-0", played / "greedy-1"])
+    (name,) = write_pooled(runs, tmp_path)["simulation"]
+    written = EventAccumulator(str(tmp_path / name)).Reload()
+    assert '"seed"' not in written.Tensors("config")[0].tensor_proto.string_val[0].decode()
+    for column in ("fair_regret", "standard_regret"):
+        finals = np.concatenate([run.final(column) for run in runs])
+        last = written.Scalars(f"{column}/upper")[-1]
+        assert last.step == 5
+        assert last.value == pytest.approx(finals.mean() + finals.std(ddof=1), rel=1e-5)
+
+
+def test_a_damaged_summary_is_named(played, tmp_path):
+    shutil.copytree(played / "strict", tmp_path / "strict")
+    path = tmp_path / "strict" / SUMMARY
+    path.write_bytes(path.read_bytes()[:-9])
+    with pytest.raises(SystemExit, match=f"^fairbandit: error: {path} is not valid JSON"):
+        main(["dashboard", str(tmp_path)])
+
+
+def test_the_server_shows_settings_runs_and_figures(addresses, sweep):
+    address = addresses["simulation"]
+    assert address.startswith("http://127.0.0.1:")
+    assert "#custom_scalars&_smoothingWeight=0&regexInput=%5E(pooled/simulation/" in address
+    assert unquote(addresses[UNFINISHED]).endswith("^(runs/sweep/unfinished$)")
+    pooled = [f"pooled/simulation/{policy}" for policy in POLICIES]
+    own = [f"runs/sweep/{path.name}" for path in sweep.glob("policy*")]
+    expected = {*pooled, *own, "runs/sweep/figures", "runs/sweep/unfinished"}
+    assert len(expected) == 3 + 6 + 2
+    found = wait_for(lambda: set(answer(address, "runs")), expected.issubset)
+    assert found - {"runs/sweep/damaged"} == expected
+    shutil.copytree(sweep / "unfinished", sweep / "later")
+    assert wait_for(lambda: answer(address, "runs"), lambda runs: "runs/sweep/later" in runs)
+
+
+def test_hparams_has_a_row_for_each_setting_and_final_means(addresses, sweep):
+    address = addresses["simulation"]
+    asked = {"allowedStatuses": ["STATUS_UNKNOWN"], "startIndex": 0, "sliceSize": 99}
+    groups = f"plugin/hparams/session_groups?request={quote(json.dumps(asked))}"
+    experiment = answer(address, "plugin/hparams/experiment?request=%7B%7D")
+    assert {one["name"] for one in experiment["hparamInfos"]} == {"policy", "environment"}
+    shown = [one["displayName"] for one in experiment["metricInfos"]]
+    assert len(set(shown)) == len(shown)
+    assert {"fair regret", "standard regret"} < set(shown)
+    rows = wait_for(lambda: answer(address, groups)["sessionGroups"], lambda all: len(all) == 3)
+    assert {row["name"]: row["hparams"]["policy"] for row in rows} == {
+        f"simulation/{policy}": policy for policy in POLICIES
+    }
+    values = {row["hparams"]["policy"]: row["metricValues"] for row in rows}
+    means = {
+        policy: {one["name"]["tag"]: one["value"] for one in own}["fair_regret/mean"]
+        for policy, own in values.items()
+    }
+    pooled = pool(read_runs([sweep]))
+    expected = {one.policy: one.metrics["fair_regret"]["mean"] for one in pooled}
+    assert means == pytest.approx(expected, rel=1e-5)
+
+
+def test_the_page_shows_a_dozen_of_every_policy():
+    few = {f"pooled/world, n=1/oful, a={n}": "oful" for n in range(MOST_LINES)}
+    many = few | {f"pooled/world, n=1/greedy, b={n}": "greedy" for n in range(MOST_LINES)}
+    assert shown(few) == list(few)
+    assert len(shown(many)) == MOST_LINES
+    assert sum("oful" in name for name in shown(many)) == MOST_LINES // 2
+
+
+def shown(runs: dict[str, str]) -> list[str]:
+    """Which of some runs, and of others, the page shows."""
+    query, regex = (part.rpartition("=")[2] for part in page(runs).split("#"))
+    assert query == regex
+    others = ["pooled/world, n=2/oful, a=1", "runs/sweep/oful"]
+    return [name for name in [*runs, *others] if re.search(unquote(regex), name)]

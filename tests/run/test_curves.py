@@ -1,0 +1,108 @@
+"""Curves: when they are sampled, what they hold, and what TensorBoard shows of them."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+
+from fairbandit.results import SavedRun
+from fairbandit.run.curves import Curve, of_table, sampled_rounds, table
+from fairbandit.run.execute import execute
+
+REGRETS = ("fair_regret", "standard_regret")
+
+
+@given(st.integers(1, 10**8))
+def test_curves_have_at_most_a_thousand_points_with_both_ends(rounds):
+    steps = sampled_rounds(rounds).tolist()
+    assert (steps[0], steps[-1]) == (1, rounds)
+    assert len(steps) <= 1000
+    assert steps == sorted(set(steps))
+    if rounds <= 300:
+        assert len(steps) == rounds
+
+
+def test_a_table_of_curves_gives_them_back():
+    steps = np.arange(1, 4)
+    known = Curve(steps, np.full(3, 2.0), np.array([1.0, np.nan, 3.0]), np.ones(3), np.ones(2))
+    other = Curve(steps[2:], np.zeros(1), np.array([np.nan]), np.array([np.nan]), np.zeros(0))
+    curves = {"a": known, "selection_rate/é, x": other}
+    back = of_table(table(curves))
+    assert list(back) == list(curves)
+    for name, curve in curves.items():
+        for part in ("rounds", "count", "mean", "std", "final"):
+            np.testing.assert_array_equal(getattr(back[name], part), getattr(curve, part))
+
+
+def scalars(folder: Path) -> dict[str, dict[int, float]]:
+    events = EventAccumulator(str(folder), size_guidance={"scalars": 0}).Reload()
+    return {
+        tag: {point.step: point.value for point in events.Scalars(tag)}
+        for tag in events.Tags()["scalars"]
+    }
+
+
+def test_curves_in_tensorboard(config, tmp_path):
+    summary = execute({**config, "rounds": 1500}, tmp_path)
+    shown = scalars(tmp_path)
+    tags = {f"{regret}/{line}" for regret in REGRETS for line in ("mean", "lower", "upper")}
+    tags |= {f"instantaneous_regret/{kind}" for kind in ("fair", "standard")}
+    assert set(shown) == tags | {f"selection_rate/{group}" for group in "0123"}
+    for regret in REGRETS:
+        mean, std = summary["metrics"][regret]["mean"], summary["metrics"][regret]["std"]
+        ends = {line: shown[f"{regret}/{line}"][1500] for line in ("mean", "lower", "upper")}
+        assert ends == pytest.approx({"mean": mean, "lower": mean - std, "upper": mean + std})
+        assert 1 in shown[f"{regret}/mean"]
+    for group in "0123":
+        rate = summary["selection_rate"][group]["mean"]
+        assert shown[f"selection_rate/{group}"][1500] == pytest.approx(rate)
+
+
+def test_instantaneous_regrets_average_to_the_regret(config, tmp_path):
+    summary = execute({**config, "rounds": 700}, tmp_path)
+    shown = scalars(tmp_path)["instantaneous_regret/fair"]
+    steps = np.array([0, *sorted(shown)])
+    total = sum(
+        shown[int(step)] * width for step, width in zip(steps[1:], np.diff(steps), strict=True)
+    )
+    assert total == pytest.approx(summary["metrics"]["fair_regret"]["mean"], rel=1e-5)
+
+
+def test_one_replica_draws_a_band_without_width(config, tmp_path):
+    execute({**config, "replicas": 1}, tmp_path)
+    shown = scalars(tmp_path)
+    assert shown["fair_regret/lower"] == shown["fair_regret/upper"]
+    assert len(shown["fair_regret/mean"]) == 100
+    curve = SavedRun(tmp_path, execute({**config, "replicas": 1}, tmp_path)).curves["fair_regret"]
+    assert np.isnan(curve.std).all()
+
+
+def test_batches_of_replicas_merge_into_the_same_curves(config, tmp_path, monkeypatch):
+    execute(config, tmp_path / "whole")
+    monkeypatch.setattr("fairbandit.run.batches.BUDGET", 1)
+    execute(config, tmp_path / "parts")
+    whole, parts = scalars(tmp_path / "whole"), scalars(tmp_path / "parts")
+    assert set(whole) == set(parts)
+    for tag, points in whole.items():
+        assert parts[tag] == pytest.approx(points, rel=1e-5, abs=1e-6)
+
+
+def test_a_run_under_way_shows_its_curves_while_its_first_batch_is_played(
+    config, tmp_path, monkeypatch
+):
+    monkeypatch.setattr("fairbandit.run.batches.BUDGET", 1)
+    monkeypatch.setattr("fairbandit.run.tensorboard._SECONDS_BETWEEN_FLUSHES", 0.0)
+    seen: dict[int, dict[str, float]] = {}
+    shown: list[int] = []
+
+    def watch(last, means):
+        seen[last] = dict(means)
+        shown.append(max(scalars(tmp_path)["fair_regret/mean"]))
+
+    summary = execute({**config, "rounds": 600}, tmp_path, watch=watch)
+    assert list(seen) == shown == [256, 512, 600]
+    first = SavedRun(tmp_path, summary).final("fair_regret")[0]
+    assert seen[600]["fair_regret"] == pytest.approx(first)
