@@ -244,7 +244,6 @@ FACTORIES = {"arange", "empty", "eye", "full", "linspace", "ones", "tensor", "ze
 
 UNPLACED = {
     "maths/buffers.py": 1,  # of no elements, until it is known whose memory it is
-    "maths/moments.py": 1,  # of results, which are gathered in ordinary memory
     "metrics/reduction.py": 2,  # of results too
     "maths/uniform_sum.py": 4,  # made with an environment, and moved by `to`
 }
