@@ -5,8 +5,9 @@ from __future__ import annotations
 import dataclasses
 import inspect
 from collections.abc import Iterable, Mapping, Sequence
-from functools import cache, partial
-from types import UnionType
+from enum import Enum
+from functools import cache, partial, wraps
+from types import NoneType, UnionType
 from typing import Any, Union, get_args, get_origin, get_type_hints
 
 from omegaconf import MISSING, OmegaConf
@@ -54,6 +55,41 @@ def check_signature(cls: type[Any]) -> None:
             raise FairbanditError(
                 f"{argument} has the default {parameter.default!r}, which is no {given}"
             )
+
+
+def name_enums(cls: type[Any]) -> None:
+    """Makes a constructor take the members of enums by name too, and refuse all else.
+
+    So `Table(missing="mean")` is `Table(missing=Missing.mean)`, as it is in a config.
+    """
+    if "__init__" not in vars(cls):
+        return  # inherited, and wrapped where it is defined
+    hints, init = get_type_hints(cls.__init__), cls.__init__
+    found = {key: (hints[key], *get_args(hints[key])) for key in parameters_of(cls)}
+    enums = {key: next(filter(_is_enum, kinds), None) for key, kinds in found.items()}
+    if not any(enums.values()):
+        return
+
+    @wraps(init)
+    def checked(self: Any, **values: Any) -> None:
+        for key, kind in enums.items():
+            value = values.get(key)
+            if kind is None or key not in values or (value is None and NoneType in found[key]):
+                continue
+            if isinstance(value, str) and value in kind.__members__:
+                values[key] = kind[value]
+            elif not isinstance(value, kind):
+                raise FairbanditError(
+                    f"{cls.__name__}, {key}: expected one of {', '.join(kind.__members__)}; got "
+                    f"{value!r}"
+                )
+        init(self, **values)
+
+    cls.__init__ = checked
+
+
+def _is_enum(kind: Any) -> bool:
+    return isinstance(kind, type) and issubclass(kind, Enum)
 
 
 @cache

@@ -20,7 +20,14 @@ from typing import Any, TypeVar
 from omegaconf import MISSING
 from omegaconf.errors import OmegaConfBaseException
 
-from fairbandit.constructors import check_signature, converted, parameters_of, place_of, typed_node
+from fairbandit.constructors import (
+    check_signature,
+    converted,
+    name_enums,
+    parameters_of,
+    place_of,
+    typed_node,
+)
 from fairbandit.errors import FairbanditError
 from fairbandit.plugins import VARIABLE
 
@@ -94,6 +101,7 @@ def register(kind: str, name: str) -> Callable[[C], C]:
             )
         cls.part_kind, cls.part_name = kind, name
         check_signature(cls)  # what cannot be published fails here, at its definition
+        name_enums(cls)
         _registry[kind][name] = cls
         return cls
 

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pytest
 import torch
 from torch import Tensor
 
@@ -205,36 +204,21 @@ def weighted_uniforms_cdf(weights: list[float], offset: float, value: float) -> 
     return total
 
 
-CENSUS = REPOSITORY.parent / "shared" / "acs"
-"""Real census records for trials."""
-
-
-def census(kind: str, cache: Path, **parameters: Any) -> Table:
-    """A census environment over the trial records, groups of at least 800."""
-    if kind == "census_ethnicity":
-        parameters = {"min_group_size": 800, **parameters}
-    states = ["DE", "HI", "NM", "SD", "VT", "WY"]
-    where = {"root": str(CENSUS), "states": states, "scaler_states": ["AL"], "cache": str(cache)}
-    made = environment(kind, **where, **parameters)
+@cache  # encoding it takes longer than some hundred rounds
+def census(kind: str) -> Table:
+    """A census environment over the packaged sample."""
+    made = environment(kind, root="sample")
     assert isinstance(made, Table)
     return made
 
 
-KINDS = [
-    "simulation",
-    *(pytest.param(kind, marks=pytest.mark.all) for kind in ("census_gender", "census_ethnicity")),
-]
-"""Environments with which policies are compared."""
+KINDS = ("simulation", "census_gender", "census_ethnicity")
+"""Environments in which policies are compared with others and with loops."""
 
 
-@cache  # reading records takes longer than 400 rounds
-def _census(kind: str, folder: Path) -> Table:
-    return census(kind, folder / "census")
-
-
-def world_of(kind: str, factory: pytest.TempPathFactory) -> Environment:
+def world_of(kind: str) -> Environment:
     """One of the three environments."""
-    return environment() if kind == "simulation" else _census(kind, factory.getbasetemp())
+    return environment() if kind == "simulation" else census(kind)
 
 
 def blocks(policy: Policy, rounds: int) -> Iterator[tuple[int, int]]:

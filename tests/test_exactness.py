@@ -86,8 +86,8 @@ def alike(one: Decisions, other: Decisions) -> None:
 
 
 @pytest.fixture
-def world(request: pytest.FixtureRequest, tmp_path_factory: Any) -> Environment:
-    return support.world_of(request.param, tmp_path_factory)
+def world(request: pytest.FixtureRequest) -> Environment:
+    return support.world_of(request.param)
 
 
 everywhere = pytest.mark.parametrize("world", support.KINDS, indirect=True)

@@ -38,11 +38,9 @@ def equals_its_loop(name: str, world: Environment, seed: int, **estimator: float
 @pytest.mark.parametrize("seed", [0, 1])
 @pytest.mark.parametrize("kind", support.KINDS)
 @pytest.mark.parametrize("name", support.PRESETS)
-def test_every_preset(
-    name: str, kind: str, seed: int, tmp_path_factory: pytest.TempPathFactory
-) -> None:
+def test_every_preset(name: str, kind: str, seed: int) -> None:
     """In the census the same person is drawn twice, and equal scores do occur."""
-    equals_its_loop(name, support.world_of(kind, tmp_path_factory), seed)
+    equals_its_loop(name, support.world_of(kind), seed)
 
 
 @pytest.mark.parametrize("noise", [0.1, 1.0])

@@ -31,7 +31,7 @@ def test_it_has_the_package_and_its_configs(wheel):
     package = {
         str(file.relative_to(root))
         for file in (root / "fairbandit").rglob("*")
-        if file.suffix == ".py" or file.name == "py.typed"
+        if file.is_file() and "__pycache__" not in file.parts
     }
     configs = {f"fairbandit/{file.relative_to(root)}" for file in (root / "conf").rglob("*.yaml")}
     assert len(configs) > 10

@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 from omegaconf import OmegaConf
 
-from fairbandit.cli import job
+from fairbandit.cli import job, study
 from fairbandit.cli.main import main
 from tests import support
 from tests.docs.experiments import OF_PAGES, check
@@ -33,6 +33,7 @@ SAID = {
     ],
     "docs/speed.md": [r"^each round was decided [23]\.\d times"],
     "docs/theory.md": ["th:regret"],
+    "docs/tuning.md": ["^Best of 20 complete trials", "^Not dominated of 12 complete trials"],
 }
 """What the snippets and the tools of some pages print."""
 
@@ -61,6 +62,7 @@ def folder(tmp_path, monkeypatch, clean):
         return execute({**config, "rounds": rounds, "replicas": replicas}, *places, **options)
 
     monkeypatch.setattr(job, "execute", shorter)
+    monkeypatch.setattr(study, "execute", shorter)
     with patch.dict(os.environ):
         yield tmp_path
 
@@ -70,13 +72,10 @@ def summaries() -> set[Path]:
 
 
 def of_trial_records(words: list[str]) -> list[str]:
-    """A command on the US census, on few records that need not be fetched."""
+    """A command on the US census, on the packaged sample."""
     return [
         *(word for word in words if "download" not in word and "states" not in word),
-        f"environment.root={support.CENSUS}",
-        "environment.states=[VT,WY]",
-        "environment.scaler_states=[AL]",
-        "environment.min_group_size=30",
+        "environment.root=sample",
     ]
 
 
@@ -145,16 +144,8 @@ def completes(text: str) -> None:
         subprocess.run(["bash", "-n"], input=script.getvalue(), text=True, check=True)
 
 
-def wants_records(page: Page) -> bool:
-    return any("census_" in word for words in page.commands for word in words)
-
-
 @pytest.mark.long
-@pytest.mark.parametrize(
-    "page",
-    [pytest.param(page, marks=pytest.mark.all if wants_records(page) else ()) for page in PAGES],
-    ids=lambda page: page.place,
-)
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.place)
 def test_every_block_in_order(page, folder, capsys):
     space = {"__name__": page.name}
     for block in page.blocks:

@@ -250,11 +250,9 @@ CASES: dict[str, tuple[Callable[[], Policy], Chances]] = {
 @pytest.mark.parametrize("seed", [0, 1])
 @pytest.mark.parametrize("kind", support.KINDS)
 @pytest.mark.parametrize("name", CASES)
-def test_it_equals_its_loop(
-    name: str, kind: str, seed: int, tmp_path_factory: pytest.TempPathFactory
-) -> None:
+def test_it_equals_its_loop(name: str, kind: str, seed: int) -> None:
     make, chances = CASES[name]
-    equals_its_loop(make(), chances, support.world_of(kind, tmp_path_factory), seed)
+    equals_its_loop(make(), chances, support.world_of(kind), seed)
 
 
 @pytest.mark.parametrize(
