@@ -15,7 +15,7 @@ import pytest
 from tests import support
 from tests.docs.test_reference import shown
 
-pytest.importorskip("mkdocs")
+pytestmark = pytest.mark.all  # mkdocs builds it
 
 LOADING = {"script": "src", "img": "src", "link": "href", "iframe": "src", "source": "src"}
 """The elements that make a browser load something, with the attribute that names it."""
