@@ -14,7 +14,6 @@ from torch import Tensor
 from fairbandit import Agent
 from fairbandit.environments.base import Environment, Pools, Truth
 from fairbandit.maths.grouped_cdf import GroupedCdf
-from fairbandit.run.state import Packed
 from fairbandit.streams import Purpose, Streams
 from tests import literal, support
 
@@ -72,13 +71,20 @@ def play(agent: Agent, pools: Pools, first: int = 1, last: int | None = None) ->
     return picked
 
 
-def held(agent: Agent) -> tuple[object, tuple[Any, ...], dict[str, bytes]]:
+def held(agent: Agent) -> object:
     """All that an agent holds, comparable."""
-    state = agent._state()
-    labels = state["options"].pop("groups")
-    packed = Packed(state)
-    tensors = {name: tensor.numpy().tobytes() for name, tensor in packed.tensors.items()}
-    return packed.tree, labels, tensors
+    return comparable(agent._state())
+
+
+def comparable(value: Any) -> Any:
+    """Nested data in which tensors are their bytes, and numbers are told from truth values."""
+    if isinstance(value, Tensor):
+        return value.dtype, value.shape, value.numpy().tobytes()
+    if isinstance(value, dict):
+        return {key: comparable(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [comparable(item) for item in value]
+    return value, isinstance(value, bool)
 
 
 def sums(agent: Agent) -> tuple[Tensor, Tensor]:
