@@ -73,9 +73,8 @@ def fairbandit(words: list[str]) -> None:
     """Runs a command in this process and looks for what it is to leave."""
     if words[0] == "dashboard":
         return  # it waits for Ctrl-C; tests/dashboard runs it
-    if any("=census_" in word for word in words):  # on the records inside the package
-        words = [word for word in words if not re.match(r"environment\.(download|states)=", word)]
-        words.append("environment.root=sample")
+    if "environment.download=true" in words:
+        words = [*words, "--cfg", "job"]  # composed alone, since it would fetch records
     before = set(Path.cwd().rglob("summary.json"))
     if any(word.startswith("hydra/launcher=") for word in words):  # processes of their own
         words = [*words, f"rounds={ROUNDS}", f"replicas={REPLICAS}"]
