@@ -73,8 +73,9 @@ def fairbandit(words: list[str]) -> None:
     """Runs a command in this process and looks for what it is to leave."""
     if words[0] == "dashboard":
         return  # it waits for Ctrl-C; tests/dashboard runs it
-    if "environment.download=true" in words:
-        words = [*words, "--cfg", "job"]  # composed alone, since it would fetch records
+    if "environment.download=true" in words:  # it would fetch records: one job is composed alone
+        one = [re.sub(r"^(policy=\w+),.*", r"\1", word) for word in words if word != "-m"]
+        words = [*one, "--cfg", "job"]
     before = set(Path.cwd().rglob("summary.json"))
     if any(word.startswith("hydra/launcher=") for word in words):  # processes of their own
         words = [*words, f"rounds={ROUNDS}", f"replicas={REPLICAS}"]
