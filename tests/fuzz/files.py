@@ -20,7 +20,6 @@ from fairbandit.engine import Engine
 from fairbandit.metrics import Played
 from fairbandit.results import read_runs
 from fairbandit.run.execute import execute
-from tests import support
 from tests.agent import worlds
 from tests.fuzz.values import crafted, damaged
 from tests.killing import outcome
@@ -40,7 +39,7 @@ class Killed(KeyboardInterrupt):
 
 def files(draw: random.Random, folder: Path) -> None:
     """Every kind of file that the package reads back."""
-    draw.choice([_damaged_agent, _crafted_agent, _run_folder, _checkpoint])(draw, folder)
+    draw.choice([_damaged_agent, _run_folder, _checkpoint])(draw, folder)
 
 
 @cache
@@ -81,18 +80,6 @@ def _damaged_agent(draw: random.Random, folder: Path) -> None:
     whole, path = _some_agent(draw), folder / "agent"
     path.write_bytes(damaged(draw, whole.read_bytes()))
     assert worlds.held(Agent.load(path)) == worlds.held(Agent.load(whole))
-
-
-def _crafted_agent(draw: random.Random, folder: Path) -> None:
-    content, path = support.read_state(_some_agent(draw)), folder / "agent"
-    for _ in range(draw.choice([1, 1, 1, 2, 5])):
-        content = crafted(draw, content)
-    support.write_state(content, path)
-    agent = Agent.load(path)
-    assert [one.name for one in folder.iterdir()] == ["agent"], "loading made a file"
-    agent.act([[1.0, 2.0]], ["a"])
-    agent.update(1.0)
-    agent.save(path)
 
 
 def _run_folder(draw: random.Random, folder: Path) -> None:
