@@ -53,7 +53,7 @@ def _whole() -> Path:
             agent.act([[t, 1.0], [0.5, -t], [t / 3, 2.0]], ["a", ("b", 1), "late"])
             if t % 3:
                 agent.update(t / 7)
-        agent.save(folder / f"{config}.safetensors")
+        agent.save(folder / f"{config}.agent")
     execute(RUN, folder / "run", progress=False)
     play = Engine.play
 
@@ -73,7 +73,7 @@ def _kept() -> "tempfile.TemporaryDirectory[str]":
 
 
 def _some_agent(draw: random.Random) -> Path:
-    return draw.choice(sorted(_whole().glob("*.safetensors")))
+    return draw.choice(sorted(_whole().glob("*.agent")))
 
 
 def _damaged_agent(draw: random.Random, folder: Path) -> None:
