@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 from omegaconf import OmegaConf
 
-from fairbandit.cli import job, study
+from fairbandit.cli import job, tune
 from fairbandit.cli.main import main
 from tests import support
 from tests.docs.experiments import OF_PAGES, check
@@ -62,7 +62,7 @@ def folder(tmp_path, monkeypatch, clean):
         return execute({**config, "rounds": rounds, "replicas": replicas}, *places, **options)
 
     monkeypatch.setattr(job, "execute", shorter)
-    monkeypatch.setattr(study, "execute", shorter)
+    monkeypatch.setattr(tune, "execute", shorter)
     with patch.dict(os.environ):
         yield tmp_path
 
