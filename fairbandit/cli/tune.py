@@ -12,7 +12,6 @@ import os
 import shlex
 import sqlite3
 import warnings
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -77,11 +76,6 @@ example:
 _UNNAMED = {"trials": 50, "prune": True, "resume": True, "folder": None}
 _OWN = {"search": None, "objective": "fair_regret", **_UNNAMED}
 
-_STATES = {
-    TrialState.COMPLETE: "complete trials",
-    TrialState.PRUNED: "stopped early",
-    TrialState.FAIL: "failed",
-}
 _REPORTS = 20  # about how often a trial reports to its study
 _STARTUP = 5  # trials before others are compared with them
 _WARM_UP = 0.25  # the share of the rounds before a trial may be stopped
@@ -145,7 +139,11 @@ def _composed(words: Sequence[str]) -> dict[str, Any]:
 
 
 def _overrides(values: Mapping[str, Any]) -> list[str]:
-    return [f"{key}={json.dumps(value, ensure_ascii=False)}" for key, value in values.items()]
+    words = []
+    for key, value in values.items():
+        bare = isinstance(value, str) and value.isidentifier()  # other texts need quotes
+        words.append(f"{key}={value if bare else json.dumps(value, ensure_ascii=False)}")
+    return words
 
 
 def _search(given: Any) -> dict[str, Any]:
@@ -216,9 +214,8 @@ class _Study:
 
     def ended(self) -> list[FrozenTrial]:
         """Returns the trials but for interrupted ones, which failed without an error."""
-        ended = (TrialState.COMPLETE, TrialState.PRUNED)
-        trials = self.study.get_trials(deepcopy=False)
-        return [one for one in trials if one.state in ended or "error" in one.user_attrs]
+        trials = [one for one in self.study.get_trials(deepcopy=False) if one.state.is_finished()]
+        return [one for one in trials if one.state != TrialState.FAIL or "error" in one.user_attrs]
 
     def play(self) -> None:
         """Plays a trial, or one again that was interrupted, and tells the study what came of it.
@@ -282,18 +279,18 @@ class _Study:
 
     def show(self) -> None:
         """Prints the best trials, with commands that play them again."""
-        count = Counter(one.state for one in self.ended())
-        ended = ", ".join(f"{number} {_STATES[state]}" for state, number in count.items())
+        complete = sum(one.state == TrialState.COMPLETE for one in self.ended())
         best = {tuple(one.values): one for one in self.study.best_trials}.values()
+        title = "Best" if len(self.objectives) == 1 else "Not dominated"
+        title += f" of {complete} complete trials, {len(self.ended())} in all"
         headers = ["trial", *self.objectives, *map(_brief, self.search)]
         rows = [map(_text, [one.number, *one.values, *one.params.values()]) for one in best]
-        console().print(make_table(headers, rows, right=headers, title=f"Best of {ended}"))
+        console().print(make_table(headers, rows, right=headers, title=title))
         words = [word for word in self.words if not word.startswith("seed=")]
         seed = f"seed={self.asked['config']['seed'] + 1}"
         for one in best:
             again = shlex.join(["fairbandit", *words, *_overrides(one.params), seed])
-            what = f"trial {one.number} with fresh replicas"
-            console().print(named(what, again), soft_wrap=True)
+            console().print(named(f"trial {one.number} with fresh replicas", again), soft_wrap=True)
 
     def draw(self) -> None:
         """Draws the study as PNG and PDF."""
