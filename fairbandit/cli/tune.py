@@ -49,9 +49,6 @@ try:
 except ImportError as error:
     raise FairbanditError("tuning needs Optuna; pip install 'fairbandit[optuna]'") from error
 
-DATABASE = "study.db"
-"""The file of a study's folder that keeps the study."""
-
 _HELP = """\
 Searches for the values of some keys with which a metric becomes best. Optuna chooses the values of
 each trial by the trials before. The same command continues a study up to its number of trials.
@@ -76,6 +73,7 @@ example:
 _UNNAMED = {"trials": 50, "prune": True, "resume": True, "folder": None}
 _OWN = {"search": None, "objective": "fair_regret", **_UNNAMED}
 
+_DATABASE = "study.db"  # in the folder of the study
 _REPORTS = 20  # about how often a trial reports to its study
 _STARTUP = 5  # trials before others are compared with them
 _WARM_UP = 0.25  # the share of the rounds before a trial may be stopped
@@ -125,7 +123,7 @@ def tune(words: Sequence[str]) -> None:
             study.draw()
     except (SQLAlchemyError, optuna.exceptions.StorageInternalError) as error:
         reason = in_a_line(error.__cause__ or error)
-        raise FairbanditError(f"{DATABASE} cannot be read or written: {reason}") from error
+        raise FairbanditError(f"{_DATABASE} cannot be read or written: {reason}") from error
 
 
 def _composed(words: Sequence[str]) -> dict[str, Any]:
@@ -150,10 +148,7 @@ def _search(given: Any) -> dict[str, Any]:
     """Returns the distribution of each key."""
     try:
         with warnings.catch_warnings(action="error"):  # lists as choices, steps that miss the range
-            found = {key: _distribution(space) for key, space in given.items()}
-        if found:
-            return found
-        raise ValueError("no key")
+            return {key: _distribution(space) for key, space in given.items()}
     except (AttributeError, TypeError, ValueError, UserWarning) as error:
         raise FairbanditError(
             "search must map keys to lists of choices, or to {low: 0.1, high: 10} with log: true "
@@ -197,7 +192,7 @@ class _Study:
 
     def __post_init__(self) -> None:
         """Opens or makes the study, and refuses one whose trials are not comparable."""
-        connect = partial(sqlite3.connect, self.folder / DATABASE, check_same_thread=False)
+        connect = partial(sqlite3.connect, self.folder / _DATABASE, check_same_thread=False)
         self.study = optuna.create_study(
             study_name="fairbandit",
             storage=optuna.storages.RDBStorage("sqlite://", engine_kwargs={"creator": connect}),
@@ -283,7 +278,7 @@ class _Study:
         best = {tuple(one.values): one for one in self.study.best_trials}.values()
         title = "Best" if len(self.objectives) == 1 else "Not dominated"
         title += f" of {complete} complete trials, {len(self.ended())} in all"
-        headers = ["trial", *self.objectives, *map(_brief, self.search)]
+        headers = ["trial", *self.objectives, *(key.rpartition(".")[2] for key in self.search)]
         rows = [map(_text, [one.number, *one.values, *one.params.values()]) for one in best]
         console().print(make_table(headers, rows, right=headers, title=title))
         words = [word for word in self.words if not word.startswith("seed=")]
@@ -319,11 +314,7 @@ class _Study:
 
 
 def _listed(values: Mapping[str, Any]) -> str:
-    return " ".join(f"{_brief(key)}={_text(value)}" for key, value in values.items())
-
-
-def _brief(key: str) -> str:
-    return key.rpartition(".")[2]
+    return " ".join(f"{key.rpartition('.')[2]}={_text(value)}" for key, value in values.items())
 
 
 def _text(value: Any) -> str:

@@ -24,7 +24,7 @@ WORDS = [*PLAIN, SEARCH]
 
 def trials(folder: Path) -> list[FrozenTrial]:
     """The trials of a study that were not interrupted, as its viewers see them."""
-    stored = optuna.load_study(study_name=None, storage=f"sqlite:///{folder / tune.DATABASE}")
+    stored = optuna.load_study(study_name=None, storage=f"sqlite:///{folder / 'study.db'}")
     ended = (TrialState.COMPLETE, TrialState.PRUNED)
     return [one for one in stored.trials if one.state in ended or "error" in one.user_attrs]
 
@@ -134,7 +134,7 @@ def test_a_trial_that_fails_ends_the_study_only_if_none_is_complete(command, tmp
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["search={}"], "search must map keys to lists of choices"),
+        ([], "search must map keys to lists of choices"),
         (["search={policy.split: {low: 3, high: 2}}"], "`low <= high` must hold"),
         (["search={policy.split: [[1], [2]]}"], "which is of type list"),
         (["search={policy.estimator.nope: [1]}"], "policy.estimator has no key 'nope'"),
@@ -161,7 +161,7 @@ def test_another_study_and_a_damaged_one(command, tmp_path):
     assert "search.policy/split" in command(*PLAIN, "search={policy/split: [full]}")[2]
     assert command(*WORDS, "rounds=31", "trials=1", "resume=false")[0] == 0
     assert len(trials(tmp_path / "study-2")) == 1
-    database = tmp_path / "study" / tune.DATABASE
+    database = tmp_path / "study" / "study.db"
     database.write_bytes(database.read_bytes()[:5000])
     assert "study.db cannot be read or written" in command(*WORDS, "trials=2")[2]
 
