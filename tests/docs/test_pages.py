@@ -14,7 +14,7 @@ from unittest.mock import patch
 import pytest
 from omegaconf import OmegaConf
 
-from fairbandit.cli import job, study
+from fairbandit.cli import job, tune
 from fairbandit.cli.main import main
 from fairbandit.conformance import report
 from tests import support
@@ -66,7 +66,7 @@ def short_runs(monkeypatch):
         return execute({**config, "rounds": rounds, "replicas": replicas}, *places, **options)
 
     monkeypatch.setattr(job, "execute", shorter)
-    monkeypatch.setattr(study, "execute", shorter)
+    monkeypatch.setattr(tune, "execute", shorter)
 
 
 def fairbandit(words: list[str]) -> None:
