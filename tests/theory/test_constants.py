@@ -155,7 +155,9 @@ def table(folder: Path, **parameters: Any) -> Table:
     lines += [f"{'aab'[i % 3] if i < 9 else 'a'},{i * i % 7},{i % 5}" for i in range(12)]
     (folder / "people.csv").write_text("\n".join(lines) + "\n")
     given = {"path": str(folder / "people.csv"), "group": "group", "reward": "pay"}
-    made = support.environment("table", **given, columns={"x": None}, **parameters)
+    made = support.environment(
+        "table", **given, columns={"x": None}, group_feature=False, **parameters
+    )
     assert isinstance(made, Table)
     return made
 
