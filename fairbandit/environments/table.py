@@ -24,13 +24,6 @@ from fairbandit.streams import Purpose, Streams
 CANDIDATES = 10
 """K of random pools where `candidates` is left unset, as in the paper."""
 
-MOST_CANDIDATES = 1_000_000
-"""The greatest K of random pools."""
-
-
-MOST_NOISE = 1e50
-"""The greatest standard deviation of the noise."""
-
 TABS = {"tab": "\t", "\\t": "\t"}
 """Other names of a separator."""
 
@@ -120,18 +113,15 @@ class Table(Environment):
         separator: str = ",",
         decimal: str = ".",
     ) -> None:
-        bounds = {
-            "candidates": (candidates, 1, MOST_CANDIDATES),
-            "min_group_size": (min_group_size, 1, math.inf),
-            "group_size": (group_size, 1, math.inf),
-            "noise": (noise, 0, MOST_NOISE),
-            "sample_seed": (sample_seed, 0, math.inf),
+        least = {
+            "candidates": (candidates, 1),
+            "noise": (noise, 0),
+            "sample_seed": (sample_seed, 0),
         }
-        for name, (value, low, high) in bounds.items():
-            if value is not None and not low <= value <= high:
-                raise FairbanditError(
-                    f"environment.{name} must be from {low} to {high:g}, got {value}"
-                )
+        least |= {"min_group_size": (min_group_size, 1), "group_size": (group_size, 1)}
+        for name, (value, low) in least.items():
+            if value is not None and not low <= value < math.inf:
+                raise FairbanditError(f"environment.{name} must be at least {low}, got {value}")
         mark = TABS.get(separator, separator)
         if len(mark) != 1 or mark in '"\r\n' or decimal not in (".", ","):
             raise FairbanditError(
