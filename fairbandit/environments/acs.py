@@ -10,23 +10,24 @@ import hashlib
 import json
 import logging
 import os
-import tempfile
 import zipfile
 import zlib
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from importlib import import_module
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from fairbandit.environments.reading import column_names, listed, read_table, require
+from fairbandit.environments.reading import listed, read_table
 from fairbandit.errors import FairbanditError
 
-YEARS = range(2014, 2019)
-"""The survey years that have RELP; in 2019 RELSHIPP replaced it, with other codes."""
+YEARS = (2017, 2018)
+"""The years with files of these names and the column RELP, which RELSHIPP replaced in 2019."""
 
 COLUMNS = ("AGEP", "COW", "SCHL", "MAR", "OCCP", "POBP", "RELP", "WKHP", "SEX", "RAC1P", "PINCP")
 """The columns that are kept."""
@@ -68,8 +69,8 @@ def person_table(
     these makes a new table; older tables stay and may be deleted at any time.
 
     Args:
-        root: folder with {year}/1-Year/psam_p{FIPS}.csv (ss{yy}p{state}.csv before 2017), or
-            `sample`, the records inside the package.
+        root: folder with {year}/1-Year/psam_p{FIPS}.csv, or `sample`, the records inside the
+            package.
         year: survey year, one of `YEARS`.
         states: postal codes; None for the 50 states and PR. Their order does not matter.
         download: fetches files that are missing from the Census Bureau.
@@ -101,27 +102,14 @@ def default_cache() -> Path:
     return (Path(base) if base else Path.home() / ".cache") / "fairbandit"
 
 
-def file_name(year: int, state: str) -> str:
-    """The name that the person records of a state have in the Census Bureau's archive."""
-    number = _FIPS[STATES.index(state)]
-    return f"psam_p{number:02}.csv" if year >= 2017 else f"ss{year % 100}p{state.lower()}.csv"
-
-
 def record_files(
     *, root: str | Path, year: int, states: Sequence[str] | None = None
 ) -> dict[str, Path]:
-    """The path of each state's person records, which need not exist, in the order of folktables.
-
-    The arguments are those of `person_table`.
-
-    Raises:
-        FairbanditError: another year, or an unknown state.
-    """
+    """The path of each state's records, which need not exist, from arguments of `person_table`."""
     known = SAMPLE_STATES if root == SAMPLE else {year: [*STATES] for year in YEARS}
     if year not in known:
         raise FairbanditError(
-            f"the census year must be one of {', '.join(map(str, known))}, got {year}; RELP was "
-            "replaced in 2019"
+            f"the census year must be one of {', '.join(map(str, known))}, got {year}"
         )
     valid = known[year]
     chosen = valid if states is None else states
@@ -134,7 +122,8 @@ def record_files(
             raise FairbanditError(f"the sample of {year} is all of {valid} together; got {chosen}")
         return dict.fromkeys(valid, Path(__file__).parent / SAMPLE / f"{year}.parquet")
     folder = Path(root, str(year), "1-Year")
-    return {state: folder / file_name(year, state) for state in valid if state in chosen}
+    numbers = dict(zip(STATES, _FIPS, strict=True))
+    return {state: folder / f"psam_p{numbers[state]:02}.csv" for state in valid if state in chosen}
 
 
 def _require_files(paths: dict[str, Path], year: int, download: bool) -> None:
@@ -160,49 +149,45 @@ def _download(path: Path, year: int, state: str) -> None:
     url = f"{_SITE}/{year}/1-Year/{name}"
     # what requests and zipfile raise of a failed download or a damaged archive
     damage = (OSError, KeyError, RuntimeError, zipfile.BadZipFile, zlib.error)
-    with _writable(path.parent, "environment.root") as aside:
+    with _aside(path, "environment.root") as found:
         try:
-            folktables.download_and_extract(url, aside, name, path.name)
-            found = Path(aside, path.name)
-            require(path.name, column_names(found), [*COLUMNS, FILTER_COLUMN])
+            folktables.download_and_extract(url, str(found.parent), name, found.name)
+            read_table(found, [*COLUMNS, FILTER_COLUMN])
         except (*damage, FairbanditError) as error:
             raise FairbanditError(
                 f"the download of {url} failed; fetch it by other means and unpack it into "
                 f"{path.parent}. The reason: {error or type(error).__name__}"
             ) from error
-        found.replace(path)
-
-
-def _writable(folder: Path, setting: str) -> tempfile.TemporaryDirectory[str]:
-    """A temporary folder inside another one, from which files are moved once they are whole."""
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        return tempfile.TemporaryDirectory(dir=folder, prefix=".part-")
-    except OSError as error:
-        raise FairbanditError(
-            f"cannot write into {folder} ({error.strerror or error}); set {setting} to a folder "
-            "that can be written"
-        ) from error
 
 
 def _write(files: list[Path], target: Path) -> None:
-    """Writes the table of the working adults, file by file."""
-    schema = pa.schema([(name, pa.float64()) for name in COLUMNS])
-    rows = 0
-    with _writable(target.parent, "environment.cache") as aside:
-        made = Path(aside, target.name)
-        with pq.ParquetWriter(made, schema, compression="zstd", write_page_checksum=True) as writer:
-            for path in files:
-                columns = _filtered(path)
-                writer.write_table(pa.table(columns, schema=schema))
-                rows += len(columns[0])
-        if not rows:
-            raise FairbanditError(
-                f"no row is left after the filter AGEP > 16, PINCP > 100, WKHP > 0, PWGTP >= 1 "
-                f"in {listed(list(map(str, files)), 5)}"
-            )
-        made.replace(target)
-    _log.info("wrote %d filtered census records to %s", rows, target)
+    """Writes the table of the working adults."""
+    columns = [np.concatenate(cells) for cells in zip(*map(_filtered, files), strict=True)]
+    if not len(columns[0]):
+        raise FairbanditError(
+            f"no row is left after the filter AGEP > 16, PINCP > 100, WKHP > 0, PWGTP >= 1 "
+            f"in {listed(list(map(str, files)), 5)}"
+        )
+    with _aside(target, "environment.cache") as path:
+        table = pa.table(columns, names=COLUMNS)
+        pq.write_table(table, path, compression="zstd", write_page_checksum=True)
+    _log.info("wrote %d filtered census records to %s", len(columns[0]), target)
+
+
+@contextmanager
+def _aside(path: Path, setting: str) -> Iterator[Path]:
+    """A path in a temporary folder, from which the file is moved to `path` once it is whole."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        folder = TemporaryDirectory(dir=path.parent, prefix=".part-")
+    except OSError as error:
+        raise FairbanditError(
+            f"cannot write into {path.parent} ({error.strerror}); set {setting} to a folder that "
+            "can be written"
+        ) from error
+    with folder as name:
+        yield Path(name, path.name)
+        Path(name, path.name).replace(path)
 
 
 def _filtered(path: Path) -> list[NDArray[np.float64]]:

@@ -13,7 +13,6 @@ from omegaconf.errors import OmegaConfBaseException
 from yaml import YAMLError  # type: ignore[import-untyped]
 
 from fairbandit.environments.reading import DECIMAL_REMEDY, Source, listed
-from fairbandit.environments.remarks import remark
 from fairbandit.errors import FairbanditError
 
 CATEGORY = "category"
@@ -111,55 +110,38 @@ def _load(path: Path) -> Any:
 
 def resolve_columns(
     sources: Sequence[Source], chosen: Mapping[str, Any] | None, taken: Collection[str]
-) -> dict[str, Any]:
-    """The columns that are features, with the codes of each category.
+) -> tuple[dict[str, Any], dict[str, str]]:
+    """The columns that are features, with the codes of each category, and why others are none.
 
     Args:
         sources: D2 and, where it is another file, D1.
-        chosen: the columns with their specifications; None for those that `judged_columns` finds.
+        chosen: the columns with their specifications. If None, all columns are judged by their
+            cells: numbers and truth values become numbers, texts that recur become categories.
         taken: the columns of the group and of the reward.
 
     Raises:
-        FairbanditError: no column is left, or see `judged_columns`.
-    """
-    if chosen is not None:
-        return {
-            name: _codes(sources, name) if spec == CATEGORY else spec
-            for name, spec in chosen.items()
-        }
-    columns, out = judged_columns(sources, taken)
-    told = listed([f"{name!r} ({reason})" for name, reason in out.items()])
-    if not columns:
-        raise FairbanditError(
-            f"{sources[0].name}: no column is left to be a feature; beside "
-            f"{listed([*map(repr, taken)])} there is {told or 'none'}. {CHOOSE}"
-        )
-    if told:
-        remark(f"{sources[0].name}: these columns are no features: {told}. {CHOOSE}")
-    return columns
-
-
-def judged_columns(
-    sources: Sequence[Source], taken: Collection[str]
-) -> tuple[dict[str, Any], dict[str, str]]:
-    """The columns of a table that are features by their cells, and why the others are none.
-
-    All columns but those that are taken are judged. Numbers and truth values become numbers, texts
-    that recur become categories.
-
-    Raises:
-        FairbanditError: the numbers of a column have decimal commas, and `decimal` is a point.
+        FairbanditError: no column is left, or the numbers of a column have decimal commas, and
+            `decimal` is a point.
     """
     columns: dict[str, Any] = {}
     out: dict[str, str] = {}
-    for name in dict.fromkeys(sources[0].columns):
-        if name not in taken:
-            named = name and not _INDEX.fullmatch(name)
-            spec, reason = _judged(sources, name) if named else (None, UNNAMED)
-            if reason:
-                out[name] = reason
-            else:
-                columns[name] = spec
+    if chosen is not None:
+        for name, spec in chosen.items():
+            columns[name] = _codes(sources, name) if spec == CATEGORY else spec
+        return columns, out
+    for name in [name for name in sources[0].columns if name not in taken]:
+        named = name and not _INDEX.fullmatch(name)
+        spec, reason = _judged(sources, name) if named else (None, UNNAMED)
+        if reason:
+            out[name] = reason
+        else:
+            columns[name] = spec
+    if not columns:
+        found = listed([f"{name!r} ({reason})" for name, reason in out.items()])
+        raise FairbanditError(
+            f"{sources[0].name}: no column is left to be a feature; beside "
+            f"{listed([*map(repr, taken)])} there is {found or 'none'}. {CHOOSE}"
+        )
     return columns, out
 
 

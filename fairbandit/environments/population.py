@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 from functools import lru_cache
@@ -16,12 +17,11 @@ from typing import Any
 from unicodedata import normalize
 
 import numpy as np
-import pandas as pd
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from fairbandit.environments.columns import codes_and_reference, resolve_columns
+from fairbandit.environments.columns import CHOOSE, codes_and_reference, resolve_columns
 from fairbandit.environments.reading import NUMBER, Source, listed, read_table
 from fairbandit.environments.remarks import remark
 from fairbandit.errors import FairbanditError
@@ -156,7 +156,10 @@ def load_population(request: Request) -> Population:
         )
         for path in paths
     ]
-    columns = resolve_columns(sources, request.columns, taken)
+    columns, left_out = resolve_columns(sources, request.columns, taken)
+    if left_out:
+        told = listed([f"{name!r} ({reason})" for name, reason in left_out.items()])
+        remark(f"{request.path}: these columns are no features: {told}. {CHOOSE}")
     labels = [_labels(source, columns, request) for source in sources]
     kept = _kept_groups(sources[0].name, labels[0], request)
     members, *others = (
@@ -206,7 +209,7 @@ def _names(features: Mapping[str, Any], bias: bool) -> tuple[str, ...]:
     return tuple(names)
 
 
-def _labels(source: Source, columns: Mapping[str, Any], request: Request) -> pd.Series:
+def _labels(source: Source, columns: Mapping[str, Any], request: Request) -> NDArray[Any]:
     """The group label of each row; None where the row is left out."""
     if not len(source):
         raise FairbanditError(f"{source.name} has a header and no rows")
@@ -218,7 +221,8 @@ def _labels(source: Source, columns: Mapping[str, Any], request: Request) -> pd.
             done = f"leaves out {left_out.sum():,} of {len(labels):,} rows"
             counts = _counts({name: int(rows.sum()) for name, rows in gaps.items()})
             remark(f"{source.name}: environment.missing=drop {done}; missing are {counts}")
-        return labels.where(~left_out, None)
+        labels[left_out] = None
+        return labels
     for name, rows in gaps.items():
         if request.missing is Missing.error or name in (request.group, request.reward):
             source.require_cells(name, rows)
@@ -230,12 +234,12 @@ def _counts(cells: Mapping[str, int]) -> str:
     return listed([f"{count:,} of {name!r}" for name, count in cells.items() if count])
 
 
-def _kept_groups(name: str, labels: pd.Series, request: Request) -> tuple[str, ...]:
+def _kept_groups(name: str, labels: NDArray[Any], request: Request) -> tuple[str, ...]:
     """The labels of the groups that are large enough, sorted; numbers come first, by value."""
-    sizes = labels.value_counts()
-    kept = sizes.index[sizes >= request.min_group_size]
+    sizes = Counter(filter(None, labels))
+    kept = [group for group, size in sizes.items() if size >= request.min_group_size]
     if len(kept) < 2:
-        found = listed([f"{group!r}: {size}" for group, size in sizes.items()])
+        found = listed([f"{group!r}: {size}" for group, size in sizes.most_common()])
         raise FairbanditError(
             f"{name}: {len(kept)} group(s) of column {request.group!r} have at least "
             f"environment.min_group_size={request.min_group_size} members, and a problem needs "
@@ -245,16 +249,22 @@ def _kept_groups(name: str, labels: pd.Series, request: Request) -> tuple[str, .
     return tuple(sorted(kept, key=_by_value))
 
 
+def _places(cells: Iterable[Any], values: Sequence[Any]) -> NDArray[np.int64]:
+    """The place of each cell among the values; −1 if it is none of them."""
+    places = {value: place for place, value in enumerate(values)}
+    return np.array([places.get(cell, -1) for cell in cells], dtype=np.int64)
+
+
 def _by_value(label: str) -> tuple[int, float, str]:
     """A key that sorts labels: numbers first and by value, then texts."""
     return (0, float(label), label) if re.fullmatch(NUMBER, label) else (1, 0.0, label)
 
 
 def _part(
-    source: Source, labels: pd.Series, kept: Sequence[str], request: Request, table: int
+    source: Source, labels: NDArray[Any], kept: Sequence[str], request: Request, table: int
 ) -> _Part:
     """The rows of the groups that are kept, of which `group_size` of each group are sampled."""
-    codes = pd.Index(kept).get_indexer(labels)
+    codes = _places(labels, kept)
     if (codes < 0).all():
         raise FairbanditError(
             f"{source.name} has no member of the groups {listed(list(map(repr, kept)))} in column "
@@ -262,8 +272,10 @@ def _part(
         )
     used, size = codes >= 0, request.group_size or len(codes)
     counted = used.copy()
-    for group, rows in pd.Series(codes).groupby(codes).indices.items():
-        if group >= 0 and len(rows) > size:
+    order = np.argsort(codes, kind="stable")
+    edges = np.searchsorted(codes[order], np.arange(len(kept)))
+    for group, rows in enumerate(np.split(order, edges)[1:]):
+        if len(rows) > size:
             seeds = np.random.SeedSequence(request.sample_seed, spawn_key=(table, group))
             excess = len(rows) - size
             counted[np.random.default_rng(seeds).choice(rows, excess, replace=False)] = False
@@ -283,7 +295,7 @@ def _encoded(part: _Part, column: str, spec: Any, of_groups: bool) -> NDArray[np
     if not codes:
         return cells[rows, None]
     known = [normalize("NFC", code) if texts else float(code) for code in [*codes, *reference]]
-    places, missing = pd.Index(known).get_indexer(cells), source.gaps(column)
+    places, missing = _places(cells, known), source.gaps(column)
     unknown = (places < 0) & ~missing
     if unknown.any():
         row = int(unknown.argmax())

@@ -18,10 +18,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import count
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv as pa_csv
@@ -29,6 +28,9 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from fairbandit.errors import FairbanditError
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 MEMORY = "memory:"
 """The beginning of the path of a table in memory."""
@@ -138,7 +140,7 @@ class Source:
         if cells.dtype != np.float64:
             for word, number in (("true", "1"), ("false", "0"), (",", ".")):
                 cells = cells.str.replace(word, number, regex=False)
-            cells = cells.astype(pd.ArrowDtype(pa.float64()))
+            cells = cells.astype("double[pyarrow]")
         values = cells.to_numpy(dtype=np.float64, na_value=np.nan)
         endless = np.isinf(values)
         if endless.any():
@@ -146,11 +148,11 @@ class Source:
             raise self.error(column, row, f"expected a finite number, got {values[row]}")
         return values
 
-    def labels(self, column: str) -> pd.Series:
+    def labels(self, column: str) -> NDArray[Any]:
         """A column as labels, one a row; None where a cell is missing."""
-        places, cells = pd.factorize(self.cells(column))
+        places, cells = self.cells(column).factorize()
         labels = np.array([*map(label, cells), None], dtype=object)
-        return pd.Series(labels[places])  # −1, of a missing cell, takes the last
+        return labels[places]  # −1, of a missing cell, takes the last
 
 
 def read_table(
@@ -180,11 +182,11 @@ def read_table(
                 f"{path} was a table in memory and is gone; give it again with Table.from_data, or "
                 "write it to a Parquet file and give its path"
             )
-        require(source.name, source.columns, columns)
+        _require(source.name, source.columns, columns)
         return replace(source, decimal=decimal)
     path = Path(path)
-    names = column_names(path, separator)
-    require(path, names, columns, separator)
+    names = _names(path, separator)
+    _require(path, names, columns, separator)
     wanted = [name for name in names if name] if every else list(dict.fromkeys(columns))
     if len(wanted) > MOST_COLUMNS:
         raise FairbanditError(
@@ -214,6 +216,8 @@ def read_table(
 
 def _frame(table: pa.Table) -> pd.DataFrame:
     """The columns of an Arrow table that hold numbers or texts, as `Source` has them."""
+    import pandas as pd  # here, since it takes a third of a second
+
     found = {}
     for name, cells in zip(table.column_names, table.columns, strict=True):
         if pa.types.is_floating(cells.type):
@@ -231,12 +235,8 @@ def _frame(table: pa.Table) -> pd.DataFrame:
     return pd.DataFrame(found)
 
 
-def column_names(path: Path, separator: str = ",") -> list[str]:
-    """The names of a file's columns.
-
-    Raises:
-        FairbanditError: the file is missing, empty, damaged or of another type.
-    """
+def _names(path: Path, separator: str) -> list[str]:
+    """The names of a file's columns."""
     if not path.is_file():
         raise FairbanditError(f"there is no file {path}; expected a CSV or Parquet table")
     ending = path.suffix.lower()
@@ -254,14 +254,10 @@ def column_names(path: Path, separator: str = ",") -> list[str]:
     return names
 
 
-def require(
+def _require(
     table: str | Path, names: Sequence[str], columns: Sequence[str], separator: str = ","
 ) -> None:
-    """Checks that a table has each of the columns, and no name twice.
-
-    Raises:
-        FairbanditError: it has not; the message lists the columns there are.
-    """
+    """Checks that a table has each of the columns, and no name twice."""
     counts = Counter(names)
     lacking = [repr(name) for name in dict.fromkeys(columns) if not counts[name]]
     if lacking:
@@ -291,8 +287,7 @@ def keep(data: Any) -> tuple[str, Source]:
         FairbanditError: no such table, or a column of mixed types.
     """
     try:
-        is_frame = isinstance(data, pd.DataFrame)
-        table = pa.Table.from_pandas(data, preserve_index=False) if is_frame else pa.table(data)
+        table = pa.table(data.reset_index(drop=True) if hasattr(data, "reset_index") else data)
     except (pa.ArrowException, TypeError, ValueError) as error:
         raise FairbanditError(
             "expected a DataFrame, an Arrow table or a mapping from names to columns, which Arrow "
