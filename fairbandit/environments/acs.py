@@ -41,7 +41,10 @@ STATES = (
     *("NM", "NY", "NC", "ND", "OH", "OK", "OR", "PA", "RI", "SC", "SD", "TN", "TX", "UT", "VT"),
     *("VA", "WA", "WV", "WI", "WY", "PR"),
 )
-"""The postal codes of the states and Puerto Rico, in the order of folktables."""
+"""The postal codes of the states and Puerto Rico."""
+
+FIPS = dict(zip(STATES, (*sorted({*range(1, 57)} - {3, 7, 11, 14, 43, 52}), 72), strict=True))
+"""The number of each state in the names of files."""
 
 SAMPLE = "sample"
 """The root that stands for the records inside the package."""
@@ -49,7 +52,6 @@ SAMPLE = "sample"
 SAMPLE_STATES = {2018: ["DE", "HI", "NM", "SD", "VT", "WY"], 2017: ["AL"]}
 """The states in the packaged records of each year."""
 
-_FIPS = (*sorted({*range(1, 57)} - {3, 7, 11, 14, 43, 52}), 72)  # the states' numbers, in order
 _SITE = "https://www2.census.gov/programs-surveys/acs/data/pums"
 _log = logging.getLogger("fairbandit")
 
@@ -122,8 +124,7 @@ def record_files(
             raise FairbanditError(f"the sample of {year} is all of {valid} together; got {chosen}")
         return dict.fromkeys(valid, Path(__file__).parent / SAMPLE / f"{year}.parquet")
     folder = Path(root, str(year), "1-Year")
-    numbers = dict(zip(STATES, _FIPS, strict=True))
-    return {state: folder / f"psam_p{numbers[state]:02}.csv" for state in valid if state in chosen}
+    return {state: folder / f"psam_p{FIPS[state]:02}.csv" for state in valid if state in chosen}
 
 
 def _require_files(paths: dict[str, Path], year: int, download: bool) -> None:

@@ -30,7 +30,7 @@ CHOOSE = (
 )
 """How features are chosen, for messages."""
 
-CONSTANT = "the same value everywhere"
+CONSTANT = "one value, or none"
 OTHER = "neither numbers nor texts that recur"
 UNNAMED = "no name, or an index"
 

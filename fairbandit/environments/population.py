@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from fairbandit.environments.columns import CHOOSE, codes_and_reference, resolve_columns
-from fairbandit.environments.reading import NUMBER, Source, listed, read_table
+from fairbandit.environments.reading import MOST_COLUMNS, NUMBER, Source, listed, read_table
 from fairbandit.environments.remarks import remark
 from fairbandit.errors import FairbanditError
 from fairbandit.maths.grouped_cdf import GroupedCdf
@@ -31,9 +31,6 @@ from fairbandit.maths.ties import upper_score
 
 REGULARIZATION = 1e-8
 """λ of the ridge regression on D2 that makes θ, as in the paper (App. D.2)."""
-
-MOST_FEATURES = 5_000
-"""The greatest d; a policy keeps matrices of d×d numbers for each replica."""
 
 GAP = 0.1
 """The difference of two groups' mean rewards, in standard deviations, that calls for a notice."""
@@ -200,10 +197,10 @@ def _names(features: Mapping[str, Any], bias: bool) -> tuple[str, ...]:
     for column, spec in features.items():
         names += [f"{column}={code}" for code in codes_and_reference(spec)[0]] or [column]
     names += ["bias"] * bias
-    if len(names) > MOST_FEATURES:
+    if len(names) > MOST_COLUMNS:
         raise FairbanditError(
             f"the columns make {len(names):,} features, and a problem has at most "
-            f"{MOST_FEATURES:,}; environment.columns chooses fewer columns or codes, and "
+            f"{MOST_COLUMNS:,}; environment.columns chooses fewer columns or codes, and "
             "environment.group_feature=false leaves out those of the groups"
         )
     return tuple(names)
@@ -290,10 +287,10 @@ def _encoded(part: _Part, column: str, spec: Any, of_groups: bool) -> NDArray[np
     each = np.arange(len(codes))
     if of_groups:
         return (part.groups[:, None] == each).astype(np.float64)
-    texts = bool(codes) and isinstance(codes[0], str)
-    cells = source.cells(column) if texts else source.numbers(column)
     if not codes:
-        return cells[rows, None]
+        return source.numbers(column)[rows, None]
+    texts = isinstance(codes[0], str)
+    cells = (source.cells(column) if texts else source.numbers(column)).tolist()
     known = [normalize("NFC", code) if texts else float(code) for code in [*codes, *reference]]
     places, missing = _places(cells, known), source.gaps(column)
     unknown = (places < 0) & ~missing

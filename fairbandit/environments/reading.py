@@ -36,7 +36,7 @@ MEMORY = "memory:"
 """The beginning of the path of a table in memory."""
 
 MOST_COLUMNS = 5_000
-"""The most columns that are read."""
+"""The most columns that are read, and the greatest d; a policy keeps d×d numbers a replica."""
 
 MISSING = (
     *("", "na", "n/a", "<na>", "nan", "-nan", "nat", "null", "none"),
@@ -198,7 +198,6 @@ def read_table(
             # without read-ahead, whose threads could outlive a process that ends at once
             with pq.ParquetFile(path, page_checksum_verification=True, pre_buffer=False) as file:
                 table = file.read(wanted, use_threads=False)
-            table.validate(full=True)
         else:
             # as text, since `01` is no number where codes are meant
             types = dict.fromkeys(wanted, pa.string())
@@ -209,15 +208,16 @@ def read_table(
                 parse_options=pa_csv.ParseOptions(delimiter=separator, newlines_in_values=True),
                 convert_options=pa_csv.ConvertOptions(include_columns=wanted, column_types=types),
             )
+        return Source(str(path), names, _frame(table), decimal)
     except _DAMAGE as error:
         raise _damaged(path, error) from error
-    return Source(str(path), names, _frame(table), decimal)
 
 
 def _frame(table: pa.Table) -> pd.DataFrame:
     """The columns of an Arrow table that hold numbers or texts, as `Source` has them."""
     import pandas as pd  # here, since it takes a third of a second
 
+    table.validate(full=True)
     found = {}
     for name, cells in zip(table.column_names, table.columns, strict=True):
         if pa.types.is_floating(cells.type):
@@ -288,13 +288,14 @@ def keep(data: Any) -> tuple[str, Source]:
     """
     try:
         table = pa.table(data.reset_index(drop=True) if hasattr(data, "reset_index") else data)
+        source = Source("the table", table.column_names, _frame(table))
     except (pa.ArrowException, TypeError, ValueError) as error:
         raise FairbanditError(
             "expected a DataFrame, an Arrow table or a mapping from names to columns, which Arrow "
             f"can hold; got a {type(data).__name__}: {' '.join(map(str, error.args))}"
         ) from error
     path = f"{MEMORY}{next(_numbered)}"
-    return path, _in_memory.setdefault(path, Source("the table", table.column_names, _frame(table)))
+    return path, _in_memory.setdefault(path, source)
 
 
 def _damaged(path: Path, error: Exception) -> FairbanditError:

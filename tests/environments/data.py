@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from fairbandit.environments.acs import file_name
+from fairbandit.environments.acs import FIPS
 
 RECORDS = Path(__file__).resolve().parents[3] / "shared" / "acs"
 TRIAL_STATES = ["DE", "HI", "NM", "SD", "VT", "WY"]
@@ -115,7 +115,7 @@ def census_file(
     root: Path, year: int, state: str, rows: list[dict[str, Any]], header: list[str] | None = None
 ) -> Path:
     """Writes person records where folktables would put them."""
-    path = root / str(year) / "1-Year" / file_name(year, state)
+    path = root / str(year) / "1-Year" / f"psam_p{FIPS[state]:02}.csv"
     path.parent.mkdir(parents=True, exist_ok=True)
     names = header or ACS_HEADER
     return write(path, {name: [row[name] for row in rows] for name in names})

@@ -209,15 +209,9 @@ def test_bias_can_be_left_out(path):
 @pytest.mark.parametrize(
     ("changed", "message"),
     [
-        (
-            {"candidates": 0, "pool": "random"},
-            "environment.candidates must be from 1 to 1e+06, got",
-        ),
+        ({"candidates": 0, "pool": "random"}, "environment.candidates must be at least 1, got 0"),
         ({"candidates": 3}, "goes with environment.pool=random"),
-        ({"pool": "random", "candidates": 10**18}, "must be from 1 to 1e+06, got 1000"),
-        ({"min_group_size": 0}, "environment.min_group_size must be from 1 to inf, got 0"),
-        ({"noise": float("nan")}, "environment.noise must be from 0 to 1e+50, got nan"),
-        ({"sample_seed": -1}, "environment.sample_seed must be from 0 to inf, got -1"),
+        ({"noise": float("nan")}, "environment.noise must be at least 0, got nan"),
         ({"group": "race"}, "has no column 'race'; it has 'id', 'group', 'age'"),
         ({"reward": "pay"}, "has no column 'pay'"),
         ({"columns": {"age": None, "sex": [1, 2]}}, "has no column 'sex'"),
@@ -273,30 +267,10 @@ def numeric(tmp_path: Path, **columns: Any) -> dict[str, Any]:
     return {"path": str(path), "group": "g", "reward": "r", "columns": {"x": None}}
 
 
-@pytest.mark.parametrize("name", ["x", "r"])
-@pytest.mark.parametrize("step", [2e14, 1e-200])
-def test_column_that_float64_cannot_resolve(tmp_path, name, step):
-    """A few units in the last place apart, values say little more than how they were rounded."""
-    values: dict[str, Any] = {"x": [float(row) for row in range(8)], "r": [1.0, 2.0] * 4}
-    values[name] = [(1e30 if step > 1 else 0) + step * row for row in range(8)]
-    with pytest.raises(FairbanditError, match=rf"column '{name}': the values lie between "):
-        Table(**numeric(tmp_path, **values))
-
-
 def test_rewards_that_are_all_one(tmp_path):
     given = numeric(tmp_path, x=[float(row) for row in range(8)], r=[5.0] * 8)
     with pytest.raises(FairbanditError, match=r"column 'r': all rewards of the groups in use are"):
         Table(**given)
-
-
-def test_code_that_spells_a_missing_value(tmp_path):
-    """A code book says what is meant; a label of a group is taken for what it usually means."""
-    given = numeric(tmp_path, x=["NA", "DE"] * 4, r=[1.0, 2.0, 3.0, 4.0] * 2)
-    made = Table(**given | {"columns": {"x": ["NA", "DE"]}})
-    assert made.members.contexts[:, 0].gt(0).tolist() == [True, False] * 4
-    for changed in ({"columns": {"x": ["DE"]}}, {"group": "x", "columns": {"x": ["DE"]}}):
-        with pytest.raises(FairbanditError, match=r"column 'x', row 1: the cell is missing"):
-            Table(**given | changed)
 
 
 def test_many_groups(tmp_path):
@@ -406,7 +380,7 @@ def test_a_missing_cell_is_named(tmp_path, ending, name):
 def test_other_cells_stay_strict(tmp_path):
     for name, cell, problem in (
         ("age", "old", "expected a number, got the text 'old'"),
-        ("age", "inf", "got inf"),
+        ("age", "1e999", "expected a finite number, got inf"),
         ("job", "7", "expected one of the codes"),
     ):
         whole = with_gaps()
@@ -537,7 +511,7 @@ def test_what_is_no_table(data, problem):
 
 
 def test_more_features_than_a_problem_has(path, monkeypatch):
-    monkeypatch.setattr(population, "MOST_FEATURES", 7)
+    monkeypatch.setattr(population, "MOST_COLUMNS", 7)
     assert "the columns make 8 features, and a problem has at most 7" in refused(
         path, group_feature=False
     )
