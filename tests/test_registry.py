@@ -2,7 +2,7 @@
 
 import inspect
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from enum import Enum
 from pathlib import Path
 from typing import Any, Literal
@@ -11,9 +11,9 @@ import pytest
 from torch import Tensor
 
 import fairbandit
-from fairbandit import FairbanditError, Policy, build, registry
+from fairbandit import FairbanditError, build, registry
 from fairbandit.environments import Simulation
-from fairbandit.parts import Argmax, Identity, Ridge, Selector
+from fairbandit.parts import Argmax, Identity, Selector
 from fairbandit.plugins import load_plugins
 
 
@@ -58,11 +58,8 @@ def test_defaults_and_values(part: Any) -> None:
     [
         ({"shared": 1}, r"has no parameter 'shared'; it takes share, count, shade, sizes, extra"),
         ({"share": "much"}, r"share: Value 'much' of type 'str' could not be converted to Float"),
-        ({"count": 1.5}, "count: Value '1.5'"),
         ({"shade": "grey"}, r"expected one of \[light, dark\]"),
         ({"sizes": ["x"]}, "could not be converted to Integer"),
-        ({"count": 10**25}, f"count: expected an integer of 64 bits, got {10**25}"),
-        ({"sizes": [1, -(2**63) - 1]}, "sizes: expected an integer of 64 bits"),
         ({"extra": {"a": [2**63]}}, "extra, a: expected an integer of 64 bits"),
         ({"share": "${nope}"}, "share: expected plain data; got .*, an interpolation"),
     ],
@@ -110,40 +107,12 @@ def test_unknown_kind_and_untyped_constructor() -> None:
 
 
 @pytest.mark.parametrize(
-    "name",
-    [
-        "a/b ../c",
-        "",
-        "..",
-        ".hidden",
-        "a.b",
-        "-x",
-        "_x",
-        "1st",
-        "a b",
-        "a=b",
-        "a,b",
-        "ä",
-        "x" * 65,
-        "null",
-        "True",
-        "on",
-        "nan",
-        "a\n",
-        5,
-        None,
-    ],
+    "name", ["a/b ../c", "", ".x", "-x", "1st", "a=b", "ä", "x" * 65, "null", 5]
 )
 def test_names_that_are_refused(name: Any) -> None:
+    """They would mean something else in a config, on the command line or in a path."""
     with pytest.raises(FairbanditError, match="expected a name of at most 64 letters"):
         registry.register("selector", name)
-
-
-@pytest.mark.parametrize("name", ["x", "My-rank_2", "x" * 64])
-def test_names_that_are_taken(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(registry._registry, "selector", {})
-    registry.register("selector", name)(type("Mine", (Argmax,), {}))
-    assert registry.create("selector", name).part_name == name
 
 
 def test_classes_that_are_no_part_of_the_kind() -> None:
@@ -151,13 +120,9 @@ def test_classes_that_are_no_part_of_the_kind() -> None:
         """Writes nothing."""
 
     known = registry.names("selector")
-    for cls in (object, dict, Identity, Simulation, lambda: None, "argmax"):
+    for cls in (object, Identity, Simulation, lambda: None):
         with pytest.raises(FairbanditError, match=r"expected a subclass of fairbandit\.parts\.Sel"):
             registry.register("selector", "mine")(cls)  # type: ignore[type-var]
-    with pytest.raises(
-        FairbanditError, match=r"expected a subclass of fairbandit\.environments\.E"
-    ):
-        registry.register("environment", "mine")(Argmax)
     with pytest.raises(
         FairbanditError, match=r"Lacking \(.*\) as selector .* lacks _weights, which"
     ):
@@ -180,26 +145,13 @@ def with_argument(annotation: Any, default: Any = inspect.Parameter.empty, key: 
 
 @pytest.mark.parametrize(
     "annotation",
-    [
-        set[int],
-        frozenset[str],
-        list[set[int]],
-        dict[str, set[int]],
-        int | list[int],
-        object,
-        Literal["a", "b"],
-        Tensor,
-        Callable[[int], int],
-        complex,
-        None,
-    ],
+    [set[int], dict[str, set[int]], int | list[int], object, Literal["a", "b"], Tensor, None],
 )
 def test_annotations_that_no_config_can_hold(annotation: Any) -> None:
     given = re.escape(inspect.formatannotation(annotation)) if annotation else "NoneType"
     message = rf"Annotated.*argument 'x' is annotated {given}, which no config can hold; expected b"
-    for default in (inspect.Parameter.empty, None):
-        with pytest.raises(FairbanditError, match=message):
-            registry.register("selector", "annotated")(with_argument(annotation, default))
+    with pytest.raises(FairbanditError, match=message):
+        registry.register("selector", "annotated")(with_argument(annotation))
     assert "annotated" not in registry.names("selector")
 
 
@@ -207,22 +159,15 @@ def test_annotations_that_no_config_can_hold(annotation: Any) -> None:
     ("annotation", "value"),
     [
         (bool, True),
-        (int, 3),
         (float, 2.5),
-        (str, "a"),
         (bytes, b"a"),
         (Path, Path("folder/a")),
         (Shade, Shade.dark),
         (int | str, "a"),
         (int | None, None),
-        (list[int], [1]),
-        (Sequence[str], ["a"]),
         (Sequence[Sequence[float]], [[1.0]]),
-        (Sequence, [1, "a"]),
         (tuple[int, ...], [1, 2]),
-        (dict[str, int], {"a": 1}),
         (Mapping[str, Any], {"a": None}),
-        (Mapping, {"a": [1]}),
         (Sequence[int] | None, [1]),
         (Any, {"a": [1, None]}),
     ],
@@ -248,32 +193,6 @@ def test_arguments_that_no_config_can_describe() -> None:
             registry.register("selector", "annotated")(cls)
 
 
-@pytest.mark.parametrize("value", ["${oc.env:HOME}", ["${seed}"], {"a": "${seed}"}])
-def test_interpolations_are_no_plain_data(part: Any, value: Any) -> None:
-    with pytest.raises(FairbanditError, match=r"'test_part', extra: expected plain data; got"):
-        registry.create("selector", {"name": "test_part", "extra": {"value": value}})
-    with pytest.raises(FairbanditError, match=r"'test_part', share: the value is missing"):
-        registry.create("selector", {"name": "test_part", "share": "???"})
-
-
-def test_built_policies_and_environments() -> None:
-    policy = build({"name": "mine", "split": "full", "estimator": "ridge", "rank": "identity"})
-    assert isinstance(policy, Policy)
-    assert isinstance(policy.estimator, Ridge)
-    again = build(policy.describe())
-    assert isinstance(again, Policy)
-    assert again.describe() == policy.describe()
-    assert isinstance(build({"name": "simulation"}), Simulation)
-
-
-def test_which_parts_have_a_parameter() -> None:
-    assert registry.having("rank", "alpha") == ["tradeoff"]
-    with pytest.raises(
-        FairbanditError, match=r"has no parameter 'alpha'.*ranks with 'alpha': trad"
-    ):
-        registry.create("rank", {"name": "identity", "alpha": 1})
-
-
 def test_an_unknown_part_says_how_plugins_are_loaded() -> None:
     policy = {"split": "halves", "estimator": "ridge", "rank": "my_rank"}
     for make in (build, lambda config: fairbandit.Agent.from_config(config, features=2)):
@@ -282,9 +201,3 @@ def test_an_unknown_part_says_how_plugins_are_loaded() -> None:
         assert "fairbandit.load_plugins()" in str(caught.value)
         assert "FAIRBANDIT_PLUGINS" in str(caught.value)
     assert fairbandit.load_plugins is load_plugins
-
-
-@pytest.mark.parametrize("name", [[], {"a": 1}, 7])
-def test_a_name_that_is_no_text(name: Any) -> None:
-    with pytest.raises(FairbanditError, match=r"the name of a policy .* must be a text, got"):
-        build({"split": "halves", "estimator": "ridge", "rank": "identity", "name": name})

@@ -11,7 +11,6 @@ from torch import Tensor
 
 from fairbandit.environments.base import Pools
 from fairbandit.errors import FairbanditError
-from fairbandit.maths.checks import mapping
 from fairbandit.maths.picks import of_pick
 from fairbandit.metrics.base import Dimensions, Judged, Metric
 from fairbandit.metrics.regret import FairRegret, StandardRegret
@@ -135,7 +134,7 @@ class Judge:
         Raises:
             FairbanditError: a state of other metrics.
         """
-        if set(mapping("metrics", state)) != set(self.metrics):
+        if set(state) != set(self.metrics):
             raise FairbanditError(
                 f"expected the state of the metrics {', '.join(self.metrics)}; "
                 f"got that of {', '.join(state)}"
