@@ -49,7 +49,7 @@ FIPS = dict(zip(STATES, (*sorted({*range(1, 57)} - {3, 7, 11, 14, 43, 52}), 72),
 SAMPLE = "sample"
 """The root that stands for the records inside the package."""
 
-SAMPLE_STATES = {2018: ["DE", "HI", "NM", "SD", "VT", "WY"], 2017: ["AL"]}
+SAMPLE_STATES = {2018: ("DE", "HI", "NM", "SD", "VT", "WY"), 2017: ("AL",)}
 """The states in the packaged records of each year."""
 
 _SITE = "https://www2.census.gov/programs-surveys/acs/data/pums"
@@ -70,13 +70,7 @@ def person_table(
     a hash of the year, the states, and the names, sizes and times of the source files. A change of
     these makes a new table; older tables stay and may be deleted at any time.
 
-    Args:
-        root: folder with {year}/1-Year/psam_p{FIPS}.csv, or `sample`, the records inside the
-            package.
-        year: survey year, one of `YEARS`.
-        states: postal codes; None for the 50 states and PR. Their order does not matter.
-        download: fetches files that are missing from the Census Bureau.
-        cache: folder for the table; None for `default_cache()`.
+    The arguments are those of `CensusGender`.
 
     Raises:
         FairbanditError: another year, an unknown state, a file that is missing, damaged, lacks a
@@ -88,7 +82,16 @@ def person_table(
     paths = record_files(root=root, year=year, states=states)
     if root == SAMPLE:
         return next(iter(paths.values()))
-    _require_files(paths, year, download)
+    lacking = [state for state, path in paths.items() if not path.is_file()]
+    if lacking and not download:
+        raise FairbanditError(
+            f"census records are missing: {listed([str(paths[state]) for state in lacking], 5)}. "
+            "Download them with environment.download=true, or unpack csv_p{state}.zip of "
+            f"{_SITE}/{year}/1-Year/ there, or set environment.root to a folder in folktables' "
+            "layout that holds them; environment.root=sample plays a sample without a network"
+        )
+    for state in lacking:
+        _download(paths[state], year, state)
     stats = [(path.name, path.stat().st_size, path.stat().st_mtime_ns) for path in paths.values()]
     key = hashlib.sha256(json.dumps([year, list(paths), stats]).encode()).hexdigest()[:20]
     folder = default_cache() if cache is None else Path(cache)
@@ -108,37 +111,22 @@ def record_files(
     *, root: str | Path, year: int, states: Sequence[str] | None = None
 ) -> dict[str, Path]:
     """The path of each state's records, which need not exist, from arguments of `person_table`."""
-    known = SAMPLE_STATES if root == SAMPLE else {year: [*STATES] for year in YEARS}
-    if year not in known:
+    valid = SAMPLE_STATES if root == SAMPLE else dict.fromkeys(YEARS, STATES)
+    if year not in valid:
+        raise FairbanditError(f"the census year must be one of {[*valid]}, got {year}")
+    known = valid[year]
+    chosen = known if states is None else states
+    whole = root != SAMPLE or len(set(chosen)) == len(known)
+    if not (chosen and whole and {*chosen} <= {*known}):
+        which = "some" if root != SAMPLE else "all"
         raise FairbanditError(
-            f"the census year must be one of {', '.join(map(str, known))}, got {year}"
+            f"the census states of {year} must be {which} of {', '.join(known)}, or null; "
+            f"got {chosen}"
         )
-    valid = known[year]
-    chosen = valid if states is None else states
-    unknown = [repr(state) for state in chosen if state not in valid]
-    if unknown or not chosen:
-        problem = f"unknown state {listed(unknown)}" if unknown else "no state"
-        raise FairbanditError(f"{problem}; the census states are {', '.join(valid)}, or null: all")
     if root == SAMPLE:
-        if len(set(chosen)) < len(valid):
-            raise FairbanditError(f"the sample of {year} is all of {valid} together; got {chosen}")
-        return dict.fromkeys(valid, Path(__file__).parent / SAMPLE / f"{year}.parquet")
+        return dict.fromkeys(known, Path(__file__).parent / SAMPLE / f"{year}.parquet")
     folder = Path(root, str(year), "1-Year")
-    return {state: folder / f"psam_p{FIPS[state]:02}.csv" for state in valid if state in chosen}
-
-
-def _require_files(paths: dict[str, Path], year: int, download: bool) -> None:
-    """Downloads the files that are missing, or names them in an error."""
-    lacking = [state for state, path in paths.items() if not path.is_file()]
-    if lacking and not download:
-        raise FairbanditError(
-            f"census records are missing: {listed([str(paths[state]) for state in lacking], 5)}. "
-            "Download them with environment.download=true, or unpack csv_p{state}.zip of "
-            f"{_SITE}/{year}/1-Year/ there, or set environment.root to a folder in folktables' "
-            "layout that holds them; environment.root=sample plays a sample without a network"
-        )
-    for state in lacking:
-        _download(paths[state], year, state)
+    return {state: folder / f"psam_p{FIPS[state]:02}.csv" for state in known if state in chosen}
 
 
 def _download(path: Path, year: int, state: str) -> None:

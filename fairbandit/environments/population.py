@@ -22,8 +22,14 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from fairbandit.environments.columns import CHOOSE, codes_and_reference, resolve_columns
-from fairbandit.environments.reading import MOST_COLUMNS, NUMBER, Source, listed, read_table
-from fairbandit.environments.remarks import remark
+from fairbandit.environments.reading import (
+    MOST_COLUMNS,
+    NUMBER,
+    Source,
+    listed,
+    read_table,
+    remark,
+)
 from fairbandit.errors import FairbanditError
 from fairbandit.maths.grouped_cdf import GroupedCdf
 from fairbandit.maths.roots import ridge_fit
@@ -54,7 +60,7 @@ class Request:
         columns: the mapping that was chosen, or None.
         thin: whether members that are not sampled are dropped. If not, all members are kept, for
             the fit of the true θ and for play, and only the true reward CDFs are of the sample.
-        versions: the sizes and times of the files.
+        hashes: those of the contents of the files.
     """
 
     path: str
@@ -71,7 +77,7 @@ class Request:
     missing: Missing
     separator: str
     decimal: str
-    versions: tuple[Any, ...]
+    hashes: tuple[str | None, ...]
 
 
 @dataclass(frozen=True)

@@ -11,11 +11,13 @@ Rows are counted from 1 below the header. The same rules hold for both formats:
 from __future__ import annotations
 
 import csv
+import logging
 import re
 import weakref
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -50,6 +52,7 @@ NUMBER = r"(?i:[-+]?(?:[0-9]+[.]?[0-9]*|[.][0-9]+)(?:e[-+]?[0-9]+)?)"
 DECIMAL_REMEDY = """if commas are decimal marks, set 'environment.decimal=","'; else remove them"""
 """What to type for numbers with commas."""
 
+_log = logging.getLogger("fairbandit")
 _DAMAGE = (pa.ArrowException, OSError, UnicodeError, csv.Error, KeyError)
 _in_memory: weakref.WeakValueDictionary[str, Source] = weakref.WeakValueDictionary()
 _numbered = count(1)
@@ -59,6 +62,12 @@ def listed(items: Sequence[str], limit: int = 30) -> str:
     """The first `limit` items as text for a message, with the number of the others."""
     shown = ", ".join(items[:limit])
     return shown if len(items) <= limit else f"{shown} and {len(items) - limit} more"
+
+
+@cache
+def remark(text: str) -> None:
+    """Logs what was done with a table, once in a process, so that a sweep does not repeat it."""
+    _log.warning(text)
 
 
 def label(cell: str | float) -> str:
@@ -169,8 +178,7 @@ def read_table(
         path: a file that ends in .csv (in UTF-8) or .parquet, or what `keep` returned.
         columns: the names of columns that the table must have.
         every: reads all columns that have a name, and not these alone.
-        separator: what stands between the cells of a CSV file.
-        decimal: the decimal mark of numbers that are texts.
+        separator, decimal: see `Table`.
 
     Raises:
         FairbanditError: the file is missing, damaged or of another type, a column is missing, or

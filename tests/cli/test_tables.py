@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from fairbandit.environments.remarks import remark
+from fairbandit.environments.reading import remark
 from tests.environments.data import write
 
 TABLE: dict[str, list[Any]] = {

@@ -11,7 +11,7 @@ from omegaconf import OmegaConf
 
 from fairbandit.environments import Table, columns
 from fairbandit.environments.columns import CONSTANT, OTHER, chosen_columns
-from fairbandit.environments.remarks import remark
+from fairbandit.environments.reading import remark
 from fairbandit.errors import FairbanditError
 from fairbandit.registry import create, describe
 from tests.environments.data import COLUMNS, arguments, people, write

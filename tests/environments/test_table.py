@@ -13,7 +13,7 @@ import torch
 from fairbandit import Engine
 from fairbandit.environments import population
 from fairbandit.environments.population import Missing
-from fairbandit.environments.remarks import remark
+from fairbandit.environments.reading import remark
 from fairbandit.environments.table import CANDIDATES, PoolKind, Table
 from fairbandit.errors import FairbanditError
 from fairbandit.registry import create, describe
