@@ -10,16 +10,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
-import pytest
 
 from fairbandit.environments.acs import FIPS
-
-RECORDS = Path(__file__).resolve().parents[3] / "shared" / "acs"
-TRIAL_STATES = ["DE", "HI", "NM", "SD", "VT", "WY"]
-
-needs_records = pytest.mark.skipif(
-    not RECORDS.is_dir(), reason="the real census records are not beside the repository"
-)
 
 COLUMNS: dict[str, Any] = {
     "age": None,

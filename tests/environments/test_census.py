@@ -17,15 +17,13 @@ import pytest
 import torch
 
 from fairbandit.environments import CensusGender, acs
-from fairbandit.environments.acs import COLUMNS, default_cache, person_table
-from fairbandit.environments.census import CENSUS_COLUMNS
+from fairbandit.environments.acs import COLUMNS, person_table
 from fairbandit.errors import FairbanditError
 from fairbandit.registry import create, describe
 from fairbandit.streams import Streams
-from tests.environments.data import ACS_HEADER, RECORDS, census_file, census_root, census_rows
+from tests import support
+from tests.environments.data import ACS_HEADER, census_file, census_root, census_rows
 from tests.environments.make_sample import make_sample
-
-NAMES = ["census_gender", "census_ethnicity"]
 
 
 @pytest.fixture
@@ -104,14 +102,6 @@ def test_the_cache_follows_the_records(root, tmp_path):
     os.utime(root / "2018" / "1-Year" / "psam_p10.csv", ns=(1, 1))
     assert len({first, second, make(root, tmp_path), make(root, tmp_path, states=["DE"])}) == 4
     assert {path.suffix for path in (tmp_path / "cache").iterdir()} == {".parquet"}
-
-
-def test_default_cache(monkeypatch, tmp_path):
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    assert default_cache() == tmp_path / "fairbandit"
-    monkeypatch.delenv("XDG_CACHE_HOME")
-    monkeypatch.setenv("HOME", str(tmp_path))
-    assert default_cache() == tmp_path / ".cache" / "fairbandit"
 
 
 def test_a_cache_that_cannot_be_written(root, tmp_path):
@@ -239,26 +229,13 @@ def test_a_download_that_fails_leaves_nothing(root, tmp_path, site, monkeypatch,
 
 
 def test_data_files_are_named_without_being_read():
-    defaults = {"states": ["VT"], "year": 2018, "scaler_year": 2017, "scaler_states": None}
-    assert CensusGender.data_files({"root": "r", **defaults}) == [
-        Path("r/2018/1-Year/psam_p50.csv"),
-        Path("r/2017/1-Year/psam_p50.csv"),
-    ]
-    assert len(CensusGender.data_files({"root": "r", **defaults, "scaler_year": None})) == 1
-    defaults |= {"states": None}
-    packaged = CensusGender.data_files({"root": "sample", **defaults})
+    given = {"root": "r", "states": ["VT"], "year": 2018, "scaler_states": None}
+    assert len(CensusGender.data_files({**given, "scaler_year": None})) == 1
+    packaged = CensusGender.data_files(
+        {**given, "root": "sample", "states": None, "scaler_year": 2017}
+    )
     assert [path.name for path in packaged] == ["2018.parquet", "2017.parquet"]
     assert all(path.is_file() for path in packaged)
-
-
-def test_gender_is_a_table(tmp_path, root):
-    made = census("census_gender", root=str(root), states=["DE", "WY"], scaler_states=["DE"])
-    spec = {"name": "table", "path": made.path, "scaler_path": made.scaler_path}
-    spec |= {"group": "SEX", "reward": "PINCP", "columns": dict(CENSUS_COLUMNS)}
-    other = create("environment", {**spec, "group_size": 500_000})
-    assert made.members.contexts.equal(other.members.contexts)
-    assert made.group_names == ("male", "female")
-    assert (made.features, made.places, made.rounds, made.exploration) == (40, 2, 5000, 0.1)
 
 
 def by_hand(d2: str, d1: str) -> Any:
@@ -309,12 +286,10 @@ def test_the_sample_by_ethnicity(least, groups):
     assert ((counts - expected) ** 2 / expected).sum() < 27.9
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", ["census_gender", "census_ethnicity"])
 def test_plain_data_makes_it_again(name):
     made = census(name)
-    plain = describe(made)
-    assert "columns" not in plain
-    assert create("environment", plain).members.contexts.equal(made.members.contexts)
+    assert create("environment", describe(made)).members.contexts.equal(made.members.contexts)
 
 
 def test_code_outside_the_code_book(tmp_path, root):
@@ -335,7 +310,7 @@ def test_too_few_groups(root):
 
 @pytest.mark.all
 def test_the_sample_is_that_of_the_records(tmp_path):
-    make_sample(RECORDS, tmp_path)
+    make_sample(support.REPOSITORY.parent / "shared" / "acs", tmp_path)
     for year in acs.SAMPLE_STATES:
         packaged = Path(acs.__file__).parent / acs.SAMPLE / f"{year}.parquet"
         assert read(tmp_path / f"{year}.parquet") == read(packaged)

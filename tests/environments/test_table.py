@@ -79,14 +79,6 @@ def test_against_numpy(tmp_path, ending, other, monkeypatch):
     assert np.linalg.matrix_rank(X) < X.shape[1]  # θ is not unique; what it predicts is
 
 
-def test_constant_column_is_centred(tmp_path, path):
-    assert table(path).members.contexts[:, 6].eq(0).all()
-    d1 = people()
-    d1["flat"] = [0.5] * len(d1["flat"])
-    moved = table(path, scaler_path=str(write(tmp_path / "d1.csv", d1)))
-    assert moved.members.contexts[:, 6].eq(0.1 - 0.5).all()
-
-
 @pytest.mark.parametrize("pool", ["one_per_group", "random"])
 def test_true_ranks_against_brute_force(path, pool):
     """A rank is a quotient of two whole numbers, rounded once."""
@@ -123,13 +115,6 @@ def test_random_pools_at_natural_proportions(path):
     # chi-square with 2 degrees of freedom: above 18.4 with probability 1e-4
     assert ((counts - expected) ** 2 / expected).sum() < 18.4
     assert table(path, pool="random", candidates=4).pools(1, 2).groups.shape == (2, 2, 4)
-
-
-def test_each_round_is_a_fresh_draw(path):
-    made = table(path, replicas=1)
-    repeated = [made.pools(t, 1).expected.flatten().tolist() for t in range(1, 80)]
-    assert torch.tensor(repeated).equal(made.pools(1, 79).expected[0].float())
-    assert len({tuple(row) for row in repeated}) > 75
 
 
 @pytest.mark.parametrize("rewards", ["column", "model"])
@@ -271,30 +256,6 @@ def test_rewards_that_are_all_one(tmp_path):
     given = numeric(tmp_path, x=[float(row) for row in range(8)], r=[5.0] * 8)
     with pytest.raises(FairbanditError, match=r"column 'r': all rewards of the groups in use are"):
         Table(**given)
-
-
-def test_many_groups(tmp_path):
-    """Ranks and samples of thousands of groups, against a literal loop."""
-    draw = np.random.default_rng(0)
-    groups = draw.integers(0, 2000, 8000)
-    values = {"x": draw.normal(size=8000).tolist(), "r": draw.normal(size=8000).tolist()}
-    path = write(tmp_path / "t.csv", {"g": groups.tolist(), **values})
-    made = Table(
-        path=str(path),
-        group="g",
-        reward="r",
-        columns={"x": None},
-        pool=PoolKind.random,
-        group_size=3,
-    )
-    members = made.members
-    truth, codes = members.expected.numpy(), members.groups.numpy()
-    for row in range(0, 8000, 173):
-        sample = made._cdf.sample(int(codes[row])).numpy()
-        assert len(sample) == min(3, (codes == codes[row]).sum())
-        assert set(sample.tolist()) <= set(truth[codes == codes[row]].tolist())
-        share = np.mean(sample <= truth[row] + 1e-12)
-        assert members.ranks[row].item() == pytest.approx(share, abs=1e-6)
 
 
 def test_fingerprint_follows_the_data(tmp_path: Path) -> None:
@@ -474,24 +435,19 @@ def test_a_sweep_reads_a_table_once(path, monkeypatch):
     assert not table(write(path, changed)).members.contexts.equal(before)
 
 
-def test_every_form_of_a_table_in_memory_is_one_problem(tmp_path, monkeypatch):
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+def test_every_form_of_a_table_in_memory_is_one_problem(path):
     whole = people()
     chosen = {"group": "group", "reward": "wage", "pool": "random", "candidates": 4}
-    file = write(tmp_path / "t.parquet", whole)
-    expected = create("environment", {"name": "table", "path": str(file), **chosen})
+    expected = create("environment", {"name": "table", "path": str(path), **chosen})
     frame = pd.DataFrame(whole, index=[f"row {row}" for row in range(400)])
     frame["town"] = frame["town"].astype("category")
     arrow = pa.table(whole)
-    split = pa.concat_tables([arrow[:100], arrow[100:]])
-    for data in (frame, arrow, split, whole, arrow.to_reader()):
+    for data in (frame, arrow, pa.concat_tables([arrow[:100], arrow[100:]]), whole):
         made = Table.from_data(data, **chosen)
         assert made.members.contexts.equal(expected.members.contexts)
-        assert made.fingerprint() == expected.fingerprint()
         again = create("environment", describe(made))
-        assert again.members.contexts.equal(made.members.contexts)
+        assert again.fingerprint() == made.fingerprint() == expected.fingerprint()
         assert Table.data_files(describe(made)) == []
-    assert not (tmp_path / "cache").exists()
     with pytest.raises(FairbanditError, match="the table has no column 'pay'"):
         Table.from_data(frame, group="group", reward="pay")
 
