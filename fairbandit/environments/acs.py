@@ -94,17 +94,11 @@ def person_table(
         _download(paths[state], year, state)
     stats = [(path.name, path.stat().st_size, path.stat().st_mtime_ns) for path in paths.values()]
     key = hashlib.sha256(json.dumps([year, list(paths), stats]).encode()).hexdigest()[:20]
-    folder = default_cache() if cache is None else Path(cache)
-    target = folder / f"acs-{year}-{key}.parquet"
+    user = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache", "fairbandit")
+    target = Path(cache or user) / f"acs-{year}-{key}.parquet"
     if not target.is_file():
         _write(list(paths.values()), target)
     return target
-
-
-def default_cache() -> Path:
-    """The user's cache folder: $XDG_CACHE_HOME/fairbandit, or ~/.cache/fairbandit."""
-    base = os.environ.get("XDG_CACHE_HOME")
-    return (Path(base) if base else Path.home() / ".cache") / "fairbandit"
 
 
 def record_files(

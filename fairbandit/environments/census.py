@@ -43,7 +43,6 @@ ETHNICITIES = {
 }
 """Names of the codes of RAC1P."""
 
-
 GROUP_SIZE = 5000
 """The `min_group_size` of ethnicities, as in the paper."""
 
@@ -68,13 +67,7 @@ def surveys(
 
 
 class _Census(Table):
-    """The working adults of a survey year as a `Table`, with another year as D1.
-
-    Args:
-        given: the arguments of `surveys`, and `download` and `cache`.
-        code_names: names of the codes of the group column.
-        table: arguments of `Table`.
-    """
+    """The working adults of a survey year as a `Table`, with another year as D1."""
 
     def __init__(
         self, given: Mapping[str, Any], code_names: Mapping[str, str], **table: Any

@@ -111,12 +111,9 @@ class Members:
 
 @dataclass(frozen=True)
 class Population:
-    """All that is known of a table's members.
+    """The members, with their groups' labels and what their columns became.
 
     Attributes:
-        members: the members.
-        groups: the labels of their groups.
-        features: the names of the features.
         columns: the columns with the codes of each category.
         theta: θ, the ridge fit (λ = 1e-8) of the standardised reward on D2, (d,).
         cdf: the CDF of each group's true rewards.
