@@ -12,7 +12,6 @@ from fairbandit.cli.parsers import read_parameters, tool_parser
 from fairbandit.environments.columns import chosen_columns, codes_and_reference, resolve_columns
 from fairbandit.environments.reading import Source, listed, read_table
 from fairbandit.environments.table import TABS
-from fairbandit.errors import FairbanditError
 from fairbandit.registry import completed
 from fairbandit.run.table import console, make_table
 
@@ -59,8 +58,6 @@ def table(words: Sequence[str]) -> None:
         separator=TABS.get(spec["separator"], spec["separator"]),
         decimal=spec["decimal"],
     )
-    if not len(source):
-        raise FairbanditError(f"{source.name} has a header and no rows")
     columns, left_out = resolve_columns([source], chosen, taken)
     groups = pd.Series(source.numbers(spec["reward"])).groupby(source.labels(spec["group"]))
     sizes = groups.size().sort_values(ascending=False, kind="stable")

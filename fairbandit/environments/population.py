@@ -211,8 +211,6 @@ def _names(features: Mapping[str, Any], bias: bool) -> tuple[str, ...]:
 
 def _labels(source: Source, columns: Mapping[str, Any], request: Request) -> NDArray[Any]:
     """The group label of each row; None where the row is left out."""
-    if not len(source):
-        raise FairbanditError(f"{source.name} has a header and no rows")
     labels = source.labels(request.group)
     gaps = {name: source.gaps(name) for name in (*columns, request.group, request.reward)}
     if request.missing is Missing.drop:

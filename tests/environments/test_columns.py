@@ -112,14 +112,6 @@ def test_no_column_is_left(tmp_path):
     assert "no column is left to be a feature; beside 'g', 'r' there is 'odd' (one" in message
 
 
-@both
-def test_names_in_any_script_and_with_blanks(tmp_path, ending):
-    names = {"g": "性別", "r": "Größe (cm)", "x": "my = column"}
-    table = {names[name]: found for name, found in cells().items()}
-    found = made(tmp_path, ending, table, group="性別", reward="Größe (cm)")
-    assert found.feature_names == ("my = column", "bias")
-
-
 def test_more_texts_than_a_category_takes(tmp_path, monkeypatch):
     monkeypatch.setattr(columns, "MOST_CODES", 10)
     table = cells(t=lambda row: f"t{row % 11}")

@@ -131,6 +131,7 @@ def test_byte_order_mark_windows_lines_and_quoted_line_breaks(tmp_path):
 @pytest.mark.parametrize(
     ("name", "content", "problem"),
     [
+        ("t.csv", None, "there is no file"),
         ("t.xlsx", "b\n1\n", "'.xlsx'; expected .csv or .parquet"),
         ("t.csv", "", "is empty"),
         ("t.parquet", "", "is not a readable Parquet file"),
@@ -143,12 +144,8 @@ def test_byte_order_mark_windows_lines_and_quoted_line_breaks(tmp_path):
     ],
 )
 def test_a_file_that_is_not_as_it_should_be(tmp_path, name, content, problem):
-    assert problem in refused(text(tmp_path, content, name))
-
-
-def test_a_file_that_is_not_there(tmp_path):
-    assert "there is no file" in refused(tmp_path / "none.csv")
-    assert "there is no file" in refused(tmp_path)
+    path = tmp_path / name if content is None else text(tmp_path, content, name)
+    assert problem in refused(path)
 
 
 def test_columns_without_a_name_may_stand_twice(tmp_path):

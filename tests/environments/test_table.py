@@ -224,11 +224,6 @@ def test_fewer_than_two_groups(path):
     assert "and 370 more" in many
 
 
-def test_header_and_no_rows(tmp_path):
-    path = write(tmp_path / "t.csv", {name: [] for name in people()})
-    assert "has a header and no rows" in refused(path)
-
-
 def test_scaler_without_the_groups(tmp_path, path):
     d1 = people(groups=["x", "y"])
     scaler = str(write(tmp_path / "d1.csv", d1))
