@@ -213,9 +213,9 @@ def test_the_data_files_of_environments(tmp_path, monkeypatch):
         found = Table.data_files({"path": "a.csv", "scaler_path": scaler})
         assert found == [Path(name) for name in files]
     census = {"root": "r", "year": 2018, "states": ["VT"]}
-    assert CensusGender.data_files({**census, "scaler_year": 2016, "scaler_states": None}) == [
+    assert CensusGender.data_files({**census, "scaler_year": 2017, "scaler_states": None}) == [
         Path("r/2018/1-Year/psam_p50.csv"),
-        Path("r/2016/1-Year/ss16pvt.csv"),
+        Path("r/2017/1-Year/psam_p50.csv"),
     ]
 
 
