@@ -11,9 +11,8 @@ from torch import Tensor
 
 from fairbandit import FairbanditError, conformance
 from fairbandit.conformance import ConformanceError, contract, leaving, playing
-from fairbandit.conformance import metrics as judging
 from fairbandit.environments import Environment, Pools
-from fairbandit.metrics import Dimensions, Judged, Metric
+from fairbandit.metrics import Judged, Metric
 from fairbandit.parts import (
     Argmax,
     Candidates,
@@ -336,7 +335,7 @@ class World(Environment):
     def __init__(self) -> None:
         self.features, self.places, self.group_names = 1, 2, ("all",)
         self.truth = None
-        self._memory = torch.zeros(2, 256, 2, dtype=torch.float64)
+        self._memory = torch.zeros(3, 256, 2, dtype=torch.float64)
 
     def _drawn(self, first: int, count: int) -> Tensor:
         return self.streams[Purpose.POOLS].uniform(first, count, 2)
@@ -371,9 +370,9 @@ class Piecemeal(World):
 class Counting(Metric):
     """The number of rounds so far, a metric without a fault."""
 
-    def bind(self, dimensions: Dimensions) -> None:
-        super().bind(dimensions)
-        self._count = torch.zeros(dimensions.replicas, dtype=torch.float64)
+    def bind(self, problem: Problem) -> None:
+        super().bind(problem)
+        self._count = problem.zeros(problem.replicas)
 
     def _values(self, judged: Judged) -> Tensor:
         values = self._count[:, None] + torch.ones_like(judged.propensities).cumsum(1)
@@ -404,15 +403,9 @@ class Worded(Counting):
 class Unbound(Counting):
     """Counts on, whatever it is bound to."""
 
-    def bind(self, dimensions: Dimensions) -> None:
+    def bind(self, problem: Problem) -> None:
         if not hasattr(self, "_count"):
-            super().bind(dimensions)
-
-
-class Median(Counting):
-    """Declares an unknown reduction."""
-
-    reduce = "median"  # type: ignore[assignment]
+            super().bind(problem)
 
 
 class Joint(Metric):
@@ -438,6 +431,7 @@ class Narrow(Metric):
 
 FAULTS: dict[conformance.Check, list[tuple[str, type[Any], str]]] = {
     playing.plays: [
+        ("metric", Narrow, "expected (B, N) = (3, 40)"),
         ("rank", Undrawn, "gave nan at replica"),
         ("rank", Pooled, "gave an index of shape (3, 6) and torch.float64; expected (3, 6, 6)"),
         ("selector", Picking, "gave weights of shape (3, 8); expected (B, N, K)"),
@@ -451,35 +445,37 @@ FAULTS: dict[conformance.Check, list[tuple[str, type[Any], str]]] = {
     contract.ties: [("rank", Inverted, "`upper_index` must be as large as the index or larger")],
     contract.splits_soundly: [("split", Unsound, "`start` moves back after round 49")],
     contract.models_soundly: [("estimator", Shifted, "scores differ from ⟨theta, x⟩ by up to 1")],
-    contract.pools_by_address: [("environment", Piecemeal, "the pools of a round change with how")],
-    playing.rounds_alone: [("rank", Blockwise, "rounds in blocks and one at a time give")],
-    playing.replicas_alone: [("rank", Crowded, "replica 0 in company and alone give")],
+    playing.repeats: [("metric", Unbound, "two runs under one seed give different results")],
+    playing.rounds_alone: [
+        ("rank", Blockwise, "rounds in blocks and one at a time give"),
+        ("environment", Piecemeal, "rounds in blocks and one at a time give"),
+    ],
+    playing.replicas_alone: [
+        ("rank", Crowded, "replica 0 in company and alone give"),
+        ("metric", Joint, "replica 0 in company and alone give"),
+    ],
     playing.reads_no_later: [("rank", Peeking, "changes with a reward later than that of round")],
     playing.learns_late: [("estimator", Losing, "after rewards that came late")],
     playing.resumes: [
         ("rank", Forgetful, "a run never stopped and one resumed from its state give different"),
         ("rank", Listing, "its state has a list under 'sum'"),
         ("rank", Growing, "had the keys [] after `bind` and has ['sum'] now"),
-        ("rank", Mislaying, "a group known before and one that appears give"),
         ("rank", Undeclared, 'unless a part declares needs = frozenset({"rewards"})'),
-    ],
-    judging.judges_soundly: [
-        ("metric", Narrow, "expected (B, N) = (3, 60)"),
-        ("metric", Median, "reduce = 'median'; expected one of sum, mean"),
-    ],
-    judging.pieces_agree: [("metric", Unbound, "the whole and pieces give different values")],
-    judging.judges_replicas_alone: [("metric", Joint, "in company and alone give different")],
-    judging.resumes_judging: [
-        ("metric", Lossy, "one resumed from its state give different values"),
+        ("metric", Lossy, "a run never stopped and one resumed from its state give different"),
         ("metric", Worded, "its state has a str under 'count'"),
     ],
-    leaving.leaves_tensors: [
+    playing.grows: [("rank", Mislaying, "a group known before and one that appears give")],
+    leaving.leaves_all_as_found: [
         ("rank", Rewriting, "`_index` changes `candidates.history.rewards`, which it was given"),
-        ("rank", Rounding, "`_index` changes the draws of a stream, which it was given"),
+        (
+            "rank",
+            Rounding,
+            "`_index` changes `candidates.stream.uniform(…)[0]`",
+        ),
         ("rank", Flipping, "`_index` changes `problem.truth.theta`, which it was given"),
-        ("rank", Hoarding, "`observe` changes `contexts`, which it was given"),
+        ("rank", Hoarding, "`observe` changes `contexts`, which it was given earlier"),
         ("rank", Lifting, "`upper_index` changes `index`, which it was given"),
-        ("rank", Sharing, "`observe` changes `state['sum']`, which it was given"),
+        ("rank", Sharing, "`observe` changes what `state` returned earlier"),
         ("rank", Reusing, "`_index` changes what `_index` returned earlier"),
         ("rank", Differentiable, "`_index` returns a tensor that requires grad"),
         ("estimator", Centred, "`_models` changes `outcomes.rewards`, which it was given"),
@@ -487,8 +483,16 @@ FAULTS: dict[conformance.Check, list[tuple[str, type[Any], str]]] = {
         ("selector", Masking, "`_weights` changes `candidates.index`, which it was given"),
         ("split", Moving, "`_divide` changes `t`, which it was given"),
         ("environment", Overwriting, "`_pools` changes what `_pools` returned earlier"),
-        ("environment", Halving, "`_pools` changes the draws of a stream"),
-        ("metric", Writing, "`_values` changes `judged.propensities`, which it was given"),
+        (
+            "environment",
+            Halving,
+            "`_pools` changes `streams[POOLS].uniform(…)[0]`",
+        ),
+        (
+            "metric",
+            Writing,
+            "`_values` changes `judged.selection.propensities`",
+        ),
     ],
 }
 """For each check what it catches: the kind, the class and the message."""
@@ -539,7 +543,7 @@ def test_however_a_tensor_is_changed(what, change, autograd, faulty, monkeypatch
 
     monkeypatch.setattr(Changing, "autograd", autograd)  # if not, all happens in inference mode
     with pytest.raises(ConformanceError, match=rf"`_index` changes `candidates\.{re.escape(what)}"):
-        leaving.leaves_tensors("rank", faulty("rank", Changing))
+        leaving.leaves_all_as_found("rank", faulty("rank", Changing))
 
 
 @pytest.mark.parametrize(
@@ -572,7 +576,7 @@ def test_settings_and_global_generators_are_watched_and_put_back(what, change, m
 
     before = leaving._globals()
     with pytest.raises(ConformanceError, match=f"`{method}` changes {what}; expected"):
-        leaving.leaves_globals("rank", faulty("rank", Meddling))
+        leaving.leaves_all_as_found("rank", faulty("rank", Meddling))
     assert leaving._globals() == before
 
 
@@ -586,4 +590,4 @@ def test_the_tool_names_the_fault(command, clean, tmp_path, monkeypatch):
     line = 1 + text.split("\n").index(text.rstrip().split("\n")[-1])
     assert "✗ Plays some rounds without breaking" in out
     assert f"KeyError: 'bandwidth' (theirs.py:{line})" in out
-    assert "– Decides alike when run twice under one seed: not tried, for the fault above" in out
+    assert "– Gives for each of B replicas what it gives for that replica alone: not tried, " in out

@@ -8,10 +8,10 @@ import pytest
 
 from fairbandit import Engine, build
 from fairbandit.conformance import Scattered
-from fairbandit.conformance.metrics import judged, random_rounds
 from fairbandit.metrics import ExposureRegret
 from fairbandit.policy import Policy
 from fairbandit.registry import create
+from tests.metrics.rounds import judge, random_rounds
 
 SETTINGS: list[dict[str, Any]] = [
     {},
@@ -37,14 +37,13 @@ def merit(setting: dict[str, Any], x: float) -> float:
 
 @pytest.mark.parametrize("setting", SETTINGS)
 def test_against_a_loop(setting: dict[str, Any]) -> None:
-    rounds, made = random_rounds(), metric(setting)
-    pools, selection = rounds
-    values = made.values(judged(made, rounds))
+    rounds = random_rounds()
+    pools, values = rounds.pools, judge(metric(setting), rounds)
     merited = pools.ranks if setting.get("of") == "rank" else pools.expected
     for b, n in np.ndindex(*values.shape):
         here = [a for a in range(pools.groups.shape[2]) if int(pools.groups[b, n, a]) >= 0]
         merits = [merit(setting, float(merited[b, n, a])) for a in here]
-        weights = [float(selection.weights[b, n, a]) for a in here]
+        weights = [float(rounds.selection.weights[b, n, a]) for a in here]
         distance = sum(
             abs(m / sum(merits) - w / sum(weights)) for m, w in zip(merits, weights, strict=True)
         )

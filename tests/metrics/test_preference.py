@@ -11,8 +11,9 @@ from hypothesis import strategies as st
 from fairbandit import Engine
 from fairbandit.environments import Pools
 from fairbandit.metrics import Judged, Merit, PreferenceViolations
-from fairbandit.parts import Ridge
+from fairbandit.parts import Ridge, Selection
 from tests import support
+from tests.metrics.rounds import judge
 
 
 @given(st.integers(0, 2**32 - 1), st.sampled_from(Merit))
@@ -24,15 +25,14 @@ def test_against_loops(seed: int, merit: Merit) -> None:
     groups[..., 0] = 0  # no pool is empty
     weights = draws.integers(0, 3, (b, n, k)) * (groups >= 0)
     weights[..., 0] += 1
-    probabilities = weights / weights.sum(2, keepdims=True)
     expected, ranks = (draws.integers(0, 4, (b, n, k)).astype(float) for _ in range(2))
     pools = Pools(
         torch.zeros(b, n, k, 1),
         *(torch.from_numpy(v) for v in (groups, expected, expected, ranks)),
     )
     actions = torch.zeros(b, n, dtype=torch.int64)
-    judged = Judged(1, pools, actions, torch.ones(b, n), torch.from_numpy(probabilities))
-    values = PreferenceViolations(of=merit).values(judged)
+    selection = Selection(actions, torch.ones(b, n).double(), torch.from_numpy(weights))
+    values = judge(PreferenceViolations(of=merit), Judged(1, pools, selection))
     true = expected if merit is Merit.reward else ranks
     for r, t in np.ndindex(b, n):
         wrong = any(
@@ -49,8 +49,8 @@ def test_rounding_is_no_preference() -> None:
     none = torch.zeros(1, 1)
     for apart, value in ((1e-15, 0.0), (1e-9, 1.0)):
         shares = torch.tensor([[[0.5 + apart, 0.5 - apart]]], dtype=torch.float64)
-        judged = Judged(1, pools, none.long(), none, shares)
-        assert float(PreferenceViolations().values(judged)) == value
+        judged = Judged(1, pools, Selection(none.long(), none.double(), shares))
+        assert float(judge(PreferenceViolations(), judged)) == value
 
 
 class Drawn(Ridge):
