@@ -16,11 +16,7 @@ from fairbandit.errors import FairbanditError
 
 
 def check_signature(cls: Any) -> None:
-    """Refuses a constructor whose arguments no config can hold.
-
-    Raises:
-        FairbanditError: such a constructor; the message names the argument, and what is valid.
-    """
+    """Refuses a constructor with an argument that no config can hold."""
     try:
         typed_node(cls, cls.__name__)
     except (OmegaConfBaseException, NameError, SyntaxError, TypeError, ValueError) as error:

@@ -161,9 +161,10 @@ def _arguments(kind: str, spec: str | Mapping[str, Any]) -> tuple[type[Any], dic
             f"the registered ones are {', '.join(names(kind))}"
         )
     cls: Any = lookup(kind, values["name"])
-    where, takes = f"{kind} {cls.part_name!r}", parameters_of(cls)
+    where, typed = f"{kind} {cls.part_name!r}", typed_node(cls, values["name"])
+    takes = [str(key) for key in typed if key != "name"]
     for key in values:
-        if key != "name" and key not in takes:
+        if key not in ("name", *takes):
             others = ", ".join(having(kind, str(key)))
             raise FairbanditError(
                 f"{where} has no parameter {key!r}; it takes {', '.join(takes) or 'none'}"
@@ -175,8 +176,9 @@ def _arguments(kind: str, spec: str | Mapping[str, Any]) -> tuple[type[Any], dic
             "files and the command line resolve"
         )
     try:
-        merged = OmegaConf.merge(typed_node(cls, values["name"]), values)
-        arguments: Any = OmegaConf.to_container(merged, throw_on_missing=True)
+        arguments: Any = OmegaConf.to_container(
+            OmegaConf.merge(typed, values), throw_on_missing=True
+        )
     except OmegaConfBaseException as error:
         reason = str(error).splitlines()[0]
         raise FairbanditError(f"{where}, {error.full_key or error.key}: {reason}") from error
@@ -188,10 +190,7 @@ def _arguments(kind: str, spec: str | Mapping[str, Any]) -> tuple[type[Any], dic
 
 
 def describe(part: Any) -> dict[str, Any]:
-    """Plain data from which `create` makes the same part again.
-
-    Hyperparameters are read back from the attributes of the same names.
-    """
+    """Plain data, read from its attributes, from which `create` makes the same part again."""
     plain = {key: _plain(getattr(part, key)) for key in parameters_of(type(part))}
     return {"name": part.part_name, **plain}
 
