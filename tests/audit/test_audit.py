@@ -12,7 +12,7 @@ from torch import Tensor
 
 from fairbandit import registry
 from fairbandit.audit import binomial_p, examine, holm, read_picks, report
-from fairbandit.audit.figure import draw
+from fairbandit.audit.report import draw
 from fairbandit.parts import Argmax, Candidates
 from fairbandit.run.execute import execute
 from tests import support
