@@ -131,7 +131,7 @@ def _panel(panel: Axes, result: ParityResult) -> None:
         look |= {"linewidth": 0.6, "marker": _MARKERS[group % len(_MARKERS)], "markersize": 2.2}
         rates, low, high = (part[:, group] for part in (result.rates, result.low, result.high))
         beside = rounds + 0.6 * ((group + 0.5) / len(picks.groups) - 0.5)
-        panel.errorbar(beside, rates, yerr=(rates - low, high - rates), **look)
+        panel.errorbar(beside, rates, yerr=(rates - low, high - rates), capsize=0, **look)
     panel.axhline(result.target, color="black", linestyle="--", linewidth=0.7, label="1/K")
     panel.set_title(f"{looks([picks.label])[picks.label].name}\n{result.verdict}")
     panel.set_ylabel("P(group is picked)" if picks.own_places else "selected ÷ received")
