@@ -1,6 +1,5 @@
 """Metrics of what the groups have had so far, against loops over the rounds."""
 
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -9,10 +8,8 @@ import torch
 from numpy.typing import NDArray
 
 from fairbandit import FairbanditError, registry
-from fairbandit.environments import Pools
-from fairbandit.metrics import Judged, PullShortfall, Welfare
-from fairbandit.parts import Problem, Selection
-from fairbandit.streams import Streams
+from fairbandit.metrics import PullShortfall, Welfare
+from fairbandit.metrics.groups import _p_mean
 from tests.metrics.rounds import PROBLEM, ROUNDS, judge, random_rounds
 
 Rows = NDArray[np.float64]
@@ -70,6 +67,7 @@ def welfare(p: float) -> Any:
     ],
 )
 def test_against_loops(spec: Any, loop: Any) -> None:
+    """In early rounds, some groups have had no candidates, and some no picks."""
     rounds = random_rounds()
     pools, found = rounds.pools, judge(registry.create("metric", spec), rounds)
     for b, places in enumerate(rounds.actions.tolist()):
@@ -94,34 +92,9 @@ def test_against_loops(spec: Any, loop: Any) -> None:
     ],
 )
 def test_welfare_of_extreme_numbers(each: list[float], p: float, wanted: float) -> None:
-    """Of groups with these mean rewards, each of which was picked once."""
-    g = len(each)
-    every, ones = torch.arange(g).expand(1, g, -1), torch.ones(1, g, dtype=torch.float64)
-    expected = torch.tensor(each, dtype=torch.float64).expand(1, g, -1)
-    pools = Pools(torch.zeros(1, g, g, 1), every, expected, expected, expected)
-    judged = Judged(1, pools, Selection(every[:, 0], ones, ones[..., None]))
-    problem = Problem(1, g, Streams(0, [0]), truth=PROBLEM.truth)
-    found = judge(Welfare(p=p), judged, problem)[0, -1]
+    values = torch.tensor([[each]], dtype=torch.float64)
+    found = _p_mean(values, torch.ones_like(values).bool(), p)
     assert float(found) == pytest.approx(wanted, rel=1e-8)
-
-
-def test_a_group_that_is_never_picked() -> None:
-    """Its welfare is 0, and its selection rate. Group 2 is in no pool, and does not count."""
-    whole = random_rounds().pools
-    held = (whole.groups == 0).any(2).all(0)
-    pools = Pools(*(values[:, held] for values in vars(whole).values()))
-    pools = replace(pools, groups=pools.groups.clamp(max=1))
-    mine = pools.groups == 0
-    ones = torch.ones(mine.shape[:2], dtype=torch.float64)
-    rounds = Judged(1, pools, Selection(mine.byte().argmax(2), ones, mine))
-    rate = torch.arange(1, mine.shape[1] + 1) / mine.sum(2).cumsum(1)
-    for name, wanted in (
-        ("welfare", 0 * ones),
-        ("group_reward_gap", 0 * ones),
-        ("parity_gap", rate),
-    ):
-        found = judge(registry.create("metric", name), rounds)
-        torch.testing.assert_close(found, wanted.double())
 
 
 @pytest.mark.parametrize("shares", [0.5, [0.1, 0.1]])

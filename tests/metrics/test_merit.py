@@ -1,6 +1,7 @@
-"""Preference violations against loops over pairs, and for whom they are null."""
+"""Exposure regret and preference violations against loops, and for whom they are null."""
 
-from __future__ import annotations
+import math
+from typing import Any
 
 import numpy as np
 import pytest
@@ -9,15 +10,67 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fairbandit import Engine
+from fairbandit.building import build_policy
+from fairbandit.conformance import Scattered
 from fairbandit.environments import Pools
 from fairbandit.metrics import Judged, Merit, PreferenceViolations
 from fairbandit.parts import Ridge, Selection
+from fairbandit.registry import create
 from tests import support
-from tests.metrics.rounds import judge
+from tests.metrics.rounds import judge, random_rounds
+
+SETTINGS: list[dict[str, Any]] = [
+    {},
+    {"of": "rank"},
+    {"merit": "exponential", "rate": 2.0},
+    {"of": "rank", "merit": "power", "exponent": 0.5, "floor": 0.2},
+]
+
+
+def metric(setting: dict[str, Any]) -> Any:
+    return create("metric", {"name": "exposure_regret", **setting})
+
+
+def merit(setting: dict[str, Any], x: float) -> float:
+    """f as it is written."""
+    form, floor = setting.get("merit", "identity"), setting.get("floor", 0.01)
+    if form == "exponential":
+        return max(math.exp(setting["rate"] * x), floor)
+    return max(max(x, 0) ** setting["exponent"] if form == "power" else x, floor)
+
+
+@pytest.mark.parametrize("setting", SETTINGS)
+def test_exposure_regret_against_a_loop(setting: dict[str, Any]) -> None:
+    rounds = random_rounds()
+    pools, values = rounds.pools, judge(metric(setting), rounds)
+    merited = pools.ranks if setting.get("of") == "rank" else pools.expected
+    for b, n in np.ndindex(*values.shape):
+        here = [a for a in range(pools.groups.shape[2]) if int(pools.groups[b, n, a]) >= 0]
+        merits = [merit(setting, float(merited[b, n, a])) for a in here]
+        weights = [float(rounds.selection.weights[b, n, a]) for a in here]
+        distance = sum(
+            abs(m / sum(merits) - w / sum(weights)) for m, w in zip(merits, weights, strict=True)
+        )
+        assert float(values[b, n]) == pytest.approx(distance, abs=1e-12)
+        assert 0 <= distance <= 2
+
+
+@pytest.mark.parametrize("setting", SETTINGS)
+def test_exposure_in_proportion_to_the_truth_has_no_regret(setting: dict[str, Any]) -> None:
+    form = {key: value for key, value in setting.items() if key != "of"}
+    rank = "oracle_cdf" if setting.get("of") == "rank" else "identity"
+    for selector, fair in (({"name": "proportional", **form}, True), ("argmax", False)):
+        policy = build_policy(
+            {"split": "full", "estimator": "oracle", "rank": rank, "selector": selector}
+        )
+        metrics = {"exposure": metric(setting)}
+        run = Engine(policy, Scattered(), rounds=50, seed=0, replicas=[0, 1], metrics=metrics)
+        (played,) = run.play()
+        assert (float(played.metrics["exposure"].max()) < 1e-12) is fair
 
 
 @given(st.integers(0, 2**32 - 1), st.sampled_from(Merit))
-def test_against_loops(seed: int, merit: Merit) -> None:
+def test_preference_violations_against_loops(seed: int, merit: Merit) -> None:
     """Few whole numbers, so that merits and probabilities tie."""
     draws = np.random.default_rng(seed)
     b, n, k = 2, 6, 4
