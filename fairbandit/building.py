@@ -112,7 +112,7 @@ def presets() -> dict[str, Path]:
 
 @cache
 def policy_labels() -> dict[str, str]:
-    """Returns the label of each named policy in figures and tables, in their order there.
+    """Returns the label of each named policy in figures, in their order there.
 
     The key `label` of a policy's file is what figures call it, and `order`, a number, its place
     among the others. Neither is part of the policy: runs do not depend on them.

@@ -5,7 +5,8 @@ from __future__ import annotations
 import dataclasses
 import inspect
 from collections.abc import Mapping, Sequence
-from functools import cache
+from enum import EnumType
+from functools import cache, wraps
 from types import UnionType
 from typing import Any, Union, get_args, get_origin, get_type_hints
 
@@ -27,6 +28,33 @@ def check_signature(cls: Any) -> None:
             "these; a list, Sequence, tuple, dict or Mapping of these; any of these or None; or "
             "Any; and each default of its type"
         ) from error
+
+
+def name_enums(cls: Any) -> None:
+    """Has a constructor take the members of enums by name too, as a config does, and check them.
+
+    So `Table(missing="mean")` is `Table(missing=Missing.mean)`.
+    """
+    init, hints = cls.__init__, get_type_hints(cls.__init__)
+    kinds = {key: {hints[key], *get_args(hints[key])} for key in parameters_of(cls)}
+    enums = {key: one for key, found in kinds.items() for one in found if isinstance(one, EnumType)}
+    if not enums or "__init__" not in vars(cls):
+        return  # an inherited constructor was wrapped where it is defined
+
+    @wraps(init)
+    def checked(self: Any, **values: Any) -> None:
+        for key in enums.keys() & values.keys():
+            members: Mapping[str, Any] = enums[key].__members__
+            value = values[key]
+            if isinstance(value, str) and value in members:
+                values[key] = members[value]
+            elif value not in members.values() and type(value) not in kinds[key]:
+                raise FairbanditError(
+                    f"{cls.__name__}, {key}: expected one of {', '.join(members)}; got {value!r}"
+                )
+        init(self, **values)
+
+    cls.__init__ = checked
 
 
 @cache

@@ -20,7 +20,6 @@ import torch
 
 from fairbandit.environments.base import Pools
 from fairbandit.errors import FairbanditError
-from fairbandit.maths import checks
 from fairbandit.maths.picks import of_pick
 from fairbandit.parts import History, Outcomes, Selection
 from fairbandit.policy import Policy, Proposal
@@ -190,11 +189,5 @@ class BlockSize:
         return {"size": self._size, "wait": self._wait, "left": self._left}
 
     def load_state(self, state: Mapping[str, Any]) -> None:
-        """Continues from what `state` gave.
-
-        Raises:
-            FairbanditError: something else.
-        """
-        self._size = checks.count("size", state["size"], 1, GRID)
-        self._wait = checks.count("wait", state["wait"], 1, PATIENCE)
-        self._left = checks.count("left", state["left"], 0, PATIENCE)
+        """Continues from what `state` gave."""
+        self._size, self._wait, self._left = state["size"], state["wait"], state["left"]

@@ -17,7 +17,7 @@ from typing import Any, TypeVar
 from omegaconf import OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
-from fairbandit.constructors import check_signature, parameters_of, place_of, typed_node
+from fairbandit.constructors import check_signature, name_enums, parameters_of, place_of, typed_node
 from fairbandit.errors import FairbanditError
 from fairbandit.plugins import VARIABLE
 
@@ -95,6 +95,7 @@ def register(kind: str, name: str) -> Callable[[C], C]:
             )
         cls.part_kind, cls.part_name = kind, name
         check_signature(cls)  # what cannot be published fails here, at its definition
+        name_enums(cls)
         _registry[kind][name] = cls
         return cls
 

@@ -69,6 +69,12 @@ def test_bad_values(part: Any, given: dict[str, Any], message: str) -> None:
         registry.create("selector", {"name": "test_part", **given})
 
 
+def test_enums_are_named_in_python_too(part: Any) -> None:
+    assert part(shade="dark").shade is part(shade=Shade.dark).shade
+    with pytest.raises(FairbanditError, match="shade: expected one of light, dark; got 'grey'"):
+        part(shade="grey")
+
+
 def test_unknown_name_lists_the_valid_ones() -> None:
     with pytest.raises(FairbanditError, match=r"unknown split 'thirds'.*full, halves"):
         build({"split": "thirds", "estimator": "ridge", "rank": "identity"})

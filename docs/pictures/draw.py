@@ -86,6 +86,42 @@ def relative_rank() -> str:
     return drawing(200, *shapes)
 
 
+def group_feature() -> str:
+    """True rewards of two groups that are paid differently, with the group as a feature."""
+    words = "a man who is best in the pool need not be best among men"
+    return _true_rewards(175, 285, words)
+
+
+def group_left_out() -> str:
+    """The same, without the group as a feature."""
+    words = "the difference in pay is in no feature, so the true rewards lack it"
+    return _true_rewards(226, 234, words)
+
+
+def _true_rewards(first: float, second: float, words: str) -> str:
+    """The densities of two groups around their means, which are marked, and what follows."""
+    floor, deviation = 120.0, 44.0
+    shapes = [line((20, floor), (WIDTH - 20, floor))]
+    for name, colour, mean, anchor in (
+        ("women", BLUE, first, "end"),
+        ("men", ORANGE, second, "start"),
+    ):
+        peak = floor - 90
+        curve = [
+            (x, floor - 90 * math.exp(-(((x - mean) / deviation) ** 2) / 2))
+            for x in range(40, WIDTH - 38, 2)
+        ]
+        aside = -14 if anchor == "end" else 14
+        shapes += [
+            line(*curve, stroke=colour, stroke_width=2),
+            line((mean, floor), (mean, peak), stroke=colour, stroke_dasharray="3 3"),
+            text(mean + aside, peak - 6, name, anchor=anchor, fill=colour, font_weight="bold"),
+        ]
+    shapes.append(text(WIDTH - 20, floor + 18, "true reward →", anchor="end", font_size=12))
+    shapes.append(text(WIDTH / 2, floor + 42, words))
+    return drawing(floor + 54, *shapes)
+
+
 def pools() -> str:
     """Five rounds of pools with four places, and what the agent sees."""
     rounds = ["AABB", "BAB-", "ABAA", "BBA-", "ABBA"]
@@ -213,6 +249,8 @@ def _style(style: dict[str, object]) -> str:
 
 DRAWINGS = {
     "relative_rank": relative_rank,
+    "group_feature": group_feature,
+    "group_left_out": group_left_out,
     "pools": pools,
     "halves": halves,
     "blocks": blocks,

@@ -283,16 +283,10 @@ class Agent:
         """
         with saving.reading(Path(path)) as saved:
             policy, options = build_policy(saved["config"]), saved["options"]
-            width = saving.features(saved)
             agent = cls(policy, truth=truth, **options)
             policy.load_state(saved["parts"])
             agent._history.load_state(saved["history"])
-            rounds, groups = agent.rounds, len(agent._groups)
-            agent._tickets.load_state(saved["pending"], saved["latest"], rounds, groups)
-            if groups:  # a state that does not fit is found out by a round that is not kept
-                x = torch.zeros(1, 1, 1, width, dtype=torch.float64)
-                with agent._guard.alone(), agent._undoing(always=True), policy.mode():
-                    agent._select(x, torch.zeros(1, 1, 1, dtype=torch.int64))
+            agent._tickets.load_state(saved["pending"], saved["latest"])
         return agent
 
     def __getstate__(self) -> dict[str, Any]:

@@ -11,14 +11,11 @@ import numpy as np
 from numpy.typing import NDArray
 from torch import Tensor
 
-from fairbandit.agent.inputs import BITS, is_whole
 from fairbandit.errors import FairbanditError
 from fairbandit.maths.checks import shown
 
 MOST = 1_000_000
 """So many groups may be named by their number."""
-
-_WRITABLE = "texts, numbers (below 2^8192), booleans, None, bytes and tuples of these"
 
 
 class Groups:
@@ -26,7 +23,7 @@ class Groups:
 
     Labels are equal as Python has it, so that 1, 1.0 and True are one group. NumPy's scalars and
     tensors of one number are the Python numbers that they hold. A label has to be equal to itself,
-    with all that is in it: every NaN, NaT or NA would be another group.
+    since every NaN would be another group.
 
     Args:
         given: the first ones; a number G stands for 0 … G−1.
@@ -39,7 +36,7 @@ class Groups:
     def __init__(self, given: int | Iterable[Hashable]) -> None:
         self._codes: dict[Hashable, int] = {}
         labels: list[Hashable] | None = None
-        if is_whole(given):
+        if isinstance(given, (int, np.integer)) and not isinstance(given, bool):
             labels = list(range(given)) if 0 <= given <= MOST else None
         elif isinstance(given, Iterable) and not isinstance(given, (bool, str, bytes)):
             with suppress(TypeError):  # as of arrays and tensors without dimensions
@@ -111,50 +108,31 @@ def written(label: Hashable) -> Any:
     Raises:
         FairbanditError: a label of a type that files do not hold.
     """
-    if label is None or isinstance(label, (str, float)):
+    if label is None or isinstance(label, (str, float, int)):
         return label
-    if isinstance(label, int) and label.bit_length() <= BITS:
-        return label
-    if isinstance(label, bytes):
-        return {"bytes": label.hex()}
     if isinstance(label, tuple):
-        return {"tuple": [written(one) for one in label]}
+        return [written(one) for one in label]
     raise FairbanditError(
         f"the group label {shown(label)} ({type(label).__name__}) cannot be saved: files hold "
-        f"labels that are {_WRITABLE}; label the groups with these, such as str(label)"
+        "texts, numbers, booleans, None and tuples of these; label the groups with str(label)"
     )
 
 
 def read(plain: Any) -> Hashable:
     """The label that `written` gave."""
-    if isinstance(plain, dict):
-        if "bytes" in plain:
-            return bytes.fromhex(plain["bytes"])
-        return tuple(read(one) for one in plain["tuple"])
-    label: Hashable = plain
-    return label
+    return tuple(map(read, plain)) if isinstance(plain, list) else plain
 
 
 def _plain(label: Any) -> Any:
     """A label as a Python object, if it is a NumPy scalar or a tensor, or a tuple with such in it.
 
     Raises:
-        FairbanditError: a label that is not equal to itself, or holds something that is not.
-        TypeError: more than one label, or a masked one.
+        FairbanditError: a label that is not equal to itself.
     """
-    if isinstance(label, np.ma.MaskedArray):
-        raise TypeError("a masked label")
-    missing = isinstance(label, (np.datetime64, np.timedelta64)) and np.isnat(label)
-    if isinstance(label, (np.generic, np.ndarray, Tensor)) and not missing:
+    if isinstance(label, (np.generic, np.ndarray, Tensor)):
         label = label.item()
     if type(label) is tuple:
         label = tuple(map(_plain, label))
-    elif isinstance(label, (tuple, frozenset)):
-        for one in label:
-            _plain(one)
-    equal = False
-    with suppress(TypeError, ValueError, ArithmeticError):  # as of pandas' NA, and signalling NaN
-        equal = bool(label == label)
-    if not equal:
+    if not bool(label == label):
         raise FairbanditError(f"groups: expected labels equal to themselves, got {shown(label)}")
     return label

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from decimal import Decimal
 from itertools import chain, pairwise
-from numbers import Real
-from typing import Any, TypeGuard
+from typing import Any
 
 import numpy as np
 import torch
@@ -27,9 +25,6 @@ FEATURES = 1_000_000
 PIECE = 1 << 21
 """About how many numbers of logged contexts are taken in at once."""
 
-BITS = 8192
-"""Whole numbers of more bits have more digits than texts of numbers may have."""
-
 
 def numbers(values: Any, what: str) -> NDArray[Any]:
     """An array of real numbers, without a copy where there is one already.
@@ -39,67 +34,30 @@ def numbers(values: Any, what: str) -> NDArray[Any]:
         what: what messages call it.
 
     Raises:
-        FairbanditError: no numbers, rows of different lengths, a masked entry, or a value not
-            finite or too large.
+        FairbanditError: no numbers, rows of different lengths, or a value not finite or too large.
     """
-    array, limit = _array(values, what), f"expected finite numbers of at most {LARGEST:g} in size"
-    if array.dtype.kind == "O" and all(map(_is_real, array.flat)):
-        try:
+    try:
+        if isinstance(values, Tensor):
+            values = values.double() if values.is_floating_point() else values
+            array: NDArray[Any] = values.numpy(force=True)
+        else:
+            array = np.asarray(values)
+        if np.ma.is_masked(values) or array.dtype.kind in "USmM":
+            raise TypeError("it holds masked entries, texts or times")
+        if array.dtype.kind not in "biu" and array.dtype != np.float64:
             array = array.astype(np.float64)
-        except (OverflowError, ValueError) as error:
-            raise FairbanditError(f"{what}: {limit}; {error}") from error
-    if array.dtype.kind not in "biuf":
+    except Exception as error:  # whatever an object's own conversion may raise
         raise FairbanditError(
-            f"{what}: expected real numbers, got {told(values)} (as an array: {array.dtype})"
-        )
-    if array.dtype.kind == "f" and array.dtype.itemsize > 8:
-        with np.errstate(over="ignore"):  # what is too large becomes infinite
-            array = array.astype(np.float64)
-    # whole numbers are smaller than that, and NaN is no less than anything
+            f"{what}: expected real numbers, in rows of one length; got {told(values)}: {error}"
+        ) from error
+    # NaN is no less than anything
     if array.dtype.kind == "f" and array.size and not float(np.abs(array).max()) <= LARGEST:
-        at = tuple(np.argwhere(~(np.abs(array.astype(float)) <= LARGEST))[0].tolist())
+        at = np.argwhere(~(np.abs(array) <= LARGEST))[0].tolist()
         raise FairbanditError(
-            f"{what}: {limit}, got {array[at]}" + (f" at {list(at)}" if at else "")
+            f"{what}: expected finite numbers of at most {LARGEST:g} in size, got "
+            f"{array[tuple(at)]}" + (f" at {at}" if at else "")
         )
     return array
-
-
-def _is_real(value: Any) -> bool:
-    """Whether an object is a real number; NumPy counts durations among its integers."""
-    return isinstance(value, (Real, Decimal)) and not isinstance(value, np.timedelta64)
-
-
-def _array(values: Any, what: str) -> NDArray[Any]:
-    """Anything as an array in memory, without a copy where there is one already."""
-    if type(values) is np.ndarray:
-        return values
-    if isinstance(values, Tensor):
-        try:
-            wide = values.double() if values.is_floating_point() else values
-            return wide.numpy(force=True)
-        except (RuntimeError, TypeError) as error:
-            kind = "nested" if values.is_nested else f"{values.layout}"
-            raise FairbanditError(
-                f"{what}: expected a tensor that is dense, not quantised, and holds data; got one "
-                f"of {values.dtype}, {kind}, on {values.device}"
-            ) from error
-    try:
-        _refuse_masks(values, what)
-        return np.asarray(values)
-    except FairbanditError:
-        raise
-    except Exception as error:  # whatever an object's own `__array__` may raise
-        raise FairbanditError(f"{what}: expected numbers in rows of one length; {error}") from error
-
-
-def _refuse_masks(values: Any, what: str) -> None:
-    """Refuses masked entries, whose mask `np.asarray` would ignore."""
-    if isinstance(values, (list, tuple)):
-        for one in values:
-            if isinstance(one, (list, tuple, np.ma.MaskedArray)):
-                _refuse_masks(one, what)
-    elif isinstance(values, np.ma.MaskedArray) and np.ma.is_masked(values):
-        raise FairbanditError(f"{what}: expected no masked entries, got {told(values)}")
 
 
 def number(value: Any, what: str) -> float:
@@ -116,27 +74,19 @@ def number(value: Any, what: str) -> float:
     return float(array.item())
 
 
-def is_whole(value: Any) -> TypeGuard[int]:
-    """Whether an object is a whole number; NumPy counts durations among its integers."""
-    return isinstance(value, (int, np.integer)) and not isinstance(value, (bool, np.timedelta64))
-
-
 def whole(value: Any, what: str, least: int, most: int | None = None) -> int:
-    """A whole number, of at most 8,192 bits.
+    """A whole number.
 
     Raises:
         FairbanditError: anything else, or one that is too small or too large.
     """
-    number = int(value) if is_whole(value) else least - 1
-    if number < least:
-        wanted = f"a whole number of at least {least}"
-    elif most is not None and number > most:
-        wanted = f"at most {most:,}"
-    elif number.bit_length() > BITS:
-        wanted = f"a whole number below 2^{BITS}"
-    else:
-        return number
-    raise FairbanditError(f"{what}: expected {wanted}, got {shown(value)}")
+    fits = isinstance(value, (int, np.integer)) and not isinstance(value, bool)
+    if not fits or value < least or (most is not None and value > most):
+        to = "" if most is None else f" and at most {most:,}"
+        raise FairbanditError(
+            f"{what}: expected a whole number of at least {least}{to}, got {shown(value)}"
+        )
+    return int(value)
 
 
 def options(
@@ -188,25 +138,15 @@ def pool(contexts: Any, groups: Any, features: int) -> tuple[NDArray[np.float64]
 
 
 def listed(values: Any, what: str) -> list[Any]:
-    """The entries of an array, a tensor, a list or a tuple, as plain Python objects if numbers.
+    """The entries of an array, a tensor, a series, a list or a tuple, as plain Python objects.
 
     Raises:
-        FairbanditError: anything else, or an array with an entry that is masked or NaT.
+        FairbanditError: anything else.
     """
-    if isinstance(values, (Tensor, np.ndarray)):
-        values = _labelled(values, what)
     entries = values.tolist() if hasattr(values, "tolist") else values
     if not isinstance(entries, (list, tuple)):
         raise FairbanditError(f"{what}: expected an array or a list, got {told(values)}")
     return list(entries)
-
-
-def _labelled(values: Any, what: str) -> NDArray[Any]:
-    """An array whose entries may be labels: none is NaT, which as a Python object is None."""
-    array = _array(values, what)
-    if array.dtype.kind in "mM" and np.isnat(array).any():
-        raise FairbanditError(f"{what}: expected labels equal to themselves, got NaT")
-    return array
 
 
 class Log:
@@ -220,7 +160,7 @@ class Log:
         features: d.
 
     Attributes:
-        labels: the labels of all M candidates, an array or a list.
+        labels: the labels of all M candidates.
 
     Raises:
         FairbanditError: shapes that do not match, contexts or rewards that are not finite, actions
@@ -293,21 +233,12 @@ def _flat(contexts: Any, features: int) -> tuple[NDArray[Any], NDArray[np.int64]
     return np.concatenate([np.empty((0, features)), *pools]), sizes
 
 
-def _labels(groups: Any, sizes: NDArray[np.int64]) -> Any:
-    """All candidates' labels, as an array or a list of M."""
-    if isinstance(groups, (Tensor, np.ndarray)):
-        groups = _labelled(groups, "groups")
-    if isinstance(groups, np.ndarray) and groups.ndim == 2:
-        lengths = np.full(len(groups), groups.shape[1])
-    else:
-        groups = [listed(one, f"groups[{at}]") for at, one in enumerate(listed(groups, "groups"))]
-        lengths = np.array([len(one) for one in groups], dtype=np.int64)
-    if len(lengths) != len(sizes):
-        raise FairbanditError(f"groups: expected {len(sizes)} pools, got {len(lengths)}")
-    wrong = lengths != sizes
-    if wrong.any():
-        at = int(wrong.argmax())
-        raise FairbanditError(
-            f"groups: expected {sizes[at]} labels in pool {at}, got {lengths[at]}"
-        )
-    return groups.reshape(-1) if isinstance(groups, np.ndarray) else list(chain(*groups))
+def _labels(groups: Any, sizes: NDArray[np.int64]) -> list[Any]:
+    """All candidates' labels, M of them."""
+    pools = [listed(one, f"groups[{at}]") for at, one in enumerate(listed(groups, "groups"))]
+    if len(pools) != len(sizes):
+        raise FairbanditError(f"groups: expected {len(sizes)} pools, got {len(pools)}")
+    for at, (pool, size) in enumerate(zip(pools, sizes.tolist(), strict=True)):
+        if len(pool) != size:
+            raise FairbanditError(f"groups: expected {size} labels in pool {at}, got {len(pool)}")
+    return list(chain(*pools))

@@ -69,8 +69,6 @@ def reading(path: Path) -> Iterator[dict[str, Any]]:
             f"expected version {VERSION}, that of the fairbandit installed"
         )
     try:
-        for part in {"options", "parts", "history", "pending"} & set(saved):
-            checks.mapping(part, saved[part])
         options = saved["options"]
         labels = [groups.read(label) for label in options["groups"]]
         yield {**saved, "options": {**options, "groups": labels}}
@@ -84,20 +82,6 @@ def reading(path: Path) -> Iterator[dict[str, Any]]:
             f"{path} holds no whole agent ({type(error).__name__}: {error}); expected what "
             "Agent.save wrote"
         ) from error
-
-
-def features(saved: Mapping[str, Any]) -> int:
-    """The number of features of a saved agent, which is checked before anything is made that large.
-
-    Raises:
-        FairbanditError: another number than the saved contexts have.
-    """
-    given, width = saved["options"]["features"], saved["history"]["picks"]["rows"].shape[-1]
-    if given != width:
-        raise FairbanditError(
-            f"features: expected {width}, as many as the contexts have; got {checks.shown(given)}"
-        )
-    return int(width)
 
 
 def _is(given: Any, expected: str | int) -> bool:

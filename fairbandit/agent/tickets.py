@@ -11,7 +11,6 @@ import torch
 from torch import Tensor
 
 from fairbandit.errors import FairbanditError
-from fairbandit.maths import checks
 from fairbandit.maths.checks import shown
 from fairbandit.parts import Outcomes
 
@@ -105,20 +104,9 @@ class Tickets:
             "contexts": torch.cat([self._none, *contexts], 1),
         }
 
-    def load_state(
-        self, state: Mapping[str, Any], latest: int | None, rounds: int, groups: int
-    ) -> None:
-        """Continues from a state that `state` gave, with so many rounds and groups.
-
-        Raises:
-            FairbanditError: a state of other rounds, groups or features.
-        """
-        self.latest = None if latest is None else checks.count("latest", latest, 1, rounds)
-        contexts = checks.like("contexts", state["contexts"], self._none, free=1).unbind(1)
-        tickets = checks.length("tickets", state["tickets"], len(contexts))
-        codes = checks.length("groups", state["groups"], len(contexts))
-        least = 1
-        for ticket, code, context in zip(tickets, codes, contexts, strict=True):
-            t = checks.count("tickets", ticket, least, rounds)
-            code = checks.count("groups", code, 0, groups - 1)
-            self._picks[t], least = (context[:, None].clone(), code), t + 1
+    def load_state(self, state: Mapping[str, Any], latest: int | None) -> None:
+        """Continues from a state that `state` gave."""
+        self.latest = latest
+        contexts = state["contexts"].unbind(1)
+        for t, code, context in zip(state["tickets"], state["groups"], contexts, strict=True):
+            self._picks[t] = context[:, None].clone(), code

@@ -9,9 +9,12 @@ from fairbandit.cli.parsers import tool_parser
 from fairbandit.results import pool, read_runs
 from fairbandit.results.overview import overview
 from fairbandit.results.runs import KEYS
-from fairbandit.results.table import ENDINGS, check_ending, tidy, write
+from fairbandit.results.table import ENDINGS, check_ending, csv_text, tidy, write
 from fairbandit.run.folder import SUMMARY
 from fairbandit.run.table import console
+
+FORMATS = ("markdown", "latex", "csv")
+"""How tables are exported."""
 
 SHOWN = 20
 """How many settings are printed."""
@@ -27,8 +30,8 @@ Columns, in this order:
                                              environment's and the versions' too); null where
                                              a row has no such key
   runs                                       how many were pooled
-  fair_regret_mean, ..._std           over all replicas, at the last round, with their
-  standard_regret_mean, ..._std       number ..._n and a 95 % interval of the mean by
+  fair_regret_mean, ..._std                  over all replicas, at the last round, with their
+  standard_regret_mean, ..._std              number ..._n and a 95 % interval of the mean by
   <column>_mean, ..._std                     Student's t distribution, ..._low to ..._high;
                                              <column> is any metric that was asked for
   selection_rate_<group>_mean, ..._std       selected from the group / received from it;
@@ -37,7 +40,8 @@ Columns, in this order:
 With --each there is no runs, _n, _low and _high, but
   folder                                     relative to FOLDER (after FOLDER, if several)
 
-Without --out the first rows are printed, with the most telling columns."""
+Without --out the first rows are printed, with the most telling columns; --format prints all rows:
+as markdown or latex those columns, as csv the whole table."""
 
 _EXAMPLES = """\
 examples:
@@ -45,6 +49,7 @@ examples:
   fairbandit collect outputs/sweeps/ranks --out ranks.csv
   fairbandit collect outputs --over seed,policy.estimator.noise
   fairbandit collect one_folder another_folder --each --out runs.parquet
+  fairbandit collect outputs --format latex > table.tex
   python -c 'import fairbandit; print(fairbandit.load("outputs").pooled())'"""
 
 
@@ -52,7 +57,7 @@ def collect(words: Sequence[str]) -> None:
     """Gathers runs, and prints them or writes them to a file.
 
     Args:
-        words: folders, and `--out FILE`, `--over KEYS` or `--each`.
+        words: folders, and options.
 
     Raises:
         FairbanditError: wrong words, a folder that is not there, a file that is no summary, no
@@ -70,6 +75,7 @@ def collect(words: Sequence[str]) -> None:
         "--over", default="seed", metavar="KEYS", help="pools over these, separated by commas"
     )
     parser.add_argument("--each", action="store_true", help="a row for every run")
+    parser.add_argument("--format", choices=FORMATS, help="how the table is printed")
     given = parser.parse_args(words)
     if given.out is not None:
         check_ending(given.out)
@@ -79,11 +85,15 @@ def collect(words: Sequence[str]) -> None:
     counted = "1 run" if len(runs) == 1 else f"{len(runs):,} runs"
     if not given.each:
         counted += " of 1 setting" if len(rows) == 1 else f" of {len(rows):,} settings"
-    if given.out is None:
+    if given.out is not None:
+        table = tidy(runs if given.each else rows)
+        write(table, given.out)
+        print(f"{counted} in {table.num_columns} columns: {given.out}")
+    elif given.format == "csv":
+        print(csv_text(tidy(runs if given.each else rows)), end="")
+    elif given.format is not None:
+        print(overview(rows, folders=given.each).exported(given.format), end="")
+    else:
         console().print(overview(rows[:SHOWN], folders=given.each))
         more = f", the first {SHOWN} shown; --out keeps all" if len(rows) > SHOWN else ""
         print(f"{counted}{more}")
-        return
-    table = tidy(runs if given.each else rows)
-    write(table, given.out)
-    print(f"{counted} in {table.num_columns} columns: {given.out}")

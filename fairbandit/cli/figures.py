@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -12,16 +13,18 @@ from fairbandit.cli.parsers import tool_parser
 from fairbandit.errors import FairbanditError
 from fairbandit.figures.compose import FIGURES
 from fairbandit.figures.draw import SUBFOLDER, Choice, Drawn, draw, kept_choice, show_in_tensorboard
-from fairbandit.figures.parts import MOST_RUNS
+from fairbandit.figures.facets import MOST_RUNS, Options
 from fairbandit.results.choice import Conditions
 from fairbandit.run.table import console, make_table
+
+_MOST_INCHES = 50
 
 _HELP = f"""\
 Draws figures of the finished runs below some folders, as PNG and PDF, without simulating. Runs in
 different environments are drawn apart; runs of one policy are told apart by what differs, and those
 that differ in nothing but their seeds are one. Bands and error bars are one standard deviation to
-either side of the mean, over the replicas of all seeds; those of regrets end at 0. More than
-{MOST_RUNS} runs become panels of at most so many, which share a setting where that is possible.
+either side of the mean, over the replicas of all seeds. More than {MOST_RUNS} runs become panels of
+at most so many, which share a setting where that is possible.
 
 figures:
 """ + "\n".join(f"  {name:<15}{plan.help}" for name, plan in FIGURES.items())
@@ -31,7 +34,8 @@ examples:
   fairbandit figures outputs/sweeps/experiment-simulation
   fairbandit figures outputs --only price --out paper/figures
   fairbandit figures outputs --only notions --policies fair_greedy,oful,uniform
-  fairbandit figures one_folder another_folder --policies fair_greedy,oful,uniform
+  fairbandit figures one_folder another_folder --policies fair_greedy,oful,uniform --interval
+  fairbandit figures outputs --only overview --by regularization --size 6.75x9
   fairbandit figures outputs --metric fair_regret --where regularization=0.1,1 --where rounds=5000
 
 Without --only, --policies and --metric, a sweep that asked for figures gets those again, and others
@@ -70,17 +74,29 @@ def figures(words: Sequence[str]) -> None:
     parser.add_argument(
         "--metric",
         metavar="NAMES",
-        help="the curves of metrics, separated by commas: fair_regret, standard_regret, or a column"
-        " that runs were asked for; other figures are drawn too only if --only names them",
+        help="the metrics that the figure metrics shows, separated by commas: fair_regret,"
+        " standard_regret, or a column that runs were asked for; it is then the only figure,"
+        " unless --only names others",
     )
+    parser.add_argument("--by", metavar="KEY", help="a panel for each value of this setting")
+    parser.add_argument(
+        "--interval",
+        action="store_true",
+        help="bands and bars are 95 %% intervals of the mean, in place of the standard deviation",
+    )
+    parser.add_argument("--size", metavar="WxH", help="of each figure in inches, as in 6.75x2.5")
     given = parser.parse_args(words)
+    size = None if given.size is None else _size(given.size)
+    metrics = [] if given.metric is None else _listed(given.metric, "--metric")
+    options = Options(given.by, given.interval, size, metrics)
     alone = given.folders[0] if len(given.folders) == 1 else None
     own = Path(SUBFOLDER) if alone is None else alone / SUBFOLDER
     out = own if given.out is None else given.out
     policies = None if given.policies is None else _listed(given.policies, "--policies")
-    metrics = [] if given.metric is None else _listed(given.metric, "--metric")
-    choice = {} if metrics and given.only is None else _choice(given.only, policies, alone)
-    drawn = draw(given.folders, out, choice, policies, metrics, _conditions(given.where or []))
+    only = "metrics" if metrics and given.only is None else given.only
+    choice = _choice(only, policies, alone)
+    where = _conditions(given.where or [])
+    drawn = draw(given.folders, out, choice, policies, where, options)
     if alone is not None and out == own:
         show_in_tensorboard(drawn, out)
     console().print(files_table(drawn))
@@ -117,6 +133,18 @@ def _conditions(words: Sequence[str]) -> Conditions:
             )
         conditions[key] = [values] if values.startswith("[") else _listed(values, "--where")
     return conditions
+
+
+def _size(text: str) -> tuple[float, float]:
+    """Reads the value of --size."""
+    found = re.fullmatch(r"([0-9.]{1,5})x([0-9.]{1,5})", text)
+    try:
+        width, height = map(float, found.groups() if found else ())
+    except ValueError:
+        raise FairbanditError(f"--size needs inches as WxH, as in 6.75x2.5; got {text!r}") from None
+    if not (2 <= width <= _MOST_INCHES and 2 <= height <= _MOST_INCHES):
+        raise FairbanditError(f"--size must be 2 to {_MOST_INCHES} inches each way, got {text}")
+    return width, height
 
 
 def _listed(text: str, option: str) -> list[str]:

@@ -5,9 +5,6 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Collection, Iterable
-from pathlib import Path
-
-from fairbandit.errors import FairbanditError
 
 LONGEST = 80
 """The largest number of characters of a name."""
@@ -15,56 +12,56 @@ LONGEST = 80
 _NO_MATTER = ("resume", "threads", "figures")
 
 
-def folder_name(text: str) -> str:
-    """A short file name without special characters, with a hash if the text had to be changed.
+def job_name(overrides: Iterable[str], but: Collection[str] = ()) -> str:
+    """Returns a folder name from the overrides of a run.
 
-    >>> folder_name("oful_seed-1")
-    'oful_seed-1'
-    >>> folder_name("policy-oful,greedy")
-    'policy-oful+greedy'
-    >>> folder_name("theta-[1,2]")
-    'theta--1+2-a97ab4'
-    """
-    safe = re.sub(r"[^A-Za-z0-9._,-]+", "-", text).strip("-.").replace(",", "+")
-    if safe.replace("+", ",") == text and len(safe) <= LONGEST:
-        return safe
-    digest = hashlib.sha256(text.encode()).hexdigest()[:6]
-    return f"{safe[: LONGEST - 7]}-{digest}"
-
-
-def job_name(overrides: Iterable[str], unsaid: Collection[str] = ()) -> str:
-    """A folder name from the overrides of a run or of a sweep.
-
-    Different overrides make different names; `resume`, `threads` and `figures` do not count.
+    Different overrides make different names: a name that had to be shortened, or whose special
+    characters had to go, ends with 64 bits of a hash. `resume`, `threads` and `figures` do not
+    count.
 
     Args:
         overrides: KEY=VALUE words.
-        unsaid: further keys that do not count.
+        but: further keys that do not count.
 
     >>> job_name(["policy=oful", "policy.estimator.exploration=0.1", "policy/rank=identity"])
     'policy-oful_estimator.exploration-0.1_rank-identity'
-    >>> job_name(["policy=oful,greedy", "seed=0,1", "resume=false"])
-    'policy-oful+greedy_seed-0+1'
+    >>> job_name(["environment.theta=[1,2]"])
+    'environment.theta--1+2-8ae1b12da9cc6cd1'
     """
     words = []
     for override in overrides:
-        key, _, value = override.lstrip("+").partition("=")
-        if key.partition(".")[0] not in _NO_MATTER and key not in unsaid:
-            short = re.sub(r"^policy[./]", "", key).replace("/", ".")
-            words.append(f"{short}-{value}".rstrip("-"))
-    return folder_name("_".join(words) or "default")
+        key, _, value = override.lstrip("+~").partition("=")
+        if key not in _NO_MATTER and key not in but:
+            words.append(f"{_short(key)}-{value}")
+    return _folder_name("_".join(words) or "default")
 
 
-def check_output(key: str, text: str) -> None:
-    """Checks the name of an output folder.
+def sweep_name(swept: Iterable[str], fixed: Iterable[str]) -> str:
+    """Returns a folder name from the overrides of a sweep.
+
+    A key whose values are swept counts by itself, so that the same command with further values
+    goes on in the same folder. The folders of its jobs are named by the values.
 
     Args:
-        key: the config key that gives the name, for the message.
-        text: the name.
+        swept: the keys.
+        fixed: KEY=VALUE words.
 
-    Raises:
-        FairbanditError: the name is empty, or that of the root of the file system.
+    >>> sweep_name(["policy", "seed"], ["rounds=100", "resume=true"])
+    'policy_seed_rounds-100'
     """
-    place = Path(text).resolve()
-    if not text.strip() or place == place.parent:
-        raise FairbanditError(f"{key} must name a folder for the output, got {text!r}")
+    kept = [word for word in fixed if word.lstrip("+~").partition("=")[0] not in _NO_MATTER]
+    words = [*map(_short, swept), *([job_name(kept)] if kept else [])]
+    return _folder_name("_".join(words) or "default")
+
+
+def _short(key: str) -> str:
+    """Returns a key without `policy/`, or `policy.` where a part's parameter follows."""
+    return re.sub(r"^(policy/|policy\.(?=\w+\.))", "", key)
+
+
+def _folder_name(text: str) -> str:
+    safe = re.sub(r"[^A-Za-z0-9._,-]+", "-", text).strip("-.").replace(",", "+")
+    if safe.replace("+", ",") == text and len(safe) <= LONGEST:
+        return safe
+    digest = hashlib.sha256(text.encode()).hexdigest()[:16]
+    return f"{safe[: LONGEST - 17]}-{digest}"

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
 from hydra.core.config_store import ConfigStore
-from omegaconf import MISSING, DictConfig, ListConfig, OmegaConf
-from omegaconf.errors import OmegaConfBaseException
+from hydra.core.override_parser.overrides_parser import OverridesParser
+from omegaconf import MISSING, DictConfig, OmegaConf
 
 from fairbandit import registry
-from fairbandit.cli.names import job_name
-from fairbandit.errors import FairbanditError
+from fairbandit.cli.names import job_name, sweep_name
 from fairbandit.plugins import VARIABLE as PLUGINS
 from fairbandit.run.checkpoint import VARIABLE as CHECKPOINTS
 from fairbandit.run.settings import Settings
@@ -37,46 +35,44 @@ class Config(Settings):
     figures: Any = None
 
 
-_stored: dict[tuple[str, str], type[Any]] = {}
-
-
 def publish() -> None:
-    """Stores the schema, and a typed node for every registered class that is not stored yet."""
+    """Stores the schema of the root config, and a typed node for every registered class."""
     store = ConfigStore.instance()
-    nodes = {("", "schema"): Config} | {
-        (f"policy/{kind}" if kind in registry.PART_KINDS else kind, name): registry.node(kind, name)
-        for kind in (*registry.PART_KINDS, "environment")
-        for name in registry.names(kind)
-    }
-    for (group, name), node in nodes.items():
-        if _stored.get((group, name)) is not node:
-            store.store(group=group or None, name=name, node=node)
-    _stored.update(nodes)
+    store.store(name="schema", node=Config)
+    for kind in (*registry.PART_KINDS, "environment"):
+        group = kind if kind == "environment" else f"policy/{kind}"
+        for name in registry.names(kind):
+            store.store(group=group, name=name, node=registry.node(kind, name))
 
 
 def register_resolvers() -> None:
     """Registers the resolvers that the files of conf/ use.
 
-    `${fairbandit.job:}` is the name of a run's or a sweep's folder; `${fairbandit.job:KEY}` leaves
-    a key out of it. `${fairbandit.worker_env:}` gives the environment variables that a worker on
-    another machine needs.
+    `${fairbandit.job:}` names the folder of a run, or of a job by the overrides that the sweep does
+    not share; `${fairbandit.sweep:}` names that of a sweep. `${fairbandit.worker_env:}` gives the
+    environment variables that a worker on another machine needs.
     """
     OmegaConf.register_new_resolver("fairbandit.job", _job_name, replace=True)
+    OmegaConf.register_new_resolver("fairbandit.sweep", _sweep_name, replace=True)
     OmegaConf.register_new_resolver("fairbandit.worker_env", _worker_env, replace=True)
 
 
-def _job_name(*unsaid: str, _root_: DictConfig) -> str:
-    return job_name(_resolved(OmegaConf.select(_root_, "hydra.overrides.task")), unsaid)
+def _job_name(_root_: DictConfig) -> str:
+    return job_name(task_words(_root_), _root_.hydra.job.config.override_dirname.exclude_keys)
 
 
-def _resolved(words: ListConfig) -> Iterator[str]:
-    """Overrides, with the interpolations in them resolved."""
-    raw: Any = OmegaConf.to_container(words, resolve=False)
-    for index, word in enumerate(raw):
-        try:
-            yield words[index]
-        except OmegaConfBaseException as error:
-            raise FairbanditError(f"{word}: {str(error).splitlines()[0]}") from None
+def _sweep_name(_root_: DictConfig) -> str:
+    parsed = OverridesParser.create().parse_overrides(task_words(_root_))
+    swept = [word.key_or_group for word in parsed if word.is_sweep_override()]
+    return sweep_name(
+        swept, [str(word.input_line) for word in parsed if not word.is_sweep_override()]
+    )
+
+
+def task_words(config: DictConfig) -> list[str]:
+    """Returns the overrides of a composed config but for those of Hydra's node, as given."""
+    words: Any = OmegaConf.to_container(config.hydra.overrides.task, resolve=False)
+    return list(words)
 
 
 def _worker_env() -> dict[str, str]:

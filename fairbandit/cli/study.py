@@ -15,6 +15,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import fields
+from math import isfinite
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -51,7 +52,7 @@ FIGURES = "figures"
 
 _INDEX, _ERROR = "index", "error"  # attributes of trials
 _REPORTS = 20  # about how often a trial reports to its study
-_STARTUP = 5  # complete trials before others are compared with them
+_STARTUP = 5  # trials before others are compared with them
 _WARM_UP = 0.25  # the share of the rounds before a trial may be stopped
 _CONFIG = (*(field.name for field in fields(Settings)), "policy", "environment")
 
@@ -70,7 +71,7 @@ def composed(words: Sequence[str]) -> dict[str, Any]:
             config = compose("config", overrides=list(map(quoted, words)))
     except (HydraException, OmegaConfBaseException) as error:
         raise FairbanditError(one_message(error)) from None
-    return {key: plain_value(config, key) for key in _CONFIG} | {"resume": config.resume}
+    return {key: plain_value(config, key) for key in _CONFIG}
 
 
 def overrides(values: Mapping[str, Any]) -> list[str]:
@@ -214,8 +215,8 @@ class Study:
                 lock = self._lock(left)
                 with suppress(Timeout), lock.acquire(timeout=0):
                     Path(lock.lock_file).unlink()
-                    self.study.tell(left.number, state=TrialState.FAIL)
                     self.study.enqueue_trial(left.params, user_attrs=left.user_attrs)
+                    self.study.tell(left.number, state=TrialState.FAIL)
             begun = sum(
                 trial.state != TrialState.WAITING
                 and (trial.state != TrialState.FAIL or _ERROR in trial.user_attrs)
@@ -242,6 +243,7 @@ class Study:
                 counts as interrupted.
         """
         line = f"trial {trial.user_attrs[_INDEX]}  {_listed(trial.params)}"
+        failure = ""
         try:
             summary = execute(
                 self._config(trial) | {"resume": True},
@@ -259,18 +261,21 @@ class Study:
         except Exception as error:
             if isinstance(error, StorageError) or not self._trials(TrialState.COMPLETE):
                 raise
-            trial.set_user_attr(_ERROR, in_a_line(error))
+            failure = in_a_line(error)
             told = {"state": TrialState.FAIL}
             line += f"  failed: {one_message(error)}"
         with _readable(), claim(self.folder, wait=True):
+            if failure:
+                trial.set_user_attr(_ERROR, failure)
             self.study.tell(trial, **told)
         console().print(line, soft_wrap=True, highlight=False)
 
     def _watch(self, trial: Trial) -> Callable[[int, Mapping[str, float]], None] | None:
         """Returns what reports a running curve, and stops the trial by the median rule.
 
-        Optuna's own median pruner takes the best of all reports of a trial. Where a metric adds up
-        regret this is the first one, so that it would stop nothing.
+        Optuna's own median pruner compares the best of a trial's reports. Where a metric adds up
+        regret this is always the first, so that it would stop nothing. It also compares with
+        complete trials only, of which ever better ones are left.
         """
         if len(self.objectives) > 1:
             return None
@@ -278,11 +283,12 @@ class Study:
         every = max(1, self.rounds // (_REPORTS * GRID)) * GRID
 
         def watch(t: int, means: Mapping[str, float]) -> None:
-            if t % every or t >= self.rounds:
+            if t % every or t >= self.rounds or not isfinite(means[column]):
                 return
-            trial.report(means[column], t)
-            reports = [one.intermediate_values for one in self._trials(TrialState.COMPLETE)]
-            others = [values[t] for values in reports if t in values]
+            with _readable():
+                trial.report(means[column], t)
+                ended = self._trials(TrialState.COMPLETE, TrialState.PRUNED)
+            others = [one.intermediate_values[t] for one in ended if t in one.intermediate_values]
             if self.prune and len(others) >= _STARTUP and t >= _WARM_UP * self.rounds:
                 excess = means[column] - median(others)
                 if (excess if lower else -excess) > 0:

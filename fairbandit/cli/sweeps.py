@@ -1,30 +1,37 @@
-"""Locks the folder of a sweep before its jobs run, and writes their results there afterwards.
+"""Prepares the folder of a sweep before its jobs run, and gathers their results afterwards.
 
 The folder holds the errors and the outcomes of the jobs, one table of their results, and figures.
 """
 
 from __future__ import annotations
 
-import gc
-from collections.abc import Mapping
-from contextlib import ExitStack, suppress
+import traceback
+from collections import Counter
+from collections.abc import Callable, Mapping
+from contextlib import ExitStack
 from dataclasses import dataclass
-from functools import partial
+from itertools import islice, product
+from math import prod
 from pathlib import Path
 from typing import Any
 
+import hydra
+from hydra.core.global_hydra import GlobalHydra
+from hydra.core.hydra_config import HydraConfig
+from hydra.core.override_parser.overrides_parser import OverridesParser
+from hydra.core.override_parser.types import Override
+from hydra.core.utils import JobReturn, JobStatus
+from hydra.errors import HydraException
 from hydra.experimental.callback import Callback
 from hydra.types import RunMode
-from omegaconf import DictConfig, open_dict, read_write
+from omegaconf import DictConfig, OmegaConf, open_dict, read_write
 from omegaconf.errors import OmegaConfBaseException
-from rich.console import Console
 
-from fairbandit.cli import composing
+from fairbandit.building import build
 from fairbandit.cli.configs import plain_value
 from fairbandit.cli.figures import files_table
-from fairbandit.cli.messages import one_message, short
-from fairbandit.cli.names import check_output
-from fairbandit.cli.outcomes import Outcome, failures_table, outcomes, sweep_table
+from fairbandit.cli.messages import in_a_line, memory_errors, one_message, short
+from fairbandit.cli.store import task_words
 from fairbandit.errors import PREFIX, FairbanditError
 from fairbandit.figures.draw import (
     SUBFOLDER,
@@ -34,7 +41,9 @@ from fairbandit.figures.draw import (
     keep_choice,
     show_in_tensorboard,
 )
-from fairbandit.results import read_runs
+from fairbandit.files import fresh
+from fairbandit.results import pool, read_runs
+from fairbandit.results.overview import overview
 from fairbandit.results.table import tidy, write
 from fairbandit.run import folder as folders
 from fairbandit.run.folder import ERROR, SUMMARY
@@ -44,10 +53,8 @@ from fairbandit.run.table import console, named
 RESULTS = "results.csv"
 """The file of a sweep's table, which has a row for each finished job."""
 
-ENDED = ".ended"
-"""The file that holds a byte for each job that has ended, while the sweep runs."""
-
-_DIR = "hydra.sweep.dir"
+_CHECKED = 20  # environments that are loaded before a sweep begins
+_OF_DATA = ("environment", "experiment")  # how keys begin whose values may change the environment
 
 
 @dataclass
@@ -56,65 +63,13 @@ class _Sweep:
 
     folder: Path
     before: Mapping[Path, int]
-    held: ExitStack
-    progress: ExitStack
     figures: Choice
+    lock: ExitStack
+    bars: ExitStack
+    advance: Callable[[], None]
 
 
 _driven: list[_Sweep] = []
-
-
-class Sweeps(Callback):
-    """Locks the sweep's folder, counts the jobs that have ended, and frees their configs."""
-
-    def on_multirun_start(self, config: DictConfig, **kwargs: Any) -> None:
-        """Chooses the folder, locks it, and records which jobs are finished there.
-
-        Raises:
-            SystemExit: the folder cannot be written to, or another sweep is writing there. Hydra
-                would turn any other error into a warning.
-        """
-        try:
-            _begin(config)
-        except (FairbanditError, OmegaConfBaseException, OSError) as error:
-            raise SystemExit(f"{PREFIX}{one_message(error)}") from None
-
-    def on_job_start(self, config: DictConfig, **kwargs: Any) -> None:
-        """Tells the driver, which may be another process, that jobs have begun."""
-        _mark(config, b"")
-
-    def on_job_end(self, config: DictConfig, job_return: Any, **kwargs: Any) -> None:
-        """Counts a job, and frees its config, which the driver would keep until the sweep ends."""
-        _mark(config, b".")
-        job_return.cfg = job_return.hydra_cfg = None
-
-
-def finish_sweep(*, table: bool = True) -> list[Outcome]:
-    """Ends the sweep that this process drives, if there is one.
-
-    Args:
-        table: whether to print a table of all jobs in the sweep's folder and to save it there with
-            the figures that the config names.
-
-    Returns:
-        The jobs that failed.
-    """
-    if not _driven:
-        return []
-    sweep = _driven.pop()
-    with sweep.held:
-        sweep.progress.close()
-        jobs = outcomes(sweep.folder, sweep.before)
-        failed = [job for job in jobs if job.error]
-        if jobs and table:
-            shown = console()
-            shown.print(sweep_table(jobs))
-            if any(job.run is None for job in jobs):
-                shown.print(failures_table(jobs))
-            shown.print(named("results", short(sweep.folder)), soft_wrap=True)
-            if any(job.run is not None for job in jobs):
-                _gather(sweep, shown)
-        return failed
 
 
 def drives_sweep() -> bool:
@@ -122,124 +77,184 @@ def drives_sweep() -> bool:
     return bool(_driven)
 
 
+class Sweeps(Callback):
+    """Locks the sweep's folder, and makes a sweep go on when a job fails."""
+
+    def on_multirun_start(self, config: DictConfig, **kwargs: Any) -> None:
+        """Checks what all jobs share, and chooses and locks the sweep's folder.
+
+        Raises:
+            SystemExit: a job cannot be composed, an environment cannot be loaded, or the folder
+                cannot be written to. Hydra would turn any other error into a warning.
+        """
+        try:
+            _begin(config)
+        except (FairbanditError, HydraException, OmegaConfBaseException, OSError) as error:
+            raise SystemExit(f"{PREFIX}{one_message(error)}") from None
+        except Exception as error:
+            traceback.print_exc()
+            raise SystemExit(f"{PREFIX}{in_a_line(error)}") from None
+
+    def on_job_end(self, config: DictConfig, job_return: JobReturn, **kwargs: Any) -> None:
+        """Counts a job, whose error Hydra forgets if it stands in the job's folder."""
+        if config.hydra.mode != RunMode.MULTIRUN:
+            return
+        if _driven:
+            _driven[-1].advance()
+        if (Path(config.hydra.runtime.output_dir) / ERROR).exists():
+            job_return.return_value, job_return.status = None, JobStatus.COMPLETED
+
+
 def _begin(config: DictConfig) -> None:
-    check_output("hydra.sweep.dir", config.hydra.sweep.dir)
+    figures = figures_asked(plain_value(config, "figures"))
+    words = _words(config)
+    total = prod(len(_choices(word)) for word in words.values())
+    if not total:
+        raise FairbanditError("a key that is swept has no value, so that the sweep has no job")
     folder = Path(config.hydra.sweep.dir).absolute()
     if not config.resume:
-        folder = folders.fresh(folder)
-    figures = figures_asked(plain_value(config, "figures"))
-    _settle(config, folder)
-    held = ExitStack()
+        folder = fresh(folder)
+    _settle(config, folder, [key for key, word in words.items() if not word.is_sweep_override()])
+    _check_environments(config, words)
     taken = (
         f"another sweep is writing to {short(folder)}; wait until it is done and then give the "
         "same command again, or choose another folder with hydra.sweep.dir"
     )
-    held.enter_context(folders.claim(folder, taken))
-    held.callback(_remove, folder / ENDED)
-    _remove(folder / ENDED)
-    total = composing.job_count.jobs
-    jobs = "jobs" if total is None else "1 job" if total == 1 else f"{total:,} jobs"
-    print(f"{jobs} in {short(folder)}", flush=True)
-    for place, _, files in folders.walk(folder):
-        if ERROR in files:
-            forget_error(Path(place))
-    finished = map(Path, folders.finished_below(folder))
-    before = {place: (place / SUMMARY).stat().st_mtime_ns for place in finished}
-    progress = ExitStack()
-    progress.enter_context(sweep_progress(partial(_where, folder / ENDED), total))
-    _driven[:] = [_Sweep(folder, before, held, progress, figures)]
-    gc.freeze()  # imported modules stay: collecting garbage need not look at them in every job
+    with ExitStack() as stack:
+        stack.enter_context(folders.claim(folder, taken))
+        for place, _, files in folders.walk(folder):
+            if ERROR in files:
+                (Path(place) / ERROR).unlink()
+        finished = map(Path, folders.finished_below(folder))
+        before = {job: _time(job) for job in finished}
+        lock, bars = stack.pop_all(), ExitStack()
+    print(f"{total:,} {'job' if total == 1 else 'jobs'} in {short(folder)}", flush=True)
+    advance = bars.enter_context(sweep_progress(total))
+    _driven[:] = [_Sweep(folder, before, figures, lock, bars, advance)]
 
 
-def _mark(config: DictConfig, mark: bytes) -> None:
-    """Appends to the file that counts the jobs of a sweep that have ended."""
-    if config.hydra.mode == RunMode.MULTIRUN:
-        with suppress(OSError), (Path(config.hydra.sweep.dir) / ENDED).open("ab") as file:
-            file.write(mark)
+def _words(config: DictConfig) -> dict[str, Override]:
+    """Returns the words of a sweep, and those of its experiment's file, by key."""
+    params = config.hydra.sweeper.get("params") or {}
+    given = [*(f"{key}={value}" for key, value in params.items()), *task_words(config)]
+    parser = OverridesParser.create(config_loader=GlobalHydra.instance().config_loader())
+    return {word.get_key_element(): word for word in parser.parse_overrides(given)}
 
 
-def _where(ended: Path) -> tuple[str, int]:
-    """Says how far the sweep is: configs are checked before the first job begins."""
-    try:
-        return "jobs done", ended.stat().st_size
-    except FileNotFoundError:
-        return "configs checked", composing.job_count.composed
+def _choices(word: Override) -> list[str]:
+    """Returns the words KEY=VALUE among which the jobs choose."""
+    if not word.is_discrete_sweep():
+        return [str(word.input_line)]
+    return [f"{word.get_key_element()}={value}" for value in word.sweep_string_iterator()]
 
 
-def _settle(config: DictConfig, folder: Path) -> None:
-    """Sets the sweep's folder to an absolute path, since workers may run in other folders."""
+def _settle(config: DictConfig, folder: Path, fixed: list[str]) -> None:
+    """Sets the sweep's folder for workers in other places, and what the names of jobs leave out."""
     quoted = str(folder).replace("\\", "\\\\").replace("'", "\\'")
+    kept = config.hydra.job.config.override_dirname.exclude_keys
+    keys = ",".join(f"'{key.lstrip('+~')}'" for key in [*kept, *fixed])
     with read_write(config), open_dict(config):
         config.hydra.sweep.dir = str(folder)
-        others = [word for word in config.hydra.overrides.hydra if not word.startswith(_DIR)]
-        config.hydra.overrides.hydra = [*others, f"{_DIR}='{quoted}'"]
+        config.hydra.overrides.hydra += [
+            f"hydra.sweep.dir='{quoted}'",
+            f"hydra.job.config.override_dirname.exclude_keys=[{keys}]",
+        ]
 
 
-def note_error(folder: Path, text: str) -> bool:
-    """Writes a job's error to its folder, for the sweep's table; returns whether it could."""
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        with folders.written_aside(folder / ERROR) as file:
-            file.write(f"{text.rstrip()}\n".encode())
-    except OSError:
-        return False
-    return True
+def _check_environments(config: DictConfig, words: Mapping[str, Override]) -> None:
+    """Loads each of the first different environments of a sweep, whose errors all jobs share.
 
-
-def forget_error(folder: Path) -> None:
-    """Removes the error of a job that is played again."""
-    _remove(folder / ERROR)
-
-
-def _remove(file: Path) -> None:
-    with suppress(OSError):
-        file.unlink(missing_ok=True)
+    Raises:
+        FairbanditError: one cannot be loaded.
+        HydraException: the config of its job cannot be composed.
+    """
+    choices = [
+        _choices(word) if key.lstrip("+~").startswith(_OF_DATA) else _choices(word)[:1]
+        for key, word in words.items()
+    ]
+    own: Any = OmegaConf.to_container(config.hydra.overrides.hydra, resolve=False)
+    for job in islice(product(*choices), _CHECKED):
+        composed = hydra.compose("config", [*own, *job], return_hydra_config=True)
+        HydraConfig.instance().set_config(composed)
+        with memory_errors():
+            build(plain_value(composed, "environment"))
 
 
 def figures_asked(asked: Any) -> Choice:
-    """Reads the value of a config's key `figures`; null stands for no figure.
+    """Reads the value of a config's key `figures`: a list, of which null stands for an empty one.
 
     Raises:
-        FairbanditError: an unknown figure, or neither names nor a mapping.
+        FairbanditError: an unknown figure, or neither names nor mappings of names to policies.
     """
-    asked = [] if asked is None else asked
-    if not isinstance(asked, list) or not all(map(_names_figures, asked)):
-        raise FairbanditError(
-            "figures is a list of names, each alone or with the policies that it shows, as in "
-            f"figures=[{{overview:[greedy,uniform]}},price]; got {asked!r}"
-        )
     choice: dict[str, list[str] | None] = {}
-    for item in asked:
-        choice.update({item: None} if isinstance(item, str) else item)
+    for item in asked if isinstance(asked, list) else [] if asked is None else [None]:
+        own = {item: None} if isinstance(item, str) else item
+        if not isinstance(own, dict) or any(isinstance(who, str) for who in own.values()):
+            raise FairbanditError(
+                "figures is a list of names, each alone or with the policies that it shows, as in "
+                f"figures=[{{overview:[greedy,uniform]}},price]; got {asked!r}"
+            )
+        choice.update(own)
     check_choice(choice)
     return choice
 
 
-def _names_figures(item: Any) -> bool:
-    """Whether an item is the name of a figure, or maps names to policies."""
-    if not isinstance(item, dict):
-        return isinstance(item, str)
-    return all(
-        isinstance(name, str)
-        and isinstance(policies, list)
-        and len(policies) > 0
-        and all(isinstance(policy, str) for policy in policies)
-        for name, policies in item.items()
+def finish_sweep(*, results: bool = True) -> int:
+    """Ends the sweep that this process drives, if there is one.
+
+    Args:
+        results: whether to write and print a table of all jobs in the sweep's folder, and to draw
+            the figures that the config names.
+
+    Returns:
+        How many jobs failed.
+    """
+    if not _driven:
+        return 0
+    sweep = _driven.pop()
+    with sweep.lock:
+        sweep.bars.close()
+        errors = _errors(sweep.folder)
+        if results:
+            _gather(sweep, errors)
+        return len(errors)
+
+
+def _errors(folder: Path) -> dict[str, str]:
+    """Returns the last line of each job's error, by the job's name."""
+    found = sorted(
+        Path(place) / ERROR for place, _, files in folders.walk(folder) if ERROR in files
     )
+    return {
+        str(file.parent.relative_to(folder)): file.read_text(encoding="utf-8").splitlines()[-1]
+        for file in found
+    }
 
 
-def _gather(sweep: _Sweep, shown: Console) -> None:
-    """Writes a sweep's table and figures, from the jobs that are finished in its folder."""
-    folder, out = sweep.folder, sweep.folder / SUBFOLDER
-    write(tidy(read_runs([folder])), folder / RESULTS)
-    shown.print(named("table", short(folder / RESULTS)), soft_wrap=True)
-    drawn = draw([folder], out, sweep.figures) if sweep.figures else []
-    if not drawn:
-        return
-    try:
-        if sweep.figures:
-            keep_choice(sweep.figures, out)
+def _gather(sweep: _Sweep, errors: Mapping[str, str]) -> None:
+    """Writes a sweep's table, prints it, and draws the figures, in this order."""
+    folder, shown = sweep.folder, console()
+    finished = [Path(place) for place in folders.finished_below(folder)]
+    if finished:
+        runs = read_runs([folder])
+        write(tidy(runs), folder / RESULTS)
+        shown.print(overview(pool(runs)))
+    skipped = sum(sweep.before.get(job) == _time(job) for job in finished)
+    counts = {"finished": len(finished) - skipped, "skipped": skipped, "failed": len(errors)}
+    told = ", ".join(f"{number:,} {what}" for what, number in counts.items() if number)
+    shown.print(f"All jobs: {told}", highlight=False)
+    for error, number in Counter(errors.values()).items():
+        first = next(job for job, text in errors.items() if text == error)
+        jobs = first if number == 1 else f"{number:,} jobs, as {first}"
+        shown.print(f"failed  {jobs}: {error}", soft_wrap=True, highlight=False)
+    shown.print(named("results", short(folder / RESULTS if finished else folder)), soft_wrap=True)
+    if finished and sweep.figures:
+        out = folder / SUBFOLDER
+        drawn = draw([folder], out, sweep.figures)
+        keep_choice(sweep.figures, out)
         show_in_tensorboard(drawn, out)
-    except OSError as error:
-        raise FairbanditError(f"cannot write figures to {out}: {error.strerror}") from error
-    shown.print(files_table(drawn))
+        shown.print(files_table(drawn))
+
+
+def _time(job: Path) -> int:
+    return (job / SUMMARY).stat().st_mtime_ns

@@ -13,6 +13,7 @@ TOOLS = {
     "figures": "draws the figures of saved runs, as PNG and PDF",
     "dashboard": "starts TensorBoard on saved runs, on this machine alone",
     "tune": "searches for good hyperparameters with Optuna",
+    "table": "shows what environment=table makes of a file: features, missing cells, groups",
     "theory": "computes what the paper proves, for an environment",
     "parity": "tests saved runs for demographic parity, round by round",
 }

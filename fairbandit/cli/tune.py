@@ -42,8 +42,8 @@ words:
   trials=N                   how many trials the study has in the end [50]
   prune=false                plays every trial to its end. Otherwise a trial is stopped if, after a
                              quarter of the rounds or later, its objective is worse than the median
-                             of at least five complete trials at that round. Optuna cannot prune
-                             with several objectives
+                             of at least five others at that round. Optuna cannot prune with
+                             several objectives
   folder=DIR                 where the study is kept [outputs/studies/NAME, by the other words]
   KEY=VALUE                  all else is as for a run; resume=false begins a new study"""
 

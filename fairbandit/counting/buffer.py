@@ -10,8 +10,6 @@ import torch
 from torch import Tensor
 
 from fairbandit.counting.mask import FeatureMask
-from fairbandit.errors import FairbanditError
-from fairbandit.maths import checks
 from fairbandit.maths.buffers import fresh
 
 SPARE = 1 << 16
@@ -146,25 +144,12 @@ class RaggedBuffer:
             "rounds": [rounds for _, rounds in kept],
         }
 
-    def load_state(self, state: Mapping[str, Any], latest: int) -> None:
-        """Continues from what `state` gave after the latest round was appended.
-
-        Raises:
-            FairbanditError: entries of another problem, or rounds that do not fit them.
-        """
+    def load_state(self, state: Mapping[str, Any]) -> None:
+        """Continues from what `state` gave."""
         b, _, d = self._empty.shape
         device, sizes = self._empty.device, len(self._room)
-        none = torch.zeros(b, 0, dtype=torch.int64, device=device)
-        contexts = checks.length("contexts", state["contexts"], sizes)
-        contexts = [checks.like("contexts", rows, self._empty, free=1) for rows in contexts]
-        rounds = checks.length("rounds", state["rounds"], sizes)
-        rounds = [checks.like("rounds", times, none, free=1) for times in rounds]
-        saved = list(zip(contexts, rounds, strict=True))
-        if not all(_match(rows, times, latest) for rows, times in saved):
-            raise FairbanditError(
-                f"saved contexts of {latest} rounds: the contexts of a group and their rounds do "
-                "not match"
-            )
+        rounds = state["rounds"]
+        saved = list(zip(state["contexts"], rounds, strict=True))
         used = torch.zeros(sizes, d, dtype=torch.bool, device=device)
         total = torch.zeros(b, 1, sizes, dtype=torch.int64, device=device)
         for group, (rows, times) in enumerate(saved):
@@ -173,7 +158,7 @@ class RaggedBuffer:
         mask, self.total, self._forgotten = FeatureMask(used), total, [0] * sizes
         self.alike = all(bool((times == times[:1]).all()) for times in rounds)
         kept = [(mask.of_group(group, rows), times) for group, (rows, times) in enumerate(saved)]
-        self._lay_out(mask, kept, [rows.shape[1] for rows in contexts])
+        self._lay_out(mask, kept, [rows.shape[1] for rows in state["contexts"]])
 
     def _kept(self) -> list[tuple[Tensor, Tensor]]:
         """For each group the stored features of the entries that are kept, and their rounds."""
@@ -238,18 +223,6 @@ class RaggedBuffer:
         self._offset, self._before = torch.arange(b, device=device)[:, None] * length, shift - 1
         self.addresses = self._offset[..., None] + shift
         self._every = torch.arange(groups, device=device)
-
-
-def _match(contexts: Tensor, rounds: Tensor, latest: int) -> bool:
-    """Whether the rounds of a group's saved entries are such as its contexts can have."""
-    here = rounds != LATEST
-    known = rounds[here]
-    return (
-        rounds.shape == contexts.shape[:2]
-        and bool((rounds.diff(dim=1) >= 0).all())
-        and bool(((known >= 1) & (known <= latest)).all())
-        and bool(here[:, -1:].any(0).all())
-    )
 
 
 def _room(kept: int, held: int, room: int, spare: int) -> int:

@@ -17,7 +17,6 @@ from fairbandit.counting.scan import Layout, Limits, Reduce, counting, scan, sum
 from fairbandit.counting.segments import count_segments
 from fairbandit.counting.sorted_segment import Asked, SortedCounts
 from fairbandit.errors import FairbanditError
-from fairbandit.maths import checks
 
 FEW = 64
 """So many values, of all replicas and rounds, or fewer, are counted as segments, not in chunks."""
@@ -103,15 +102,9 @@ class ContextStore:
         return {**self._buffer.state(), "appended": self.rounds, "forgotten": self._forgotten}
 
     def load_state(self, state: Mapping[str, Any]) -> None:
-        """Continues from a state that `state` gave.
-
-        Raises:
-            FairbanditError: a state of another problem, or one whose parts do not match.
-        """
-        checks.mapping("past contexts", state)
-        self.rounds = checks.count("appended", state["appended"])
-        self._forgotten = checks.count("forgotten", state["forgotten"], most=self.rounds)
-        self._buffer.load_state(state, self.rounds)
+        """Continues from a state that `state` gave."""
+        self.rounds, self._forgotten = state["appended"], state["forgotten"]
+        self._buffer.load_state(state)
         self._sorted = SortedCounts()
 
     def _windows(self, query: Query) -> Tensor:

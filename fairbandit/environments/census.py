@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import Any
 
-from fairbandit.environments.acs import person_table, record_files
-from fairbandit.environments.table import CANDIDATES, PoolKind, RewardSource, Table, check_settings
+from fairbandit.environments.acs import SAMPLE, SAMPLE_STATES, person_table, record_files
+from fairbandit.environments.table import CANDIDATES, PoolKind, RewardSource, Table
 from fairbandit.registry import register
 
 CENSUS_COLUMNS: Mapping[str, Any] = MappingProxyType(
@@ -44,68 +44,61 @@ ETHNICITIES = {
 """Names of the codes of RAC1P."""
 
 
-class Surveys(NamedTuple):
-    """The census surveys of D2 and D1; the fields are arguments of `CensusGender`."""
+GROUP_SIZE = 5000
+"""The `min_group_size` of ethnicities, as in the paper."""
 
-    root: str
-    states: list[str] | None
-    year: int
-    scaler_year: int | None
-    scaler_states: list[str] | None
-    download: bool = False
-    cache: str | None = None
+SAMPLE_GROUP_SIZE = 800
+"""The `min_group_size` of ethnicities in the packaged sample, which keeps seven of them."""
 
-    def each(self) -> list[dict[str, Any]]:
-        """The arguments of `record_files` for D2, then for D1."""
-        given = {"year": self.scaler_year, "states": self.scaler_states}
-        changed = {name: value for name, value in given.items() if value is not None}
-        first = {"root": self.root, "year": self.year, "states": self.states}
-        return [first, {**first, **changed}]
+
+def surveys(
+    *,
+    root: str = "data",
+    states: list[str] | None = None,
+    year: int = 2018,
+    scaler_year: int | None = None,
+    scaler_states: list[str] | None = None,
+    **_: Any,
+) -> list[dict[str, Any]]:
+    """The arguments of `record_files` for D2, then for D1, from those of `CensusGender`."""
+    other = scaler_year or year
+    if root == SAMPLE:
+        states = states or SAMPLE_STATES.get(year)
+        scaler_states = scaler_states or SAMPLE_STATES.get(other)
+    found = [(year, states), (other, scaler_states or states)]
+    return [{"root": root, "year": year, "states": states} for year, states in found]
 
 
 class _Census(Table):
     """The working adults of a survey year as a `Table`, with another year as D1.
 
     Args:
-        surveys: the records to read.
+        given: the arguments of `surveys`, and `download` and `cache`.
         code_names: names of the codes of the group column.
-        fixed: the arguments of `Table` that the problem fixes.
-        settings: the arguments that `check_settings` takes.
+        table: arguments of `Table`.
     """
 
     def __init__(
-        self,
-        surveys: Surveys,
-        code_names: Mapping[str, str],
-        fixed: Mapping[str, Any],
-        **settings: Any,
+        self, given: Mapping[str, Any], code_names: Mapping[str, str], **table: Any
     ) -> None:
-        check_settings(**settings)
-        vars(self).update(surveys._asdict())
+        vars(self).update(given)
+        found = surveys(**given)
+        if given["root"] == SAMPLE:
+            self.states, self.scaler_states = (survey["states"] for survey in found)
         path, scaler_path = (
-            str(person_table(**survey, download=surveys.download, cache=surveys.cache))
-            for survey in surveys.each()
+            str(person_table(**survey, download=given["download"], cache=given["cache"]))
+            for survey in found
         )
         super().__init__(
-            path=path,
-            scaler_path=scaler_path,
-            reward="PINCP",
-            columns=CENSUS_COLUMNS,
-            **fixed,
-            **settings,
+            path=path, scaler_path=scaler_path, reward="PINCP", columns=CENSUS_COLUMNS, **table
         )
         self.group_names = tuple(code_names.get(code, code) for code in self.group_names)
 
     @classmethod
     def data_files(cls, parameters: Mapping[str, Any]) -> list[Path]:
         """The person records of D2 and of D1, each once."""
-        given = {name: parameters[name] for name in Surveys._fields if name in parameters}
-        try:
-            surveys = Surveys(**given)
-        except TypeError:  # a subclass of another constructor
-            return super().data_files(parameters)
-        files = [file for survey in surveys.each() for file in record_files(**survey).values()]
-        return list(dict.fromkeys(files))
+        found = [record_files(**survey).values() for survey in surveys(**parameters)]
+        return list(dict.fromkeys(file for files in found for file in files))
 
 
 @register("environment", "census_gender")
@@ -116,7 +109,8 @@ class CensusGender(_Census):
     the features `CENSUS_COLUMNS` and a bias, the noisy reward the standardised income PINCP.
 
     Args:
-        root: a folder in folktables' layout, {root}/{year}/1-Year/psam_p{FIPS}.csv.
+        root: a folder in folktables' layout, {root}/{year}/1-Year/psam_p{FIPS}.csv; or `sample`,
+            records of six small states inside the package, with those of Alabama as D1.
         states: postal codes of the states; null for the 50 states and PR.
         year: the survey of D2, 2014 to 2018.
         scaler_year: the survey of D1; null for `year`.
@@ -151,10 +145,11 @@ class CensusGender(_Census):
         download: bool = False,
         cache: str | None = None,
     ) -> None:
+        given = {"root": root, "states": states, "year": year, "scaler_year": scaler_year}
         super().__init__(
-            Surveys(root, states, year, scaler_year, scaler_states, download, cache),
+            {**given, "scaler_states": scaler_states, "download": download, "cache": cache},
             GENDERS,
-            {"group": "SEX", "pool": PoolKind.one_per_group, "rewards": RewardSource.column},
+            group="SEX",
             min_group_size=min_group_size,
             group_size=group_size,
             sample_seed=sample_seed,
@@ -168,19 +163,13 @@ class CensusEthnicity(_Census):
     A `Table` of the working adults of a survey year, with another year as D1: the group is RAC1P,
     the features `CENSUS_COLUMNS` and a bias, the noisy reward the true reward plus noise·ξ.
 
-    Args:
-        root: a folder in folktables' layout, {root}/{year}/1-Year/psam_p{FIPS}.csv.
-        states: postal codes of the states; null for the 50 states and PR.
-        year: the survey of D2, 2014 to 2018.
-        scaler_year: the survey of D1; null for `year`.
-        scaler_states: the states of D1; null for `states`.
+    Args, beside those of `CensusGender`:
         candidates: K.
         noise: standard deviation of the reward noise, at least 0.
-        min_group_size: groups with fewer members in D2 are left out, of D1 too.
+        min_group_size: groups with fewer members in D2 are left out, of D1 too; null for 5,000,
+            or 800 of the sample.
         group_size: at most so many members of a group make its true CDF; null for all.
         sample_seed: seed of the choice of those members.
-        download: fetches files that are missing from the Census Bureau.
-        cache: folder for the filtered records; null for the user's cache folder.
 
     Raises:
         FairbanditError: see `Table` and `person_table`.
@@ -202,16 +191,21 @@ class CensusEthnicity(_Census):
         scaler_states: list[str] | None = None,
         candidates: int = CANDIDATES,
         noise: float = 0.2,
-        min_group_size: int = 5000,
+        min_group_size: int | None = None,
         group_size: int | None = None,
         sample_seed: int = 0,
         download: bool = False,
         cache: str | None = None,
     ) -> None:
+        if min_group_size is None:
+            min_group_size = SAMPLE_GROUP_SIZE if root == SAMPLE else GROUP_SIZE
+        given = {"root": root, "states": states, "year": year, "scaler_year": scaler_year}
         super().__init__(
-            Surveys(root, states, year, scaler_year, scaler_states, download, cache),
+            {**given, "scaler_states": scaler_states, "download": download, "cache": cache},
             ETHNICITIES,
-            {"group": "RAC1P", "pool": PoolKind.random, "rewards": RewardSource.model},
+            group="RAC1P",
+            pool=PoolKind.random,
+            rewards=RewardSource.model,
             candidates=candidates,
             noise=noise,
             min_group_size=min_group_size,

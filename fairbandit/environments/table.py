@@ -13,12 +13,10 @@ import torch
 from torch import Tensor
 
 from fairbandit.environments.base import Environment, Pools, Truth
-from fairbandit.environments.columns import columns_file, resolve_columns
+from fairbandit.environments.columns import chosen_columns, columns_file
 from fairbandit.environments.distribution import Distribution, of_sample
-from fairbandit.environments.encoding import Encoding
-from fairbandit.environments.frames import kept_table
-from fairbandit.environments.population import load_population
-from fairbandit.environments.selection import Missing, Request
+from fairbandit.environments.population import Missing, Request, load_population
+from fairbandit.environments.reading import MEMORY, keep
 from fairbandit.errors import FairbanditError
 from fairbandit.registry import create, register
 from fairbandit.streams import Purpose, Streams
@@ -28,6 +26,13 @@ CANDIDATES = 10
 
 MOST_CANDIDATES = 1_000_000
 """The greatest K of random pools."""
+
+
+MOST_NOISE = 1e50
+"""The greatest standard deviation of the noise."""
+
+TABS = {"tab": "\t", "\\t": "\t"}
+"""Other names of a separator."""
 
 
 class PoolKind(Enum):
@@ -51,24 +56,19 @@ class Table(Environment):
     Features and rewards are standardised with the mean and standard deviation of D1, a column
     that is constant there being centred alone. θ is the ridge fit (λ = 1e-8) of the standardised
     reward on all of D2. The true reward is ⟨θ, x⟩, its true CDF the ECDF over the group's members
-    in D2, and a round's pool a fresh draw from D2.
-
-    A CSV file follows RFC 4180, in UTF-8, and ends with a line end. A number is finite, at most
-    1e100 in magnitude, and keeps its digits in float64; `true` is 1 and `false` is 0. A column that
-    is not constant has a standard deviation of at least 1e-8 of its largest magnitude, and no
-    standardised value exceeds 1e8. The guide is docs/data.md.
+    in D2, and a round's pool a fresh draw from D2. The guide is docs/data.md.
 
     Args:
         path: D2, a file that ends in .csv or .parquet.
-        group: the column of the sensitive group. A whole number is a label without decimals, a
-            truth value is `true` or `false`, and what spells a missing value is no label.
+        group: the column of the sensitive group.
         reward: the column of the reward; its values in D2 differ.
         columns: the feature columns, in order: null for a number; for a category a list of its
-            codes, which makes one column a code, or {codes: [...], reference: [...]}, codes of
-            the reference being valid without a column, or `category`, whose codes are the values
+            codes, which makes one feature a code, or {codes: [...], reference: [...]}, codes of
+            the reference being valid without a feature, or `category`, whose codes are the values
             in the table. The path of a YAML file stands for the mapping in it. null for all
-            columns that are numbers, truth values, or texts that recur; the others are named in
-            a message.
+            columns that are numbers, truth values, or texts that recur.
+        group_feature: the group is a feature too, one for each of its labels, unless `columns`
+            has it. Without it, true rewards miss what differs by group alone.
         scaler_path: D1; null for D2 itself.
         bias: adds a last feature that is always 1.
         pool: `one_per_group`, where K = G, or `random`.
@@ -78,11 +78,13 @@ class Table(Environment):
         min_group_size: groups with fewer members in D2 are left out, of D1 too.
         group_size: at most so many members of a group, drawn without replacement, make its true
             CDF; with one_per_group they are also all there is of it, in D2 and likewise in D1.
-            null for all; capped by the data, with a message.
+            null for all.
         sample_seed: seed of the choice of members, the same for all replicas.
         missing: what becomes of missing cells: `error`; `drop` leaves out a row that lacks its
             group, its reward or a feature; `mean` sets the features of a missing cell to their
-            means in D1. A message says how many.
+            means in D1.
+        separator: what stands between the cells of a CSV file; `tab` for a tab.
+        decimal: the decimal mark of numbers in a CSV file, `.` or `,`.
 
     Attributes:
         resolved_columns: the columns with the codes of each category, as `columns` takes them.
@@ -90,7 +92,7 @@ class Table(Environment):
 
     Raises:
         FairbanditError: a value out of range, a file or cell that is not as it should be (with its
-            column and its line or row), or fewer than two groups.
+            column and row), or fewer than two groups.
 
     Reference:
         Grazzi et al., "Group Meritocratic Fairness in Linear Contextual Bandits", NeurIPS 2022,
@@ -104,6 +106,7 @@ class Table(Environment):
         group: str,
         reward: str,
         columns: Any = None,
+        group_feature: bool = True,
         scaler_path: str | None = None,
         bias: bool = True,
         pool: PoolKind = PoolKind.one_per_group,
@@ -114,14 +117,27 @@ class Table(Environment):
         group_size: int | None = None,
         sample_seed: int = 0,
         missing: Missing = Missing.error,
+        separator: str = ",",
+        decimal: str = ".",
     ) -> None:
-        check_settings(
-            candidates=candidates,
-            noise=noise,
-            min_group_size=min_group_size,
-            group_size=group_size,
-            sample_seed=sample_seed,
-        )
+        bounds = {
+            "candidates": (candidates, 1, MOST_CANDIDATES),
+            "min_group_size": (min_group_size, 1, math.inf),
+            "group_size": (group_size, 1, math.inf),
+            "noise": (noise, 0, MOST_NOISE),
+            "sample_seed": (sample_seed, 0, math.inf),
+        }
+        for name, (value, low, high) in bounds.items():
+            if value is not None and not low <= value <= high:
+                raise FairbanditError(
+                    f"environment.{name} must be from {low} to {high:g}, got {value}"
+                )
+        mark = TABS.get(separator, separator)
+        if len(mark) != 1 or mark in '"\r\n' or decimal not in (".", ","):
+            raise FairbanditError(
+                "environment.separator must be one character, or tab, and environment.decimal a "
+                f"point or a comma; got {separator!r} and {decimal!r}"
+            )
         if pool is PoolKind.one_per_group and candidates is not None:
             raise FairbanditError(
                 f"environment.candidates={candidates} goes with environment.pool=random; with "
@@ -132,29 +148,41 @@ class Table(Environment):
         self.bias, self.pool, self.candidates = bias, pool, candidates
         self.rewards, self.noise, self.sample_seed = rewards, noise, sample_seed
         self.min_group_size, self.group_size = min_group_size, group_size
-        self.missing = missing
+        self.group_feature, self.missing = group_feature, missing
+        self.separator, self.decimal = separator, decimal
         other = _other(path, scaler_path)
-        files = [Path(path), *([other] if other else [])]
-        self.resolved_columns = resolve_columns(columns, files, (group, reward))
-        encoding = Encoding(self.resolved_columns, bias)
-        thin = pool is PoolKind.one_per_group
-        request = Request(
-            group, reward, encoding, min_group_size, group_size, thin, sample_seed, missing
+        found = load_population(
+            Request(
+                path,
+                str(other) if other else None,
+                group,
+                reward,
+                chosen_columns(columns),
+                group_feature,
+                bias,
+                min_group_size,
+                group_size,
+                pool is PoolKind.one_per_group,
+                sample_seed,
+                missing,
+                mark,
+                decimal,
+                tuple(_version(Path(file)) for file in (path, other) if file),
+            )
         )
-        self.members, self.group_names, theta, self._cdf = load_population(
-            Path(path), other, request
-        )
-        self.feature_names = tuple(encoding.names)
-        self.features = len(encoding.names)
-        self.places = len(self.group_names) if thin else candidates or CANDIDATES
-        self.truth: Truth = Truth(theta, self._cdf)
+        self.resolved_columns, self.feature_names = found.columns, found.features
+        self.members, self.group_names, self._cdf = found.members, found.groups, found.cdf
+        self.features = len(self.feature_names)
+        own_places = pool is PoolKind.one_per_group
+        self.places = len(self.group_names) if own_places else candidates or CANDIDATES
+        self.truth: Truth = Truth(found.theta, self._cdf)
 
     @classmethod
     def from_data(cls, data: Any, **parameters: Any) -> Table:
-        """A problem from a table in memory, which is kept as a Parquet file in the user's cache.
+        """A problem from a table in memory, of which nothing is written to a file.
 
-        The file is named by its content, so that the same data are the same problem, and the
-        environment is described, saved and resumed like that of any other file.
+        Its `path` is `memory:` with a hash of the data. In this process it stands for them as long
+        as an environment of them is in use.
 
         Args:
             data: a pandas DataFrame, whose index is left out, a pyarrow Table, another object with
@@ -164,8 +192,9 @@ class Table(Environment):
         Raises:
             FairbanditError: no such table, or see the constructor.
         """
-        spec = {"name": cls.part_name, "path": str(kept_table(data)), **parameters}
-        made: Table = create("environment", spec)
+        path, table = keep(data)
+        made: Table = create("environment", {"name": cls.part_name, "path": path, **parameters})
+        vars(made)["_data"] = table  # lives as long as the environment does
         return made
 
     @classmethod
@@ -173,9 +202,10 @@ class Table(Environment):
         """D2, D1 where it is another file, and the file that names the columns, if there is one."""
         if "path" not in parameters:  # a subclass of another constructor
             return super().data_files(parameters)
-        other = _other(parameters["path"], parameters.get("scaler_path"))
+        path = parameters["path"]
         named = columns_file(parameters.get("columns"))
-        return [Path(parameters["path"]), *(file for file in (other, named) if file)]
+        files = [Path(path), _other(path, parameters.get("scaler_path")), named]
+        return [file for file in files if file and not str(file).startswith(MEMORY)]
 
     def bind(self, streams: Streams) -> None:
         """Draws from the given streams, on their device."""
@@ -217,31 +247,16 @@ class Table(Environment):
         return (uniforms * len(members.groups)).to(torch.int64)
 
 
-def check_settings(
-    *,
-    candidates: int | None = None,
-    noise: float = 0.0,
-    min_group_size: int = 1,
-    group_size: int | None = None,
-    sample_seed: int = 0,
-) -> None:
-    """Checks the settings that can be checked before a file is read."""
-    counts = {"candidates": candidates, "min_group_size": min_group_size, "group_size": group_size}
-    for name, value in counts.items():
-        if value is not None and value < 1:
-            raise FairbanditError(f"environment.{name} must be at least 1, got {value}")
-    if candidates is not None and candidates > MOST_CANDIDATES:
-        raise FairbanditError(
-            f"environment.candidates must be at most {MOST_CANDIDATES:,}, got {candidates}"
-        )
-    if not (math.isfinite(noise) and noise >= 0):
-        raise FairbanditError(f"environment.noise must be finite and at least 0, got {noise}")
-    if sample_seed < 0:
-        raise FairbanditError(f"environment.sample_seed must be at least 0, got {sample_seed}")
-
-
 def _other(path: str, scaler_path: str | None) -> Path | None:
     """The file of D1, or None if it is the file of D2, which is then read once."""
     if scaler_path is None or Path(scaler_path).resolve() == Path(path).resolve():
         return None
     return Path(scaler_path)
+
+
+def _version(path: Path) -> tuple[Any, ...]:
+    """What changes when the content of a file does; nothing of a table in memory."""
+    if not path.is_file():
+        return ()
+    stat = path.stat()
+    return str(path.resolve()), stat.st_size, stat.st_mtime_ns, stat.st_ctime_ns, stat.st_ino

@@ -1,4 +1,4 @@
-"""The figures: panels side by side, with a legend of the runs above them."""
+"""The figures by name: panels side by side, with a legend of the runs above them."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING
 from fairbandit.errors import FairbanditError
 from fairbandit.figures import groups, panels, regrets
 from fairbandit.figures.comparison import compose_comparison
-from fairbandit.figures.layout import lay_out
-from fairbandit.figures.panels import Panel
-from fairbandit.figures.style import WIDTH, metric_name
+from fairbandit.figures.facets import Options
+from fairbandit.figures.layout import Panel, lay_out
+from fairbandit.figures.style import WIDTH
 from fairbandit.metrics import REGRETS
 from fairbandit.results import Scene
 from fairbandit.results.differences import union
@@ -28,9 +28,9 @@ class Composition:
 
     Attributes:
         help: what it shows.
-        panels: its panels, row by row; none stands for a panel for each metric that runs were
-            asked for, unless `whole` draws the figure.
-        size: the width of the figure and the height of a row without legends, in inches.
+        panels: its panels, row by row; none stands for a panel for each metric of
+            `Options`, or that runs were asked for, unless `whole` draws the figure.
+        size: the width of the figure and the height of a panel, in inches.
         columns: the most panels in a row.
         general: whether it is also drawn where no figures are asked for.
         truth: whether it shows nothing of an environment without a truth.
@@ -39,57 +39,53 @@ class Composition:
 
     help: str
     panels: tuple[Panel, ...] = ()
-    size: tuple[float, float] = (WIDTH, 2.0)
+    size: tuple[float, float] = (WIDTH, 1.6)
     columns: int = 3
     general: bool = True
     truth: bool = False
-    whole: Callable[[Scene], Figure] | None = None
+    whole: Callable[[Scene, Options], Figure] | None = None
 
 
-def _curves(column: str, label: str) -> Panel:
-    return Panel(partial(panels.curves, column=column, label=label))
+def _curves(column: str) -> Panel:
+    return Panel(partial(panels.curves, column=column))
 
 
 _DENSITY = Panel(panels.density, split=False, groups=True)
 
 _CDF = Panel(panels.cdf, split=False, groups=True)
 
-_REGRETS = tuple(_curves(column, metric_name(column)) for column in REGRETS)
+_REGRETS = tuple(map(_curves, REGRETS))
 
 FIGURES: Mapping[str, Composition] = MappingProxyType(
     {
         "overview": Composition(
-            "reward densities and both pseudo-regrets (the paper's Fig. 1)",
+            "reward densities and both regrets (the paper's Fig. 1)",
             (_DENSITY, *_REGRETS),
-            (WIDTH, 1.9),
         ),
         "selection": Composition(
-            "percentage selected by group and both pseudo-regrets (Fig. 2)",
+            "percentage selected by group and both regrets (Fig. 2)",
             (Panel(groups.selected_share), *_REGRETS),
-            (WIDTH, 2.1),
         ),
         "distributions": Composition(
-            "reward densities and CDFs, and both pseudo-regrets (Fig. 3)",
+            "reward densities and CDFs, and both regrets (Fig. 3)",
             (_DENSITY, _CDF, *_REGRETS),
-            (WIDTH, 1.9),
             columns=2,
         ),
         "counts": Composition(
-            "reward densities, counts selected by group, and both pseudo-regrets (Fig. 4)",
+            "reward densities, counts selected by group, and both regrets (Fig. 4)",
             (_DENSITY, Panel(groups.selected_count), *_REGRETS),
-            (WIDTH, 2.0),
             columns=2,
         ),
         "price": Composition(
-            "fair against standard pseudo-regret at T: the price of fairness",
+            "fair against standard regret at T: the price of fairness",
             (Panel(regrets.price),),
-            (WIDTH / 2, 2.6),
+            (WIDTH / 2, 2.0),
             truth=True,
         ),
         "frontier": Composition(
             "price over the weight of policy/rank=tradeoff, beside the other runs",
             (Panel(regrets.frontier, split=False),),
-            (WIDTH / 2, 2.6),
+            (WIDTH / 2, 2.0),
             general=False,
         ),
         "metrics": Composition("the metrics that runs were asked for, over the rounds"),
@@ -106,40 +102,34 @@ FIGURES: Mapping[str, Composition] = MappingProxyType(
 def general(scene: Scene) -> list[str]:
     """Returns the names of the figures that are drawn of a scene where none are asked for."""
     plans = {name: plan for name, plan in FIGURES.items() if plan.general}
-    own = _metric_panels(scene)
+    own = _asked(scene)
     truth = any(run.metrics[regret]["mean"] is not None for run in scene.runs for regret in REGRETS)
     return [
         name for name, plan in plans.items() if (plan.panels or own) and (truth or not plan.truth)
     ]
 
 
-def compose(name: str, scene: Scene) -> Figure:
+def compose(name: str, scene: Scene, options: Options | None = None) -> Figure:
     """Draws one of `FIGURES`; no global state of matplotlib knows of the result.
 
     Raises:
         FairbanditError: the scene lacks the runs or the metrics that the figure shows, or has too
             many runs.
     """
-    plan = FIGURES[name]
+    plan, options = FIGURES[name], options or Options()
     if plan.whole is not None:
-        return plan.whole(scene)
-    shown = plan.panels or _metric_panels(scene)
+        return plan.whole(scene, options)
+    width, height = plan.size
+    shown = plan.panels
+    if not shown:
+        shown = tuple(_curves(column) for column in options.metrics or _asked(scene))
+        width = width if len(shown) > 1 else WIDTH / 2
     if not shown:
         raise FairbanditError(
             f"no run in {scene.name} has a metric beside both regrets; metrics={{COLUMN: NAME}} "
             "asks for one when a run is played"
         )
-    return lay_out(shown, scene, plan.size, plan.columns)
-
-
-def compose_metric(column: str, scene: Scene) -> Figure:
-    """Draws the curves of one metric, by its column in the round log.
-
-    Raises:
-        FairbanditError: no run has the metric, or there are too many runs.
-    """
-    check_metrics([column], [scene])
-    return lay_out([_metric_panel(column)], scene, (WIDTH / 2, 2.0))
+    return lay_out(shown, scene, options, (width, height), plan.columns)
 
 
 def check_metrics(columns: Sequence[str], scenes: Sequence[Scene]) -> None:
@@ -156,10 +146,6 @@ def check_metrics(columns: Sequence[str], scenes: Sequence[Scene]) -> None:
             )
 
 
-def _metric_panels(scene: Scene) -> Sequence[Panel]:
-    """A panel for each metric that runs were asked for beside both regrets."""
-    return [_metric_panel(column) for column in scene.metrics if column not in REGRETS]
-
-
-def _metric_panel(column: str) -> Panel:
-    return _curves(column, metric_name(column))
+def _asked(scene: Scene) -> list[str]:
+    """The metrics that runs were asked for beside both regrets."""
+    return [column for column in scene.metrics if column not in REGRETS]

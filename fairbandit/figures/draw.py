@@ -5,17 +5,17 @@ from __future__ import annotations
 import io
 import json
 import re
+import warnings
 from collections.abc import Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
-from functools import partial
 from itertools import chain, count
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from fairbandit.errors import FairbanditError
-from fairbandit.figures import legends
-from fairbandit.figures.compose import FIGURES, check_metrics, compose, compose_metric, general
+from fairbandit.figures.compose import FIGURES, check_metrics, compose, general
+from fairbandit.figures.facets import Options
 from fairbandit.figures.style import applied
 from fairbandit.files import written_aside
 from fairbandit.results import Scene, read_runs
@@ -72,8 +72,8 @@ def draw(
     out: Path,
     choice: Choice | None = None,
     policies: Sequence[str] | None = None,
-    metrics: Sequence[str] = (),
     where: Conditions | None = None,
+    options: Options | None = None,
 ) -> list[Drawn]:
     """Draws figures of saved runs, in separate files for each environment.
 
@@ -83,8 +83,8 @@ def draw(
         choice: the figures to draw, and the policies that each shows; None draws every figure for
             which the runs have data.
         policies: the policies shown by figures for which `choice` names none; None shows all.
-        metrics: columns of the round log of which curves are drawn, each in a figure of its own.
         where: the values that runs must have for some settings; None takes all runs.
+        options: how they are drawn.
 
     Returns:
         What was drawn, in the order of the environments' names and of `FIGURES`.
@@ -95,22 +95,15 @@ def draw(
     """
     check_choice(choice or {})
     scenes = scenes_of(chosen(read_runs(folders), where or {}))
-    check_metrics(metrics, scenes)
+    options = options or Options()
+    check_metrics(options.metrics, scenes)
     drawn = []
     for scene, slug in zip(scenes, _slugs(scenes), strict=True):
         asked = dict.fromkeys(general(scene)) if choice is None else choice
-        figures = [
-            (name, partial(compose, name, scene.only(shown or policies)))
-            for name, shown in asked.items()
-        ]
-        figures += [
-            (f"metric-{column}", partial(compose_metric, column, scene.only(policies)))
-            for column in metrics
-            if column in scene.metrics
-        ]
-        for name, composed in figures:
+        for name, shown in asked.items():
             stem = name if len(scenes) == 1 else f"{slug}-{name}"
-            drawn.append(Drawn(name, scene.name, save(composed(), out, stem)))
+            figure = compose(name, scene.only(shown or policies), options)
+            drawn.append(Drawn(name, scene.name, save(figure, out, stem)))
     return drawn
 
 
@@ -130,18 +123,27 @@ def save(figure: Figure, folder: Path, stem: str) -> tuple[Path, Path]:
     Each file is written whole or not at all, with the same bytes each time.
 
     Raises:
-        FairbanditError: the folder cannot be written to.
+        FairbanditError: the figure is too small, or the folder cannot be written to.
     """
     paths = []
-    with applied():
-        legends.settle(figure)
-    figure.set_layout_engine(None)  # both files have this layout, which takes long to find
+    with applied(), warnings.catch_warnings():
+        warnings.filterwarnings("error", "constrained_layout not applied")
+        try:
+            figure.draw_without_rendering()
+        except UserWarning:
+            width, height = figure.get_size_inches()
+            raise FairbanditError(
+                f"{stem} has no room in {width:g} by {height:g} inches; give a larger size"
+            ) from None
+        figure.set_layout_engine("none")  # both files have this layout, which takes long to find
     try:
         folder.mkdir(parents=True, exist_ok=True)
         for kind, metadata in _METADATA.items():
             held = io.BytesIO()
             with applied():
-                figure.savefig(held, format=kind, metadata=metadata)
+                from matplotlib.backends.backend_agg import FigureCanvasAgg
+
+                FigureCanvasAgg(figure).print_figure(held, format=kind, metadata=metadata)
             paths.append(folder / f"{stem}.{kind}")
             with written_aside(paths[-1]) as file:
                 file.write(held.getvalue())
@@ -159,13 +161,15 @@ def keep_choice(choice: Choice, out: Path) -> None:
 def kept_choice(folder: Path) -> Choice | None:
     """Returns the figures that the sweep in a folder asked for, or None."""
     path = folder / SUBFOLDER / CHOICE
-    if not path.exists():
+    if not path.is_file():
         return None
     try:
-        choice: Choice = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
+        choice = json.loads(path.read_text(encoding="utf-8"))
+        if not all(shown is None or isinstance(shown, list) for shown in dict(choice).values()):
+            raise ValueError("it does not map figures to policies")
+    except (OSError, ValueError, TypeError, RecursionError) as error:
         raise FairbanditError(f"{path} cannot be read: {error}; remove it") from error
-    return choice
+    return dict(choice)
 
 
 def show_in_tensorboard(drawn: Sequence[Drawn], out: Path) -> None:

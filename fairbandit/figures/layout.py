@@ -1,138 +1,167 @@
-"""Lays panels out side by side, those of many runs once for each part, with room for legends."""
+"""Lays panels out side by side, once for each facet; matplotlib's constrained layout makes room."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from fairbandit.figures import legends
-from fairbandit.figures.panels import Panel
-from fairbandit.figures.parts import Part, split
-from fairbandit.figures.style import DPI, LABEL, WIDTH, applied, wrapped
+import numpy as np
+
+from fairbandit.figures.facets import Facet, Options, split
+from fairbandit.figures.style import WIDTH, applied, wrapped
 from fairbandit.results import Scene
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
+    from matplotlib.figure import Figure, FigureBase, SubFigure
+    from matplotlib.gridspec import GridSpec
 
-_LINE = 0.13  # inches of a line of a title
-_ACROSS = 3  # the most panels of one quantity side by side
+_ACROSS = 3  # panels in a row of a facet
+_HANDLE = 0.5  # inches of a legend's line and of the gaps around it
+_LETTER = 0.052  # inches of a letter of a legend, on average
+_AMPLE = 2.0  # inches more than a panel's texts take, before their room is known
 
 
 @dataclass(frozen=True)
-class _Cell:
-    """A panel's place in a figure.
+class Panel:
+    """A panel of a figure.
 
     Attributes:
-        panel: what is drawn there.
-        part: the runs that it shows.
-        inner: whether a panel on its left has the same vertical axis and its labels.
+        draw: draws it.
+        split: whether it is drawn of each facet of a scene, rather than once of all runs.
+        groups: whether a legend tells its lines by group.
     """
 
-    panel: Panel
-    part: Part
-    inner: bool = False
-
-
-_Row = list[tuple[_Cell, "Axes"]]
+    draw: Callable[[Axes, Facet], None]
+    split: bool = True
+    groups: bool = False
 
 
 def lay_out(
-    shown: Sequence[Panel], scene: Scene, size: tuple[float, float], columns: int = 1
+    panels: Sequence[Panel],
+    scene: Scene,
+    options: Options,
+    size: tuple[float, float],
+    columns: int = 1,
 ) -> Figure:
     """Draws panels of a scene.
 
-    If the scene has more runs than a panel shows, a panel that can be split becomes one for each
-    part of the scene, with the same limits. The runs have one legend above all panels if it is the
-    same for all parts, and otherwise one above each panel.
+    If the scene is split into facets, panels that are drawn once come first, and then the others
+    for each facet, with the same limits. The runs have one legend above all panels if it is the
+    same for all facets, and otherwise one above each facet. Groups have a legend below.
 
     Args:
-        shown: the panels.
+        panels: the panels.
         scene: the runs.
-        size: the width of the figure, unless it is split, and the height of a row without legends,
-            in inches.
-        columns: the most panels in a row, unless the figure is split.
+        options: how the figure is drawn.
+        size: the width of the figure, unless it is split, and the height of a panel, in inches.
+        columns: the most panels in a row.
 
     Raises:
         FairbanditError: the scene lacks runs that a panel shows, or has too many.
     """
-    from matplotlib.figure import Figure
-
-    whole = Part(scene, scene)
-    parts = split(scene) if any(panel.split for panel in shown) else [whole]
-    width, height = size
-    if len(parts) == 1:
-        columns = min(columns, len(shown))
-        plan = _rows([_Cell(panel, whole) for panel in shown], columns)
-    else:
-        width, columns = WIDTH, math.ceil(len(parts) / math.ceil(len(parts) / _ACROSS))
-        plan = _rows([_Cell(panel, whole) for panel in shown if not panel.split], columns)
-        for panel in filter(lambda panel: panel.split, shown):
-            cells = [_Cell(panel, part, at % columns > 0) for at, part in enumerate(parts)]
-            plan += _rows(cells, columns)
+    whole = Facet(scene, scene, options=options)
+    facets = split(scene, options) if any(panel.split for panel in panels) else [whole]
+    (width, height), across = size, 1
+    blocks = [(list(panels), facets[0])]
+    if len(facets) > 1:
+        repeated = [panel for panel in panels if panel.split]
+        across = max(1, int(WIDTH / width)) if len(panels) == 1 else 1
+        width, columns = WIDTH, _ACROSS
+        once = [panel for panel in panels if not panel.split]
+        blocks = [(once, whole)] if once else []
+        blocks += [(repeated, facet) for facet in facets]
+    if options.size is not None:
+        width, _ = options.size
     with applied():
-        figure = Figure(figsize=(width, height * len(plan)), layout="constrained")
-        grid = figure.add_gridspec(len(plan), columns)
-        rows: list[_Row] = []
-        for place, row in enumerate(plan):
-            drawn = [(cell, figure.add_subplot(grid[place, at])) for at, cell in enumerate(row)]
-            for cell, axes in drawn:
-                _draw(cell, axes)
-            rows.append(drawn)
-        legends.settle(figure)
-        room = min(axes.bbox.width for row in rows for _, axes in row) / DPI
-        top, around, inside = _add_legends(figure, rows, room)
-        inner = [height + more for more in inside]
-        grid.set_height_ratios(inner)  # of the panels, without what stands around them
-        figure.set_figheight(top + sum(inner) + sum(around))
-        by_group = [axes for row in rows for cell, axes in row if cell.panel.groups]
-        legends.make_headroom(figure, by_group)
+        from matplotlib.figure import Figure
+
+        figure = Figure((width, height), layout="constrained")
+        grid = figure.add_gridspec(math.ceil(len(blocks) / across), across)
+        parts = [figure.add_subfigure(grid[divmod(at, across)]) for at in range(len(blocks))]
+        for part, (shown, facet) in zip(parts, blocks, strict=True):
+            _draw(part, shown, facet, columns, width / across)
+        _name_runs(figure, parts[-len(facets) :], facets, width)
+        if options.size is None:
+            _fit(figure, grid, parts, height)
+        else:
+            figure.set_size_inches(options.size)
         return figure
 
 
-def _rows(cells: Sequence[_Cell], columns: int) -> list[Sequence[_Cell]]:
-    return [cells[first : first + columns] for first in range(0, len(cells), columns)]
+def _draw(
+    part: FigureBase, panels: Sequence[Panel], facet: Facet, columns: int, width: float
+) -> None:
+    """Draws the panels of a facet, with a legend of groups below them."""
+    columns = min(columns, len(panels))
+    grid = part.add_gridspec(math.ceil(len(panels) / columns), columns)
+    by_group: Any = None
+    for place, panel in enumerate(panels):
+        axes = part.add_subplot(grid[divmod(place, columns)])
+        panel.draw(axes, facet)
+        by_group = axes if panel.groups else by_group
+    if by_group is not None:
+        _legend(part, "lower", by_group, "", width)
 
 
-def _draw(cell: _Cell, axes: Axes) -> None:
-    cell.panel.draw(axes, cell.part)
-    if cell.inner:
-        axes.set_ylabel("")
-        axes.tick_params(axis="y", which="both", labelleft=False)
+def _name_runs(
+    figure: Figure, parts: Sequence[SubFigure], facets: Sequence[Facet], width: float
+) -> None:
+    """Adds titles, and a legend of all runs, or one of each facet if they are different."""
+    shared = [facet.policy if facet.policy != facet.title else "" for facet in facets]
+    names = [[look.name for look in facet.looks.values()] for facet in facets]
+    if all(policy == shared[0] for policy in shared) and all(one == names[0] for one in names):
+        for part, facet in zip(parts, facets, strict=True):
+            if facet.title:
+                part.suptitle(facet.title)
+        _legend(figure, "upper", parts[-1].axes[-1], shared[0], width)
+        return
+    for part, facet in zip(parts, facets, strict=True):
+        _legend(part, "upper", part.axes[-1], facet.heading, part.bbox.width / figure.dpi)
 
 
-def _add_legends(
-    figure: Figure, rows: Sequence[_Row], width: float
-) -> tuple[float, list[float], list[float]]:
-    """Adds all legends and titles, given the width of a panel.
-
-    Returns:
-        The inches that they take above all rows, and of each row around and inside its panels.
-    """
-    last = rows[-1][-1][0].panel
-    of_runs = [(cell.part, axes) for row in rows for cell, axes in row if cell.panel is last]
-    shown = {id(part): legends.entries(axes) for part, axes in of_runs}
-    shared = len({(tuple(shown[id(part)][1]), _heading(part)) for part, _ in of_runs}) == 1
-
-    def above(cell: _Cell, axes: Axes) -> float:
-        part = cell.part
-        if not cell.panel.split or (shared and not part.title):
-            return 0.0
-        if shared:
-            axes.set_title(wrapped(part.title, width, LABEL))
-            return _LINE * len(axes.get_title().splitlines())
-        title = ", ".join(filter(None, (_heading(part), part.title)))
-        return legends.above(axes, shown[id(part)], title, width)
-
-    around = [max(above(*pair) + legends.below(pair[1]) for pair in row) for row in rows]
-    inside = [max(legends.within(a, width) if c.panel.groups else 0.0 for c, a in r) for r in rows]
-    part, _ = of_runs[-1]
-    top = legends.above_figure(figure, shown[id(part)], _heading(part)) if shared else 0.0
-    return top, around, inside
+def _legend(part: FigureBase, edge: str, axes: Axes, title: str, width: float) -> None:
+    """Adds a legend of what is drawn on some axes, with as many columns as there is room for."""
+    handles, labels = axes.get_legend_handles_labels()
+    if not labels:
+        return
+    # error bars would hide the small markers of a legend
+    handles = [handle[0] if isinstance(handle, tuple) else handle for handle in handles]
+    labels = [wrapped(label, width - _HANDLE) for label in labels]
+    sizes = [_HANDLE + _LETTER * max(len(line) for line in label.splitlines()) for label in labels]
+    columns = len(labels)
+    while columns > 1 and _filled(sizes, columns) > width:
+        columns -= 1
+    columns = math.ceil(len(labels) / math.ceil(len(labels) / columns))  # of about the same length
+    place: Any = f"outside {edge} center"
+    heading = wrapped(title, width) or None
+    part.legend(handles, labels, loc=place, ncols=columns, title=heading)
 
 
-def _heading(part: Part) -> str:
-    """The policy that all runs of a part share, unless the part's title names it."""
-    return part.policy if part.policy != part.title else ""
+def _filled(sizes: Sequence[float], columns: int) -> float:
+    """The width of columns that texts of some widths fill one by one."""
+    return float(sum(max(column) for column in np.array_split(sizes, columns)))
+
+
+def _fit(figure: Figure, grid: GridSpec, parts: Sequence[SubFigure], height: float) -> None:
+    """Makes the figure so high that its panels have a height in inches, beside all their texts."""
+    figure.set_figheight(sum(_lines(part) for part in parts) * (height + _AMPLE))
+    figure.draw_without_rendering()
+    heights = [part.bbox.height / figure.dpi for part in parts]
+    needed = [
+        own + _lines(part) * (height - part.axes[0].bbox.height / figure.dpi)
+        for own, part in zip(heights, parts, strict=True)
+    ]
+    rows = range(0, len(parts), grid.ncols)
+    before, after = ([max(both[at : at + grid.ncols]) for at in rows] for both in (heights, needed))
+    grid.set_height_ratios(after)
+    figure.set_figheight(figure.get_figheight() + sum(after) - sum(before))
+
+
+def _lines(part: SubFigure) -> int:
+    """The number of panels above each other."""
+    grid = part.axes[0].get_gridspec()
+    assert grid is not None
+    return int(grid.nrows)

@@ -3,25 +3,25 @@
 from __future__ import annotations
 
 import logging
+import os
 import textwrap
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
-from types import MappingProxyType
+from dataclasses import dataclass
 from typing import Any
 from zlib import crc32
 
+from fairbandit.building import policy_labels
+
 LABEL, SMALL = 7.5, 6.5
 """Points: the sizes of the text beside axes, and of all other text."""
-
-DPI = 100
-"""Pixels of an inch while a figure is laid out."""
 
 RC: dict[str, Any] = {
     "font.family": "DejaVu Sans",
     "font.size": 7,
     "axes.labelsize": LABEL,
     "axes.titlesize": LABEL,
+    "figure.titlesize": LABEL,
     "xtick.labelsize": SMALL,
     "ytick.labelsize": SMALL,
     "legend.fontsize": SMALL,
@@ -41,7 +41,7 @@ RC: dict[str, Any] = {
     "lines.markersize": 3.2,
     "hatch.linewidth": 0.5,
     "errorbar.capsize": 1.5,
-    "figure.dpi": DPI,
+    "figure.dpi": 100,
     "savefig.dpi": 200,
     "pdf.fonttype": 42,
 }
@@ -50,21 +50,31 @@ RC: dict[str, Any] = {
 WIDTH = 6.75
 """Inches: the width of a page's text, of which a column is the half."""
 
+_LETTERS = 18  # of small text to an inch, at least
+
 
 @contextmanager
 def applied() -> Iterator[None]:
-    """Applies the style while a figure is drawn or saved, in place of the user's own settings."""
-    import matplotlib
+    """Applies the style while a figure is drawn or saved, in place of the user's own settings.
 
+    The variable MPLBACKEND, whose value matplotlib checks when it is imported, has no effect:
+    figures are never shown, and files need no backend.
+    """
+    backend = os.environ.pop("MPLBACKEND", None)
+    try:
+        import matplotlib
+    finally:
+        if backend is not None:
+            os.environ["MPLBACKEND"] = backend
     settings: Any = {**dict(matplotlib.rcParamsDefault), **RC}
-    chatty = logging.getLogger("fontTools")  # tells each step of embedding a font
-    level = chatty.level
-    chatty.setLevel(logging.WARNING)
+    fonts = logging.getLogger("fontTools")  # logs each step of embedding a font
+    level = fonts.level
+    fonts.setLevel(logging.WARNING)
     try:
         with matplotlib.rc_context(settings):
             yield
     finally:
-        chatty.setLevel(level)
+        fonts.setLevel(level)
 
 
 Dashes = str | tuple[float, tuple[float, ...]]
@@ -94,47 +104,37 @@ class Look:
         return {"color": self.colour, "linestyle": self.dashes, "label": self.name}
 
 
-# Okabe and Ito's colours, which the colour-blind tell apart
-_KNOWN = MappingProxyType(
-    {
-        "uniform": Look("Uniform random", "#777777", ":", "x", "...."),
-        "oful": Look("OFUL", "#e69f00", "--", "s", "////"),
-        "greedy": Look("Greedy", "#d55e00", "-.", "v", "\\\\\\\\"),
-        "fair_greedy": Look("Fair-Greedy", "#0072b2", "-", "o", ""),
-        "fair_greedy_oracle_cdf": Look(
-            "Fair-Greedy (oracle CDF)", "#56b4e9", (0, (6, 1.5)), "^", "----"
-        ),
-        "fair_greedy_oracle_rewards": Look(
-            "Fair-Greedy (oracle rewards)", "#009e73", (0, (3, 1, 1, 1, 1, 1)), "D", "xxxx"
-        ),
-        "gmf": Look("GMF (fair optimum)", "#cc79a7", (0, (1, 1)), "P", "++++"),
-        "optimal": Look("Optimal (reward optimum)", "#000000", (0, (9, 2)), "*", "oooo"),
-    }
+# For the named policies, in their order. The paper's have Okabe and Ito's colours, which the
+# colour-blind tell apart.
+_NAMED: Sequence[tuple[str, Dashes, str, str]] = (
+    ("#777777", ":", "x", "...."),
+    ("#e69f00", "--", "s", "////"),
+    ("#d55e00", "-.", "v", "\\\\\\\\"),
+    ("#8c564b", (0, (8, 1, 2, 1)), "<", "//"),
+    ("#bcbd22", (0, (3, 2, 3, 4)), ">", "\\\\"),
+    ("#0072b2", "-", "o", ""),
+    ("#9467bd", (0, (5, 3)), "p", "||"),
+    ("#5e3c99", (0, (5, 1, 5, 4)), "h", "--"),
+    ("#17becf", (0, (2, 1)), "d", "xx"),
+    ("#08519c", (0, (8, 3, 2, 3)), "X", "oo"),
+    ("#b2182b", (0, (4, 2, 1, 2)), "H", "++"),
+    ("#4d4d4d", (0, (7, 1, 1, 1)), "8", ".."),
+    ("#56b4e9", (0, (6, 1.5)), "^", "----"),
+    ("#009e73", (0, (3, 1, 1, 1, 1, 1)), "D", "xxxx"),
+    ("#cc79a7", (0, (1, 1)), "P", "++++"),
+    ("#000000", (0, (9, 2)), "*", "oooo"),
 )
 
-_NAMES = MappingProxyType(
-    {
-        "epsilon_greedy": "ε-Greedy",
-        "lin_ts": "LinTS",
-        "interval_chain": "Interval chain",
-        "rank_interval_chain": "Rank interval chain",
-        "fairx_lints": "FairX-LinTS",
-        "fairx_rank": "FairX (rank)",
-        "minimum_pull": "Minimum pull",
-        "group_parity": "Group parity",
-        **{policy: look.name for policy, look in _KNOWN.items()},
-    }
-)
-
-_OTHERS = (
-    Look("", "#882255", (0, (4, 2, 1, 2)), "<", "//"),
-    Look("", "#44aa99", (0, (2, 1)), ">", "\\\\"),
-    Look("", "#999933", (0, (7, 1, 1, 1)), "h", "--"),
-    Look("", "#332288", (0, (5, 3)), "p", "||"),
-    Look("", "#aa4499", (0, (1, 2)), "d", "xx"),
-    Look("", "#117733", (0, (3, 2, 3, 4)), "H", "++"),
-    Look("", "#661100", (0, (8, 3, 2, 3)), "X", "oo"),
-    Look("", "#6699cc", "-", "8", ".."),
+# for all other labels
+_OTHERS: Sequence[tuple[str, Dashes, str, str]] = (
+    ("#882255", (0, (4, 2, 1, 2)), "<", "//"),
+    ("#44aa99", (0, (2, 1)), ">", "\\\\"),
+    ("#999933", (0, (7, 1, 1, 1)), "h", "--"),
+    ("#332288", (0, (5, 3)), "p", "||"),
+    ("#aa4499", (0, (1, 2)), "d", "xx"),
+    ("#117733", (0, (3, 2, 3, 4)), "H", "++"),
+    ("#661100", (0, (8, 3, 2, 3)), "X", "oo"),
+    ("#6699cc", "-", "8", ".."),
 )
 
 _GROUP_DASHES: tuple[Dashes, ...] = ("-", "--", "-.", ":", (0, (6, 1, 1, 1, 1, 1)), (0, (2, 1)))
@@ -143,7 +143,7 @@ _GROUP_DASHES: tuple[Dashes, ...] = ("-", "--", "-.", ":", (0, (6, 1, 1, 1, 1, 1
 def looks(labels: Iterable[str]) -> dict[str, Look]:
     """Returns a look for each run of a figure.
 
-    A paper's policy has its own, always; another label gets one by its name, or the next free one.
+    A named policy has its own, always; another label gets one by its name, or the next free one.
 
     Args:
         labels: the runs' labels, each once.
@@ -153,13 +153,15 @@ def looks(labels: Iterable[str]) -> dict[str, Look]:
     >>> looks(["mine"])["mine"] == looks(["uniform", "oful", "mine"])["mine"]
     True
     """
-    listed, made, free = list(labels), dict(_KNOWN), set(range(len(_OTHERS)))
-    for label in sorted(set(listed) - set(_KNOWN)):
+    listed = list(labels)
+    made = dict(zip(policy_labels(), _NAMED, strict=False))
+    free = set(range(len(_OTHERS)))
+    for label in sorted(set(listed) - set(made)):
         at = crc32(label.encode()) % len(_OTHERS)
         slot = min(free or {at}, key=lambda other: (other - at) % len(_OTHERS))
         free.discard(slot)
-        made[label] = replace(_OTHERS[slot], name=_readable(label))
-    return {label: made[label] for label in listed}
+        made[label] = _OTHERS[slot]
+    return {label: Look(_readable(label), *made[label]) for label in listed}
 
 
 def group_line(code: int, groups: Sequence[str]) -> dict[str, Any]:
@@ -182,7 +184,7 @@ def group_name(name: str) -> str:
 
 
 def _readable(label: str) -> str:
-    """Returns a label with the paper's name of its policy.
+    """Returns a label with the name of its policy as figures write it.
 
     >>> _readable("oful, exploration=0.1")
     'OFUL, exploration=0.1'
@@ -197,40 +199,18 @@ def policy_name(name: str) -> str:
     >>> policy_name("oful"), policy_name("my_policy")
     ('OFUL', 'my policy')
     """
-    return _NAMES.get(name, name.replace("_", " "))
+    return policy_labels().get(name, name.replace("_", " "))
 
 
 def metric_name(column: str) -> str:
     """Returns the name of a metric as figures write it, by its column.
 
-    >>> metric_name("fair_regret"), metric_name("share_gap")
-    ('fair pseudo-regret', 'share gap')
+    >>> metric_name("fair_regret")
+    'fair regret'
     """
-    name = column
-    return name.replace("_", " ")
+    return column.replace("_", " ")
 
 
-def text_width(text: str, size: float) -> float:
-    """Returns the width in inches of a line of text at a font size in points, at the most.
-
-    Letters are drawn at whole pixels, which makes a text some hundredths wider.
-    """
-    from matplotlib.font_manager import FontProperties
-    from matplotlib.textpath import text_to_path
-
-    font = FontProperties(family=RC["font.family"], size=size)
-    width, _, _ = text_to_path.get_text_width_height_descent(text, font, ismath=False)
-    return 1.05 * float(width) / 72
-
-
-def wrapped(text: str, inches: float, size: float, lines: int | None = None) -> str:
-    """Breaks a text into lines that are no wider than so many inches at a font size in points.
-
-    If a largest number of lines is given, an ellipsis stands for words beyond.
-    """
-    broken = [text]
-    letters = min(len(text), int(72 * inches / (0.3 * size)))  # no letter is so narrow on average
-    while letters > 1 and any(text_width(line, size) > inches for line in broken):
-        letters -= 1
-        broken = textwrap.wrap(text, letters, max_lines=lines, placeholder="…")
-    return "\n".join(broken)
+def wrapped(text: str, inches: float) -> str:
+    """Breaks a text into lines that fit about so many inches."""
+    return textwrap.fill(text, max(1, int(_LETTERS * inches)))

@@ -14,7 +14,7 @@ from torch import Tensor
 
 from fairbandit.environments.base import Truth
 from fairbandit.errors import FairbanditError
-from fairbandit.maths.checks import like, told
+from fairbandit.maths.checks import told
 from fairbandit.registry import with_bounds
 from fairbandit.streams import Streams
 
@@ -117,10 +117,6 @@ class Part(ABC):
     own: ClassVar[bool] = True
     """Whether the part is fairbandit's, by its module. Such a part changes by new values of its
     attributes, never in place, so that whoever keeps the old values can restore them."""
-
-    varying: ClassVar[frozenset[str]] = frozenset()
-    """Keys of the state whose tensors may have any size in dimension 1. The other tensors of
-    fairbandit's parts keep their sizes, which `load_state` checks."""
 
     observes: ClassVar[bool] = False
     """Whether the part overrides `observe`. What it saw cannot be taken back, so that a policy with
@@ -225,9 +221,6 @@ class Part(ABC):
             raise FairbanditError(
                 f"{what} should have {sorted(now) or 'nothing'}; got {got}: {KEYS_STAY}"
             )
-        if self.own:
-            for key, value in now.items():
-                _check(f"{what}, {key}", state[key], value, 1 if key in self.varying else None)
         self._load(state)
 
     def _load(self, state: Mapping[str, Any]) -> None:  # noqa: B027 - most parts have no state
@@ -254,11 +247,3 @@ def _copied(value: Any) -> Any:
     if isinstance(value, (list, tuple)):
         return [_copied(item) for item in value]
     return value
-
-
-def _check(what: str, given: Any, now: Any, free: int | None) -> None:
-    """Refuses what cannot be a later state of something; the size of one dimension may be free."""
-    if isinstance(now, Tensor):
-        like(what, given, now, free)
-    elif type(given) is not type(now):
-        raise FairbanditError(f"{what}: expected a {type(now).__name__}, got {told(given)}")

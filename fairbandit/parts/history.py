@@ -9,7 +9,6 @@ import torch
 from torch import Tensor
 
 from fairbandit.errors import FairbanditError
-from fairbandit.maths import checks
 from fairbandit.maths.buffers import Rows
 from fairbandit.parts.base import NEEDS, Problem
 from fairbandit.parts.past import context_store
@@ -215,40 +214,17 @@ class History:
         return {**kept, **numbers, "contexts": self.contexts.state(), "picked": self._picked}
 
     def load_state(self, state: Mapping[str, Any]) -> None:
-        """Continues from a state that `state` gave.
-
-        Raises:
-            FairbanditError: the state is of another problem, or its parts do not match.
-        """
+        """Continues from a state that `state` gave."""
         for name, rows in self._rows.items():
             rows.load_state(state[name])
         self.contexts.load_state(state["contexts"])
         for name in _NUMBERS:
-            setattr(self, name, checks.count(name, state[name], most=NEVER))
-        self._picked = checks.like("picked", state["picked"], self._picked)
-        self._match()
+            setattr(self, name, state[name])
+        self._picked = state["picked"]
 
     def stores(self) -> list[object]:
         """The objects that hold the history; restoring their attributes undoes changes."""
         return [self, *self.contexts.holders(), *self._rows.values()]
-
-    def _match(self) -> None:
-        """Raises an error if the parts of a loaded state are of different rounds or groups.
-
-        Raises:
-            FairbanditError: such a state.
-        """
-        kept = {rows.kept for rows in self._outcomes}
-        groups = self._outcomes[1][self._outcomes[1].kept]
-        known = bool(((groups >= -1) & (groups < self._group_count)).all())
-        match = self.committed <= self.played <= self.pools and len(kept) == 1 and known
-        match &= not self._keeps or self._outcomes[0].count == self.played
-        match &= not self._counts or self._picks_by.count == self.played + 1
-        if not match or ("contexts" in self.needs and self.contexts.rounds != self.pools):
-            raise FairbanditError(
-                f"a saved history of {self.played} rounds: its outcomes, pools and contexts are "
-                "not of the same rounds and groups"
-            )
 
     def _fill(self, n: int) -> None:
         """Adds rows without an outcome for those of the first n rounds that have none yet."""

@@ -12,7 +12,6 @@ from torch import Tensor
 from torch.nn.functional import pad
 
 from fairbandit.errors import FairbanditError
-from fairbandit.maths import checks
 from fairbandit.maths.linear import add_outer
 from fairbandit.maths.roots import root_of_rows, root_of_sums, rows_of, widened
 from fairbandit.maths.solves import (
@@ -63,7 +62,6 @@ class Ridge(Estimator):
     reference = PAPER
     draws = True
     sums = True
-    varying = frozenset({"root", "pending", "ahead", "ahead_n"})
     most_pending: ClassVar[int] = 16
     """New rows are added to V and b, which few rounds read, once at least this many are pending."""
 
@@ -130,11 +128,7 @@ class Ridge(Estimator):
         solved = Solved(*(state[name] for name in Solved._fields))
         self._solved = solved if state["goes_on"] else None
         ahead, number = state["ahead"], state["ahead_n"]
-        number = checks.like("ahead_n", number, number.new_empty(1, ahead.shape[1]))[0]
-        self._ahead = {
-            checks.count("ahead_n", n, self._n + 1): ahead[:, number == n]
-            for n in sorted(set(number.tolist()))
-        }
+        self._ahead = {n: ahead[:, number[0] == n] for n in sorted(set(number[0].tolist()))}
 
     def _models(self, rounds: list[int], n_train: list[int], outcomes: Outcomes) -> RewardModel:
         return LinearModel(self._solve(n_train, outcomes)[0])

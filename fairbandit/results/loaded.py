@@ -199,8 +199,11 @@ class Runs(Sequence[SavedRun]):
                 base = _baseline(baseline, scene.name, alike)
                 for run in alike:
                     if run is not base and column in run.metrics:
+                        found = paired_difference(run, base, column)
+                        if found is None:
+                            raise FairbanditError(_nothing_shared(run, base))
                         rows.append(run)
-                        numbers.append({"baseline": base.label} | _difference(run, base, column))
+                        numbers.append({"baseline": base.label} | found)
         if not rows:
             raise FairbanditError(f"there is no run beside {baseline!r} to compare with it")
         table = self._settings(rows)
@@ -257,16 +260,30 @@ def _baseline(
     return found[0]
 
 
-def _difference(run: PooledRuns, base: PooledRuns, column: str) -> dict[str, Any]:
-    """Returns the moments of a setting's value less the baseline's, replica by replica."""
+def _nothing_shared(run: PooledRuns, base: PooledRuns) -> str:
+    seeds = [sorted({one.summary["seed"] for one in each.runs}) for each in (run, base)]
+    return (
+        f"{run.label!r} and {base.label!r} have no pools together: the seeds of one are "
+        f"{seeds[0]}, of the other {seeds[1]}"
+    )
+
+
+def paired_difference(run: PooledRuns, base: PooledRuns, column: str) -> dict[str, Any] | None:
+    """Returns how far a metric of a setting is from that of a baseline, replica by replica.
+
+    Args:
+        run: the setting.
+        base: the baseline.
+        column: the metric, after the last round.
+
+    Returns:
+        `mean`, `std` and `n` of the differences over the replicas that both have, and the interval
+        of the mean, `low` to `high`; None if they have no replica together.
+    """
     ours, theirs = _by_replica(run, column), _by_replica(base, column)
     pairs = sorted(ours.keys() & theirs.keys())
     if not pairs:
-        seeds = [sorted({one.summary["seed"] for one in each.runs}) for each in (run, base)]
-        raise FairbanditError(
-            f"{run.label!r} and {base.label!r} have no pools together: the seeds of one are "
-            f"{seeds[0]}, of the other {seeds[1]}"
-        )
+        return None
     count, mean, std = moments([ours[pair] - theirs[pair] for pair in pairs])
     low, high = interval(count, mean, std)
     numbers = {"mean": mean, "std": std, "low": low, "high": high}

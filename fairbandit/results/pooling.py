@@ -73,6 +73,11 @@ class PooledRuns:
         return name
 
     @property
+    def knows_truth(self) -> bool:
+        """Whether a part of the policy reads what only the environment knows."""
+        return self.runs[0].knows_truth
+
+    @property
     def rounds(self) -> int:
         """T, the largest of the runs."""
         return max(run.summary["rounds"] for run in self.runs)

@@ -81,6 +81,11 @@ class SavedRun:
         return tuple(self.summary["groups"])
 
     @property
+    def knows_truth(self) -> bool:
+        """Whether a part of the policy reads what only the environment knows."""
+        return bool(self.summary.get("knows_truth", False))
+
+    @property
     def metrics(self) -> dict[str, Mapping[str, Any]]:
         """Every metric by its column, with `mean`, `std`, `reduce` and `lower_is_better`."""
         found: dict[str, Mapping[str, Any]] = self.summary["metrics"]

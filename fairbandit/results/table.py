@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -83,6 +84,13 @@ def write(table: pa.Table, path: Path) -> None:
                 pyarrow.parquet.write_table(table, file, write_page_checksum=True)
     except OSError as error:
         raise FairbanditError(f"cannot write {path}: {error.strerror or error}") from error
+
+
+def csv_text(table: pa.Table) -> str:
+    """Returns a table as CSV."""
+    held = io.BytesIO()
+    pyarrow.csv.write_csv(table, held)
+    return held.getvalue().decode()
 
 
 def _column(values: Sequence[Any]) -> pa.Array:

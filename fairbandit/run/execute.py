@@ -17,7 +17,6 @@ from fairbandit.building import build
 from fairbandit.engine import Engine
 from fairbandit.environments import Environment
 from fairbandit.errors import FairbanditError
-from fairbandit.maths.checks import count
 from fairbandit.metrics import Metric, Played
 from fairbandit.policy import Policy
 from fairbandit.run import curves
@@ -249,8 +248,7 @@ class _Run:
 
     def _place(self, saved: Mapping[str, Any]) -> tuple[str, int, float]:
         """Returns where a checkpoint continues, in words and as a batch number, and its seconds."""
-        index = count("batch", saved["batch"], most=len(self.batches) - 1)
-        played = count("round", saved["round"], most=self.rounds)
+        index, played = saved["batch"], saved["round"]
         batch = self.batches[index]
         which = f" of replicas {batch[0]} to {batch[-1]}" if len(self.batches) > 1 else ""
         return f"round {played + 1:,} of {self.rounds:,}{which}", index, float(saved["seconds"])

@@ -42,16 +42,15 @@ class Settings:
     """The top-level keys of a config.
 
     Attributes:
-        rounds: T, at most `MOST_ROUNDS`; None takes the environment's own.
-        replicas: how many independent runs of the setting, played side by side; at most
-            `MOST_REPLICAS`.
+        rounds: T; None takes the environment's own.
+        replicas: how many independent runs of the setting are played side by side.
         seed: the seed from which every random stream derives.
         device: where tensors live: cpu, cuda, cuda:1, …
         threads: torch's threads; None takes one, since a sweep uses cores by running jobs.
         resume: whether an unfinished run is continued, and a finished one left as it is; if not,
             the run starts over in a new folder.
         metrics: for each column of the round log, the name of a registered metric, or a mapping
-            with `name` and parameters. Once the settings are checked, both regrets come first.
+            with `name` and parameters. Both regrets are always recorded, before these.
     """
 
     rounds: int | None = None

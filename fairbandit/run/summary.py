@@ -14,7 +14,7 @@ from typing import Any
 
 from torch import Tensor
 
-from fairbandit import version
+from fairbandit import registry, version
 from fairbandit.errors import FairbanditError
 from fairbandit.files import written_aside
 from fairbandit.maths.checks import shown
@@ -72,6 +72,7 @@ def summarise(
         "environment": config["environment"]["name"],
         **{key: config[key] for key in KEYS[2:]},
         "groups": list(names),
+        "knows_truth": _knows_truth(config["policy"]),
         "metrics": {
             column: {
                 **_spread(statistics.metric(column)),
@@ -92,6 +93,12 @@ def summarise(
         "files": dict(sorted(files.items())),
     }
     return summary | {CHECKSUM: checksum(finite(summary))}
+
+
+def _knows_truth(policy: Mapping[str, Any]) -> bool:
+    """Whether a part of a policy, as it describes itself, reads the truth."""
+    parts = [(kind, policy[kind]["name"]) for kind in registry.PART_KINDS]
+    return any(registry.lookup(kind, name).needs_truth for kind, name in parts)
 
 
 @cache

@@ -1,18 +1,40 @@
-"""Tables of results on the screen."""
+"""Tables of results on the screen, and in Markdown and LaTeX."""
 
 from __future__ import annotations
 
+import math
+import re
+import textwrap
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from rich.console import Console, JustifyMethod
+from rich import box
+from rich.cells import cell_len
+from rich.console import Console, ConsoleOptions, JustifyMethod, RenderResult
 from rich.table import Table
 from rich.text import Text
 
-from fairbandit.metrics import REGRETS
-
 _WIDE = 160  # columns where no terminal says how many there are
+_NARROW = 80  # columns of a sheet there
+_WIDEST = 28  # letters of a line of a row's name
+_BETWEEN = 2  # columns between two columns of a sheet
+
+_ROUNDING = 1e-9
+_DECIMALS = 4
+
+_PLAIN = str.maketrans({"±": "+-", "↓": "(low)", "↑": "(high)", "–": "-", "×": "x"})
+"""What stands for the signs of tables where a screen does not have them."""
+
+MEANING = {
+    "±": "mean ± standard deviation over replicas, after the last round",
+    "↓": "↓ lower is better",
+    "↑": "↑ higher is better",
+    "–": "– not known",
+    "*": "* the policy knows the truth",
+}
+"""What the signs in tables of results mean, each of which is said below those that hold it."""
 
 
 def console() -> Console:
@@ -54,32 +76,192 @@ def make_table(
     return table
 
 
-def run_table(summary: Mapping[str, Any]) -> Table:
+@dataclass(frozen=True)
+class Sheet:
+    """A table of results with what is said about it.
+
+    On the screen, columns that find no room beside the others follow below them, with the names of
+    the rows again; where no terminal says how wide it is, it is 80 columns wide.
+
+    Attributes:
+        headers: the columns.
+        rows: the cells of each row.
+        names: how many of the first columns name the rows; numbers stand on the right.
+        title: stands above the table.
+        above: what is the same in all rows.
+        below: what the columns are.
+    """
+
+    headers: Sequence[str]
+    rows: Sequence[Sequence[str]]
+    names: int = 1
+    title: str = ""
+    above: str = ""
+    below: str = ""
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        """Yields what rich prints: title, table and remarks."""
+        try:
+            "".join(map(chr, _PLAIN)).encode(console.encoding)
+        except UnicodeEncodeError:
+            yield from self._plain()._parts(console, options)
+        else:
+            yield from self._parts(console, options)
+
+    def _parts(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        width = options.max_width if console.is_terminal else _NARROW
+        if self.title:
+            yield Text(self.title, style="bold")
+        if self.above:
+            yield Text(textwrap.fill(self.above, width))
+        columns = [self._column(at, width) for at in range(len(self.headers))]
+        for block in self._blocks([size for size, _ in columns], width):
+            head = any(self.headers)
+            table = Table(
+                box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False, show_header=head
+            )
+            for at in block:
+                size, header = columns[at]
+                justify: JustifyMethod = "left" if at < self.names else "right"
+                table.add_column(header, justify=justify, overflow="fold", width=size)
+            for row in self.rows:
+                table.add_row(*(row[at] for at in block))
+            yield table
+        if self.below:
+            yield Text(textwrap.fill(self.below, width))
+
+    def exported(self, form: str) -> str:
+        """Returns the table as `markdown` or as `latex`, which needs the package booktabs."""
+        return self._latex() if form == "latex" else self._markdown()
+
+    def _markdown(self) -> str:
+        signs = re.compile(r"([\\`*_\[\]#|<>~$&])")
+
+        def line(cells: Iterable[str]) -> str:
+            return f"| {' | '.join(cells)} |"
+
+        def escaped(text: str) -> str:
+            return signs.sub(r"\\\1", " ".join(text.split()))
+
+        marks = [":--" if at < self.names else "--:" for at in range(len(self.headers))]
+        table = [line(map(escaped, self.headers)), line(marks)]
+        table += [line(map(escaped, row)) for row in self.rows]
+        said = [escaped(text) for text in (self.title, self.above) if text]
+        return "\n\n".join([*said, "\n".join(table), escaped(self.below)]).strip() + "\n"
+
+    def _latex(self) -> str:
+        signs = str.maketrans(
+            {sign: f"\\{sign}" for sign in "{}$&#%_"}
+            | {"[": "{[}"}  # after a line's end, it would begin an option
+            | {"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}"}
+            | {"±": r"$\pm$", "↓": r"$\downarrow$", "↑": r"$\uparrow$", "–": "--"}
+        )
+
+        def line(cells: Iterable[str]) -> str:
+            return " & ".join(" ".join(cell.split()).translate(signs) for cell in cells) + r" \\"
+
+        shape = "l" * self.names + "r" * (len(self.headers) - self.names)
+        said = (f"% {' '.join(text.split())}" for text in (self.title, self.above, self.below))
+        table = [
+            *(text for text in said if text != "% "),
+            rf"\begin{{tabular}}{{{shape}}}",
+            *(r"\toprule", line(self.headers), r"\midrule"),
+            *map(line, self.rows),
+            *(r"\bottomrule", r"\end{tabular}"),
+        ]
+        return "\n".join(table) + "\n"
+
+    def _plain(self) -> Sheet:
+        """The same table for screens that have ASCII letters alone."""
+        headers = [header.translate(_PLAIN) for header in self.headers]
+        rows = [[cell.translate(_PLAIN) for cell in row] for row in self.rows]
+        below = self.below.translate(_PLAIN)
+        return replace(self, headers=headers, rows=rows, below=below)
+
+    def _column(self, at: int, width: int) -> tuple[int, str]:
+        """The width of a column, and its header broken into lines that fit."""
+        size = max((cell_len(row[at]) for row in self.rows), default=0)
+        words = max(map(cell_len, self.headers[at].split()), default=0)
+        size = min(max(size, words), _WIDEST if at < self.names < len(self.headers) else width // 2)
+        return size, textwrap.fill(self.headers[at], max(size, 1))
+
+    def _blocks(self, sizes: Sequence[int], width: int) -> Iterable[list[int]]:
+        """Divides the columns into blocks that fit the width, each with the names of the rows."""
+        names = list(range(self.names))
+        block, taken = list(names), sum(sizes[at] + _BETWEEN for at in names)
+        room = taken
+        for at in range(self.names, len(sizes)):
+            if room + sizes[at] > width and len(block) > self.names:
+                yield block
+                block, room = list(names), taken
+            block.append(at)
+            room += sizes[at] + _BETWEEN
+        yield block
+
+
+def metric_header(column: str, metric: Mapping[str, Any]) -> str:
+    """Returns the header of a metric, with an arrow in the better direction.
+
+    >>> metric_header("fair_regret", {"lower_is_better": True})
+    'fair regret ↓'
+    """
+    arrow = {True: " ↓", False: " ↑"}.get(metric.get("lower_is_better", ""), "")
+    return f"{column.replace('_', ' ')}{arrow}"
+
+
+def meanings(cells: Iterable[str]) -> str:
+    """Says what the signs in some cells mean.
+
+    >>> meanings(["fair regret ↓", "8.1 ± 0.3"])
+    'mean ± standard deviation over replicas, after the last round; ↓ lower is better'
+    """
+    text = " ".join(cells)
+    return "; ".join(meaning for sign, meaning in MEANING.items() if sign in text)
+
+
+def run_table(summary: Mapping[str, Any]) -> Sheet:
     """Returns a table of one run, with a line for each quantity of its summary."""
     rates = summary["selection_rate"]
     lines = {
-        "policy": summary["policy"],
+        "policy": summary["policy"] + " *" * bool(summary.get("knows_truth")),
         "environment": summary["environment"],
         "rounds": f"{summary['rounds']:,} × {summary['replicas']:,} replicas",
-        **{
-            column: spread(metric, 1 if column in REGRETS else 3)
-            for column, metric in summary["metrics"].items()
-        },
-        **{f"selection rate, group {group}": spread(rate, 3) for group, rate in rates.items()},
+        **{metric_header(column, one): spread(one) for column, one in summary["metrics"].items()},
+        **{f"selection rate, group {group}": spread(rate) for group, rate in rates.items()},
         "time": f"{summary['seconds']:.2f} s",
     }
-    table = make_table(("", "value"), lines.items(), show_header=False, box=None, pad_edge=False)
-    table.columns[0].style = "bold"
-    return table
+    rows = list(lines.items())
+    return Sheet(("", ""), rows, names=2, below=meanings(text for row in rows for text in row))
 
 
-def spread(value: Mapping[str, float | None], digits: int = 1) -> str:
+def spread(value: Mapping[str, float | None]) -> str:
     """Formats mean ± std; a dash stands for an unknown mean.
 
     >>> spread({"mean": 1234.56, "std": 7.89}), spread({"mean": 2.0, "std": None})
-    ('1,234.6 ± 7.9', '2.0')
+    ('1,234.6 ± 7.9', '2')
     """
     mean, std = value["mean"], value["std"]
     if mean is None:
         return "–"
-    return f"{mean:,.{digits}f}" + ("" if std is None else f" ± {std:,.{digits}f}")
+    if std is None:
+        return written(mean)
+    deviation = 0.0 if std <= _ROUNDING * max(abs(mean), _ROUNDING) else std
+    return f"{written(mean, deviation)} ± {written(deviation, deviation)}"
+
+
+def written(value: float, std: float | None = None) -> str:
+    """Writes a number up to the second digit of its standard deviation, or else with four digits.
+
+    >>> written(1234.56, 7.891), written(7.891, 7.891), written(512.3, 1600.0), written(0.25)
+    ('1,234.6', '7.9', '512', '0.25')
+    >>> written(-0.0, 0.0), written(1e-7), written(2.5e9)
+    ('0', '1.00e-07', '2.50e+09')
+    """
+    size = std or abs(value)
+    exact = not std
+    power = math.floor(math.log10(size)) if size else 0
+    if value and not 10.0**-_DECIMALS <= max(abs(value), std or 0.0) < 10.0**7:
+        return f"{value:.2e}"
+    decimals = min(max((3 if exact else 1) - power, 0), _DECIMALS)
+    text = f"{round(value, decimals) + 0.0:,.{decimals}f}"
+    return text.rstrip("0").rstrip(".") if exact and decimals else text

@@ -67,6 +67,7 @@ def ethnicity(folder: Path) -> dict[str, Any]:
         "group": "group",
         "reward": "income",
         "columns": columns | dict.fromkeys(NUMBERS),
+        "group_feature": False,
         "pool": "random",
         "candidates": 10,
         "rewards": "model",

@@ -34,7 +34,9 @@ def test_files_of_named_folders_are_loaded_once(folder):
     (folder / "_private.py").write_text("raise RuntimeError")
     load_plugins()
     load_plugins()
-    assert "mine_a" in registry.names("rank")
+    assert plugins.folder_of(registry.lookup("rank", "mine_a")) == folder
+    assert plugins.folder_of(registry.lookup("rank", "identity")) is None
+    assert plugins.folder_of(dict) is None
     assert sys.path.count(str(folder)) == 1
     assert os.environ["PYTHONPATH"].split(os.pathsep).count(str(folder)) == 1
 
@@ -69,9 +71,7 @@ def test_a_missing_folder(monkeypatch):
     ("source", "reason"),
     [
         ("1 / 0", "ZeroDivisionError: division by zero"),
-        ("import no_such_module", "ModuleNotFoundError: No module named 'no_such_module'"),
         ("def (", "SyntaxError: invalid syntax"),
-        ("raise SystemExit(3)", "SystemExit: 3"),
         (PART.format(name="identity"), "two classes are registered as rank 'identity'"),
     ],
 )
@@ -86,23 +86,12 @@ def test_an_error_names_the_file(folder, source, reason):
     assert "\n" not in message
 
 
-@pytest.mark.parametrize("stem", ["json", "sys", "fairbandit", "rich"])
+@pytest.mark.parametrize("stem", ["json", "fairbandit"])
 def test_the_name_of_another_module_is_refused(folder, stem):
     (folder / f"{stem}.py").write_text("")
     with pytest.raises(FairbanditError, match="that is the name of another module") as caught:
         load_plugins()
     assert str(folder / f"{stem}.py") in str(caught.value)
-
-
-def test_two_plugins_of_one_name(tmp_path, monkeypatch):
-    folders = [tmp_path / "one", tmp_path / "two"]
-    for folder in folders:
-        folder.mkdir()
-        (folder / "plugin_twice.py").write_text("")
-    monkeypatch.setenv("FAIRBANDIT_PLUGINS", os.pathsep.join(map(str, folders)))
-    with pytest.raises(FairbanditError) as caught:
-        load_plugins()
-    assert all(str(folder / "plugin_twice.py") in str(caught.value) for folder in folders)
 
 
 def entry_points(*values: str) -> Callable[..., list[EntryPoint]]:
@@ -116,9 +105,18 @@ def entry_points(*values: str) -> Callable[..., list[EntryPoint]]:
 def test_entry_points(tmp_path, monkeypatch):
     (tmp_path / "package_with_parts.py").write_text(PART.format(name="mine_entry"))
     monkeypatch.syspath_prepend(tmp_path)
-    monkeypatch.setattr(plugins, "entry_points", entry_points("package_with_parts"))
+    monkeypatch.setattr(
+        plugins, "entry_points", entry_points("package_with_parts", "package_of_files.inside:Mine")
+    )
+    (tmp_path / "package_of_files").mkdir()
+    (tmp_path / "package_of_files" / "__init__.py").write_text("from . import inside")
+    (tmp_path / "package_of_files" / "inside.py").write_text(PART.format(name="mine_inside"))
     load_plugins()
-    assert "mine_entry" in registry.names("rank")
+    for name, place in (
+        ("mine_entry", "package_with_parts.py"),
+        ("mine_inside", "package_of_files"),
+    ):
+        assert plugins.folder_of(registry.lookup("rank", name)) == tmp_path / place
 
 
 def test_a_broken_entry_point_names_itself_and_its_file(tmp_path, monkeypatch):

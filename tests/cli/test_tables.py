@@ -31,29 +31,20 @@ def summaries() -> list[dict[str, Any]]:
     return [json.loads(file.read_text(encoding="utf-8")) for file in found]
 
 
-def test_names_in_any_script_need_no_quotes(command):
+def test_names_in_any_script_need_no_quotes(command, caplog):
     words = (*RUN, "environment.path=été.csv", "environment.group=性別")
-    code, out, err = command(*words)
+    code, out, _ = command(*words)
     assert (code, "selection rate, group 男" in out) == (0, True)
-    assert err.startswith("été.csv: these columns are no features: 'Land' (the same value everyw")
-    assert "HYDRA" not in out + err
+    assert caplog.text.count("été.csv: these columns are no features: 'Land' (the same value") == 1
     assert command("-m", *words, "environment.group=性別,Land")[0] == 1  # Land is one group
     assert {one["config"]["environment"]["group"] for one in summaries()} == {"性別"}
 
 
-@pytest.mark.parametrize(
-    ("word", "told"),
-    [
-        ("environment.group=Größe (cm)", "needs quotes within those of the shell, as in 'KEY=\"so"),
-        ("environment.group=a=b", "cannot be read (mismatched input '='"),
-        ("environment.columns={Größe: null}", "can only stand in a YAML file"),
-    ],
-)
-def test_a_word_that_needs_quotes(command, word, told):
-    code, _, err = command(*RUN, "environment.path=été.csv", word)
+@pytest.mark.parametrize("text", ["Größe (cm)", "a=b", "{Größe: null}"])
+def test_a_word_that_needs_quotes(command, text):
+    code, _, err = command(*RUN, "environment.path=été.csv", f"environment.group={text}")
     assert code == 1
-    assert told in err
-    assert "hydra.cc" not in err
+    assert "needs quotes within those of the shell, as in 'KEY=\"some (text)\"'" in err
 
 
 def test_a_file_of_columns_is_part_of_the_identity(command, tmp_path):
@@ -64,4 +55,4 @@ def test_a_file_of_columns_is_part_of_the_identity(command, tmp_path):
     assert command(*words)[0] == 0
     assert "already finished" in command(*words)[1]
     names.write_text("Größe (cm):\n", encoding="utf-8")
-    assert "played again: data columns.yaml changed" in command(*words)[2]
+    assert "played again: data changed" in command(*words)[2]

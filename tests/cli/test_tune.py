@@ -109,19 +109,19 @@ def test_trials_worse_than_the_median_are_stopped_unless_prune_is_false(command,
     words = [*WORDS, "rounds=600", "folder=study"]
     assert command(*words, "trials=9")[0] == 0
     assert command(*words, "trials=12", "prune=false")[0] == 0
-    complete: list[dict[int, float]] = []
+    before: list[dict[int, float]] = []
     stopped, played_on = set(), set()
     for number, trial in enumerate(trials(tmp_path / "study")):
         reports = trial.intermediate_values
         assert reports.keys() in ({256}, {256, 512})
-        others = {t: [one[t] for one in complete if t in one] for t in reports}
+        others = {t: [one[t] for one in before if t in one] for t in reports}
         worse = [len(others[t]) >= 5 and value > median(others[t]) for t, value in reports.items()]
         if trial.state == TrialState.PRUNED:
             assert worse[-1]
             stopped.add(number)
-        else:
-            complete.append(reports)
-            played_on |= {number} if any(worse) else set()
+        elif any(worse):
+            played_on.add(number)
+        before.append(reports)
     assert stopped
     assert max(stopped) < 9 <= min(played_on)
     assert finished(tmp_path / "study") == {str(n) for n in range(12) if n not in stopped}

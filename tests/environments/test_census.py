@@ -1,5 +1,13 @@
+"""The census environments, their records, and the sample inside the package."""
+
 from __future__ import annotations
 
+import io
+import os
+import threading
+import zipfile
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -8,21 +16,16 @@ import pyarrow.parquet as pq
 import pytest
 import torch
 
-from fairbandit.environments import Environment
-from fairbandit.environments.acs import COLUMNS, person_table
+from fairbandit.environments import CensusGender, acs
+from fairbandit.environments.acs import COLUMNS, default_cache, file_name, person_table
 from fairbandit.environments.census import CENSUS_COLUMNS
-from fairbandit.environments.encoding import Encoding
 from fairbandit.errors import FairbanditError
 from fairbandit.registry import create, describe
 from fairbandit.streams import Streams
-from tests.environments.data import (
-    RECORDS,
-    TRIAL_STATES,
-    census_file,
-    census_root,
-    census_rows,
-    needs_records,
-)
+from tests.environments.data import ACS_HEADER, RECORDS, census_file, census_root, census_rows
+from tests.environments.make_sample import make_sample
+
+NAMES = ["census_gender", "census_ethnicity"]
 
 
 @pytest.fixture
@@ -30,27 +33,240 @@ def root(tmp_path):
     return census_root(tmp_path)
 
 
-def census(name: str, tmp_path: Path, replicas: int = 2, **changed: Any) -> Any:
-    given: dict[str, Any] = {
-        "root": str(tmp_path / "root"),
-        "states": ["DE", "WY"],
-        "scaler_states": ["DE"],
-    }
-    given = {"name": name, **given, "cache": str(tmp_path / "cache"), **changed}
-    environment = create("environment", given)
-    environment.bind(Streams(0, range(replicas)))
+def make(root: Path, tmp_path: Path, **changed: Any) -> Path:
+    given: dict[str, Any] = {"root": root, "year": 2018, "states": ["DE", "WY"]}
+    return person_table(**given | {"cache": tmp_path / "cache"} | changed)
+
+
+def refused(root: Path, tmp_path: Path, **changed: Any) -> str:
+    """The message; nothing may be left in the cache."""
+    with pytest.raises(FairbanditError) as caught:
+        make(root, tmp_path, **changed)
+    assert not (tmp_path / "cache").exists() or not [*(tmp_path / "cache").iterdir()]
+    return str(caught.value)
+
+
+def kept(rows: list[dict[str, Any]]) -> list[list[float]]:
+    return [
+        [float(row[name]) for name in COLUMNS]
+        for row in rows
+        if row["AGEP"] > 16 and int(row["PINCP"] or 0) > 100 and row["WKHP"]
+    ]
+
+
+def read(path: Path) -> Any:
+    table = pq.read_table(path)
+    return np.column_stack([table[name].to_numpy() for name in COLUMNS]).tolist()
+
+
+def census(name: str, **changed: Any) -> Any:
+    environment = create("environment", {"name": name, "root": "sample", **changed})
+    environment.bind(Streams(0, range(2)))
     return environment
 
 
-def real(name: str, tmp_path: Path, **changed: Any) -> Any:
-    given = {"root": str(RECORDS), "states": TRIAL_STATES, "scaler_states": ["AL"]}
-    return census(name, tmp_path, **{**given, **changed})
+def test_filtered_rows_in_order(root, tmp_path):
+    wanted = kept(census_rows(300, seed=1) + census_rows(300, seed=2))
+    assert 200 < len(wanted) < 600
+    path = make(root, tmp_path)
+    assert read(path) == wanted
+    assert make(root, tmp_path, states=["WY", "DE"]) == path  # folktables' order
 
 
-def same_pools(one: Environment, other: Environment) -> bool:
-    first, second = one.pools(5, 200), other.pools(5, 200)
-    names = ("contexts", "groups", "rewards", "expected", "ranks")
-    return all(getattr(first, name).equal(getattr(second, name)) for name in names)
+@pytest.mark.parametrize(
+    ("name", "dropped", "retained"),
+    [("AGEP", 16, 17), ("PINCP", 100, 101), ("WKHP", 0, 1), ("PWGTP", 0, 1)],
+)
+def test_edges_of_the_filter(tmp_path, name, dropped, retained):
+    rows = [row for row in census_rows(60, seed=1) if row["WKHP"]]
+    for value, count in ((dropped, len(rows) - 1), (retained, len(rows))):
+        rows[3][name] = value
+        census_file(tmp_path, 2018, "DE", rows)
+        assert len(read(make(tmp_path, tmp_path, states=["DE"]))) == count
+
+
+def test_names_of_states_and_files_are_those_of_folktables(tmp_path):
+    known = import_module("folktables.load_acs")
+    assert list(acs.STATES) == known.state_list
+    for year in acs.YEARS:
+        for state in acs.STATES:
+            (tmp_path / file_name(year, state)).touch()
+            known.initialize_and_download(str(tmp_path), state, year, "1-Year", "person")
+
+
+def test_early_files_hold_blanks(tmp_path):
+    rows = [{k: f" {v}" for k, v in row.items()} for row in census_rows(50, seed=1)]
+    census_file(tmp_path, 2015, "DE", rows)
+    assert read(make(tmp_path, tmp_path, year=2015, states=["DE"])) == kept(census_rows(50, seed=1))
+
+
+def test_the_cache_follows_the_records(root, tmp_path):
+    first = make(root, tmp_path)
+    before = first.stat().st_mtime_ns
+    assert make(root, tmp_path) == first
+    assert first.stat().st_mtime_ns == before
+    census_file(root, 2018, "WY", census_rows(301, seed=9))
+    second = make(root, tmp_path)
+    os.utime(root / "2018" / "1-Year" / file_name(2018, "DE"), ns=(1, 1))
+    assert len({first, second, make(root, tmp_path), make(root, tmp_path, states=["DE"])}) == 4
+    assert {path.suffix for path in (tmp_path / "cache").iterdir()} == {".parquet"}
+
+
+def test_default_cache(monkeypatch, tmp_path):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    assert default_cache() == tmp_path / "fairbandit"
+    monkeypatch.delenv("XDG_CACHE_HOME")
+    monkeypatch.setenv("HOME", str(tmp_path))
+    assert default_cache() == tmp_path / ".cache" / "fairbandit"
+
+
+def test_a_cache_that_cannot_be_written(root, tmp_path):
+    (tmp_path / "file").touch()
+    with pytest.raises(FairbanditError, match=r"cannot write into .*; set environment\.cache"):
+        make(root, tmp_path, cache=tmp_path / "file")
+
+
+@pytest.mark.parametrize(
+    ("changed", "problem"),
+    [
+        ({"year": 2013}, "one of 2014, 2015, 2016, 2017, 2018, got 2013"),
+        ({"states": ["DE", "XX", "de"]}, "unknown state 'XX', 'de'; the census states are AL, AK"),
+        ({"states": []}, "no state; the census states are AL"),
+        ({"states": None}, "psam_p06.csv and 44 more. Download them with environment.download="),
+        ({"root": "sample", "year": 2016}, "must be one of 2018, 2017, got 2016"),
+        ({"root": "sample", "states": ["CA"]}, "unknown state 'CA'; the census states are DE, HI"),
+        ({"root": "sample", "states": ["DE"]}, "the sample of 2018 is all of ['DE', 'HI', 'NM'"),
+    ],
+)
+def test_refused_surveys(root, tmp_path, changed, problem):
+    assert problem in refused(changed.pop("root", root), tmp_path, **changed)
+
+
+@pytest.mark.parametrize(
+    ("cells", "problem"),
+    [
+        ({"COW": "private"}, "column 'COW', row {}: expected a number, got the text 'private'"),
+        ({"OCCP": ""}, "column 'OCCP', row {}: the cell is missing"),
+        ({"PINCP": "1e308"}, "column 'PINCP', row {}: expected a number of at most 1e+100"),
+    ],
+)
+def test_a_bad_cell_is_named(root, tmp_path, cells, problem):
+    rows = census_rows(50, seed=1)
+    at = next(index for index, row in enumerate(rows) if row["WKHP"])
+    rows[at] |= cells
+    census_file(root, 2018, "WY", rows)
+    assert "psam_p56.csv, " + problem.format(at + 1) in refused(root, tmp_path)
+
+
+def test_records_that_lack_a_column_or_all_rows(root, tmp_path):
+    header = [name for name in ACS_HEADER if name != "RELP"]
+    census_file(root, 2018, "WY", census_rows(20, seed=1), header)
+    assert "psam_p56.csv has no column 'RELP'; it has 'RT', 'PWGTP'" in refused(root, tmp_path)
+    census_file(root, 2018, "WY", [row for row in census_rows(50, seed=1) if not row["WKHP"]])
+    message = refused(root, tmp_path, states=["WY"])
+    assert "no row is left after the filter AGEP > 16, PINCP > 100, WKHP > 0, PWGTP >= 1" in message
+
+
+class Site:
+    """A web site on loopback that gives every request the same answer."""
+
+    def __init__(self) -> None:
+        self.body, self.status, self.asked = b"", 200, list[str]()
+        site = self
+
+        class Handler(BaseHTTPRequestHandler):
+            def do_GET(self) -> None:
+                site.asked.append(self.path)
+                self.send_response(site.status)
+                self.send_header("Content-Length", str(len(site.body)))
+                self.end_headers()
+                self.wfile.write(site.body)
+
+            def log_message(self, format: str, *args: Any) -> None:
+                pass
+
+        self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+
+
+@pytest.fixture
+def site(monkeypatch):
+    made = Site()
+    thread = threading.Thread(target=made.server.serve_forever, args=(0.01,))
+    thread.start()
+    monkeypatch.setenv("NO_PROXY", "127.0.0.1")
+    monkeypatch.setattr(acs, "_SITE", f"http://127.0.0.1:{made.server.server_port}")
+    yield made
+    made.server.shutdown()
+    thread.join()
+    made.server.server_close()
+
+
+def archive(text: str, *names: str) -> bytes:
+    made = io.BytesIO()
+    with zipfile.ZipFile(made, "w", zipfile.ZIP_DEFLATED) as opened:
+        for name in names or ("psam_p15.csv",):
+            opened.writestr(name, text)
+    return made.getvalue()
+
+
+def records(root: Path) -> str:
+    return (root / "2018" / "1-Year" / "psam_p10.csv").read_text()
+
+
+def test_download(root, tmp_path, site):
+    folder = root / "2018" / "1-Year"
+    site.body = archive(records(root), "readme.pdf", "psam_p15.csv")
+    for _ in range(2):
+        path = make(root, tmp_path, states=["DE", "HI"], download=True)
+    assert site.asked == ["/2018/1-Year/csv_phi.zip"]
+    assert (folder / "psam_p15.csv").read_text() == records(root)
+    assert len(read(path)) == 2 * len(kept(census_rows(300, seed=1)))
+    assert len([*folder.iterdir()]) == 3
+
+
+@pytest.mark.parametrize("damage", ["page", "empty", "columns", "member", "bit", "cut", "away"])
+def test_a_download_that_fails_leaves_nothing(root, tmp_path, site, monkeypatch, damage):
+    """folktables hides these failures, and would take half a file for a whole one."""
+    whole = archive(records(root))
+    site.body = {
+        "page": b"<html>403 Forbidden</html>",
+        "empty": b"",
+        "columns": archive("a,b\n1,2\n"),
+        "member": archive(records(root), "psam_p10.csv", "../psam_p15.csv"),
+        "bit": whole[:2000] + bytes([whole[2000] ^ 1]) + whole[2001:],
+        "cut": whole[:-50],
+        "away": b"",
+    }[damage]
+    if damage == "away":
+        monkeypatch.setattr(acs, "_SITE", "http://127.0.0.1:1")
+    folder = root / "2018" / "1-Year"
+    before = sorted(folder.iterdir())
+    message = refused(root, tmp_path, states=["HI"], download=True)
+    assert "csv_phi.zip failed; fetch it by other means and unpack it into" in message
+    assert sorted(folder.iterdir()) == before
+
+
+def test_data_files_are_named_without_being_read():
+    defaults = {"states": ["VT"], "year": 2018, "scaler_year": 2016, "scaler_states": None}
+    assert CensusGender.data_files({"root": "r", **defaults}) == [
+        Path("r/2018/1-Year/psam_p50.csv"),
+        Path("r/2016/1-Year/ss16pvt.csv"),
+    ]
+    assert len(CensusGender.data_files({"root": "r", **defaults, "scaler_year": None})) == 1
+    defaults |= {"states": None, "scaler_year": 2017}
+    packaged = CensusGender.data_files({"root": "sample", **defaults})
+    assert [path.name for path in packaged] == ["2018.parquet", "2017.parquet"]
+    assert all(path.is_file() for path in packaged)
+
+
+def test_gender_is_a_table(tmp_path, root):
+    made = census("census_gender", root=str(root), states=["DE", "WY"], scaler_states=["DE"])
+    spec = {"name": "table", "path": made.path, "scaler_path": made.scaler_path}
+    spec |= {"group": "SEX", "reward": "PINCP", "columns": dict(CENSUS_COLUMNS)}
+    other = create("environment", {**spec, "group_size": 500_000})
+    assert made.members.contexts.equal(other.members.contexts)
+    assert made.group_names == ("male", "female")
+    assert (made.features, made.places, made.rounds, made.exploration) == (40, 2, 5000, 0.1)
 
 
 def by_hand(d2: str, d1: str) -> Any:
@@ -72,140 +288,64 @@ def by_hand(d2: str, d1: str) -> Any:
     return np.column_stack([rows[:, :-1], np.ones(len(rows))]), rows[:, -1]
 
 
-def test_forty_features():
-    names = Encoding(CENSUS_COLUMNS, bias=True).names
-    assert len(names) == 40
-    assert names[:4] == ["AGEP", "COW", "SCHL", "MAR=1"]
-    assert names[8:11] == ["OCCP", "POBP", "RELP=1"]
-    assert names[26:] == [
-        *("RELP=17", "WKHP", "SEX=1", "SEX=2"),
-        *(f"RAC1P={code}" for code in range(1, 10)),
-        "bias",
-    ]
-
-
-@pytest.mark.usefixtures("root")
-def test_gender_is_a_table(tmp_path):
-    made = census("census_gender", tmp_path, group_size=80)
-    spec = {"name": "table", "path": made.path, "scaler_path": made.scaler_path}
-    spec |= {"group": "SEX", "reward": "PINCP", "columns": dict(CENSUS_COLUMNS)}
-    other = create("environment", {**spec, "group_size": 80})
-    other.bind(Streams(0, range(2)))
-    assert same_pools(made, other)
-    assert made.group_names == ("male", "female")
-    assert other.group_names == ("1", "2")
-    assert (made.features, made.places, made.rounds, made.exploration) == (40, 2, 5000, 0.1)
-    assert made.members.sizes.tolist() == [80, 80]
-
-
-@pytest.mark.usefixtures("root")
-def test_ethnicity_is_a_table(tmp_path):
-    made = census("census_ethnicity", tmp_path, min_group_size=30)
-    spec = {"name": "table", "path": made.path, "scaler_path": made.scaler_path}
-    spec |= {"group": "RAC1P", "reward": "PINCP", "columns": dict(CENSUS_COLUMNS)}
-    spec |= {"pool": "random", "rewards": "model", "noise": 0.2, "min_group_size": 30}
-    other = create("environment", spec)
-    other.bind(Streams(0, range(2)))
-    assert same_pools(made, other)
-    assert made.group_names == ("white", "black", "asian")
-    assert (made.features, made.places, made.rounds, made.exploration) == (40, 10, 2500, 0.01)
-
-
-@pytest.mark.usefixtures("root")
-@pytest.mark.parametrize("scaler_year", [2017, None])
-def test_against_numpy(tmp_path, scaler_year):
-    made = census("census_gender", tmp_path, scaler_year=scaler_year)
-    X, y = by_hand(made.path, made.scaler_path)
-    np.testing.assert_allclose(made.members.contexts.numpy(), X, atol=1e-12)
-    np.testing.assert_allclose(made.members.rewards.numpy(), y, atol=1e-12)
-    truth = X @ np.linalg.lstsq(X, y, rcond=None)[0]
-    np.testing.assert_allclose(made.members.expected.numpy(), truth, atol=1e-7)
-
-
-@pytest.mark.usefixtures("root")
-def test_same_year_and_states_are_one_table(tmp_path):
-    made = census("census_gender", tmp_path, scaler_year=2018, scaler_states=None)
-    assert made.path == made.scaler_path
-    assert made.members.contexts[:, :-1].mean(dim=0).abs().max() < 1e-12
-
-
-@pytest.mark.usefixtures("root")
-def test_plain_data_makes_it_again(tmp_path):
-    made = census("census_ethnicity", tmp_path, min_group_size=30, candidates=3)
-    plain = describe(made)
-    assert plain["states"] == ["DE", "WY"]
-    assert "columns" not in plain
-    again = create("environment", plain)
-    again.bind(Streams(0, range(2)))
-    assert same_pools(made, again)
-
-
-@pytest.mark.parametrize("name", ["census_gender", "census_ethnicity"])
-@pytest.mark.parametrize("key", ["min_group_size", "group_size"])
-def test_values_are_checked_before_files_are_read(tmp_path, name, key):
-    with pytest.raises(FairbanditError, match=f"{key} must be at least 1"):
-        census(name, tmp_path, **{key: 0})
-    assert not (tmp_path / "cache").exists()
-
-
-def test_code_outside_the_code_book(tmp_path, root):
-    rows = census_rows(50, seed=1)
-    row = next(index for index, row in enumerate(rows) if row["WKHP"])
-    rows[row]["MAR"] = 6
-    census_file(root, 2018, "WY", rows)
-    with pytest.raises(FairbanditError, match=r"'MAR', row \d+: .*codes 1, 2, 3, 4, 5; got 6\.0"):
-        census("census_gender", tmp_path)
-
-
-@pytest.mark.usefixtures("root")
-def test_too_few_groups(tmp_path):
-    with pytest.raises(
-        FairbanditError, match=r"min_group_size=5000 members, .* sizes are '1': \d+"
-    ):
-        census("census_ethnicity", tmp_path)
-
-
-@pytest.mark.usefixtures("root")
-def test_missing_scaler_records(tmp_path):
-    with pytest.raises(FairbanditError, match=r"2017.*psam_p56\.csv.*environment\.download=true"):
-        census("census_gender", tmp_path, scaler_states=None)
-
-
-@needs_records
-def test_real_gender(tmp_path):
-    made = real("census_gender", tmp_path)
+def test_the_sample_by_gender():
+    made = census("census_gender")
     assert made.members.sizes.sum() == 32_885
     X, y = by_hand(made.path, made.scaler_path)
     np.testing.assert_allclose(made.members.contexts.numpy(), X, rtol=1e-10, atol=1e-10)
+    np.testing.assert_allclose(made.members.rewards.numpy(), y, rtol=1e-10, atol=1e-10)
     assert np.linalg.matrix_rank(X) == 37
     truth = X @ np.linalg.lstsq(X, y, rcond=None)[0]
     np.testing.assert_allclose(made.members.expected.numpy(), truth, rtol=1e-8, atol=1e-8)
-    groups = made.members.groups
     for group in range(2):  # the top rank is 1 and the mean of ranks of an ECDF is about 1/2
-        ranks = made.members.ranks[groups == group]
+        ranks = made.members.ranks[made.members.groups == group]
         assert ranks.max() == 1
         assert ranks.mean() == pytest.approx(0.5, abs=1e-3)
-    pools = made.pools(1, 500)
-    assert pools.ranks.equal(made.truth.cdf(pools.groups, pools.expected + 1e-9))
+    column = made.feature_names.index("RELP=14")  # which the sample of Alabama lacks
+    assert set(made.members.contexts[:, column].unique().tolist()) == {0.0, 1.0}
 
 
-@needs_records
-@pytest.mark.parametrize(("least", "groups"), [(800, 7), (1000, 5)])
-def test_real_ethnicity(tmp_path, least, groups):
-    made = real("census_ethnicity", tmp_path, min_group_size=least)
+@pytest.mark.parametrize(("least", "groups"), [(None, 7), (1000, 5)])
+def test_the_sample_by_ethnicity(least, groups):
+    made = census("census_ethnicity", min_group_size=least)
     assert len(made.group_names) == groups
     assert made.group_names[:3] == ("white", "black", "american_indian")
+    assert (made.features, made.places, made.rounds, made.exploration) == (40, 10, 2500, 0.01)
     counts = torch.bincount(made.pools(1, 2500).groups.flatten(), minlength=groups).double()
     expected = made.members.sizes.double() / made.members.sizes.sum() * counts.sum()
     # chi-square with at most 6 degrees of freedom: above 27.9 with probability 1e-4
     assert ((counts - expected) ** 2 / expected).sum() < 27.9
 
 
-@needs_records
-def test_real_records_have_the_code_book(tmp_path):
-    path = person_table(root=RECORDS, year=2017, states=["AL"], cache=tmp_path)
-    rare = pq.read_table(path)["RELP"].to_numpy()
-    assert 14 not in rare
-    made = real("census_gender", tmp_path)
-    column = made.feature_names.index("RELP=14")
-    assert set(made.members.contexts[:, column].unique().tolist()) == {0.0, 1.0}
+@pytest.mark.parametrize("name", NAMES)
+def test_plain_data_makes_it_again(name):
+    made = census(name)
+    plain = describe(made)
+    assert plain["states"] == ["DE", "HI", "NM", "SD", "VT", "WY"]
+    assert plain["scaler_states"] == ["AL"]
+    assert "columns" not in plain
+    assert create("environment", plain).members.contexts.equal(made.members.contexts)
+
+
+def test_code_outside_the_code_book(tmp_path, root):
+    rows = census_rows(50, seed=1)
+    next(row for row in rows if row["WKHP"])["MAR"] = 6
+    census_file(root, 2018, "WY", rows)
+    with pytest.raises(FairbanditError, match=r"'MAR', row \d+: .*codes 1, 2, 3, 4, 5; got 6\.0"):
+        census("census_gender", root=str(root), states=["WY"], scaler_states=["DE"])
+
+
+def test_too_few_groups(root):
+    given = {"root": str(root), "states": ["DE"]}
+    with pytest.raises(FairbanditError, match=r"min_group_size=5000 members, .* sizes are '1': "):
+        census("census_ethnicity", **given)
+    with pytest.raises(FairbanditError, match=r"2017.*psam_p56\.csv.*environment\.download=true"):
+        census("census_gender", **given | {"scaler_states": ["WY"]})
+
+
+@pytest.mark.all
+def test_the_sample_is_that_of_the_records(tmp_path):
+    make_sample(RECORDS, tmp_path)
+    for year in acs.SAMPLE_STATES:
+        packaged = Path(acs.__file__).parent / acs.SAMPLE / f"{year}.parquet"
+        assert read(tmp_path / f"{year}.parquet") == read(packaged)

@@ -1,85 +1,223 @@
-"""The columns of a table from a YAML file, and categories whose codes are in the table."""
+"""Which columns are features: inferred, chosen, or named in a YAML file."""
 
 from __future__ import annotations
 
+import datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
 from omegaconf import OmegaConf
 
-from fairbandit.environments import Table
-from fairbandit.environments.columns import resolve_columns
+from fairbandit.environments import Table, columns
+from fairbandit.environments.columns import chosen_columns, contents
+from fairbandit.environments.reading import read_table
+from fairbandit.environments.remarks import remark
 from fairbandit.errors import FairbanditError
 from fairbandit.registry import create, describe
 from tests.environments.data import COLUMNS, arguments, people, write
 
+COUNT = 60
 
-@pytest.fixture
-def path(tmp_path):
-    return write(tmp_path / "people.csv", people())
-
-
-def file(tmp_path: Path, text: str) -> str:
-    path = tmp_path / "columns.yaml"
-    path.write_text(text, encoding="utf-8")
-    return str(path)
+both = pytest.mark.parametrize("ending", ["csv", "parquet"])
 
 
-def test_a_file_stands_for_its_mapping(tmp_path, path):
+@pytest.fixture(autouse=True)
+def fresh_remarks():
+    remark.cache_clear()
+
+
+def cells(**more: Any) -> dict[str, Any]:
+    """A sound table with some columns beside the group `g`, the reward `r` and the number `x`."""
+    plain = {
+        "g": ["ab"[row % 2] for row in range(COUNT)],
+        "r": [float(row * row % 17) for row in range(COUNT)],
+        "x": [row * 7 % 23 for row in range(COUNT)],
+    }
+    return plain | {name: [make(row) for row in range(COUNT)] for name, make in more.items()}
+
+
+def made(tmp_path: Path, ending: str, table: dict[str, Any], **parameters: Any) -> Table:
+    path = write(tmp_path / f"t.{ending}", table)
+    given: dict[str, Any] = {"group": "g", "reward": "r", "group_feature": False}
+    return Table(path=str(path), **given | parameters)
+
+
+def refused(tmp_path: Path, ending: str, table: dict[str, Any], **parameters: Any) -> str:
+    with pytest.raises(FairbanditError) as caught:
+        made(tmp_path, ending, table, **parameters)
+    return str(caught.value)
+
+
+@both
+def test_numbers_truth_values_and_texts(tmp_path, ending, caplog):
+    table = cells(h=lambda row: row / 8, b=lambda row: row % 3 == 0, t=lambda row: "zyx"[row % 3])
+    found = made(tmp_path, ending, table)
+    assert found.resolved_columns == {"x": None, "h": None, "b": None, "t": ["x", "y", "z"]}
+    assert found.feature_names == ("x", "h", "b", "t=x", "t=y", "t=z", "bias")
+    explicit = made(tmp_path, ending, table, columns=found.resolved_columns)
+    assert found.members.contexts.equal(explicit.members.contexts)
+    assert not caplog.text
+
+
+def test_both_formats_are_judged_alike(tmp_path):
+    table = cells(
+        b=lambda row: row % 2 == 0,
+        day=lambda row: datetime.date(2020, 1, 1 + row % 9),
+        time=lambda row: datetime.datetime(2020, 1, 1, row % 24),
+        zip=lambda row: ["01234", "90210"][row % 2],
+        year=lambda row: ["1999", "2000"][row % 2],
+        id=lambda row: 2**60 + row,
+        half=lambda row: "" if row < 30 else "no",
+    )
+    every = [made(tmp_path, ending, table, missing="mean") for ending in ("csv", "parquet")]
+    assert every[0].resolved_columns == every[1].resolved_columns
+    zips = ["01234", "90210"]
+    assert every[0].resolved_columns == {"x": None, "b": None, "zip": zips, "year": None}
+    assert every[0].fingerprint() == every[1].fingerprint()
+
+
+@both
+@pytest.mark.parametrize(
+    ("make", "reason"),
+    [
+        (lambda row: datetime.date(2020, 1, 1 + row % 9), "dates or times"),
+        (lambda row: f"{1 + row % 9}/{1 + row % 12}/2020", "dates or times"),
+        (lambda row: f"2020-01-02T{row % 24:02}:00Z", "dates or times"),
+        (lambda row: f"{row % 24}:{row:02}", "dates or times"),
+        (lambda row: 3.5, "the same value everywhere"),
+        (lambda row: ["1", "1.0"][row % 2], "the same value everywhere"),
+        (lambda row: "NL", "the same value everywhere"),
+        (lambda row: ["NA", "nan"][row % 2], "no value"),
+        (lambda row: str(row) if row else "unknown", "numbers or dates beside texts"),
+        (lambda row: f"person {row}", "a text of its own in most rows, as names have"),
+        (lambda row: 2**60 + row, "a text of its own in most rows, as names have"),
+    ],
+)
+def test_what_is_no_feature_is_named_once(tmp_path, ending, make, reason, caplog):
+    for _ in range(2):
+        assert made(tmp_path, ending, cells(odd=make)).feature_names == ("x", "bias")
+    (record,) = caplog.records
+    assert f"these columns are no features: 'odd' ({reason}). environment.columns" in record.message
+
+
+def test_cells_without_a_text_form_and_an_index_are_no_features(tmp_path, caplog):
+    table = cells(odd=lambda row: [row], bytes=lambda row: b"\xff", y=lambda row: row)
+    table["__index_level_0__"] = list(range(COUNT))
+    assert made(tmp_path, "parquet", table).feature_names == ("x", "y", "bias")
+    assert "'odd' (cells of type list<" in caplog.text
+    assert "'bytes' (cells of type binary)" in caplog.text
+    assert "'__index_level_0__' (an index)" in caplog.text
+
+
+@both
+def test_no_column_is_left(tmp_path, ending):
+    table = {name: found for name, found in cells(odd=lambda row: "NL").items() if name != "x"}
+    message = refused(tmp_path, ending, table)
+    assert "no column is left to be a feature; beside 'g', 'r' there is 'odd' (the same" in message
+
+
+@both
+def test_names_in_any_script_and_with_blanks(tmp_path, ending):
+    names = {"g": "性別", "r": "Größe (cm)", "x": "my = column"}
+    table = {names[name]: found for name, found in cells().items()}
+    found = made(tmp_path, ending, table, group="性別", reward="Größe (cm)")
+    assert found.feature_names == ("my = column", "bias")
+
+
+@both
+def test_more_texts_than_a_category_takes(tmp_path, ending, monkeypatch, caplog):
+    monkeypatch.setattr(columns, "MOST_CODES", 10)
+    table = cells(t=lambda row: f"t{row % 11}")
+    assert made(tmp_path, ending, table).feature_names == ("x", "bias")
+    assert "'t' (more than 10 texts)" in caplog.text
+    message = refused(tmp_path, ending, table, columns={"t": "category"})
+    assert "column 't': it cannot be a category with its values as codes: more than 10" in message
+    assert made(tmp_path, ending, cells(t=lambda row: f"t{row % 10}")).features == 12
+
+
+def test_the_other_table_is_judged_too(tmp_path):
+    scaler = write(tmp_path / "d1.csv", cells(t=lambda row: "wz"[row % 2]))
+    found = made(tmp_path, "csv", cells(t=lambda row: "xyz"[row % 3]), scaler_path=str(scaler))
+    assert found.resolved_columns["t"] == ["w", "x", "y", "z"]
+
+
+def test_decimal_commas_are_noticed(tmp_path):
+    table = cells(
+        h=lambda row: f"{row},5" if row % 4 else row, day=lambda row: f"0{1 + row % 9}.05.2020"
+    )
+    table["r"] = [int(reward) for reward in table["r"]]
+    message = refused(tmp_path, "csv", table)
+    assert "column 'h': cells are like '1,5'; if commas are decimal marks, set " in message
+    found = made(tmp_path, "csv", table, decimal=",")
+    assert found.resolved_columns == {"x": None, "h": None}
+
+
+@pytest.mark.parametrize(
+    ("found", "codes"),
+    [
+        (["10", "9", "1.50"], [1.5, 9, 10]),
+        ([" b", "a ", "NA"], ["a", "b"]),
+        (["True", "false", "1"], ["1", "false", "true"]),
+        (["01", "1"], ["01", "1"]),
+    ],
+)
+def test_codes_of_a_chosen_category(tmp_path, found, codes):
+    for ending in ("csv", "parquet"):
+        source = read_table(write(tmp_path / f"t.{ending}", {"c": found}), ["c"])
+        assert contents([source], "c").codes() == codes
+
+
+def test_a_category_by_choice(tmp_path):
+    path = write(tmp_path / "t.csv", people())
+    chosen = {"job": "category", "age": None}
+    found = create("environment", arguments(path, columns=chosen, group_feature=False))
+    assert found.resolved_columns == {"job": [0, 1, 2, 3], "age": None}
+    assert found.feature_names == ("job=0", "job=1", "job=2", "job=3", "age", "bias")
+
+
+def test_a_file_stands_for_its_mapping(tmp_path):
+    path = write(tmp_path / "t.csv", people())
     named = str(tmp_path / "columns.yaml")
     OmegaConf.save(OmegaConf.create(COLUMNS), named)
-    made = create("environment", arguments(path, columns=named))
-    plain = create("environment", arguments(path))
-    assert made.members.contexts.equal(plain.members.contexts)
-    assert describe(made)["columns"] == named
-    assert Table.data_files(describe(made)) == [path, Path(named)]
-
-
-def test_inferred_columns_can_be_saved_and_read(tmp_path, path):
+    found = create("environment", arguments(path, columns=named))
+    assert found.members.contexts.equal(create("environment", arguments(path)).members.contexts)
+    assert describe(found)["columns"] == named
+    assert Table.data_files(describe(found)) == [path, Path(named)]
     inferred = create("environment", arguments(path, columns=None))
-    assert inferred.resolved_columns == {"age": None, "job": None, "town": ["north", "south"]}
-    named = str(tmp_path / "columns.yml")
     OmegaConf.save(inferred.resolved_columns, named)
-    made = create("environment", arguments(path, columns=named))
-    assert made.members.contexts.equal(inferred.members.contexts)
-    assert describe(inferred)["columns"] is None
-
-
-def test_chosen_categories_take_their_codes_from_the_table(path):
-    made = create("environment", arguments(path, columns={"job": "category", "age": None}))
-    assert made.resolved_columns == {"job": [0, 1, 2, 3], "age": None}
-    assert made.feature_names == ("job=0", "job=1", "job=2", "job=3", "age", "bias")
+    again = create("environment", arguments(path, columns=named))
+    assert again.members.contexts.equal(inferred.members.contexts)
 
 
 @pytest.mark.parametrize(
     ("text", "problem"),
     [
         ("job: 5\n", "environment.columns.job: expected null (a number), category"),
+        ("job: []\n", "expected null (a number), category"),
+        ("job: {codes: [1], refs: [0]}\n", "expected null (a number), category"),
         ("job: [1, a]\n", "environment.columns.job: codes are all numbers or all texts"),
         ("smoker: [yes, no]\n", "codes are all numbers or all texts (put a text in quotes)"),
+        ("job: {codes: [1], reference: [1.0]}\n", "a code stands twice"),
+        ("job: [.nan]\n", "must be at most 2**53"),
         ("no: null\n", "YAML reads a key as False, which is no text"),
         ("age:\njob: [1\n", "cannot be read as YAML: while parsing a flow sequence"),
         ("age:\nage:\n", "found duplicate key age"),
         ("- age\n", "environment.columns must be a mapping"),
-        ("", "environment.columns is empty"),
+        ("", "environment.columns must be a mapping"),
         ("!!python/object/apply:os.system [ls]\n", "could not determine a constructor"),
     ],
 )
-def test_a_file_that_is_wrong(tmp_path, path, text, problem):
-    named = file(tmp_path, text)
+def test_a_file_that_is_wrong(tmp_path, text, problem):
+    path = tmp_path / "columns.yaml"
+    path.write_text(text, encoding="utf-8")
     with pytest.raises(FairbanditError) as caught:
-        create("environment", arguments(path, columns=named))
-    assert named in str(caught.value)
+        chosen_columns(str(path))
+    assert str(path) in str(caught.value)
     assert problem in str(caught.value)
 
 
-def test_a_file_that_is_not_there(path):
-    with pytest.raises(FairbanditError, match=r"none\.yaml cannot be read .*: No such file"):
-        create("environment", arguments(path, columns="none.yaml"))
-
-
-@pytest.mark.parametrize("columns", ["people.txt", ["age"], 3])
-def test_columns_that_are_no_mapping(columns: Any) -> None:
-    with pytest.raises(FairbanditError, match=r"must be a mapping .* or the path of a \.yaml file"):
-        resolve_columns(columns, [], ("g", "r"))
+@pytest.mark.parametrize("chosen", ["people.txt", ["age"], 3, {}, "none.yaml"])
+def test_columns_that_are_no_mapping(chosen: Any) -> None:
+    with pytest.raises(FairbanditError, match=r"must be a mapping |none\.yaml cannot be read as"):
+        chosen_columns(chosen)

@@ -1,10 +1,7 @@
+"""Cells, labels and errors of CSV and Parquet tables."""
+
 from __future__ import annotations
 
-import csv
-import io
-import tempfile
-from decimal import Context, Decimal
-from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -12,29 +9,15 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fairbandit.environments import csv_records, reading
-from fairbandit.environments.reading import Block, Source
+from fairbandit.environments import reading
+from fairbandit.environments.reading import Source, label, read_table
 from fairbandit.errors import FairbanditError
 from tests.environments.data import people, write
 
-
-def column(path: Path, name: str) -> Any:
-    return np.concatenate([block.numbers(name) for block in Source(path).blocks([name])])
-
-
-def refused(path: Path, name: str = "b", read: str = "numbers") -> str:
-    """The message with which reading a column fails."""
-    with pytest.raises(FairbanditError) as caught:
-        consume(path, name, read)
-    return str(caught.value)
-
-
-def consume(path: Path, name: str, read: str) -> None:
-    for block in Source(path).blocks([name]):
-        getattr(block, read)(name)
+both = pytest.mark.parametrize("ending", ["csv", "parquet"])
 
 
 def text(tmp_path: Path, content: str | bytes, name: str = "t.csv") -> Path:
@@ -43,390 +26,208 @@ def text(tmp_path: Path, content: str | bytes, name: str = "t.csv") -> Path:
     return path
 
 
-@pytest.mark.parametrize("ending", ["csv", "parquet"])
-def test_blocks_join_to_the_column(tmp_path, ending, monkeypatch):
-    monkeypatch.setattr(csv_records, "BLOCK_BYTES", 1 << 10)
-    monkeypatch.setattr(reading, "BLOCK_ROWS", 50)
-    table = people(count=400)
-    path = write(tmp_path / f"t.{ending}", table)
-    blocks = list(Source(path).blocks(["age", "wage"]))
-    assert len(blocks) > 3
-    assert [block.start for block in blocks] == np.cumsum([0, *map(len, blocks)])[:-1].tolist()
-    assert np.concatenate([block.numbers("wage") for block in blocks]).tolist() == table["wage"]
-    assert {name for block in blocks for name in block.batch.schema.names} == {"age", "wage"}
+def of(*cells: Any, **options: Any) -> Source:
+    """A table in memory with a column `b`."""
+    array = cells[0] if isinstance(cells[0], pa.Array) else pa.array(cells)
+    return Source("t", ["b"], pa.table({"b": array}), **options)
 
 
-def test_lines_are_numbered_across_blocks(tmp_path, monkeypatch):
-    monkeypatch.setattr(csv_records, "BLOCK_BYTES", 1 << 10)
-    table = people(count=400)
-    table["age"][300] = "old"
-    message = refused(write(tmp_path / "t.csv", table), "age")
-    assert "column 'age', line 302" in message
-    assert "expected a number, got the text 'old'" in message
+def refused(path: Path, *columns: str, **options: Any) -> str:
+    with pytest.raises(FairbanditError) as caught:
+        read_table(path, columns or ["b"], **options)
+    assert "\n" not in str(caught.value)
+    return str(caught.value)
 
 
-def test_numbers_of_every_spelling(tmp_path):
-    path = text(tmp_path, 'a,b\nx,007\nx, 1.5\nx,"2"\nx,1e3\nx,-4\n')
-    assert column(path, "b").tolist() == [7, 1.5, 2, 1000, -4]
+def names(source: Source, read: str = "labels") -> list[str]:
+    found, places = getattr(source, read)("b")
+    return [found[place] if place >= 0 else "-" for place in places]
 
 
-def test_byte_order_mark_windows_lines_and_quoted_line_breaks(tmp_path):
-    path = text(tmp_path, b'\xef\xbb\xbfa,b\r\n"x\ny",1\r\n"x,y",2\r\n')
-    assert column(path, "b").tolist() == [1, 2]
-    assert Source(path).columns == ["a", "b"]
+@both
+def test_only_the_columns_asked_for_are_read(tmp_path, ending):
+    table = people()
+    source = read_table(write(tmp_path / f"t.{ending}", table), ["wage", "age"])
+    assert source.table.column_names == ["wage", "age"]
+    assert source.columns == list(table)
+    assert source.numbers("wage").tolist() == table["wage"]
+    assert read_table(tmp_path / f"t.{ending}", ["age"], every=True).table.num_columns == len(table)
+
+
+def test_numbers_of_every_spelling():
+    cells = ["007", " 1.5", "1e3", "-4", "+3", "1.", ".5", "-.5E-1", "True", "FALSE", " NA "]
+    expected = [7, 1.5, 1000, -4, 3, 1, 0.5, -0.05, 1, 0, np.nan]
+    np.testing.assert_array_equal(of(*cells).numbers("b"), expected)
+    for cell in ("1e", "0x1f", "1_000", "1,5", "٣", "--1", ".", "1.2.3", "1 2"):
+        with pytest.raises(FairbanditError, match=r"'b', row 2: expected a number, got the text"):
+            of("1", cell).numbers("b")
+
+
+@settings(deadline=None)
+@given(st.lists(st.floats(-1e100, 1e100), min_size=1))
+def test_every_float_is_read_as_python_writes_it(values):
+    assert of(*map(repr, values)).numbers("b").tolist() == values
 
 
 @pytest.mark.parametrize(
     "values",
     [
-        pa.array([1, 2, 3], pa.int8()),
-        pa.array([1, 2, 3], pa.float32()),
-        pa.array(["1", "2", "3"]),
-        pa.array(["1", "2", "3"], pa.large_string()),
-        pa.array(["1", "2", "3"]).dictionary_encode(),
-        pa.array([1, 2, 3], pa.decimal128(5, 0)),
+        pa.array([1, 2, None], pa.int8()),
+        pa.array([1, 2, None], pa.float32()),
+        pa.array(["1", "2", ""], pa.large_string()),
+        pa.array(["1", "2", "NA"]).dictionary_encode(),
+        pa.array([1, 2, None], pa.decimal128(5, 1)),
+        pa.array([1.0, 2.0, float("nan")]),
     ],
     ids=lambda values: str(values.type),
 )
-def test_parquet_types_that_are_numbers(tmp_path, values):
-    path = write(tmp_path / "t.parquet", {"b": values})
-    assert column(path, "b").tolist() == [1, 2, 3]
-    (block,) = Source(path).blocks(["b"])
-    names, places = block.labels("b")
-    assert [names[place] for place in places] == ["1", "2", "3"]
+def test_types_that_are_numbers(values):
+    source = of(values)
+    np.testing.assert_array_equal(source.numbers("b"), [1, 2, np.nan])
+    assert names(source) == ["1", "2", "-"]
+    assert source.gaps("b").tolist() == [False, False, True]
 
 
-def test_parquet_types_that_are_not_numbers(tmp_path):
-    days = write(tmp_path / "t.parquet", {"b": pa.array([0], pa.date32())})
-    assert "expected numbers, got date32" in refused(days)
-    lists = write(tmp_path / "l.parquet", {"b": pa.array([[1]])})
-    assert "expected labels or codes, got list" in refused(lists, read="texts")
+@pytest.mark.parametrize(
+    "values",
+    [
+        pa.array([0], pa.date32()),
+        pa.array([[1]]),
+        pa.array([b"\xff"]),
+        pa.array([{"a": 1}]),
+        pa.Array.from_buffers(
+            pa.string(), 1, [None, pa.array([0, 1], pa.int32()).buffers()[1], pa.py_buffer(b"\xff")]
+        ),
+    ],
+    ids=["date", "list", "bytes", "struct", "not UTF-8"],
+)
+def test_types_that_are_neither(values):
+    for read in ("numbers", "labels"):
+        with pytest.raises(FairbanditError, match="column 'b': "):
+            getattr(of(values), read)("b")
 
 
-def test_labels_are_written_alike(tmp_path):
-    path = text(tmp_path, "b\n1\n1.0\n01\n -2 \n1.5\nmale\n")
-    (block,) = Source(path).blocks(["b"])
-    names, places = block.labels("b")
-    assert [names[place] for place in places] == ["1", "1", "1", "-2", "1.5", "male"]
+@pytest.mark.parametrize("cell", ["inf", "-infinity", "1e308", "-1.1e100", "1" * 5000])
+def test_a_number_that_is_too_large(cell):
+    with pytest.raises(FairbanditError, match=r"'b', row 2: expected a number of at most 1e\+100"):
+        of("1", cell).numbers("b")
 
 
-def test_missing_file(tmp_path):
+@pytest.mark.parametrize("cells", [["1", "1.0", "01", "+1", "1e0", "1.00", "10e-1", " 1 "]])
+def test_one_number_is_one_label(cells):
+    assert names(of(*cells)) == ["1"] * len(cells)
+    assert names(of("2", "2e0", "-0", "1.50", "-2.0")) == ["2", "2", "0", "1.5", "-2"]
+    assert label("0" * 9 + "9" * 5000) == "9" * 5000
+    assert label("1e999999999") == "1e999999999"
+
+
+def test_labels_have_one_unicode_form_and_truth_values_one_case():
+    assert names(of("é", "e\u0301", "True", "TRUE", "ma\u0304le")) == [
+        *("é", "é", "true", "true", "māle")
+    ]
+    assert names(of(True, False)) == ["true", "false"]
+    assert names(of("01", "1"), "texts") == ["01", "1"]  # codes are not numbers
+
+
+@pytest.mark.parametrize("marker", ["", "NA", " na ", "N/A", "#N/A", "NaN", "-nan", "NULL", "None"])
+def test_spellings_of_a_missing_value(marker):
+    source = of("x", "NAM", "nanny", marker)
+    assert names(source) == ["x", "NAM", "nanny", "-"]
+    assert source.gaps("b").tolist() == [False, False, False, True]
+    found, places = source.texts("b", [marker])
+    assert found[places[3]] == marker if marker == marker.strip() else places[3] == -1
+
+
+def test_byte_order_mark_windows_lines_and_quoted_line_breaks(tmp_path):
+    path = text(tmp_path, b'\xef\xbb\xbfa,b\r\n"x\ny",1\r\n"x,y",2\r\n')
+    assert read_table(path, ["b"]).numbers("b").tolist() == [1, 2]
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "problem"),
+    [
+        ("t.xlsx", "b\n1\n", "'.xlsx'; expected .csv or .parquet"),
+        ("t.csv", "", "is empty"),
+        ("t.parquet", "", "is not a readable Parquet file"),
+        ("t.parquet", "b\n1\n", "is not a readable Parquet file; it may be truncated"),
+        ("t.csv", b"b\n1\n\xff\n", "is not a readable CSV (UTF-8) file; it may be truncated"),
+        ("t.csv", b"\xff\n1\n", "is not a readable CSV (UTF-8) file"),
+        ("t.csv", "a,b,c\n1,2,3\n1,2\n", "#3: Expected 3 columns, got 2: 1,2"),
+        ("t.csv", "a,c\n1,2\n", "has no column 'b'; it has 'a', 'c'"),
+        ("t.csv", "b,a,b\n1,2,3\n", "column 'b' stands more than once"),
+    ],
+)
+def test_a_file_that_is_not_as_it_should_be(tmp_path, name, content, problem):
+    assert problem in refused(text(tmp_path, content, name))
+
+
+def test_a_file_that_is_not_there(tmp_path):
     assert "there is no file" in refused(tmp_path / "none.csv")
     assert "there is no file" in refused(tmp_path)
 
 
-def test_unknown_ending(tmp_path):
-    path = text(tmp_path, "b\n1\n", name="t.xlsx")
-    assert "'.xlsx'; expected .csv or .parquet" in refused(path)
-
-
-@pytest.mark.parametrize("name", ["t.csv", "t.parquet"])
-def test_empty_file(tmp_path, name):
-    assert "is empty" in refused(text(tmp_path, "", name))
-
-
-def test_file_without_a_header(tmp_path):
-    assert "has no column 'b'; it has none" in refused(text(tmp_path, "\n\n"))
-
-
-def test_lacking_column_lists_what_there_is(tmp_path):
-    path = text(tmp_path, "a,c\n1,2\n")
-    assert "has no column 'b'; it has 'a', 'c'" in refused(path)
-
-
-def test_duplicate_header(tmp_path):
-    assert "column 'b' stands more than once" in refused(text(tmp_path, "b,a,b\n1,2,3\n"))
-    assert column(text(tmp_path, "b,,\n1,,\n"), "b").tolist() == [1]  # a spreadsheet's leftovers
-    table = pa.Table.from_arrays([pa.array([1]), pa.array([2])], names=["b", "b"])
-    pq.write_table(table, tmp_path / "t.parquet")
-    assert "column 'b' stands more than once" in refused(tmp_path / "t.parquet")
-
-
-def test_row_with_too_few_or_too_many_columns(tmp_path):
-    message = refused(text(tmp_path, "a,b,c\n1,2,3\n1,2\n"))
-    assert "line 3: expected 3 columns, got 2 ('1,2'); the file may be truncated" in message
-    assert "line 2: expected 3 columns, got 4" in refused(text(tmp_path, "a,b,c\n1,2,3,4\n"))
-
-
-def test_quote_that_is_never_closed(tmp_path):
-    message = refused(text(tmp_path, 'a,b,c\n1,2,3\n1,"2,3\n'))
-    assert "column 'b', line 3: the quotation mark that begins this cell is never closed" in message
-
-
-@pytest.mark.parametrize("share", [0.2, 0.5, 0.99])
-def test_truncated_parquet(tmp_path, share):
-    path = write(tmp_path / "t.parquet", people())
-    path.write_bytes(path.read_bytes()[: int(share * path.stat().st_size)])
-    message = refused(path, "age")
-    assert "is not a readable Parquet file; it may be truncated" in message
-    assert "\n" not in message
-
-
-def test_csv_under_a_parquet_name(tmp_path):
-    assert "is not a readable Parquet file" in refused(text(tmp_path, "b\n1\n", "t.parquet"))
-
-
-def test_csv_that_is_not_utf8(tmp_path):
-    assert "column 'b', line 3: the cell is not UTF-8" in refused(text(tmp_path, b"b\n1\n\xff\n"))
-    assert "has no column 'b'; it has '\ufffd'" in refused(text(tmp_path, b"\xff\n1\n"))
-    assert column(text(tmp_path, b"a,b\n\xff,1\n"), "b").tolist() == [1]  # not in use
-
-
-@pytest.mark.parametrize("cell", ["", "  ", "nan", "NaN"])
-def test_missing_cell_in_csv(tmp_path, cell):
-    path = text(tmp_path, f"a,b\n1,1\n1,{cell}\n")
-    assert "column 'b', line 3: expected a number, got NaN or an empty cell" in refused(path)
-    (block,) = Source(path).blocks(["b"])
-    assert np.isnan(block.numbers("b", missing=True)[1])
-
-
-@pytest.mark.parametrize("values", [[1, None], [1.0, float("nan")], ["1", None], ["1", ""]])
-@pytest.mark.parametrize("read", ["numbers", "labels"])
-def test_missing_cell_in_parquet(tmp_path, values, read):
-    path = write(tmp_path / "t.parquet", {"b": pa.array(values)})
-    assert "column 'b', row 2" in refused(path, read=read)
-
-
-def test_infinite_cell(tmp_path):
-    assert "line 2: expected a number of at most 1e+100, got an infinite number" in refused(
-        text(tmp_path, "b\ninf\n")
-    )
-
-
-@pytest.mark.parametrize("ending", ["csv", "parquet"])
-@pytest.mark.parametrize(
-    "marker", ["NA", " na ", "N/A", "#N/A", "nan", "NaN", "-nan", "null", "NULL", "None", "<NA>"]
-)
-def test_label_that_spells_a_missing_value(tmp_path, ending, marker):
-    path = write(tmp_path / f"t.{ending}", {"b": ["x", "y", marker]})
-    where = "line 4" if ending == "csv" else "row 3"
-    message = refused(path, read="labels")
-    assert f"column 'b', {where}: {marker.strip()!r} stands for a missing value" in message
-
-
-@pytest.mark.parametrize("ending", ["csv", "parquet"])
-def test_labels_that_only_contain_a_missing_value(tmp_path, ending):
-    names = ["NAM", "nanny", "none of these", "Nil", "0"]
-    (block,) = Source(write(tmp_path / f"t.{ending}", {"b": names})).blocks(["b"])
-    assert block.labels("b")[0] == names
-
-
-INTEGERS = [2**53 + 1, -(2**53) - 1, 2**62 + 1, 10**18 + 1]
-DIGITS = ["0.1234567890123456789", "12345678901.1234567891", "1e-400", "4e-324"]
-
-
-@pytest.mark.parametrize("number", [*INTEGERS, *DIGITS, f"1{'0' * 30}"])
-def test_number_that_float64_cannot_hold(tmp_path, number):
-    texts = ["1", str(number)]
-    tables: list[tuple[str, Any, str]] = [("t.csv", texts, "line 3"), ("t.parquet", texts, "row 2")]
-    if isinstance(number, int):
-        tables += [("i.parquet", pa.array([1, number]), "row 2")]
-    if number in DIGITS[:2]:
-        tables += [("d.parquet", pa.array([Decimal(1), Decimal(str(number))]), "row 2")]
-    for name, cells, where in tables:
-        path = write(tmp_path / name, {"b": cells})
-        message = refused(path)
-        assert f"column 'b', {where}: float64 cannot hold {str(number)[:60]}, which" in message
-
-
-@settings(deadline=None)
-@given(st.floats(-1e100, 1e100))
-@example(2.0**-24)  # its shortest form, of 16 digits, is half a unit of the last digit off
-def test_every_float64_is_read_as_python_writes_it(value):
-    cells = [repr(value), f"{value:.17g}", f"{value:.30e}"]
-    block = Block(Path("t.csv"), 0, pa.RecordBatch.from_pydict({"b": cells}))
-    assert block.numbers("b").tolist() == [value] * 3
-
-
-@settings(deadline=None)
-@given(st.integers(-(2**63), 2**64 - 1), st.integers(0, 20), st.sampled_from([1, 2**10, 2**53]))
-def test_a_number_is_exact_or_refused(integer, places, factor):
-    """Whole numbers are held exactly, others to the last digit, by exact arithmetic."""
-    digits = str(integer * factor)
-    text = str(Decimal(digits).scaleb(-places, Context(prec=100)))
-    block = Block(Path("t.csv"), 0, pa.RecordBatch.from_pydict({"b": [text]}))
-    nearest = Fraction(float(text))
-    off = abs(Fraction(text) - nearest)
-    written = Decimal(text)
-    unit = Fraction(10) ** int(written.as_tuple().exponent)
-    if off * 2 < unit:
-        assert Fraction(block.numbers("b")[0]) == nearest
-    elif off * 2 > unit:
-        with pytest.raises(FairbanditError, match="float64 cannot hold"):
-            block.numbers("b")
-
-
-def test_integers_that_float64_holds(tmp_path):
-    values = [2**53, -(2**53), 2**53 + 2, 2**60]
-    for cells in (pa.array(values), pa.array(map(str, values)), pa.array(map(Decimal, values))):
-        assert column(write(tmp_path / "t.parquet", {"b": cells}), "b").tolist() == values
-    assert column(write(tmp_path / "t.csv", {"b": values}), "b").tolist() == values
-
-
-@pytest.mark.parametrize("ending", ["csv", "parquet"])
-@pytest.mark.parametrize("number", ["1e308", "-1.1e100", "inf", "1" * 5000])
-def test_number_that_is_too_large(tmp_path, ending, number):
-    cells: Any = ["1", number] if ending == "csv" else [1.0, float(number)]
-    message = refused(write(tmp_path / f"t.{ending}", {"b": cells}))
-    where = "line 3" if ending == "csv" else "row 2"
-    assert f"column 'b', {where}: expected a number of at most 1e+100, got" in message
-
-
-@pytest.mark.parametrize("spelling", ["true", "True", "TRUE", " true "])
-def test_truth_values_mean_the_same_everywhere(tmp_path, spelling):
-    tables = {
-        "t.csv": [spelling, spelling, "False", "1"],
-        "s.parquet": [spelling, spelling, "false", "1"],
-        "b.parquet": [True, True, False, True],
-    }
-    for name, cells in tables.items():
-        path = write(tmp_path / name, {"b": cells})
-        assert column(path, "b").tolist() == [1, 1, 0, 1]
-        (block,) = Source(path).blocks(["b"])
-        names, places = block.labels("b")
-        assert [names[place] for place in places][:3] == ["true", "true", "false"]
-
-
-@pytest.mark.parametrize("content", ["a,b\n1,2\n3,45", "a,b", 'a,b\n1,2\n3,"4"', "a,b\n1,2\n3,"])
-def test_file_without_its_last_line_end(tmp_path, content):
-    line = content.count("\n") + 1
-    message = refused(text(tmp_path, content))
-    assert f"column 'b', line {line}: the file ends without a line end" in message or line == 1
-    assert "the file ends without a line end, so this cell may be cut short" in message
-    assert column(text(tmp_path, f"{content}\n1,2\n"), "a").size
-
-
-@pytest.mark.parametrize("cut", range(1, 40))
-def test_no_cut_inside_a_record_goes_unseen(tmp_path, cut):
-    whole = 'a,b\n1,"2"\n"x\ny","3"\n4,5\n6,70\n'
-    content = whole[: min(cut, len(whole))]
-    if content in {'a,b\n1,"2"\n', 'a,b\n1,"2"\n"x\ny","3"\n', whole} or content == "a,b\n":
-        consume(text(tmp_path, content), "b", "texts")
-    elif content == 'a,b\n1,"2"\n"x\ny","3"\n4,5\n':
-        assert column(text(tmp_path, content), "b").tolist() == [2, 3, 5]
-    else:
-        with pytest.raises(FairbanditError, match=r"ends without a line end|never closed"):
-            consume(text(tmp_path, content), "b", "texts")
-
-
-@pytest.mark.parametrize("row", ['1,5"', '1,"a"b', '1,5"10', '1, "a"', '1,"a" '])
-def test_quotation_mark_out_of_place(tmp_path, row):
-    message = refused(text(tmp_path, f'a,b\n"x\ny",2\n{row}\n1,"z"\n'))
-    assert "column 'b', line 4: a quotation mark stands inside a cell" in message
-
-
-@pytest.mark.parametrize("end", ["\n", "\r\n", "\r"])
-@pytest.mark.parametrize("size", [1, 7, 1 << 20])
-def test_lines_are_those_of_the_file(tmp_path, monkeypatch, end, size):
-    """Quoted line breaks and blank lines count; every cell is named by its own line."""
-    monkeypatch.setattr(csv_records, "BLOCK_BYTES", size)
-    lines = ["", '"a', '",b', "1,2", "", '"x', "", 'y",bad', "3,4"]
-    path = text(tmp_path, end.join(lines) + end)
-    name = f"a{end}"
-    assert Source(path).columns == [name, "b"]
-    assert "column 'b', line 8: expected a number, got the text 'bad'" in refused(path)
-    assert f"column {name!r}, line 6: expected a number" in refused(path, name)
-
-
-@settings(max_examples=40, deadline=None)  # it writes files
-@given(
-    st.lists(
-        st.lists(st.text('ab",\r\n 1', max_size=5), min_size=3, max_size=3), min_size=1, max_size=9
-    ),
-    st.sampled_from(["\n", "\r\n", "\r"]),
-    st.integers(1, 40),
-    st.booleans(),
-)
-def test_cells_are_those_of_the_standard_library(rows, end, size, quoted):
-    quoted = quoted or any(set(cell) & set("\r\n") for row in rows for cell in row)
-    written = io.StringIO(newline="")
-    writer = csv.writer(
-        written, lineterminator=end, quoting=csv.QUOTE_ALL if quoted else csv.QUOTE_MINIMAL
-    )
-    writer.writerow(["p", "q", "r"])
-    writer.writerows(rows)
-    with pytest.MonkeyPatch.context() as patch, tempfile.TemporaryDirectory() as folder:
-        patch.setattr(csv_records, "BLOCK_BYTES", size)
-        path = Path(folder, "t.csv")
-        path.write_bytes(written.getvalue().encode())
-        for index, name in enumerate("pqr"):
-            blocks = list(Source(path).blocks([name]))
-            cells = [cell for block in blocks for cell in block.batch.column(0).to_pylist()]
-            assert cells == [row[index] for row in rows]
-
-
-def test_line_that_never_ends(tmp_path, monkeypatch):
-    monkeypatch.setattr(csv_records, "BLOCK_BYTES", 100)
-    monkeypatch.setattr(csv_records, "LARGEST_RECORD", 1000)
-    path = text(tmp_path, 'a,b\n1,2\n3,"4\n' + "5,6\n" * 1000)
-    assert "column 'b', line 3: the quotation mark that begins this cell" in refused(path)
-    path = text(tmp_path, "a,b\n1,2\n3," + "4" * 5000)
-    assert "line 3: the line is longer than" in refused(path)
-
-
-def test_cells_of_a_wide_table_are_found_by_name(tmp_path):
-    """As many columns as a table may reasonably have, in a time that grows with their number."""
-    names = [f"c{i}" for i in range(50_000)]
-    row = ",".join(str(i) for i in range(50_000))
-    path = text(tmp_path, ",".join(names) + "\n" + row + "\n")
-    source = Source(path)
-    source.require(names)
-    (block,) = source.blocks(names)
-    assert [block.numbers(name)[0] for name in names[::997]] == list(range(0, 50_000, 997))
-    twice = text(tmp_path, ",".join([*names, "c7", "c7", "c9"]) + "\n", "twice.csv")
-    assert "column 'c7', 'c9' stands more than once in the header" in refused(twice)
-
-
-@pytest.mark.parametrize("ending", ["csv", "parquet"])
-def test_unnamed_column_that_stands_twice(tmp_path, ending):
+@both
+def test_columns_without_a_name_may_stand_twice(tmp_path, ending):
     path = tmp_path / f"t.{ending}"
     if ending == "csv":
         path.write_text("b,,\n1,2,3\n")
     else:
         arrays = [pa.array([value]) for value in (1, 2, 3)]
         pq.write_table(pa.Table.from_arrays(arrays, names=["b", "", ""]), path)
-    assert column(path, "b").tolist() == [1]
-    assert "column '' stands more than once" in refused(path, "")
+    for every in (False, True):
+        assert read_table(path, ["b"], every=every).numbers("b").tolist() == [1]
 
 
-@pytest.mark.parametrize(
-    "cells",
-    [
-        pa.nulls(2),
-        pa.array([b"\xff"]),
-        pa.array([b"a" * 16], pa.uuid()),
-        pa.array([{"a": 1}]),
-        pa.Array.from_buffers(
-            pa.string(), 1, [None, pa.array([0, 1], pa.int32()).buffers()[1], pa.py_buffer(b"\xff")]
-        ),
-    ],
-    ids=["null", "bytes", "uuid", "struct", "not UTF-8"],
-)
-@pytest.mark.parametrize("read", ["numbers", "labels"])
-def test_parquet_cells_that_are_neither(tmp_path, cells, read):
-    path = write(tmp_path / "t.parquet", {"b": cells})
-    assert "column 'b'" in refused(path, read=read)
+@pytest.mark.parametrize("share", [0.2, 0.5, 0.99])
+def test_truncated_parquet(tmp_path, share):
+    path = write(tmp_path / "t.parquet", people())
+    path.write_bytes(path.read_bytes()[: int(share * path.stat().st_size)])
+    assert "is not a readable Parquet file; it may be truncated" in refused(path, "age")
 
 
-def test_damaged_page_of_parquet(tmp_path):
+def test_a_damaged_page_of_parquet(tmp_path):
     path = tmp_path / "t.parquet"
     table = pa.table({"b": np.arange(1000.0)})
     pq.write_table(table, path, write_page_checksum=True, compression="none", use_dictionary=False)
     damaged = bytearray(path.read_bytes())
     damaged[4000] ^= 1
     path.write_bytes(damaged)
-    assert "is not a readable Parquet file; it may be truncated" in refused(path)
+    assert "is not a readable Parquet file" in refused(path)
 
 
-def test_labels_of_numbers_are_written_alike(tmp_path):
-    values = [10_000_000_000.0, 123456789012.5, -0.0]
-    for name in ("t.csv", "t.parquet"):
-        (block,) = Source(write(tmp_path / name, {"b": values})).blocks(["b"])
-        assert block.labels("b")[0] == ["10000000000", "123456789012.5", "0"]
-    (block,) = Source(text(tmp_path, f"b\n{'0' * 9}{'9' * 5000}\n")).blocks(["b"])
-    assert block.labels("b")[0] == ["9" * 5000]
+@pytest.mark.parametrize(("mark", "typed"), [(";", ";"), ("\t", "tab")])
+def test_another_separator_is_guessed_and_read(tmp_path, mark, typed):
+    path = text(tmp_path, "a,b\n1,2,5\n".replace(",", mark, 2).replace("2,5", "2,5"))
+    path = text(tmp_path, f"a{mark}b\n1{mark}2,5\n")
+    assert f"set 'environment.separator=\"{typed}\"'" in refused(path)
+    source = read_table(path, ["b"], separator=mark, decimal=",")
+    assert source.numbers("b").tolist() == [2.5]
 
 
-def test_empty_label(tmp_path):
-    message = refused(text(tmp_path, "a,b\n1,x\n1,\n"), read="labels")
-    assert "column 'b', line 3: the cell is empty" in message
+def test_decimal_commas():
+    cells = ["1,5", "-2", ",5", "1e3"]
+    with pytest.raises(
+        FairbanditError, match=r"""got the text '1,5'; .*environment\.decimal=","'"""
+    ):
+        of(*cells).numbers("b")
+    assert of(*cells, decimal=",").numbers("b").tolist() == [1.5, -2, 0.5, 1000]
+    with pytest.raises(FairbanditError, match=r"got the text '1\.234'"):  # a thousand and more?
+        of("1,5", "1.234", decimal=",").numbers("b")
+
+
+def test_a_table_of_very_many_columns_is_refused_at_once(tmp_path):
+    header = ",".join(f"c{i}" for i in range(100_000))
+    path = text(tmp_path, f"{header}\n{header}\n")
+    message = refused(path, "c1", every=True)
+    assert "has 100,000 columns, and at most 5,000 are read; environment.columns" in message
+    assert read_table(path, ["c7"]).table.num_rows == 1
+
+
+def test_a_table_in_memory_is_gone_with_its_owner():
+    path, table = reading.keep({"b": [1, 2]})
+    assert reading.keep(pa.table({"b": [1, 2]}))[0] == path
+    assert reading.keep({"b": [1, 3]})[0] != path
+    assert read_table(path, ["b"]).numbers("b").tolist() == [1, 2]
+    del table
+    with pytest.raises(FairbanditError, match=r"was a table in memory and is gone"):
+        read_table(path, ["b"])

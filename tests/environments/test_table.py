@@ -1,27 +1,40 @@
 from __future__ import annotations
 
-import logging
-import re
 from collections import Counter
-from decimal import Decimal
-from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
+import pyarrow as pa
 import pytest
 import torch
 
+from fairbandit import Engine
 from fairbandit.environments import population
+from fairbandit.environments.population import Missing
+from fairbandit.environments.remarks import remark
 from fairbandit.environments.table import CANDIDATES, PoolKind, Table
 from fairbandit.errors import FairbanditError
 from fairbandit.registry import create, describe
 from fairbandit.streams import Purpose, Streams
-from tests.environments.data import CODED, arguments, encoded, people, standardised, write
+from tests import support
+from tests.environments.data import arguments, encoded, people, standardised, write
+
+GAPS = {"age": [3, 200], "job": [3, 9], "town": [11, 70]}
+"""Rows whose cells are missing."""
+
+both = pytest.mark.parametrize("ending", ["csv", "parquet"])
+
+
+@pytest.fixture(autouse=True)
+def fresh_remarks():
+    remark.cache_clear()
 
 
 def table(path: Path, replicas: int = 2, **changed: Any) -> Any:
-    environment = create("environment", arguments(path, **changed))
+    given = {"group_feature": False, **changed}  # tests of their own have it
+    environment = create("environment", arguments(path, **given))
     environment.bind(Streams(0, range(replicas)))
     return environment
 
@@ -44,7 +57,7 @@ def by_hand(d2: Any, d1: Any) -> Any:
     return X, y, X @ np.linalg.lstsq(X, y, rcond=None)[0]
 
 
-@pytest.mark.parametrize("ending", ["csv", "parquet"])
+@both
 @pytest.mark.parametrize("other", [False, True])
 def test_against_numpy(tmp_path, ending, other, monkeypatch):
     monkeypatch.setattr(population, "_CHUNK", 64)
@@ -85,18 +98,6 @@ def test_true_ranks_against_brute_force(path, pool):
     np.testing.assert_allclose(made.members.ranks.numpy(), ranks, rtol=1e-15)
     asked = made.truth.cdf(made.members.groups, made.members.expected + 1e-9)
     np.testing.assert_allclose(asked.numpy(), ranks, rtol=1e-15)
-
-
-def test_equal_people_have_equal_ranks(tmp_path):
-    d2 = people()
-    twice = {name: values * 2 for name, values in d2.items()}
-    made = table(write(tmp_path / "twice.csv", twice))
-    half = len(d2["age"])
-    once = table(write(tmp_path / "once.csv", d2))
-    assert made.members.ranks[:half].equal(made.members.ranks[half:])
-    assert made.members.ranks[:half].equal(once.members.ranks)
-    top = [made.members.ranks[made.members.groups == g].max().item() for g in range(3)]
-    assert top == [1, 1, 1]
 
 
 def test_one_per_group_pools(path):
@@ -143,11 +144,9 @@ def test_rewards(path, rewards, noise):
 
 
 @pytest.mark.parametrize("pool", ["one_per_group", "random"])
-def test_group_size(tmp_path, path, caplog, pool):
-    caplog.set_level(logging.INFO, "fairbandit")
+def test_group_size(path, pool):
     made = table(path, pool=pool, group_size=100)
     d2 = people()
-    assert "environment.group_size=100 in the groups 'c': 97: all are taken" in caplog.text
     members, everyone = made.members, Counter(d2["group"])
     taken = 100 + sum(min(everyone[g], 100) for g in "bc")
     assert len(members.groups) == (taken if pool == "one_per_group" else 400)
@@ -202,54 +201,33 @@ def test_order_of_group_names(tmp_path, labels, order):
         assert table(write(tmp_path / f"t.{ending}", d2)).group_names == order
 
 
-def test_plain_data_makes_it_again(path):
-    made = table(path, pool="random", candidates=4, noise=0.5)
-    assert describe(made)["pool"] == "random"
-    again = create("environment", describe(made))
-    again.bind(Streams(0, range(2)))
-    assert again.pools(1, 9).rewards.equal(made.pools(1, 9).rewards)
-    assert (made.rounds, made.exploration) == (5000, 1.0)
-
-
-def test_same_file_as_its_own_scaler(path):
-    alone = table(path, group_size=50)
-    twice = table(path, group_size=50, scaler_path=str(path.parent / "." / path.name))
-    assert alone.members.contexts.equal(twice.members.contexts)
-
-
 def test_bias_can_be_left_out(path):
     assert table(path, bias=False).features == 7
     assert table(path).members.contexts[:, -1].eq(1).all()
 
 
-def test_csv_and_parquet_are_one_problem(tmp_path, path):
-    other = table(write(tmp_path / "d2.parquet", people()))
-    assert other.pools(1, 50).contexts.equal(table(path).pools(1, 50).contexts)
-    assert other.members.ranks.equal(table(path).members.ranks)
-
-
 @pytest.mark.parametrize(
     ("changed", "message"),
     [
-        ({"candidates": 0, "pool": "random"}, "environment.candidates must be at least 1, got 0"),
-        ({"candidates": 3}, "goes with environment.pool=random"),
         (
-            {"pool": "random", "candidates": 10**18},
-            "environment.candidates must be at most 1,000,000, got",
+            {"candidates": 0, "pool": "random"},
+            "environment.candidates must be from 1 to 1e+06, got",
         ),
-        ({"min_group_size": 0}, "environment.min_group_size must be at least 1, got 0"),
-        ({"group_size": 0}, "environment.group_size must be at least 1, got 0"),
-        ({"noise": -1.0}, "environment.noise must be finite and at least 0, got -1.0"),
-        ({"noise": float("nan")}, "environment.noise must be finite"),
-        ({"sample_seed": -1}, "environment.sample_seed must be at least 0"),
+        ({"candidates": 3}, "goes with environment.pool=random"),
+        ({"pool": "random", "candidates": 10**18}, "must be from 1 to 1e+06, got 1000"),
+        ({"min_group_size": 0}, "environment.min_group_size must be from 1 to inf, got 0"),
+        ({"noise": float("nan")}, "environment.noise must be from 0 to 1e+50, got nan"),
+        ({"sample_seed": -1}, "environment.sample_seed must be from 0 to inf, got -1"),
         ({"group": "race"}, "has no column 'race'; it has 'id', 'group', 'age'"),
         ({"reward": "pay"}, "has no column 'pay'"),
         ({"columns": {"age": None, "sex": [1, 2]}}, "has no column 'sex'"),
-        ({"columns": {}}, "environment.columns is empty"),
-        ({"columns": {"job": [1, 2]}}, "column 'job', line "),
-        ({"columns": {"town": None}}, "column 'town', line 2: expected a number, got the text"),
-        ({"reward": "town"}, "column 'town', line 2: expected a number"),
+        ({"columns": {"job": [1, 2]}}, "column 'job', row "),
+        ({"columns": {"town": ["north"]}}, "expected one of the codes 'north'; got 'south'"),
+        ({"columns": {"town": None}}, "column 'town', row 1: expected a number, got the text"),
+        ({"reward": "town"}, "column 'town', row 1: expected a number"),
         ({"scaler_path": "none.csv"}, "there is no file none.csv"),
+        ({"separator": "::"}, "environment.separator must be one character, or tab"),
+        ({"decimal": ";"}, "environment.decimal a point or a comma; got ',' and ';'"),
         ({"pool": "all"}, "Invalid value 'all', expected one of [one_per_group, random]"),
     ],
 )
@@ -280,145 +258,45 @@ def test_scaler_without_the_groups(tmp_path, path):
     )
 
 
-def test_missing_file():
-    assert "there is no file none.csv" in refused(Path("none.csv"))
-
-
 def test_errors_name_the_scaler(tmp_path, path):
     d1 = people()
     d1["age"][6] = ""
     scaler = write(tmp_path / "d1.csv", d1)
-    assert f"{scaler}, column 'age', line 8: " in refused(path, scaler_path=str(scaler))
+    assert f"{scaler}, column 'age', row 7: " in refused(path, scaler_path=str(scaler))
 
 
-def test_empty_group_cell(tmp_path):
-    d2 = people()
-    d2["group"][2] = ""
-    assert "column 'group', line 4: the cell is empty" in refused(write(tmp_path / "t.csv", d2))
-
-
-def numeric(tmp_path: Path, ending: str = "csv", **columns: Any) -> Path:
-    """A table of two groups with the given columns."""
+def numeric(tmp_path: Path, **columns: Any) -> dict[str, Any]:
+    """The arguments for a table of two groups with the given columns, `x` being the feature."""
     count = len(next(iter(columns.values())))
-    return write(
-        tmp_path / f"n.{ending}", {"g": ["ab"[row % 2] for row in range(count)], **columns}
-    )
-
-
-def standard(values: Any) -> Any:
-    """(x − mean)/deviation in exact arithmetic but for the last root and division."""
-    exact = [Fraction(value) for value in values]
-    mean = sum(exact, Fraction()) / len(exact)
-    variance = sum(((value - mean) ** 2 for value in exact), Fraction()) / len(exact)
-    scale = Decimal(variance.numerator) / Decimal(variance.denominator)
-    centred = [Decimal((v - mean).numerator) / Decimal((v - mean).denominator) for v in exact]
-    return [float(value / scale.sqrt()) for value in centred]
-
-
-@pytest.mark.parametrize("ending", ["csv", "parquet"])
-@pytest.mark.parametrize("unit", [1e-280, 1e-170, 1e-160, 1.0, 1e80, 1e99])
-def test_any_unit_is_standardised_alike(tmp_path, ending, unit):
-    draw = np.random.default_rng(0)
-    x, r = (draw.normal(size=60) * unit for _ in range(2))
-    path = numeric(tmp_path, ending, x=x.tolist(), r=r.tolist())
-    members = Table(path=str(path), group="g", reward="r", columns={"x": None}).members
-    np.testing.assert_allclose(members.contexts[:, 0], standard(x), rtol=1e-12, atol=1e-13)
-    np.testing.assert_allclose(members.rewards, standard(r), rtol=1e-12, atol=1e-13)
-    plain = Table(
-        path=str(numeric(tmp_path, ending, x=(x / unit).tolist(), r=(r / unit).tolist())),
-        group="g",
-        reward="r",
-        columns={"x": None},
-    )
-    np.testing.assert_allclose(members.expected, plain.members.expected, atol=1e-9)
-    assert members.ranks.equal(plain.members.ranks)
-
-
-@pytest.mark.parametrize("ending", ["csv", "parquet"])
-@pytest.mark.parametrize("name", ["x", "r"])
-@pytest.mark.parametrize(
-    ("cells", "problem"),
-    [
-        ({3: 1e308}, "of at most 1e+100, got 1e+308"),
-        ({0: 1e200, 1: 2e200}, "of at most 1e+100, got 1e+200"),
-    ],
-)
-def test_cells_beyond_the_range(tmp_path, ending, name, cells, problem):
-    values: dict[str, Any] = {"x": [float(row) for row in range(8)], "r": [1.0, 2.0] * 4}
-    for row, cell in cells.items():
-        values[name][row] = cell
-    path = numeric(tmp_path, ending, **values)
-    row = min(cells)
-    where = f"line {row + 2}" if ending == "csv" else f"row {row + 1}"
-    with pytest.raises(FairbanditError, match=re.escape(f"column '{name}', {where}: ")) as caught:
-        Table(path=str(path), group="g", reward="r", columns={"x": None})
-    assert problem in str(caught.value)
+    groups = ["ab"[row % 2] for row in range(count)]
+    path = write(tmp_path / "n.csv", {"g": groups, **columns})
+    return {"path": str(path), "group": "g", "reward": "r", "columns": {"x": None}}
 
 
 @pytest.mark.parametrize("name", ["x", "r"])
-def test_column_that_float64_cannot_resolve(tmp_path, name):
+@pytest.mark.parametrize("step", [2e14, 1e-200])
+def test_column_that_float64_cannot_resolve(tmp_path, name, step):
     """A few units in the last place apart, values say little more than how they were rounded."""
     values: dict[str, Any] = {"x": [float(row) for row in range(8)], "r": [1.0, 2.0] * 4}
-    values[name] = [1e30 + 2e14 * row for row in range(8)]
-    path = numeric(tmp_path, **values)
-    with pytest.raises(FairbanditError, match=rf"column '{name}': the values lie between 1e\+30 "):
-        Table(path=str(path), group="g", reward="r", columns={"x": None})
-    values[name] = [1e7 + row for row in range(8)]  # as far from zero as is well
-    path = numeric(tmp_path, **values)
-    members = Table(path=str(path), group="g", reward="r", columns={"x": None}).members
-    got = members.contexts[:, 0] if name == "x" else members.rewards
-    np.testing.assert_allclose(got, standard(values[name]), rtol=1e-7, atol=1e-7)
+    values[name] = [(1e30 if step > 1 else 0) + step * row for row in range(8)]
+    with pytest.raises(FairbanditError, match=rf"column '{name}': the values lie between "):
+        Table(**numeric(tmp_path, **values))
 
 
-def test_column_of_vanishing_values(tmp_path):
-    path = numeric(tmp_path, x=[1e-300 * row for row in range(8)], r=[1.0, 2.0] * 4)
-    with pytest.raises(FairbanditError, match=r"column 'x': .*must be at least .* and 1e-290"):
-        Table(path=str(path), group="g", reward="r", columns={"x": None})
-
-
-@pytest.mark.parametrize("rewards", [[5.0] * 8, [1e30 + row for row in range(8)]])
-def test_rewards_that_are_all_one(tmp_path, rewards):
-    path = numeric(tmp_path, x=[float(row) for row in range(8)], r=rewards)
+def test_rewards_that_are_all_one(tmp_path):
+    given = numeric(tmp_path, x=[float(row) for row in range(8)], r=[5.0] * 8)
     with pytest.raises(FairbanditError, match=r"column 'r': all rewards of the groups in use are"):
-        Table(path=str(path), group="g", reward="r", columns={"x": None})
-
-
-@pytest.mark.parametrize("name", ["x", "r"])
-def test_member_that_the_scaler_throws_far_off(tmp_path, name):
-    values: dict[str, Any] = {"x": [float(row) for row in range(8)], "r": [1.0, 2.0] * 4}
-    d1 = numeric(tmp_path, **values).rename(tmp_path / "d1.csv")
-    values[name][5] = 1e30
-    d2 = numeric(tmp_path, **values)
-    expected = re.escape(f"column '{name}', line 7: standardised with environment.scaler_path")
-    with pytest.raises(FairbanditError, match=expected):
-        Table(path=str(d2), scaler_path=str(d1), group="g", reward="r", columns={"x": None})
-
-
-def test_truth_values_are_one_problem(tmp_path):
-    flags = [row % 3 == 0 for row in range(12)]
-    rewards = [float(row * row % 7) for row in range(12)]
-    made = [
-        Table(path=str(path), group="f", reward="r", columns={"f": None, "h": ["true", "false"]})
-        for path in (
-            numeric(tmp_path, "csv", f=flags, h=flags, r=rewards),
-            numeric(tmp_path, "parquet", f=flags, h=flags, r=rewards),
-        )
-    ]
-    assert made[0].group_names == made[1].group_names == ("false", "true")
-    assert made[0].members.contexts.equal(made[1].members.contexts)
-    assert made[0].members.contexts[:, 1].gt(0).tolist() == flags
+        Table(**given)
 
 
 def test_code_that_spells_a_missing_value(tmp_path):
     """A code book says what is meant; a label of a group is taken for what it usually means."""
-    codes = ["NA", "DE"] * 4
-    path = numeric(tmp_path, x=codes, r=[1.0, 2.0, 3.0, 4.0] * 2)
-    made = Table(path=str(path), group="g", reward="r", columns={"x": ["NA", "DE"]})
+    given = numeric(tmp_path, x=["NA", "DE"] * 4, r=[1.0, 2.0, 3.0, 4.0] * 2)
+    made = Table(**given | {"columns": {"x": ["NA", "DE"]}})
     assert made.members.contexts[:, 0].gt(0).tolist() == [True, False] * 4
-    with pytest.raises(FairbanditError, match=r"column 'x', line 2: 'NA' stands for a missing"):
-        Table(path=str(path), group="g", reward="r", columns={"x": ["DE"]})
-    with pytest.raises(FairbanditError, match=r"column 'x', line 2: 'NA' stands for a missing"):
-        Table(path=str(path), group="x", reward="r", columns={"x": ["DE"]})
+    for changed in ({"columns": {"x": ["DE"]}}, {"group": "x", "columns": {"x": ["DE"]}}):
+        with pytest.raises(FairbanditError, match=r"column 'x', row 1: the cell is missing"):
+            Table(**given | changed)
 
 
 def test_many_groups(tmp_path):
@@ -445,10 +323,6 @@ def test_many_groups(tmp_path):
         assert members.ranks[row].item() == pytest.approx(share, abs=1e-6)
 
 
-def test_codes_are_those_of_the_tests():
-    assert set(people()["job"]) == {0, *CODED["job"]}
-
-
 def test_fingerprint_follows_the_data(tmp_path: Path) -> None:
     """Another file with the same people has the same one; one changed cell changes it."""
     rows = ["g,r,x"] + [f"{i % 2},{i * i % 7}.5,{i}" for i in range(40)]
@@ -459,3 +333,211 @@ def test_fingerprint_follows_the_data(tmp_path: Path) -> None:
         prints.append(Table(path=str(path), group="g", reward="r", columns={"x": None}))
     first, same, other = (table.fingerprint() for table in prints)
     assert first == same != other
+
+
+def with_gaps(**more: list[int]) -> dict[str, Any]:
+    """The people, of whom some cells are missing."""
+    made = people()
+    for name, rows in (GAPS | more).items():
+        for row in rows:
+            made[name][row] = None
+    return made
+
+
+@both
+@pytest.mark.parametrize("size", [None, 60])
+def test_drop_is_as_if_the_rows_were_not_there(tmp_path, ending, size, caplog):
+    more = {"group": [20], "wage": [21, 22]}
+    whole = with_gaps(**more)
+    lost = {row for rows in (GAPS | more).values() for row in rows}
+    rest = {name: [c for i, c in enumerate(v) if i not in lost] for name, v in whole.items()}
+    path = write(tmp_path / f"t.{ending}", whole)
+    found = table(path, missing="drop", group_size=size)
+    plain = table(write(tmp_path / f"r.{ending}", rest), group_size=size)
+    assert found.members.contexts.equal(plain.members.contexts) or size
+    assert len(found.members.groups) == len(plain.members.groups)
+    said = f"{path}: environment.missing=drop leaves out 8 of 400 rows; missing are "
+    assert said + "2 of 'age', 2 of 'job', 2 of 'town', 1 of 'group', 2 of 'wage'" in caplog.text
+
+
+@both
+@pytest.mark.parametrize("other", [False, True])
+def test_mean_sets_features_to_their_means(tmp_path, ending, other, caplog):
+    path = write(tmp_path / f"t.{ending}", with_gaps())
+    d1 = people(seed=1) if other else people()
+    for row in GAPS["age"] if other else ():
+        d1["age"][row] = None
+    scaler = str(write(tmp_path / f"d1.{ending}", d1)) if other else None
+    found = table(path, missing="mean", scaler_path=scaler).members.contexts.numpy()
+    whole = encoded(d1 | {"age": [age or 0 for age in d1["age"]]})
+    gaps = np.zeros((len(whole), 7), dtype=bool)
+    for name, places in (("age", [0]), ("job", [1, 2, 3]), ("town", [4, 5])):
+        gaps[np.ix_(GAPS[name], places)] = True
+    seen = np.ones_like(gaps)
+    seen[:, 0] = ~gaps[:, 0] if other else True
+    seen = seen if other else ~gaps
+    for at in range(7):
+        expected = standardised(encoded(people())[:, [at]], whole[seen[:, at]][:, [at]])[:, 0]
+        expected[gaps[:, at]] = 0
+        np.testing.assert_allclose(found[:, at], expected, rtol=1e-12, atol=1e-12)
+    said = f"{path}: environment.missing=mean fills in 6 cells: 2 of 'age', 2 of 'job', 2 of 'town'"
+    assert said in caplog.text
+
+
+@pytest.mark.parametrize("mode", ["drop", "mean"])
+def test_a_whole_table_is_the_same_in_every_mode(path, mode):
+    assert table(path, missing=mode).members.contexts.equal(table(path).members.contexts)
+
+
+@both
+@pytest.mark.parametrize("name", ["age", "job", "town", "group", "wage"])
+def test_a_missing_cell_is_named(tmp_path, ending, name):
+    whole = people()
+    whole[name][5] = None
+    path = write(tmp_path / f"t.{ending}", whole)
+    problem = f"{path}, column '{name}', row 6: the cell is missing; environment.missing=drop"
+    assert problem in refused(path)
+    if name in ("group", "wage"):
+        assert problem in refused(path, missing="mean")
+    else:
+        assert table(path, missing="mean").members.contexts[5].eq(0).any()
+
+
+def test_other_cells_stay_strict(tmp_path):
+    for name, cell, problem in (
+        ("age", "old", "expected a number, got the text 'old'"),
+        ("age", "inf", "got inf"),
+        ("job", "7", "expected one of the codes"),
+    ):
+        whole = with_gaps()
+        whole[name][30] = cell
+        path = write(tmp_path / "t.csv", whole)
+        for mode in ("drop", "mean"):
+            message = refused(path, missing=mode)
+            assert f"column '{name}', row 31: " in message
+            assert problem in message
+
+
+def test_no_cell_is_there(tmp_path):
+    path = write(tmp_path / "t.parquet", with_gaps(age=list(range(400))))
+    assert "column 'age': all cells of the groups in use are" in refused(path, missing="mean")
+    assert "0 group(s) of column 'group'" in refused(path, missing="drop")
+
+
+def unequal(gap: float = 30.0) -> dict[str, Any]:
+    """People whose first group earns more, beside what its age and its job say."""
+    made = people(2000)
+    made["wage"] = [
+        wage + gap * (group == "a") for wage, group in zip(made["wage"], made["group"], strict=True)
+    ]
+    return made
+
+
+@pytest.mark.parametrize("columns", [{"age": None}, None])
+def test_the_group_is_a_feature_unless_it_is_left_out(tmp_path, columns):
+    path = write(tmp_path / "t.csv", unequal())
+    made = create("environment", arguments(path, columns=columns))
+    without = create("environment", arguments(path, columns=columns, group_feature=False))
+    here = made.feature_names.index("group=a")
+    assert made.feature_names[here:] == ("group=a", "group=b", "group=c", "bias")
+    assert without.feature_names == (*made.feature_names[:here], "bias")
+    members = made.members
+    assert members.contexts[:, here].gt(0).equal(members.groups == 0)
+    columns = [*range(here), -1]
+    assert members.contexts[:, columns].equal(without.members.contexts)
+    means = [made.members.expected[members.groups == g].mean().item() for g in range(3)]
+    observed = [made.members.rewards[members.groups == g].mean().item() for g in range(3)]
+    assert means == pytest.approx(observed, abs=1e-6)
+    listed = create("environment", arguments(path, columns={"group": ["a", "b", "c"]}))
+    assert listed.feature_names == ("group=a", "group=b", "group=c", "bias")
+
+
+def test_without_the_group_a_notice_says_what_truth_misses(tmp_path, caplog):
+    path = write(tmp_path / "t.csv", unequal())
+    create("environment", arguments(path))
+    assert not caplog.text
+    create("environment", arguments(path, group_feature=False))
+    (record,) = caplog.records
+    assert "the mean 'wage' of 'group' 'a' is 0.8" in record.message
+    assert "environment.group_feature=false" in record.message
+    caplog.clear()
+    create("environment", arguments(write(tmp_path / "e.csv", unequal(0)), group_feature=False))
+    assert not caplog.text
+
+
+def test_fairness_shows_on_own_data(tmp_path):
+    """Where groups earn unequally, Fair-Greedy is fairer than greedy if the group is a feature."""
+    path = write(tmp_path / "t.csv", unequal())
+    regret = {}
+    for name in ("fair_greedy", "greedy"):
+        world = create("environment", arguments(path))
+        run = Engine(support.policy(name), world, rounds=600, seed=0, replicas=range(4))
+        regret[name] = float(sum(played.fair_regret.sum() for played in run.play()))
+    assert regret["fair_greedy"] < 0.7 * regret["greedy"]
+
+
+@pytest.mark.parametrize("mode", ["mean", Missing.mean])
+def test_enums_may_be_given_by_name(tmp_path, mode):
+    path = str(write(tmp_path / "t.csv", with_gaps()))
+    given: dict[str, Any] = {"path": path, "group": "group", "reward": "wage", "missing": mode}
+    made = Table(**given, pool="random")  # type: ignore[arg-type]
+    assert (made.missing, made.pool) == (Missing.mean, PoolKind.random)
+    for value in ("bogus", 3, None):
+        with pytest.raises(
+            FairbanditError, match=rf"pool: .* one_per_group, random; got {value!r}"
+        ):
+            Table(**given, pool=value)  # type: ignore[arg-type]
+
+
+def test_a_sweep_reads_a_table_once(path, monkeypatch):
+    table(path)
+    with monkeypatch.context() as patch:
+        patch.setattr(population, "read_table", lambda *_, **__: pytest.fail("read again"))
+        table(path, noise=0.5)
+    changed = people()
+    changed["age"][0] += 1
+    before = table(path).members.contexts
+    assert not table(write(path, changed)).members.contexts.equal(before)
+
+
+def test_every_form_of_a_table_in_memory_is_one_problem(tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    whole = people()
+    chosen = {"group": "group", "reward": "wage", "pool": "random", "candidates": 4}
+    file = write(tmp_path / "t.parquet", whole)
+    expected = create("environment", {"name": "table", "path": str(file), **chosen})
+    frame = pd.DataFrame(whole, index=[f"row {row}" for row in range(400)])
+    frame["town"] = frame["town"].astype("category")
+    arrow = pa.table(whole)
+    split = pa.concat_tables([arrow[:100], arrow[100:]])
+    for data in (frame, arrow, split, whole, arrow.to_reader()):
+        made = Table.from_data(data, **chosen)
+        assert made.members.contexts.equal(expected.members.contexts)
+        assert made.fingerprint() == expected.fingerprint()
+        again = create("environment", describe(made))
+        assert again.members.contexts.equal(made.members.contexts)
+        assert Table.data_files(describe(made)) == []
+    assert not (tmp_path / "cache").exists()
+    with pytest.raises(FairbanditError, match="the table has no column 'pay'"):
+        Table.from_data(frame, group="group", reward="pay")
+
+
+@pytest.mark.parametrize(
+    ("data", "problem"),
+    [
+        ([1, 2], "got a list: "),
+        (pd.Series([1]), "got a Series: "),
+        (pd.DataFrame({"a": [1, "x"]}), "got a DataFrame: .*column a"),
+        ({"a": [1], "b": [1, 2]}, "got a dict: "),
+    ],
+)
+def test_what_is_no_table(data, problem):
+    with pytest.raises(FairbanditError, match=problem):
+        Table.from_data(data, group="a", reward="b")
+
+
+def test_more_features_than_a_problem_has(path, monkeypatch):
+    monkeypatch.setattr(population, "MOST_FEATURES", 7)
+    assert "the columns make 8 features, and a problem has at most 7" in refused(
+        path, group_feature=False
+    )

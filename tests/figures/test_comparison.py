@@ -1,155 +1,124 @@
-"""The comparison: texts and colours of its cells, and room for all of them."""
+"""The comparison: who is ranked, who ties with the best, and what stands in the cells."""
 
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
 import pytest
 from matplotlib.colors import to_rgb
-from matplotlib.patches import Rectangle
 
+from fairbandit import registry
+from fairbandit.building import preset, presets
 from fairbandit.errors import FairbanditError
-from fairbandit.figures.comparison import _colour
+from fairbandit.figures.comparison import colour, rank
 from fairbandit.figures.compose import compose
-from fairbandit.results import SavedRun, Scene
-from fairbandit.results.scenes import scenes_of
-from tests.figures.synthetic import crossed, judged
+from fairbandit.figures.facets import Options
+from fairbandit.results import PooledRuns
+from fairbandit.run.summary import _knows_truth
+from tests.figures.synthetic import around, crossed, saved, scene_of
 
-POLICIES = ("uniform", "oful", "fair_greedy", "gmf", "optimal")
-LONG = "a_policy_with_a_name_of_almost_as_many_letters_as_can_be_{}"
-
-
-def scene(*runs: SavedRun) -> Scene:
-    (found,) = scenes_of(runs)
-    return found
+NAN = float("nan")
+GREY = pytest.approx(to_rgb("#f2f2f2"))
 
 
-def tables(figure: Any) -> list[Any]:
-    """The pieces of the table, without the notes below them."""
-    axes: list[Any] = figure.axes
-    return axes[:-1]
+def runs(**finals: list[float]) -> list[PooledRuns]:
+    return [PooledRuns((saved(name, {"gap": values}),)) for name, values in finals.items()]
 
 
-def words(labels: list[Any]) -> list[str]:
-    return [label.get_text().replace("-\n", "-").replace("\n", " ") for label in labels]
-
-
-def notes(figure: Any) -> str:
-    return " ".join(text.get_text() for text in figure.axes[-1].texts)
-
-
-def cells(axes: Any) -> dict[tuple[int, int], tuple[tuple[str, ...], bool, Any]]:
+def cells(axes: Any) -> list[list[tuple[str, bool, Any]]]:
     """By row and column: the texts of each cell, whether the first is bold, and the colour."""
-    found = {}
-    boxes = [patch for patch in axes.patches if isinstance(patch, Rectangle)]
-    for place, box in enumerate(boxes):
-        row, column = divmod(place, len(axes.get_xticks()))
-        (x, y), w, h = box.get_xy(), box.get_width(), box.get_height()
-        inside = [
-            text
-            for text in axes.texts
-            if x <= text.get_position()[0] <= x + w and y <= text.get_position()[1] <= y + h
-        ]
-        texts = tuple(text.get_text() for text in inside)
-        found[row, column] = texts, inside[0].get_weight() == "bold", box.get_facecolor()[:3]
-    return found
-
-
-def test_cells_and_labels():
-    ends = dict(zip(POLICIES, (9.0, 5.0, 7.0, 1.0, 2.0), strict=True))
-    runs = [
-        judged(name, {"fair_regret": end, "share": None if name == "oful" else end}, ["share"])
-        for name, end in ends.items()
-    ]
-    figure = compose("notions", scene(*runs))
-    (axes,) = tables(figure)
-    assert words(axes.get_xticklabels()) == ["fair pseudo-regret ↓", "share ↑"]
-    assert words(axes.get_yticklabels()) == [
-        *("Uniform random", "OFUL", "Fair-Greedy"),
-        *("GMF (fair optimum)", "Optimal (reward optimum)"),
-    ]
-    grey = to_rgb("#f2f2f2")
-    best, middle, worst = (to_rgb(_colour(standing)) for standing in (0, 0.5, 1))
-    assert cells(axes) == {
-        (0, 0): (("9.0", "±1.6"), False, worst),
-        (1, 0): (("5.0", "±1.6"), True, best),
-        (2, 0): (("7.0", "±1.6"), False, middle),
-        (0, 1): (("9.0", "±1.6"), True, best),
-        (1, 1): (("–",), False, grey),
-        (2, 1): (("7.0", "±1.6"), False, worst),
-        **{
-            (row, at): ((f"{end}.0", "±1.6"), False, grey)
-            for at in (0, 1)
-            for row, end in [(3, 1), (4, 2)]
-        },
+    (image,) = axes.get_images()
+    found = np.asarray(image.get_array())
+    pairs = zip(axes.texts[::2], axes.texts[1::2], strict=True)
+    texts = {
+        tuple(np.rint(above.get_position()).astype(int)): (
+            " ".join(filter(None, (above.get_text(), below.get_text()))),
+            above.get_weight() == "bold",
+        )
+        for above, below in pairs
     }
-    assert "these know the truth, and are not ranked" in {text.get_text() for text in axes.texts}
-    assert notes(figure) == (
-        "best worst within the metric Mean at T = 500 over 4 replicas, ± half of its 95 % "
-        "interval; ↓ lower is better; ↑ higher is better; not known here: standard pseudo-regret."
+    height, width, _ = found.shape
+    return [
+        [(*texts[at, row], tuple(found[row, at])) for at in range(width)] for row in range(height)
+    ]
+
+
+def test_ranks_and_ties():
+    # the second is worse in every replica, the third in the mean alone, the fourth is the best
+    made = runs(a=around(1.0), b=around(1.1), c=around(1.2, 0, 3, -3, 0), d=around(1.0 + 1e-13))
+    ranks, ties = rank(made, "gap")
+    assert ranks.tolist() == [0, 0.5, 1, 0]
+    assert ties.tolist() == [True, False, True, True]
+    ranks, ties = rank(runs(a=[NAN] * 4, b=around(2.0), c=around(1.0)), "gap")
+    np.testing.assert_array_equal(ranks, [NAN, 1, 0])
+    assert ties.tolist() == [False, False, True]
+    higher = [PooledRuns((saved("x", {"gap": around(v)}, higher=["gap"]),)) for v in (1.0, 2.0)]
+    assert rank(higher, "gap")[0].tolist() == [1, 0]
+
+
+def test_runs_of_different_rounds_are_ranked_apart():
+    made = [
+        PooledRuns((saved("greedy", {"gap": around(end)}, rounds=rounds),))
+        for rounds, end in [(500, 9.0), (500, 8.0), (100, 3.0), (100, 2.0)]
+    ]
+    assert rank(made, "gap")[0].tolist() == [1, 0, 1, 0]
+
+
+def test_cells_and_what_is_said_about_them():
+    ends = {"uniform": 9.0, "oful": 5.0, "fair_greedy": 7.0, "gmf": 1.0}
+    made = scene_of(
+        *(
+            saved(
+                name,
+                {
+                    "fair_regret": around(end),
+                    "share": around(end),
+                    "same": [2.0] * 4,
+                    "no": [NAN] * 4,
+                },
+                higher=["share"],
+                knows_truth=name == "gmf",
+            )
+            for name, end in ends.items()
+        )
     )
+    figure = compose("notions", made)
+    ranked, knowing = figure.axes
+    assert [label.get_text() for label in ranked.get_xticklabels()] == [
+        *("fair regret\n↓", "share\n↑", "same\n↓")
+    ]
+    names = [label.get_text() for axes in (ranked, knowing) for label in axes.get_yticklabels()]
+    assert names == ["Uniform random", "OFUL", "Fair-Greedy", "GMF (fair optimum)"]
+    best, middle, worst = (pytest.approx(to_rgb(colour(rank))) for rank in (0, 0.5, 1))
+    tie = ("2 ±0", True, GREY)  # a column in which all tie has no colour
+    assert cells(ranked) == [
+        [("9.0 ±1.3", False, worst), ("9.0 ±1.3", True, best), tie],
+        [("5.0 ±1.3", True, best), ("5.0 ±1.3", False, worst), tie],
+        [("7.0 ±1.3", False, middle), ("7.0 ±1.3", False, middle), tie],
+    ]
+    assert cells(knowing) == [[*[("1.0 ±1.3", False, GREY)] * 2, ("2 ±0", False, GREY)]]
+    assert "know the truth" in knowing.get_title(loc="left")
+    said = figure.get_supxlabel().replace("\n", " ")
+    assert said.startswith("Mean at T = 500 over 4 replicas ± 1 std; ↓ lower is better, ↑ higher")
+    assert said.endswith("not known here: no.")
+    with_interval = compose("notions", made, Options(interval=True))
+    assert cells(with_interval.axes[0])[0][0][0] == "9.0 6.9\nto 11.1"
 
 
-def test_only_policies_that_know_the_truth():
-    figure = compose("notions", scene(judged("gmf", {"gap": 1.0}), judged("optimal", {"gap": 2.0})))
-    assert len(cells(tables(figure)[0])) == 2
-    assert not notes(figure).startswith("best")
+def test_summaries_say_which_policies_know_the_truth():
+    knowing = {name for name in presets() if _knows_truth(preset(name))}
+    oracles = {"fair_greedy_oracle_cdf", "fair_greedy_oracle_rewards"}
+    assert knowing == {*oracles, "gmf", "optimal"}
 
 
-def test_settings_of_one_policy_and_of_different_rounds():
-    runs = [judged("greedy", {"gap": 1.0 * t}, rounds=t) for t in (100, 200)]
-    figure = compose("notions", scene(*runs))
-    assert words(tables(figure)[0].get_yticklabels()) == ["rounds=100", "rounds=200"]
-    assert [text.get_text() for text in figure.texts] == ["Greedy"]
-    assert "Mean at T over 4 replicas" in notes(figure)
-    assert "ranks are among runs of equal T" in notes(figure)
+def test_a_saved_run_needs_no_part_that_is_registered(monkeypatch):
+    monkeypatch.setattr(registry, "lookup", None)
+    made = saved("mine", {"gap": around(1.0)}, config={"rank": {"name": "not_here"}})
+    (axes,) = compose("notions", scene_of(made)).axes
+    assert cells(axes)[0][0][:2] == ("1.0 ±1.3", True)
 
 
 def test_nothing_to_compare():
     with pytest.raises(FairbanditError, match="no run in simulation knows the value of a metric"):
-        compose("notions", scene(judged("greedy", {"gap": None})))
+        compose("notions", scene_of(saved("greedy", {"gap": [NAN] * 4})))
     with pytest.raises(FairbanditError, match="at most 72 runs"):
         compose("notions", crossed(["greedy"], noise=range(73)))
-
-
-def test_black_is_easy_to_read_on_every_colour_and_ranks_are_told_apart_in_grey():
-    parts = np.array([to_rgb(_colour(standing)) for standing in np.linspace(0, 1, 18)])
-    linear = np.where(parts <= 0.04045, parts / 12.92, ((parts + 0.055) / 1.055) ** 2.4)
-    luminance = linear @ (0.2126, 0.7152, 0.0722)
-    assert luminance.min() > 0.3  # a contrast of 7 with black
-    assert np.diff(luminance).min() > 0.01
-
-
-@pytest.mark.parametrize(("count", "metrics"), [(1, 1), (18, 8), (6, 15)])
-def test_every_text_has_room(count, metrics):
-    names = [*POLICIES, *(LONG.format(number) for number in range(count))][-count:]
-    columns = [f"the_{place}th_metric_of_preference_violations" for place in range(metrics)]
-    runs = [
-        judged(name, dict.fromkeys(columns, 10.0 ** (row % 9 - 3)))
-        for row, name in enumerate(names)
-    ]
-    figure: Any = compose("notions", scene(*runs))
-    figure.draw_without_rendering()
-    assert figure.get_figwidth() < 6.76
-    assert sum(len(axes.get_xticks()) for axes in tables(figure)) == metrics
-    for axes in figure.axes:
-        around = axes.get_tightbbox()
-        assert figure.bbox.x0 <= around.x0 <= around.x1 <= figure.bbox.x1 + 1
-        assert figure.bbox.y0 <= around.y0 <= around.y1 <= figure.bbox.y1
-    for upper, lower in pairwise(figure.axes):
-        assert upper.bbox.y0 > lower.get_tightbbox().y1 - 1
-    for axes in tables(figure):
-        boxes = [patch.get_window_extent() for patch in axes.patches]
-        for text in axes.texts:
-            extent = text.get_window_extent()
-            if "know the truth" not in text.get_text():
-                assert any(
-                    box.x0 < extent.x0
-                    and extent.x1 < box.x1
-                    and box.y0 - 1 < extent.y0
-                    and extent.y1 < box.y1 + 1
-                    for box in boxes
-                )
-        for labels in (axes.get_xticklabels(), axes.get_yticklabels()):
-            edges = [label.get_window_extent() for label in labels]
-            assert not any(one.overlaps(other) for one, other in pairwise(edges))

@@ -1,17 +1,24 @@
 """Each figure: its axes, labels, lines and error bars, and data drawn equal to data saved."""
 
+import os
+import subprocess
+import sys
+from itertools import combinations
 from typing import Any
 
 import numpy as np
 import pytest
+from matplotlib.image import imread
 
+from fairbandit.cli.figures import figures
 from fairbandit.errors import FairbanditError
 from fairbandit.figures import draw
-from fairbandit.figures.compose import compose, compose_metric, general
-from fairbandit.figures.draw import _slugs
-from fairbandit.figures.style import group_name, looks
-from fairbandit.results import Scene
-from tests.figures.synthetic import crossed
+from fairbandit.figures.compose import compose, general
+from fairbandit.figures.draw import _slugs, kept_choice
+from fairbandit.figures.facets import Options
+from fairbandit.figures.style import group_name
+from fairbandit.results import Scene, interval
+from tests.figures.synthetic import around, crossed, saved, scene_of
 
 NAMES = ["Uniform random", "Greedy", "Fair-Greedy"]
 
@@ -20,211 +27,236 @@ def lines(axes: Any) -> dict[str, Any]:
     return {line.get_label(): line for line in axes.get_lines()}
 
 
-def check_regret(axes: Any, scene: Scene, kind: str) -> None:
-    label = f"{kind} pseudo-regret\n(mean ± 1 std)"
-    assert (axes.get_xlabel(), axes.get_ylabel()) == ("round", label)
-    drawn = lines(axes)
-    assert list(drawn) == NAMES
-    assert len(axes.collections) == len(NAMES)
-    for run, line, band in zip(scene.runs, drawn.values(), axes.collections, strict=True):
+def check_regret(axes: Any, drawn: Scene, kind: str, spread: str = "mean ± 1 std") -> None:
+    assert (axes.get_xlabel(), axes.get_ylabel()) == ("round", f"{kind} regret\n({spread})")
+    assert list(lines(axes)) == NAMES
+    found = zip(drawn.runs, lines(axes).values(), axes.collections, strict=True)
+    for run, line, band in found:
         curve = run.curves[f"{kind}_regret"]
         np.testing.assert_array_equal(line.get_xdata(), curve.rounds)
         np.testing.assert_array_equal(line.get_ydata(), curve.mean)
+        ends = curve.mean - curve.std, curve.mean + curve.std
+        if spread != "mean ± 1 std":
+            ends = interval(curve.count, curve.mean, curve.std)
         edges = band.get_paths()[0].vertices
         at_end = edges[edges[:, 0] == curve.rounds[-1], 1]
-        ends = max(0, curve.mean[-1] - curve.std[-1]), curve.mean[-1] + curve.std[-1]
-        assert (at_end.min(), at_end.max()) == pytest.approx(ends)
+        assert (at_end.min(), at_end.max()) == pytest.approx([end[-1] for end in ends])
+    assert axes.get_ylim()[0] == 0
 
 
-def check_rewards(axes: Any, scene: Scene, which: str, label: str) -> None:
+def check_rewards(axes: Any, drawn: Scene, which: str, label: str) -> None:
     assert (axes.get_xlabel(), axes.get_ylabel()) == ("reward", label)
-    drawn = lines(axes)
-    assert list(drawn) == [group_name(group) for group in scene.groups]
-    for rewards, line in zip(scene.rewards, drawn.values(), strict=True):
+    assert list(lines(axes)) == [group_name(group) for group in drawn.groups]
+    for rewards, line in zip(drawn.rewards, lines(axes).values(), strict=True):
         assert rewards is not None
         np.testing.assert_array_equal(line.get_xdata(), rewards.values)
         np.testing.assert_array_equal(line.get_ydata(), getattr(rewards, which))
-    assert [text.get_text() for text in axes.get_legend().get_texts()] == list(drawn)
 
 
-def check_bars(axes: Any, scene: Scene, quantity: str, scale: float) -> None:
-    bars = [box for box in axes.containers if box.get_label() in NAMES]
-    errors = [bar.errorbar for bar in bars]
-    assert [bar.get_label() for bar in bars] == NAMES
-    for run, bar, error in zip(scene.runs, bars, errors, strict=True):
+def check_groups(axes: Any, drawn: Scene, quantity: str, scale: float) -> None:
+    """Bars or points with error bars, by group."""
+    found = [one for one in axes.containers if one.get_label() in NAMES]
+    assert [one.get_label() for one in found] == NAMES
+    for run, one in zip(drawn.runs, found, strict=True):
         mean, std = run.by_group(quantity)
-        heights = [patch.get_height() for patch in bar]
-        np.testing.assert_allclose(heights, mean * scale)
-        (segments,) = (one.get_segments() for one in error[2])
-        spans = [float(np.ptp(segment[:, 1])) for segment in segments]
-        np.testing.assert_allclose(spans, 2 * std * scale, atol=1e-9)
-    assert [text.get_text() for text in axes.get_xticklabels()] == [
-        group_name(group) for group in scene.groups
-    ]
-
-
-def check_points(axes: Any, scene: Scene, quantity: str) -> None:
-    """Points with bars of one std, which end at 0."""
-    assert [point.get_label() for point in axes.containers] == NAMES
-    for run, (marker, _, (bars,)) in zip(scene.runs, axes.containers, strict=True):
-        mean, std = run.by_group(quantity)
-        np.testing.assert_array_equal(marker.get_ydata(), mean)
+        heights = (
+            [patch.get_height() for patch in one.patches]
+            if hasattr(one, "patches")
+            else one[0].get_ydata()
+        )
+        np.testing.assert_allclose(heights, scale * mean)
+        (bars,) = getattr(one, "errorbar", one)[2]
         ends = np.array([segment[:, 1] for segment in bars.get_segments()])
-        np.testing.assert_allclose(ends, np.stack([np.maximum(mean - std, 0), mean + std], 1))
-    assert [text.get_text() for text in axes.get_xticklabels()] == [
-        group_name(group) for group in scene.groups
-    ]
+        np.testing.assert_allclose(ends, scale * np.stack([mean - std, mean + std], 1), atol=1e-9)
+    names = [text.get_text() for text in axes.get_xticklabels()]
+    assert names == [group_name(group) for group in drawn.groups]
 
 
-def legend(figure: Any) -> list[str]:
-    return [text.get_text() for text in figure.legends[0].get_texts()]
+def legends(figure: Any) -> list[list[str]]:
+    parts = [figure, *figure.subfigs]
+    found = [legend for part in parts for legend in part.legends]
+    return [[text.get_text() for text in legend.get_texts()] for legend in found]
 
 
-def test_overview(scene):
-    figure = compose("overview", scene)
-    density, standard, fair = figure.axes
+def test_the_papers_figures(scene, mixed_scene):
+    groups = [group_name(group) for group in scene.groups]
+    density, *regrets = compose("overview", scene).axes
     check_rewards(density, scene, "density", "density")
-    check_regret(standard, scene, "standard")
-    check_regret(fair, scene, "fair")
-    assert legend(figure) == NAMES
-
-
-def test_selection(mixed_scene):
-    figure = compose("selection", mixed_scene)
-    share, standard, fair = figure.axes
-    assert share.get_ylabel() == "selected candidates [%]"
-    check_bars(share, mixed_scene, "selection_rate", 100)
-    line = lines(share)["1/K"]
-    assert list(line.get_ydata()) == pytest.approx([20, 20])  # pools of five
-    check_regret(standard, mixed_scene, "standard")
-    check_regret(fair, mixed_scene, "fair")
-    assert legend(figure) == NAMES
-
-
-def test_distributions(scene):
     figure = compose("distributions", scene)
-    density, cdf, standard, fair = figure.axes
+    density, cdf, *others = figure.axes
     check_rewards(density, scene, "density", "density")
     check_rewards(cdf, scene, "cdf", "CDF")
-    check_regret(standard, scene, "standard")
-    check_regret(fair, scene, "fair")
-    assert legend(figure) == NAMES
+    for pair in (regrets, others):
+        check_regret(pair[0], scene, "standard")
+        check_regret(pair[1], scene, "fair")
+    assert legends(figure) == [NAMES, groups]
+    share, *_ = compose("selection", mixed_scene).axes
+    assert share.get_ylabel() == "selected candidates [%]\n(mean ± 1 std)"
+    check_groups(share, mixed_scene, "selection_rate", 100)
+    assert list(lines(share)["1/K"].get_ydata()) == pytest.approx([20, 20])  # pools of five
+    _, count, *_ = compose("counts", mixed_scene).axes
+    assert count.get_yscale() == "log"
+    check_groups(count, mixed_scene, "selected", 1)
 
 
-def test_counts(mixed_scene):
-    figure = compose("counts", mixed_scene)
-    density, count, standard, fair = figure.axes
-    check_rewards(density, mixed_scene, "density", "density")
-    assert (count.get_ylabel(), count.get_yscale()) == ("selected candidates", "log")
-    check_points(count, mixed_scene, "selected")
-    assert count.get_ylim()[0] > 0
-    check_regret(standard, mixed_scene, "standard")
-    check_regret(fair, mixed_scene, "fair")
-    assert legend(figure) == NAMES
+def test_bands_of_intervals_and_a_size(scene):
+    options = Options(interval=True, size=(5.0, 3.0))
+    figure = compose("overview", scene, options)
+    check_regret(figure.axes[1], scene, "standard", "mean, 95 % interval")
+    assert tuple(figure.get_size_inches()) == (5, 3)
+    (axes,) = compose("price", scene, options).axes
+    (_, _, (across, _)), run = axes.containers[0], scene.runs[0]
+    end = run.metrics["standard_regret"]
+    assert across.get_segments()[0][:, 0] == pytest.approx([end["low"], end["high"]])
 
 
 def test_price(scene):
-    figure = compose("price", scene)
-    (axes,) = figure.axes
-    assert axes.get_xlabel() == "standard pseudo-regret at T = 400"
-    assert axes.get_ylabel() == "fair pseudo-regret at T = 400"
-    assert len(axes.containers) == len(NAMES)
+    (axes,) = compose("price", scene).axes
+    assert axes.get_xlabel() == "standard regret at T = 400"
+    assert axes.get_ylabel() == "fair regret at T = 400\n(mean ± 1 std)"
     for run, point in zip(scene.runs, axes.containers, strict=True):
         x, y = run.metrics["standard_regret"], run.metrics["fair_regret"]
         marker, _, (across, along) = point
         assert (marker.get_xdata()[0], marker.get_ydata()[0]) == (x["mean"], y["mean"])
-        for bar, at, spread in ((across, 0, x), (along, 1, y)):
-            ends = max(0, spread["mean"] - spread["std"]), spread["mean"] + spread["std"]
+        for bar, at, one in ((across, 0, x), (along, 1, y)):
+            ends = one["mean"] - one["std"], one["mean"] + one["std"]
             assert bar.get_segments()[0][:, at] == pytest.approx(ends)
-    assert legend(figure) == NAMES
 
 
-def test_the_price_shows_no_more_than_its_points_and_bars():
-    (axes,) = compose("price", crossed(["greedy"], noise=[4.0, 5.0, 6.0])).axes
-    ends = [9 * 0.9 * number + 40 for number in range(3)]
-    low, high = axes.get_xlim()
-    assert 30 < low < min(ends) * 8 / 9 < max(ends) * 10 / 9 < high < 70
+def test_frontier():
+    def run(rank: str, standard: float, alpha: float | None = None) -> Any:
+        finals = {"standard_regret": around(standard), "fair_regret": around(100 - standard)}
+        config = {"rank": {"name": rank} if alpha is None else {"name": rank, "alpha": alpha}}
+        return saved(rank, finals, config=config)
+
+    weighted = [run("tradeoff", *pair) for pair in ((10.0, 1.0), (50.0, 0.0), (30.0, 0.25))]
+    (axes,) = compose("frontier", scene_of(*weighted, run("identity", 1.0))).axes
+    joined, other = axes.containers
+    assert joined[0].get_xydata().tolist() == [[50, 50], [30, 70], [10, 90]]
+    assert [text.get_text() for text in axes.texts] == ["0", "0.25", "1"]
+    assert (other.get_label(), other[0].get_xydata().tolist()) == ("identity", [[1, 99]])
+    with pytest.raises(FairbanditError, match=r"at several policy\.rank\.alpha; found 1"):
+        compose("frontier", scene_of(weighted[0]))
 
 
-def test_a_band_of_a_regret_ends_at_0():
-    (axes,) = compose_metric("fair_regret", crossed(["greedy", "oful"])).axes
-    for band in axes.collections:
-        edges = np.asarray(band.get_paths()[0].vertices)
-        assert edges[:, 1].min() == 0  # the std exceeds the mean
+def test_metrics_by_their_names(scene, simulated, tmp_path):
+    (axes,) = compose("metrics", scene, Options(metrics=["fair_regret"])).axes
+    check_regret(axes, scene, "fair")
+    with pytest.raises(FairbanditError, match="no run in simulation has a metric beside both"):
+        compose("metrics", scene)
+    with pytest.raises(FairbanditError, match="no run has the metric 'nope'; the metrics are stan"):
+        draw([simulated], tmp_path, {"metrics": None}, options=Options(metrics=["nope"]))
+
+
+def test_a_curve_far_above_all_others_leaves_the_axes():
+    ends = {"uniform": 900.0, "oful": 50.0, "greedy": 40.0}
+    runs = [saved(name, {"fair_regret": around(end)}) for name, end in ends.items()]
+    (axes,) = compose("metrics", scene_of(*runs), Options(metrics=["fair_regret"])).axes
+    assert axes.get_ylim() == pytest.approx((0, 1.35 * 50))
+    assert axes.texts[0].get_text() == "Uniform random:\n900 at T"
 
 
 def test_a_group_that_is_never_selected_has_its_point_at_0():
-    scene = crossed(["greedy", "oful"])
-    scene.runs[0].runs[0].summary["selected"]["b"] = {"mean": 0.0, "std": 0.0, "n": 3}
-    axes = compose("counts", scene).axes[1]
+    made = crossed(["greedy", "oful"])
+    selected = made.runs[0].runs[0].summary["selected"]
+    selected["b"] = {"mean": 0.0, "std": 0.0, "n": 3}
+    axes = compose("counts", made).axes[1]
     assert axes.get_yscale() == "symlog"
-    assert [text.get_text() for text in axes.get_yticklabels()][:4] == ["0", "1", "2", "5"]
     assert axes.containers[0][0].get_ydata()[1] == 0
-
-
-def test_a_metric_by_its_name(scene):
-    (axes,) = compose_metric("fair_regret", scene).axes
-    check_regret(axes, scene, "fair")
-    message = "no run has the metric 'nope'; the metrics are standard_regret, fair_regret"
-    with pytest.raises(FairbanditError, match=message):
-        compose_metric("nope", scene)
-
-
-def test_a_policy_looks_the_same_in_every_figure(scene, mixed_scene):
-    colours = set()
-    for name, one in [("overview", scene), ("counts", mixed_scene)]:
-        line = lines(compose(name, one).axes[-1])["Fair-Greedy"]
-        colours.add((line.get_color(), line.get_linestyle(), line.get_marker()))
-    assert len(colours) == 1
-
-
-def test_looks_are_told_apart_and_stable():
-    names = [f"mine_{number}" for number in range(8)]
-    made = looks([*names, "oful", "oful, seed=1"])
-    assert len({(look.colour, str(look.dashes), look.marker) for look in made.values()}) >= 9
-    assert made == looks([*names, "oful", "oful, seed=1"])
-    assert made["oful, seed=1"].name == "OFUL, seed=1"
-    assert len(looks(str(number) for number in range(30))) == 30
 
 
 def test_without_true_rewards_sampled_ones_are_drawn(scene):
     object.__setattr__(scene, "rewards", (None,) * 4)
     for axes, which in zip(compose("distributions", scene).axes, ("density", "cdf"), strict=False):
-        label = axes.get_xlabel().replace("\n", " ")
-        assert label == "sampled reward of the picks of Uniform random"
+        assert axes.get_xlabel() == "sampled reward of the picks of\nUniform random"
         for rewards, line in zip(scene.sampled_rewards, axes.get_lines(), strict=True):
             np.testing.assert_array_equal(line.get_ydata(), getattr(rewards, which))
-    others = scene.only(["greedy", "fair_greedy"])
-    object.__setattr__(others, "rewards", (None,) * 4)
-    assert compose("overview", others).axes[0].get_xlabel() == "sampled reward of all picks"
 
 
-@pytest.mark.long
+SIX = [0.01, 0.05, 0.1, 0.5, 1.0, 10.0]
+LONG = "a_policy_with_a_name_of_almost_as_many_letters_as_can_be"
+GROUPS = ("American Indian or Alaska Native alone", "$50k-$60k", *"abcde", "two or more races")
+SCENES = {
+    "one": lambda: crossed(["greedy"]),
+    "long": lambda: crossed([LONG], noise=[0.1], weights=[str([n, *range(30)]) for n in range(4)]),
+    "groups": lambda: crossed(["uniform", "greedy", "fair_greedy"], GROUPS),
+    "eighteen": lambda: crossed(["oful", "greedy", "gmf"], regularization=SIX),
+    "many": lambda: crossed(["oful", "greedy", "gmf"], regularization=SIX, noise=[0, 1]),
+}
+
+
+@pytest.mark.parametrize(
+    ("made", "name"),
+    [
+        *(("one", "price"), ("long", "overview"), ("long", "price"), ("groups", "counts")),
+        *(("eighteen", "overview"), ("eighteen", "metrics"), ("many", "notions")),
+    ],
+)
+def test_nothing_is_covered_cut_off_or_crushed(made, name):
+    drawn = SCENES[made]()
+    figure: Any = compose(name, drawn, Options(metrics=["fair_regret"]))
+    figure.draw_without_rendering()
+    extents = [axes.get_tightbbox() for axes in figure.axes]
+    shown = [legend for part in (figure, *figure.subfigs) for legend in part.legends]
+    extents += [legend.get_window_extent() for legend in shown]
+    inside = figure.bbox.padded(2)
+    for one in extents:
+        assert inside.x0 <= one.x0 <= one.x1 <= inside.x1
+        assert inside.y0 <= one.y0 <= one.y1 <= inside.y1
+    for one, other in combinations(extents, 2):
+        assert not one.padded(-1).overlaps(other.padded(-1))
+    if name != "notions":
+        assert all(axes.bbox.height >= 1.5 * figure.dpi for axes in figure.axes)
+
+
 def test_files_are_the_same_bytes_each_time(simulated, scene, tmp_path):
-    drawn = draw([simulated], tmp_path / "one")
-    again = draw([simulated], tmp_path / "two")
-    assert [one.figure for one in drawn] == general(scene)
-    names = sorted(path.name for path in (tmp_path / "one").iterdir())
-    assert names == sorted(f"{name}.{end}" for name in general(scene) for end in ("png", "pdf"))
+    assert general(scene) == ["overview", "selection", "distributions", "counts", "price"]
+    drawn = draw([simulated], tmp_path / "one", {"selection": None})
+    again = draw([simulated], tmp_path / "two", {"selection": None})
     for one, two in zip(drawn, again, strict=True):
+        assert [file.suffix for file in one.files] == [".png", ".pdf"]
         for first, second in zip(one.files, two.files, strict=True):
             assert first.read_bytes() == second.read_bytes()
-    assert drawn[0].files[0].read_bytes().startswith(b"\x89PNG")
-    assert drawn[0].files[1].read_bytes().startswith(b"%PDF")
 
 
-def test_mixed_environments_are_drawn_apart(simulated, mixed, tmp_path):
+def test_files_need_no_backend(simulated, tmp_path):
+    code = (
+        "import sys; from pathlib import Path; from fairbandit.figures import draw;"
+        "draw([Path(sys.argv[1])], Path(sys.argv[2]), {'price': None})"
+    )
+    words = [sys.executable, "-c", code, str(simulated), str(tmp_path)]
+    subprocess.run(words, env={**os.environ, "MPLBACKEND": "nonsense"}, check=True)
+    assert (tmp_path / "price.png").read_bytes().startswith(b"\x89PNG")
+    assert (tmp_path / "price.pdf").read_bytes().startswith(b"%PDF")
+
+
+def test_files_of_each_environment_have_names_of_their_own(simulated, mixed, tmp_path):
     drawn = draw([simulated, mixed], tmp_path, {"price": None})
     assert [one.scene for one in drawn] == ["simulation", "table"]
-    assert sorted(path.name for path in tmp_path.glob("*.png")) == [
-        "simulation-price.png",
-        "table-price.png",
-    ]
+    names = sorted(path.name for path in tmp_path.glob("*.png"))
+    assert names == ["simulation-price.png", "table-price.png"]
+    scenes = [Scene("table", ()), Scene("table", ()), Scene("../" + "x" * 300, ())]
+    assert _slugs(scenes) == ["table", "table-2", ".." + "-" + "x" * 97]
 
 
-def test_files_of_environments_of_one_name_are_different():
-    scenes = [Scene("table", ()), Scene("table", ()), Scene("x" * 300, ())]
-    assert _slugs(scenes) == ["table", "table-2", "x" * 100]
+def test_options_of_the_command(simulated, tmp_path, capsys):
+    words = [str(simulated), "--only", "overview", "--out", str(tmp_path), "--size", "5x8"]
+    figures([*words, "--by", "policy", "--interval"])
+    assert imread(tmp_path / "overview.png").shape[:2] == (1600, 1000)
+    assert "overview.pdf" in capsys.readouterr().out
+    with pytest.raises(FairbanditError, match="overview has no room in 2 by 2 inches"):
+        figures([*words[:-1], "2x2", "--by", "policy"])
+    for size in ("5", "5x", "1x9", "axb", "5x2.5x1"):
+        with pytest.raises(FairbanditError, match="--size"):
+            figures([*words[:-1], size])
+
+
+def test_a_damaged_choice_of_figures(tmp_path):
+    (tmp_path / "figures").mkdir()
+    for text in ("{", "[1]", '{"price": 1}'):
+        (tmp_path / "figures" / "figures.json").write_text(text)
+        with pytest.raises(FairbanditError, match=r"figures\.json cannot be read"):
+            kept_choice(tmp_path)
 
 
 def test_what_cannot_be_drawn(simulated, tmp_path):

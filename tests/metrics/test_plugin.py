@@ -39,7 +39,7 @@ def test_everywhere(command, tmp_path):
         assert (found["reduce"], found["lower_is_better"]) == ("last", False)
         assert found["mean"] == pytest.approx(last.mean())
         assert found["std"] == pytest.approx(last.std(ddof=1))
-        assert f"{name} " in out
+        assert f"{name.replace('_', ' ')} " in out
         assert collected[f"{name}_mean"] == pytest.approx(last.mean())
         np.testing.assert_allclose(
             curves[name].mean, values.mean(0)[curves[name].rounds - 1], rtol=1e-6

@@ -116,7 +116,7 @@ def test_a_checkpoint_of_another_run_is_refused_with_what_differs(stopped, monke
         execute({**config, "seed": 5}, folder)
     for words in (
         "seed: 1 there, 5 here",
-        'version: "0.1.0" there, "9.9" here',
+        'version: "0.2.0" there, "9.9" here',
         "resume=false starts from round 1",
     ):
         assert words in str(caught.value)

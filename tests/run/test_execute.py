@@ -45,7 +45,7 @@ def test_summary_json_to_the_letter(config, tmp_path):
     summary = read_json(tmp_path / "summary.json")
     assert summary == returned
     assert set(summary) == {
-        *("policy", "environment", "rounds", "replicas", "seed", "groups", "config"),
+        *("policy", "environment", "rounds", "replicas", "seed", "groups", "config", "knows_truth"),
         *("selection_rate", "selected", "received", "seconds", "versions"),
         *("metrics", "identity", "files", "checksum"),
     }

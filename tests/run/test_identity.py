@@ -130,7 +130,7 @@ def test_the_version_of_the_package_counts(config, tmp_path, monkeypatch):
     lines: list[str] = []
     execute(config, tmp_path / "run", replaced=lines.append)
     (old,) = tmp_path.glob("run.old-*")
-    assert lines == [f'version: "0.1.0" there, "9.9" here; the results before are in {old.name}']
+    assert lines == [f'version: "0.2.0" there, "9.9" here; the results before are in {old.name}']
 
 
 def test_versions_of_torch_and_numpy_concern_checkpoints_alone(config, tmp_path, monkeypatch):

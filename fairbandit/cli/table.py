@@ -1,0 +1,129 @@
+"""`fairbandit table`: shows what the environment `table` makes of a file."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from rich.table import Table
+
+from fairbandit.cli.parsers import read_parameters, tool_parser
+from fairbandit.environments.columns import (
+    chosen_columns,
+    codes_and_reference,
+    judged_columns,
+    resolve_columns,
+)
+from fairbandit.environments.reading import Source, listed, read_table
+from fairbandit.environments.table import TABS
+from fairbandit.errors import FairbanditError
+from fairbandit.registry import completed
+from fairbandit.run.table import console, make_table
+
+_HELP = """\
+Reads a CSV or Parquet table as environment=table does, and shows which columns become features and
+how, how many cells are missing, and the size and mean reward of each group. Nothing is written.
+
+KEY=VALUE are parameters of environment=table: group and reward, and if need be columns, separator,
+decimal, group_feature and the others."""
+
+_EXAMPLES = """\
+examples:
+  fairbandit table people.csv group=sex reward=income
+  fairbandit table people.csv group=sex reward=income 'separator=;' decimal=,
+  fairbandit table people.csv group=sex reward=income columns=columns.yaml"""
+
+_TEXTS = ("group", "reward", "separator", "decimal", "scaler_path")
+_SHOWN = 40  # groups that are listed, the largest first
+
+
+def table(words: Sequence[str]) -> None:
+    """Shows a table.
+
+    Args:
+        words: a file, and KEY=VALUE parameters of the environment `table`.
+
+    Raises:
+        FairbanditError: wrong words, or a file that cannot be read.
+    """
+    parser = tool_parser("table", _HELP, _EXAMPLES)
+    parser.add_argument("file", metavar="FILE", help="a .csv or .parquet file")
+    parser.add_argument("parameters", nargs="*", metavar="KEY=VALUE", help="group=… reward=…")
+    given = parser.parse_args(words)
+    spec = completed(
+        "environment", {"name": "table", "path": given.file, **_read(given.parameters)}
+    )
+    taken, chosen = (spec["group"], spec["reward"]), chosen_columns(spec["columns"])
+    source = read_table(
+        given.file,
+        [*taken, *(chosen or ())],
+        every=chosen is None,
+        separator=TABS.get(spec["separator"], spec["separator"]),
+        decimal=spec["decimal"],
+    )
+    if not len(source):
+        raise FairbanditError(f"{source.name} has a header and no rows")
+    left_out: dict[str, str] = {}
+    if chosen is None:
+        columns, left_out = judged_columns([source], taken)
+    else:
+        columns = resolve_columns([source], chosen, taken)
+    labels, codes = source.labels(spec["group"])
+    rewards = source.numbers(spec["reward"])
+    out = console()
+    print(f"{Path(given.file).name}: {len(source):,} rows, {len(source.columns):,} columns")
+    out.print(_features(source, columns, spec, labels))
+    if left_out:
+        out.print(make_table(["left out", "why"], left_out.items()))
+    out.print(_groups(spec, labels, codes, rewards))
+    gaps = int(sum(source.gaps(name).sum() for name in (*taken, *columns)))
+    if gaps and spec["missing"] == "error":
+        print(f"{gaps:,} missing cells are an error; set missing=drop or missing=mean")
+    if not spec["group_feature"] and spec["group"] not in columns:
+        print("The group is no feature: true rewards miss what differs by group alone.")
+    print("Features and rewards are standardised when they are played.")
+
+
+def _read(words: Sequence[str]) -> dict[str, Any]:
+    """The parameters, of which texts need no quotes and may stand in them."""
+    pairs = [word.removeprefix("environment.").partition("=") for word in words]
+    texts = {key: value.strip("\"'") for key, _, value in pairs if key in _TEXTS}
+    others = ["".join(pair) for pair in pairs if pair[0] not in _TEXTS]
+    return {**texts, **read_parameters(others, "environment")}
+
+
+def _features(
+    source: Source, columns: dict[str, Any], spec: dict[str, Any], labels: list[str]
+) -> Table:
+    """A row for each column that is used."""
+    rows = []
+    for name, chosen in columns.items():
+        codes, reference = codes_and_reference(chosen)
+        kind = f"category: {listed([*map(str, codes)], 6)}" if codes else "number"
+        kind += f"; without a feature: {listed([*map(str, reference)], 6)}" if reference else ""
+        rows.append((name, kind, len(codes) or 1))
+    if spec["group_feature"] and spec["group"] not in columns:
+        rows.append((spec["group"], f"the group: {listed(sorted(labels), 6)}", len(labels)))
+    told = [(name, kind, str(count), f"{source.gaps(name).sum():,}") for name, kind, count in rows]
+    told += [("", "bias, always 1", "1", "")] if spec["bias"] else []
+    told.append(("", "all together, d", str(sum(int(row[2]) for row in told)), ""))
+    told.append((spec["reward"], "the reward", "", f"{source.gaps(spec['reward']).sum():,}"))
+    return make_table(
+        ["column", "becomes", "features", "missing"], told, right=["features", "missing"]
+    )
+
+
+def _groups(spec: dict[str, Any], labels: list[str], codes: Any, rewards: Any) -> Table:
+    """A row for each group, the largest first."""
+    sizes = np.bincount(codes[codes >= 0], minlength=len(labels))
+    rows, mean = [], f"mean {spec['reward']}"
+    for group in np.argsort(-sizes, kind="stable")[:_SHOWN]:
+        own = rewards[(codes == group) & ~np.isnan(rewards)]
+        shown = (f"{own.mean():.4g}", f"{own.std():.3g}") if len(own) else ("", "")
+        small = " (too small)" if sizes[group] < spec["min_group_size"] else ""
+        rows.append((labels[group] + small, f"{sizes[group]:,}", *shown))
+    if len(labels) > _SHOWN:
+        rows.append((f"and {len(labels) - _SHOWN:,} more", "", "", ""))
+    return make_table([spec["group"], "rows", mean, "std"], rows, right=["rows", mean, "std"])

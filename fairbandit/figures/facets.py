@@ -1,0 +1,181 @@
+"""Facets: a panel shows as many runs as can be told apart, and more runs become several panels."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from fairbandit.errors import FairbanditError
+from fairbandit.figures.style import Look, looks, policy_name
+from fairbandit.maths.moments import Floats
+from fairbandit.results import PooledRuns, Scene, interval
+from fairbandit.results.choice import full_key
+from fairbandit.results.differences import short_names, telling
+
+MOST_RUNS = 8
+"""The largest number of runs in a panel, which is that of the looks that are told apart."""
+
+MOST_FACETS = 9
+"""The largest number of facets in a figure."""
+
+
+@dataclass(frozen=True)
+class Options:
+    """How figures are drawn.
+
+    Attributes:
+        by: the setting of which every value gets a facet, by its key or the end of it.
+        interval: whether bands and bars are 95 % intervals of the mean, rather than one standard
+            deviation to either side of it.
+        size: the width and the height of a figure in inches, if not its own.
+        metrics: the columns that the figure `metrics` shows, if not those that runs were asked for.
+    """
+
+    by: str | None = None
+    interval: bool = False
+    size: tuple[float, float] | None = None
+    metrics: Sequence[str] = ()
+
+
+@dataclass(frozen=True)
+class Facet:
+    """The runs of a scene that a panel shows.
+
+    Attributes:
+        scene: these runs alone, labelled by what sets them apart.
+        whole: all runs of the figure, from which a panel takes its limits, so that panels of one
+            quantity have the same.
+        title: what these runs have in common; empty if it is nothing or they are all.
+        options: how the figure is drawn.
+    """
+
+    scene: Scene
+    whole: Scene
+    title: str = ""
+    options: Options = Options()
+
+    @cached_property
+    def looks(self) -> dict[str, Look]:
+        """The looks of the runs by their labels; a policy that they share is not named in each."""
+        shown = {
+            run.label: run.label.removeprefix(f"{run.policy}, ") if self.policy else run.label
+            for run in self.scene.runs
+        }
+        made = looks(shown.values())
+        return {label: made[name] for label, name in shown.items()}
+
+    @property
+    def policy(self) -> str:
+        """The policy that several runs share, as figures write it; empty if they share none."""
+        names = {run.policy for run in self.scene.runs}
+        several = len(self.scene.runs) > 1
+        return policy_name(names.pop()) if several and len(names) == 1 else ""
+
+    @property
+    def heading(self) -> str:
+        """What the runs have in common, and the policy if they share one."""
+        return ", ".join(dict.fromkeys(filter(None, (self.policy, self.title))))
+
+    @property
+    def spread(self) -> str:
+        """What bands and bars are, to be written beside them; empty if there are none."""
+        if all(run.replicas == 1 for run in self.whole.runs):
+            return ""
+        return "\n(mean, 95 % interval)" if self.options.interval else "\n(mean ± 1 std)"
+
+    def ends(self, count: ArrayLike, mean: ArrayLike, std: ArrayLike) -> tuple[Floats, Floats]:
+        """Returns the lower and the upper ends of bands or bars; NaN where they are not known."""
+        if self.options.interval:
+            return interval(count, mean, std)
+        return np.subtract(mean, std), np.add(mean, std)
+
+    def summarised(self, ends: Sequence[Mapping[str, Any]]) -> tuple[Floats, Floats]:
+        """Returns means and bars of summarised values.
+
+        Args:
+            ends: the `n`, `mean` and `std` of each, None where unknown.
+
+        Returns:
+            The means, (n,), and the lengths of the bars below and above them, (2, n).
+        """
+        count, mean, std = (
+            np.array([end[key] for end in ends], np.float64) for key in ("n", "mean", "std")
+        )
+        low, high = self.ends(count, mean, std)
+        return mean, np.stack([mean - low, high - mean])
+
+
+def split(scene: Scene, options: Options) -> list[Facet]:
+    """Splits a scene into facets of at most `MOST_RUNS` runs.
+
+    The runs of a facet share a value of the setting `options.by`. Where none is named and there are
+    too many runs for one facet, it is the setting that makes the fewest facets, of at least two
+    runs each. If there is no such setting, the runs are divided in their order.
+
+    Raises:
+        FairbanditError: there are too many runs, or no such setting.
+    """
+    check_count(scene)
+    if options.by is not None:
+        facets = _by_setting(scene, full_key([run.settings for run in scene.runs], options.by))
+        most = max(map(len, facets.values()))
+        if most > MOST_RUNS or len(facets) > MOST_FACETS:
+            raise FairbanditError(
+                f"--by {options.by} makes {len(facets)} facets of up to {most} runs; a figure has "
+                f"at most {MOST_FACETS} of {MOST_RUNS}. Choose runs with --policies or --where, or "
+                f"another key of those in which they differ: {', '.join(scene.differences)}"
+            )
+    elif len(scene.runs) <= MOST_RUNS:
+        return [Facet(scene, scene, options=options)]
+    else:
+        apart = telling([run.settings for run in scene.runs])
+        keys = [key for key in scene.differences if key == "policy" or key in apart]
+        found = [_by_setting(scene, key) for key in keys]
+        fitting = [
+            one
+            for one in found
+            if len(one) <= MOST_FACETS and all(2 <= len(r) <= MOST_RUNS for r in one.values())
+        ]
+        facets = min(fitting, key=len, default={})
+    if not facets:
+        count = math.ceil(len(scene.runs) / MOST_RUNS)
+        each = math.ceil(len(scene.runs) / count)
+        pieces = (scene.runs[at : at + each] for at in range(0, len(scene.runs), each))
+        return [Facet(scene.among(piece), scene, options=options) for piece in pieces]
+    return [Facet(scene.among(runs), scene, title, options) for title, runs in facets.items()]
+
+
+def check_count(scene: Scene) -> None:
+    """Refuses more runs than a figure shows.
+
+    Raises:
+        FairbanditError: there are too many runs.
+    """
+    most = MOST_RUNS * MOST_FACETS
+    if len(scene.runs) > most:
+        raise FairbanditError(
+            f"a figure shows at most {most} runs that differ in more than their seeds, and there "
+            f"are {len(scene.runs):,} in {scene.name}; choose some with --policies or --where of "
+            f"`fairbandit figures`: they differ in {', '.join(scene.differences)}"
+        )
+
+
+def _by_setting(scene: Scene, key: str) -> dict[str, list[PooledRuns]]:
+    """Returns the runs by the title of their facet, which names the value of a setting."""
+    short = short_names(list(dict.fromkeys([*scene.differences, key])))[key]
+    shared: dict[str, list[PooledRuns]] = {}
+    for run in scene.runs:
+        value = run.settings.get(key)
+        title = f"{short}={'null' if value is None else value}"
+        if key == "policy":
+            title = policy_name(run.policy)
+        elif key not in run.settings:
+            title = f"no {short}"
+        shared.setdefault(title, []).append(run)
+    return shared

@@ -1,0 +1,137 @@
+"""Hydra's own conventions work, and parts come from registered names alone."""
+
+import logging
+import os
+import sys
+
+import pytest
+from hydra import compose, initialize_config_dir
+
+from fairbandit.building import conf_folder
+from fairbandit.cli.main import main
+from fairbandit.cli.store import publish, register_resolvers
+
+SMALL = ["rounds=3", "replicas=1"]
+
+CALLBACK = """
+import logging
+from hydra.experimental.callback import Callback
+
+class Mine(Callback):
+    def __init__(self, word):
+        self.word = word
+    def on_run_start(self, config, **kwargs):
+        print(self.word, "run starts")
+    def on_job_end(self, config, job_return, **kwargs):
+        logging.getLogger("mine").info("%s job %s", self.word, job_return.status.name)
+    def on_multirun_end(self, config, **kwargs):
+        print(self.word, "sweep ends")
+"""
+
+
+@pytest.fixture
+def code(tmp_path, monkeypatch):
+    """A folder of modules of the user's own."""
+    (tmp_path / "code").mkdir()
+    monkeypatch.syspath_prepend(tmp_path / "code")
+    yield tmp_path / "code"
+    sys.modules.pop("trap", None)
+
+
+@pytest.fixture
+def logging_undone():
+    """Removes the handlers of logging that a command added."""
+    root = logging.getLogger()
+    handlers, level = list(root.handlers), root.level
+    yield
+    root.handlers[:] = handlers
+    root.setLevel(level)
+
+
+@pytest.mark.usefixtures("logging_undone")
+def test_a_callback_of_the_users_own_and_logging(command, code):
+    (code / "trap.py").write_text(CALLBACK)
+    mine = ["+hydra.callbacks.mine={_target_:trap.Mine,word:hello}", "hydra/job_logging=stdout"]
+    exit_code, out, _ = command(*mine, *SMALL)
+    assert exit_code == 0
+    assert "hello run starts\n" in out
+    assert "hello job COMPLETED\n" in out
+    exit_code, out, _ = command("-m", *mine, "rounds=3", "replicas=1,0")
+    assert exit_code == 1
+    assert out.count("hello job COMPLETED\n") == 1
+    assert out.count("hello job FAILED\n") == 1  # and the sweep goes on all the same
+    assert "hello sweep ends\n" in out
+    assert "All jobs: 1 finished, 1 failed" in out
+
+
+def test_parts_come_from_registered_names_alone(command, code, tmp_path):
+    (code / "trap.py").write_text(f"open({str(tmp_path / 'ran')!r}, 'w').close()\ndef run(): ...\n")
+    for word in (
+        "+policy.estimator._target_=trap.run",
+        "+environment._target_=trap.run",
+        "policy.rank={_target_:trap.run}",
+        "policy.rank.name=trap.run",
+        "+metrics={x:{_target_:trap.run,name:parity_gap}}",
+    ):
+        assert command(word, *SMALL)[0] == 1
+        assert not (tmp_path / "ran").exists()
+
+
+def test_a_config_folder_and_a_search_path_of_ones_own(command, tmp_path):
+    for name in ("conf", "more"):
+        (tmp_path / name / "experiment").mkdir(parents=True)
+        text = f"# @package _global_\nseed: 7\nfigures: [price]\ndevice: {name}\n"
+        (tmp_path / name / "experiment" / f"mine_{name}.yaml").write_text(text)
+    for words in (
+        ["--config-dir", "conf", "+experiment=mine_conf"],
+        [f"hydra.searchpath=[file://{tmp_path / 'more'}]", "+experiment=mine_more"],
+    ):
+        exit_code, out, _ = command(*words, "--cfg", "job")
+        assert exit_code == 0
+        assert "seed: 7" in out
+
+
+def test_environment_variables_of_a_job(command, monkeypatch):
+    seen = []
+    monkeypatch.setattr("fairbandit.cli.job.load_plugins", lambda: seen.append(os.getenv("MINE")))
+    assert command("+hydra.job.env_set.MINE=there", *SMALL)[0] == 0
+    assert (seen, os.getenv("MINE")) == (["there"], None)
+
+
+def test_hydra_shows_its_errors_in_full_when_asked(command, monkeypatch):
+    monkeypatch.setenv("HYDRA_FULL_ERROR", "1")
+    with pytest.raises(Exception, match="Could not find 'policy/nope'"):
+        command("policy=nope")
+
+
+def test_the_slurm_config_composes():
+    pytest.importorskip("hydra_plugins.hydra_submitit_launcher")
+    register_resolvers()
+    publish()
+    with initialize_config_dir(str(conf_folder()), version_base="1.3"):
+        composed = compose("config", ["hydra/launcher=slurm"], return_hydra_config=True)
+    assert composed.hydra.launcher._target_.endswith("SlurmLauncher")
+    assert composed.hydra.launcher.max_num_timeout > 0
+
+
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [
+        ("policy=fa", ["policy=fair_greedy", "policy=fair_greedy_oracle_cdf"]),
+        ("policy/rank=re", ["policy/rank=recent_cdf"]),
+        ("policy.estimator.reg", ["policy.estimator.regularization="]),
+        ("environment=si", ["environment=simulation"]),
+    ],
+)
+def test_the_shell_completes_keys_and_options(line, expected, monkeypatch, capsys):
+    monkeypatch.setenv("COMP_LINE", f"fairbandit {line}")
+    main(["-sc", "query=bash"])
+    found = capsys.readouterr().out.split()
+    assert set(expected) <= set(found)
+    assert all(word.startswith(line) for word in found)
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_completion_is_installed_in_every_shell(shell, capsys):
+    main(["-sc", f"install={shell}"])
+    assert "-sc query=" in capsys.readouterr().out

@@ -1,0 +1,232 @@
+"""Sweeps: their folders, their tables, and what happens when a job fails."""
+
+import csv
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from fairbandit.cli.names import LONGEST, job_name, sweep_name
+from fairbandit.figures.draw import CHOICE
+from fairbandit.run import identity
+from fairbandit.run.folder import claim
+from tests import support
+from tests.plugins.edited import edit, forget, rank
+
+SMALL = ["rounds=12", "replicas=2"]
+SWEEP = "outputs/sweeps/policy_seed_rounds-12_replicas-2"
+
+
+def times(folder: Path) -> dict[str, int]:
+    """When each job of a sweep was finished."""
+    found = folder.glob("*/summary.json")
+    return {path.parent.name: path.stat().st_mtime_ns for path in found}
+
+
+def table(folder: Path, name: str = "people.csv", bad: str = "") -> list[str]:
+    """Writes a table of people, and returns the words that play it."""
+    rows = "".join(f"{i % 2},{i},{i * i % 7}\n" for i in range(40))
+    (folder / name).write_text(f"g,r,x\n{rows}{bad}")
+    return ["environment=table", "environment.group=g", "environment.reward=r"]
+
+
+def test_names_are_short_plain_and_apart():
+    long = job_name([f"environment.theta=[{','.join('1234567890')}]"] * 5)
+    assert len(long) <= LONGEST
+    assert set(long) <= set("abcdefghijklmnopqrstuvwxyz0123456789-_.+")
+    fixed = ["policy.estimator.smoothing_of_the_interval=0.123456789", "environment.cdf=sampled"]
+    names = {
+        job_name([*fixed, "policy.estimator.regularization=3.268"]),
+        job_name([*fixed, "policy.estimator.regularization=4.729"]),
+        *(job_name([f"policy{sign}rank=x"]) for sign in "/."),
+        *(job_name([word]) for word in ("policy.name=a/b", "policy.name=a b", "theta=1,2")),
+        *(job_name([f"{key}.noise=1"]) for key in ("policy.estimator", "environment")),
+        *(sweep_name(["seed"], [word]) for word in ("rounds=1", "rounds=2")),
+        sweep_name(["rounds"], ["seed=1"]),
+    }
+    assert len(names) == 12
+    assert job_name(["resume=false", "++threads=2", "seed=1"]) == job_name(["seed=1"])
+    assert job_name([]) == job_name(["resume=false"]) == "default"
+
+
+def test_the_same_command_with_further_values_goes_on(command, tmp_path):
+    code, out, err = command("-m", "policy=greedy,uniform", "seed=0", *SMALL)
+    assert (code, err) == (0, "")
+    assert out.count("All jobs: 2 finished") == 1
+    code, out, err = command("-m", "policy=greedy,uniform", "seed=0,1", *SMALL)
+    assert (code, err) == (0, "")
+    before = times(tmp_path / SWEEP)
+    assert sorted(before) == [f"policy-{p}_seed-{s}" for p in ("greedy", "uniform") for s in (0, 1)]
+    code, out, err = command("-m", "policy=greedy,uniform,oful", "seed=1,2", *SMALL)
+    assert (code, err) == (0, "")
+    assert "job 0 (policy-greedy_seed-1): already finished: fair regret " in out
+    assert "All jobs: 4 finished, 4 skipped" in out
+    after = times(tmp_path / SWEEP)
+    assert len(after) == 8
+    assert {job: after[job] for job in before} == before
+    with (tmp_path / SWEEP / "results.csv").open() as file:
+        rows = list(csv.DictReader(file))
+    summaries = [json.loads(f.read_text()) for f in (tmp_path / SWEEP).glob("*/summary.json")]
+    assert len(rows) == len(summaries) == 8
+    by_run = {(row["policy"], row["seed"]): row for row in rows}
+    for summary in summaries:
+        row = by_run[summary["policy"], str(summary["seed"])]
+        for name, value in summary["metrics"].items():
+            assert float(row[f"{name}_mean"]) == pytest.approx(value["mean"])
+
+
+def test_without_resume_a_sweep_goes_to_a_new_folder(command, tmp_path):
+    words = ["-m", "policy=greedy", "seed=0,1", *SMALL]
+    for _ in range(2):
+        assert command(*words, "resume=false")[0] == 0
+    assert len(list((tmp_path / "outputs" / "sweeps").iterdir())) == 2
+    first, again = sorted((tmp_path / "outputs" / "sweeps").iterdir())
+    assert again.name == f"{first.name}-2"
+    assert times(first).keys() == times(again).keys()
+
+
+def test_another_sweep_in_the_folder_of_one_is_refused_by_its_jobs(command, tmp_path):
+    words = ["-m", "seed=0,1", "replicas=2", "hydra.sweep.dir=sweep"]
+    assert command(*words, "rounds=5")[0] == 0
+    before = times(tmp_path / "sweep")
+    code, _, err = command(*words, "rounds=6")
+    assert code == 1
+    assert "rounds: 5 there, 6 here" in err
+    assert times(tmp_path / "sweep") == before
+
+
+def test_a_failing_job_is_told_and_does_not_stop_the_others(command, tmp_path):
+    words = ["-m", "replicas=0,2", "seed=0,1,2", "rounds=5"]
+    code, out, err = command(*words)
+    assert code == 1
+    assert "All jobs: 3 finished, 3 failed" in out
+    message = "replicas must be at least 1, got 0\n"
+    assert f"failed  3 jobs, as replicas-0_seed-0: {message}" in out
+    assert err.count(message) == 1
+    assert "3 jobs of this sweep failed; the same command skips what is finished" in err
+    errors = [file.read_text() for file in tmp_path.rglob("error.txt")]
+    assert errors == [message] * 3
+    assert command("-m", "replicas=2", "seed=0,1", "rounds=5")[0] == 0
+    code, out, _ = command("-m", "replicas=2,3", "seed=0,1,2", "rounds=5")
+    assert code == 0  # errors of an earlier command are forgotten
+    assert "All jobs: 3 finished, 3 skipped" in out
+
+
+BROKEN = """
+from fairbandit import register
+from fairbandit.parts import Identity
+
+@register("rank", "breaks")
+class Breaks(Identity):
+    '''Breaks.'''
+    def _index(self, candidates):
+        raise ZeroDivisionError("in the plugin")
+"""
+
+
+@pytest.mark.usefixtures("clean")
+def test_a_bug_in_a_plugin_fails_its_job_alone(command, tmp_path, monkeypatch):
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "plugin_breaks.py").write_text(BROKEN)
+    monkeypatch.setenv("FAIRBANDIT_PLUGINS", str(tmp_path / "mine"))
+    code, out, err = command("-m", "policy=greedy", "policy/rank=breaks,identity", *SMALL)
+    assert code == 1
+    assert "failed  rank-breaks: ZeroDivisionError: in the plugin" in out
+    assert "Traceback" not in err
+    (error,) = tmp_path.rglob("error.txt")
+    assert "plugin_breaks.py" in error.read_text()
+    assert len(list(tmp_path.rglob("summary.json"))) == 1
+
+
+@pytest.mark.usefixtures("clean")
+def test_an_edited_plugin_is_played_again(command, tmp_path, monkeypatch):
+    (tmp_path / "mine").mkdir()
+    monkeypatch.setenv("FAIRBANDIT_PLUGINS", str(tmp_path / "mine"))
+    file = rank(tmp_path / "mine", "one")
+    words = ["-m", "policy=fair_greedy", "policy/rank=one,identity", *SMALL]
+    assert command(*words)[0] == 0
+    edit(file, "1 - 1.0 *", "0 + 1.0 *")
+    forget(tmp_path)
+    identity._hash_of_modules.cache_clear()
+    code, out, err = command(*words)
+    assert code == 0
+    assert "All jobs: 1 finished, 1 skipped" in out
+    assert "job 0 (rank-one): played again: " in err
+
+
+def test_a_bad_cell_stops_a_sweep_before_it_begins(command, tmp_path):
+    words = ["-m", "policy=greedy,uniform", "seed=0,1", *table(tmp_path), *SMALL]
+    table(tmp_path, "bad.csv", "1,oops,3\n")
+    for paths in ("people.csv,bad.csv", "bad.csv"):
+        code, out, err = command(*words, f"environment.path={paths}")
+        assert (code, out) == (1, "")
+        assert err.startswith("fairbandit: error: bad.csv")
+        assert "oops" in err
+        assert err.count("\n") == 1
+    assert not (tmp_path / "outputs").exists()
+    assert command(*words, "environment.path=people.csv")[0] == 0
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["figures=[nope]"], "unknown figure 'nope'; the figures are overview"),
+        (["seed=range(5,5)"], "a key that is swept has no value"),
+        (["policy/rank=identity,nope"], "Could not find 'policy/rank/nope'"),
+        (["environment.nope=1"], "environment has no key 'nope'; it takes groups"),
+        (
+            ["policy/rank=recent_cdf,shrunk_cdf", "policy.rank.size=1"],
+            "recent_cdf (where ranks are swept, ++policy.rank.size=... sets it)",
+        ),
+        (["hydra.sweep.dir=file/sweep"], "Not a directory"),
+    ],
+)
+def test_what_all_jobs_share_is_checked_before_any_runs(command, tmp_path, words, message):
+    (tmp_path / "file").write_text("")
+    code, out, err = command("-m", "seed=0,1", *SMALL, *words)
+    assert code == 1
+    assert message in err
+    assert "Traceback" not in out + err
+    assert not list(tmp_path.rglob("summary.json"))
+
+
+def test_a_second_sweep_into_the_same_folder_says_so_and_stops(command, tmp_path):
+    words = ["-m", "policy=greedy,uniform", "seed=0", *SMALL]
+    with claim(tmp_path / SWEEP.replace("seed", "seed-0")):
+        code, _, err = command(*words)
+    assert code == 1
+    assert err.startswith("fairbandit: error: another sweep is writing to outputs/sweeps/policy_")
+    assert list(tmp_path.rglob("*.parquet")) == []
+    assert command(*words)[0] == 0
+
+
+def test_figures_are_drawn_once_the_results_are_written(command, tmp_path, monkeypatch):
+    words = ["-m", "policy=uniform,greedy", *SMALL, "hydra.sweep.dir=sweep"]
+    code, out, err = command(*words, "figures=[{price:[gmf]}]")
+    assert code == 1
+    assert "no run in simulation is of 'gmf'; there are runs of" in err
+    assert "results  sweep/results.csv" in out
+    code, out, err = command(*words, "figures=[{overview:[greedy]},price]")
+    assert (code, err) == (0, "")
+    figures = tmp_path / "sweep" / "figures"
+    assert len(list(figures.glob("*.p*"))) == 4
+    kept = json.loads((figures / CHOICE).read_text())
+    assert kept == {"overview": ["greedy"], "price": None}
+
+
+def test_a_terminal_without_our_characters(tmp_path):
+    done = subprocess.run(
+        [sys.executable, "-m", "fairbandit", "-m", "policy=greedy,uniform", *SMALL],
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONUTF8": "0", "LC_ALL": "POSIX", "PYTHONIOENCODING": ""}
+        | {"PYTHONPATH": str(support.REPOSITORY)},
+        capture_output=True,
+        check=False,
+    )
+    assert (done.returncode, done.stderr) == (0, b"")
+    assert done.stdout.isascii()
+    assert b" ? " in done.stdout
+    assert len(list(tmp_path.rglob("results.csv"))) == 1
