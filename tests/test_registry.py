@@ -60,13 +60,19 @@ def test_defaults_and_values(part: Any) -> None:
         ({"share": "much"}, r"share: Value 'much' of type 'str' could not be converted to Float"),
         ({"shade": "grey"}, r"expected one of \[light, dark\]"),
         ({"sizes": ["x"]}, "could not be converted to Integer"),
-        ({"extra": {"a": [2**63]}}, "extra, a: expected an integer of 64 bits"),
-        ({"share": "${nope}"}, "share: expected plain data; got .*, an interpolation"),
+        ({"count": 2**63}, "count: expected an integer of 64 bits"),
+        ({"extra": {"a": ["${oc.env:HOME}"]}}, "expected plain data; got .* an interpolation"),
     ],
 )
 def test_bad_values(part: Any, given: dict[str, Any], message: str) -> None:
     with pytest.raises(FairbanditError, match=message):
         registry.create("selector", {"name": "test_part", **given})
+
+
+def test_enums_are_named_in_python_too(part: Any) -> None:
+    assert part(shade="dark").shade is part(shade=Shade.dark).shade
+    with pytest.raises(FairbanditError, match="shade: expected one of light, dark; got 'grey'"):
+        part(shade="grey")
 
 
 def test_unknown_name_lists_the_valid_ones() -> None:
@@ -91,19 +97,9 @@ def test_two_classes_under_one_name(part: Any) -> None:
         registry.register("selector", "test_part")(Other)
 
 
-def test_unknown_kind_and_untyped_constructor() -> None:
+def test_an_unknown_kind() -> None:
     with pytest.raises(FairbanditError, match="kinds are split, estimator, rank, selector"):
         registry.register("oven", "x")
-
-    class Untyped(Argmax):
-        """Takes what it should not."""
-
-        def __init__(self, size) -> None:
-            self.size = size
-
-    with pytest.raises(FairbanditError, match="'size' must be keyword-only and typed"):
-        registry.register("selector", "untyped")(Untyped)
-    assert "untyped" not in registry.names("selector")
 
 
 @pytest.mark.parametrize(
@@ -123,9 +119,7 @@ def test_classes_that_are_no_part_of_the_kind() -> None:
     for cls in (object, Identity, Simulation, lambda: None):
         with pytest.raises(FairbanditError, match=r"expected a subclass of fairbandit\.parts\.Sel"):
             registry.register("selector", "mine")(cls)  # type: ignore[type-var]
-    with pytest.raises(
-        FairbanditError, match=r"Lacking \(.*\) as selector .* lacks _weights, which"
-    ):
+    with pytest.raises(FairbanditError, match=r"Lacking \(.*\) as sel.* that writes _weights"):
         registry.register("selector", "mine")(Lacking)
     assert registry.names("selector") == known
 
@@ -143,15 +137,31 @@ def with_argument(annotation: Any, default: Any = inspect.Parameter.empty, key: 
     return type("Annotated", (Argmax,), {"__init__": init})
 
 
+class Positional(Argmax):
+    """A selector whose constructor takes a positional argument."""
+
+    def __init__(self, size: int) -> None:
+        self.size = size
+
+
 @pytest.mark.parametrize(
-    "annotation",
-    [set[int], dict[str, set[int]], int | list[int], object, Literal["a", "b"], Tensor, None],
+    ("cls", "at_fault"),
+    [
+        *(
+            (with_argument(annotation), "x")
+            for annotation in (set[int], dict[str, set[int]], int | list[int], object, Tensor, None)
+        ),
+        (with_argument(Literal["a", "b"]), "Literal[a, b]"),
+        (with_argument(int, "many"), "Value 'many' of type 'str' could not be converted to Int"),
+        (with_argument("Nowhere"), "name 'Nowhere' is not defined"),
+        (with_argument(str, key="name"), "Field name duplicated: 'name'"),
+        (Positional, "'size' is not keyword-only and annotated"),
+    ],
 )
-def test_annotations_that_no_config_can_hold(annotation: Any) -> None:
-    given = re.escape(inspect.formatannotation(annotation)) if annotation else "NoneType"
-    message = rf"Annotated.*argument 'x' is annotated {given}, which no config can hold; expected b"
-    with pytest.raises(FairbanditError, match=message):
-        registry.register("selector", "annotated")(with_argument(annotation))
+def test_arguments_that_no_config_can_hold(cls: type, at_fault: str) -> None:
+    message = "no config can hold the arguments of its constructor: "
+    with pytest.raises(FairbanditError, match=f"{message}.*{re.escape(at_fault)}.*; expected key"):
+        registry.register("selector", "annotated")(cls)
     assert "annotated" not in registry.names("selector")
 
 
@@ -182,22 +192,9 @@ def test_annotations_that_a_config_can_hold(
     assert registry.create("selector", registry.describe(made)).x == value
 
 
-def test_arguments_that_no_config_can_describe() -> None:
-    for cls, message in (
-        (with_argument(int, "many"), "'x' has the default 'many', which is no int"),
-        (with_argument(set, {1}), "'x' is annotated set, which no config can hold"),
-        (with_argument("Nowhere"), "annotations of its constructor cannot be read: name 'Nowhere'"),
-        (with_argument(str, key="name"), "no constructor argument can be called 'name'"),
-    ):
-        with pytest.raises(FairbanditError, match=message):
-            registry.register("selector", "annotated")(cls)
-
-
 def test_an_unknown_part_says_how_plugins_are_loaded() -> None:
     policy = {"split": "halves", "estimator": "ridge", "rank": "my_rank"}
     for make in (build, lambda config: fairbandit.Agent.from_config(config, features=2)):
-        with pytest.raises(FairbanditError) as caught:
+        with pytest.raises(FairbanditError, match=r"load_plugins\(\).*FAIRBANDIT_PLUGINS"):
             make(policy)
-        assert "fairbandit.load_plugins()" in str(caught.value)
-        assert "FAIRBANDIT_PLUGINS" in str(caught.value)
     assert fairbandit.load_plugins is load_plugins

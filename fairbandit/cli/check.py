@@ -94,9 +94,8 @@ def _examine(kind: str, spec: dict[str, Any], shown: Console) -> bool:
     if all(result.tried for result in results):  # so that it can be played
         cost = conformance.attempt(conformance.cost, kind, spec)
         if isinstance(cost, conformance.Cost):
-            does = {"environment": "draws pools", "metric": "judges"}.get(kind, "plays")
             told = (
-                f"  {does} in {cost.own:.3f} ms a round of {conformance.REPLICAS} replicas "
+                f"  plays in {cost.own:.3f} ms a round of {conformance.REPLICAS} replicas "
                 f"({conformance.REFERENCES[kind]}: {cost.reference:.3f} ms)"
             )
             if kind in registry.PART_KINDS:

@@ -13,7 +13,7 @@ from omegaconf.errors import OmegaConfBaseException
 
 from fairbandit import registry
 from fairbandit.errors import FairbanditError
-from fairbandit.metrics import REDUCTIONS, REGRETS
+from fairbandit.metrics import REGRETS
 
 MOST_ROUNDS = 1_000_000_000
 """The largest T of a run."""
@@ -171,10 +171,4 @@ def check_metrics(given: Any) -> dict[str, dict[str, Any]]:
             checked[column] = registry.completed("metric", spec)
         except FairbanditError as error:
             raise FairbanditError(f"metrics.{column}: {error}") from error
-        reduce = registry.lookup("metric", checked[column]["name"]).reduce
-        if reduce not in REDUCTIONS:
-            raise FairbanditError(
-                f"metrics.{column}: metric {checked[column]['name']!r} declares reduce = "
-                f"{reduce!r}; expected one of {', '.join(REDUCTIONS)}"
-            )
     return checked
