@@ -14,7 +14,7 @@ from fairbandit.figures.facets import Facet, Options, check_count
 from fairbandit.figures.style import SMALL, WIDTH, applied, metric_name, wrapped
 from fairbandit.maths.moments import Floats
 from fairbandit.results import PooledRuns, Scene
-from fairbandit.results.loaded import paired_difference
+from fairbandit.results.pooling import paired_difference
 from fairbandit.run.table import spread, written
 
 if TYPE_CHECKING:

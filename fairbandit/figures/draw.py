@@ -19,7 +19,7 @@ from fairbandit.figures.facets import Options
 from fairbandit.figures.style import applied
 from fairbandit.files import written_aside
 from fairbandit.results import Scene, read_runs
-from fairbandit.results.choice import Conditions, chosen
+from fairbandit.results.differences import chosen
 from fairbandit.results.scenes import scenes_of
 from fairbandit.run.folder import EVENTS
 from fairbandit.run.tensorboard import EventWriter, image
@@ -72,7 +72,7 @@ def draw(
     out: Path,
     choice: Choice | None = None,
     policies: Sequence[str] | None = None,
-    where: Conditions | None = None,
+    where: Mapping[str, Sequence[str]] | None = None,
     options: Options | None = None,
 ) -> list[Drawn]:
     """Draws figures of saved runs, in separate files for each environment.
@@ -94,7 +94,9 @@ def draw(
             with the values, damaged runs, or a folder that cannot be written to.
     """
     check_choice(choice or {})
-    scenes = scenes_of(chosen(read_runs(folders), where or {}))
+    runs = read_runs(folders)
+    kept = chosen([run.settings for run in runs], where or {})
+    scenes = scenes_of([runs[at] for at in kept])
     options = options or Options()
     check_metrics(options.metrics, scenes)
     drawn = []

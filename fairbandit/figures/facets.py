@@ -15,8 +15,7 @@ from fairbandit.errors import FairbanditError
 from fairbandit.figures.style import Look, looks, policy_name
 from fairbandit.maths.moments import Floats
 from fairbandit.results import PooledRuns, Scene, interval
-from fairbandit.results.choice import full_key
-from fairbandit.results.differences import short_names, telling
+from fairbandit.results.differences import full_key, short_names, telling
 
 MOST_RUNS = 8
 """The largest number of runs in a panel, which is that of the looks that are told apart."""

@@ -10,7 +10,7 @@ import numpy as np
 from fairbandit.figures.facets import Facet
 from fairbandit.figures.style import SMALL, group_line, metric_name, policy_name
 from fairbandit.results import Curve, PooledRuns, Scene
-from fairbandit.results.sampled import SAMPLER
+from fairbandit.results.scenes import SAMPLER
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -59,7 +59,7 @@ def test_pooled_numbers_are_those_of_all_rows(seeds):
         counts = np.zeros((400, 4), int)
         for t, group in rows:
             counts[t - 1, group] += 1
-        assert (run.picks().numpy() == counts).all()
+        assert (run.picks() == counts).all()
 
 
 def test_merged_samples_of_any_sizes():

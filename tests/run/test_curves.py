@@ -104,5 +104,5 @@ def test_a_run_under_way_shows_its_curves_while_its_first_batch_is_played(
 
     summary = execute({**config, "rounds": 600}, tmp_path, watch=watch)
     assert list(seen) == shown == [256, 512, 600]
-    first = SavedRun(tmp_path, summary).final("fair_regret")[0]
+    first = SavedRun(tmp_path, summary).curves["fair_regret"].final[0]
     assert seen[600]["fair_regret"] == pytest.approx(first)
