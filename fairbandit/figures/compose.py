@@ -50,9 +50,10 @@ def _curves(column: str) -> Panel:
     return Panel(partial(panels.curves, column=column))
 
 
-_DENSITY = Panel(panels.density, split=False, groups=True)
-
-_CDF = Panel(panels.cdf, split=False, groups=True)
+_DENSITY, _CDF = (
+    Panel(partial(panels.distribution, which=which), split=False, groups=True)
+    for which in ("density", "cdf")
+)
 
 _REGRETS = tuple(map(_curves, REGRETS))
 

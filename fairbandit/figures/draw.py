@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import json
 import re
 import warnings
@@ -38,7 +37,7 @@ Choice = Mapping[str, Sequence[str] | None]
 
 _LONGEST = 100  # letters of an environment in the name of a file
 
-_METADATA = {"png": {"Software": None}, "pdf": {"CreationDate": None, "Producer": None}}
+_METADATA = ({"Software": None}, {"CreationDate": None, "Producer": None})  # of PNG and PDF
 
 
 @dataclass(frozen=True)
@@ -114,8 +113,8 @@ def _slugs(scenes: Sequence[Scene]) -> list[str]:
     made: list[str] = []
     for scene in scenes:
         slug = re.sub(r"[^A-Za-z0-9._]+", "-", scene.name).strip("-")[:_LONGEST]
-        numbered = (f"{slug}-{number}" for number in count(2))
-        made.append(next(name for name in chain([slug], numbered) if name not in made))
+        others = (f"{slug}-{number}" for number in count(2))
+        made.append(next(name for name in chain([slug], others) if name not in made))
     return made
 
 
@@ -127,7 +126,6 @@ def save(figure: Figure, folder: Path, stem: str) -> tuple[Path, Path]:
     Raises:
         FairbanditError: the figure is too small, or the folder cannot be written to.
     """
-    paths = []
     with applied(), warnings.catch_warnings():
         warnings.filterwarnings("error", "constrained_layout not applied")
         try:
@@ -138,20 +136,15 @@ def save(figure: Figure, folder: Path, stem: str) -> tuple[Path, Path]:
                 f"{stem} has no room in {width:g} by {height:g} inches; give a larger size"
             ) from None
         figure.set_layout_engine("none")  # both files have this layout, which takes long to find
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        for kind, metadata in _METADATA.items():
-            held = io.BytesIO()
-            with applied():
-                from matplotlib.backends.backend_agg import FigureCanvasAgg
-
-                FigureCanvasAgg(figure).print_figure(held, format=kind, metadata=metadata)
-            paths.append(folder / f"{stem}.{kind}")
-            with written_aside(paths[-1]) as file:
-                file.write(held.getvalue())
-    except OSError as error:
-        raise FairbanditError(f"cannot write figures to {folder}: {error.strerror}") from error
-    return paths[0], paths[1]
+        paths = folder / f"{stem}.png", folder / f"{stem}.pdf"
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            for path, metadata in zip(paths, _METADATA, strict=True):
+                with written_aside(path) as file:
+                    figure.savefig(file, format=path.suffix[1:], metadata=metadata)
+        except OSError as error:
+            raise FairbanditError(f"cannot write figures to {folder}: {error.strerror}") from error
+    return paths
 
 
 def keep_choice(choice: Choice, out: Path) -> None:

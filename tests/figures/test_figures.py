@@ -148,14 +148,6 @@ def test_metrics_by_their_names(scene, simulated, tmp_path):
         draw([simulated], tmp_path, {"metrics": None}, options=Options(metrics=["nope"]))
 
 
-def test_a_curve_far_above_all_others_leaves_the_axes():
-    ends = {"uniform": 900.0, "oful": 50.0, "greedy": 40.0}
-    runs = [saved(name, {"fair_regret": around(end)}) for name, end in ends.items()]
-    (axes,) = compose("metrics", scene_of(*runs), Options(metrics=["fair_regret"])).axes
-    assert axes.get_ylim() == pytest.approx((0, 1.35 * 50))
-    assert axes.texts[0].get_text() == "Uniform random:\n900 at T"
-
-
 def test_a_group_that_is_never_selected_has_its_point_at_0():
     made = crossed(["greedy", "oful"])
     selected = made.runs[0].runs[0].summary["selected"]
