@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from itertools import chain, count
@@ -13,12 +13,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from fairbandit.errors import FairbanditError
-from fairbandit.figures.compose import FIGURES, check_metrics, compose, general
+from fairbandit.figures.compose import FIGURES, compose, general
 from fairbandit.figures.facets import Options
 from fairbandit.figures.style import applied
 from fairbandit.files import written_aside
 from fairbandit.results import Scene, read_runs
-from fairbandit.results.differences import chosen
+from fairbandit.results.differences import chosen, union
 from fairbandit.results.scenes import scenes_of
 from fairbandit.run.folder import EVENTS
 from fairbandit.run.tensorboard import EventWriter, image
@@ -61,9 +61,13 @@ def check_choice(choice: Choice) -> None:
     Raises:
         FairbanditError: with the names that there are.
     """
-    for name in choice:
-        if name not in FIGURES:
-            raise FairbanditError(f"unknown figure {name!r}; the figures are {', '.join(FIGURES)}")
+    _check("figure", choice, FIGURES)
+
+
+def _check(what: str, names: Iterable[str], known: Iterable[str]) -> None:
+    for name in names:
+        if name not in known:
+            raise FairbanditError(f"unknown {what} {name!r}; the {what}s are {', '.join(known)}")
 
 
 def draw(
@@ -97,7 +101,7 @@ def draw(
     kept = chosen([run.settings for run in runs], where or {})
     scenes = scenes_of([runs[at] for at in kept])
     options = options or Options()
-    check_metrics(options.metrics, scenes)
+    _check("metric", options.metrics, union(scene.metrics for scene in scenes))
     drawn = []
     for scene, slug in zip(scenes, _slugs(scenes), strict=True):
         asked = dict.fromkeys(general(scene)) if choice is None else choice

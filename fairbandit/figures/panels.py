@@ -1,13 +1,18 @@
-"""Panels, each of which draws one quantity of a facet on axes of matplotlib."""
+"""Panels of rewards and regrets, each of which draws one quantity on axes of matplotlib."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from fairbandit.errors import FairbanditError
 from fairbandit.figures.facets import Facet
 from fairbandit.figures.style import group_line, policy_name
+from fairbandit.maths.moments import Floats
+from fairbandit.metrics import REGRETS
 from fairbandit.results import Curve, PooledRuns
 from fairbandit.results.scenes import SAMPLER
 from fairbandit.run.tensorboard import titled
@@ -56,23 +61,23 @@ def curves(axes: Axes, facet: Facet, column: str) -> None:
     axes.set_ylabel(titled(column) + facet.spread)
     known = [curve for run in whole if (curve := _known(run, column)) is not None]
     if not known:
-        say_not_known(axes)
+        _say_not_known(axes)
         return
     means = np.concatenate([curve.mean for curve in known])
     bands = [facet.ends(curve.count, curve.mean, curve.std) for curve in known]
     least, edges = float(np.nanmin(means)), np.concatenate([*map(np.ravel, bands), means])
-    bottom, top = limits(float(np.nanmin(edges)), float(np.nanmax(edges)), least)
+    bottom, top = _limits(float(np.nanmin(edges)), float(np.nanmax(edges)), least)
     axes.set_ylim(bottom if least < 0 else 0.0, top)
 
 
-def say_not_known(axes: Axes) -> None:
+def _say_not_known(axes: Axes) -> None:
     """Says in place of data that there are none."""
     axes.text(0.5, 0.5, "not known", transform=axes.transAxes, ha="center")
     axes.set_yticks([])
 
 
-def limits(low: float, high: float, least: float) -> tuple[float, float]:
-    """Returns the limits of an axis for values from low to high, with some margin.
+def _limits(low: float, high: float, least: float) -> tuple[float, float]:
+    """The limits of an axis for values from low to high, with some margin.
 
     If the least mean is not below 0, neither is what is shown: the end of a bar is no value.
     """
@@ -85,3 +90,67 @@ def _known(run: PooledRuns, column: str) -> Curve | None:
     """The curve of a metric, if any of its means is known."""
     curve = run.curves[column] if column in run.metrics else None
     return None if curve is None or np.isnan(curve.mean).all() else curve
+
+
+def price(axes: Axes, facet: Facet) -> None:
+    """Draws fair against standard regret at the last round, one point for each run."""
+    for run in facet.scene.runs:
+        look = facet.looks[run.label]
+        style = {"fmt": look.marker, "color": look.colour, "markersize": 5, "linewidth": 0.8}
+        _points(axes, facet, [run], label=look.name, **style)
+    runs = facet.whole.runs
+    horizons = {run.rounds for run in runs}
+    at = f"at T = {horizons.pop():,}" if len(horizons) == 1 else "at T"
+    axes.set_xlabel(f"standard regret {at}")
+    axes.set_ylabel(f"fair regret {at}{facet.spread}")
+    for (mean, bars), axis in zip(_at_end(facet, runs), ("xlim", "ylim"), strict=True):
+        if np.isnan(mean).all():
+            _say_not_known(axes)
+            return
+        below, above = np.nan_to_num(bars)
+        low, high = float(np.nanmin(mean - below)), float(np.nanmax(mean + above))
+        axes.set(**{axis: _limits(low, high, float(np.nanmin(mean)))})
+
+
+def frontier(axes: Axes, facet: Facet) -> None:
+    """Draws fair against standard regret at the last round over α of the rank `tradeoff`.
+
+    A line joins the runs in the order of their weights α. Runs of other ranks are points beside it.
+
+    Raises:
+        FairbanditError: fewer than two runs of the rank `tradeoff`.
+    """
+    runs = facet.whole.runs
+    weighted = [run for run in runs if run.settings.get("policy.rank.name") == "tradeoff"]
+    if len(weighted) < 2:
+        raise FairbanditError(
+            "the frontier joins runs of policy/rank=tradeoff at several policy.rank.alpha; "
+            f"found {len(weighted)} of them"
+        )
+    weighted.sort(key=_alpha)
+    style = {"fmt": "o-", "color": "black", "markersize": 3.5, "linewidth": 1.0}
+    bars = {"ecolor": "0.7", "elinewidth": 0.8}
+    x, y = _points(axes, facet, weighted, label="trade-off, by α", **style, **bars)
+    beside: dict[str, Any] = {"xytext": (4, 3), "textcoords": "offset points", "fontsize": 6}
+    for run, right, up in zip(weighted, x, y, strict=True):
+        axes.annotate(f"{_alpha(run):g}", (right, up), **beside)
+    others = [run for run in runs if run not in weighted]
+    price(axes, replace(facet, scene=facet.whole.among(others)))
+
+
+def _alpha(run: PooledRuns) -> float:
+    return float(run.settings["policy.rank.alpha"])
+
+
+def _at_end(facet: Facet, runs: Sequence[PooledRuns]) -> list[tuple[Floats, Floats]]:
+    """Means and bars of both regrets at T."""
+    return [facet.summarised([run.metrics[column] for run in runs]) for column in REGRETS]
+
+
+def _points(
+    axes: Axes, facet: Facet, runs: Sequence[PooledRuns], **style: Any
+) -> tuple[Floats, Floats]:
+    """Draws points with bars, and returns where they are."""
+    (x, across), (y, along) = _at_end(facet, runs)
+    axes.errorbar(x, y, xerr=across, yerr=along, **style)
+    return x, y

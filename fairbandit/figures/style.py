@@ -20,6 +20,8 @@ RC: dict[str, Any] = {
     "font.size": 7,
     "axes.titlesize": "medium",
     "figure.titlesize": "medium",
+    "xtick.labelsize": SMALL,
+    "ytick.labelsize": SMALL,
     "legend.frameon": False,
     "legend.handlelength": 2.6,
     "legend.columnspacing": 1.2,

@@ -144,7 +144,7 @@ def test_metrics_by_their_names(scene, simulated, tmp_path):
     check_regret(axes, scene, "fair")
     with pytest.raises(FairbanditError, match="no run in simulation has a metric beside both"):
         compose("metrics", scene)
-    with pytest.raises(FairbanditError, match="no run has the metric 'nope'; the metrics are stan"):
+    with pytest.raises(FairbanditError, match="unknown metric 'nope'; the metrics are stan"):
         draw([simulated], tmp_path, {"metrics": None}, options=Options(metrics=["nope"]))
 
 

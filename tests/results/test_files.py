@@ -54,22 +54,6 @@ def test_every_flipped_bit_is_noticed(run, name):
         pytest.fail("read")
 
 
-@pytest.mark.parametrize("name", [ROWS, "rewards.parquet", "curves.parquet"])
-def test_readers_refuse_damaged_files(run, name):
-    path = run / name
-    whole = bytearray(path.read_bytes())
-    whole[len(whole) // 2] ^= 4
-    path.write_bytes(whole)
-    (scene,) = read_scenes([run])
-    read = {
-        ROWS: lambda: scene.runs[0].picks(),
-        "rewards.parquet": lambda: scene.rewards,
-        "curves.parquet": lambda: scene.runs[0].curves,
-    }
-    with pytest.raises(FairbanditError, match="cannot be read"):
-        read[name]()
-
-
 def test_every_bit_of_a_summary_counts(run):
     path, found = run / "summary.json", summaries.read(run)
     whole = path.read_bytes()
@@ -133,3 +117,19 @@ def test_results_of_the_format_before_are_named(run):
     path.write_text(json.dumps({**summary, "fair_pseudo_regret": {"mean": 1.0, "std": 0.1}}))
     with pytest.raises(FairbanditError, match="was written before runs had a"):
         read_scenes([run])
+
+
+@pytest.mark.parametrize("name", [ROWS, "rewards.parquet", "curves.parquet"])
+def test_readers_refuse_damaged_files(run, name):
+    path = run / name
+    whole = bytearray(path.read_bytes())
+    whole[len(whole) // 2] ^= 4
+    path.write_bytes(whole)
+    (scene,) = read_scenes([run])
+    read = {
+        ROWS: lambda: scene.runs[0].picks(),
+        "rewards.parquet": lambda: scene.rewards,
+        "curves.parquet": lambda: scene.runs[0].curves,
+    }
+    with pytest.raises(FairbanditError, match="cannot be read"):
+        read[name]()
