@@ -212,12 +212,9 @@ def test_files_are_the_same_bytes_each_time(simulated, scene, tmp_path):
 
 
 def test_files_need_no_backend(simulated, tmp_path):
-    code = (
-        "import sys; from pathlib import Path; from fairbandit.figures import draw;"
-        "draw([Path(sys.argv[1])], Path(sys.argv[2]), {'price': None})"
-    )
-    words = [sys.executable, "-c", code, str(simulated), str(tmp_path)]
-    subprocess.run(words, env={**os.environ, "MPLBACKEND": "nonsense"}, check=True)
+    words = [sys.executable, "-m", "fairbandit", "figures", str(simulated), "--only", "price"]
+    nonsense = {**os.environ, "MPLBACKEND": "nonsense"}
+    subprocess.run([*words, "--out", str(tmp_path)], env=nonsense, check=True)
     assert (tmp_path / "price.png").read_bytes().startswith(b"\x89PNG")
     assert (tmp_path / "price.pdf").read_bytes().startswith(b"%PDF")
 
