@@ -168,11 +168,8 @@ class PooledRuns:
             if len(counts) > 1
             else (np.float64(counts[0]), means[0], stds[0])
         )
-        low, high = interval(count, mean, std)
-        numbers = {"mean": mean, "std": std, "low": low, "high": high}
-        return {"n": int(count)} | {
-            name: None if np.isnan(value) else float(value) for name, value in numbers.items()
-        }
+        numbers = _numbers(count, mean, std)
+        return {key: None if np.isnan(value) else value for key, value in numbers.items()}
 
 
 def _merged(curves: Sequence[Curve]) -> Curve:
@@ -243,10 +240,12 @@ def paired_difference(run: PooledRuns, base: PooledRuns, column: str) -> dict[st
     pairs = sorted(ours.keys() & theirs.keys())
     if not pairs:
         return None
-    count, mean, std = moments([ours[pair] - theirs[pair] for pair in pairs])
-    low, high = interval(count, mean, std)
-    numbers = {"mean": mean, "std": std, "low": low, "high": high}
-    return {"n": int(count)} | {name: float(value) for name, value in numbers.items()}
+    return _numbers(*moments([ours[pair] - theirs[pair] for pair in pairs]))
+
+
+def _numbers(count: Any, mean: Any, std: Any) -> dict[str, Any]:
+    low, high = map(float, interval(count, mean, std))
+    return {"n": int(count), "mean": float(mean), "std": float(std), "low": low, "high": high}
 
 
 def _by_replica(run: PooledRuns, column: str) -> dict[tuple[Any, ...], float]:

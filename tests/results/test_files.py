@@ -101,6 +101,18 @@ def test_a_damaged_summary_is_named_by_all_readers(config, run: Path, cut, messa
     assert path.exists()
 
 
+@pytest.mark.parametrize(
+    "change",
+    [{"metrics": {"fair_regret": {"mean": 1}}}, {"groups": [["a"]]}, {"rounds": 0}, {"config": {}}],
+)
+def test_a_crafted_summary_is_refused(run, change):
+    summary = {**summaries.read(run), **change}
+    summary["checksum"] = summaries.checksum(summary)
+    (run / "summary.json").write_text(json.dumps(summary))
+    with pytest.raises(FairbanditError, match="its metrics, groups or config are not those of a"):
+        read_scenes([run])
+
+
 @pytest.mark.parametrize("make", [os.mkfifo, os.mkdir])
 def test_a_summary_that_is_no_file_is_named(run, make):
     """A pipe would block its reader for ever."""
