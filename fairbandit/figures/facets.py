@@ -77,11 +77,6 @@ class Facet:
         return policy_name(names.pop()) if several and len(names) == 1 else ""
 
     @property
-    def heading(self) -> str:
-        """What the runs have in common, and the policy if they share one."""
-        return ", ".join(dict.fromkeys(filter(None, (self.policy, self.title))))
-
-    @property
     def spread(self) -> str:
         """What bands and bars are, to be written beside them; empty if there are none."""
         if all(run.replicas == 1 for run in self.whole.runs):

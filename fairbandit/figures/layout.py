@@ -119,7 +119,8 @@ def _name_runs(
         _legend(figure, "upper", parts[-1].axes[-1], shared[0], width)
         return
     for part, facet in zip(parts, facets, strict=True):
-        _legend(part, "upper", part.axes[-1], facet.heading, part.bbox.width / figure.dpi)
+        heading = ", ".join(dict.fromkeys(filter(None, (facet.policy, facet.title))))
+        _legend(part, "upper", part.axes[-1], heading, part.bbox.width / figure.dpi)
 
 
 def _legend(part: FigureBase, edge: str, axes: Axes, title: str, width: float) -> None:
