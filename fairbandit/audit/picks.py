@@ -79,7 +79,7 @@ def _picks(run: PooledRuns, environment: str, shared: bool) -> Picks:
         label=", ".join([run.label, *told, *([environment] if shared else [])]),
         environment=environment,
         groups=run.groups,
-        counts=np.asarray(run.picks()),
+        counts=run.picks(),
         received=(received * run.replicas).round(),
         # one candidate of each group in every pool: the paper's first setting
         own_places=bool((received == run.rounds).all()) and not bool((spread > 0).any()),

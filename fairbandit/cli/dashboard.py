@@ -164,9 +164,7 @@ def write_pooled(runs: Sequence[SavedRun], logdir: Path) -> dict[str, dict[str, 
                 events.write(config_text({k: v for k, v in config.items() if k not in pooled.over}))
                 events.write(columns)
                 events.write(hparams.row(next(rows), name.removeprefix(f"{POOLED}/")))
-                curves = {**pooled.curves, **pooled.rates}
-                for step, values in scalars(curves, 1, pooled.rounds):
-                    events.add(step, values)
+                events.add(scalars(pooled.curves, 1, pooled.rounds))
     return names
 
 

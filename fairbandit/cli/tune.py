@@ -36,7 +36,7 @@ from fairbandit.errors import FairbanditError
 from fairbandit.files import fresh
 from fairbandit.run.execute import execute
 from fairbandit.run.folder import StorageError, claim
-from fairbandit.run.identity import changes, identity
+from fairbandit.run.identity import differences, identity
 from fairbandit.run.settings import settings
 from fairbandit.run.table import console, make_table, named
 from fairbandit.streams import GRID
@@ -201,7 +201,7 @@ class _Study:
         )
         if "asked" not in self.study.user_attrs:
             self.study.set_user_attr("asked", self.asked)
-        elif different := changes(self.study.user_attrs["asked"], self.asked):
+        elif different := differences(self.study.user_attrs["asked"], self.asked):
             raise FairbanditError(
                 f"the trials in {short(self.folder)} cannot be compared with those asked for: "
                 f"{'; '.join(different)}. folder=DIR or resume=false begins another study"

@@ -13,7 +13,7 @@ from omegaconf.errors import OmegaConfBaseException
 
 from fairbandit import registry
 from fairbandit.errors import FairbanditError
-from fairbandit.metrics import REGRETS
+from fairbandit.metrics import REGRETS, RunningReduction
 
 MOST_ROUNDS = 1_000_000_000
 """The largest T of a run."""
@@ -78,13 +78,7 @@ def dotted(values: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, A
 
 
 def settings(config: Mapping[str, Any]) -> Settings:
-    """Reads and checks the top-level keys of a config.
-
-    Args:
-        config: plain data: the keys of `Settings`, beside `policy` and `environment`.
-
-    Returns:
-        The settings, with defaults for the keys left out.
+    """Reads and checks the keys of `Settings` in a config; keys left out have their defaults.
 
     Raises:
         FairbanditError: an unknown or missing key, a wrong type, a value out of range, a metric
@@ -169,6 +163,7 @@ def check_metrics(given: Any) -> dict[str, dict[str, Any]]:
             )
         try:
             checked[column] = registry.completed("metric", spec)
+            RunningReduction(registry.lookup("metric", checked[column]["name"]).reduce, 1)
         except FairbanditError as error:
             raise FairbanditError(f"metrics.{column}: {error}") from error
     return checked

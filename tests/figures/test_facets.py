@@ -17,7 +17,7 @@ def names(facet: Facet) -> list[str]:
 
 
 def titles(*policies: str, by: str | None = None, **settings: list[float]) -> list[str]:
-    return [facet.title for facet in split(crossed(policies, **settings), Options(by))]
+    return [facet.title for facet in split(crossed(policies, **settings), Options(by))  # type: ignore[arg-type]]
 
 
 def test_few_runs_are_one_facet_that_names_a_shared_policy_once():
