@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 from functools import lru_cache
@@ -247,10 +247,11 @@ def _kept_groups(name: str, labels: NDArray[Any], request: Request) -> tuple[str
     return tuple(sorted(kept, key=_by_value))
 
 
-def _places(cells: Iterable[Any], values: Sequence[Any]) -> NDArray[np.int64]:
+def _places(cells: Any, values: Sequence[Any]) -> NDArray[np.int64]:
     """The place of each cell among the values; −1 if it is none of them."""
-    places = {value: place for place, value in enumerate(values)}
-    return np.array([places.get(cell, -1) for cell in cells], dtype=np.int64)
+    import pandas as pd  # here, since it takes a third of a second
+
+    return np.asarray(pd.Index(values).get_indexer(cells), dtype=np.int64)
 
 
 def _by_value(label: str) -> tuple[int, float, str]:
@@ -291,14 +292,16 @@ def _encoded(part: _Part, column: str, spec: Any, of_groups: bool) -> NDArray[np
     if not codes:
         return source.numbers(column)[rows, None]
     texts = isinstance(codes[0], str)
-    cells = (source.cells(column) if texts else source.numbers(column)).tolist()
+    cells = source.cells(column) if texts else source.numbers(column)
     known = [normalize("NFC", code) if texts else float(code) for code in [*codes, *reference]]
     places, missing = _places(cells, known), source.gaps(column)
     unknown = (places < 0) & ~missing
     if unknown.any():
         row = int(unknown.argmax())
         given = listed([repr(code) for code in [*codes, *reference]])
-        raise source.error(column, row, f"expected one of the codes {given}; got {cells[row]!r}")
+        raise source.error(
+            column, row, f"expected one of the codes {given}; got {str(cells[row])!r}"
+        )
     features = (places[rows, None] == each).astype(np.float64)
     features[missing[rows]] = np.nan
     return features
