@@ -3,7 +3,7 @@
 Rows are counted from 1 below the header. The same rules hold for both formats:
 
 - A cell is *missing* if it is empty, NaN, or one of the texts in `MISSING`.
-- A *number* is finite; `true` is 1 and `false` is 0.
+- A *number* is at most 1e100 in magnitude; `true` is 1 and `false` is 0.
 - A *label* names a group. Different spellings of one number or truth value are one label (`1`,
   `1.0`, `01` and `1e0` are `1`, `True` is `true`), and so are the Unicode forms of one text.
 """
@@ -36,6 +36,9 @@ if TYPE_CHECKING:
 
 MEMORY = "memory:"
 """The beginning of the path of a table in memory."""
+
+LARGEST = 1e100
+"""The largest magnitude of a number; deviations of larger ones overflow, which makes features 0."""
 
 MOST_COLUMNS = 5_000
 """The most columns that are read, and the greatest d; a policy keeps d×d numbers a replica."""
@@ -138,7 +141,7 @@ class Source:
         """A column as numbers, one a row; NaN where a cell is missing.
 
         Raises:
-            FairbanditError: a cell is no number, or not finite.
+            FairbanditError: a cell is no number, or above `LARGEST`.
         """
         cells, fits = self.cells(column), self.fits(column)
         if not fits.all():
@@ -151,10 +154,11 @@ class Source:
                 cells = cells.str.replace(word, number, regex=False)
             cells = cells.astype("double[pyarrow]")
         values = cells.to_numpy(dtype=np.float64, na_value=np.nan)
-        endless = np.isinf(values)
-        if endless.any():
-            row = int(endless.argmax())
-            raise self.error(column, row, f"expected a finite number, got {values[row]}")
+        large = np.abs(values) > LARGEST
+        if large.any():
+            row = int(large.argmax())
+            problem = f"expected a number of at most {LARGEST:g}, got {values[row]:g}"
+            raise self.error(column, row, problem)
         return values
 
     def labels(self, column: str) -> NDArray[Any]:

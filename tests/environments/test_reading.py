@@ -96,9 +96,9 @@ def test_types_that_are_neither(values):
             getattr(of(pa.array(values)), read)("b")
 
 
-@pytest.mark.parametrize("cell", ["1e999", "-1e999", "9" * 5000])
-def test_a_number_that_is_not_finite(cell):
-    with pytest.raises(FairbanditError, match=r"'b', row 2: expected a finite number, got -?inf"):
+@pytest.mark.parametrize("cell", ["1e999", "-1e999", "1.8e308", "9" * 5000])
+def test_a_number_that_is_too_large(cell):
+    with pytest.raises(FairbanditError, match=r"'b', row 2: expected a number of at most 1e\+100"):
         of("1", cell).numbers("b")
 
 
