@@ -9,9 +9,10 @@ import numpy as np
 import torch
 
 from fairbandit.environments.base import Environment, Pools, Truth
+from fairbandit.environments.distribution import POINTS, Distribution, of_sample
 from fairbandit.errors import FairbanditError
 from fairbandit.maths.grouped_cdf import GroupedCdf
-from fairbandit.maths.uniform_sum import UniformSums
+from fairbandit.maths.uniform_sum import UniformSums, uniform_sum_cdf, uniform_sum_pdf
 from fairbandit.registry import register
 from fairbandit.streams import Purpose, Streams
 
@@ -88,6 +89,20 @@ class Simulation(Environment):
         """Draws from the given streams, on their device."""
         super().bind(streams)
         self.truth = self._truth(streams.device)
+
+    def reward_distribution(self, group: int) -> Distribution | None:
+        """The distribution of a group's true rewards, in closed form or from the CDF's sample."""
+        if isinstance(self._cdf, GroupedCdf):
+            return of_sample(self._cdf.sample(group))
+        weights, offset = self.weights[group], self.offsets[group]
+        if not any(weights):  # one reward, and no density
+            return super().reward_distribution(group)
+        low = offset + sum(weight for weight in weights if weight < 0)
+        high = low + sum(map(abs, weights))
+        margin = 0.02 * (high - low)  # shows where a density ends that is not 0 there
+        values = torch.linspace(low - margin, high + margin, POINTS, dtype=torch.float64)
+        density = uniform_sum_pdf(values, weights, offset)
+        return Distribution(values, density, uniform_sum_cdf(values, weights, offset))
 
     def _truth(self, device: torch.device) -> Truth:
         theta = torch.tensor(self.theta, dtype=torch.float64, device=device)
