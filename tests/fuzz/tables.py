@@ -58,6 +58,9 @@ def tables(draw: random.Random, folder: Path) -> None:
     _compare(table, rows)
 
 
+_PLAIN = [value for value in NUMBERS if type(value) in (int, float, bool, str, bytes)]
+
+
 def _rows(draw: random.Random) -> list[Row]:
     names = draw.choice([["a", "b"], ["a", "b", "c"], ["1", "2"], ["north east", "ü"]])
     return [
@@ -97,7 +100,7 @@ def _parquet(draw: random.Random, rows: list[Row], sound: bool, path: Path) -> N
     fault = "none" if sound else draw.choice(["cell", "column", "type"])
     column = draw.choice(["group", "age", "job", "hours", "wage"])
     for row in rows if fault == "column" else [draw.choice(rows)] if fault == "cell" else []:
-        row[column] = draw.choice(NUMBERS)
+        row[column] = draw.choice(_PLAIN)
     arrays = {}
     for name in rows[0]:
         try:
