@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from functools import partial
 from typing import TypeGuard
 
 import torch
@@ -114,12 +115,18 @@ def constants(environment: Environment) -> Constants:
             f"the theory of environment {environment.part_name!r} takes its true reward model, "
             "and it has no truth"
         )
-    theta = float(environment.truth.linear_theta().norm())
+    known = partial(
+        Constants,
+        places=environment.places,
+        groups=len(environment.group_names),
+        features=environment.features,
+        theta=float(environment.truth.linear_theta().norm()),
+    )
     if is_simulation(environment):
-        return _of_simulation(environment, theta)
+        return _of_simulation(environment, known)
     if is_table(environment):
-        return _of_table(environment, theta)
-    return _of_pools(environment, theta)
+        return _of_table(environment, known)
+    return _of_pools(environment, known)
 
 
 def is_simulation(environment: Environment) -> TypeGuard[Simulation]:
@@ -144,9 +151,8 @@ def drawn_pools(environment: Environment, blocks: int = BLOCKS) -> Iterator[Pool
         yield environment.pools(1 + block * ROUNDS, ROUNDS)
 
 
-def _of_simulation(world: Simulation, theta: float) -> Constants:
-    norm = math.hypot(math.sqrt(world.slice), world.bias * (world.groups - 1))
-    least, _ = least_eigenvalue(context_factor(world))
+def _of_simulation(world: Simulation, known: partial[Constants]) -> Constants:
+    least = _least(world, "closed form")
     caveats, density = list[str](), _density(world)
     flat = [
         name for name, row in zip(world.group_names, world.weights, strict=True) if not any(row)
@@ -158,24 +164,20 @@ def _of_simulation(world: Simulation, theta: float) -> Constants:
             "(assumption iv): M is infinite, and so are the bounds; give the group a weight other "
             "than 0 in environment.theta"
         )
-    return Constants(
-        places=world.places,
-        groups=world.groups,
-        features=world.features,
-        norm=Estimate(norm, "closed form"),
-        eigenvalue=Estimate(least, "closed form"),
-        place_eigenvalue=Estimate(least, "closed form"),
+    largest = math.hypot(math.sqrt(world.slice), world.bias * (world.groups - 1))
+    return known(
+        norm=Estimate(largest, "closed form"),
+        eigenvalue=least,
+        place_eigenvalue=least,
         density=density,
         noise=Estimate(world.noise, "normal noise"),
-        theta=theta,
         caveats=tuple(caveats),
     )
 
 
-def _of_table(world: Table, theta: float) -> Constants:
+def _of_table(world: Table, known: partial[Constants]) -> Constants:
     """Means over the members, from whom pools are drawn with replacement."""
     members, exactly = world.members, "over all members"
-    random = world.pool is PoolKind.random
     caveats = [
         "finitely many members have no reward density (assumption iv): M is that of their smoothed "
         "rewards, and the bounds hold for no table in the strict sense"
@@ -192,29 +194,22 @@ def _of_table(world: Table, theta: float) -> Constants:
             "the noisy reward is a column, so its noise given the candidate has not mean zero "
             "(assumption i): R is that of a random member of a group"
         )
-    known = Constants(
-        places=world.places,
-        groups=len(world.group_names),
-        features=world.features,
+    if world.pool is PoolKind.random:
+        counts = torch.bincount(members.groups, minlength=len(world.group_names))
+        rarest = world.places * float(counts.min()) / len(members.groups)
+        candidates = Estimate(rarest, "K × share of the rarest group")
+        known = partial(known, random=True, candidates=candidates)
+    return known(
         norm=Estimate(float(members.contexts.norm(dim=1).max()), exactly),
-        eigenvalue=Estimate(least_eigenvalue(context_factor(world))[0], exactly),
-        place_eigenvalue=Estimate(
-            least_eigenvalue(context_factor(world, by_place=True))[0], exactly
-        ),
+        eigenvalue=_least(world, exactly),
+        place_eigenvalue=_least(world, exactly, by_place=True),
         density=_density(world),
         noise=noise,
-        theta=theta,
-        random=random,
         caveats=tuple(caveats),
     )
-    if not random:
-        return known
-    counts = torch.bincount(members.groups, minlength=known.groups)
-    rarest = world.places * float(counts.min()) / len(members.groups)
-    return replace(known, candidates=Estimate(rarest, "K × share of the rarest group"))
 
 
-def _of_pools(world: Environment, theta: float) -> Constants:
+def _of_pools(world: Environment, known: partial[Constants]) -> Constants:
     """Estimates from drawn pools; of the eigenvalues and of R without a standard error."""
     count, drawn = len(world.group_names), f"from {BLOCKS * REPLICAS * ROUNDS:,} pools"
     norm, squares, received, fixed = 0.0, 0.0, torch.zeros(count, dtype=torch.int64), True
@@ -234,16 +229,12 @@ def _of_pools(world: Environment, theta: float) -> Constants:
         )
     rarest = float(received.min()) / (BLOCKS * REPLICAS * ROUNDS)
     spread = math.sqrt(squares / float(received.sum()))
-    return Constants(
-        places=world.places,
-        groups=count,
-        features=world.features,
+    return known(
         norm=Estimate(norm, f"largest {drawn}"),
-        eigenvalue=Estimate(least_eigenvalue(context_factor(world))[0], drawn),
-        place_eigenvalue=Estimate(least_eigenvalue(context_factor(world, by_place=True))[0], drawn),
+        eigenvalue=_least(world, drawn),
+        place_eigenvalue=_least(world, drawn, by_place=True),
         density=_density(world),
         noise=Estimate(spread, f"standard deviation {drawn}; R is no smaller"),
-        theta=theta,
         candidates=Estimate(rarest, drawn),
         random=not fixed,
         caveats=(
@@ -251,6 +242,10 @@ def _of_pools(world: Environment, theta: float) -> Constants:
             "assumptions are taken for granted",
         ),
     )
+
+
+def _least(world: Environment, how: str, *, by_place: bool = False) -> Estimate:
+    return Estimate(least_eigenvalue(context_factor(world, by_place=by_place))[0], how)
 
 
 def _density(world: Environment) -> Estimate:

@@ -44,7 +44,7 @@ def test_the_simulation(command):
         }.items():
             assert near(printed[name][column], value), name
     assert printed["proof"] == ["has a gap: lm:eiguen", "complete"]
-    assert printed["which is below T from T ="][0] == "371,067,964,775"
+    assert near(printed["which is below T from T ="][0], 3.71e11)
     assert near(printed["λ⁺_min(Σ)"][0], 0.02067)
     kappas = ("0", "0.01", "0.02", "0.05", "0.1")
     for kappa, found in zip(kappas, pick_moments(world), strict=True):
@@ -93,7 +93,7 @@ def test_random_pools(command, tmp_path):
     for column, repaired in ((0, False), (1, True)):
         bound = regret_2(known, 5000, alpha=0.7, repaired=repaired)
         assert near(printed["R_F(T) is at most the sum"][column], bound.total)
-    lost = repaired_floor(known, 5000, 0.025, 0.7, 0.025).lost
+    lost = repaired_floor(known, 5000, 0.025, 0.7).lost
     assert f"after s = {lost:.4g} rounds" in out or f"after s = {lost:,.0f} rounds" in out
     for caveat in ("finitely many members", "the noisy reward is a column"):
         assert f"Caveat: {caveat}" in out

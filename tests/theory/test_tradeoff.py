@@ -67,7 +67,7 @@ def test_a_table_by_all_pairs(tmp_path):
     lines = [f"{'a' if i < 20 else 'b'},{s},{2 * s + i % 2}" for i, s in enumerate(skill)]
     (tmp_path / "people.csv").write_text("\n".join(["group,skill,pay", *lines]) + "\n")
     given = {"path": str(tmp_path / "people.csv"), "group": "group", "reward": "pay"}
-    world = support.environment("table", **given, columns={"skill": None})
+    world = support.environment("table", **given, columns={"skill": None}, group_feature=False)
     assert isinstance(world, Table)
     members = world.members
     one, other = (members.expected[members.groups == g] for g in (0, 1))
