@@ -47,7 +47,7 @@ from fairbandit.results.overview import overview
 from fairbandit.results.table import tidy, write
 from fairbandit.run import folder as folders
 from fairbandit.run.folder import ERROR, SUMMARY
-from fairbandit.run.progress import sweep_progress
+from fairbandit.run.progress import progress_bar
 from fairbandit.run.table import console, named
 
 RESULTS = "results.csv"
@@ -62,11 +62,11 @@ class _Sweep:
     """A sweep that this process drives, and the times of the summaries that were there before."""
 
     folder: Path
-    before: Mapping[Path, int]
+    before: dict[str, int]
     figures: Choice
     lock: ExitStack
     bars: ExitStack
-    advance: Callable[[], None]
+    advance: Callable[..., None]
 
 
 _driven: list[_Sweep] = []
@@ -91,7 +91,7 @@ class Sweeps(Callback):
             _begin(config)
         except (FairbanditError, HydraException, OmegaConfBaseException, OSError) as error:
             raise SystemExit(f"{PREFIX}{one_message(error)}") from None
-        except Exception as error:
+        except Exception as error:  # as of an environment of the user's own
             traceback.print_exc()
             raise SystemExit(f"{PREFIX}{in_a_line(error)}") from None
 
@@ -120,17 +120,14 @@ def _begin(config: DictConfig) -> None:
         f"another sweep is writing to {short(folder)}; wait until it is done and then give the "
         "same command again, or choose another folder with hydra.sweep.dir"
     )
-    with ExitStack() as stack:
-        stack.enter_context(folders.claim(folder, taken))
-        for place, _, files in folders.walk(folder):
-            if ERROR in files:
-                (Path(place) / ERROR).unlink()
-        finished = map(Path, folders.finished_below(folder))
-        before = {job: _time(job) for job in finished}
-        lock, bars = stack.pop_all(), ExitStack()
-    print(f"{total:,} {'job' if total == 1 else 'jobs'} in {short(folder)}", flush=True)
-    advance = bars.enter_context(sweep_progress(total))
-    _driven[:] = [_Sweep(folder, before, figures, lock, bars, advance)]
+    with ExitStack() as lock, ExitStack() as bars:
+        lock.enter_context(folders.claim(folder, taken))
+        for error in folder.rglob(ERROR):
+            error.unlink()
+        before = _finished(folder)
+        print(f"{total:,} {'job' if total == 1 else 'jobs'} in {short(folder)}", flush=True)
+        advance = bars.enter_context(progress_bar("jobs", total))
+        _driven[:] = [_Sweep(folder, before, figures, lock.pop_all(), bars.pop_all(), advance)]
 
 
 def _words(config: DictConfig) -> dict[str, Override]:
@@ -214,32 +211,24 @@ def finish_sweep(*, results: bool = True) -> int:
     sweep = _driven.pop()
     with sweep.lock:
         sweep.bars.close()
-        errors = _errors(sweep.folder)
+        errors = {
+            str(file.parent.relative_to(sweep.folder)): file.read_text("utf-8").splitlines()[-1]
+            for file in sorted(sweep.folder.rglob(ERROR))
+        }
         if results:
             _gather(sweep, errors)
         return len(errors)
 
 
-def _errors(folder: Path) -> dict[str, str]:
-    """Returns the last line of each job's error, by the job's name."""
-    found = sorted(
-        Path(place) / ERROR for place, _, files in folders.walk(folder) if ERROR in files
-    )
-    return {
-        str(file.parent.relative_to(folder)): file.read_text(encoding="utf-8").splitlines()[-1]
-        for file in found
-    }
-
-
 def _gather(sweep: _Sweep, errors: Mapping[str, str]) -> None:
-    """Writes a sweep's table, prints it, and draws the figures, in this order."""
+    """Writes a sweep's table, prints it with each job's error, and draws the figures."""
     folder, shown = sweep.folder, console()
-    finished = [Path(place) for place in folders.finished_below(folder)]
+    finished = _finished(folder)
     if finished:
         runs = read_runs([folder])
         write(tidy(runs), folder / RESULTS)
         shown.print(overview(pool(runs)))
-    skipped = sum(sweep.before.get(job) == _time(job) for job in finished)
+    skipped = len(finished.items() & sweep.before.items())
     counts = {"finished": len(finished) - skipped, "skipped": skipped, "failed": len(errors)}
     told = ", ".join(f"{number:,} {what}" for what, number in counts.items() if number)
     shown.print(f"All jobs: {told}", highlight=False)
@@ -256,5 +245,7 @@ def _gather(sweep: _Sweep, errors: Mapping[str, str]) -> None:
         shown.print(files_table(drawn))
 
 
-def _time(job: Path) -> int:
-    return (job / SUMMARY).stat().st_mtime_ns
+def _finished(folder: Path) -> dict[str, int]:
+    """The finished runs below a folder, and when each was finished."""
+    places = folders.finished_below(folder)
+    return {place: (Path(place) / SUMMARY).stat().st_mtime_ns for place in places}

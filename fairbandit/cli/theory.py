@@ -170,10 +170,8 @@ class _Problem:
         return self.delta / 2 if self.known.random else self.delta
 
     def bound(self, rounds: float, *, repaired: bool) -> paper.Bound:
-        given = self.known, rounds, self.delta, self.regularization
-        if self.known.own_places:
-            return paper.regret(*given, repaired=repaired)
-        return paper.regret_2(*given, self.alpha, repaired=repaired)
+        given = self.known, rounds, self.delta, self.regularization, self.alpha
+        return paper.regret(*given, repaired=repaired)
 
     def constants(self, title: str) -> Table:
         """The constants of the problem, and how they were found."""

@@ -6,7 +6,6 @@ from fairbandit.theory.bounds import (
     learning_terms,
     received_round,
     regret,
-    regret_2,
     repaired_floor,
     useful_from,
 )
@@ -25,7 +24,6 @@ __all__ = [
     "pick_moments",
     "received_round",
     "regret",
-    "regret_2",
     "repaired_floor",
     "trade_off",
     "useful_from",

@@ -49,14 +49,6 @@ class Floor:
         most = max(self.start, 2 * self.lost)
         return 2.0 * math.ceil(most) + 1 if math.isfinite(most) else math.inf
 
-    def eigenvalue(self, n_train: float) -> float:
-        """The lower bound (q̄λ'/4)·(t̃ − s) on λ_min(Ŝ_t̃).
-
-        Args:
-            n_train: t̃, at least `start`.
-        """
-        return self.moment / 2 * (n_train - self.lost)
-
 
 @dataclass(frozen=True)
 class Bound:
@@ -191,54 +183,19 @@ def regret(
     rounds: float,
     delta: float = DELTA,
     regularization: float = REGULARIZATION,
-    *,
-    repaired: bool = False,
-) -> Bound:
-    """The bound where each group has its own place (`th:regret`): `regret_2` with q_K = 1, α = 1.
-
-    R_F(T) ≤ 96Mx/√λ⁺·[(√λ + R + x)·√(dT·log((8 + 4T·max(x²/λ, 1))/δ)) + √(λT)·‖μ*‖₂]
-    + 8·√(T·log(8KT/δ)/3) + τ, where λ⁺ = λ⁺_min(Σ), τ = 4·max(τ₁, τ₂) + 3,
-    τ₁ = 32K³·log^{3/2}(5Ke/δ) and τ₂ = 54x²/λ⁺·log(4d/δ). The repaired bound has λ' for λ⁺, and
-    2⌈max(s + n, 2s)⌉ + 1 for τ (`repaired_floor`).
-
-    Args:
-        problem: its constants.
-        rounds: T, at least 1.
-        delta: δ.
-        regularization: λ of the ridge.
-        repaired: whether to return the repaired bound rather than the paper's.
-
-    Returns:
-        The bound, in ranks (a round loses at most 1).
-
-    Raises:
-        FairbanditError: a value out of range, or groups that have no place of their own.
-    """
-    if not problem.own_places:
-        raise FairbanditError(
-            f"th:regret takes K = G and a place for each group; here K = {problem.places} and G = "
-            f"{problem.groups}, {'drawn at random' if problem.random else 'fixed'}: use th:regret_2"
-        )
-    return regret_2(problem, rounds, delta, regularization, repaired=repaired)
-
-
-def regret_2(
-    problem: Constants,
-    rounds: float,
-    delta: float = DELTA,
-    regularization: float = REGULARIZATION,
     alpha: float = ALPHA,
     *,
     repaired: bool = False,
 ) -> Bound:
-    """The bound for several candidates a group (`th:regret_2`).
+    """The bound where each group has its own place (`th:regret`), or several (`th:regret_2`).
 
-    As `regret`, with q̄λ⁺ for λ⁺ in the first term, q̄ = q_K·G/K, with 8·√(T·log(8GT/δ₁)/(3αq_K)) for
-    the ranks, and τ = 4·max(τ₁, τ₂, τ₃) + 3, τ₁ = 32K³/(αq_K)^{3/2}·log^{3/2}(5Ge/δ₁),
-    τ₂ = 54x²/λ⁺·log(4d/δ₁), τ₃ = 2/((1 − α)²q_K)·log(GT/δ₂). The repaired bound has q̄λ' for q̄λ⁺,
-    and 2⌈max(s + n, 2s)⌉ + 1 for τ. Where groups are random, δ₁ = δ₂ = δ/2, else α = 1, δ₁ = δ and
-    τ₃ = 0. For candidates drawn alike at every place, with q_K = K·q_min/G, this is
-    `corr:equalprob`.
+    R_F(T) ≤ 96Mx/√(q̄λ⁺)·[(√λ + R + x)·√(dT·log((8 + 4T·max(x²/λ, 1))/δ₁)) + √(λT)·‖μ*‖₂]
+    + 8·√(T·log(8GT/δ₁)/(3αq_K)) + τ, where λ⁺ = λ⁺_min(Σ), q̄ = q_K·G/K, τ = 4·max(τ₁, τ₂, τ₃) + 3,
+    τ₁ = 32K³/(αq_K)^{3/2}·log^{3/2}(5Ge/δ₁), τ₂ = 54x²/λ⁺·log(4d/δ₁) and
+    τ₃ = 2/((1 − α)²q_K)·log(GT/δ₂). The repaired bound has q̄λ' for q̄λ⁺, and
+    2⌈max(s + n, 2s)⌉ + 1 for τ (`repaired_floor`). Where groups are random, δ₁ = δ₂ = δ/2; else
+    α = 1, δ₁ = δ and τ₃ = 0. With a place for each group, q_K = 1 and q̄ = 1. For candidates drawn
+    alike at every place, with q_K = K·q_min/G, this is `corr:equalprob`.
 
     Args:
         problem: its constants.
@@ -249,7 +206,7 @@ def regret_2(
         repaired: whether to return the repaired bound rather than the paper's.
 
     Returns:
-        The bound, in ranks.
+        The bound, in ranks (a round loses at most 1).
 
     Raises:
         FairbanditError: a value out of range.

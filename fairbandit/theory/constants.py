@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
-from typing import TypeGuard
+from typing import TypeGuard, TypeVar
 
 import torch
 from torch import Tensor
@@ -22,6 +22,8 @@ REPLICAS, ROUNDS = 32, 64
 
 BLOCKS = 32
 """The number of blocks that estimates are made of unless stated otherwise: 65,536 pools."""
+
+Known = TypeVar("Known", Simulation, Table)
 
 CHUNK = 1 << 15
 """The number of rows that are factored at once."""
@@ -122,21 +124,16 @@ def constants(environment: Environment) -> Constants:
         features=environment.features,
         theta=float(environment.truth.linear_theta().norm()),
     )
-    if is_simulation(environment):
+    if _draws_as(environment, Simulation):
         return _of_simulation(environment, known)
-    if is_table(environment):
+    if _draws_as(environment, Table):
         return _of_table(environment, known)
     return _of_pools(environment, known)
 
 
-def is_simulation(environment: Environment) -> TypeGuard[Simulation]:
-    """Whether pools are drawn as `Simulation` draws them."""
-    return isinstance(environment, Simulation) and type(environment)._pools is Simulation._pools
-
-
-def is_table(environment: Environment) -> TypeGuard[Table]:
-    """Whether pools are drawn as `Table` draws them."""
-    return isinstance(environment, Table) and type(environment)._pools is Table._pools
+def _draws_as(environment: Environment, kind: type[Known]) -> TypeGuard[Known]:
+    """Whether pools are drawn as the simulation, or a table, draws them."""
+    return isinstance(environment, kind) and type(environment)._pools is kind._pools
 
 
 def drawn_pools(environment: Environment, blocks: int = BLOCKS) -> Iterator[Pools]:
@@ -249,12 +246,10 @@ def _least(world: Environment, how: str, *, by_place: bool = False) -> Estimate:
 
 
 def _density(world: Environment) -> Estimate:
-    peaks = []
-    for group, name in enumerate(world.group_names):
-        found = world.reward_distribution(group)
-        assert found is not None
-        peaks.append(Estimate(float(found.density.max()), f"group {name}, on a grid of rewards"))
-    return max(peaks, key=lambda peak: peak.value)
+    found = {name: world.reward_distribution(g) for g, name in enumerate(world.group_names)}
+    peaks = {name: float(one.density.max()) for name, one in found.items() if one is not None}
+    name = max(peaks, key=peaks.__getitem__)
+    return Estimate(peaks[name], f"group {name}, on a grid of rewards")
 
 
 def context_factor(environment: Environment, *, by_place: bool = False) -> Tensor:
@@ -268,9 +263,9 @@ def context_factor(environment: Environment, *, by_place: bool = False) -> Tenso
         environment: the simulation, a table, or one from which pools are drawn.
         by_place: whether to take the mean over places rather than over groups.
     """
-    if is_simulation(environment):
+    if _draws_as(environment, Simulation):
         return _simulated_factor(environment)
-    if is_table(environment):
+    if _draws_as(environment, Table):
         blocks = iter([(environment.members.contexts, environment.members.groups)])
         by_place = by_place and environment.pool is PoolKind.random
     else:

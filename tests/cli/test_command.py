@@ -13,10 +13,9 @@ import torch
 import fairbandit
 from fairbandit import FairbanditError, registry
 from fairbandit.building import build_policy, policy_labels, presets
-from fairbandit.cli.main import main
+from fairbandit.cli.main import main, names_tool
 from fairbandit.cli.messages import memory_errors
 from fairbandit.cli.parsers import quoted
-from fairbandit.cli.tools import names_tool
 from fairbandit.parts import Identity
 from tests import support
 

@@ -13,7 +13,6 @@ from fairbandit.theory import (
     constants,
     received_round,
     regret,
-    regret_2,
     repaired_floor,
     useful_from,
 )
@@ -37,7 +36,7 @@ def test_th_regret_by_hand():
 
 def test_th_regret_2_by_hand():
     """K = 10, G = 4, q_K = 0.5, α = 0.6, δ₁ = δ₂ = 0.05; τ₁ is the largest of three."""
-    bound = regret_2(MIXED, 1000, delta=0.1, regularization=4.0, alpha=0.6)
+    bound = regret(MIXED, 1000, delta=0.1, regularization=4.0, alpha=0.6)
     lead = 96 * 0.5 * 2 * math.sqrt(10) / math.sqrt(0.25 * 0.5 * 4)
     radius = (2 + 1.5 + 2) * math.sqrt(5 * 1000 * math.log((8 + 4 * 1000) / 0.05))
     assert bound.confidence == pytest.approx(lead * radius)
@@ -52,7 +51,7 @@ def test_th_regret_2_by_hand():
 def test_the_repaired_theorems(known, alpha):
     """q̄λ' stands for q̄λ⁺, and 2⌈max(s + n, 2s)⌉ + 1 for τ; nothing else differs."""
     given = known, 1000, 0.1, 4.0, alpha
-    stated, repaired = regret_2(*given), regret_2(*given, repaired=True)
+    stated, repaired = regret(*given), regret(*given, repaired=True)
     floor = repaired_floor(known, 1000, 0.05 if known.random else 0.1, alpha)
     assert repaired.growth == pytest.approx(
         max(
@@ -65,17 +64,6 @@ def test_the_repaired_theorems(known, alpha):
     assert repaired.shrinkage == pytest.approx(factor * stated.shrinkage)
     assert repaired.ranks == stated.ranks
     assert repaired.warm_up == 2 * math.ceil(max(floor.start, 2 * floor.lost)) + 1
-
-
-@pytest.mark.parametrize("repaired", [False, True])
-@pytest.mark.parametrize("rounds", [1, 50, 10**9])
-def test_th_regret_2_becomes_th_regret(rounds, repaired):
-    """G = K and s_a = a: q_K = 1, α = 1, δ₁ = δ; every term agrees, constants included."""
-    for known in (OWN, constants(support.environment())):
-        one, two = (
-            bound(known, rounds, 0.01, 0.5, repaired=repaired) for bound in (regret, regret_2)
-        )
-        assert two == one
 
 
 @pytest.mark.parametrize("repaired", [False, True])
@@ -95,11 +83,6 @@ def test_where_the_bounds_begin_to_speak(repaired):
     assert useful_from(lambda rounds: replace(bound(rounds), ranks=rounds)) is None
 
 
-def test_th_regret_takes_a_place_for_each_group():
-    with pytest.raises(FairbanditError, match="use th:regret_2"):
-        regret(MIXED, 10)
-
-
 @pytest.mark.parametrize(
     ("given", "message"),
     [
@@ -111,7 +94,7 @@ def test_th_regret_takes_a_place_for_each_group():
 )
 def test_values_out_of_range(given, message):
     with pytest.raises(FairbanditError, match=message):
-        regret_2(MIXED, **{"rounds": 100, "delta": 0.05, **given})
+        regret(MIXED, **{"rounds": 100, "delta": 0.05, **given})
 
 
 @pytest.mark.parametrize("share", [0.02, 0.5])

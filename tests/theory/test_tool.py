@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from fairbandit.theory import constants, pick_moments, regret, regret_2, repaired_floor, trade_off
+from fairbandit.theory import constants, pick_moments, regret, repaired_floor, trade_off
 from tests import support
 from tests.environments import data
 
@@ -91,7 +91,7 @@ def test_random_pools(command, tmp_path):
     printed, known = rows(out), constants(world)
     assert "th:regret_2" in out
     for column, repaired in ((0, False), (1, True)):
-        bound = regret_2(known, 5000, alpha=0.7, repaired=repaired)
+        bound = regret(known, 5000, alpha=0.7, repaired=repaired)
         assert near(printed["R_F(T) is at most the sum"][column], bound.total)
     lost = repaired_floor(known, 5000, 0.025, 0.7).lost
     assert f"after s = {lost:.4g} rounds" in out or f"after s = {lost:,.0f} rounds" in out
