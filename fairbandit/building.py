@@ -28,8 +28,7 @@ def build(config: Mapping[str, Any]) -> Policy | Environment:
         config: for a policy, `split`, `estimator`, `rank` and, if not `argmax`, `selector`: each
             a part's name, or a mapping with `name` and hyperparameters; and, if wished, `name`.
             A `name` of `conf/policy/` supplies the parts left out. `label` and `order`, which
-            figures use, are ignored. For an environment, `name`
-            and its parameters.
+            figures use, are ignored. For an environment, `name` and its parameters.
 
     Returns:
         The policy or the environment.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from omegaconf import DictConfig, OmegaConf
-from omegaconf.errors import MissingMandatoryValue, OmegaConfBaseException
+from omegaconf.errors import OmegaConfBaseException
 
 from fairbandit.cli.messages import one_message
 from fairbandit.errors import FairbanditError
@@ -28,7 +28,5 @@ def plain_value(config: DictConfig, key: str) -> Any:
         if not OmegaConf.is_config(value):
             return value
         return OmegaConf.to_container(value, resolve=True, throw_on_missing=True, enum_to_str=True)
-    except MissingMandatoryValue as error:
-        raise FairbanditError(f"{error.full_key} must be given: it has no default") from None
     except OmegaConfBaseException as error:
         raise FairbanditError(one_message(error)) from None

@@ -10,7 +10,6 @@ import threading
 from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
 from fnmatch import filter as filter_names
-from itertools import chain, count
 from pathlib import Path
 from urllib.parse import quote
 
@@ -18,6 +17,7 @@ from fairbandit.cli import hparams
 from fairbandit.cli.messages import short
 from fairbandit.cli.parsers import tool_parser
 from fairbandit.errors import FairbanditError
+from fairbandit.files import fresh
 from fairbandit.results import SavedRun, read_runs
 from fairbandit.results.differences import union
 from fairbandit.results.scenes import scenes_of
@@ -203,6 +203,5 @@ def _free(folder: Path, label: str) -> Path:
 
     Labels come from data. Only characters that cannot make up a path are kept of them.
     """
-    plain = re.sub(r"[^A-Za-z0-9=., _-]", "-", label)[:_LONGEST].strip(". ") or "unnamed"
-    names = chain([plain], (f"{plain} ({number})" for number in count(2)))
-    return next(path for name in names if not (path := folder / name).exists())
+    plain = re.sub(r"[^A-Za-z0-9=., _-]", "-", label)[:_LONGEST].strip(". ")
+    return fresh(folder / (plain or "unnamed"))

@@ -225,15 +225,13 @@ class _Problem:
 
     def instance(self, moments: Mapping[float, paper.Estimate]) -> Table:
         """λ_κ by κ, and what the regret theorem's first two terms are with it."""
-        given = self.split_delta, self.regularization
-        stated = self.bound(self.rounds, repaired=False).growth
+        stated = self.bound(self.rounds, repaired=False)
         rows = []
         for kappa, found in moments.items():
-            growth, follows = 2 * found.value, "nothing follows"
-            if growth:
-                terms = paper.learning_terms(self.known, self.rounds, growth, *given)
-                follows = _number(sum(terms))
-            rows.append((_number(kappa), _measured(found), _number(growth / stated), follows))
+            ratio, follows = 2 * found.value / stated.growth, "nothing follows"
+            if ratio:
+                follows = _number((stated.confidence + stated.shrinkage) / math.sqrt(ratio))
+            rows.append((_number(kappa), _measured(found), _number(ratio), follows))
         headers = (
             "κ",
             "λ_κ ± std. error",

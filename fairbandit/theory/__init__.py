@@ -3,7 +3,6 @@
 from fairbandit.theory.bounds import (
     Bound,
     Floor,
-    learning_terms,
     received_round,
     regret,
     repaired_floor,
@@ -20,7 +19,6 @@ __all__ = [
     "Floor",
     "TradeOff",
     "constants",
-    "learning_terms",
     "pick_moments",
     "received_round",
     "regret",

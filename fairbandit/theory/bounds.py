@@ -56,7 +56,9 @@ class Bound:
 
     Attributes:
         rounds: T.
-        growth: λ⁺_min(Σ)·q̄ in the paper's bound, q̄λ' in the repaired one.
+        growth: λ⁺_min(Σ)·q̄ in the paper's bound, q̄λ' in the repaired one. The next two terms fall
+            with its square root; with 2λ_κ in its place they are those of an instance
+            (`pick_moments`).
         confidence: what the confidence set around μ* costs (the term with √(dT·log …)).
         shrinkage: what regularisation costs (the term with √(λT)·‖μ*‖₂).
         ranks: what empirical CDFs cost (the term with log(8KT/δ) or log(8GT/δ₁)).
@@ -143,41 +145,6 @@ def repaired_floor(
     return Floor(growth / 2, lost, lost + wait)
 
 
-def learning_terms(
-    problem: Constants,
-    rounds: float,
-    growth: float,
-    delta: float = DELTA,
-    regularization: float = REGULARIZATION,
-) -> tuple[float, float]:
-    """The terms of the regret bounds that depend on how fast picks teach, for a given growth.
-
-    96Mx/√growth·(√λ + R + x)·√(dT·log((8 + 4T·max(x²/λ, 1))/δ)) and
-    96Mx/√growth·√(λT)·‖μ*‖₂, where growth is λ⁺_min(Σ)·q̄ in the paper, q̄λ' in the repaired
-    theorems, and 2λ_κ for an instance (`pick_moments`).
-
-    Args:
-        problem: its constants.
-        rounds: T, at least 1.
-        growth: see above.
-        delta: δ.
-        regularization: λ.
-
-    Returns:
-        `Bound.confidence` and `Bound.shrinkage`.
-
-    Raises:
-        FairbanditError: a value out of range.
-    """
-    _check(rounds, delta, regularization=regularization)
-    ridge, norm = regularization, problem.norm.value
-    lead = 96 * problem.density.value * norm / math.sqrt(growth) if growth > 0 else math.inf
-    log = _log(8 + 4 * rounds * max(norm**2 / ridge, 1), 1 / delta)
-    scale = math.sqrt(ridge) + problem.noise.value + norm
-    shrinkage = lead * math.sqrt(ridge * rounds) * problem.theta if problem.theta else 0.0
-    return lead * scale * math.sqrt(problem.features * rounds * log), shrinkage
-
-
 def regret(
     problem: Constants,
     rounds: float,
@@ -213,15 +180,25 @@ def regret(
     """
     _check(rounds, delta, alpha, regularization)
     delta = delta / 2 if problem.random else delta
-    ranks = rounds * _log(8 * problem.groups, rounds, 1 / delta) / (3 * problem.counted(alpha))
     if repaired:
         floor = repaired_floor(problem, rounds, delta, alpha)
         growth, warm_up = 2 * floor.moment, floor.warm_up
     else:
         growth = problem.eigenvalue.value * problem.share
         warm_up = 4 * max(_taus(problem, rounds, delta, alpha)) + 3
-    learned = learning_terms(problem, rounds, growth, delta, regularization)
-    return Bound(rounds, growth, *learned, ranks=8 * math.sqrt(ranks), warm_up=warm_up)
+    ridge, norm = regularization, problem.norm.value
+    lead = 96 * problem.density.value * norm / math.sqrt(growth) if growth else math.inf
+    log = _log(8 + 4 * rounds * max(norm**2 / ridge, 1), 1 / delta)
+    scale = math.sqrt(ridge) + problem.noise.value + norm
+    ranks = rounds * _log(8 * problem.groups, rounds, 1 / delta) / (3 * problem.counted(alpha))
+    return Bound(
+        rounds=rounds,
+        growth=growth,
+        confidence=lead * scale * math.sqrt(problem.features * rounds * log),
+        shrinkage=lead * math.sqrt(ridge * rounds) * problem.theta if problem.theta else 0.0,
+        ranks=8 * math.sqrt(ranks),
+        warm_up=warm_up,
+    )
 
 
 def _taus(problem: Constants, rounds: float, delta: float, alpha: float) -> list[float]:
