@@ -18,7 +18,7 @@ from fairbandit.environments import Environment
 from fairbandit.errors import FairbanditError
 from fairbandit.run.table import console, make_table
 from fairbandit.theory.bounds import ALPHA, DELTA, REGULARIZATION
-from fairbandit.theory.moments import KAPPAS
+from fairbandit.theory.constants import KAPPAS
 
 _HELP = """\
 Computes for a problem of yours what the paper proves about Fair-Greedy: the constants, and the

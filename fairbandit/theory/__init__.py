@@ -8,8 +8,7 @@ from fairbandit.theory.bounds import (
     repaired_floor,
     useful_from,
 )
-from fairbandit.theory.constants import Constants, Estimate, constants
-from fairbandit.theory.moments import pick_moments
+from fairbandit.theory.constants import Constants, Estimate, constants, pick_moments
 from fairbandit.theory.tradeoff import TradeOff, trade_off
 
 __all__ = [

@@ -13,8 +13,7 @@ from torch import Tensor
 
 from fairbandit.environments import Environment
 from fairbandit.theory import Constants, Estimate, pick_moments, received_round, repaired_floor
-from fairbandit.theory.constants import BLOCKS, drawn_pools
-from fairbandit.theory.moments import KAPPAS
+from fairbandit.theory.constants import BLOCKS, KAPPAS, drawn_pools
 from tests import support
 from tests.theory.chance import refuted
 from tests.theory.problems import Tight, picked_contexts
