@@ -13,6 +13,8 @@ from fnmatch import filter as filter_names
 from pathlib import Path
 from urllib.parse import quote
 
+from tensorboard.plugins.hparams.summary_v2 import hparams_pb
+
 from fairbandit.cli import hparams
 from fairbandit.cli.messages import short
 from fairbandit.cli.parsers import tool_parser
@@ -170,7 +172,8 @@ def write_pooled(runs: Sequence[SavedRun], logdir: Path) -> dict[str, list[str]]
             with closing(EventWriter(folder)) as events:
                 events.write(config_text({k: v for k, v in config.items() if k not in pooled.over}))
                 events.write(columns)
-                events.write(hparams.row(next(rows), own[-1].removeprefix(f"{POOLED}/")))
+                row = own[-1].removeprefix(f"{POOLED}/")  # its name
+                events.write(hparams_pb(next(rows), trial_id=row))
                 curves = {**pooled.curves, **pooled.rates}
                 for step, values in scalars(curves, 1, pooled.rounds):
                     events.add(step, values)

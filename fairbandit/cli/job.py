@@ -142,9 +142,6 @@ def _run(config: DictConfig, folder: Path, job: str) -> tuple[dict[str, Any], st
         OmegaConf.save(HydraConfig.instance().cfg, saved / "hydra.yaml")  # the node `hydra` alone
         OmegaConf.save(HydraConfig.get().overrides.task, saved / "overrides.yaml")
 
-    def replaced(why: str) -> None:
-        print(f"{job}played again: {why}", file=sys.stderr, flush=True)
-
     load_plugins()  # a worker on another host has not loaded them
     plain = plain_config(config)
     figures_asked(plain.pop("figures"))  # drawn when a sweep ends
@@ -154,7 +151,7 @@ def _run(config: DictConfig, folder: Path, job: str) -> tuple[dict[str, Any], st
             folder,
             wait=bool(job),
             started=started,
-            replaced=replaced,
+            replaced=lambda why: print(f"{job}played again: {why}", file=sys.stderr, flush=True),
             progress=drives_sweep() or not job,
         )
     return summary, again

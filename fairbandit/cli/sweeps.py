@@ -19,7 +19,7 @@ import hydra
 from hydra.core.global_hydra import GlobalHydra
 from hydra.core.hydra_config import HydraConfig
 from hydra.core.override_parser.overrides_parser import OverridesParser
-from hydra.core.override_parser.types import Override
+from hydra.core.override_parser.types import Override, Quote, QuotedString
 from hydra.core.utils import JobReturn, JobStatus
 from hydra.errors import HydraException
 from hydra.experimental.callback import Callback
@@ -30,7 +30,7 @@ from omegaconf.errors import OmegaConfBaseException
 from fairbandit.building import build
 from fairbandit.cli.configs import plain_value
 from fairbandit.cli.figures import files_table
-from fairbandit.cli.messages import in_a_line, memory_errors, one_message, short
+from fairbandit.cli.messages import memory_errors, one_message, short
 from fairbandit.cli.store import task_words
 from fairbandit.errors import PREFIX, FairbanditError
 from fairbandit.figures.draw import (
@@ -89,11 +89,11 @@ class Sweeps(Callback):
         """
         try:
             _begin(config)
-        except (FairbanditError, HydraException, OmegaConfBaseException, OSError) as error:
+        except Exception as error:
+            known = FairbanditError, HydraException, OmegaConfBaseException, OSError
+            if not isinstance(error, known):  # as of an environment of the user's own
+                traceback.print_exc()
             raise SystemExit(f"{PREFIX}{one_message(error)}") from None
-        except Exception as error:  # as of an environment of the user's own
-            traceback.print_exc()
-            raise SystemExit(f"{PREFIX}{in_a_line(error)}") from None
 
     def on_job_end(self, config: DictConfig, job_return: JobReturn, **kwargs: Any) -> None:
         """Counts a job, whose error Hydra forgets if it stands in the job's folder."""
@@ -147,13 +147,13 @@ def _choices(word: Override) -> list[str]:
 
 def _settle(config: DictConfig, folder: Path, fixed: list[str]) -> None:
     """Sets the sweep's folder for workers in other places, and what the names of jobs leave out."""
-    quoted = str(folder).replace("\\", "\\\\").replace("'", "\\'")
+    place = QuotedString(str(folder), Quote.single).with_quotes()
     kept = config.hydra.job.config.override_dirname.exclude_keys
     keys = ",".join(f"'{key.lstrip('+~')}'" for key in [*kept, *fixed])
     with read_write(config), open_dict(config):
         config.hydra.sweep.dir = str(folder)
         config.hydra.overrides.hydra += [
-            f"hydra.sweep.dir='{quoted}'",
+            f"hydra.sweep.dir={place}",
             f"hydra.job.config.override_dirname.exclude_keys=[{keys}]",
         ]
 

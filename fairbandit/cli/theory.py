@@ -37,8 +37,6 @@ words:
   regularization=0.1           the ridge's λ
   alpha=0.5                    th:regret_2: the share of a group's expected candidates that is
                                counted on
-  kappa=κ                      the error of ranks at which λ_κ is taken; default: five of them
-  epsilon=ε                    thm:linreg_opt at this loss; default: the ε of greatest ε·p(ε)
 
 Labels such as th:regret are those of the paper's source."""
 
@@ -49,7 +47,7 @@ examples:
   fairbandit theory environment=simulation environment.groups=2 'environment.theta=[2,1,1]'
   fairbandit theory environment=census_gender environment.root=data 'environment.states=[VT,WY]'"""
 
-_NUMBERS = ("rounds", "delta", "regularization", "alpha", "kappa", "epsilon")
+_NUMBERS = ("rounds", "delta", "regularization", "alpha")
 
 _TERMS = (
     "proof",
@@ -78,24 +76,20 @@ def theory(words: Sequence[str]) -> None:
     given, numbers = _parsed(parser.parse_args(words).words)
     torch.set_num_threads(1)
     environment: Environment = registry.create("environment", given)
-    kappas = (numbers.pop("kappa"),) if "kappa" in numbers else KAPPAS
-    epsilon = numbers.pop("epsilon", None)
     settings = {"rounds": float(environment.rounds), **numbers}
     problem = _Problem(paper.constants(environment), **settings)
     # whatever can fail is computed before anything is printed
-    picked, *moments = paper.pick_moments(environment, (0.0, *kappas))
+    moments = dict(zip(KAPPAS, paper.pick_moments(environment), strict=True))
     tables = [
         problem.constants(f"Constants of this instance ({environment.part_name})"),
         problem.bounds(),
-        problem.instance(dict(zip(kappas, moments, strict=True))),
+        problem.instance(moments),
     ]
     if problem.has_trade_off:
-        found = paper.trade_off(environment, epsilon)
         groups = " and ".join(environment.group_names)
         title = f"Fairness against reward, groups {groups} (thm:linreg_opt)"
-        chosen = "ε of the greatest ε·p(ε)" if epsilon is None else "ε"
-        tables.append(problem.trade_off(found, chosen, title))
-    remarks = problem.remarks(picked)
+        tables.append(problem.trade_off(paper.trade_off(environment), title))
+    remarks = problem.remarks(moments[0.0])
     shown = console()
     for table in tables:
         shown.print(table)
@@ -241,11 +235,11 @@ class _Problem:
         title = f"Second moment of picks on this instance ({found.how})"
         return make_table(headers, rows, right=headers, title=title)
 
-    def trade_off(self, found: paper.TradeOff, chosen: str, title: str) -> Table:
+    def trade_off(self, found: paper.TradeOff, title: str) -> Table:
         """The reward that the fair optimum loses and the fairness that the reward optimum loses."""
         chance = found.chance(self.known.norm.value, self.known.theta)
         rows = [
-            (chosen, _number(found.epsilon)),
+            ("ε of the greatest ε·p(ε)", _number(found.epsilon)),
             ("p(ε): how often the fair optimum loses more", _measured(found.share)),
             ("its standard regret a round", _measured(found.mean_loss)),
             ("its regret of T rounds is at least T·εp/2 = T ×", _number(found.rate / 2)),

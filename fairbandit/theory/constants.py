@@ -23,13 +23,13 @@ REPLICAS, ROUNDS = 32, 64
 BLOCKS = 32
 """The number of blocks that estimates are made of unless stated otherwise: 65,536 pools."""
 
-Known = TypeVar("Known", Simulation, Table)
-
 KAPPAS = (0.0, 0.01, 0.02, 0.05, 0.1)
 """The κ that `fairbandit theory` takes."""
 
 CHUNK = 1 << 15
 """The number of rows that are factored at once."""
+
+Known = TypeVar("Known", Simulation, Table)
 
 
 @dataclass(frozen=True)

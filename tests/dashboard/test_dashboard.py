@@ -15,10 +15,8 @@ from tensorboard.plugins.hparams import metadata
 
 from fairbandit.cli import hparams
 from fairbandit.cli.dashboard import MOST_LINES, UNFINISHED, page, write_pooled
-from fairbandit.cli.main import main
 from fairbandit.results import SavedRun, pool, read_runs
 from fairbandit.run.execute import execute
-from fairbandit.run.folder import SUMMARY
 from tests.dashboard.conftest import POLICIES, wait_for
 
 GREEDY = {"name": "greedy", "split": "halves", "estimator": "ridge", "rank": "identity"}
@@ -65,9 +63,7 @@ def test_names_and_columns_say_what_differs(played, tmp_path):
     assert columns["environment.noise"].max_value == 2.0
 
 
-@pytest.mark.parametrize(
-    "name", ["..", "../..", ".", "", "/", "a/../../../b", "~", "\n\x1b[2J", "é"]
-)
+@pytest.mark.parametrize("name", ["..", "../..", "", "a/../../../b", "~", "\n\x1b[2J", "é"])
 def test_names_from_data_make_no_path(played, tmp_path, name):
     logdir = tmp_path / "parent" / "logdir"
     logdir.mkdir(parents=True)
@@ -92,14 +88,6 @@ def test_bands_are_those_of_all_replicas(played, tmp_path):
         last = written.Scalars(f"{column}/upper")[-1]
         assert last.step == 5
         assert last.value == pytest.approx(finals.mean() + finals.std(ddof=1), rel=1e-5)
-
-
-def test_a_damaged_summary_is_named(played, tmp_path):
-    shutil.copytree(played / "strict", tmp_path / "strict")
-    path = tmp_path / "strict" / SUMMARY
-    path.write_bytes(path.read_bytes()[:-9])
-    with pytest.raises(SystemExit, match=f"^fairbandit: error: {path} is not valid JSON"):
-        main(["dashboard", str(tmp_path)])
 
 
 def test_the_server_shows_settings_runs_and_figures(addresses, sweep):

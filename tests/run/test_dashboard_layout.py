@@ -2,8 +2,6 @@
 
 import json
 import re
-from pathlib import Path
-from typing import Any
 
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 from tensorboard.plugins.custom_scalar import layout_pb2
@@ -12,16 +10,13 @@ from fairbandit.run.execute import execute
 from fairbandit.run.statistics import MAX_GROUPS, RunStatistics
 
 
-def tensors(folder: Path, tag: str) -> tuple[Any, Any]:
-    events = EventAccumulator(str(folder)).Reload()
-    assert len(events.Tensors(tag)) == 1
-    return events, events.Tensors(tag)[0].tensor_proto
-
-
-def test_the_layout_is_written_once_and_names_tags_that_there_are(config, tmp_path):
-    execute(config, tmp_path)
-    events, tensor = tensors(tmp_path, "custom_scalars__config__")
-    layout = layout_pb2.Layout.FromString(tensor.string_val[0])
+def test_the_config_and_a_layout_of_tags_that_there_are_are_written_once(config, tmp_path):
+    summary = execute(config, tmp_path)
+    events = EventAccumulator(str(tmp_path)).Reload()
+    (text,), (shown,) = (events.Tensors(tag) for tag in ("config", "custom_scalars__config__"))
+    found = text.tensor_proto.string_val[0].decode()
+    assert json.loads(found.removeprefix("```json\n").removesuffix("\n```")) == summary["config"]
+    layout = layout_pb2.Layout.FromString(shown.tensor_proto.string_val[0])
     margins = [chart.margin.series[0] for chart in layout.category[0].chart]
     tags = set(events.Tags()["scalars"])
     assert len(margins) == 2
@@ -31,13 +26,6 @@ def test_the_layout_is_written_once_and_names_tags_that_there_are(config, tmp_pa
     drawn += [{tag for tag in tags if line.match(tag)} for line in lines]
     assert [len(one) for one in drawn] == [3] * 2 + [1] * (2 + 4)  # the rates of four groups
     assert set.union(*drawn) == tags
-
-
-def test_the_config_is_on_the_text_page(config, tmp_path):
-    summary = execute(config, tmp_path)
-    _, tensor = tensors(tmp_path, "config")
-    text = tensor.string_val[0].decode()
-    assert json.loads(text.removeprefix("```json\n").removesuffix("\n```")) == summary["config"]
 
 
 def test_of_many_groups_no_selection_rate_is_drawn():
