@@ -5,7 +5,7 @@ READY := .venv/.ready
 BENCH := .venv/.bench
 DOCS := .venv/.docs
 
-.PHONY: help run test tests test-ray fuzz torture exactness lint bench bench-quick docs docs-serve clean
+.PHONY: help run test tests test-all test-ray fuzz torture lint bench bench-quick docs docs-serve clean
 
 help: ## list the commands
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
@@ -26,11 +26,15 @@ lint: $(READY) ## style and types
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
-test: $(READY) ## style, types and tests, the types beside the tests
+test: $(READY) ## style, types and tests, the types beside the tests (five minutes)
 	@$(MAKE) --no-print-directory --jobs=2 lint tests
 
 tests: $(READY)
 	$(BIN)/pytest -n auto --dist loadgroup
+
+test-all: $(DOCS) lint ## all tests: also launches, kills, a browser, full disks, ../shared, fuzz
+	$(BIN)/pytest -n auto --dist loadgroup -m ""
+	@$(MAKE) --no-print-directory fuzz torture
 
 test-ray: ## a sweep over two Ray nodes, one of them killed midway (installs Ray, 1.3 GB)
 	$(PYTHON) -m venv .venv/ray
@@ -43,11 +47,6 @@ fuzz: $(READY) ## 10,000 random and hostile inputs against every door (INPUTS=10
 
 torture: $(READY) ## a sweep and an agent killed again and again, a full disk, a read-only folder (the disks need root)
 	$(BIN)/python -m tests.torture
-
-exactness: $(READY) ## long runs: neither counting nor blocks change a decision, the kept inverse stays exact (hours)
-	$(BIN)/python -m tests.exactness
-	$(BIN)/python -m tests.exactness --blocks
-	$(BIN)/python -m tests.exactness --precision
 
 $(BENCH): $(READY)
 	-$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[bench]'
@@ -64,12 +63,12 @@ $(DOCS): $(READY)
 	@touch $@
 
 docs: $(DOCS) ## the documentation, in build/site; every warning is an error, every link is checked
-	$(BIN)/python docs/pictures/draw.py
-	$(BIN)/mkdocs build --quiet --strict
-	$(BIN)/pytest -q tests/docs/test_site.py
+	$(BIN)/python -W error docs/pictures/draw.py
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet --strict
+	$(BIN)/pytest -q -m '' tests/docs/test_site.py
 
 docs-serve: $(DOCS) ## the documentation at http://127.0.0.1:8000, built anew when it changes
-	$(BIN)/mkdocs serve --dev-addr 127.0.0.1:8000
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs serve --dev-addr 127.0.0.1:8000
 
 clean: ## forget the environment and caches; results in outputs/ stay
 	rm -rf build .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis

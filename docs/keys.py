@@ -6,6 +6,7 @@ import inspect
 import re
 from collections.abc import Mapping
 from enum import Enum
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -46,13 +47,21 @@ def described(docstring: str, section: str) -> dict[str, str]:
     """Returns the names that a section of a docstring lists, each with its description."""
     found: dict[str, str] = {}
     inside = re.search(
-        rf"^{section}:\n((?:    .*\n|\n)+)", inspect.cleandoc(docstring) + "\n", re.M
+        rf"^{section}\b.*:\n((?:    .*\n|\n)+)", inspect.cleandoc(docstring) + "\n", re.M
     )
     for entry in re.split(r"\n(?=    \w)", inside[1].rstrip() if inside else ""):
         name, _, text = entry.strip().partition(":")
         if name:
-            found[name] = " ".join(text.split())
+            found[name] = re.sub(r"\bNone\b", "null", " ".join(text.split()))
     return found
+
+
+def arguments(cls: type, others: Mapping[str, type]) -> dict[str, str]:
+    """Returns the arguments of a class, also those that its docstring leaves to another class."""
+    docstring = inspect.getdoc(cls) or ""
+    beside = re.search(r"^Args, beside those of `(\w+)`:$", docstring, re.M)
+    left = arguments(others[beside[1]], others) if beside else {}
+    return left | described(docstring, "Args")
 
 
 def shown(value: Any) -> str:
@@ -85,9 +94,12 @@ def page() -> str:
     lines = [INTRO, *table({k: (shown(v), meanings[k]) for k, v in defaults.items()} | OTHERS)]
     for kind, title in TITLES.items():
         lines += ["", f"## {title}"]
+        classes = {
+            cls.__name__: cls for cls in map(partial(registry.lookup, kind), registry.names(kind))
+        }
         for name in registry.names(kind):
             cls = registry.lookup(kind, name)
-            meanings = described(inspect.getdoc(cls) or "", "Args")
+            meanings = arguments(cls, classes)
             keys = {
                 key: (shown(one.default), meanings.get(key, ""))
                 for key, one in parameters_of(cls).items()

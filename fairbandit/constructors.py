@@ -4,112 +4,69 @@ from __future__ import annotations
 
 import dataclasses
 import inspect
-from collections.abc import Iterable, Mapping, Sequence
-from enum import Enum
-from functools import cache, partial, wraps
-from types import NoneType, UnionType
+from collections.abc import Mapping, Sequence
+from enum import EnumType
+from functools import cache, wraps
+from types import UnionType
 from typing import Any, Union, get_args, get_origin, get_type_hints
 
-from omegaconf import MISSING, OmegaConf
+from omegaconf import MISSING, DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
 from fairbandit.errors import FairbanditError
 
-HOLDABLE = (
-    "bool, int, float, str, bytes, pathlib.Path or an Enum; a union of these; a list, Sequence, "
-    "tuple, dict or Mapping of these; any of these or None; or Any"
-)
-"""The annotations of constructor arguments that a config can hold."""
 
-
-def check_signature(cls: type[Any]) -> None:
-    """Refuses a constructor whose arguments no config can hold."""
+def check_signature(cls: Any) -> None:
+    """Refuses a constructor with an argument that no config can hold."""
     try:
-        hints = get_type_hints(cls.__init__)
-    except (NameError, TypeError, SyntaxError) as error:
+        typed_node(cls, cls.__name__)
+    except (OmegaConfBaseException, NameError, SyntaxError, TypeError, ValueError) as error:
         raise FairbanditError(
-            f"{place_of(cls)}: the annotations of its constructor cannot be read: {error}; import "
-            "what they name where the module is run"
+            f"{place_of(cls)}: no config can hold the arguments of its constructor: "
+            f"{' '.join(str(error).split())}; expected keyword-only arguments, none called 'name', "
+            "each annotated with bool, int, float, str, bytes, pathlib.Path or an Enum; a union of "
+            "these; a list, Sequence, tuple, dict or Mapping of these; any of these or None; or "
+            "Any; and each default of its type"
         ) from error
-    parameters = parameters_of(cls)
-    for key, parameter in parameters.items():
-        if parameter.kind is not parameter.KEYWORD_ONLY or key not in hints:
-            raise FairbanditError(
-                f"{place_of(cls)}: constructor argument {key!r} must be keyword-only and typed"
-            )
-        if key == "name":
-            raise FairbanditError(
-                f"{place_of(cls)}: no constructor argument can be called 'name', which is the key "
-                "of the registered name; rename it"
-            )
-    if _holdable(_field(key, hints[key], one) for key, one in parameters.items()):
-        return  # all at once is fast; one by one says which is at fault
-    for key, parameter in parameters.items():
-        argument = f"{place_of(cls)}: constructor argument {key!r}"
-        given = inspect.formatannotation(hints[key])
-        if not _holdable([_field(key, hints[key], parameter.replace(default=parameter.empty))]):
-            raise FairbanditError(
-                f"{argument} is annotated {given}, which no config can hold; expected {HOLDABLE}"
-            )
-        if not _holdable([_field(key, hints[key], parameter)]):
-            raise FairbanditError(
-                f"{argument} has the default {parameter.default!r}, which is no {given}"
-            )
 
 
-def name_enums(cls: type[Any]) -> None:
-    """Makes a constructor take the members of enums by name too, and refuse all else.
+def name_enums(cls: Any) -> None:
+    """Has a constructor take the members of enums by name too, as a config does, and check them.
 
-    So `Table(missing="mean")` is `Table(missing=Missing.mean)`, as it is in a config.
+    So `Table(missing="mean")` is `Table(missing=Missing.mean)`.
     """
-    if "__init__" not in vars(cls):
-        return  # inherited, and wrapped where it is defined
-    hints, init = get_type_hints(cls.__init__), cls.__init__
-    found = {key: (hints[key], *get_args(hints[key])) for key in parameters_of(cls)}
-    enums = {key: next(filter(_is_enum, kinds), None) for key, kinds in found.items()}
-    if not any(enums.values()):
-        return
+    init, hints = cls.__init__, get_type_hints(cls.__init__)
+    kinds = {key: {hints[key], *get_args(hints[key])} for key in parameters_of(cls)}
+    enums = {key: one for key, found in kinds.items() for one in found if isinstance(one, EnumType)}
+    if not enums or "__init__" not in vars(cls):
+        return  # an inherited constructor was wrapped where it is defined
 
     @wraps(init)
     def checked(self: Any, **values: Any) -> None:
-        for key, kind in enums.items():
-            value = values.get(key)
-            if kind is None or key not in values or (value is None and NoneType in found[key]):
-                continue
-            if isinstance(value, str) and value in kind.__members__:
-                values[key] = kind[value]
-            elif not isinstance(value, kind):
+        for key in enums.keys() & values.keys():
+            members: Mapping[str, Any] = enums[key].__members__
+            value = values[key]
+            if isinstance(value, str) and value in members:
+                values[key] = members[value]
+            elif value not in members.values() and type(value) not in kinds[key]:
                 raise FairbanditError(
-                    f"{cls.__name__}, {key}: expected one of {', '.join(kind.__members__)}; got "
-                    f"{value!r}"
+                    f"{cls.__name__}, {key}: expected one of {', '.join(members)}; got {value!r}"
                 )
         init(self, **values)
 
     cls.__init__ = checked
 
 
-def _is_enum(kind: Any) -> bool:
-    return isinstance(kind, type) and issubclass(kind, Enum)
-
-
 @cache
-def typed_node(cls: type[Any], name: str) -> tuple[type[Any], Any]:
-    """The typed node of a class, and the same as a config that nothing changes."""
+def typed_node(cls: Any, name: str) -> DictConfig:
+    """The typed node of a class, as a config that nothing changes."""
     hints, fields = get_type_hints(cls.__init__), [("name", str, dataclasses.field(default=name))]
-    fields += [_field(key, hints[key], one) for key, one in parameters_of(cls).items()]
-    typed = dataclasses.make_dataclass(f"{cls.__name__}Config", fields, kw_only=True)
-    return typed, OmegaConf.structured(typed)
-
-
-def converted(cls: Any, values: Mapping[str, Any]) -> dict[str, Any]:
-    """All arguments of a class and its name, of the types that the constructor declares.
-
-    Raises:
-        OmegaConfBaseException: a value of another type, or one that is missing.
-    """
-    merged = OmegaConf.merge(typed_node(cls, values["name"])[1], values)
-    arguments: Any = OmegaConf.to_container(merged, throw_on_missing=True)
-    return arguments
+    for key, parameter in parameters_of(cls).items():
+        if parameter.kind is not parameter.KEYWORD_ONLY or key not in hints:
+            raise TypeError(f"{key!r} is not keyword-only and annotated")
+        fields.append((key, _omegaconf_type(hints[key]), _field(parameter.default)))
+    made: Any = dataclasses.make_dataclass(f"{cls.__name__}Config", fields, kw_only=True)
+    return OmegaConf.structured(made)
 
 
 def parameters_of(cls: type[Any]) -> dict[str, inspect.Parameter]:
@@ -127,24 +84,12 @@ def place_of(cls: type[Any]) -> str:
     return f"{cls.__qualname__} ({file}:{line})"
 
 
-def _holdable(fields: Iterable[tuple[str, Any, Any]]) -> bool:
-    """Whether a config can hold arguments of these types and defaults."""
-    try:
-        OmegaConf.structured(dataclasses.make_dataclass("Config", fields, kw_only=True))
-    except (OmegaConfBaseException, TypeError, ValueError):
-        return False
-    return True
-
-
-def _field(key: str, hint: Any, parameter: inspect.Parameter) -> tuple[str, Any, Any]:
-    """An argument as `dataclasses.make_dataclass` takes it."""
-    default = MISSING if parameter.default is parameter.empty else parameter.default
+def _field(default: Any) -> Any:
+    """The field of a dataclass with the default of a constructor's argument."""
     if isinstance(default, (list, tuple, dict)):
         kind = dict if isinstance(default, dict) else list
-        field = dataclasses.field(default_factory=partial(kind, default))
-    else:
-        field = dataclasses.field(default=default)
-    return key, _omegaconf_type(hint), field
+        return dataclasses.field(default_factory=lambda: kind(default))
+    return dataclasses.field(default=MISSING if default is inspect.Parameter.empty else default)
 
 
 def _omegaconf_type(hint: Any) -> Any:

@@ -11,7 +11,7 @@ import torch
 from fairbandit.environments.base import Environment, Pools
 from fairbandit.fixed_point import BlockSize, block_end, fixed_point
 from fairbandit.maths.picks import of_pick
-from fairbandit.metrics import Dimensions, Judge, Metric, Played
+from fairbandit.metrics import Judge, Metric, Played
 from fairbandit.parts import Outcomes, Problem, Selection
 from fairbandit.policy import Policy
 from fairbandit.streams import GRID, Streams
@@ -65,21 +65,7 @@ class Engine:
         policy.bind(problem)
         self.history = policy.history()
         self.size, self.decisions = BlockSize(policy, environment.places), 0
-        dimensions = Dimensions(
-            replicas=len(self.streams.replicas),
-            rounds=rounds,
-            places=environment.places,
-            groups=problem.groups,
-            features=problem.features,
-            device=self.streams.device,
-        )
-        self.judge = Judge(
-            metrics,
-            dimensions,
-            replicas=self.streams.replicas,
-            truth=environment.truth is not None,
-            draws_models=policy.estimator.draws_models,
-        )
+        self.judge = Judge(metrics, problem, draws_models=policy.estimator.draws_models)
 
     def play(self) -> Iterator[Played]:
         """Plays the rounds that are left, in pieces on the fixed grid of `streams.GRID` rounds."""

@@ -1,33 +1,23 @@
 """The registry of parts by name; a class is added with `@register(kind, name)`.
 
-The registry makes a typed node (an OmegaConf structured config) from the typed, keyword-only
-signature of the constructor. Building from plain data and composing on the command line both use
-that node. Keys, types and defaults are therefore defined in the constructor alone, and checked in
-one way.
+Building from plain data and composing on the command line both use the typed node (an OmegaConf
+structured config) of the constructor's signature, which alone defines keys, types and defaults.
 """
 
 from __future__ import annotations
 
-import dataclasses
 import inspect
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from enum import Enum
 from importlib import import_module
 from pathlib import Path
 from typing import Any, TypeVar
 
-from omegaconf import MISSING
+from omegaconf import OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
-from fairbandit.constructors import (
-    check_signature,
-    converted,
-    name_enums,
-    parameters_of,
-    place_of,
-    typed_node,
-)
+from fairbandit.constructors import check_signature, name_enums, parameters_of, place_of, typed_node
 from fairbandit.errors import FairbanditError
 from fairbandit.plugins import VARIABLE
 
@@ -42,7 +32,6 @@ NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,63}")
 
 NOT_TEXT = frozenset({"null", "true", "false", "yes", "no", "on", "off", "nan", "inf"})
 """Words, in lower case, that YAML or the command line do not read as text."""
-
 
 _registry: dict[str, dict[str, type[Any]]] = {kind: {} for kind in KINDS}
 _bases: dict[str, type[Any]] = {}
@@ -83,8 +72,7 @@ def register(kind: str, name: str) -> Callable[[C], C]:
     """
     if kind not in _registry:
         raise FairbanditError(f"cannot register a {kind!r}: the kinds are {', '.join(KINDS)}")
-    is_word = isinstance(name, str) and NAME.fullmatch(name) is not None
-    if not is_word or name.lower() in NOT_TEXT:
+    if not (isinstance(name, str) and NAME.fullmatch(name)) or name.lower() in NOT_TEXT:
         raise FairbanditError(
             f"cannot register a {kind} as {name!r}: expected a name of at most 64 letters (a to "
             "z), digits, '_' and '-', which begins with a letter and which YAML reads as a text "
@@ -92,7 +80,13 @@ def register(kind: str, name: str) -> Callable[[C], C]:
         )
 
     def decorate(cls: C) -> C:
-        _check_class(kind, name, cls)
+        needed, lacking = base_of(kind), sorted(getattr(cls, "__abstractmethods__", ()))
+        if not (isinstance(cls, type) and issubclass(cls, needed)) or lacking:
+            raise FairbanditError(
+                f"cannot register {place_of(cls)} as {kind} {name!r}: expected a subclass of "
+                f"{needed.__module__.rpartition('.')[0]}.{needed.__name__}"
+                + (f" that writes {', '.join(lacking)}" if lacking else "")
+            )
         known = _registry[kind].get(name)
         if known is not None and place_of(known) != place_of(cls):
             raise FairbanditError(
@@ -109,13 +103,9 @@ def register(kind: str, name: str) -> Callable[[C], C]:
 
 
 def _classes(kind: str) -> dict[str, type[Any]]:
-    """The registered classes of one kind, by name.
-
-    The package's own classes register when their modules are imported. If no module did so yet,
-    the engine's, which needs all kinds, is imported here.
-    """
+    """The registered classes of one kind, by name."""
     if not _registry[kind]:
-        import_module("fairbandit.engine")
+        import_module("fairbandit.engine")  # which imports, and so registers, the package's own
     return _registry[kind]
 
 
@@ -143,7 +133,8 @@ def lookup(kind: str, name: str) -> type[Any]:
 def node(kind: str, name: str) -> type[Any]:
     """The typed node (a dataclass) of a registered class: `name` and its hyperparameters."""
     cls: Any = lookup(kind, name)
-    return typed_node(cls, name)[0]
+    typed: Any = OmegaConf.get_type(typed_node(cls, name))
+    return typed
 
 
 def create(kind: str, spec: str | Mapping[str, Any]) -> Any:
@@ -157,11 +148,7 @@ def create(kind: str, spec: str | Mapping[str, Any]) -> Any:
 
 
 def completed(kind: str, spec: str | Mapping[str, Any]) -> dict[str, Any]:
-    """A part's description with all of its parameters, checked as `create` does without building.
-
-    Raises:
-        FairbanditError: an unknown name or key, or a value of the wrong type.
-    """
+    """A part's description with all of its parameters, checked as `create` does but not built."""
     cls, arguments = _arguments(kind, spec)
     return {"name": cls.part_name, **_plain(arguments)}
 
@@ -175,55 +162,36 @@ def _arguments(kind: str, spec: str | Mapping[str, Any]) -> tuple[type[Any], dic
             f"the registered ones are {', '.join(names(kind))}"
         )
     cls: Any = lookup(kind, values["name"])
-    where = f"{kind} {cls.part_name!r}"
-    keys = [field.name for field in dataclasses.fields(typed_node(cls, values["name"])[0])]
-    unknown = sorted(set(values) - set(keys))
-    if unknown:
-        others = [(key, ", ".join(having(kind, key))) for key in unknown]
+    where, typed = f"{kind} {cls.part_name!r}", typed_node(cls, values["name"])
+    takes = [str(key) for key in typed if key != "name"]
+    for key in values:
+        if key not in ("name", *takes):
+            others = ", ".join(having(kind, str(key)))
+            raise FairbanditError(
+                f"{where} has no parameter {key!r}; it takes {', '.join(takes) or 'none'}"
+                + (f"; {kind}s with {key!r}: {others}" if others else "")
+            )
+    if "${" in repr(values):
         raise FairbanditError(
-            f"{where} has no parameter {', '.join(map(repr, unknown))}; "
-            f"it takes {', '.join(keys[1:]) or 'none'}"
-            + "".join(f"; {kind}s with {key!r}: {found}" for key, found in others if found)
+            f"{where}: expected plain data; got {values}, with an interpolation, which only config "
+            "files and the command line resolve"
         )
-    absent = [key for key, value in values.items() if isinstance(value, str) and value == MISSING]
-    if absent:
-        raise FairbanditError(f"{where}, {absent[0]}: the value is missing")
     try:
-        arguments = converted(cls, values)
+        arguments: Any = OmegaConf.to_container(
+            OmegaConf.merge(typed, values), throw_on_missing=True
+        )
     except OmegaConfBaseException as error:
         reason = str(error).splitlines()[0]
-        key = getattr(error, "full_key", None) or getattr(error, "key", None)
-        raise FairbanditError(f"{where}, {key}: {reason}") from error
+        raise FairbanditError(f"{where}, {error.full_key or error.key}: {reason}") from error
     del arguments["name"]
     for key, value in arguments.items():
-        for path, leaf in _leaves(f"{where}, {key}", value):
-            if isinstance(leaf, str) and "${" in leaf:
-                raise FairbanditError(
-                    f"{where}, {key}: expected plain data; got {value!r}, an interpolation, which "
-                    "only config files and the command line resolve"
-                )
-            if isinstance(leaf, int) and not -(2**63) <= leaf < 2**63:
-                raise FairbanditError(f"{path}: expected an integer of 64 bits, got {leaf}")
+        if isinstance(value, int) and not -(2**63) <= value < 2**63:
+            raise FairbanditError(f"{where}, {key}: expected an integer of 64 bits, got {value}")
     return cls, arguments
 
 
-def _leaves(where: str, value: Any) -> Iterator[tuple[str, Any]]:
-    """All that nested lists and dicts hold, each with a text that says where."""
-    if isinstance(value, dict):
-        for key, item in value.items():
-            yield from _leaves(f"{where}, {key}", item)
-    elif isinstance(value, list):
-        for item in value:
-            yield from _leaves(where, item)
-    else:
-        yield where, value
-
-
 def describe(part: Any) -> dict[str, Any]:
-    """Plain data from which `create` makes the same part again.
-
-    Hyperparameters are read back from the attributes of the same names.
-    """
+    """Plain data, read from its attributes, from which `create` makes the same part again."""
     plain = {key: _plain(getattr(part, key)) for key in parameters_of(type(part))}
     return {"name": part.part_name, **plain}
 
@@ -249,20 +217,3 @@ def _plain(one: Any) -> Any:
     if isinstance(one, (list, tuple)):
         return [_plain(item) for item in one]
     return one.name if isinstance(one, Enum) else str(one) if isinstance(one, Path) else one
-
-
-def _check_class(kind: str, name: str, cls: Any) -> None:
-    """Refuses a class that is not a subclass of its kind's base class, or is abstract."""
-    needed = base_of(kind)
-    where = f"{needed.__module__.rpartition('.')[0]}.{needed.__name__}"
-    if not (isinstance(cls, type) and issubclass(cls, needed)):
-        what = place_of(cls) if isinstance(cls, type) else f"{cls!r}"
-        raise FairbanditError(
-            f"cannot register {what} as {kind} {name!r}: expected a subclass of {where}"
-        )
-    lacking = sorted(getattr(cls, "__abstractmethods__", ()))
-    if lacking:
-        raise FairbanditError(
-            f"cannot register {place_of(cls)} as {kind} {name!r}: it lacks {', '.join(lacking)}, "
-            f"which {where} leaves to write"
-        )

@@ -14,7 +14,9 @@ from torch import Tensor
 
 from fairbandit import Engine, Policy, build, registry
 from fairbandit.environments import Environment, Table
+from fairbandit.errors import FairbanditError
 from fairbandit.fixed_point import block_end
+from fairbandit.run import state
 from fairbandit.streams import Purpose, Streams
 from tests.literal import Draws
 
@@ -125,6 +127,23 @@ def ridge_sums(state: Mapping[str, Any]) -> tuple[Tensor, Tensor]:
     return state["V"] + sums[..., :-1], state["b"] + sums[..., -1]
 
 
+def read_state(path: Path) -> Any:
+    """The nested data of a file that the package saved."""
+    return state.read(path)
+
+
+def write_state(content: Any, path: Path) -> None:
+    """Writes nested data as the package would, every checksum right.
+
+    Raises:
+        FairbanditError: no file can hold it.
+    """
+    try:
+        state.write(state.packed(content), path)
+    except (TypeError, ValueError, OverflowError) as error:
+        raise FairbanditError(f"no file can hold this: {error}") from error
+
+
 def environment(name: str = "simulation", **parameters: Any) -> Environment:
     made = build({"name": name, **parameters})
     assert isinstance(made, Environment)
@@ -185,11 +204,21 @@ def weighted_uniforms_cdf(weights: list[float], offset: float, value: float) -> 
     return total
 
 
-def census(kind: str, *_: object, **parameters: Any) -> Table:
+@cache  # encoding it takes longer than some hundred rounds
+def census(kind: str) -> Table:
     """A census environment over the packaged sample."""
-    made = environment(kind, root="sample", **parameters)
+    made = environment(kind, root="sample")
     assert isinstance(made, Table)
     return made
+
+
+KINDS = ("simulation", "census_gender", "census_ethnicity")
+"""Environments in which policies are compared with others and with loops."""
+
+
+def world_of(kind: str) -> Environment:
+    """One of the three environments."""
+    return environment() if kind == "simulation" else census(kind)
 
 
 def blocks(policy: Policy, rounds: int) -> Iterator[tuple[int, int]]:

@@ -48,7 +48,7 @@ def test_what_the_project_asks_for_is_pinned_and_allowed(constraints: str) -> No
         assert requirement.specifier.contains(version), requirement
 
 
-@pytest.mark.long
+@pytest.mark.all
 def test_every_extra_resolves_under_its_constraints(tmp_path: Path) -> None:
     """Installs nothing; each version that would come is the one that is pinned.
 
@@ -61,8 +61,6 @@ def test_every_extra_resolves_under_its_constraints(tmp_path: Path) -> None:
     words += ["--constraint", str(REPOSITORY / constraints), "--retries", "1"]
     words += ["--no-build-isolation", wanted]  # what builds the package is among the tests' tools
     done = subprocess.run(words, capture_output=True, text=True, timeout=SECONDS)
-    if "Failed to establish a new connection" in done.stderr:
-        pytest.skip("no package registry can be reached")
     assert done.returncode == 0, done.stderr
     chosen = [entry["metadata"] for entry in json.loads(report.read_text())["install"]]
     would = {canonicalize_name(each["name"]): each["version"] for each in chosen}

@@ -9,7 +9,7 @@ indexes, and whoever makes a tensor has to say where. Where there is a GPU, it p
 import ast
 import sys
 from collections.abc import Callable, Iterator
-from itertools import product
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -24,11 +24,9 @@ from fairbandit import Engine, Policy, build, registry
 from fairbandit.counting import sorted_segment
 from fairbandit.counting.sorted_segment import Costs, SortedCounts
 from fairbandit.environments import Environment
-from fairbandit.maths.picks import of_pick
 from fairbandit.metrics import Played
-from fairbandit.parts import Outcomes
-from fairbandit.streams import GRID
 from tests import support
+from tests.counting.test_against_dense import free
 
 PACKAGE = Path(fairbandit.__file__).parent
 
@@ -40,9 +38,6 @@ LEAVING = {Tensor.tolist, Tensor.item, Tensor.__bool__, Tensor.__int__, Tensor._
 """How numbers come back from any device."""
 
 NUMPY: set[Any] = {Tensor.numpy, Tensor.__array__}
-
-RANKS = sorted(registry.names("rank"))
-ESTIMATORS = sorted(registry.names("estimator"))
 
 
 class There(Tensor):
@@ -171,9 +166,35 @@ def everywhere(
         same(play(settings, make(), rounds, GPU, **engine)[0], theirs[0])
 
 
-@pytest.fixture
-def sorting_in_use(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """Sorts past contexts wherever that can be done; counts how often it gave counts."""
+REFERENCE = {"split": "halves", "estimator": "ridge", "rank": "empirical_cdf"}
+
+POLICIES: dict[str, dict[str, Any]] = {
+    **{name: {"name": name} for name in (*support.PRESETS, *support.NOTIONS)},
+    **{
+        rank: {**REFERENCE, "split": "full", "rank": rank, **support.beside(rank)}
+        for rank in registry.names("rank")
+    },
+    **{name: {**REFERENCE, "estimator": name} for name in registry.names("estimator")},
+}
+
+
+@pytest.mark.parametrize("name", POLICIES)
+def test_every_preset_and_part(name: str) -> None:
+    everywhere(POLICIES[name], support.environment, 140 if name in support.NOTIONS else 80)
+
+
+@pytest.mark.parametrize("name", ["fair_greedy", "oful", "fair_greedy_oracle_cdf"])
+def test_one_round_at_a_time(name: str) -> None:
+    everywhere({"name": name}, support.environment, 30, at_once=1)
+
+
+def test_a_sampled_truth() -> None:
+    world = partial(support.environment, "simulation", cdf="sampled", cdf_samples=1000)
+    everywhere({"name": "gmf"}, world)
+
+
+def test_the_sorted_segment(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Past contexts are sorted wherever that can be done."""
     answered, ask = [0], SortedCounts.count_le
 
     def count_le(self: SortedCounts, *given: Any, **named: Any) -> Tensor | None:
@@ -182,89 +203,15 @@ def sorting_in_use(monkeypatch: pytest.MonkeyPatch) -> list[int]:
         return counts
 
     monkeypatch.setattr(SortedCounts, "count_le", count_le)
-    often = Costs(entry=1.0, again=1e-9, search=0.0, sort=0.01)
-    monkeypatch.setattr(Costs, "of", lambda *asked, **how: often)
+    monkeypatch.setattr(Costs, "of", free)
     monkeypatch.setattr(sorted_segment, "SHORTEST", 16)
-    return answered
-
-
-@pytest.mark.parametrize(
-    ("name", "at_once"),
-    [*product(sorted(support.PRESETS), [1, GRID]), *product(sorted(support.NOTIONS), [GRID])],
-)
-def test_presets(name: str, at_once: int) -> None:
-    rounds = 30 if at_once == 1 else 140
-    everywhere({"name": name}, support.environment, rounds, at_once=at_once)
-
-
-@pytest.mark.parametrize("split", ["halves", "full"])
-@pytest.mark.parametrize("rank", RANKS)
-def test_ranks(rank: str, split: str) -> None:
-    parts = {"split": split, "estimator": "ridge", "rank": rank, **support.beside(rank)}
-    rounds = 140 if parts["split"] == "halves" else 24
-    everywhere(parts, support.environment, rounds)
-
-
-@pytest.mark.parametrize("rank", ["empirical_cdf", "oracle_cdf"])
-@pytest.mark.parametrize("estimator", ESTIMATORS)
-def test_estimators(estimator: str, rank: str) -> None:
-    everywhere({"split": "halves", "estimator": estimator, "rank": rank}, support.environment)
-
-
-@pytest.mark.parametrize("at_once", [1, GRID])
-def test_the_sorted_segment(at_once: int, sorting_in_use: list[int]) -> None:
-    settings = {"split": "halves", "estimator": "ridge", "rank": "empirical_cdf"}
-    everywhere(settings, support.environment, 100 if at_once == 1 else 1100, at_once=at_once)
-    assert sorting_in_use[0] > 8
-
-
-@pytest.mark.parametrize("cdf", ["exact", "sampled"])
-def test_simulation(cdf: str) -> None:
-    def make() -> Environment:
-        return support.environment("simulation", cdf=cdf, cdf_samples=1000)
-
-    everywhere({"name": "gmf"}, make)
+    everywhere(REFERENCE, support.environment, 1100)
+    assert answered[0] > 8
 
 
 @pytest.mark.parametrize("kind", ["census_gender", "census_ethnicity"])
-@pytest.mark.parametrize("name", ["fair_greedy", "fair_greedy_oracle_cdf"])
-def test_census(kind: str, name: str) -> None:
-    everywhere({"name": name}, lambda: support.census(kind), 70)
-
-
-@pytest.mark.parametrize("name", ["fair_greedy", "oful", "fair_greedy_oracle_cdf"])
-def test_what_others_decided(name: str) -> None:
-    """A policy that looks on, learns a late reward, and then decides."""
-
-    def decided(world: Environment, device: torch.device) -> Tensor:
-        chosen = support.policy(name)
-        run = Engine(chosen, world, rounds=20, seed=0, replicas=range(2), device=device)
-        pools, history = world.pools(1, 20), run.history
-        picks = pools.groups[:, :, 0].new_zeros(pools.groups.shape[:2])
-        outcomes = Outcomes(
-            *(of_pick(part, picks) for part in (pools.contexts, pools.groups, pools.rewards))
-        )
-        for t in range(1, 18):
-            part = slice(t - 1, t)
-            here = pools.contexts[:, part], pools.groups[:, part]
-            history.add_pools(*here)
-            if t == 4:
-                chosen.decide(t, *here, history)
-            else:
-                given = Outcomes(*(known[:, part] for known in outcomes))
-                chosen.observe(t, *here, given, history)
-        chosen.learn(4, Outcomes(*(known[:, 3:4] for known in outcomes)), history)
-        history.add_pools(pools.contexts[:, 17:], pools.groups[:, 17:])
-        one = slice(17, 18)
-        return chosen.decide(18, pools.contexts[:, one], pools.groups[:, one], history).actions
-
-    theirs, world = decided(support.environment(), HERE), support.environment()
-    with SecondDevice():
-        ours = decided(world, THERE)
-    assert isinstance(ours, There)
-    same(ours, theirs)
-    if GPU is not None:
-        same(decided(support.environment(), GPU), theirs)
+def test_census(kind: str) -> None:
+    everywhere({"name": "fair_greedy_oracle_cdf"}, lambda: support.census.__wrapped__(kind), 70)
 
 
 def test_the_second_device_is_strict() -> None:
@@ -291,48 +238,14 @@ def test_the_second_device_is_strict() -> None:
 
 DECIDING = ["counting", "parts", "maths", "policy.py", "engine.py", "metrics"]
 
-DEVICES = ("cpu", "cuda", "mps", "xpu")
-
 FACTORIES = {"arange", "empty", "eye", "full", "linspace", "ones", "tensor", "zeros"}
-
-NAMED = {
-    "engine.py": 1,  # the default of `Engine(device=…)`
-    "streams.py": 1,  # that of `Streams(device=…)`
-    "parts/base.py": 1,  # whose memory the system knows
-    "environments/simulation.py": 1,  # its truth, before a device is known
-}
-"""Where a device is named, and how often."""
 
 UNPLACED = {
     "maths/buffers.py": 1,  # of no elements, until it is known whose memory it is
-    "maths/moments.py": 1,  # of results, which are gathered in ordinary memory
     "metrics/reduction.py": 2,  # of results too
     "maths/uniform_sum.py": 4,  # made with an environment, and moved by `to`
 }
 """Where a tensor is made without saying on which device, and how often."""
-
-
-def counted(places: list[str], wanted: Callable[[ast.AST], bool]) -> dict[str, int]:
-    """How many such nodes each file of some places has, if any."""
-    files = [file for place in places for file in sorted((PACKAGE / place).rglob("*.py"))]
-    files += [PACKAGE / place for place in places if place.endswith(".py")]
-    trees = {file: ast.parse(file.read_text(encoding="utf-8")) for file in files}
-    found = {
-        file.relative_to(PACKAGE).as_posix(): sum(map(wanted, ast.walk(tree)))
-        for file, tree in trees.items()
-    }
-    return {name: count for name, count in found.items() if count}
-
-
-def test_no_device_is_named() -> None:
-    """A device that is spelled out is a default, or made before a device is known."""
-
-    def names_one(node: ast.AST) -> bool:
-        if isinstance(node, ast.Attribute):
-            return node.attr in ("cuda", "is_cuda")
-        return isinstance(node, ast.Constant) and str(node.value).split(":")[0] in DEVICES
-
-    assert counted([*DECIDING, "environments", "streams.py"], names_one) == NAMED
 
 
 def test_every_tensor_is_placed() -> None:
@@ -347,4 +260,12 @@ def test_every_tensor_is_placed() -> None:
             and all(word.arg != "device" for word in node.keywords)
         )
 
-    assert counted(DECIDING, unplaced) == UNPLACED
+    files = [file for place in DECIDING for file in (PACKAGE / place).rglob("*.py")]
+    files += [PACKAGE / place for place in DECIDING if place.endswith(".py")]
+    found = {
+        file.relative_to(PACKAGE).as_posix(): sum(
+            map(unplaced, ast.walk(ast.parse(file.read_text(encoding="utf-8"))))
+        )
+        for file in files
+    }
+    assert {name: count for name, count in found.items() if count} == UNPLACED

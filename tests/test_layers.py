@@ -112,24 +112,6 @@ def test_no_file_imports_itself_by_way_of_others():
     assert not found, " <- ".join(found)
 
 
-def test_a_cycle_is_found():
-    assert not cycle({"a": ["b", "c"], "b": ["c"], "c": []})
-    assert set(cycle({"a": ["b"], "b": ["c"], "c": ["a"], "d": ["a"]})) == {"a", "b", "c"}
-    assert cycle({"a": ["a"]}) == ["a", "a"]
-
-
-def test_imports_within_functions_and_for_types_count(tmp_path):
-    file = tmp_path / "some.py"
-    file.write_text(
-        "from typing import TYPE_CHECKING\n"
-        "from fairbandit import registry, Agent\n"
-        "if TYPE_CHECKING:\n    from fairbandit.engine import Engine\n"
-        "def function():\n    import fairbandit.cli.main\n"
-    )
-    found = {"fairbandit", "fairbandit.registry", "fairbandit.engine", "fairbandit.cli.main"}
-    assert own_imports(file) == found
-
-
 def test_only_the_command_line_imports_hydra():
     users = {
         layer(name)

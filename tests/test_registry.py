@@ -2,7 +2,7 @@
 
 import inspect
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from enum import Enum
 from pathlib import Path
 from typing import Any, Literal
@@ -11,9 +11,9 @@ import pytest
 from torch import Tensor
 
 import fairbandit
-from fairbandit import FairbanditError, Policy, build, registry
+from fairbandit import FairbanditError, build, registry
 from fairbandit.environments import Simulation
-from fairbandit.parts import Argmax, Identity, Ridge, Selector
+from fairbandit.parts import Argmax, Identity, Selector
 from fairbandit.plugins import load_plugins
 
 
@@ -58,18 +58,21 @@ def test_defaults_and_values(part: Any) -> None:
     [
         ({"shared": 1}, r"has no parameter 'shared'; it takes share, count, shade, sizes, extra"),
         ({"share": "much"}, r"share: Value 'much' of type 'str' could not be converted to Float"),
-        ({"count": 1.5}, "count: Value '1.5'"),
         ({"shade": "grey"}, r"expected one of \[light, dark\]"),
         ({"sizes": ["x"]}, "could not be converted to Integer"),
-        ({"count": 10**25}, f"count: expected an integer of 64 bits, got {10**25}"),
-        ({"sizes": [1, -(2**63) - 1]}, "sizes: expected an integer of 64 bits"),
-        ({"extra": {"a": [2**63]}}, "extra, a: expected an integer of 64 bits"),
-        ({"share": "${nope}"}, "share: expected plain data; got .*, an interpolation"),
+        ({"count": 2**63}, "count: expected an integer of 64 bits"),
+        ({"extra": {"a": ["${oc.env:HOME}"]}}, "expected plain data; got .* an interpolation"),
     ],
 )
 def test_bad_values(part: Any, given: dict[str, Any], message: str) -> None:
     with pytest.raises(FairbanditError, match=message):
         registry.create("selector", {"name": "test_part", **given})
+
+
+def test_enums_are_named_in_python_too(part: Any) -> None:
+    assert part(shade="dark").shade is part(shade=Shade.dark).shade
+    with pytest.raises(FairbanditError, match="shade: expected one of light, dark; got 'grey'"):
+        part(shade="grey")
 
 
 def test_unknown_name_lists_the_valid_ones() -> None:
@@ -94,56 +97,18 @@ def test_two_classes_under_one_name(part: Any) -> None:
         registry.register("selector", "test_part")(Other)
 
 
-def test_unknown_kind_and_untyped_constructor() -> None:
+def test_an_unknown_kind() -> None:
     with pytest.raises(FairbanditError, match="kinds are split, estimator, rank, selector"):
         registry.register("oven", "x")
 
-    class Untyped(Argmax):
-        """Takes what it should not."""
-
-        def __init__(self, size) -> None:
-            self.size = size
-
-    with pytest.raises(FairbanditError, match="'size' must be keyword-only and typed"):
-        registry.register("selector", "untyped")(Untyped)
-    assert "untyped" not in registry.names("selector")
-
 
 @pytest.mark.parametrize(
-    "name",
-    [
-        "a/b ../c",
-        "",
-        "..",
-        ".hidden",
-        "a.b",
-        "-x",
-        "_x",
-        "1st",
-        "a b",
-        "a=b",
-        "a,b",
-        "ä",
-        "x" * 65,
-        "null",
-        "True",
-        "on",
-        "nan",
-        "a\n",
-        5,
-        None,
-    ],
+    "name", ["a/b ../c", "", ".x", "-x", "1st", "a=b", "ä", "x" * 65, "null", 5]
 )
 def test_names_that_are_refused(name: Any) -> None:
+    """They would mean something else in a config, on the command line or in a path."""
     with pytest.raises(FairbanditError, match="expected a name of at most 64 letters"):
         registry.register("selector", name)
-
-
-@pytest.mark.parametrize("name", ["x", "My-rank_2", "x" * 64])
-def test_names_that_are_taken(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(registry._registry, "selector", {})
-    registry.register("selector", name)(type("Mine", (Argmax,), {}))
-    assert registry.create("selector", name).part_name == name
 
 
 def test_classes_that_are_no_part_of_the_kind() -> None:
@@ -151,16 +116,10 @@ def test_classes_that_are_no_part_of_the_kind() -> None:
         """Writes nothing."""
 
     known = registry.names("selector")
-    for cls in (object, dict, Identity, Simulation, lambda: None, "argmax"):
+    for cls in (object, Identity, Simulation, lambda: None):
         with pytest.raises(FairbanditError, match=r"expected a subclass of fairbandit\.parts\.Sel"):
             registry.register("selector", "mine")(cls)  # type: ignore[type-var]
-    with pytest.raises(
-        FairbanditError, match=r"expected a subclass of fairbandit\.environments\.E"
-    ):
-        registry.register("environment", "mine")(Argmax)
-    with pytest.raises(
-        FairbanditError, match=r"Lacking \(.*\) as selector .* lacks _weights, which"
-    ):
+    with pytest.raises(FairbanditError, match=r"Lacking \(.*\) as sel.* that writes _weights"):
         registry.register("selector", "mine")(Lacking)
     assert registry.names("selector") == known
 
@@ -178,28 +137,31 @@ def with_argument(annotation: Any, default: Any = inspect.Parameter.empty, key: 
     return type("Annotated", (Argmax,), {"__init__": init})
 
 
+class Positional(Argmax):
+    """A selector whose constructor takes a positional argument."""
+
+    def __init__(self, size: int) -> None:
+        self.size = size
+
+
 @pytest.mark.parametrize(
-    "annotation",
+    ("cls", "at_fault"),
     [
-        set[int],
-        frozenset[str],
-        list[set[int]],
-        dict[str, set[int]],
-        int | list[int],
-        object,
-        Literal["a", "b"],
-        Tensor,
-        Callable[[int], int],
-        complex,
-        None,
+        *(
+            (with_argument(annotation), "x")
+            for annotation in (set[int], dict[str, set[int]], int | list[int], object, Tensor, None)
+        ),
+        (with_argument(Literal["a", "b"]), "Literal[a, b]"),
+        (with_argument(int, "many"), "Value 'many' of type 'str' could not be converted to Int"),
+        (with_argument("Nowhere"), "name 'Nowhere' is not defined"),
+        (with_argument(str, key="name"), "Field name duplicated: 'name'"),
+        (Positional, "'size' is not keyword-only and annotated"),
     ],
 )
-def test_annotations_that_no_config_can_hold(annotation: Any) -> None:
-    given = re.escape(inspect.formatannotation(annotation)) if annotation else "NoneType"
-    message = rf"Annotated.*argument 'x' is annotated {given}, which no config can hold; expected b"
-    for default in (inspect.Parameter.empty, None):
-        with pytest.raises(FairbanditError, match=message):
-            registry.register("selector", "annotated")(with_argument(annotation, default))
+def test_arguments_that_no_config_can_hold(cls: type, at_fault: str) -> None:
+    message = "no config can hold the arguments of its constructor: "
+    with pytest.raises(FairbanditError, match=f"{message}.*{re.escape(at_fault)}.*; expected key"):
+        registry.register("selector", "annotated")(cls)
     assert "annotated" not in registry.names("selector")
 
 
@@ -207,22 +169,15 @@ def test_annotations_that_no_config_can_hold(annotation: Any) -> None:
     ("annotation", "value"),
     [
         (bool, True),
-        (int, 3),
         (float, 2.5),
-        (str, "a"),
         (bytes, b"a"),
         (Path, Path("folder/a")),
         (Shade, Shade.dark),
         (int | str, "a"),
         (int | None, None),
-        (list[int], [1]),
-        (Sequence[str], ["a"]),
         (Sequence[Sequence[float]], [[1.0]]),
-        (Sequence, [1, "a"]),
         (tuple[int, ...], [1, 2]),
-        (dict[str, int], {"a": 1}),
         (Mapping[str, Any], {"a": None}),
-        (Mapping, {"a": [1]}),
         (Sequence[int] | None, [1]),
         (Any, {"a": [1, None]}),
     ],
@@ -237,54 +192,9 @@ def test_annotations_that_a_config_can_hold(
     assert registry.create("selector", registry.describe(made)).x == value
 
 
-def test_arguments_that_no_config_can_describe() -> None:
-    for cls, message in (
-        (with_argument(int, "many"), "'x' has the default 'many', which is no int"),
-        (with_argument(set, {1}), "'x' is annotated set, which no config can hold"),
-        (with_argument("Nowhere"), "annotations of its constructor cannot be read: name 'Nowhere'"),
-        (with_argument(str, key="name"), "no constructor argument can be called 'name'"),
-    ):
-        with pytest.raises(FairbanditError, match=message):
-            registry.register("selector", "annotated")(cls)
-
-
-@pytest.mark.parametrize("value", ["${oc.env:HOME}", ["${seed}"], {"a": "${seed}"}])
-def test_interpolations_are_no_plain_data(part: Any, value: Any) -> None:
-    with pytest.raises(FairbanditError, match=r"'test_part', extra: expected plain data; got"):
-        registry.create("selector", {"name": "test_part", "extra": {"value": value}})
-    with pytest.raises(FairbanditError, match=r"'test_part', share: the value is missing"):
-        registry.create("selector", {"name": "test_part", "share": "???"})
-
-
-def test_built_policies_and_environments() -> None:
-    policy = build({"name": "mine", "split": "full", "estimator": "ridge", "rank": "identity"})
-    assert isinstance(policy, Policy)
-    assert isinstance(policy.estimator, Ridge)
-    again = build(policy.describe())
-    assert isinstance(again, Policy)
-    assert again.describe() == policy.describe()
-    assert isinstance(build({"name": "simulation"}), Simulation)
-
-
-def test_which_parts_have_a_parameter() -> None:
-    assert registry.having("rank", "alpha") == ["tradeoff"]
-    with pytest.raises(
-        FairbanditError, match=r"has no parameter 'alpha'.*ranks with 'alpha': trad"
-    ):
-        registry.create("rank", {"name": "identity", "alpha": 1})
-
-
 def test_an_unknown_part_says_how_plugins_are_loaded() -> None:
     policy = {"split": "halves", "estimator": "ridge", "rank": "my_rank"}
     for make in (build, lambda config: fairbandit.Agent.from_config(config, features=2)):
-        with pytest.raises(FairbanditError) as caught:
+        with pytest.raises(FairbanditError, match=r"load_plugins\(\).*FAIRBANDIT_PLUGINS"):
             make(policy)
-        assert "fairbandit.load_plugins()" in str(caught.value)
-        assert "FAIRBANDIT_PLUGINS" in str(caught.value)
     assert fairbandit.load_plugins is load_plugins
-
-
-@pytest.mark.parametrize("name", [[], {"a": 1}, 7])
-def test_a_name_that_is_no_text(name: Any) -> None:
-    with pytest.raises(FairbanditError, match=r"the name of a policy .* must be a text, got"):
-        build({"split": "halves", "estimator": "ridge", "rank": "identity", "name": name})

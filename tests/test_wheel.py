@@ -4,17 +4,14 @@ import zipfile
 from contextlib import chdir
 
 import pytest
+from hatchling.build import build_wheel
 
 from tests import support
-
-pytest.importorskip("hatchling")
 
 
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory):
     """The names in the wheel, and the texts of its metadata, as `pip wheel` would build it."""
-    from hatchling.build import build_wheel
-
     folder = tmp_path_factory.mktemp("wheel")
     with chdir(support.REPOSITORY):
         file = build_wheel(str(folder))
@@ -34,7 +31,7 @@ def test_it_has_the_package_and_its_configs(wheel):
     package = {
         str(file.relative_to(root))
         for file in (root / "fairbandit").rglob("*")
-        if file.suffix == ".py" or file.name == "py.typed"
+        if file.is_file() and "__pycache__" not in file.parts
     }
     configs = {f"fairbandit/{file.relative_to(root)}" for file in (root / "conf").rglob("*.yaml")}
     assert len(configs) > 10

@@ -37,12 +37,16 @@ def numbers(values: Any, what: str) -> NDArray[Any]:
         FairbanditError: no numbers, rows of different lengths, or a value not finite or too large.
     """
     try:
-        array: NDArray[Any] = (
-            values.detach().cpu().numpy() if isinstance(values, Tensor) else np.asarray(values)
-        )
+        if isinstance(values, Tensor):
+            values = values.double() if values.is_floating_point() else values
+            array: NDArray[Any] = values.numpy(force=True)
+        else:
+            array = np.asarray(values)
+        if np.ma.is_masked(values) or array.dtype.kind in "USmM":
+            raise TypeError("it holds masked entries, texts or times")
         if array.dtype.kind not in "biu" and array.dtype != np.float64:
             array = array.astype(np.float64)
-    except (TypeError, ValueError, RuntimeError, OverflowError) as error:
+    except Exception as error:  # whatever an object's own conversion may raise
         raise FairbanditError(
             f"{what}: expected real numbers, in rows of one length; got {told(values)}: {error}"
         ) from error

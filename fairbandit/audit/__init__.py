@@ -1,7 +1,6 @@
 """Estimates and tests demographic parity from the round logs of saved runs."""
 
-from fairbandit.audit.binomial import binomial_p, holm, mean_band
-from fairbandit.audit.parity import LEVEL, ParityResult, examine
+from fairbandit.audit.parity import LEVEL, ParityResult, binomial_p, examine, holm, mean_band
 from fairbandit.audit.picks import Picks, read_picks
 from fairbandit.audit.report import report
 

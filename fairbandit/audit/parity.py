@@ -1,13 +1,17 @@
-"""Estimates and tests of demographic parity, from the picks of one run."""
+"""Estimates and tests of demographic parity, from the picks of one run.
+
+Intervals and tests are valid for any number of decisions. Pearson's χ² test is not used: for many
+rounds of few replicas its true level is several times the nominal one.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import ArrayLike
 
-from fairbandit.audit.binomial import Floats, binomial_p, holm, mean_band
-from fairbandit.audit.picks import Picks
+from fairbandit.audit.picks import Floats, Picks
 from fairbandit.errors import FairbanditError
 
 LEVEL = 0.001
@@ -50,20 +54,17 @@ class ParityResult:
 def examine(picks: Picks, level: float = LEVEL) -> ParityResult:
     """Estimates the pick probabilities of one run of T rounds, and tests them for parity.
 
-    *One candidate of each group in every pool* (`DGP`, `pr:gmdm`). The picks of the n replicas in a
-    round are independent. The number of picks of each group is tested against n/K by `binomial_p`,
-    which corrects over groups (Bonferroni); the p-values are corrected over rounds by Holm's
-    method. The confidence intervals are those of `mean_band` at level/(T·K) each. As a guide to
-    power, a round is rejected when some group's rate is off by about √(2·log(2TK/level)/(K·n)).
+    *One candidate of each group in every pool* (`DGP`, `pr:gmdm`). The number of picks of each
+    group in a round, of n replicas, is tested against n/K by `binomial_p`; the p-values are
+    corrected over rounds by `holm`. The intervals are those of `mean_band` at level/(T·K) each. As
+    a guide to power, a round is rejected when some group's rate is off by about
+    √(2·log(2TK/level)/(K·n)).
 
     *Pools of mixed groups* (`pr:gmdm_2`). Parity means that a group with k of a pool's K candidates
     is picked with probability k/K. A group's picks in all rounds are added up and tested against
-    their expected number, given the pools, by `binomial_p`. This needs picks that are independent
-    across rounds, as are those of policies of which no part reads the past (`Picks.reads_past`).
-    Of other policies, only the rates are given.
-
-    The verdict says so where even the most extreme counts would not be rejected. Pearson's χ² test
-    is not used: for large T and small n/K its true level is several times the nominal one.
+    their expected number, given the pools. This needs picks that are independent across rounds, as
+    are those of policies of which no part reads the past (`Picks.reads_past`). Of other policies,
+    only the rates are given.
 
     Args:
         picks: the picks of the run, counted by round and group.
@@ -78,22 +79,20 @@ def examine(picks: Picks, level: float = LEVEL) -> ParityResult:
     selected = picks.counts if own else picks.counts.sum(0, keepdims=True)
     received = np.where(here, picks.received / len(selected), np.nan)
     rates = selected / received
-    untested = "" if own else _untestable(picks)
-    if untested:
-        unknown, none = np.full(1, np.nan), np.full_like(rates, np.nan)
-        return ParityResult(picks, level, rates, none, none, unknown, unknown, untested)
-    decisions = selected[0].sum()
-    band = mean_band(selected, decisions, level / selected[:, here].size)
-    low, high = (decisions / received * end for end in band)
-    expected = received[here] / picks.places
-    p = binomial_p(selected[:, here], expected)
-    adjusted = holm(p)
-    verdict = "parity rejected" if adjusted.min() <= level else "parity not rejected"
-    # no counts have a smaller p-value than those where one group gets all decisions
-    extreme = binomial_p(decisions * np.eye(len(expected), dtype=np.int64), expected)
-    if extreme.min() * len(p) > level:
-        p, adjusted = np.full((2, len(p)), np.nan)
+    low, high = np.full((2, *rates.shape), np.nan)
+    p, adjusted = np.full((2, len(rates)), np.nan)
+    verdict = "" if own else _untestable(picks)
+    if not verdict:
+        decisions, expected = selected[0].sum(), received[here] / picks.places
+        band = mean_band(selected, decisions, level / selected[:, here].size)
+        low, high = (decisions / received * end for end in band)
+        # no counts have a smaller p-value than those where one group gets all decisions
+        extreme = binomial_p(decisions * np.eye(len(expected), dtype=np.int64), expected)
         verdict = "not tested: too few replicas"
+        if extreme.min() * len(p) <= level:
+            p = binomial_p(selected[:, here], expected)
+            adjusted = holm(p)
+            verdict = "parity rejected" if adjusted.min() <= level else "parity not rejected"
     return ParityResult(picks, level, rates, low, high, p, adjusted, verdict)
 
 
@@ -104,3 +103,81 @@ def _untestable(picks: Picks) -> str:
     if picks.reads_past is None:
         return "not tested: a part is not registered"
     return "not tested: picks depend on the past" if picks.reads_past else ""
+
+
+def mean_band(hits: ArrayLike, trials: ArrayLike, level: float) -> tuple[Floats, Floats]:
+    """Returns Clopper and Pearson's intervals for the mean probabilities of independent events.
+
+    The lower end is the p with P(X ≥ hits) = level/2, X ~ Bin(n, p), and the upper end the p with
+    P(X ≤ hits) = level/2. Each end is at least 1/n away from hits/n, so that by the inequality
+    that `binomial_p` uses the events may have different probabilities, whose mean is covered.
+
+    Args:
+        hits: how many events happened, any shape.
+        trials: n, of that shape or one for all, at least 1.
+        level: the largest probability of a miss, of each interval alone; divide it by the number
+            of intervals for a simultaneous band (Bonferroni).
+
+    Returns:
+        The lower and the upper ends, of the shape of `hits`.
+
+    >>> low, high = mean_band([25], 100, level=0.05)
+    >>> [round(float(end[0]), 3) for end in (low, high)]
+    [0.169, 0.347]
+    """
+    from scipy.stats import beta
+
+    k, n = np.asarray(hits), np.asarray(trials)
+    low = np.minimum(beta.ppf(level / 2, k, n - k + 1), (k - 1) / n)
+    high = np.maximum(beta.isf(level / 2, k + 1, n - k), (k + 1) / n)
+    return np.where(k > 0, low, 0.0), np.where(k < n, high, 1.0)
+
+
+def binomial_p(counts: ArrayLike, expected: ArrayLike) -> Floats:
+    """Returns p-values of counts that add up to n decisions, by binomial tails; valid for any n.
+
+    p = min(1, c·2·min_i P(X_i is at least as far out as count_i)), X_i ~ Bin(n, expected_i/n) and
+    "out" meaning above where the count is above its expectation, below where it is below. The 2
+    is for the two sides and c is Bonferroni's correction over categories: k of them, or 1 where
+    k = 2, since the second count follows from the first.
+
+    P(p ≤ u) ≤ u for every u and n where all decisions have the same probabilities, and also where
+    they are independent with different probabilities of these means: binomial tails bound those
+    of such sums from one beyond the mean on (Hoeffding, "On the distribution of the number of
+    successes in independent trials", Annals of Mathematical Statistics 1956, Theorem 4). Nearer
+    counts have a tail of 1.
+
+    Args:
+        counts: (…, k).
+        expected: mean counts of the same sum, (…, k).
+
+    Returns:
+        One p-value for each row, (…).
+
+    >>> binomial_p([[10, 0], [6, 4]], [5.0, 5.0]).round(4).tolist()  # twice 1/1024 and 386/1024
+    [0.002, 0.7539]
+    """
+    from scipy.stats import binom
+
+    count, mean = np.broadcast_arrays(counts, np.asarray(expected, np.float64))
+    k, n = count.shape[-1], count.sum(-1, keepdims=True)
+    above, below = binom.sf(count - 1, n, mean / n), binom.cdf(count, n, mean / n)
+    tails = np.where(np.abs(count - mean) < 1, 1.0, np.where(count > mean, above, below))
+    corrected: Floats = 2 * (k if k > 2 else 1) * tails.min(-1)
+    return corrected.clip(max=1)
+
+
+def holm(p: ArrayLike) -> Floats:
+    """Returns p-values, (m,), adjusted for many tests, which may depend on each other in any way.
+
+    The i-th smallest of m becomes max_{j ≤ i} min(1, (m − j + 1)·p_(j)). To reject where the
+    adjusted p is at most a level rejects any true hypothesis with at most that probability (Holm,
+    "A simple sequentially rejective multiple test procedure", Scand. J. Stat. 1979).
+
+    >>> holm([0.5, 0.01, 0.02]).tolist()
+    [0.5, 0.03, 0.04]
+    """
+    values = np.asarray(p, np.float64)
+    order = values.argsort()
+    stepped = np.maximum.accumulate(np.arange(len(values), 0, -1) * values[order]).clip(max=1)
+    return stepped[order.argsort()]

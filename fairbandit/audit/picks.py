@@ -12,10 +12,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fairbandit import registry
-from fairbandit.audit.binomial import Floats
 from fairbandit.building import preset, presets
 from fairbandit.errors import FairbanditError
 from fairbandit.results import PooledRuns, read_scenes
+
+Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -70,15 +71,19 @@ def _picks(run: PooledRuns, environment: str, shared: bool) -> Picks:
     named = _parts(preset(run.policy)) if run.policy in presets() else parts
     exchanged = [f"{kind}={name}" for kind, name in parts.items() if name != named[kind]]
     told = [part for part in exchanged if part not in run.label]
+    try:
+        reads_past = any(registry.lookup(kind, name).reads_past for kind, name in parts.items())
+    except FairbanditError:
+        reads_past = None  # a plugin that is not loaded
     return Picks(
         label=", ".join([run.label, *told, *([environment] if shared else [])]),
         environment=environment,
         groups=run.groups,
-        counts=np.asarray(run.picks()),
+        counts=run.picks(),
         received=(received * run.replicas).round(),
         # one candidate of each group in every pool: the paper's first setting
         own_places=bool((received == run.rounds).all()) and not bool((spread > 0).any()),
-        reads_past=_reads_past(parts),
+        reads_past=reads_past,
     )
 
 
@@ -86,11 +91,3 @@ def _parts(policy: Mapping[str, Any]) -> dict[str, str]:
     """The names of a policy's parts by kind."""
     parts = {kind: policy.get(kind) for kind in registry.PART_KINDS}
     return {k: str(p.get("name") if isinstance(p, Mapping) else p) for k, p in parts.items()}
-
-
-def _reads_past(parts: Mapping[str, str]) -> bool | None:
-    """Whether a part reads earlier rounds; the classes tell, and none is made of saved data."""
-    try:
-        return any(registry.lookup(kind, name).reads_past for kind, name in parts.items())
-    except FairbanditError:
-        return None  # a plugin that is not loaded

@@ -2,30 +2,37 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
 from rich.table import Table
 
-from fairbandit.audit.figure import draw
 from fairbandit.audit.parity import LEVEL, ParityResult, examine
 from fairbandit.audit.picks import read_picks
 from fairbandit.figures.draw import save
+from fairbandit.figures.style import WIDTH, applied, group_line, looks
 from fairbandit.results.table import write
 from fairbandit.run.table import make_table
 
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
 FILES = ("parity.csv", "parity.png", "parity.pdf")
 """What `report` writes."""
+
+_MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
 
 
 def report(folder: Path, *others: Path, out: Path | None = None, level: float = LEVEL) -> Table:
     """Audits every finished run in some folders, from its saved rows, and writes `FILES`.
 
-    parity.csv has a row for each run, round and group: run, environment, round (empty where rounds
-    are pooled), group, selected, received, rate, target (1/K), low, high, p_value (of the round),
-    p_adjusted (by Holm's method over the run's rounds) and verdict (of the run).
+    parity.csv has a row for each run, round (empty where rounds are pooled) and group, with the
+    p-value of the round, the same adjusted by Holm's method, and the verdict of the run.
 
     Args:
         folder: where runs are, at any depth.
@@ -34,8 +41,8 @@ def report(folder: Path, *others: Path, out: Path | None = None, level: float = 
         level: the family-wise level of each run.
 
     Returns:
-        A table for the screen, with a row for each run: the estimated pick probability of a
-        candidate that is farthest from 1/K, its interval, and the verdict.
+        A table for the screen, with a row for each run: the estimate farthest from 1/K, its
+        interval, and the verdict.
 
     Raises:
         FairbanditError: no run, rows that are missing, or a folder that cannot be written to.
@@ -81,7 +88,6 @@ def _overview(results: Sequence[ParityResult]) -> Table:
 
 
 def _line(result: ParityResult) -> list[str]:
-    """A run's row of the table."""
     picks, least = result.picks, result.adjusted.min()
     off = np.nan_to_num(np.abs(result.rates - result.target))
     at = index, group = np.unravel_index(off.argmax(), off.shape)
@@ -95,3 +101,39 @@ def _line(result: ParityResult) -> list[str]:
         "–" if np.isnan(least) else f"{least:.3g}",
         result.verdict,
     ]
+
+
+def draw(results: Sequence[ParityResult]) -> Figure:
+    """Draws a panel a run: each group's estimates with their bands, by round, and 1/K dashed."""
+    from matplotlib.figure import Figure
+
+    columns = min(2, len(results))
+    lines = math.ceil(len(results) / columns)
+    with applied():
+        size = (WIDTH * (columns + 1) / 3, 0.5 + 1.6 * lines)
+        figure = Figure(figsize=size, layout="constrained")
+        for place, result in enumerate(results, 1):
+            _panel(figure.add_subplot(lines, columns, place), result)
+        pairs = (zip(*panel.get_legend_handles_labels(), strict=True) for panel in figure.axes)
+        named = {label: handle for pair in pairs for handle, label in pair}
+        title = f"{1 - results[0].level:.4g} bands, simultaneous in a panel; scales differ"
+        style: dict[str, Any] = {"ncols": min(6, len(named)), "title": title}
+        figure.legend(named.values(), named.keys(), loc="outside lower center", **style)
+    return figure
+
+
+def _panel(panel: Axes, result: ParityResult) -> None:
+    from matplotlib.ticker import MaxNLocator, NullLocator
+
+    picks, rounds = result.picks, np.arange(1, len(result.rates) + 1)
+    for group in range(len(picks.groups)):
+        look: dict[str, Any] = group_line(group, picks.groups)
+        look |= {"linewidth": 0.6, "marker": _MARKERS[group % len(_MARKERS)], "markersize": 2.2}
+        rates, low, high = (part[:, group] for part in (result.rates, result.low, result.high))
+        beside = rounds + 0.6 * ((group + 0.5) / len(picks.groups) - 0.5)
+        panel.errorbar(beside, rates, yerr=(rates - low, high - rates), capsize=0, **look)
+    panel.axhline(result.target, color="black", linestyle="--", linewidth=0.7, label="1/K")
+    panel.set_title(f"{looks([picks.label])[picks.label].name}\n{result.verdict}")
+    panel.set_ylabel("P(group is picked)" if picks.own_places else "selected ÷ received")
+    panel.set_xlabel("round" if picks.own_places else "all rounds")
+    panel.xaxis.set_major_locator(MaxNLocator(integer=True) if picks.own_places else NullLocator())

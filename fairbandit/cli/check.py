@@ -111,9 +111,8 @@ def _line(result: conformance.CheckResult) -> Text:
 
 
 def _timed(kind: str, cls: type[Any], cost: conformance.Cost) -> str:
-    does = {"environment": "draws pools", "metric": "judges"}.get(kind, "plays")
     told = (
-        f"  {does} in {cost.own:.3f} ms a round of {conformance.REPLICAS} replicas "
+        f"  plays in {cost.own:.3f} ms a round of {conformance.REPLICAS} replicas "
         f"({conformance.REFERENCES[kind]}: {cost.reference:.3f} ms)"
     )
     if kind not in registry.PART_KINDS:

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from io import BytesIO
 from pathlib import Path
+
+import pyarrow.csv
 
 from fairbandit.cli.parsers import tool_parser
 from fairbandit.results import pool, read_runs
 from fairbandit.results.overview import overview
 from fairbandit.results.runs import KEYS
-from fairbandit.results.table import ENDINGS, check_ending, csv_text, tidy, write
+from fairbandit.results.table import ENDINGS, check_ending, tidy, write
 from fairbandit.run.folder import SUMMARY
 from fairbandit.run.table import console
 
@@ -90,7 +93,8 @@ def collect(words: Sequence[str]) -> None:
         write(table, given.out)
         print(f"{counted} in {table.num_columns} columns: {given.out}")
     elif given.format == "csv":
-        print(csv_text(tidy(runs if given.each else rows)), end="")
+        pyarrow.csv.write_csv(tidy(runs if given.each else rows), held := BytesIO())
+        print(held.getvalue().decode(), end="")
     elif given.format is not None:
         print(overview(rows, folders=given.each).exported(given.format), end="")
     else:

@@ -174,9 +174,7 @@ def write_pooled(runs: Sequence[SavedRun], logdir: Path) -> dict[str, list[str]]
                 events.write(columns)
                 row = own[-1].removeprefix(f"{POOLED}/")  # its name
                 events.write(hparams_pb(next(rows), trial_id=row))
-                curves = {**pooled.curves, **pooled.rates}
-                for step, values in scalars(curves, 1, pooled.rounds):
-                    events.add(step, values)
+                events.add(scalars(pooled.curves, 1, pooled.rounds))
     return names
 
 

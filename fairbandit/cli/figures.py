@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from argparse import ArgumentTypeError
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -10,11 +11,9 @@ from rich.table import Table
 
 from fairbandit.cli.messages import short
 from fairbandit.cli.parsers import tool_parser
-from fairbandit.errors import FairbanditError
 from fairbandit.figures.compose import FIGURES
 from fairbandit.figures.draw import SUBFOLDER, Choice, Drawn, draw, kept_choice, show_in_tensorboard
 from fairbandit.figures.facets import MOST_RUNS, Options
-from fairbandit.results.choice import Conditions
 from fairbandit.run.table import console, make_table
 
 _MOST_INCHES = 50
@@ -61,11 +60,17 @@ def figures(words: Sequence[str]) -> None:
         help=f"where the files go; by default FOLDER/{SUBFOLDER}, or {SUBFOLDER} if several",
     )
     parser.add_argument(
-        "--only", metavar="NAMES", help=f"which, separated by commas: {', '.join(FIGURES)}"
+        "--only",
+        type=_names,
+        metavar="NAMES",
+        help=f"which, separated by commas: {', '.join(FIGURES)}",
     )
-    parser.add_argument("--policies", metavar="NAMES", help="whose runs, separated by commas")
+    parser.add_argument(
+        "--policies", type=_names, metavar="NAMES", help="whose runs, separated by commas"
+    )
     parser.add_argument(
         "--where",
+        type=_condition,
         action="append",
         metavar="KEY=VALUES",
         help="only runs with one of these values, separated by commas, of a setting; its key may be"
@@ -73,6 +78,7 @@ def figures(words: Sequence[str]) -> None:
     )
     parser.add_argument(
         "--metric",
+        type=_names,
         metavar="NAMES",
         help="the metrics that the figure metrics shows, separated by commas: fair_regret,"
         " standard_regret, or a column that runs were asked for; it is then the only figure,"
@@ -84,19 +90,21 @@ def figures(words: Sequence[str]) -> None:
         action="store_true",
         help="bands and bars are 95 %% intervals of the mean, in place of the standard deviation",
     )
-    parser.add_argument("--size", metavar="WxH", help="of each figure in inches, as in 6.75x2.5")
+    parser.add_argument(
+        "--size", type=_size, metavar="WxH", help="of each figure in inches, as in 6.75x2.5"
+    )
     given = parser.parse_args(words)
-    size = None if given.size is None else _size(given.size)
-    metrics = [] if given.metric is None else _listed(given.metric, "--metric")
-    options = Options(given.by, given.interval, size, metrics)
     alone = given.folders[0] if len(given.folders) == 1 else None
     own = Path(SUBFOLDER) if alone is None else alone / SUBFOLDER
-    out = own if given.out is None else given.out
-    policies = None if given.policies is None else _listed(given.policies, "--policies")
-    only = "metrics" if metrics and given.only is None else given.only
-    choice = _choice(only, policies, alone)
-    where = _conditions(given.where or [])
-    drawn = draw(given.folders, out, choice, policies, where, options)
+    out = given.out or own
+    only = given.only or (["metrics"] if given.metric else None)
+    choice: Choice | None = None
+    if only is not None:
+        choice = dict.fromkeys(only)
+    elif given.policies is None and alone is not None and alone.is_dir():
+        choice = kept_choice(alone)
+    options = Options(given.by, given.interval, given.size, given.metric or ())
+    drawn = draw(given.folders, out, choice, given.policies, dict(given.where or ()), options)
     if alone is not None and out == own:
         show_in_tensorboard(drawn, out)
     console().print(files_table(drawn))
@@ -113,42 +121,25 @@ def files_table(drawn: Sequence[Drawn]) -> Table:
     return make_table(headers, rows, box=None, pad_edge=False)
 
 
-def _choice(only: str | None, policies: Sequence[str] | None, folder: Path | None) -> Choice | None:
-    """Returns the figures that the options ask for or, without any, the sweep in the folder."""
-    if only is not None:
-        return dict.fromkeys(_listed(only, "--only"), policies)
-    if policies is None and folder is not None and folder.is_dir():
-        return kept_choice(folder)
-    return None
+def _names(text: str) -> list[str]:
+    names = [name.strip() for name in text.split(",") if name.strip()]
+    if not names:
+        raise ArgumentTypeError("expected at least one name")
+    return names
 
 
-def _conditions(words: Sequence[str]) -> Conditions:
-    """Reads the values of --where; a list is one value."""
-    conditions = {}
-    for word in words:
-        key, equals, values = word.partition("=")
-        if not (key and equals and values):
-            raise FairbanditError(
-                f"--where needs KEY=VALUES, as in regularization=0.1,1; got {word!r}"
-            )
-        conditions[key] = [values] if values.startswith("[") else _listed(values, "--where")
-    return conditions
+def _condition(text: str) -> tuple[str, list[str]]:
+    key, equals, values = text.partition("=")
+    if not (key and equals and values):
+        raise ArgumentTypeError(f"expected KEY=VALUES, as in regularization=0.1,1; got {text!r}")
+    return key, [values] if values.startswith("[") else _names(values)  # a list is one value
 
 
 def _size(text: str) -> tuple[float, float]:
-    """Reads the value of --size."""
-    found = re.fullmatch(r"([0-9.]{1,5})x([0-9.]{1,5})", text)
-    try:
-        width, height = map(float, found.groups() if found else ())
-    except ValueError:
-        raise FairbanditError(f"--size needs inches as WxH, as in 6.75x2.5; got {text!r}") from None
+    found = re.fullmatch(r"(\d+\.?\d*)x(\d+\.?\d*)", text)
+    width, height = map(float, found.groups()) if found else (0.0, 0.0)
     if not (2 <= width <= _MOST_INCHES and 2 <= height <= _MOST_INCHES):
-        raise FairbanditError(f"--size must be 2 to {_MOST_INCHES} inches each way, got {text}")
+        raise ArgumentTypeError(
+            f"expected 2 to {_MOST_INCHES} inches each way, as in 6.75x2.5; got {text!r}"
+        )
     return width, height
-
-
-def _listed(text: str, option: str) -> list[str]:
-    names = [name.strip() for name in text.split(",") if name.strip()]
-    if not names:
-        raise FairbanditError(f"{option} needs at least one name")
-    return names

@@ -20,13 +20,9 @@ _HELP = """\
 Tests runs for demographic parity, from the rows that they saved; nothing is simulated.
 
 Where each group has a place of its own (as in the simulation), the probability that each group is
-picked is estimated in every round from the replicas, with a band that holds for all rounds and
-groups at once, and tested against 1/K. The level holds for any number of replicas; to see small
-departures takes many replicas of few rounds: fairbandit +experiment=parity.
-
-Where pools mix groups at random, selected / received of each group, over all rounds, is tested
-against 1/K for policies of which no part reads earlier rounds, such as gmf. The rates of the
-others are reported beside it.
+picked is tested against 1/K in every round; it takes many replicas. Where pools mix groups at
+random, selected / received of each group, over all rounds, is tested for policies of which no part
+reads earlier rounds, and reported for the others. The level holds for any number of replicas.
 
 Writes parity.csv, parity.png and parity.pdf."""
 
@@ -37,14 +33,7 @@ examples:
 
 
 def parity(words: Sequence[str]) -> None:
-    """Audits saved runs, prints a table and writes the files.
-
-    Args:
-        words: folders, and `--level` and `--out`.
-
-    Raises:
-        FairbanditError: wrong words, a folder without runs, or one that cannot be written to.
-    """
+    """Audits saved runs, prints a table and writes the files; see `audit.report`."""
     parser = tool_parser("parity", _HELP, _EXAMPLES)
     parser.add_argument("folders", nargs="+", type=Path, metavar="FOLDER", help="where runs are")
     level = "the most probable that a run with parity is rejected (default: %(default)s)"

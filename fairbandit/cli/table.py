@@ -6,19 +6,12 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 from rich.table import Table
 
 from fairbandit.cli.parsers import read_parameters, tool_parser
-from fairbandit.environments.columns import (
-    chosen_columns,
-    codes_and_reference,
-    judged_columns,
-    resolve_columns,
-)
+from fairbandit.environments.columns import chosen_columns, codes_and_reference, resolve_columns
 from fairbandit.environments.reading import Source, listed, read_table
 from fairbandit.environments.table import TABS
-from fairbandit.errors import FairbanditError
 from fairbandit.registry import completed
 from fairbandit.run.table import console, make_table
 
@@ -48,6 +41,8 @@ def table(words: Sequence[str]) -> None:
     Raises:
         FairbanditError: wrong words, or a file that cannot be read.
     """
+    import pandas as pd
+
     parser = tool_parser("table", _HELP, _EXAMPLES)
     parser.add_argument("file", metavar="FILE", help="a .csv or .parquet file")
     parser.add_argument("parameters", nargs="*", metavar="KEY=VALUE", help="group=… reward=…")
@@ -63,21 +58,22 @@ def table(words: Sequence[str]) -> None:
         separator=TABS.get(spec["separator"], spec["separator"]),
         decimal=spec["decimal"],
     )
-    if not len(source):
-        raise FairbanditError(f"{source.name} has a header and no rows")
-    left_out: dict[str, str] = {}
-    if chosen is None:
-        columns, left_out = judged_columns([source], taken)
-    else:
-        columns = resolve_columns([source], chosen, taken)
-    labels, codes = source.labels(spec["group"])
-    rewards = source.numbers(spec["reward"])
+    columns, left_out = resolve_columns([source], chosen, taken)
+    groups = pd.Series(source.numbers(spec["reward"])).groupby(source.labels(spec["group"]))
+    sizes = groups.size().sort_values(ascending=False, kind="stable")
     out = console()
     print(f"{Path(given.file).name}: {len(source):,} rows, {len(source.columns):,} columns")
-    out.print(_features(source, columns, spec, labels))
+    out.print(_features(source, columns, spec, sorted(sizes.index)))
     if left_out:
         out.print(make_table(["left out", "why"], left_out.items()))
-    out.print(_groups(spec, labels, codes, rewards))
+    rows, mean = [], f"mean {spec['reward']}"
+    for group, size in sizes.head(_SHOWN).items():
+        own = groups.get_group(group)
+        small = " (too small)" if size < spec["min_group_size"] else ""
+        rows.append((group + small, f"{size:,}", f"{own.mean():.4g}", f"{own.std(ddof=0):.3g}"))
+    if len(sizes) > _SHOWN:
+        rows.append((f"and {len(sizes) - _SHOWN:,} more", "", "", ""))
+    out.print(make_table([spec["group"], "rows", mean, "std"], rows, right=["rows", mean, "std"]))
     gaps = int(sum(source.gaps(name).sum() for name in (*taken, *columns)))
     if gaps and spec["missing"] == "error":
         print(f"{gaps:,} missing cells are an error; set missing=drop or missing=mean")
@@ -105,7 +101,7 @@ def _features(
         kind += f"; without a feature: {listed([*map(str, reference)], 6)}" if reference else ""
         rows.append((name, kind, len(codes) or 1))
     if spec["group_feature"] and spec["group"] not in columns:
-        rows.append((spec["group"], f"the group: {listed(sorted(labels), 6)}", len(labels)))
+        rows.append((spec["group"], f"the group: {listed(labels, 6)}", len(labels)))
     told = [(name, kind, str(count), f"{source.gaps(name).sum():,}") for name, kind, count in rows]
     told += [("", "bias, always 1", "1", "")] if spec["bias"] else []
     told.append(("", "all together, d", str(sum(int(row[2]) for row in told)), ""))
@@ -113,17 +109,3 @@ def _features(
     return make_table(
         ["column", "becomes", "features", "missing"], told, right=["features", "missing"]
     )
-
-
-def _groups(spec: dict[str, Any], labels: list[str], codes: Any, rewards: Any) -> Table:
-    """A row for each group, the largest first."""
-    sizes = np.bincount(codes[codes >= 0], minlength=len(labels))
-    rows, mean = [], f"mean {spec['reward']}"
-    for group in np.argsort(-sizes, kind="stable")[:_SHOWN]:
-        own = rewards[(codes == group) & ~np.isnan(rewards)]
-        shown = (f"{own.mean():.4g}", f"{own.std():.3g}") if len(own) else ("", "")
-        small = " (too small)" if sizes[group] < spec["min_group_size"] else ""
-        rows.append((labels[group] + small, f"{sizes[group]:,}", *shown))
-    if len(labels) > _SHOWN:
-        rows.append((f"and {len(labels) - _SHOWN:,} more", "", "", ""))
-    return make_table([spec["group"], "rows", mean, "std"], rows, right=["rows", mean, "std"])

@@ -1,59 +1,82 @@
-"""`fairbandit tune`: reads what a study searches for, and has it played."""
+"""`fairbandit tune`: has Optuna choose the values of a run's keys, plays them, and shows the best.
+
+Each trial is drawn by a sampler of its own, whose seed is the run's and the number of trials that
+have ended. A trial that was interrupted is thus drawn again, and its run, in a folder that is named
+by its values, continues from its checkpoint.
+"""
 
 from __future__ import annotations
 
+import json
+import os
+import shlex
+import sqlite3
 import warnings
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from math import isfinite
 from pathlib import Path
+from statistics import median
 from typing import Any
 
+import numpy as np
+from hydra import compose, initialize_config_dir
+from hydra.errors import HydraException
+from omegaconf.errors import OmegaConfBaseException
+
 from fairbandit import registry
-from fairbandit.building import build
+from fairbandit.building import build, build_policy, conf_folder
+from fairbandit.cli.configs import plain_config
+from fairbandit.cli.messages import in_a_line, one_message, short
 from fairbandit.cli.names import job_name
-from fairbandit.cli.parsers import read_parameters, tool_parser
-from fairbandit.cli.store import publish, register_resolvers
+from fairbandit.cli.parsers import quoted, read_parameters, tool_parser
+from fairbandit.cli.store import publish
 from fairbandit.errors import FairbanditError
 from fairbandit.files import fresh
+from fairbandit.run.execute import execute
+from fairbandit.run.folder import StorageError, claim
+from fairbandit.run.identity import differences, identity
 from fairbandit.run.settings import settings
+from fairbandit.run.table import console, make_table, named
+from fairbandit.streams import GRID
 
 try:
+    import optuna
     from optuna.distributions import CategoricalDistribution, FloatDistribution, IntDistribution
-
-    from fairbandit.cli.study import Study, composed, overrides
-except ModuleNotFoundError as error:
-    if not str(error.name).startswith("optuna"):
-        raise
-    raise FairbanditError(
-        "tuning needs Optuna; pip install 'fairbandit[optuna]' installs it (in a checkout, "
-        "pip install -e '.[optuna]')"
-    ) from None
+    from optuna.trial import FrozenTrial, Trial, TrialState
+    from sqlalchemy.exc import SQLAlchemyError
+except ImportError as error:
+    raise FairbanditError("tuning needs Optuna; pip install 'fairbandit[optuna]'") from error
 
 _HELP = """\
-Searches for the values of some keys with which a metric becomes best. Each trial plays the run that
-the other words describe, with values that Optuna's TPE sampler chooses by the trials before. The
-same command continues a study and completes its number of trials. Given in several terminals at
-once, it plays trials of one study side by side.
+Searches for the values of some keys with which a metric becomes best. Optuna chooses the values of
+each trial by the trials before. The same command continues a study up to its number of trials.
 
 words:
-  search={KEY: SPACE, ...}   what varies. SPACE is {low: 0.1, high: 10}, with log: true or step: 0.1
-                             if wished, or a list of choices; whole numbers give whole numbers
-  objective=METRIC           fair_regret, standard_regret or a column of metrics; a list of them
-                             looks for trials that none is better than in all [fair_regret]
+  search={KEY: SPACE, ...}   what varies. SPACE is a list of choices or {low: 0.1, high: 10}, with
+                             log: true or step: 0.1 if wished; whole numbers give whole numbers
+  objective=METRIC           fair_regret, standard_regret or a column of metrics; a list of up to
+                             three looks for trials that none is better than in all [fair_regret]
   trials=N                   how many trials the study has in the end [50]
-  prune=false                plays every trial to its end. Otherwise a trial is stopped if, after a
-                             quarter of the rounds or later, its objective is worse than the median
-                             of at least five others at that round. Optuna cannot prune with
-                             several objectives
+  prune=false                plays every trial to its end; otherwise one that is worse than the
+                             median of others is stopped, unless there are several objectives
   folder=DIR                 where the study is kept [outputs/studies/NAME, by the other words]
-  KEY=VALUE                  all else is as for a run; resume=false begins a new study"""
+  resume=false               begins a new study
+  KEY=VALUE                  all else is as for a run"""
 
 _EXAMPLES = """\
 example:
   fairbandit tune policy=oful rounds=1000 replicas=100 trials=30 objective=standard_regret \\
       'search={policy.estimator.exploration: {low: 0.001, high: 1, log: true}}'"""
 
-_OWN = {"search": None, "objective": "fair_regret", "trials": 50, "prune": True, "folder": None}
-_UNNAMED = ("trials", "prune", "folder", "resume")  # words that leave a study the same
+_UNNAMED = {"trials": 50, "prune": True, "resume": True, "folder": None}
+_OWN = {"search": None, "objective": "fair_regret", **_UNNAMED}
+
+_DATABASE = "study.db"  # in the folder of the study
+_REPORTS = 20  # about how often a trial reports to its study
+_STARTUP = 5  # trials before others are compared with them
+_WARM_UP = 0.25  # the share of the rounds before a trial may be stopped
 
 
 def tune(words: Sequence[str]) -> None:
@@ -63,8 +86,8 @@ def tune(words: Sequence[str]) -> None:
         words: overrides of a run, and the tool's own.
 
     Raises:
-        FairbanditError: wrong words, a study of other words, or a trial that fails before any is
-            complete.
+        FairbanditError: wrong words; a folder with a study of other words, a damaged one, or one
+            that another process plays; or a trial that fails before any is complete.
     """
     parser = tool_parser("tune", _HELP, _EXAMPLES)
     parser.add_argument("words", nargs="+", metavar="KEY=VALUE", help="see above")
@@ -72,77 +95,227 @@ def tune(words: Sequence[str]) -> None:
     own = [word for word in words if word.partition("=")[0] in _OWN]
     others = [word for word in words if word not in own]
     given = _OWN | read_parameters(own, "tune")
-    for key, kind, wanted in (("trials", int, "1, 2, …"), ("prune", bool, "true or false")):
+    for key, kind in (("trials", int), ("prune", bool), ("resume", bool)):
         if type(given[key]) is not kind or given["trials"] < 1:
+            wanted = "1, 2, …" if kind is int else "true or false"
             raise FairbanditError(f"{key} must be {wanted}, got {given[key]!r}")
     publish()
-    register_resolvers()
     search = _search(given["search"])
-    config = composed([*others, *overrides({key: _first(one) for key, one in search.items()})])
-    environment: Any = build(config["environment"])
-    objectives = _objectives(given["objective"], config, environment)
+    spaces = given["search"].items()
+    first = {key: one[0] if isinstance(one, list) else one["low"] for key, one in spaces}
+    config = _composed([*others, *_overrides(first)])
+    objectives = _objectives(given["objective"], config)
+    run = identity(build_policy(config["policy"]), config["environment"], settings(config))
+    asked = {**run, "search": given["search"], "objective": given["objective"]}
     name = job_name(word for word in words if word.partition("=")[0] not in _UNNAMED)
-    folder = Path(given["folder"] or f"outputs/studies/{name}").absolute()
-    Study(
-        folder if config["resume"] else fresh(folder),
-        [word for word in others if word.partition("=")[0] != "resume"],
-        search,
-        objectives,
-        seed=config["seed"],
-        rounds=config["rounds"] or environment.rounds,
-        prune=given["prune"],
-    ).play(given["trials"])
+    folder = Path(str(given["folder"] or f"outputs/studies/{name}")).absolute()
+    folder = folder if given["resume"] else fresh(folder)
+    console().print(named("study", short(folder)), soft_wrap=True)
+    optuna.logging.set_verbosity(optuna.logging.ERROR)
+    try:
+        taken = f"another command plays the study in {short(folder)}"
+        with claim(folder, taken), warnings.catch_warnings():
+            warnings.filterwarnings("ignore", "The reported value is ignored")  # it is the same
+            study = _Study(folder, others, search, objectives, asked, given["prune"])
+            while len(study.ended()) < given["trials"]:
+                study.play()
+            study.show()
+            study.draw()
+    except (SQLAlchemyError, optuna.exceptions.StorageInternalError) as error:
+        reason = in_a_line(error.__cause__ or error)
+        raise FairbanditError(f"{_DATABASE} cannot be read or written: {reason}") from error
+
+
+def _composed(words: Sequence[str]) -> dict[str, Any]:
+    """Returns the config of a run as plain data, composed as for the command line."""
+    try:
+        with initialize_config_dir(str(conf_folder()), version_base="1.3"):
+            config = plain_config(compose("config", overrides=list(map(quoted, words))))
+    except (HydraException, OmegaConfBaseException) as error:
+        raise FairbanditError(one_message(error)) from None
+    return {key: value for key, value in config.items() if key != "figures"}
+
+
+def _overrides(values: Mapping[str, Any]) -> list[str]:
+    words = []
+    for key, value in values.items():
+        bare = isinstance(value, str) and value.isidentifier()  # other texts need quotes
+        words.append(f"{key}={value if bare else json.dumps(value, ensure_ascii=False)}")
+    return words
 
 
 def _search(given: Any) -> dict[str, Any]:
-    """Reads the search space: the distribution of each key."""
-    if not isinstance(given, dict) or not given:
+    """Returns the distribution of each key."""
+    try:
+        with warnings.catch_warnings(action="error"):  # lists as choices, steps that miss the range
+            return {key: _distribution(space) for key, space in given.items()}
+    except (AttributeError, TypeError, ValueError, UserWarning) as error:
         raise FairbanditError(
-            "search must map keys to their values, as in 'search={policy.estimator.regularization: "
-            f"{{low: 1e-3, high: 10, log: true}}, policy.rank.bandwidth: [0.1, 1]}}'; got {given!r}"
-        )
-    found = {}
-    for key, space in given.items():
-        try:
-            found[key] = _distribution(space)
-        except (AttributeError, TypeError, ValueError, UserWarning) as error:
-            raise FairbanditError(
-                f"search: {key} is {space!r}; expected {{low: 0.1, high: 10}}, with log: true or "
-                f"step: 0.1 if wished, or a list of numbers, texts or booleans ({error})"
-            ) from None
-    return found
+            "search must map keys to lists of choices, or to {low: 0.1, high: 10} with log: true "
+            "or step: 0.1 if wished, as in 'search={policy.estimator.regularization: {low: 1e-3, "
+            f"high: 10, log: true}}, policy.rank.bandwidth: [0.1, 1]}}'; got {given!r} ({error})"
+        ) from None
 
 
 def _distribution(space: Any) -> Any:
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")  # of choices that are lists, and of ranges that steps miss
-        if isinstance(space, list):
-            return CategoricalDistribution(space)
-        whole = all(type(value) is int for key, value in space.items() if key != "log")
-        return (IntDistribution if whole else FloatDistribution)(**space)
+    if isinstance(space, list):
+        return CategoricalDistribution(space)
+    whole = all(type(value) is int for key, value in space.items() if key != "log")
+    return (IntDistribution if whole else FloatDistribution)(**space)
 
 
-def _first(distribution: Any) -> Any:
-    if isinstance(distribution, CategoricalDistribution):
-        return distribution.choices[0]
-    return distribution.low
-
-
-def _objectives(given: Any, config: Mapping[str, Any], environment: Any) -> dict[str, bool]:
-    """Reads the objectives: whether lower is better, by column."""
+def _objectives(given: Any, config: Mapping[str, Any]) -> dict[str, bool]:
+    """Returns whether lower is better, by the column of each objective."""
+    environment: Any = build(config["environment"])
     recorded = settings(config).metrics
     metrics = {name: registry.lookup("metric", spec["name"]) for name, spec in recorded.items()}
+    if environment.truth is None:
+        metrics = {name: metric for name, metric in metrics.items() if not metric.needs_truth}
     columns = given if isinstance(given, list) else [given]
-    if not columns or not all(isinstance(column, str) and column in metrics for column in columns):
+    if not (0 < len(columns) < 4 and all(column in list(metrics) for column in columns)):
         raise FairbanditError(
-            f"objective must be a metric that the run records, or a list of them, got {given!r}; "
-            f"it records {', '.join(metrics)}, and metrics={{COLUMN: NAME}} adds others"
-        )
-    if environment.truth is None and any(metrics[column].needs_truth for column in columns):
-        known = [column for column, metric in metrics.items() if not metric.needs_truth]
-        raise FairbanditError(
-            f"objective: {', '.join(columns)} cannot be known, because the environment "
-            f"{environment.part_name!r} has no truth; metrics of this run that need none: "
-            f"{', '.join(known) or 'none; metrics={COLUMN: NAME} records some'}"
+            "objective must be a metric that the run records, and that can be known in its "
+            f"environment, or a list of two or three, got {given!r}; here these are "
+            f"{', '.join(metrics) or 'none'}, and metrics={{COLUMN: NAME}} adds others"
         )
     return {column: metrics[column].lower_is_better for column in columns}
+
+
+@dataclass
+class _Study:
+    folder: Path
+    words: Sequence[str]
+    search: dict[str, Any]
+    objectives: Mapping[str, bool]  # whether lower is better, by column
+    asked: Mapping[str, Any]  # the identity of a run, the search and the objectives
+    prune: bool
+
+    def __post_init__(self) -> None:
+        """Opens or makes the study, and refuses one whose trials are not comparable."""
+        connect = partial(sqlite3.connect, self.folder / _DATABASE, check_same_thread=False)
+        self.study = optuna.create_study(
+            study_name="fairbandit",
+            storage=optuna.storages.RDBStorage("sqlite://", engine_kwargs={"creator": connect}),
+            directions=["minimize" if low else "maximize" for low in self.objectives.values()],
+            load_if_exists=True,
+        )
+        if "asked" not in self.study.user_attrs:
+            self.study.set_user_attr("asked", self.asked)
+        elif different := differences(self.study.user_attrs["asked"], self.asked):
+            raise FairbanditError(
+                f"the trials in {short(self.folder)} cannot be compared with those asked for: "
+                f"{'; '.join(different)}. folder=DIR or resume=false begins another study"
+            )
+
+    def ended(self) -> list[FrozenTrial]:
+        """Returns the trials but for interrupted ones, which failed without an error."""
+        trials = [one for one in self.study.get_trials(deepcopy=False) if one.state.is_finished()]
+        return [one for one in trials if one.state != TrialState.FAIL or "error" in one.user_attrs]
+
+    def play(self) -> None:
+        """Plays a trial, or one again that was interrupted, and tells the study what came of it.
+
+        A trial that fails before any is complete counts as interrupted.
+        """
+        trial = self._ask()
+        words = _overrides(trial.params)
+        folder = self.folder / "trials" / job_name(words)
+        watch = partial(self._watch, trial) if len(self.objectives) == 1 else None
+        try:
+            summary = execute(_composed([*self.words, *words]), folder, watch=watch)
+            values = {column: summary["metrics"][column]["mean"] for column in self.objectives}
+            if None in values.values():
+                raise FairbanditError(f"the run has no finite {' or '.join(values)}")
+            self.study.tell(trial, list(values.values()))
+            outcome = _listed(values)
+        except optuna.TrialPruned:
+            self.study.tell(trial, state=TrialState.PRUNED)
+            outcome = "stopped early"
+        except Exception as error:
+            states = {one.state for one in self.ended()}
+            if isinstance(error, StorageError) or TrialState.COMPLETE not in states:
+                raise
+            trial.set_user_attr("error", in_a_line(error))
+            self.study.tell(trial, state=TrialState.FAIL)
+            outcome = f"failed: {one_message(error)}"
+        line = f"trial {trial.number}  {_listed(trial.params)}  {outcome}"
+        console().print(line, soft_wrap=True, highlight=False)
+
+    def _ask(self) -> Trial:
+        left = self.study.get_trials(states=[TrialState.RUNNING])
+        seeds = np.random.SeedSequence([self.asked["config"]["seed"], len(self.ended())])
+        seed = int(seeds.generate_state(1)[0])
+        self.study.sampler = optuna.samplers.TPESampler(seed=seed, constant_liar=False)
+        trial = self.study.ask(self.search)
+        for one in left:  # the run of one with the same values goes on after these reports
+            for t, value in one.intermediate_values.items() if one.params == trial.params else ():
+                trial.report(value, t)
+            self.study.tell(one.number, state=TrialState.FAIL)
+        return trial
+
+    def _watch(self, trial: Trial, t: int, means: Mapping[str, float]) -> None:
+        """Reports a running curve, and stops the trial if it is worse than the median.
+
+        Optuna's own median pruner compares the best of a trial's reports. Where a metric adds up
+        regret this is always the first, so that it would stop nothing.
+        """
+        ((column, lower),) = self.objectives.items()
+        rounds, value = self.asked["config"]["rounds"], means[column]
+        every = max(1, rounds // (_REPORTS * GRID)) * GRID
+        if t % every or t >= rounds or not isfinite(value):
+            return
+        trial.report(value, t)
+        reports = [one.intermediate_values for one in self.ended()]
+        others = [one[t] for one in reports if t in one]
+        if self.prune and len(others) >= _STARTUP and t >= _WARM_UP * rounds:
+            middle = median(others)
+            if value > middle if lower else value < middle:
+                raise optuna.TrialPruned
+
+    def show(self) -> None:
+        """Prints the best trials, with commands that play them again."""
+        complete = sum(one.state == TrialState.COMPLETE for one in self.ended())
+        best = {tuple(one.values): one for one in self.study.best_trials}.values()
+        title = "Best" if len(self.objectives) == 1 else "Not dominated"
+        title += f" of {complete} complete trials, {len(self.ended())} in all"
+        headers = ["trial", *self.objectives, *(key.rpartition(".")[2] for key in self.search)]
+        rows = [map(_text, [one.number, *one.values, *one.params.values()]) for one in best]
+        console().print(make_table(headers, rows, right=headers, title=title))
+        words = [word for word in self.words if not word.startswith("seed=")]
+        seed = f"seed={self.asked['config']['seed'] + 1}"
+        for one in best:
+            again = shlex.join(["fairbandit", *words, *_overrides(one.params), seed])
+            console().print(named(f"trial {one.number} with fresh replicas", again), soft_wrap=True)
+
+    def draw(self) -> None:
+        """Draws the study as PNG and PDF."""
+        os.environ["MPLBACKEND"] = "agg"  # only files are written, whatever draws windows
+        import optuna.visualization.matplotlib as plots
+        from matplotlib import pyplot, rc_context
+
+        out, names = self.folder / "figures", list(self.objectives)
+        out.mkdir(exist_ok=True)
+        drawn: dict[str, Any] = {}
+        with rc_context(), warnings.catch_warnings(action="ignore"):  # a style; "experimental"
+            if len(names) > 1:
+                drawn["front"] = plots.plot_pareto_front(self.study, target_names=names)
+            else:
+                drawn["history"] = plots.plot_optimization_history(self.study, target_name=names[0])
+                drawn["slice"] = plots.plot_slice(self.study, target_name=names[0])
+                drawn["importances"] = plots.plot_param_importances(self.study)
+                drawn["curves"] = plots.plot_intermediate_values(self.study)
+            for name, axes in drawn.items():
+                figure = np.ravel(axes)[0].figure
+                figure.set_size_inches(3 + 3 * np.size(axes), 5)
+                for kind in ("pdf", "png"):
+                    figure.savefig(out / f"{name}.{kind}", bbox_inches="tight")
+                pyplot.close(figure)
+        console().print(named("figures", short(out)), soft_wrap=True)
+
+
+def _listed(values: Mapping[str, Any]) -> str:
+    return " ".join(f"{key.rpartition('.')[2]}={_text(value)}" for key, value in values.items())
+
+
+def _text(value: Any) -> str:
+    return f"{value:.4g}" if isinstance(value, float) else str(value)

@@ -16,7 +16,7 @@ from fairbandit.conformance.world import (
     Spec,
     asked,
     class_of,
-    policy_with,
+    engine_with,
 )
 from fairbandit.streams import Streams
 
@@ -45,7 +45,7 @@ def constructible(kind: str, spec: Spec) -> None:
 
 def splits_soundly(kind: str, spec: Spec) -> None:
     """Gives whole rounds before t, a field (N,) each, that never move back as t grows."""
-    split, t = policy_with(kind, spec).split, torch.arange(1, 200)
+    split, t = engine_with(kind, spec).policy.split, torch.arange(1, 200)
     for name, field in split.divide(t)._asdict().items():
         if field.shape != t.shape:
             raise ConformanceError(f"`{name}` has shape {tuple(field.shape)}; expected (N,)")
@@ -122,7 +122,7 @@ def models_soundly(kind: str, spec: Spec) -> None:
         raise ConformanceError("an upper score is below its score")
 
 
-def draws_pools(kind: str, spec: Spec) -> None:
+def draws_soundly(kind: str, spec: Spec) -> None:
     """Pools are sound: true rewards are the truth's, and ranks between 0 and 1."""
     world = registry.create(kind, spec)
     world.bind(Streams(0, range(2)))
@@ -136,15 +136,3 @@ def draws_pools(kind: str, spec: Spec) -> None:
             )
     if float(pools.ranks.min()) < 0 or float(pools.ranks.max()) > 1:
         raise ConformanceError("relative ranks must be from 0 to 1")
-
-
-def pools_by_address(kind: str, spec: Spec) -> None:
-    """A pool depends on its seed, replica and round, not on how rounds are asked for."""
-    together, alone = registry.create(kind, spec), registry.create(kind, spec)
-    together.bind(Streams(4, [0, 1]))
-    alone.bind(Streams(4, [1]))
-    whole, pieces = together.pools(1, 150), [alone.pools(1, 70), alone.pools(71, 80)]
-    for name in ("contexts", "rewards"):
-        drawn = torch.cat([getattr(piece, name) for piece in pieces], 1)
-        if not torch.allclose(getattr(whole, name)[1:], drawn, rtol=1e-12):
-            raise ConformanceError("the pools of a round change with how rounds are asked for")

@@ -1,4 +1,4 @@
-"""Checks that a part changes nothing that is not its own, from its constructor to its last call.
+"""The check that a part changes nothing that is not its own, from its constructor to its last call.
 
 Not its own are the tensors of the candidates, the past, the problem, its truth, the random draws
 and a state that it loads, those that it has returned, settings, and global random generators.
@@ -6,50 +6,167 @@ and a state that it loads, those that it has returned, settings, and global rand
 
 from __future__ import annotations
 
+import inspect
 import random
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
 import torch
+from torch import Tensor
 
 from fairbandit import registry
-from fairbandit.conformance.metrics import PIECES, bound, judge, random_rounds
-from fairbandit.conformance.watch import Memory, Unchanged, Watch, held_streams, watched
-from fairbandit.conformance.world import (
-    LATE,
-    REPLICAS,
-    Spec,
-    bind,
-    class_of,
-    engine_with,
-    grow,
-    scores_with,
+from fairbandit.conformance.playing import LATE, scores_with
+from fairbandit.conformance.world import ConformanceError, Spec, class_of, engine_with, grow, run
+from fairbandit.environments.base import Pools, Truth
+from fairbandit.maths.grouped_cdf import GroupedCdf
+from fairbandit.metrics import Judged
+from fairbandit.parts import (
+    Candidates,
+    Estimator,
+    History,
+    Outcomes,
+    Past,
+    Problem,
+    RewardModel,
 )
-from fairbandit.engine import Engine
-from fairbandit.parts import Estimator
-from fairbandit.streams import AHEAD
+from fairbandit.streams import Stream, Streams
 
 HALF, LIFE = 8, 16
 """The rounds after which another part takes over the state, and for which a part is watched."""
 
 
-def leaves_tensors(kind: str, spec: Spec) -> None:
-    """Changes no tensor that it was given or returned before; returns none that requires grad."""
-    _live(kind, spec, Memory())
-
-
-def leaves_globals(kind: str, spec: Spec) -> None:
-    """Changes no setting of torch or NumPy; neither uses nor seeds a global random generator."""
+def leaves_all_as_found(kind: str, spec: Spec) -> None:
+    """Changes no tensor that it was given or has returned, no setting, and no global generator."""
     with restored():
         torch.set_num_threads(3)  # none that a part would choose, and so the seeds
         torch.default_generator.manual_seed(0x5EED)
         np.random.seed(0x5EED)  # noqa: NPY002
         random.seed(0x5EED)
-        fault = "`{}` changes {}; expected draws from the problem's streams, and settings as found"
-        _live(kind, spec, Unchanged(_globals, fault))
+        for split in ("halves", "full"):
+            _live(kind, spec, Watch(), split)
+
+
+def _live(kind: str, spec: Spec, watch: Watch, split: str) -> None:
+    """Has a part decide rounds, hand over its state, and grow, under watch."""
+    fewer: dict[str, Any] = {"groups": 2, "rare_after": HALF} if kind != "environment" else {}
+    first, second, late = (
+        engine_with(kind, spec, part=watch.made(kind, spec), split=split, **fewer) for _ in range(3)
+    )
+    run(first, HALF)
+    second.load_state(first.state())
+    for engine in (first, second):
+        grow(engine)
+        run(engine, LIFE)
+    if kind == "estimator" and class_of(kind, spec).absorb is not Estimator.absorb:
+        grow(late)
+        scores_with(late, LATE)
+
+
+class Watch:
+    """Compares, around each call of a part's methods, what is not the part's own.
+
+    Shape, content and `requires_grad` of tensors are compared, which detects writes through views,
+    NumPy and `.data`, with and without inference mode. Tensors that were given or returned are
+    compared after every later call too, but for those of past outcomes, whose memory is written to
+    between calls.
+    """
+
+    def __init__(self) -> None:
+        self._held: dict[int, tuple[str, Tensor, Any]] = {}  # keeps the tensors alive
+
+    def made(self, kind: str, spec: Spec) -> Any:
+        """A part; its constructor and those methods of the contract that it writes are watched."""
+        contract = registry.base_of(kind)
+        part = self._call("__init__", None, {}, partial(registry.create, kind, spec))
+        for name, method in inspect.getmembers(part, inspect.ismethod):
+            inherited = getattr(contract, name, method)
+            if inspect.isfunction(inherited) and method.__func__ is not inherited:
+                setattr(part, name, partial(self._watched, name, part, method))
+        return part
+
+    def _watched(
+        self, name: str, part: Any, method: Callable[..., Any], *args: Any, **options: Any
+    ) -> Any:
+        given = inspect.signature(method).bind(*args, **options).arguments
+        return self._call(name, part, given, partial(method, *args, **options))
+
+    def _call(self, name: str, part: Any, given: Mapping[str, Any], work: Callable[[], Any]) -> Any:
+        shared = {key: getattr(part, key, None) for key in ("problem", "truth", "streams")}
+        now: dict[int, tuple[str, Tensor, Any]] = {}
+        settings = _globals()
+        for argument, value in {**given, **shared}.items():
+            for path, tensor, lasts in _tensors(argument, value):
+                what = f"`{path}`, which it was given"
+                now.setdefault(id(tensor), (what, tensor, _content(tensor)))
+                if lasts:
+                    self._hold(f"{what} earlier", tensor)
+        result = work()
+        changed = [key for key, value in _globals().items() if value != settings[key]]
+        if changed:
+            raise ConformanceError(
+                f"`{name}` changes {' and '.join(changed)}; expected draws from the problem's "
+                "streams, and settings as found"
+            )
+        for what, tensor, content in (*now.values(), *self._held.values()):
+            if _content(tensor) != content:
+                raise ConformanceError(
+                    f"`{name}` changes {what}; no such tensor may change: work on a `.clone()`"
+                )
+        for _, tensor, lasts in _tensors("", result):
+            if tensor.requires_grad:
+                raise ConformanceError(
+                    f"`{name}` returns a tensor that requires grad; expected one without, such as "
+                    "`.detach()` gives"
+                )
+            if lasts:
+                self._hold(f"what `{name}` returned earlier", tensor)
+        return result
+
+    def _hold(self, what: str, tensor: Tensor) -> None:
+        self._held.setdefault(id(tensor), (what, tensor, _content(tensor)))
+
+
+def _content(tensor: Tensor) -> tuple[Any, ...]:
+    return tensor.requires_grad, tensor.shape, tensor.detach().cpu().numpy().tobytes()
+
+
+def _tensors(path: str, value: Any, lasts: bool = True) -> Iterator[tuple[str, Tensor, bool]]:
+    """The tensors that a value holds: the expression for each, and whether it stays as it is."""
+    if isinstance(value, Tensor):
+        yield path, value, lasts
+    if isinstance(value, Candidates):  # computed once, and shared by all callers
+        _ = value.scores, value.upper_scores, value.tie_tolerance, value.present
+        for past in (value.past, value.past.every) if "contexts" in value.history.needs else ():
+            _ = past.count, past.mean, past.variance
+    lasts = lasts and not isinstance(value, (History, Outcomes))
+    for name, item in _inside(value).items():
+        yield from _tensors(f"{path}{name}", item, lasts)
+
+
+def _inside(value: Any) -> dict[str, Any]:
+    """The values inside a value, each with the expression for it."""
+    if isinstance(value, Mapping):
+        return {f"[{key!r}]": item for key, item in value.items()}
+    if isinstance(value, History):
+        return {f".{name}": rows[rows.kept] for name, rows in value._rows.items()}
+    if isinstance(value, Streams):
+        return {f"[{purpose.name}]": stream for purpose, stream in value._streams.items()}
+    if isinstance(value, Stream):
+        return {".uniform(…)": list(value._kept.values())}
+    if hasattr(value, "_fields"):
+        return {f".{name}": item for name, item in value._asdict().items()}
+    if isinstance(value, (list, tuple)):
+        return {f"[{place}]": item for place, item in enumerate(value)}
+    if isinstance(value, _HOLDERS):
+        return {f".{name}": item for name, item in vars(value).items() if name[0] != "_"}
+    return {}
+
+
+_HOLDERS = (Candidates, Past, Problem, Truth, RewardModel, GroupedCdf, Pools, Judged)
+"""The classes whose attributes may hold tensors that several parts share."""
 
 
 @contextmanager
@@ -63,84 +180,6 @@ def restored() -> Iterator[None]:
         for name, (_, put) in _GLOBALS.items():
             if now[name] != before[name]:
                 put(before[name])
-
-
-def _live(kind: str, spec: Spec, watch: Watch) -> None:
-    """Has a part go through all calls that parts of its kind get, under watch."""
-    {"environment": _draw, "metric": _judge}.get(kind, _decide)(kind, spec, watch)
-
-
-def _draw(kind: str, spec: Spec, watch: Watch) -> None:
-    world = _made(kind, spec, watch)
-    world.bind(held_streams(0, [0, 1], watch.hold))
-    for first, count in ((1, AHEAD), (AHEAD + 1, 3), (AHEAD + 4, 1), (1, 2)):
-        world.pools(first, count)
-
-
-def _judge(kind: str, spec: Spec, watch: Watch) -> None:
-    first, second = (bound(_made(kind, spec, watch)) for _ in range(2))
-    rounds = random_rounds(held_streams(1, range(REPLICAS), watch.hold))
-    judge(first, rounds, PIECES[:2])
-    second.load_state(first.state())
-    for metric in (first, second):
-        judge(metric, rounds, PIECES[2:], sum(PIECES[:2]) + 1)
-
-
-def _decide(kind: str, spec: Spec, watch: Watch) -> None:
-    """Has a part of a policy decide rounds, hand over its state, and grow, under watch."""
-    cls = class_of(kind, spec)
-    grows = cls.grow is not registry.base_of(kind).grow
-    for split in ("halves",) if kind == "split" else ("halves", "full"):
-        first, second = (_engine(kind, spec, watch, split=split) for _ in range(2))
-        engines, problem = [first], first.policy.problem
-        if grows:
-            for engine in (first, second):
-                bind(engine, replace(problem, groups=problem.groups - 1))
-        _play(first, HALF)
-        if _hand_over(first, second):
-            engines.append(second)
-        for engine in engines:
-            if grows:
-                grow(engine, problem)
-            _play(engine, LIFE)
-    if kind == "estimator" and cls.absorb is not Estimator.absorb:
-        scores_with(_engine(kind, spec, watch, split="full"), LATE)
-
-
-def _made(kind: str, spec: Spec, watch: Watch) -> Any:
-    """A part that is watched from its constructor on."""
-    note = watch.before(None, {})
-    part = registry.create(kind, spec)
-    watch.after("__init__", None, note)
-    watched(kind, part, watch)
-    return part
-
-
-def _engine(kind: str, spec: Spec, watch: Watch, split: str) -> Engine:
-    """An engine whose part is watched."""
-    part = _made(kind, spec, watch)
-    engine = engine_with(kind, spec, part=part, split=split, rare_after=HALF)
-    streams = held_streams(1, engine.streams.replicas, watch.hold)
-    bind(engine, replace(engine.policy.problem, streams=streams))
-    return engine
-
-
-def _play(engine: Engine, rounds: int) -> None:
-    engine.rounds = rounds
-    for _ in engine.play():
-        pass
-
-
-def _hand_over(giver: Engine, taker: Engine) -> bool:
-    """Loads one engine's state into another; False if its keys differ, which `resumes` reports."""
-    both = zip(giver.policy.parts.values(), taker.policy.parts.values(), strict=True)
-    states = [(part.state(), other) for part, other in both]
-    if any(state.keys() != other.state().keys() for state, other in states):
-        return False
-    for state, other in states:
-        other.load_state(state)
-    taker.history.load_state(giver.history.state())
-    return True
 
 
 def _globals() -> dict[str, Any]:

@@ -1,32 +1,34 @@
-"""Checks that compare the decisions of several runs with a part."""
+"""Checks that compare what a part gives in several runs."""
 
 from __future__ import annotations
 
 from bisect import bisect_right
-from dataclasses import replace
-from itertools import pairwise
+from collections.abc import Collection
+from itertools import chain, pairwise
 
 import torch
+from torch import Tensor
 
+from fairbandit import registry
 from fairbandit.conformance.world import (
     CLOSE,
-    LATE,
     REPLICAS,
     ROUNDS,
     ConformanceError,
     Spec,
-    bind,
     check_same,
-    check_state,
     class_of,
     engine_with,
     grow,
-    heard,
     play,
-    scores_with,
+    run,
 )
-from fairbandit.parts import Estimator, Part
-from fairbandit.streams import GRID
+from fairbandit.engine import Engine
+from fairbandit.maths.picks import of_pick
+from fairbandit.parts import Estimator, Outcomes
+
+LATE = (2, 7, ROUNDS - 3)
+"""The rounds whose rewards come late, in checks of late rewards."""
 
 
 def plays(kind: str, spec: Spec) -> None:
@@ -36,12 +38,14 @@ def plays(kind: str, spec: Spec) -> None:
 
 
 def repeats(kind: str, spec: Spec) -> None:
-    """Decides alike when run twice under one seed."""
-    check_same(play(kind, spec), play(kind, spec), "two runs under one seed")
+    """Gives the same when it is bound to a second run under the same seed."""
+    part = registry.create(kind, spec)
+    first, second = (play(kind, spec, part=part) for _ in range(2))
+    check_same(first, second, "two runs under one seed")
 
 
 def replicas_alone(kind: str, spec: Spec) -> None:
-    """Decides for each of B replicas as it does for that replica alone."""
+    """Gives for each of B replicas what it gives for that replica alone."""
     together = play(kind, spec)
     for replica in range(REPLICAS):
         alone = play(kind, spec, replicas=[replica])
@@ -49,25 +53,35 @@ def replicas_alone(kind: str, spec: Spec) -> None:
 
 
 def rounds_alone(kind: str, spec: Spec) -> None:
-    """Decides a block of rounds as it decides them one at a time."""
-    rounds = 2 * ROUNDS
-    blocks, single = (play(kind, spec, rounds=rounds, at_once=n) for n in (GRID, 1))
+    """Gives for a block of rounds what it gives for them one at a time."""
+    blocks, single = (play(kind, spec, 2 * ROUNDS, piece) for piece in (2 * ROUNDS, 1))
     check_same(blocks, single, "rounds in blocks and one at a time")
 
 
 def resumes(kind: str, spec: Spec) -> None:
     """Continues from a saved state, plain tensors and numbers, as if it had never stopped."""
-    rounds = GRID + ROUNDS
-    whole = play(kind, spec, rounds=rounds)
-    first, second = (engine_with(kind, spec, rounds=rounds) for _ in range(2))
-    head = heard(first, [next(first.play())])
-    for part in first.policy.parts.values():
-        check_state(part.state())
-    second.load_state(first.state())
-    resumed = torch.cat([head, heard(second, second.play())], 1)
+    whole = play(kind, spec, 2 * ROUNDS)
+    first, second = (engine_with(kind, spec) for _ in range(2))
+    head, state = run(first, ROUNDS), first.state()
+    kept = [part.items() for part in (*state["parts"].values(), *state["metrics"].values())]
+    for key, value in chain(*kept):
+        if not isinstance(value, (Tensor, int, float)):
+            raise ConformanceError(
+                f"its state has a {type(value).__name__} under {key!r}; expected tensors and "
+                "numbers only"
+            )
+    second.load_state(state)
+    resumed = torch.cat([head, run(second, 2 * ROUNDS)], 1)
     check_same(whole, resumed, "a run never stopped and one resumed from its state")
-    if class_of(kind, spec).grow is not Part.grow:
-        _grows(kind, spec)
+
+
+def grows(kind: str, spec: Spec) -> None:
+    """Treats a group that appears like a group that was known and never seen."""
+    known, met = (engine_with(kind, spec, rare_after=ROUNDS, groups=n) for n in (None, 2))
+    head = run(met, ROUNDS)
+    grow(met)
+    grown = torch.cat([head, run(met, 2 * ROUNDS)], 1)
+    check_same(run(known, 2 * ROUNDS), grown, "a group known before and one that appears")
 
 
 def learns_late(kind: str, spec: Spec) -> None:
@@ -86,14 +100,42 @@ def learns_late(kind: str, spec: Spec) -> None:
         )
 
 
+def scores_with(engine: Engine, late: Collection[int]) -> Tensor:
+    """Scores, (B, 1, K), of the last round's candidates after the first pick of every round.
+
+    The engine has not begun. The rewards of the `late` rounds come only at the end.
+    """
+    policy, history, pools = engine.policy, engine.history, engine.environment.pools(1, ROUNDS)
+    first = (pools.groups >= 0).to(torch.uint8).argmax(2)
+    picks = [of_pick(part, first) for part in (pools.contexts, pools.groups, pools.rewards)]
+    outcomes = [Outcomes(*(part[:, t : t + 1] for part in picks)) for t in range(ROUNDS)]
+    history.add_rounds(ROUNDS)
+    for t, outcome in enumerate(outcomes, 1):
+        if t not in late:
+            history.add_outcomes(t, outcome)
+    policy.commit(ROUNDS // 2, history)
+    for t in late:
+        policy.learn(t, outcomes[t - 1], history)
+    last = ROUNDS, pools.contexts[:, -1:], pools.groups[:, -1:]
+    candidates, _ = policy.candidates(*last, history)
+    return candidates.scores
+
+
 def reads_no_later(kind: str, spec: Spec) -> None:
     """A reward after the last round that it says it reads changes nothing at round t."""
     for split in ("halves", "full"):
-        last = _last_read(kind, spec, split)
-        calm = play(kind, spec, split=split, at_once=1)
+        policy = engine_with(kind, spec, split=split).policy
+        last = [policy.last_read(t) for t in range(1, ROUNDS + 1)]
+        for t, (before, read) in enumerate(pairwise([0, *last]), 1):
+            if not before <= read < t:
+                raise ConformanceError(
+                    f"the last round read at round {t} is {read}; expected {before}, which is read "
+                    f"at the round before, to {t - 1}"
+                )
+        calm = play(kind, spec, piece=1, split=split)
         for after in (5, 17, 30):
             blind = bisect_right(last, after)  # so many rounds read no reward after this one
-            upset = play(kind, spec, split=split, at_once=1, rounds=blind, upset_after=after)
+            upset = play(kind, spec, blind, 1, split=split, upset_after=after)
             changed = (calm[:, :blind] != upset).any(2).any(0).nonzero()
             if len(changed):
                 t = int(changed[0]) + 1
@@ -101,29 +143,3 @@ def reads_no_later(kind: str, spec: Spec) -> None:
                     f"beside split {split!r} the decision at round {t} changes with a reward "
                     f"later than that of round {last[t - 1]}, the last one it says it reads"
                 )
-
-
-def _grows(kind: str, spec: Spec) -> None:
-    """Checks that a new group is treated like a group that was known and never seen."""
-    rounds = GRID + ROUNDS
-    known, met = (engine_with(kind, spec, rounds=rounds, rare_after=GRID) for _ in range(2))
-    whole, problem = heard(known, known.play()), met.policy.problem
-    bind(met, replace(problem, groups=problem.groups - 1))
-    pieces = met.play()
-    head = heard(met, [next(pieces)])
-    grow(met, problem)
-    grown = torch.cat([head, heard(met, pieces)], 1)
-    check_same(whole, grown, "a group known before and one that appears")
-
-
-def _last_read(kind: str, spec: Spec, split: str) -> list[int]:
-    """The last round that a policy with the part reads, at each round."""
-    policy = engine_with(kind, spec, split=split).policy
-    read = [policy.last_read(t) for t in range(1, ROUNDS + 1)]
-    for t, (before, last) in enumerate(pairwise([0, *read]), 1):
-        if not before <= last < t:
-            raise ConformanceError(
-                f"the last round read at round {t} is {last}; expected {before}, which is read at "
-                f"the round before, to {t - 1}"
-            )
-    return read

@@ -6,16 +6,13 @@ import inspect
 import traceback
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from timeit import timeit
-from typing import Any, NamedTuple, TypeVar
+from typing import NamedTuple, TypeVar
 
-from fairbandit import registry
-from fairbandit.conformance import contract, leaving, metrics, playing
-from fairbandit.conformance.world import REFERENCES, REPLICAS, Spec, class_of, engine_with
+from fairbandit.conformance import contract, leaving, playing
+from fairbandit.conformance.world import REFERENCES, Spec, class_of, engine_with, run
 from fairbandit.errors import FairbanditError
-from fairbandit.streams import Streams
 
 TIMED, TRIES = 512, 3
 """The number of rounds that are timed, and of measurements, of which the fastest counts."""
@@ -25,34 +22,27 @@ Done = TypeVar("Done")
 Check = Callable[[str, Spec], None]
 """Takes a kind and a part, and raises `ConformanceError` with the reason if the check fails."""
 
-_LEFT_ALONE: list[Check] = [leaving.leaves_tensors, leaving.leaves_globals]
-
-_PLAYED: list[Check] = [
+_SHARED: list[Check] = [
+    contract.constructible,
     playing.plays,
-    *_LEFT_ALONE,
+    leaving.leaves_all_as_found,
     playing.repeats,
     playing.replicas_alone,
     playing.rounds_alone,
-    playing.resumes,
-    playing.reads_no_later,
 ]
+"""The checks of every kind, in their order."""
+
+_OF_PARTS: list[Check] = [playing.resumes, playing.grows, playing.reads_no_later]
 
 _OF_KIND: dict[str, list[Check]] = {
-    "split": [contract.splits_soundly, *_PLAYED],
-    "estimator": [*_PLAYED, contract.models_soundly, playing.learns_late],
-    "rank": [*_PLAYED, contract.ties, contract.permutes, contract.monotone],
-    "selector": _PLAYED,
-    "environment": [contract.draws_pools, *_LEFT_ALONE, contract.pools_by_address],
-    "metric": [
-        metrics.judges_soundly,
-        *_LEFT_ALONE,
-        *(metrics.pieces_agree, metrics.judges_replicas_alone, metrics.resumes_judging),
-    ],
+    "split": [*_OF_PARTS, contract.splits_soundly],
+    "estimator": [*_OF_PARTS, contract.models_soundly, playing.learns_late],
+    "rank": [*_OF_PARTS, contract.ties, contract.permutes, contract.monotone],
+    "selector": _OF_PARTS,
+    "environment": [contract.draws_soundly],
+    "metric": [playing.resumes],
 }
-"""The checks of each kind, in their order, after those that all kinds share."""
-
-_GATES: tuple[Check, ...] = (playing.plays, contract.draws_pools, metrics.judges_soundly)
-"""If one of these fails, the later checks are skipped: they would fail for the same reason."""
+"""The checks of each kind after the shared ones."""
 
 
 @dataclass(frozen=True)
@@ -86,7 +76,7 @@ class Cost(NamedTuple):
 
 def checks(kind: str) -> list[Check]:
     """The checks that parts of a kind must pass, the simplest first."""
-    return [contract.constructible, *_OF_KIND[kind]]
+    return [*_SHARED, *_OF_KIND[kind]]
 
 
 def examine(kind: str, spec: Spec) -> Iterator[CheckResult]:
@@ -111,7 +101,7 @@ def examine(kind: str, spec: Spec) -> Iterator[CheckResult]:
             continue
         reason = attempt(check, kind, spec)
         yield CheckResult(check.__name__, label, reason)
-        gated = reason is not None and check in _GATES
+        gated = reason is not None and check is playing.plays
 
 
 def attempt(work: Callable[[str, Spec], Done], kind: str, spec: Spec) -> Done | str:
@@ -145,22 +135,11 @@ def _line(error: BaseException, cls: type) -> str:
 
 
 def cost(kind: str, spec: Spec) -> Cost:
-    """Times rounds of the suite's problem with a part and, in turn, with its kind's reference."""
+    """Times rounds of play with a part and, in turn, with its kind's reference."""
     pairs = [(_seconds(kind, spec), _seconds(kind, REFERENCES[kind])) for _ in range(TRIES)]
     return Cost(*(1000 * min(seconds) / TIMED for seconds in zip(*pairs, strict=True)))
 
 
 def _seconds(kind: str, spec: Spec) -> float:
-    """Of playing, drawing or judging all rounds once."""
-    work: Callable[[], Any]
-    if kind == "environment":
-        world = registry.create(kind, spec)
-        world.bind(Streams(0, range(REPLICAS)))
-        work = partial(world.pools, 1, TIMED)
-    elif kind == "metric":
-        metric = metrics.bound(registry.create(kind, spec), rounds=TIMED)
-        rounds = metrics.random_rounds(count=TIMED)
-        work = partial(metric.values, metrics.judged(metric, rounds, count=TIMED))
-    else:
-        work = partial(list, engine_with(kind, spec, rounds=TIMED).play())
-    return timeit(work, number=1)
+    engine = engine_with(kind, spec)
+    return timeit(lambda: run(engine, TIMED), number=1)

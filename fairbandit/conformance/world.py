@@ -1,8 +1,8 @@
-"""The small problem that the checks play, and helpers that play it with the part under test."""
+"""The small problem that the checks play, and how they play it with the part under test."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -16,18 +16,14 @@ from fairbandit.environments.base import Environment, Pools, Truth
 from fairbandit.errors import FairbanditError
 from fairbandit.fixed_point import block_end
 from fairbandit.maths.grouped_cdf import GroupedCdf
-from fairbandit.maths.picks import of_pick
 from fairbandit.maths.ties import upper_score
 from fairbandit.metrics import Played
-from fairbandit.parts import Argmax, Candidates, Outcomes, Problem
+from fairbandit.parts import Argmax, Candidates, EpsilonGreedy
 from fairbandit.policy import Policy
-from fairbandit.streams import GRID, Purpose, Stream, Streams
+from fairbandit.streams import GRID, Purpose, Stream
 
 ROUNDS, REPLICAS = 40, 3
 """How many rounds and replicas a check plays by default."""
-
-LATE = (2, 7, ROUNDS - 3)
-"""The rounds whose rewards come late, in checks of late rewards."""
 
 ASKERS = 12
 """The number of replicas in checks of what a part returns, rather than of what it decides."""
@@ -64,9 +60,8 @@ class Scattered(Environment):
     part_kind, part_name = "environment", "scattered"
 
     def __init__(self, upset_after: int | None = None, rare_after: int = 0) -> None:
-        self.rare_after = rare_after
+        self.upset_after, self.rare_after = upset_after, rare_after
         self.features, self.places, self.group_names = 4, 6, ("often", "seldom", "rare")
-        self.upset_after = upset_after
         draws = np.random.default_rng(0)
         theta = torch.from_numpy(draws.normal(size=4))
         sample = torch.from_numpy(draws.uniform(-1, 1, (500, 4))) @ theta
@@ -98,13 +93,6 @@ class EvenStream(Stream):
         return super().uniform(first, count, 1).repeat(1, 1, width)
 
 
-def streams_of(kind: type[Stream], seed: int, replicas: Sequence[int]) -> Streams:
-    """Streams of a subclass of `Stream`."""
-    streams = Streams(seed, replicas)
-    streams._streams = {p: kind(seed, streams.replicas, p, streams.device) for p in Purpose}
-    return streams
-
-
 class Listener(Argmax):
     """`Argmax` that records the index by which each round was decided last."""
 
@@ -122,113 +110,95 @@ def class_of(kind: str, spec: Spec) -> type[Any]:
     return registry.lookup(kind, str(spec["name"]) if isinstance(spec, Mapping) else spec)
 
 
-def policy_with(kind: str, spec: Spec, split: str = "halves", part: Any = None) -> Policy:
-    """A policy of a part and those that it is `checked_with`, the split and `REFERENCES`."""
-    company = {**REFERENCES, "split": split, **class_of(kind, spec).checked_with, kind: spec}
-    others = [other for other in registry.PART_KINDS if other != kind or part is None]
-    parts = {other: registry.create(other, company[other]) for other in others}
-    return Policy(**{kind: part, **parts})
-
-
 def engine_with(
     kind: str,
     spec: Spec,
     *,
     part: Any = None,
     split: str = "halves",
-    rounds: int = ROUNDS,
     replicas: Sequence[int] = tuple(range(REPLICAS)),
-    at_once: int = GRID,
-    upset_after: int | None = None,
-    rare_after: int = 0,
+    groups: int | None = None,
+    **world: Any,
 ) -> Engine:
-    """An engine, not yet started, whose policy has the part and whose environment is `Scattered`.
+    """An engine, not yet started, with a part that plays `Scattered` beside reference parts.
 
-    Its selector records what the rank returned (`Listener`), unless the part is a selector. The
-    part is made of the spec if it is not given.
+    Its selector records what the rank returns (`Listener`), unless the part is a selector, or a
+    metric, which judges random picks under the name `checked`.
+
+    Args:
+        kind: the kind of the part under test.
+        spec: the part.
+        part: the part as an object; made of the spec if it is not given.
+        split: the split beside which it plays, unless the part is `checked_with` another one.
+        replicas: the replicas' numbers.
+        groups: how many groups the policy knows; it can `grow`. None is all of them.
+        world: options of `Scattered`.
     """
-    policy = policy_with(kind, spec, split, part)
-    if kind != "selector":
-        policy.selector = Listener()
-    world = Scattered(upset_after, rare_after)
-    return Engine(policy, world, rounds=rounds, seed=1, replicas=replicas, at_once=at_once)
+    made = registry.create(kind, spec) if part is None else part
+    beside = {**REFERENCES, "split": split, **getattr(class_of(kind, spec), "checked_with", {})}
+    company = {other: registry.create(other, beside[other]) for other in registry.PART_KINDS}
+    company["selector"] = EpsilonGreedy(epsilon=0.6) if kind == "metric" else Listener()
+    if kind in registry.PART_KINDS:
+        company[kind] = made
+    environment = made if kind == "environment" else Scattered(**world)
+    metrics = {"checked": made} if kind == "metric" else {}
+    judged: dict[str, Any] = {"metrics": metrics, "rounds": 0, "seed": 1, "replicas": replicas}
+    engine = Engine(Policy(**company), environment, **judged)
+    if groups is not None:
+        engine.policy.bind(replace(engine.policy.problem, groups=groups))
+        engine.history = engine.policy.history()
+    return engine
 
 
-def play(kind: str, spec: Spec, **options: Any) -> Tensor:
-    """The decisions of a whole run, as `heard` gives them; the options are `engine_with`'s."""
-    engine = engine_with(kind, spec, **options)
-    return heard(engine, engine.play())
+def play(kind: str, spec: Spec, rounds: int = ROUNDS, piece: int = GRID, **options: Any) -> Tensor:
+    """What a part gives in a whole run, as `run` does; the options are those of `engine_with`."""
+    return run(engine_with(kind, spec, **options), rounds, piece)
 
 
-def heard(engine: Engine, pieces: Iterable[Played]) -> Tensor:
-    """The decisions of an engine in the given pieces, (B, T, K + 1) float64.
+def run(engine: Engine, rounds: int, piece: int = GRID) -> Tensor:
+    """Plays on in pieces, up to a round, and returns what the part under test gives.
 
-    The index, zero at empty places, and last the place picked; for a selector only the latter.
+    Returns:
+        (B, N, M): the index, zero at empty places, and last the place picked; for a selector only
+        the latter. For an environment all of its pools, for a metric its values.
     """
-    found = torch.cat([played.actions for played in pieces], 1)[..., None].double()
-    selector = engine.policy.selector
-    if isinstance(selector, Listener):
-        index = torch.stack([selector.heard[t] for t in sorted(selector.heard)], 1)
-        found = torch.cat([index, found], 2)
-        selector.heard = {}
-    return found
+    found = []
+    while engine.history.played < rounds:
+        engine.rounds = min(rounds, engine.history.played + piece)
+        found += [_given(engine, played) for played in engine.play()]
+    return torch.cat(found, 1)
 
 
-def bind(engine: Engine, problem: Problem) -> None:
-    """Binds an engine that has played no round yet to a problem of another number of groups."""
-    engine.policy.bind(problem)
-    engine.history = engine.policy.history()
+def _given(engine: Engine, played: Played) -> Tensor:
+    count, selector = played.actions.shape[1], engine.policy.selector
+    if not isinstance(engine.environment, Scattered):
+        pools = engine.environment.pools(played.first, count)
+        return torch.cat([part.flatten(2).double() for part in vars(pools).values()], 2)
+    if "checked" in played.metrics:
+        return played.metrics["checked"][..., None]
+    picks = played.actions[..., None].double()
+    if not isinstance(selector, Listener):
+        return picks
+    index = [selector.heard[t] for t in range(played.first, played.last + 1)]
+    return torch.cat([torch.stack(index, 1), picks], 2)
 
 
-def grow(engine: Engine, problem: Problem) -> None:
-    """Has an engine continue with a problem of more groups."""
+def grow(engine: Engine) -> None:
+    """Has an engine continue with all groups of its environment."""
+    problem = replace(engine.policy.problem, groups=len(engine.environment.group_names))
     engine.policy.grow(problem)
     engine.history.grow(problem)
 
 
-def check_state(state: Mapping[str, Any]) -> None:
-    """Refuses a state that holds anything but tensors and numbers."""
-    for key, value in state.items():
-        if not isinstance(value, (Tensor, int, float)):
-            raise ConformanceError(
-                f"its state has a {type(value).__name__} under {key!r}; "
-                "expected tensors and numbers only"
-            )
-
-
 def check_same(one: Tensor, other: Tensor, what: str) -> None:
-    """Refuses two results that differ: values (B, T), or decisions as `heard` gives them."""
-    apart = ~one.isclose(other, rtol=CLOSE, atol=CLOSE)
+    """Refuses two results of `run` that differ."""
+    apart = ~one.isclose(other, rtol=CLOSE, atol=CLOSE, equal_nan=True)
     if bool(apart.any()):
-        t, replica, *place = apart.transpose(0, 1).nonzero()[0].tolist()
-        picks = one.dim() == 3 and place[0] == one.shape[2] - 1
-        of = "picks" if picks else f"indices of place {place[0]}" if place else "values"
-        at = (replica, t, *place)
+        t, b, k = apart.transpose(0, 1).nonzero()[0].tolist()
         raise ConformanceError(
-            f"{what} give different {of}, first at round {t + 1}: replica {replica} of the batch "
-            f"has {one[at]:.9g} and {other[at]:.9g}"
+            f"{what} give different results, first at round {t + 1}: replica {b} of the batch has "
+            f"{one[b, t, k]:.9g} and {other[b, t, k]:.9g} (number {k + 1} of {one.shape[2]})"
         )
-
-
-def scores_with(engine: Engine, late: Collection[int]) -> Tensor:
-    """Scores, (B, 1, K), of the last round's candidates after the first pick of every round.
-
-    The engine has not begun. The rewards of the `late` rounds come only at the end.
-    """
-    policy, history, pools = engine.policy, engine.history, engine.environment.pools(1, ROUNDS)
-    first = (pools.groups >= 0).to(torch.uint8).argmax(2)
-    picks = [of_pick(part, first) for part in (pools.contexts, pools.groups, pools.rewards)]
-    outcomes = [Outcomes(*(part[:, t : t + 1] for part in picks)) for t in range(ROUNDS)]
-    history.add_rounds(ROUNDS)
-    for t, outcome in enumerate(outcomes, 1):
-        if t not in late:
-            history.add_outcomes(t, outcome)
-    policy.commit(ROUNDS // 2, history)
-    for t in late:
-        policy.learn(t, outcomes[t - 1], history)
-    last = ROUNDS, pools.contexts[:, -1:], pools.groups[:, -1:]
-    candidates, _ = policy.candidates(*last, history)
-    return candidates.scores
 
 
 def asked(kind: str, spec: Spec, after: int = ROUNDS) -> tuple[Candidates, Policy]:
@@ -244,14 +214,13 @@ def asked(kind: str, spec: Spec, after: int = ROUNDS) -> tuple[Candidates, Polic
     Returns:
         The candidates, of as many rounds as can be decided at once, and the policy.
     """
-    engine = engine_with(kind, spec, rounds=after, replicas=range(ASKERS))
-    policy = engine.policy
-    policy.bind(replace(policy.problem, streams=streams_of(EvenStream, 1, range(ASKERS))))
-    for _ in engine.play():
-        pass
+    engine = engine_with(kind, spec, replicas=range(ASKERS))
+    policy, history = engine.policy, engine.history
+    run(engine, after)
     last = block_end(policy, after + ROUNDS, after)
     pools = engine.environment.pools(after + 1, last - after)
-    engine.history.add_pools(pools.contexts, pools.groups)
+    history.add_pools(pools.contexts, pools.groups)
     with policy.mode():
-        candidates, _ = policy.candidates(after + 1, pools.contexts, pools.groups, engine.history)
+        candidates, _ = policy.candidates(after + 1, pools.contexts, pools.groups, history)
+    candidates.stream = EvenStream(1, range(ASKERS), Purpose.RANK, policy.problem.device)
     return candidates, policy

@@ -10,23 +10,24 @@ import hashlib
 import json
 import logging
 import os
-import tempfile
 import zipfile
 import zlib
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from importlib import import_module
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from fairbandit.environments.reading import column_names, listed, read_table, require
+from fairbandit.environments.reading import listed, read_table
 from fairbandit.errors import FairbanditError
 
-YEARS = range(2014, 2019)
-"""The survey years that have RELP; in 2019 RELSHIPP replaced it, with other codes."""
+YEARS = (2017, 2018)
+"""The years with files of these names and the column RELP, which RELSHIPP replaced in 2019."""
 
 COLUMNS = ("AGEP", "COW", "SCHL", "MAR", "OCCP", "POBP", "RELP", "WKHP", "SEX", "RAC1P", "PINCP")
 """The columns that are kept."""
@@ -40,15 +41,17 @@ STATES = (
     *("NM", "NY", "NC", "ND", "OH", "OK", "OR", "PA", "RI", "SC", "SD", "TN", "TX", "UT", "VT"),
     *("VA", "WA", "WV", "WI", "WY", "PR"),
 )
-"""The postal codes of the states and Puerto Rico, in the order of folktables."""
+"""The postal codes of the states and Puerto Rico."""
+
+FIPS = dict(zip(STATES, (*sorted({*range(1, 57)} - {3, 7, 11, 14, 43, 52}), 72), strict=True))
+"""The number of each state in the names of files."""
 
 SAMPLE = "sample"
 """The root that stands for the records inside the package."""
 
-SAMPLE_STATES = {2018: ["DE", "HI", "NM", "SD", "VT", "WY"], 2017: ["AL"]}
+SAMPLE_STATES = {2018: ("DE", "HI", "NM", "SD", "VT", "WY"), 2017: ("AL",)}
 """The states in the packaged records of each year."""
 
-_FIPS = (*sorted({*range(1, 57)} - {3, 7, 11, 14, 43, 52}), 72)  # the states' numbers, in order
 _SITE = "https://www2.census.gov/programs-surveys/acs/data/pums"
 _log = logging.getLogger("fairbandit")
 
@@ -67,13 +70,7 @@ def person_table(
     a hash of the year, the states, and the names, sizes and times of the source files. A change of
     these makes a new table; older tables stay and may be deleted at any time.
 
-    Args:
-        root: folder with {year}/1-Year/psam_p{FIPS}.csv (ss{yy}p{state}.csv before 2017), or
-            `sample`, the records inside the package.
-        year: survey year, one of `YEARS`.
-        states: postal codes; None for the 50 states and PR. Their order does not matter.
-        download: fetches files that are missing from the Census Bureau.
-        cache: folder for the table; None for `default_cache()`.
+    The arguments are those of `CensusGender`.
 
     Raises:
         FairbanditError: another year, an unknown state, a file that is missing, damaged, lacks a
@@ -85,60 +82,6 @@ def person_table(
     paths = record_files(root=root, year=year, states=states)
     if root == SAMPLE:
         return next(iter(paths.values()))
-    _require_files(paths, year, download)
-    stats = [(path.name, path.stat().st_size, path.stat().st_mtime_ns) for path in paths.values()]
-    key = hashlib.sha256(json.dumps([year, list(paths), stats]).encode()).hexdigest()[:20]
-    folder = default_cache() if cache is None else Path(cache)
-    target = folder / f"acs-{year}-{key}.parquet"
-    if not target.is_file():
-        _write(list(paths.values()), target)
-    return target
-
-
-def default_cache() -> Path:
-    """The user's cache folder: $XDG_CACHE_HOME/fairbandit, or ~/.cache/fairbandit."""
-    base = os.environ.get("XDG_CACHE_HOME")
-    return (Path(base) if base else Path.home() / ".cache") / "fairbandit"
-
-
-def file_name(year: int, state: str) -> str:
-    """The name that the person records of a state have in the Census Bureau's archive."""
-    number = _FIPS[STATES.index(state)]
-    return f"psam_p{number:02}.csv" if year >= 2017 else f"ss{year % 100}p{state.lower()}.csv"
-
-
-def record_files(
-    *, root: str | Path, year: int, states: Sequence[str] | None = None
-) -> dict[str, Path]:
-    """The path of each state's person records, which need not exist, in the order of folktables.
-
-    The arguments are those of `person_table`.
-
-    Raises:
-        FairbanditError: another year, or an unknown state.
-    """
-    known = SAMPLE_STATES if root == SAMPLE else {year: [*STATES] for year in YEARS}
-    if year not in known:
-        raise FairbanditError(
-            f"the census year must be one of {', '.join(map(str, known))}, got {year}; RELP was "
-            "replaced in 2019"
-        )
-    valid = known[year]
-    chosen = valid if states is None else states
-    unknown = [repr(state) for state in chosen if state not in valid]
-    if unknown or not chosen:
-        problem = f"unknown state {listed(unknown)}" if unknown else "no state"
-        raise FairbanditError(f"{problem}; the census states are {', '.join(valid)}, or null: all")
-    if root == SAMPLE:
-        if len(set(chosen)) < len(valid):
-            raise FairbanditError(f"the sample of {year} is all of {valid} together; got {chosen}")
-        return dict.fromkeys(valid, Path(__file__).parent / SAMPLE / f"{year}.parquet")
-    folder = Path(root, str(year), "1-Year")
-    return {state: folder / file_name(year, state) for state in valid if state in chosen}
-
-
-def _require_files(paths: dict[str, Path], year: int, download: bool) -> None:
-    """Downloads the files that are missing, or names them in an error."""
     lacking = [state for state, path in paths.items() if not path.is_file()]
     if lacking and not download:
         raise FairbanditError(
@@ -149,6 +92,35 @@ def _require_files(paths: dict[str, Path], year: int, download: bool) -> None:
         )
     for state in lacking:
         _download(paths[state], year, state)
+    stats = [(path.name, path.stat().st_size, path.stat().st_mtime_ns) for path in paths.values()]
+    key = hashlib.sha256(json.dumps([year, list(paths), stats]).encode()).hexdigest()[:20]
+    user = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache", "fairbandit")
+    target = Path(cache or user) / f"acs-{year}-{key}.parquet"
+    if not target.is_file():
+        _write(list(paths.values()), target)
+    return target
+
+
+def record_files(
+    *, root: str | Path, year: int, states: Sequence[str] | None = None
+) -> dict[str, Path]:
+    """The path of each state's records, which need not exist, from arguments of `person_table`."""
+    valid = SAMPLE_STATES if root == SAMPLE else dict.fromkeys(YEARS, STATES)
+    if year not in valid:
+        raise FairbanditError(f"the census year must be one of {[*valid]}, got {year}")
+    known = valid[year]
+    chosen = known if states is None else states
+    whole = root != SAMPLE or len(set(chosen)) == len(known)
+    if not (chosen and whole and {*chosen} <= {*known}):
+        which = "some" if root != SAMPLE else "all"
+        raise FairbanditError(
+            f"the census states of {year} must be {which} of {', '.join(known)}, or null; "
+            f"got {chosen}"
+        )
+    if root == SAMPLE:
+        return dict.fromkeys(known, Path(__file__).parent / SAMPLE / f"{year}.parquet")
+    folder = Path(root, str(year), "1-Year")
+    return {state: folder / f"psam_p{FIPS[state]:02}.csv" for state in known if state in chosen}
 
 
 def _download(path: Path, year: int, state: str) -> None:
@@ -160,49 +132,45 @@ def _download(path: Path, year: int, state: str) -> None:
     url = f"{_SITE}/{year}/1-Year/{name}"
     # what requests and zipfile raise of a failed download or a damaged archive
     damage = (OSError, KeyError, RuntimeError, zipfile.BadZipFile, zlib.error)
-    with _writable(path.parent, "environment.root") as aside:
+    with _aside(path, "environment.root") as found:
         try:
-            folktables.download_and_extract(url, aside, name, path.name)
-            found = Path(aside, path.name)
-            require(path.name, column_names(found), [*COLUMNS, FILTER_COLUMN])
+            folktables.download_and_extract(url, str(found.parent), name, found.name)
+            read_table(found, [*COLUMNS, FILTER_COLUMN])
         except (*damage, FairbanditError) as error:
             raise FairbanditError(
                 f"the download of {url} failed; fetch it by other means and unpack it into "
                 f"{path.parent}. The reason: {error or type(error).__name__}"
             ) from error
-        found.replace(path)
-
-
-def _writable(folder: Path, setting: str) -> tempfile.TemporaryDirectory[str]:
-    """A temporary folder inside another one, from which files are moved once they are whole."""
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        return tempfile.TemporaryDirectory(dir=folder, prefix=".part-")
-    except OSError as error:
-        raise FairbanditError(
-            f"cannot write into {folder} ({error.strerror or error}); set {setting} to a folder "
-            "that can be written"
-        ) from error
 
 
 def _write(files: list[Path], target: Path) -> None:
-    """Writes the table of the working adults, file by file."""
-    schema = pa.schema([(name, pa.float64()) for name in COLUMNS])
-    rows = 0
-    with _writable(target.parent, "environment.cache") as aside:
-        made = Path(aside, target.name)
-        with pq.ParquetWriter(made, schema, compression="zstd", write_page_checksum=True) as writer:
-            for path in files:
-                columns = _filtered(path)
-                writer.write_table(pa.table(columns, schema=schema))
-                rows += len(columns[0])
-        if not rows:
-            raise FairbanditError(
-                f"no row is left after the filter AGEP > 16, PINCP > 100, WKHP > 0, PWGTP >= 1 "
-                f"in {listed(list(map(str, files)), 5)}"
-            )
-        made.replace(target)
-    _log.info("wrote %d filtered census records to %s", rows, target)
+    """Writes the table of the working adults."""
+    columns = [np.concatenate(cells) for cells in zip(*map(_filtered, files), strict=True)]
+    if not len(columns[0]):
+        raise FairbanditError(
+            f"no row is left after the filter AGEP > 16, PINCP > 100, WKHP > 0, PWGTP >= 1 "
+            f"in {listed(list(map(str, files)), 5)}"
+        )
+    with _aside(target, "environment.cache") as path:
+        table = pa.table(columns, names=COLUMNS)
+        pq.write_table(table, path, compression="zstd", write_page_checksum=True)
+    _log.info("wrote %d filtered census records to %s", len(columns[0]), target)
+
+
+@contextmanager
+def _aside(path: Path, setting: str) -> Iterator[Path]:
+    """A path in a temporary folder, from which the file is moved to `path` once it is whole."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        folder = TemporaryDirectory(dir=path.parent, prefix=".part-")
+    except OSError as error:
+        raise FairbanditError(
+            f"cannot write into {path.parent} ({error.strerror}); set {setting} to a folder that "
+            "can be written"
+        ) from error
+    with folder as name:
+        yield Path(name, path.name)
+        Path(name, path.name).replace(path)
 
 
 def _filtered(path: Path) -> list[NDArray[np.float64]]:

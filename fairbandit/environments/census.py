@@ -7,7 +7,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from fairbandit.environments.acs import SAMPLE, SAMPLE_STATES, person_table, record_files
+from fairbandit.environments.acs import SAMPLE, person_table, record_files
 from fairbandit.environments.table import CANDIDATES, PoolKind, RewardSource, Table
 from fairbandit.registry import register
 
@@ -43,7 +43,6 @@ ETHNICITIES = {
 }
 """Names of the codes of RAC1P."""
 
-
 GROUP_SIZE = 5000
 """The `min_group_size` of ethnicities, as in the paper."""
 
@@ -53,7 +52,7 @@ SAMPLE_GROUP_SIZE = 800
 
 def surveys(
     *,
-    root: str = "data",
+    root: str,
     states: list[str] | None = None,
     year: int = 2018,
     scaler_year: int | None = None,
@@ -61,33 +60,22 @@ def surveys(
     **_: Any,
 ) -> list[dict[str, Any]]:
     """The arguments of `record_files` for D2, then for D1, from those of `CensusGender`."""
-    other = scaler_year or year
-    if root == SAMPLE:
-        states = states or SAMPLE_STATES.get(year)
-        scaler_states = scaler_states or SAMPLE_STATES.get(other)
-    found = [(year, states), (other, scaler_states or states)]
+    # the sample has other states in each year
+    others = scaler_states or (None if root == SAMPLE else states)
+    found = [(year, states), (scaler_year or year, others)]
     return [{"root": root, "year": year, "states": states} for year, states in found]
 
 
 class _Census(Table):
-    """The working adults of a survey year as a `Table`, with another year as D1.
-
-    Args:
-        given: the arguments of `surveys`, and `download` and `cache`.
-        code_names: names of the codes of the group column.
-        table: arguments of `Table`.
-    """
+    """The working adults of a survey year as a `Table`, with another year as D1."""
 
     def __init__(
         self, given: Mapping[str, Any], code_names: Mapping[str, str], **table: Any
     ) -> None:
         vars(self).update(given)
-        found = surveys(**given)
-        if given["root"] == SAMPLE:
-            self.states, self.scaler_states = (survey["states"] for survey in found)
         path, scaler_path = (
             str(person_table(**survey, download=given["download"], cache=given["cache"]))
-            for survey in found
+            for survey in surveys(**given)
         )
         super().__init__(
             path=path, scaler_path=scaler_path, reward="PINCP", columns=CENSUS_COLUMNS, **table
@@ -112,7 +100,7 @@ class CensusGender(_Census):
         root: a folder in folktables' layout, {root}/{year}/1-Year/psam_p{FIPS}.csv; or `sample`,
             records of six small states inside the package, with those of Alabama as D1.
         states: postal codes of the states; null for the 50 states and PR.
-        year: the survey of D2, 2014 to 2018.
+        year: the survey of D2, 2017 or 2018.
         scaler_year: the survey of D1; null for `year`.
         scaler_states: the states of D1; null for `states`.
         min_group_size: a gender with fewer members in D2 is left out.

@@ -4,26 +4,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
-import pyarrow.compute as pc
+import numpy as np
 from omegaconf import OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 from yaml import YAMLError  # type: ignore[import-untyped]
 
-from fairbandit.environments.reading import (
-    DECIMAL_COMMA,
-    DECIMAL_REMEDY,
-    NUMBER,
-    Source,
-    canonical,
-    is_readable,
-    listed,
-)
-from fairbandit.environments.remarks import remark
+from fairbandit.environments.reading import DECIMAL_REMEDY, Source, listed
 from fairbandit.errors import FairbanditError
 
 CATEGORY = "category"
@@ -33,7 +22,7 @@ ENDINGS = (".yaml", ".yml")
 """The endings of a file of columns."""
 
 MOST_CODES = 1_000
-"""The largest number of codes of a category that are taken from a table."""
+"""The most texts of a column that becomes a category without being chosen."""
 
 CHOOSE = (
     "environment.columns chooses the features, as in 'environment.columns={NAME: null, NAME: "
@@ -41,21 +30,16 @@ CHOOSE = (
 )
 """How features are chosen, for messages."""
 
+CONSTANT = "one value, or none"
+OTHER = "neither numbers nor texts that recur"
+UNNAMED = "no name, or an index"
+
 _SPEC = (
     f"null (a number), {CATEGORY} (the codes are the values in the table), a list of codes, or "
     "{codes: [...], reference: [...]}"
 )
-_DATE = (
-    r"[0-9]{1,4}([-/.])[0-9]{1,2}[-/.][0-9]{1,4}([t ].*)?|(-?[0-9]+ days ?)?[0-9]{1,2}:[0-9]{2}.*"
-)
-_SPELLINGS = {
-    "integer": r"[-+]?(0|[1-9][0-9]{0,14})",
-    "code": r"[-+]?[0-9]+",  # zeros in front, or more digits than float64 has
-    "decimal": NUMBER,
-    "truth": r"true|false",
-}
-"""How the cells of each kind are spelled; a cell is of the first kind that it fits, or a text."""
-
+_DATE = "([0-9]{1,4}[-/.][0-9]{1,2}[-/.][0-9]{1,4}.*|[0-9]{1,2}:[0-9]{2}.*)"
+_CODE = "([-+]?0[0-9]+)"  # zeros in front
 _INDEX = re.compile(r"__index_level_[0-9]+__")  # the index of a table that pandas wrote
 
 
@@ -83,6 +67,9 @@ def chosen_columns(columns: Any) -> Mapping[str, Any] | None:
             f"{given!r}"
         )
     for name, spec in given.items():
+        if isinstance(name, bool):
+            problem = f"YAML reads a key as {name}; put the name of the column in quotes"
+            raise FairbanditError(where + problem)
         if problem := _problem(spec):
             raise FairbanditError(f"{where}environment.columns.{name}: {problem}")
     return {str(name): spec for name, spec in given.items()}
@@ -105,165 +92,92 @@ def _problem(spec: Any) -> str:
     if not proper or not lists[0] or given.keys() - {"codes", "reference"}:
         return f"expected {_SPEC}; got {spec!r}"
     known = [*lists[0], *lists[1]]
-    numbers = [isinstance(code, (int, float)) and not isinstance(code, bool) for code in known]
-    if not all(numbers) and not all(isinstance(code, str) for code in known):
+    numbers = all(isinstance(code, (int, float)) and not isinstance(code, bool) for code in known)
+    if not numbers and not all(isinstance(code, str) for code in known):
         return f"codes are all numbers or all texts (put a text in quotes), got {known}"
-    if all(numbers) and not all(abs(code) <= 2**53 for code in known):
-        return f"a code that is a number must be at most 2**53, got {known}"
     return f"a code stands twice in {known}" if len(set(known)) < len(known) else ""
 
 
 def _load(path: Path) -> Any:
-    """The content of a YAML file whose keys are names of columns."""
+    """The content of a YAML file."""
     try:
-        plain = OmegaConf.to_container(OmegaConf.load(path), resolve=False)
+        return OmegaConf.to_container(OmegaConf.load(path), resolve=False)
     except (OSError, ValueError, YAMLError, OmegaConfBaseException, RecursionError) as error:
-        reason = getattr(error, "strerror", None) or " ".join(str(error).split())
-        raise FairbanditError(f"{path} cannot be read as YAML: {reason}") from error
-    odd = [key for key in plain if type(key) not in (str, int)] if isinstance(plain, dict) else []
-    if odd:
-        told = "which is no text; put the name of the column in quotes"
-        raise FairbanditError(f"{path}: YAML reads a key as {odd[0]!r}, {told}")
-    return plain
-
-
-@dataclass(frozen=True)
-class Contents:
-    """What the cells of a column are, in one table or in two.
-
-    Attributes:
-        rows: how many rows there are.
-        texts: the distinct values that are not missing, as texts, or `MOST_CODES` + 1 of them.
-        kinds: the kinds of the cells: keys of `_SPELLINGS`, "date" and "text".
-        unreadable: the type of cells that are neither numbers, truth values, dates nor texts.
-    """
-
-    rows: int
-    texts: frozenset[str]
-    kinds: frozenset[str]
-    unreadable: str
-
-    @property
-    def is_number(self) -> bool:
-        """Whether all cells are numbers or truth values."""
-        return self.kinds <= {"integer", "decimal", "truth"}
-
-    def codes(self) -> list[Any]:
-        """The distinct values, sorted: numbers where all are numbers, and otherwise texts."""
-        if not self.kinds <= {"integer", "decimal"}:
-            return sorted(self.texts)
-        return sorted({_number(text) for text in self.texts})
-
-    def uncodable(self) -> str:
-        """Why the values cannot be the codes of a category; empty if they can."""
-        if self.unreadable:
-            return f"cells of type {self.unreadable}"
-        if len(self.texts) > MOST_CODES:
-            return f"more than {MOST_CODES:,} texts"
-        return "" if self.texts else "no value"
-
-    def unfit(self) -> str:
-        """Why the column is no feature unless it is chosen; empty if it is one."""
-        if self.is_number and self.texts and not self.unreadable:
-            constant = len(set(map(_number, self.texts))) == 1
-            return "the same value everywhere" if constant else ""
-        if len(self.texts) == 1:
-            return "the same value everywhere"
-        if self.kinds == {"date"}:
-            return "dates or times"
-        allowed = {"text", "truth", "code"} | ({"integer"} if "code" in self.kinds else set())
-        if not self.unreadable and not self.kinds <= allowed:
-            return "numbers or dates beside texts"
-        unique = self.texts and 2 * len(self.texts) > self.rows
-        own = "a text of its own in most rows, as names have" if unique else ""
-        return self.uncodable() or own
-
-
-def contents(sources: Sequence[Source], column: str) -> Contents:
-    """What the cells of a column are in all of the tables together."""
-    texts: set[str] = set()
-    kinds: set[str] = set()
-    for source in sources:
-        cells = source.cells(column)
-        temporal, floating = pa.types.is_temporal(cells.type), pa.types.is_floating(cells.type)
-        if not (is_readable(cells.type) or temporal):
-            return Contents(0, frozenset(), frozenset(), str(cells.type))
-        cells = pc.drop_null(pc.unique(cells))
-        if floating:
-            cells = cells.filter(pc.invert(pc.is_nan(cells)))
-        texts.update(map(canonical, cells[: MOST_CODES + 1].to_pylist()))
-        if temporal or floating:
-            kinds.add("date" if temporal else "decimal")
-            continue
-        spelled = pc.utf8_lower(pc.cast(cells, pa.string()))
-        for kind, spelling in {"date": _DATE, **_SPELLINGS, "text": ".*"}.items():
-            fits = pc.match_substring_regex(spelled, f"^(?s:{spelling})$")
-            kinds.update([kind] if pc.any(fits).as_py() else [])
-            spelled = spelled.filter(pc.invert(fits))
-            if kind == "date":
-                spelled = source.dotted(spelled)
-    return Contents(sum(map(len, sources)), frozenset(texts), frozenset(kinds), "")
+        raise FairbanditError(
+            f"{path} cannot be read as YAML: {' '.join(str(error).split())}"
+        ) from error
 
 
 def resolve_columns(
     sources: Sequence[Source], chosen: Mapping[str, Any] | None, taken: Collection[str]
-) -> dict[str, Any]:
-    """The columns that are features, with the codes of each category.
+) -> tuple[dict[str, Any], dict[str, str]]:
+    """The columns that are features, with the codes of each category, and why others are none.
 
     Args:
         sources: D2 and, where it is another file, D1.
-        chosen: the columns with their specifications; None for those that `judged_columns` finds.
+        chosen: the columns with their specifications. If None, all columns are judged by their
+            cells: numbers and truth values become numbers, texts that recur become categories.
         taken: the columns of the group and of the reward.
 
     Raises:
-        FairbanditError: a column cannot be a category, or none is left.
+        FairbanditError: no column is left, or the numbers of a column have decimal commas, and
+            `decimal` is a point.
     """
+    columns: dict[str, Any] = {}
+    out: dict[str, str] = {}
     if chosen is not None:
-        taken = [name for name, spec in chosen.items() if spec == CATEGORY]
-        found = {name: contents(sources, name) for name in taken}
-        for name, one in found.items():
-            if problem := one.uncodable():
-                problem = f"it cannot be a category with its values as codes: {problem}; leave it "
-                problem += "out of environment.columns, or list its codes there"
-                raise sources[0].error(name, None, problem)
-        return {**chosen, **{name: one.codes() for name, one in found.items()}}
-    columns, out = judged_columns(sources, taken)
-    told = listed([f"{name!r} ({reason})" for name, reason in out.items()])
+        for name, spec in chosen.items():
+            columns[name] = _codes(sources, name) if spec == CATEGORY else spec
+        return columns, out
+    for name in [name for name in sources[0].columns if name not in taken]:
+        named = name and not _INDEX.fullmatch(name)
+        spec, reason = _judged(sources, name) if named else (None, UNNAMED)
+        if reason:
+            out[name] = reason
+        else:
+            columns[name] = spec
     if not columns:
+        found = listed([f"{name!r} ({reason})" for name, reason in out.items()])
         raise FairbanditError(
             f"{sources[0].name}: no column is left to be a feature; beside "
-            f"{listed([*map(repr, taken)])} there is {told or 'none'}. {CHOOSE}"
+            f"{listed([*map(repr, taken)])} there is {found or 'none'}. {CHOOSE}"
         )
-    if told:
-        remark(f"{sources[0].name}: these columns are no features: {told}. {CHOOSE}")
-    return columns
+    return columns, out
 
 
-def judged_columns(
-    sources: Sequence[Source], taken: Collection[str]
-) -> tuple[dict[str, Any], dict[str, str]]:
-    """The columns of a table that are features by their cells, and why the others are none.
-
-    All columns but those that are taken are judged. Numbers and truth values become numbers, texts
-    become categories.
-
-    Raises:
-        FairbanditError: the numbers of a column have decimal commas, and `decimal` is a point.
-    """
-    free = [name for name in dict.fromkeys(sources[0].columns) if name not in taken]
-    named = [name for name in free if name and not _INDEX.fullmatch(name)]
-    found = {name: contents(sources, name) for name in named}
-    for name, one in found.items():
-        commas = [text for text in one.texts if "," in text]
-        numbers = all(re.fullmatch(DECIMAL_COMMA, text) for text in one.texts)
-        if commas and numbers and sources[0].decimal == ".":
-            raise sources[0].error(name, None, f"cells are like {min(commas)!r}; {DECIMAL_REMEDY}")
-    out = {name: reason for name in named if (reason := found[name].unfit())}
-    out |= {name: "no name" if not name else "an index" for name in free if name not in named}
-    fit = {name: one for name, one in found.items() if name not in out}
-    return {name: None if one.is_number else one.codes() for name, one in fit.items()}, out
+def _judged(sources: Sequence[Source], name: str) -> tuple[list[Any] | None, str]:
+    """The specification of a column, and why it is no feature; empty if it is one."""
+    if not all(name in source.frame for source in sources):
+        return None, OTHER
+    for source in sources:
+        if not source.fits(name).all() and source.fits(name, ",").all():
+            cell = source.cells(name)[~source.fits(name)].iloc[0]
+            raise source.error(name, None, f"cells are like {cell!r}; {DECIMAL_REMEDY}")
+    codes = _codes(sources, name)
+    if len(codes) < 2:
+        return None, CONSTANT
+    if not isinstance(codes[0], str):
+        return None, ""
+    zeros = any(_spelled(source, name, _CODE) for source in sources)
+    mixed = any((source.fits(name) & ~source.gaps(name)).any() for source in sources) and not zeros
+    dates = any(_spelled(source, name, _DATE) for source in sources)
+    recur = len(codes) <= min(MOST_CODES, sum(map(len, sources)) / 2)
+    return (None, OTHER) if mixed or dates or not recur else (codes, "")
 
 
-def _number(text: str) -> float:
-    value = float({"true": 1, "false": 0}.get(text, text.replace(",", ".")))
-    return int(value) if value.is_integer() else value
+def _codes(sources: Sequence[Source], name: str) -> list[Any]:
+    """The distinct values of a column, sorted: as numbers if all are, without zeros in front."""
+    if not all(source.fits(name).all() and not _spelled(source, name, _CODE) for source in sources):
+        return sorted(
+            {str(cell) for source in sources for cell in source.cells(name).dropna().unique()}
+        )
+    values = np.unique(np.concatenate([source.numbers(name) for source in sources]))
+    return [
+        int(value) if value.is_integer() else value for value in values[~np.isnan(values)].tolist()
+    ]
+
+
+def _spelled(source: Source, name: str, pattern: str) -> bool:
+    """Whether a cell fits a regular expression."""
+    cells = source.cells(name)
+    return cells.dtype != np.float64 and bool(cells.str.fullmatch(pattern).any())

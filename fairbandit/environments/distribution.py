@@ -43,32 +43,25 @@ def of_cdf(cdf: Callable[[Tensor], Tensor]) -> Distribution:
     return Distribution(values, density.clamp(min=0), shares)
 
 
-def bandwidth(values: Tensor) -> float:
-    """Silverman's rule for values (n,), h = 0.9·min(σ, IQR/1.34)·n^(−1/5); σ alone if the IQR is 0.
+def of_sample(ordered: Tensor) -> Distribution:
+    """The ECDF of a sample in ascending order, and a Gaussian kernel estimate of its density.
+
+    The bandwidth is Silverman's rule, h = 0.9·min(σ, IQR/1.34)·n^(−1/5); σ alone if the IQR is 0.
 
     Reference:
         Silverman, "Density Estimation for Statistics and Data Analysis", 1986, eq. 3.31.
-
-    >>> round(bandwidth(torch.arange(32).double()), 3)
-    4.221
     """
-    spread = float(values.std()) if len(values) > 1 else 0.0
-    some = values[:: max(1, len(values) // 10**6)]
-    low, high = torch.quantile(some, values.new_tensor([0.25, 0.75])).tolist()
-    between = (high - low) / 1.34
-    return 0.9 * (min(spread, between) if between > 0 else spread) * len(values) ** -0.2
-
-
-def of_sample(ordered: Tensor) -> Distribution:
-    """The ECDF of a sample in ascending order, and a Gaussian kernel estimate of its density."""
     count = len(ordered)
-    low, high = (float(ordered[round(share * (count - 1))]) for share in (_TAIL, 1 - _TAIL))
-    band = max(bandwidth(ordered), (high - low) / POINTS, 1e-9 * max(1.0, abs(low)))
+    shares = (_TAIL, 0.25, 0.75, 1 - _TAIL)
+    low, first, third, high = (float(ordered[round(share * (count - 1))]) for share in shares)
+    spread, between = float(ordered.std(correction=0)), (third - first) / 1.34
+    rule = 0.9 * (min(spread, between) if between > 0 else spread) * count**-0.2
+    band = max(rule, (high - low) / POINTS, 1e-9 * max(1.0, abs(low)))
     values = _grid(low - 3 * band, high + 3 * band)
-    first, last = float(values[0]) - 4 * band, float(values[-1]) + 4 * band
-    weights = torch.histc(ordered, bins=_BINS, min=first, max=last)
-    width = (last - first) / _BINS
-    centres = first + width * (torch.arange(_BINS, dtype=torch.float64) + 0.5)
+    start, stop = float(values[0]) - 4 * band, float(values[-1]) + 4 * band
+    weights = torch.histc(ordered, bins=_BINS, min=start, max=stop)
+    width = (stop - start) / _BINS
+    centres = start + width * (torch.arange(_BINS, dtype=torch.float64) + 0.5)
     kernels = torch.exp(-(((values[:, None] - centres) / band) ** 2) / 2)
     density = kernels @ weights / (count * band * math.sqrt(2 * math.pi))
     below = torch.searchsorted(ordered, values, right=True)

@@ -8,20 +8,28 @@ from __future__ import annotations
 
 import math
 import re
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 from functools import lru_cache
 from typing import Any
+from unicodedata import normalize
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from fairbandit.environments.columns import codes_and_reference, resolve_columns
-from fairbandit.environments.reading import NUMBER, Source, canonical, listed, read_table
-from fairbandit.environments.remarks import remark
+from fairbandit.environments.columns import CHOOSE, codes_and_reference, resolve_columns
+from fairbandit.environments.reading import (
+    MOST_COLUMNS,
+    NUMBER,
+    Source,
+    listed,
+    read_table,
+    remark,
+)
 from fairbandit.errors import FairbanditError
 from fairbandit.maths.grouped_cdf import GroupedCdf
 from fairbandit.maths.roots import ridge_fit
@@ -29,12 +37,6 @@ from fairbandit.maths.ties import upper_score
 
 REGULARIZATION = 1e-8
 """λ of the ridge regression on D2 that makes θ, as in the paper (App. D.2)."""
-
-RESOLUTION = 1e-8
-"""The least relative deviation of a column; rounding errors of 1.1e-16 then leave eight digits."""
-
-MOST_FEATURES = 5_000
-"""The greatest d; a policy keeps matrices of d×d numbers for each replica."""
 
 GAP = 0.1
 """The difference of two groups' mean rewards, in standard deviations, that calls for a notice."""
@@ -58,7 +60,7 @@ class Request:
         columns: the mapping that was chosen, or None.
         thin: whether members that are not sampled are dropped. If not, all members are kept, for
             the fit of the true θ and for play, and only the true reward CDFs are of the sample.
-        versions: the sizes and times of the files.
+        hashes: those of the contents of the files.
     """
 
     path: str
@@ -75,7 +77,7 @@ class Request:
     missing: Missing
     separator: str
     decimal: str
-    versions: tuple[Any, ...]
+    hashes: tuple[str | None, ...]
 
 
 @dataclass(frozen=True)
@@ -109,12 +111,9 @@ class Members:
 
 @dataclass(frozen=True)
 class Population:
-    """All that is known of a table's members.
+    """The members, with their groups' labels and what their columns became.
 
     Attributes:
-        members: the members.
-        groups: the labels of their groups.
-        features: the names of the features.
         columns: the columns with the codes of each category.
         theta: θ, the ridge fit (λ = 1e-8) of the standardised reward on D2, (d,).
         cdf: the CDF of each group's true rewards.
@@ -130,11 +129,12 @@ class Population:
 
 @dataclass(frozen=True)
 class _Part:
-    """The rows of D1 or of D2 that are used, (n,), and the index of each one's group, (n,)."""
+    """The rows of D1 or of D2 that are used, (n,), each one's group, and if a CDF counts it."""
 
     source: Source
     rows: NDArray[np.int64]
     groups: NDArray[np.int64]
+    counted: NDArray[np.bool_]
 
 
 @lru_cache(1)
@@ -156,9 +156,17 @@ def load_population(request: Request) -> Population:
         )
         for path in paths
     ]
-    columns = resolve_columns(sources, request.columns, taken)
-    members, in_cdf, kept = _used(sources[0], columns, request)
-    first = members if len(sources) == 1 else _used(sources[1], columns, request, kept)[0]
+    columns, left_out = resolve_columns(sources, request.columns, taken)
+    if left_out:
+        told = listed([f"{name!r} ({reason})" for name, reason in left_out.items()])
+        remark(f"{request.path}: these columns are no features: {told}. {CHOOSE}")
+    labels = [_labels(source, columns, request) for source in sources]
+    kept = _kept_groups(sources[0].name, labels[0], request)
+    members, *others = (
+        _part(source, found, kept, request, table)
+        for source, found, table in zip(sources, labels, (2, 1), strict=False)
+    )
+    first = others[0] if others else members
     features = dict(columns)
     if request.group_feature and request.group not in columns:
         features[request.group] = list(kept)
@@ -182,33 +190,8 @@ def load_population(request: Request) -> Population:
         raise members.source.error(request.reward, None, problem)
     if request.group not in features:
         _notice_gap(request, rewards, members.groups, kept)
-    x, y, groups, counted = map(torch.from_numpy, (contexts, rewards, members.groups, in_cdf))
-    theta, made, cdf = _truth(x, y, groups, counted, len(kept))
+    theta, made, cdf = _truth(contexts, rewards, members, len(kept))
     return Population(made, kept, names, columns, theta, cdf)
-
-
-def _used(
-    source: Source, columns: Mapping[str, Any], request: Request, kept: tuple[str, ...] = ()
-) -> tuple[_Part, NDArray[np.bool_], tuple[str, ...]]:
-    """The rows that are used, whether each is counted in a true CDF, and the groups' labels.
-
-    The groups of D1 are those that are kept of D2.
-    """
-    table = 1 if kept else 2
-    labels, codes = _labels(source, columns, request)
-    kept = kept or _kept_groups(source, labels, codes, request)
-    place = {name: index for index, name in enumerate(kept)}
-    # the index −1 of a row that is left out takes the last entry
-    codes = np.array([*(place.get(name, -1) for name in labels), -1])[codes]
-    sampled = _sample(codes, request, table)
-    rows = np.flatnonzero((sampled if request.thin else codes) >= 0)
-    if not len(rows):
-        raise FairbanditError(
-            f"{source.name} has no member of the groups {listed(list(map(repr, kept)))} in column "
-            f"{request.group!r}, so it cannot standardise their features; it has the groups "
-            f"{listed(list(map(repr, sorted(labels, key=_by_value))))}"
-        )
-    return _Part(source, rows, codes[rows]), sampled[rows] >= 0, kept
 
 
 def _names(features: Mapping[str, Any], bias: bool) -> tuple[str, ...]:
@@ -217,41 +200,31 @@ def _names(features: Mapping[str, Any], bias: bool) -> tuple[str, ...]:
     for column, spec in features.items():
         names += [f"{column}={code}" for code in codes_and_reference(spec)[0]] or [column]
     names += ["bias"] * bias
-    if len(names) > MOST_FEATURES:
+    if len(names) > MOST_COLUMNS:
         raise FairbanditError(
             f"the columns make {len(names):,} features, and a problem has at most "
-            f"{MOST_FEATURES:,}; environment.columns chooses fewer columns or codes, and "
+            f"{MOST_COLUMNS:,}; environment.columns chooses fewer columns or codes, and "
             "environment.group_feature=false leaves out those of the groups"
         )
     return tuple(names)
 
 
-def _labels(
-    source: Source, columns: Mapping[str, Any], request: Request
-) -> tuple[list[str], NDArray[np.int64]]:
-    """The group labels, and the index of each row's label; −1 where the row is left out."""
-    if not len(source):
-        raise FairbanditError(f"{source.name} has a header and no rows")
-    labels, codes = source.labels(request.group)
-    gaps = {name: source.gaps(name, _valid(spec)) for name, spec in columns.items()}
-    gaps |= {request.group: codes < 0, request.reward: source.gaps(request.reward)}
+def _labels(source: Source, columns: Mapping[str, Any], request: Request) -> NDArray[Any]:
+    """The group label of each row; None where the row is left out."""
+    labels = source.labels(request.group)
+    gaps = {name: source.gaps(name) for name in (*columns, request.group, request.reward)}
     if request.missing is Missing.drop:
-        codes = np.where(np.logical_or.reduce([*gaps.values()]), -1, codes)
-        if left_out := int((codes < 0).sum()):
-            done = f"leaves out {left_out:,} of {len(codes):,} rows"
+        left_out = np.logical_or.reduce([*gaps.values()])
+        if left_out.any():
+            done = f"leaves out {left_out.sum():,} of {len(labels):,} rows"
             counts = _counts({name: int(rows.sum()) for name, rows in gaps.items()})
             remark(f"{source.name}: environment.missing=drop {done}; missing are {counts}")
-        return labels, codes
+        labels[left_out] = None
+        return labels
     for name, rows in gaps.items():
         if request.missing is Missing.error or name in (request.group, request.reward):
             source.require_cells(name, rows)
-    return labels, codes
-
-
-def _valid(spec: Any) -> list[str]:
-    """The codes that are texts, of which one may spell a missing value."""
-    codes, reference = codes_and_reference(spec)
-    return [code for code in [*codes, *reference] if isinstance(code, str)]
+    return labels
 
 
 def _counts(cells: Mapping[str, int]) -> str:
@@ -259,18 +232,14 @@ def _counts(cells: Mapping[str, int]) -> str:
     return listed([f"{count:,} of {name!r}" for name, count in cells.items() if count])
 
 
-def _kept_groups(
-    source: Source, labels: list[str], codes: NDArray[np.int64], request: Request
-) -> tuple[str, ...]:
+def _kept_groups(name: str, labels: NDArray[Any], request: Request) -> tuple[str, ...]:
     """The labels of the groups that are large enough, sorted; numbers come first, by value."""
-    counts = np.bincount(codes[codes >= 0], minlength=len(labels)).tolist()
-    sizes = dict(zip(labels, counts, strict=True))
-    kept = [name for name in labels if sizes[name] >= request.min_group_size]
+    sizes = Counter(filter(None, labels))
+    kept = [group for group, size in sizes.items() if size >= request.min_group_size]
     if len(kept) < 2:
-        largest = sorted(sizes, key=lambda name: -sizes[name])
-        found = listed([f"{name!r}: {sizes[name]}" for name in largest])
+        found = listed([f"{group!r}: {size}" for group, size in sizes.most_common()])
         raise FairbanditError(
-            f"{source.name}: {len(kept)} group(s) of column {request.group!r} have at least "
+            f"{name}: {len(kept)} group(s) of column {request.group!r} have at least "
             f"environment.min_group_size={request.min_group_size} members, and a problem needs "
             f"two; the groups and their sizes are {found or 'none'}; environment.group names "
             "another column"
@@ -278,56 +247,63 @@ def _kept_groups(
     return tuple(sorted(kept, key=_by_value))
 
 
+def _places(cells: Any, values: Sequence[Any]) -> NDArray[np.int64]:
+    """The place of each cell among the values; −1 if it is none of them."""
+    import pandas as pd  # here, since it takes a third of a second
+
+    return np.asarray(pd.Index(values).get_indexer(cells), dtype=np.int64)
+
+
 def _by_value(label: str) -> tuple[int, float, str]:
     """A key that sorts labels: numbers first and by value, then texts."""
     return (0, float(label), label) if re.fullmatch(NUMBER, label) else (1, 0.0, label)
 
 
-def _sample(codes: NDArray[np.int64], request: Request, table: int) -> NDArray[np.int64]:
-    """The codes with −1 for the rows left out by sampling `group_size` members from each group."""
-    if request.group_size is None:
-        return codes
-    sampled = codes.copy()
-    order = np.argsort(codes, kind="stable")  # rows of dropped groups, whose code is −1, first
-    edges = np.searchsorted(codes[order], np.arange(codes.max() + 1))
+def _part(
+    source: Source, labels: NDArray[Any], kept: Sequence[str], request: Request, table: int
+) -> _Part:
+    """The rows of the groups that are kept, of which `group_size` of each group are sampled."""
+    codes = _places(labels, kept)
+    if (codes < 0).all():
+        raise FairbanditError(
+            f"{source.name} has no member of the groups {listed(list(map(repr, kept)))} in column "
+            f"{request.group!r}, so it cannot standardise their features"
+        )
+    used, size = codes >= 0, request.group_size or len(codes)
+    counted = used.copy()
+    order = np.argsort(codes, kind="stable")
+    edges = np.searchsorted(codes[order], np.arange(len(kept)))
     for group, rows in enumerate(np.split(order, edges)[1:]):
-        excess = len(rows) - request.group_size
-        if excess > 0:
+        if len(rows) > size:
             seeds = np.random.SeedSequence(request.sample_seed, spawn_key=(table, group))
-            left_out = np.random.default_rng(seeds).choice(rows, excess, replace=False)
-            sampled[left_out] = -1
-    return sampled
+            excess = len(rows) - size
+            counted[np.random.default_rng(seeds).choice(rows, excess, replace=False)] = False
+    rows = np.flatnonzero(counted if request.thin else used)
+    return _Part(source, rows, codes[rows], counted[rows])
 
 
 def _encoded(part: _Part, column: str, spec: Any, of_groups: bool) -> NDArray[np.float64]:
     """The features of a column before they are standardised, (n, width); NaN if missing."""
     source, rows = part.source, part.rows
     codes, reference = codes_and_reference(spec)
-    if not codes:
-        return source.numbers(column)[rows, None]
     each = np.arange(len(codes))
     if of_groups:
         return (part.groups[:, None] == each).astype(np.float64)
-    known: dict[Any, int]
-    cells: list[Any]
-    if isinstance(codes[0], str):
-        known = {canonical(code): place for place, code in enumerate([*codes, *reference])}
-        cells, indices = source.texts(column, _valid(spec))
-    else:
-        known = {float(code): place for place, code in enumerate([*codes, *reference])}
-        values = source.numbers(column)
-        distinct, indices = np.unique(values, return_inverse=True)
-        cells, indices = distinct.tolist(), np.where(np.isnan(values), -1, indices)
-    unknown, missing = -1, -2
-    # the index −1 of a missing cell takes the last entry
-    places = np.array([*(known.get(cell, unknown) for cell in cells), missing])[indices]
-    if (places == unknown).any():
-        row = int((places == unknown).argmax())
+    if not codes:
+        return source.numbers(column)[rows, None]
+    texts = isinstance(codes[0], str)
+    cells = source.cells(column) if texts else source.numbers(column)
+    known = [normalize("NFC", code) if texts else float(code) for code in [*codes, *reference]]
+    places, missing = _places(cells, known), source.gaps(column)
+    unknown = (places < 0) & ~missing
+    if unknown.any():
+        row = int(unknown.argmax())
         given = listed([repr(code) for code in [*codes, *reference]])
-        problem = f"expected one of the codes {given}; got {cells[indices[row]]!r}"
-        raise source.error(column, row, problem)
+        raise source.error(
+            column, row, f"expected one of the codes {given}; got {str(cells[row])!r}"
+        )
     features = (places[rows, None] == each).astype(np.float64)
-    features[places[rows] == missing] = np.nan
+    features[missing[rows]] = np.nan
     return features
 
 
@@ -347,14 +323,6 @@ def _scaled(
     constant = low == high
     centre = np.where(constant, low, np.nanmean(fit, axis=0))
     scale = np.where(constant, 1.0, np.nanstd(fit, axis=0))
-    least = np.maximum(RESOLUTION * np.maximum(np.abs(low), np.abs(high)), np.finfo(float).tiny)
-    lost = ~constant & (scale < least)
-    if lost.any():
-        at = int(lost.argmax())
-        problem = f"the values lie between {low[at]:g} and {high[at]:g} with a standard deviation "
-        problem += f"of {scale[at]:.2g}; it must be at least {RESOLUTION:g} of the largest "
-        problem += "magnitude; subtract a constant, or choose another unit"
-        raise first.source.error(column, None, problem)
     return (block - centre) / scale
 
 
@@ -375,9 +343,11 @@ def _notice_gap(
 
 
 def _truth(
-    contexts: Tensor, rewards: Tensor, groups: Tensor, counted: Tensor, count: int
+    features: NDArray[np.float64], column: NDArray[np.float64], part: _Part, count: int
 ) -> tuple[Tensor, Members, GroupedCdf]:
     """θ, the members of `count` groups, and the CDFs of the true rewards of those counted."""
+    contexts, rewards = torch.from_numpy(features), torch.from_numpy(column)
+    groups, counted = torch.from_numpy(part.groups), torch.from_numpy(part.counted)
     theta = ridge_fit(contexts, rewards, REGULARIZATION)
     expected = contexts @ theta
     magnitudes = torch.cat([rows.abs() @ theta.abs() for rows in contexts.split(_CHUNK)])

@@ -3,7 +3,7 @@
 Rows are counted from 1 below the header. The same rules hold for both formats:
 
 - A cell is *missing* if it is empty, NaN, or one of the texts in `MISSING`.
-- A *number* is finite and at most 1e100 in magnitude; `true` is 1 and `false` is 0.
+- A *number* is finite; `true` is 1 and `false` is 0.
 - A *label* names a group. Different spellings of one number or truth value are one label (`1`,
   `1.0`, `01` and `1e0` are `1`, `True` is `true`), and so are the Unicode forms of one text.
 """
@@ -11,16 +11,16 @@ Rows are counted from 1 below the header. The same rules hold for both formats:
 from __future__ import annotations
 
 import csv
-import hashlib
-import math
+import logging
 import re
-import unicodedata
 import weakref
 from collections import Counter
-from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cache
+from itertools import count
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
@@ -31,35 +31,31 @@ from numpy.typing import NDArray
 
 from fairbandit.errors import FairbanditError
 
+if TYPE_CHECKING:
+    import pandas as pd
+
 MEMORY = "memory:"
 """The beginning of the path of a table in memory."""
 
-LARGEST = 1e100
-"""The largest magnitude of a number; its square, and sums of squares, stay finite."""
-
 MOST_COLUMNS = 5_000
-"""The most columns that are read."""
+"""The most columns that are read, and the greatest d; a policy keeps d×d numbers a replica."""
 
-MISSING = frozenset(
-    {
-        *("", "na", "n/a", "<na>", "nan", "-nan", "nat", "null", "none"),
-        *("#na", "#n/a", "#n/a n/a", "1.#ind", "-1.#ind", "1.#qnan", "-1.#qnan"),
-    }
+MISSING = (
+    *("", "na", "n/a", "<na>", "nan", "-nan", "nat", "null", "none"),
+    *("#na", "#n/a", "#n/a n/a", "1.#ind", "-1.#ind", "1.#qnan", "-1.#qnan"),
 )
 """The texts that pandas and Arrow read as a missing value, in lower case."""
 
-NUMBER = r"(?i:[-+]?(?:(?:[0-9]+[.]?[0-9]*|[.][0-9]+)(?:e[-+]?[0-9]+)?|inf|infinity))"
+NUMBER = r"(?i:[-+]?(?:[0-9]+[.]?[0-9]*|[.][0-9]+)(?:e[-+]?[0-9]+)?)"
 """How numbers are spelled, as a regular expression."""
-
-DECIMAL_COMMA = r"[-+]?(?:[0-9]+|[0-9]*,[0-9]+)"
-"""How numbers are spelled where a comma is the decimal mark."""
 
 DECIMAL_REMEDY = """if commas are decimal marks, set 'environment.decimal=","'; else remove them"""
 """What to type for numbers with commas."""
 
-_WHOLE = re.compile(r"([-+]?)0*([0-9]+)(?:[.]0*)?")
+_log = logging.getLogger("fairbandit")
 _DAMAGE = (pa.ArrowException, OSError, UnicodeError, csv.Error, KeyError)
-_in_memory: weakref.WeakValueDictionary[str, Any] = weakref.WeakValueDictionary()
+_in_memory: weakref.WeakValueDictionary[str, Source] = weakref.WeakValueDictionary()
+_numbered = count(1)
 
 
 def listed(items: Sequence[str], limit: int = 30) -> str:
@@ -68,26 +64,19 @@ def listed(items: Sequence[str], limit: int = 30) -> str:
     return shown if len(items) <= limit else f"{shown} and {len(items) - limit} more"
 
 
-def is_readable(kind: Any) -> bool:
-    """Whether `Source.cells` of an Arrow type are numbers or texts."""
-    tests = (pa.types.is_string, pa.types.is_integer, pa.types.is_floating, pa.types.is_null)
-    return any(test(kind) for test in tests)
+@cache
+def remark(text: str) -> None:
+    """Logs what was done with a table, once in a process, so that a sweep does not repeat it."""
+    _log.warning(text)
 
 
-def canonical(value: Any) -> str:
-    """A cell as text in Unicode's NFC, with truth values in lower case."""
-    text = unicodedata.normalize("NFC", str(value))
-    return text.lower() if text.lower() in ("true", "false") else text
-
-
-def label(text: str) -> str:
-    """The text with one spelling of each number, so that `1.0`, `01` and `1e0` become `1`."""
-    if whole := _WHOLE.fullmatch(text):  # of any length
-        return f"-{whole[2]}" if whole[1] == "-" and whole[2] != "0" else whole[2]
-    value = float(text) if re.fullmatch(NUMBER, text) else math.nan
-    if not math.isfinite(value) or len(text) > 17:  # float64 may not have all the digits
+def label(cell: str | float) -> str:
+    """A cell as text with one spelling of each number, so that `1.0`, `01` and `1e0` become `1`."""
+    text = str(cell)
+    if len(text) > 15 or not re.fullmatch(NUMBER, text):  # float64 holds 15 digits
         return text
-    return str(int(value)) if value.is_integer() and abs(value) < 1e15 else repr(value)
+    value = float(text)
+    return str(int(value)) if value.is_integer() else repr(value)
 
 
 @dataclass(frozen=True)
@@ -97,17 +86,18 @@ class Source:
     Attributes:
         name: the path of the file, or what else messages call the table.
         columns: the names of all its columns, of which some may not have been read.
-        table: the columns that were read, as an Arrow table.
+        frame: the columns that were read, without those of nested values or bytes. They hold
+            float64, or texts in Unicode's NFC without blanks around them; missing cells are null.
         decimal: the decimal mark of numbers that are texts, `.` or `,`.
     """
 
     name: str
     columns: Sequence[str]
-    table: Any
+    frame: pd.DataFrame
     decimal: str = "."
 
     def __len__(self) -> int:
-        return int(self.table.num_rows)
+        return len(self.frame)
 
     def error(self, column: str, row: int | None, problem: str) -> FairbanditError:
         """The error for the cell that has `row` rows before it, or for a whole column."""
@@ -121,101 +111,57 @@ class Source:
             problem += "cells, and environment.missing=mean fills in the mean of a feature"
             raise self.error(column, int(gaps.argmax()), problem)
 
-    def cells(self, column: str, valid: Collection[str] = ()) -> Any:
-        """A column as a chunked Arrow array: texts without blanks around them, in Unicode's NFC.
+    def cells(self, column: str) -> pd.Series:
+        """A column of `frame`.
 
-        Missing cells are null, or NaN among numbers. Truth values and decimals become texts.
-
-        Args:
-            column: its name.
-            valid: texts that are not missing although they are spelled like it.
+        Raises:
+            FairbanditError: its cells are neither numbers nor texts.
         """
-        cells = self.table.column(column)
-        try:
-            cells.validate(full=True)
-        except pa.ArrowInvalid as error:
-            raise self.error(column, None, f"the cells are damaged: {error}") from None
-        kind = cells.type.value_type if pa.types.is_dictionary(cells.type) else cells.type
-        texts = (pa.types.is_boolean, pa.types.is_decimal, pa.types.is_large_string)
-        if any(test(kind) for test in (*texts, pa.types.is_string_view)):
-            kind = pa.string()
-        cells = cells.cast(kind)
-        if not pa.types.is_string(kind):
-            return cells
-        cells = pc.utf8_normalize(pc.utf8_trim_whitespace(cells), "NFC")
-        gone = pc.is_in(pc.utf8_lower(cells), pa.array(sorted(MISSING)))
-        kept = pc.is_in(cells, pa.array([*valid], pa.string()))
-        return pc.if_else(pc.and_not(gone, kept), pa.scalar(None, pa.string()), cells)
+        if column not in self.frame:
+            raise self.error(column, None, "expected numbers or texts, got nested values or bytes")
+        return self.frame[column]
 
-    def gaps(self, column: str, valid: Collection[str] = ()) -> NDArray[np.bool_]:
+    def gaps(self, column: str) -> NDArray[np.bool_]:
         """Whether the cell of each row is missing."""
-        gaps = pc.is_null(self.cells(column, valid), nan_is_null=True)
-        return np.asarray(gaps.to_numpy(), dtype=np.bool_)
+        return self.cells(column).isna().to_numpy(dtype=np.bool_)
+
+    def fits(self, column: str, decimal: str | None = None) -> NDArray[np.bool_]:
+        """Whether each cell is missing, a number or a truth value."""
+        cells = self.cells(column)
+        if cells.dtype == np.float64:
+            return np.ones(len(cells), dtype=np.bool_)
+        number = NUMBER.replace("[.]", f"[{decimal or self.decimal}]")
+        fits = cells.str.fullmatch(f"({number}|true|false)")
+        return fits.to_numpy(dtype=np.bool_, na_value=True)
 
     def numbers(self, column: str) -> NDArray[np.float64]:
         """A column as numbers, one a row; NaN where a cell is missing.
 
         Raises:
-            FairbanditError: a cell is no number, or above `LARGEST`.
+            FairbanditError: a cell is no number, or not finite.
         """
-        cells = self.cells(column)
-        if not is_readable(cells.type):
-            raise self.error(column, None, f"expected numbers, got {cells.type}")
-        if pa.types.is_string(cells.type):
-            texts = self.dotted(cells)
-            for spelling, value in (("true", "1"), ("false", "0")):
-                texts = pc.if_else(pc.equal(texts, spelling), pa.scalar(value), texts)
-            fits = pc.fill_null(pc.match_substring_regex(texts, f"^{NUMBER}$"), True)
-            if not pc.all(fits).as_py():
-                row = pc.index(fits, False).as_py()
-                text = cells[row].as_py()
-                comma = self.decimal == "." and re.fullmatch(DECIMAL_COMMA, text)
-                problem = f"expected a number, got the text {text!r}"
-                raise self.error(column, row, problem + (f"; {DECIMAL_REMEDY}" if comma else ""))
-            cells = texts
-        values = pc.cast(cells, pa.float64(), safe=False).to_numpy()
-        large = np.abs(values) > LARGEST
-        if large.any():
-            row = int(large.argmax())
-            problem = f"expected a number of at most {LARGEST:g}, got {values[row]:g}"
-            raise self.error(column, row, problem)
-        return np.asarray(values, dtype=np.float64)
+        cells, fits = self.cells(column), self.fits(column)
+        if not fits.all():
+            row = int(fits.argmin())
+            problem = f"expected a number, got the text {cells[row]!r}"
+            comma = "," in cells[row] and self.fits(column, ",")[row]
+            raise self.error(column, row, problem + (f"; {DECIMAL_REMEDY}" if comma else ""))
+        if cells.dtype != np.float64:
+            for word, number in (("true", "1"), ("false", "0"), (",", ".")):
+                cells = cells.str.replace(word, number, regex=False)
+            cells = cells.astype("double[pyarrow]")
+        values = cells.to_numpy(dtype=np.float64, na_value=np.nan)
+        endless = np.isinf(values)
+        if endless.any():
+            row = int(endless.argmax())
+            raise self.error(column, row, f"expected a finite number, got {values[row]}")
+        return values
 
-    def texts(
-        self, column: str, valid: Collection[str] = ()
-    ) -> tuple[list[str], NDArray[np.int64]]:
-        """A column's distinct texts, and the index of each row's text; −1 for a missing cell.
-
-        Args:
-            column: its name.
-            valid: texts that are not missing although they are spelled like it.
-
-        Raises:
-            FairbanditError: the cells are neither texts nor numbers.
-        """
-        cells = self.cells(column, valid)
-        if not is_readable(cells.type):
-            raise self.error(column, None, f"expected labels or codes, got {cells.type}")
-        encoded = pa.concat_arrays([pa.array([], cells.type), *cells.chunks]).dictionary_encode()
-        places = pc.fill_null(encoded.indices, -1).to_numpy(zero_copy_only=False)
-        places = np.where(self.gaps(column, valid), -1, places)
-        return [canonical(value) for value in encoded.dictionary.to_pylist()], places
-
-    def labels(self, column: str) -> tuple[list[str], NDArray[np.int64]]:
-        """As `texts`, with one spelling of each number; no label stands twice."""
-        texts, places = self.texts(column)
-        known: dict[str, int] = {}
-        codes = [known.setdefault(label(text), len(known)) for text in texts]
-        return list(known), np.array([*codes, -1], dtype=np.int64)[places]  # −1 takes the last
-
-    def dotted(self, cells: Any) -> Any:
-        """Texts in lower case with a point as the decimal mark, so that numbers can be read."""
-        lowered = pc.utf8_lower(cells)
-        if self.decimal == ".":
-            return lowered
-        # with a decimal comma, what has a point is no number
-        swapped = pc.replace_substring(lowered, ",", ".")
-        return pc.if_else(pc.match_substring(lowered, "."), pa.scalar("a point"), swapped)
+    def labels(self, column: str) -> NDArray[Any]:
+        """A column as labels, one a row; None where a cell is missing."""
+        places, cells = self.cells(column).factorize()
+        labels = np.array([*map(label, cells), None], dtype=object)
+        return labels[places]  # −1, of a missing cell, takes the last
 
 
 def read_table(
@@ -232,25 +178,23 @@ def read_table(
         path: a file that ends in .csv (in UTF-8) or .parquet, or what `keep` returned.
         columns: the names of columns that the table must have.
         every: reads all columns that have a name, and not these alone.
-        separator: what stands between the cells of a CSV file.
-        decimal: the decimal mark of numbers that are texts.
+        separator, decimal: see `Table`.
 
     Raises:
         FairbanditError: the file is missing, damaged or of another type, a column is missing, or
             two columns have one name.
     """
     if str(path).startswith(MEMORY):
-        if (table := _in_memory.get(str(path))) is None:
+        if (source := _in_memory.get(str(path))) is None:
             raise FairbanditError(
                 f"{path} was a table in memory and is gone; give it again with Table.from_data, or "
                 "write it to a Parquet file and give its path"
             )
-        names = table.column_names
-        require("the table", names, columns)
-        return Source("the table", names, table, decimal)
+        _require(source.name, source.columns, columns)
+        return replace(source, decimal=decimal)
     path = Path(path)
-    names = column_names(path, separator)
-    require(path, names, columns, separator)
+    names = _names(path, separator)
+    _require(path, names, columns, separator)
     wanted = [name for name in names if name] if every else list(dict.fromkeys(columns))
     if len(wanted) > MOST_COLUMNS:
         raise FairbanditError(
@@ -261,27 +205,46 @@ def read_table(
         if path.suffix.lower() == ".parquet":
             # without read-ahead, whose threads could outlive a process that ends at once
             with pq.ParquetFile(path, page_checksum_verification=True, pre_buffer=False) as file:
-                return Source(str(path), names, file.read(wanted, use_threads=False), decimal)
-        # as text, since `01` is no number where codes are meant
-        types = dict.fromkeys(wanted, pa.string())
-        table = pa_csv.read_csv(
-            path,
-            # without threads, messages of Arrow name the row
-            read_options=pa_csv.ReadOptions(use_threads=False, block_size=1 << 24),
-            parse_options=pa_csv.ParseOptions(delimiter=separator, newlines_in_values=True),
-            convert_options=pa_csv.ConvertOptions(include_columns=wanted, column_types=types),
-        )
+                table = file.read(wanted, use_threads=False)
+        else:
+            # as text, since `01` is no number where codes are meant
+            types = dict.fromkeys(wanted, pa.string())
+            table = pa_csv.read_csv(
+                path,
+                # without threads, messages of Arrow name the row
+                read_options=pa_csv.ReadOptions(use_threads=False, block_size=1 << 24),
+                parse_options=pa_csv.ParseOptions(delimiter=separator, newlines_in_values=True),
+                convert_options=pa_csv.ConvertOptions(include_columns=wanted, column_types=types),
+            )
+        return Source(str(path), names, _frame(table), decimal)
     except _DAMAGE as error:
         raise _damaged(path, error) from error
-    return Source(str(path), names, table, decimal)
 
 
-def column_names(path: Path, separator: str = ",") -> list[str]:
-    """The names of a file's columns.
+def _frame(table: pa.Table) -> pd.DataFrame:
+    """The columns of an Arrow table that hold numbers or texts, as `Source` has them."""
+    import pandas as pd  # here, since it takes a third of a second
 
-    Raises:
-        FairbanditError: the file is missing, empty, damaged or of another type.
-    """
+    table.validate(full=True)
+    found = {}
+    for name, cells in zip(table.column_names, table.columns, strict=True):
+        if pa.types.is_floating(cells.type):
+            found[name] = cells.cast(pa.float64()).to_pandas()
+            continue
+        try:
+            texts = cells.cast(pa.string())
+        except pa.ArrowException:  # nested values, or bytes
+            continue
+        texts = pc.utf8_normalize(pc.utf8_trim_whitespace(texts), "NFC")
+        lower = pc.utf8_lower(texts)
+        texts = pc.if_else(pc.is_in(lower, pa.array(["true", "false"])), lower, texts)
+        texts = pc.if_else(pc.is_in(lower, pa.array(MISSING)), pa.scalar(None, pa.string()), texts)
+        found[name] = pd.Series(texts.to_pandas(types_mapper=pd.ArrowDtype))
+    return pd.DataFrame(found)
+
+
+def _names(path: Path, separator: str) -> list[str]:
+    """The names of a file's columns."""
     if not path.is_file():
         raise FairbanditError(f"there is no file {path}; expected a CSV or Parquet table")
     ending = path.suffix.lower()
@@ -299,14 +262,10 @@ def column_names(path: Path, separator: str = ",") -> list[str]:
     return names
 
 
-def require(
+def _require(
     table: str | Path, names: Sequence[str], columns: Sequence[str], separator: str = ","
 ) -> None:
-    """Checks that a table has each of the columns, and no name twice.
-
-    Raises:
-        FairbanditError: it has not; the message lists the columns there are.
-    """
+    """Checks that a table has each of the columns, and no name twice."""
     counts = Counter(names)
     lacking = [repr(name) for name in dict.fromkeys(columns) if not counts[name]]
     if lacking:
@@ -325,34 +284,26 @@ def require(
         )
 
 
-def keep(data: Any) -> tuple[str, Any]:
-    """Keeps a table in memory for `read_table` as long as the Arrow table lives that is returned.
+def keep(data: Any) -> tuple[str, Source]:
+    """The path by which `read_table` finds a table in memory, as long as its `Source` lives.
 
     Args:
         data: a pandas DataFrame, whose index is left out, a pyarrow Table, another object with
             Arrow's PyCapsule interface, or a mapping from names to columns.
 
-    Returns:
-        Its path, with a hash of its content, and the Arrow table.
-
     Raises:
         FairbanditError: no such table, or a column of mixed types.
     """
-    pandas = type(data).__module__.startswith("pandas.") and hasattr(data, "columns")
-    buffer = pa.BufferOutputStream()
     try:
-        made = pa.Table.from_pandas(data, preserve_index=False) if pandas else pa.table(data)
-        table = made.replace_schema_metadata(None).combine_chunks()
-        with pa.ipc.new_stream(buffer, table.schema) as stream:
-            stream.write_table(table)
+        table = pa.table(data.reset_index(drop=True) if hasattr(data, "reset_index") else data)
+        source = Source("the table", table.column_names, _frame(table))
     except (pa.ArrowException, TypeError, ValueError) as error:
-        reason = " ".join(str(part) for part in error.args)
         raise FairbanditError(
             "expected a DataFrame, an Arrow table or a mapping from names to columns, which Arrow "
-            f"can hold; got a {type(data).__name__}: {reason}"
+            f"can hold; got a {type(data).__name__}: {' '.join(map(str, error.args))}"
         ) from error
-    path = MEMORY + hashlib.sha256(buffer.getvalue()).hexdigest()[:20]
-    return path, _in_memory.setdefault(path, table)
+    path = f"{MEMORY}{next(_numbered)}"
+    return path, _in_memory.setdefault(path, source)
 
 
 def _damaged(path: Path, error: Exception) -> FairbanditError:

@@ -18,18 +18,12 @@ from fairbandit.environments.distribution import Distribution, of_sample
 from fairbandit.environments.population import Missing, Request, load_population
 from fairbandit.environments.reading import MEMORY, keep
 from fairbandit.errors import FairbanditError
+from fairbandit.files import data_hash
 from fairbandit.registry import create, register
 from fairbandit.streams import Purpose, Streams
 
 CANDIDATES = 10
 """K of random pools where `candidates` is left unset, as in the paper."""
-
-MOST_CANDIDATES = 1_000_000
-"""The greatest K of random pools."""
-
-
-MOST_NOISE = 1e50
-"""The greatest standard deviation of the noise."""
 
 TABS = {"tab": "\t", "\\t": "\t"}
 """Other names of a separator."""
@@ -120,18 +114,15 @@ class Table(Environment):
         separator: str = ",",
         decimal: str = ".",
     ) -> None:
-        bounds = {
-            "candidates": (candidates, 1, MOST_CANDIDATES),
-            "min_group_size": (min_group_size, 1, math.inf),
-            "group_size": (group_size, 1, math.inf),
-            "noise": (noise, 0, MOST_NOISE),
-            "sample_seed": (sample_seed, 0, math.inf),
+        least = {
+            "candidates": (candidates, 1),
+            "noise": (noise, 0),
+            "sample_seed": (sample_seed, 0),
         }
-        for name, (value, low, high) in bounds.items():
-            if value is not None and not low <= value <= high:
-                raise FairbanditError(
-                    f"environment.{name} must be from {low} to {high:g}, got {value}"
-                )
+        least |= {"min_group_size": (min_group_size, 1), "group_size": (group_size, 1)}
+        for name, (value, low) in least.items():
+            if value is not None and not low <= value < math.inf:
+                raise FairbanditError(f"environment.{name} must be at least {low}, got {value}")
         mark = TABS.get(separator, separator)
         if len(mark) != 1 or mark in '"\r\n' or decimal not in (".", ","):
             raise FairbanditError(
@@ -167,7 +158,7 @@ class Table(Environment):
                 missing,
                 mark,
                 decimal,
-                tuple(_version(Path(file)) for file in (path, other) if file),
+                tuple(data_hash(Path(file)) for file in (path, other) if file),
             )
         )
         self.resolved_columns, self.feature_names = found.columns, found.features
@@ -181,8 +172,8 @@ class Table(Environment):
     def from_data(cls, data: Any, **parameters: Any) -> Table:
         """A problem from a table in memory, of which nothing is written to a file.
 
-        Its `path` is `memory:` with a hash of the data. In this process it stands for them as long
-        as an environment of them is in use.
+        Its `path` is `memory:` with a number. In this process it stands for the data as long as an
+        environment of them is in use.
 
         Args:
             data: a pandas DataFrame, whose index is left out, a pyarrow Table, another object with
@@ -249,14 +240,4 @@ class Table(Environment):
 
 def _other(path: str, scaler_path: str | None) -> Path | None:
     """The file of D1, or None if it is the file of D2, which is then read once."""
-    if scaler_path is None or Path(scaler_path).resolve() == Path(path).resolve():
-        return None
-    return Path(scaler_path)
-
-
-def _version(path: Path) -> tuple[Any, ...]:
-    """What changes when the content of a file does; nothing of a table in memory."""
-    if not path.is_file():
-        return ()
-    stat = path.stat()
-    return str(path.resolve()), stat.st_size, stat.st_mtime_ns, stat.st_ctime_ns, stat.st_ino
+    return Path(scaler_path) if scaler_path and Path(scaler_path) != Path(path) else None

@@ -11,11 +11,12 @@ import numpy as np
 
 from fairbandit.errors import FairbanditError
 from fairbandit.figures.facets import Facet, Options, check_count
-from fairbandit.figures.style import SMALL, WIDTH, applied, metric_name, wrapped
+from fairbandit.figures.style import SMALL, WIDTH, applied, wrapped
 from fairbandit.maths.moments import Floats
 from fairbandit.results import PooledRuns, Scene
-from fairbandit.results.loaded import paired_difference
+from fairbandit.results.pooling import paired_difference
 from fairbandit.run.table import spread, written
+from fairbandit.run.tensorboard import titled
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -23,9 +24,9 @@ if TYPE_CHECKING:
 
 _ROW, _HIGHER = 0.27, 0.37  # inches of a row with two and with three lines of text
 _LABELS = 1.45  # inches of the runs' names
-_COLUMNS = 10  # the most columns beside each other
+_COLUMN, _NARROW = 0.75, 0.48  # inches of a column where there are few, and where there are many
 _HEAD, _SPREAD = 6.0, 5.5  # points: the sizes of metrics' names and of what is below a mean
-_HEAD_LETTERS = 11  # of a line above a column, where there are ten
+_HEAD_LETTERS = 22  # of an inch of a line above a column
 _BEST, _WORST = 0.56, 0.03  # the part of the colour map YlGnBu on which black is easy to read
 _PLAIN = "#f2f2f2"
 _RELATIVE, _ABSOLUTE = 1e-9, 1e-12  # how far apart values are that differ by rounding alone
@@ -44,47 +45,39 @@ def compose_comparison(scene: Scene, options: Options) -> Figure:
         FairbanditError: there are too many runs, or none that knows the value of a metric.
     """
     check_count(scene)
-    known = [
-        column
-        for column in scene.metrics
-        if any(run.metrics.get(column, {}).get("mean") is not None for run in scene.runs)
-    ]
+    ends = {column: [run.metrics.get(column, {}) for run in scene.runs] for column in scene.metrics}
+    known = [c for c, own in ends.items() if any(end.get("mean") is not None for end in own)]
     if not known:
         raise FairbanditError(
             f"no run in {scene.name} knows the value of a metric, because there is no truth; "
             "metrics={COLUMN: NAME} asks for metrics that need none when a run is played"
         )
     facet = Facet(scene, scene, options=options)
-    parts = [
-        tuple(run for run in scene.runs if run.knows_truth == knows) for knows in (False, True)
-    ]
-    pieces = np.array_split(known, math.ceil(len(known) / _COLUMNS))
-    plan = [(piece.tolist(), runs) for piece in pieces for runs in parts if runs]
-    heights = [len(runs) for _, runs in plan]
+    parts = [[run for run in scene.runs if run.knows_truth == knows] for knows in (False, True)]
+    parts = [runs for runs in parts if runs]
     with applied():
         from matplotlib.figure import Figure
         from matplotlib.layout_engine import ConstrainedLayoutEngine
 
-        width = WIDTH if len(known) > 4 else _LABELS + 0.5 + 0.75 * len(known)
-        row = _HIGHER if options.interval else _ROW
-        height = row * sum(heights) + 0.75 * len(pieces) + 0.3 * len(plan) + 0.7
-        size = options.size or (width, height)
-        figure = Figure(size, layout=ConstrainedLayoutEngine(hspace=0, h_pad=0.02))
-        grid = figure.add_gridspec(len(plan), 1, height_ratios=heights)
-        for at, (columns, runs) in enumerate(plan):
-            axes = figure.add_subplot(grid[at])
-            heads = at == 0 or columns != plan[at - 1][0]
-            _fill(axes, facet, runs, columns, heads=heads)
+        beside = _LABELS + 0.5
+        width = max(min(WIDTH, beside + _COLUMN * len(known)), beside + _NARROW * len(known))
+        height = (_HIGHER if options.interval else _ROW) * len(scene.runs) + 0.3 * len(parts) + 1.45
+        figure = Figure(options.size or (width, height))
+        figure.set_layout_engine(ConstrainedLayoutEngine(hspace=0, h_pad=0.02))
+        panels = figure.subplots(len(parts), height_ratios=list(map(len, parts)), squeeze=False)
+        for at, (axes, runs) in enumerate(zip(panels[:, 0], parts, strict=True)):
+            _fill(axes, facet, runs, known)
+            letters = int(_HEAD_LETTERS * (figure.get_figwidth() - beside) / len(known))
+            heads = [textwrap.fill(titled(c), letters) + _arrow(facet, c) for c in known]
+            axes.set_xticks(range(len(known)), heads if at == 0 else [""] * len(known))
         if facet.policy:
             figure.suptitle(facet.policy)
-        _explain(figure, facet, known, size[0])
+        _explain(figure, facet, known)
     return figure
 
 
-def _fill(
-    axes: Axes, facet: Facet, runs: Sequence[PooledRuns], columns: Sequence[str], *, heads: bool
-) -> None:
-    """Draws the cells of some runs and metrics, with names on the left and, if wished, above."""
+def _fill(axes: Axes, facet: Facet, runs: Sequence[PooledRuns], columns: Sequence[str]) -> None:
+    """Draws the cells of some runs and metrics, with the runs' names on the left."""
     from matplotlib.colors import to_rgb
 
     colours = np.full((len(runs), len(columns), 3), to_rgb(_PLAIN))
@@ -105,15 +98,8 @@ def _fill(
     axes.grid(which="minor", color="white", linewidth=0.8)
     axes.spines[:].set_visible(False)
     axes.tick_params(which="both", length=0, labeltop=True, labelbottom=False)
+    axes.tick_params(axis="x", labelsize=_HEAD)
     axes.set_yticks(range(len(runs)), [wrapped(facet.looks[r.label].name, _LABELS) for r in runs])
-    letters = _HEAD_LETTERS * _COLUMNS // max(len(columns), 5)
-    axes.set_xticks(
-        range(len(columns)),
-        [textwrap.fill(metric_name(one), letters) + _arrow(facet, one) for one in columns]
-        if heads
-        else [""] * len(columns),
-        fontsize=_HEAD,
-    )
     if runs[0].knows_truth:
         axes.set_title(
             "these know the truth, and are not ranked", loc="left", style="italic", fontsize=SMALL
@@ -144,22 +130,17 @@ def rank(runs: Sequence[PooledRuns], column: str) -> tuple[Floats, Any]:
         if not rows:
             continue
         ends = [runs[row].metrics[column] for row in rows]
-        signs = [1 if end["lower_is_better"] else -1 for end in ends]
-        values = np.array([end["mean"] for end in ends]) * signs
+        values = np.array([end["mean"] * (1 if end["lower_is_better"] else -1) for end in ends])
         order = np.argsort(values, kind="stable")
         ordered = values[order]
         steps = ~np.isclose(ordered[1:], ordered[:-1], rtol=_RELATIVE, atol=_ABSOLUTE)
         ranks[np.array(rows)[order]] = np.concatenate([[0], steps.cumsum()]) / max(steps.sum(), 1)
         best = runs[rows[order[0]]]
         for row in rows:
-            ties[row] = ranks[row] == 0 or _ties(runs[row], best, column)
+            found = paired_difference(runs[row], best, column)
+            near = found is not None and found["low"] <= 0 <= found["high"]
+            ties[row] = ranks[row] == 0 or near
     return ranks, ties
-
-
-def _ties(run: PooledRuns, best: PooledRuns, column: str) -> bool:
-    """Whether 0 is in the interval of the paired difference, if they have replicas in common."""
-    found = paired_difference(run, best, column)
-    return found is not None and found["low"] <= 0 <= found["high"]
 
 
 def _texts(end: Mapping[str, Any], *, interval: bool) -> tuple[str, str]:
@@ -188,7 +169,7 @@ def _arrow(facet: Facet, column: str) -> str:
     return "\n↓" if end["lower_is_better"] else "\n↑"
 
 
-def _explain(figure: Figure, facet: Facet, known: Sequence[str], width: float) -> None:
+def _explain(figure: Figure, facet: Facet, known: Sequence[str]) -> None:
     """Writes below the table what the numbers, the colours and the arrows are."""
     runs = facet.scene.runs
     horizons = sorted({run.rounds for run in runs})
@@ -204,7 +185,8 @@ def _explain(figure: Figure, facet: Facet, known: Sequence[str], width: float) -
         said += ["bold: the best, and all within the 95 % interval of the paired difference to it"]
     if len(horizons) > 1:
         said += ["ranks are among runs of equal T"]
-    unknown = [metric_name(column) for column in facet.scene.metrics if column not in known]
+    unknown = [titled(column) for column in facet.scene.metrics if column not in known]
     if unknown:
         said += [f"not known here: {', '.join(unknown)}"]
-    figure.supxlabel(wrapped(f"{'; '.join(said)}.", width), fontsize=SMALL, x=0.01, ha="left")
+    text = wrapped(f"{'; '.join(said)}.", figure.get_figwidth())
+    figure.supxlabel(text, fontsize=SMALL, x=0.01, ha="left")

@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from fairbandit.errors import FairbanditError
-from fairbandit.figures import groups, panels, regrets
+from fairbandit.figures import groups, panels
 from fairbandit.figures.comparison import compose_comparison
 from fairbandit.figures.facets import Options
 from fairbandit.figures.layout import Panel, lay_out
 from fairbandit.figures.style import WIDTH
 from fairbandit.metrics import REGRETS
 from fairbandit.results import Scene
-from fairbandit.results.differences import union
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -50,9 +49,10 @@ def _curves(column: str) -> Panel:
     return Panel(partial(panels.curves, column=column))
 
 
-_DENSITY = Panel(panels.density, split=False, groups=True)
-
-_CDF = Panel(panels.cdf, split=False, groups=True)
+_DENSITY, _CDF = (
+    Panel(partial(panels.distribution, which=which), split=False, groups=True)
+    for which in ("density", "cdf")
+)
 
 _REGRETS = tuple(map(_curves, REGRETS))
 
@@ -78,13 +78,13 @@ FIGURES: Mapping[str, Composition] = MappingProxyType(
         ),
         "price": Composition(
             "fair against standard regret at T: the price of fairness",
-            (Panel(regrets.price),),
+            (Panel(panels.price),),
             (WIDTH / 2, 2.0),
             truth=True,
         ),
         "frontier": Composition(
             "price over the weight of policy/rank=tradeoff, beside the other runs",
-            (Panel(regrets.frontier, split=False),),
+            (Panel(panels.frontier, split=False),),
             (WIDTH / 2, 2.0),
             general=False,
         ),
@@ -101,11 +101,12 @@ FIGURES: Mapping[str, Composition] = MappingProxyType(
 
 def general(scene: Scene) -> list[str]:
     """Returns the names of the figures that are drawn of a scene where none are asked for."""
-    plans = {name: plan for name, plan in FIGURES.items() if plan.general}
     own = _asked(scene)
     truth = any(run.metrics[regret]["mean"] is not None for run in scene.runs for regret in REGRETS)
     return [
-        name for name, plan in plans.items() if (plan.panels or own) and (truth or not plan.truth)
+        name
+        for name, plan in FIGURES.items()
+        if plan.general and (plan.panels or own) and (truth or not plan.truth)
     ]
 
 
@@ -130,20 +131,6 @@ def compose(name: str, scene: Scene, options: Options | None = None) -> Figure:
             "asks for one when a run is played"
         )
     return lay_out(shown, scene, options, (width, height), plan.columns)
-
-
-def check_metrics(columns: Sequence[str], scenes: Sequence[Scene]) -> None:
-    """Refuses a column that is no metric of any run.
-
-    Raises:
-        FairbanditError: with the metrics that there are.
-    """
-    known = union(scene.metrics for scene in scenes)
-    for column in columns:
-        if column not in known:
-            raise FairbanditError(
-                f"no run has the metric {column!r}; the metrics are {', '.join(known)}"
-            )
 
 
 def _asked(scene: Scene) -> list[str]:

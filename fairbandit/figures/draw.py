@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import io
 import json
 import re
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from itertools import chain, count
@@ -14,12 +13,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from fairbandit.errors import FairbanditError
-from fairbandit.figures.compose import FIGURES, check_metrics, compose, general
+from fairbandit.figures.compose import FIGURES, compose, general
 from fairbandit.figures.facets import Options
 from fairbandit.figures.style import applied
 from fairbandit.files import written_aside
 from fairbandit.results import Scene, read_runs
-from fairbandit.results.choice import Conditions, chosen
+from fairbandit.results.differences import chosen, union
 from fairbandit.results.scenes import scenes_of
 from fairbandit.run.folder import EVENTS
 from fairbandit.run.tensorboard import EventWriter, image
@@ -38,7 +37,7 @@ Choice = Mapping[str, Sequence[str] | None]
 
 _LONGEST = 100  # letters of an environment in the name of a file
 
-_METADATA = {"png": {"Software": None}, "pdf": {"CreationDate": None, "Producer": None}}
+_METADATA = ({"Software": None}, {"CreationDate": None, "Producer": None})  # of PNG and PDF
 
 
 @dataclass(frozen=True)
@@ -62,9 +61,13 @@ def check_choice(choice: Choice) -> None:
     Raises:
         FairbanditError: with the names that there are.
     """
-    for name in choice:
-        if name not in FIGURES:
-            raise FairbanditError(f"unknown figure {name!r}; the figures are {', '.join(FIGURES)}")
+    _check("figure", choice, FIGURES)
+
+
+def _check(what: str, names: Iterable[str], known: Iterable[str]) -> None:
+    for name in names:
+        if name not in known:
+            raise FairbanditError(f"unknown {what} {name!r}; the {what}s are {', '.join(known)}")
 
 
 def draw(
@@ -72,7 +75,7 @@ def draw(
     out: Path,
     choice: Choice | None = None,
     policies: Sequence[str] | None = None,
-    where: Conditions | None = None,
+    where: Mapping[str, Sequence[str]] | None = None,
     options: Options | None = None,
 ) -> list[Drawn]:
     """Draws figures of saved runs, in separate files for each environment.
@@ -94,9 +97,11 @@ def draw(
             with the values, damaged runs, or a folder that cannot be written to.
     """
     check_choice(choice or {})
-    scenes = scenes_of(chosen(read_runs(folders), where or {}))
+    runs = read_runs(folders)
+    kept = chosen([run.settings for run in runs], where or {})
+    scenes = scenes_of([runs[at] for at in kept])
     options = options or Options()
-    check_metrics(options.metrics, scenes)
+    _check("metric", options.metrics, union(scene.metrics for scene in scenes))
     drawn = []
     for scene, slug in zip(scenes, _slugs(scenes), strict=True):
         asked = dict.fromkeys(general(scene)) if choice is None else choice
@@ -112,8 +117,8 @@ def _slugs(scenes: Sequence[Scene]) -> list[str]:
     made: list[str] = []
     for scene in scenes:
         slug = re.sub(r"[^A-Za-z0-9._]+", "-", scene.name).strip("-")[:_LONGEST]
-        numbered = (f"{slug}-{number}" for number in count(2))
-        made.append(next(name for name in chain([slug], numbered) if name not in made))
+        others = (f"{slug}-{number}" for number in count(2))
+        made.append(next(name for name in chain([slug], others) if name not in made))
     return made
 
 
@@ -125,7 +130,6 @@ def save(figure: Figure, folder: Path, stem: str) -> tuple[Path, Path]:
     Raises:
         FairbanditError: the figure is too small, or the folder cannot be written to.
     """
-    paths = []
     with applied(), warnings.catch_warnings():
         warnings.filterwarnings("error", "constrained_layout not applied")
         try:
@@ -136,20 +140,15 @@ def save(figure: Figure, folder: Path, stem: str) -> tuple[Path, Path]:
                 f"{stem} has no room in {width:g} by {height:g} inches; give a larger size"
             ) from None
         figure.set_layout_engine("none")  # both files have this layout, which takes long to find
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        for kind, metadata in _METADATA.items():
-            held = io.BytesIO()
-            with applied():
-                from matplotlib.backends.backend_agg import FigureCanvasAgg
-
-                FigureCanvasAgg(figure).print_figure(held, format=kind, metadata=metadata)
-            paths.append(folder / f"{stem}.{kind}")
-            with written_aside(paths[-1]) as file:
-                file.write(held.getvalue())
-    except OSError as error:
-        raise FairbanditError(f"cannot write figures to {folder}: {error.strerror}") from error
-    return paths[0], paths[1]
+        paths = folder / f"{stem}.png", folder / f"{stem}.pdf"
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            for path, metadata in zip(paths, _METADATA, strict=True):
+                with written_aside(path) as file:
+                    figure.savefig(file, format=path.suffix[1:], metadata=metadata)
+        except OSError as error:
+            raise FairbanditError(f"cannot write figures to {folder}: {error.strerror}") from error
+    return paths
 
 
 def keep_choice(choice: Choice, out: Path) -> None:

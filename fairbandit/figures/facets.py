@@ -15,8 +15,7 @@ from fairbandit.errors import FairbanditError
 from fairbandit.figures.style import Look, looks, policy_name
 from fairbandit.maths.moments import Floats
 from fairbandit.results import PooledRuns, Scene, interval
-from fairbandit.results.choice import full_key
-from fairbandit.results.differences import short_names, telling
+from fairbandit.results.differences import full_key, short_names, telling
 
 MOST_RUNS = 8
 """The largest number of runs in a panel, which is that of the looks that are told apart."""
@@ -78,11 +77,6 @@ class Facet:
         return policy_name(names.pop()) if several and len(names) == 1 else ""
 
     @property
-    def heading(self) -> str:
-        """What the runs have in common, and the policy if they share one."""
-        return ", ".join(dict.fromkeys(filter(None, (self.policy, self.title))))
-
-    @property
     def spread(self) -> str:
         """What bands and bars are, to be written beside them; empty if there are none."""
         if all(run.replicas == 1 for run in self.whole.runs):
@@ -122,8 +116,9 @@ def split(scene: Scene, options: Options) -> list[Facet]:
         FairbanditError: there are too many runs, or no such setting.
     """
     check_count(scene)
+    runs = scene.runs
     if options.by is not None:
-        facets = _by_setting(scene, full_key([run.settings for run in scene.runs], options.by))
+        facets = _by_setting(scene, full_key([run.settings for run in runs], options.by))
         most = max(map(len, facets.values()))
         if most > MOST_RUNS or len(facets) > MOST_FACETS:
             raise FairbanditError(
@@ -131,24 +126,22 @@ def split(scene: Scene, options: Options) -> list[Facet]:
                 f"at most {MOST_FACETS} of {MOST_RUNS}. Choose runs with --policies or --where, or "
                 f"another key of those in which they differ: {', '.join(scene.differences)}"
             )
-    elif len(scene.runs) <= MOST_RUNS:
+        return [Facet(scene.among(own), scene, title, options) for title, own in facets.items()]
+    if len(runs) <= MOST_RUNS:
         return [Facet(scene, scene, options=options)]
-    else:
-        apart = telling([run.settings for run in scene.runs])
-        keys = [key for key in scene.differences if key == "policy" or key in apart]
-        found = [_by_setting(scene, key) for key in keys]
-        fitting = [
-            one
-            for one in found
-            if len(one) <= MOST_FACETS and all(2 <= len(r) <= MOST_RUNS for r in one.values())
-        ]
-        facets = min(fitting, key=len, default={})
-    if not facets:
-        count = math.ceil(len(scene.runs) / MOST_RUNS)
-        each = math.ceil(len(scene.runs) / count)
-        pieces = (scene.runs[at : at + each] for at in range(0, len(scene.runs), each))
-        return [Facet(scene.among(piece), scene, options=options) for piece in pieces]
-    return [Facet(scene.among(runs), scene, title, options) for title, runs in facets.items()]
+    apart = ["policy", *telling([run.settings for run in runs])]
+    found = [_by_setting(scene, key) for key in scene.differences if key in apart]
+    fitting = [
+        one
+        for one in found
+        if len(one) <= MOST_FACETS and all(2 <= len(own) <= MOST_RUNS for own in one.values())
+    ]
+    if fitting:
+        fewest = min(fitting, key=len)
+        return [Facet(scene.among(own), scene, title, options) for title, own in fewest.items()]
+    each = math.ceil(len(runs) / math.ceil(len(runs) / MOST_RUNS))
+    pieces = (runs[at : at + each] for at in range(0, len(runs), each))
+    return [Facet(scene.among(piece), scene, options=options) for piece in pieces]
 
 
 def check_count(scene: Scene) -> None:
@@ -173,9 +166,7 @@ def _by_setting(scene: Scene, key: str) -> dict[str, list[PooledRuns]]:
     for run in scene.runs:
         value = run.settings.get(key)
         title = f"{short}={'null' if value is None else value}"
-        if key == "policy":
-            title = policy_name(run.policy)
-        elif key not in run.settings:
+        if key not in run.settings:
             title = f"no {short}"
-        shared.setdefault(title, []).append(run)
+        shared.setdefault(policy_name(run.policy) if key == "policy" else title, []).append(run)
     return shared

@@ -46,8 +46,6 @@ def selected_count(axes: Axes, facet: Facet) -> None:
     If a group was never selected, the scale is linear from 0 to 1. A bar that ends at 0 or below
     leaves the scale.
     """
-    from matplotlib.ticker import FuncFormatter, NullFormatter
-
     lowest, highest = _range(facet, "selected")
     top = 10.0 ** math.ceil(math.log10(max(highest, 2.0)))
     if lowest > 0:
@@ -56,8 +54,8 @@ def selected_count(axes: Axes, facet: Facet) -> None:
     else:
         axes.set_yscale("symlog", linthresh=1.0)
         axes.set_ylim(-0.2, top)
-    axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.12g}"))
-    axes.yaxis.set_minor_formatter(NullFormatter())
+    axes.yaxis.set_major_formatter("{x:,.12g}")
+    axes.yaxis.set_minor_formatter("")
     for run, look, at in _places(facet):
         mean, bars = _spread(facet, run, "selected")
         style: dict[str, Any] = {"markersize": 3.2, "elinewidth": 0.8, "label": look.name}

@@ -119,7 +119,8 @@ def _name_runs(
         _legend(figure, "upper", parts[-1].axes[-1], shared[0], width)
         return
     for part, facet in zip(parts, facets, strict=True):
-        _legend(part, "upper", part.axes[-1], facet.heading, part.bbox.width / figure.dpi)
+        heading = ", ".join(dict.fromkeys(filter(None, (facet.policy, facet.title))))
+        _legend(part, "upper", part.axes[-1], heading, part.bbox.width / figure.dpi)
 
 
 def _legend(part: FigureBase, edge: str, axes: Axes, title: str, width: float) -> None:
@@ -130,32 +131,24 @@ def _legend(part: FigureBase, edge: str, axes: Axes, title: str, width: float) -
     # error bars would hide the small markers of a legend
     handles = [handle[0] if isinstance(handle, tuple) else handle for handle in handles]
     labels = [wrapped(label, width - _HANDLE) for label in labels]
-    sizes = [_HANDLE + _LETTER * max(len(line) for line in label.splitlines()) for label in labels]
-    columns = len(labels)
-    while columns > 1 and _filled(sizes, columns) > width:
-        columns -= 1
+    longest = max(len(line) for label in labels for line in label.splitlines())
+    columns = max(1, int(width / (_HANDLE + _LETTER * longest)))
     columns = math.ceil(len(labels) / math.ceil(len(labels) / columns))  # of about the same length
     place: Any = f"outside {edge} center"
     heading = wrapped(title, width) or None
     part.legend(handles, labels, loc=place, ncols=columns, title=heading)
 
 
-def _filled(sizes: Sequence[float], columns: int) -> float:
-    """The width of columns that texts of some widths fill one by one."""
-    return float(sum(max(column) for column in np.array_split(sizes, columns)))
-
-
 def _fit(figure: Figure, grid: GridSpec, parts: Sequence[SubFigure], height: float) -> None:
     """Makes the figure so high that its panels have a height in inches, beside all their texts."""
     figure.set_figheight(sum(_lines(part) for part in parts) * (height + _AMPLE))
     figure.draw_without_rendering()
-    heights = [part.bbox.height / figure.dpi for part in parts]
-    needed = [
-        own + _lines(part) * (height - part.axes[0].bbox.height / figure.dpi)
-        for own, part in zip(heights, parts, strict=True)
-    ]
+    now = np.array([part.bbox.height / figure.dpi for part in parts])
+    lacking = [_lines(part) * (height - part.axes[0].bbox.height / figure.dpi) for part in parts]
     rows = range(0, len(parts), grid.ncols)
-    before, after = ([max(both[at : at + grid.ncols]) for at in rows] for both in (heights, needed))
+    before, after = (
+        [max(both[at : at + grid.ncols]) for at in rows] for both in (now, now + lacking)
+    )
     grid.set_height_ratios(after)
     figure.set_figheight(figure.get_figheight() + sum(after) - sum(before))
 

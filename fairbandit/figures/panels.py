@@ -1,53 +1,54 @@
-"""Panels, each of which draws one quantity of a facet on axes of matplotlib."""
+"""Panels of rewards and regrets, each of which draws one quantity on axes of matplotlib."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from fairbandit.errors import FairbanditError
 from fairbandit.figures.facets import Facet
-from fairbandit.figures.style import SMALL, group_line, metric_name, policy_name
-from fairbandit.results import Curve, PooledRuns, Scene
-from fairbandit.results.sampled import SAMPLER
+from fairbandit.figures.style import group_line, policy_name
+from fairbandit.maths.moments import Floats
+from fairbandit.metrics import REGRETS
+from fairbandit.results import Curve, PooledRuns
+from fairbandit.results.scenes import SAMPLER
+from fairbandit.run.tensorboard import titled
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 _MARK = 0.16  # of a panel's diagonal, between two markers of a curve
-_ALONE = 6.0  # a curve so many times higher than any other is cut off
 
 
-def density(axes: Axes, facet: Facet) -> None:
-    """Draws the density of the true (noise-free) rewards of each group, one curve a group.
+def distribution(axes: Axes, facet: Facet, which: str) -> None:
+    """Draws the density or the cdf of the true (noise-free) rewards of each group, a curve a group.
 
-    Groups whose distribution no run knows get no curve. If it is known of no group, the density is
-    that of the rewards in the round logs, and the axis says so.
+    Groups whose distribution no run knows get no curve. If it is known of no group, it is that of
+    the rewards in the round logs, and the axis says so.
     """
-    _distributions(axes, facet.whole, "density")
+    scene = facet.whole
+    known = any(rewards is not None for rewards in scene.rewards)
+    for code, rewards in enumerate(scene.rewards if known else scene.sampled_rewards):
+        if rewards is not None:
+            axes.plot(rewards.values, getattr(rewards, which), **group_line(code, scene.groups))
+    sampled = SAMPLER in {run.policy for run in scene.runs}
+    picks = f"the picks of\n{policy_name(SAMPLER)}" if sampled else "all picks"
+    axes.set_xlabel("reward" if known else f"sampled reward of {picks}")
+    axes.set_ylabel("CDF" if which == "cdf" else which)
     axes.set_ylim(bottom=0)
-    axes.set_ylabel("density")
-
-
-def cdf(axes: Axes, facet: Facet) -> None:
-    """Draws the groups' reward CDFs, as `density` does their densities."""
-    _distributions(axes, facet.whole, "cdf")
-    axes.set_ylim(0, 1.02)
-    axes.set_yticks([0, 0.25, 0.5, 0.75, 1])
-    axes.set_ylabel("CDF")
 
 
 def curves(axes: Axes, facet: Facet, column: str) -> None:
     """Draws a metric over the rounds: the mean, and a band of one std or the interval of the mean.
 
-    The axis begins at 0 if no mean is below. A curve far above all others leaves the axes, and a
-    note says where it ends.
+    The axis begins at 0 if no mean is below.
     """
     runs, whole = facet.scene.runs, facet.whole.runs
     for place, run in enumerate(runs):
-        look = facet.looks[run.label]
-        curve = _known(run, column)
+        look, curve = facet.looks[run.label], _known(run, column)
         if curve is None:
             axes.plot([], [], marker=look.marker, **look.line)
             continue
@@ -57,31 +58,26 @@ def curves(axes: Axes, facet: Facet, column: str) -> None:
         axes.fill_between(curve.rounds, *band, color=look.colour, alpha=0.2, linewidth=0)
     axes.set_xlabel("round")
     axes.set_xlim(0, max(run.rounds for run in whole))
-    axes.set_ylabel(metric_name(column) + facet.spread)
+    axes.set_ylabel(titled(column) + facet.spread)
     known = [curve for run in whole if (curve := _known(run, column)) is not None]
     if not known:
-        say_not_known(axes)
+        _say_not_known(axes)
         return
-    bottom, top = _limits(known, facet)
-    axes.set_ylim(bottom, top)
-    ends = {run.label: run.metrics[column]["mean"] for run in runs if column in run.metrics}
-    beyond = [
-        f"{facet.looks[key].name}:\n{end:,.0f} at T"
-        for key, end in ends.items()
-        if end is not None and end > top
-    ]
-    style: dict[str, Any] = {"ha": "right", "va": "top", "fontsize": SMALL}
-    axes.text(0.98, 0.99, "\n".join(beyond), transform=axes.transAxes, **style)
+    means = np.concatenate([curve.mean for curve in known])
+    bands = [facet.ends(curve.count, curve.mean, curve.std) for curve in known]
+    least, edges = float(np.nanmin(means)), np.concatenate([*map(np.ravel, bands), means])
+    bottom, top = _limits(float(np.nanmin(edges)), float(np.nanmax(edges)), least)
+    axes.set_ylim(bottom if least < 0 else 0.0, top)
 
 
-def say_not_known(axes: Axes) -> None:
+def _say_not_known(axes: Axes) -> None:
     """Says in place of data that there are none."""
     axes.text(0.5, 0.5, "not known", transform=axes.transAxes, ha="center")
     axes.set_yticks([])
 
 
-def limits(low: float, high: float, least: float) -> tuple[float, float]:
-    """Returns the limits of an axis for values from low to high, with some margin.
+def _limits(low: float, high: float, least: float) -> tuple[float, float]:
+    """The limits of an axis for values from low to high, with some margin.
 
     If the least mean is not below 0, neither is what is shown: the end of a bar is no value.
     """
@@ -96,25 +92,65 @@ def _known(run: PooledRuns, column: str) -> Curve | None:
     return None if curve is None or np.isnan(curve.mean).all() else curve
 
 
-def _limits(curves: Sequence[Curve], facet: Facet) -> tuple[float, float]:
-    """The limits of the axis of some curves, which a curve far above all others exceeds."""
-    bands = [facet.ends(curve.count, curve.mean, curve.std) for curve in curves]
-    edges = np.concatenate([[*b, c.mean] for b, c in zip(bands, curves, strict=True)], axis=None)
-    least = min(float(np.nanmin(curve.mean)) for curve in curves)
-    bottom, top = limits(float(np.nanmin(edges)), float(np.nanmax(edges)), least)
-    if least < 0:
-        return bottom, top
-    *others, most = sorted(float(np.nanmax(curve.mean)) for curve in curves)
-    second = others[-1] if others else most
-    return 0.0, 1.35 * second if most > _ALONE * second > 0 else top
+def price(axes: Axes, facet: Facet) -> None:
+    """Draws fair against standard regret at the last round, one point for each run."""
+    for run in facet.scene.runs:
+        look = facet.looks[run.label]
+        style = {"fmt": look.marker, "color": look.colour, "markersize": 5, "linewidth": 0.8}
+        _points(axes, facet, [run], label=look.name, **style)
+    runs = facet.whole.runs
+    horizons = {run.rounds for run in runs}
+    at = f"at T = {horizons.pop():,}" if len(horizons) == 1 else "at T"
+    axes.set_xlabel(f"standard regret {at}")
+    axes.set_ylabel(f"fair regret {at}{facet.spread}")
+    for (mean, bars), axis in zip(_at_end(facet, runs), ("xlim", "ylim"), strict=True):
+        if np.isnan(mean).all():
+            _say_not_known(axes)
+            return
+        below, above = np.nan_to_num(bars)
+        low, high = float(np.nanmin(mean - below)), float(np.nanmax(mean + above))
+        axes.set(**{axis: _limits(low, high, float(np.nanmin(mean)))})
 
 
-def _distributions(axes: Axes, scene: Scene, which: str) -> None:
-    """Draws a function of each group's rewards: the true ones, or else the sampled ones."""
-    known = any(rewards is not None for rewards in scene.rewards)
-    for code, rewards in enumerate(scene.rewards if known else scene.sampled_rewards):
-        if rewards is not None:
-            axes.plot(rewards.values, getattr(rewards, which), **group_line(code, scene.groups))
-    sampled = SAMPLER in {run.policy for run in scene.runs}
-    picks = f"the picks of\n{policy_name(SAMPLER)}" if sampled else "all picks"
-    axes.set_xlabel("reward" if known else f"sampled reward of {picks}")
+def frontier(axes: Axes, facet: Facet) -> None:
+    """Draws fair against standard regret at the last round over α of the rank `tradeoff`.
+
+    A line joins the runs in the order of their weights α. Runs of other ranks are points beside it.
+
+    Raises:
+        FairbanditError: fewer than two runs of the rank `tradeoff`.
+    """
+    runs = facet.whole.runs
+    weighted = [run for run in runs if run.settings.get("policy.rank.name") == "tradeoff"]
+    if len(weighted) < 2:
+        raise FairbanditError(
+            "the frontier joins runs of policy/rank=tradeoff at several policy.rank.alpha; "
+            f"found {len(weighted)} of them"
+        )
+    weighted.sort(key=_alpha)
+    style = {"fmt": "o-", "color": "black", "markersize": 3.5, "linewidth": 1.0}
+    bars = {"ecolor": "0.7", "elinewidth": 0.8}
+    x, y = _points(axes, facet, weighted, label="trade-off, by α", **style, **bars)
+    beside: dict[str, Any] = {"xytext": (4, 3), "textcoords": "offset points", "fontsize": 6}
+    for run, right, up in zip(weighted, x, y, strict=True):
+        axes.annotate(f"{_alpha(run):g}", (right, up), **beside)
+    others = [run for run in runs if run not in weighted]
+    price(axes, replace(facet, scene=facet.whole.among(others)))
+
+
+def _alpha(run: PooledRuns) -> float:
+    return float(run.settings["policy.rank.alpha"])
+
+
+def _at_end(facet: Facet, runs: Sequence[PooledRuns]) -> list[tuple[Floats, Floats]]:
+    """Means and bars of both regrets at T."""
+    return [facet.summarised([run.metrics[column] for run in runs]) for column in REGRETS]
+
+
+def _points(
+    axes: Axes, facet: Facet, runs: Sequence[PooledRuns], **style: Any
+) -> tuple[Floats, Floats]:
+    """Draws points with bars, and returns where they are."""
+    (x, across), (y, along) = _at_end(facet, runs)
+    axes.errorbar(x, y, xerr=across, yerr=along, **style)
+    return x, y

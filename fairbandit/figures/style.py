@@ -13,39 +13,30 @@ from zlib import crc32
 
 from fairbandit.building import policy_labels
 
-LABEL, SMALL = 7.5, 6.5
-"""Points: the sizes of the text beside axes, and of all other text."""
+SMALL = 6.5
+"""Points: the size of text within axes."""
 
 RC: dict[str, Any] = {
-    "font.family": "DejaVu Sans",
     "font.size": 7,
-    "axes.labelsize": LABEL,
-    "axes.titlesize": LABEL,
-    "figure.titlesize": LABEL,
+    "axes.titlesize": "medium",
+    "figure.titlesize": "medium",
     "xtick.labelsize": SMALL,
     "ytick.labelsize": SMALL,
-    "legend.fontsize": SMALL,
     "legend.frameon": False,
-    "legend.borderpad": 0.2,
     "legend.handlelength": 2.6,
     "legend.columnspacing": 1.2,
-    "legend.title_fontsize": SMALL,
     "text.parse_math": False,  # names of groups and policies may hold dollar signs
-    "axes.linewidth": 0.6,
     "axes.spines.top": False,
     "axes.spines.right": False,
     "axes.formatter.limits": (-4, 6),
-    "xtick.major.width": 0.6,
-    "ytick.major.width": 0.6,
     "lines.linewidth": 1.2,
     "lines.markersize": 3.2,
     "hatch.linewidth": 0.5,
     "errorbar.capsize": 1.5,
-    "figure.dpi": 100,
     "savefig.dpi": 200,
     "pdf.fonttype": 42,
 }
-"""matplotlib's settings."""
+"""matplotlib's settings, where they are not its defaults."""
 
 WIDTH = 6.75
 """Inches: the width of a page's text, of which a column is the half."""
@@ -66,15 +57,10 @@ def applied() -> Iterator[None]:
     finally:
         if backend is not None:
             os.environ["MPLBACKEND"] = backend
+    logging.getLogger("fontTools").setLevel(logging.WARNING)  # logs each step of embedding a font
     settings: Any = {**dict(matplotlib.rcParamsDefault), **RC}
-    fonts = logging.getLogger("fontTools")  # logs each step of embedding a font
-    level = fonts.level
-    fonts.setLevel(logging.WARNING)
-    try:
-        with matplotlib.rc_context(settings):
-            yield
-    finally:
-        fonts.setLevel(level)
+    with matplotlib.rc_context(settings):
+        yield
 
 
 Dashes = str | tuple[float, tuple[float, ...]]
@@ -161,7 +147,7 @@ def looks(labels: Iterable[str]) -> dict[str, Look]:
         slot = min(free or {at}, key=lambda other: (other - at) % len(_OTHERS))
         free.discard(slot)
         made[label] = _OTHERS[slot]
-    return {label: Look(_readable(label), *made[label]) for label in listed}
+    return {label: Look(policy_name(label), *made[label]) for label in listed}
 
 
 def group_line(code: int, groups: Sequence[str]) -> dict[str, Any]:
@@ -183,32 +169,14 @@ def group_name(name: str) -> str:
     return f"group {name}" if name.isdigit() else name.replace("_", " ")
 
 
-def _readable(label: str) -> str:
-    """Returns a label with the name of its policy as figures write it.
+def policy_name(label: str) -> str:
+    """Returns the name of a policy, or a label that begins with it, as figures write it.
 
-    >>> _readable("oful, exploration=0.1")
-    'OFUL, exploration=0.1'
+    >>> policy_name("oful, exploration=0.1"), policy_name("my_policy")
+    ('OFUL, exploration=0.1', 'my policy')
     """
     name, comma, rest = label.partition(",")
-    return f"{policy_name(name)}{comma}{rest}"
-
-
-def policy_name(name: str) -> str:
-    """Returns the name of a policy as figures write it.
-
-    >>> policy_name("oful"), policy_name("my_policy")
-    ('OFUL', 'my policy')
-    """
-    return policy_labels().get(name, name.replace("_", " "))
-
-
-def metric_name(column: str) -> str:
-    """Returns the name of a metric as figures write it, by its column.
-
-    >>> metric_name("fair_regret")
-    'fair regret'
-    """
-    return column.replace("_", " ")
+    return f"{policy_labels().get(name, name.replace('_', ' '))}{comma}{rest}"
 
 
 def wrapped(text: str, inches: float) -> str:

@@ -1,7 +1,6 @@
 """Metrics, which are registered, and the judge that evaluates them on the rounds decided."""
 
-from fairbandit.metrics.base import Dimensions, Judged, Metric
-from fairbandit.metrics.exposure import ExposureRegret
+from fairbandit.metrics.base import Judged, Metric
 from fairbandit.metrics.groups import (
     GroupMetric,
     GroupRewardGap,
@@ -9,16 +8,14 @@ from fairbandit.metrics.groups import (
     PullShortfall,
     Welfare,
 )
-from fairbandit.metrics.judge import Judge, Played, received
-from fairbandit.metrics.merit import Merit
-from fairbandit.metrics.preference import PreferenceViolations
+from fairbandit.metrics.judge import Judge, Played
+from fairbandit.metrics.merit import ExposureRegret, Merit, PreferenceViolations
 from fairbandit.metrics.reduction import REDUCTIONS, Reduce, RunningReduction
 from fairbandit.metrics.regret import REGRETS, FairRegret, StandardRegret
 
 __all__ = [
     "REDUCTIONS",
     "REGRETS",
-    "Dimensions",
     "ExposureRegret",
     "FairRegret",
     "GroupMetric",
@@ -35,5 +32,4 @@ __all__ = [
     "RunningReduction",
     "StandardRegret",
     "Welfare",
-    "received",
 ]

@@ -15,29 +15,9 @@ from fairbandit.environments.base import Pools
 from fairbandit.errors import FairbanditError
 from fairbandit.maths.checks import told
 from fairbandit.maths.picks import of_pick
-from fairbandit.metrics.reduction import Reduce
+from fairbandit.metrics.reduction import REDUCTIONS, Reduce
+from fairbandit.parts import Problem, Selection
 from fairbandit.registry import base
-
-
-@dataclass(frozen=True)
-class Dimensions:
-    """The sizes of what a metric will judge.
-
-    Attributes:
-        replicas: B.
-        rounds: T.
-        places: K.
-        groups: G.
-        features: d.
-        device: where tensors are.
-    """
-
-    replicas: int
-    rounds: int
-    places: int
-    groups: int
-    features: int
-    device: torch.device
 
 
 @dataclass(frozen=True)
@@ -48,29 +28,27 @@ class Judged:
         first: the first of the rounds, from 1.
         pools: the candidates with all rewards and, where the environment has a truth, the true
             rewards and true ranks, which are NaN elsewhere.
-        actions: the places picked, (B, N) int64.
-        propensities: the probability of each pick, (B, N).
+        selection: the picks, whose fields are properties here.
     """
 
     first: int
     pools: Pools
-    actions: Tensor
-    propensities: Tensor
-    _probabilities: Tensor | None = None
+    selection: Selection
+
+    @property
+    def actions(self) -> Tensor:
+        """The places picked, (B, N) int64."""
+        return self.selection.actions
+
+    @property
+    def propensities(self) -> Tensor:
+        """The probability of each pick, (B, N)."""
+        return self.selection.propensities
 
     @property
     def probabilities(self) -> Tensor:
-        """The probability with which each place would have been picked, (B, N, K).
-
-        Raises:
-            FairbanditError: the metric does not declare `needs_probabilities`.
-        """
-        if self._probabilities is None:
-            raise FairbanditError(
-                "the probabilities of all places are there only for metrics that declare "
-                "needs_probabilities = True"
-            )
-        return self._probabilities
+        """The probability with which each place would have been picked, (B, N, K)."""
+        return self.selection.probabilities
 
     def of_pick(self, values: Tensor) -> Tensor:
         """Returns what stands at the places picked: (B, N, K, …) to (B, N, …)."""
@@ -107,26 +85,31 @@ class Metric(ABC):
     """How the values of rounds 1 … t become the metric after round t."""
     needs_truth: ClassVar[bool] = False
     """Whether it reads true rewards or ranks; it is null where the environment has no truth."""
-    needs_probabilities: ClassVar[bool] = False
-    """Whether it reads `judged.probabilities`."""
     needs_fixed_models: ClassVar[bool] = False
     """Whether it needs probabilities that do not depend on a random draw of the reward model; it is
     null where the estimator draws a model for each round, as in posterior sampling."""
     lower_is_better: ClassVar[bool] = True
     """Which of two runs is the better one."""
 
-    dimensions: Dimensions
+    problem: Problem
 
-    def bind(self, dimensions: Dimensions) -> None:
-        """Prepares the metric for rounds 1, 2, … of these sizes; forgets rounds judged before."""
-        self.dimensions = dimensions
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        if cls.reduce not in REDUCTIONS:
+            raise FairbanditError(
+                f"metric {cls.__name__} declares reduce = {cls.reduce!r}; expected one of "
+                f"{', '.join(REDUCTIONS)}"
+            )
 
-    def values(self, judged: Judged, *, truth: bool = True, draws_models: bool = False) -> Tensor:
-        """Judges the next rounds.
+    def bind(self, problem: Problem) -> None:
+        """Prepares the metric for rounds 1, 2, … of a problem; forgets rounds judged before."""
+        self.problem = problem
+
+    def values(self, judged: Judged, *, draws_models: bool = False) -> Tensor:
+        """Judges the next rounds, of the problem that the metric is bound to.
 
         Args:
             judged: N rounds.
-            truth: whether the environment has a truth.
             draws_models: whether the estimator draws a reward model for each round.
 
         Returns:
@@ -136,18 +119,17 @@ class Metric(ABC):
         Raises:
             FairbanditError: `_values` gives something else.
         """
-        shape = tuple(judged.actions.shape)
+        shape, truth = tuple(judged.actions.shape), self.problem.truth is not None
         if (self.needs_truth and not truth) or (self.needs_fixed_models and draws_models):
             return torch.full(shape, torch.nan, dtype=torch.float64, device=judged.actions.device)
         values = self._values(judged)
         sound = isinstance(values, Tensor) and values.dtype == torch.float64
-        if not sound or tuple(values.shape) != shape:
+        if not sound or values.shape != shape:
             raise FairbanditError(
                 f"metric {self.part_name!r} gave {told(values)}; expected (B, N) = {shape} values "
                 "and torch.float64"
             )
-        least, greatest = (float(end) for end in values.aminmax())  # NaN if any is
-        if not (math.isfinite(least) and math.isfinite(greatest)):
+        if not math.isfinite(values.abs().max()):
             replica, offset = (~values.isfinite()).nonzero()[0].tolist()
             without = (
                 "; the environment has no truth: a metric that reads true rewards or ranks "
@@ -180,7 +162,7 @@ class Metric(ABC):
 
         Args:
             state: what `state` returned, of a metric of the same class and parameters that was
-                bound to equal `Dimensions`. A metric that keeps no state takes the empty mapping.
+                bound to an equal problem. A metric that keeps no state takes the empty mapping.
 
         Raises:
             FairbanditError: the state is not empty, and this class does not override the method.

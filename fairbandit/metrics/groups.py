@@ -12,8 +12,9 @@ from torch import Tensor
 
 from fairbandit.errors import FairbanditError
 from fairbandit.maths.shares import group_shares
-from fairbandit.metrics.base import Dimensions, Judged, Metric
+from fairbandit.metrics.base import Judged, Metric
 from fairbandit.metrics.reduction import Reduce
+from fairbandit.parts import Problem
 from fairbandit.registry import register
 
 
@@ -22,29 +23,28 @@ class GroupMetric(Metric):
 
     reduce: ClassVar[Reduce] = "last"
 
-    def bind(self, dimensions: Dimensions) -> None:
+    def bind(self, problem: Problem) -> None:
         """Starts from sums of 0; see `Metric`."""
-        super().bind(dimensions)
-        shape = dimensions.replicas, 3 if self.needs_truth else 2, 1, dimensions.groups
-        self._sums = torch.zeros(shape, dtype=torch.float64, device=dimensions.device)
+        super().bind(problem)
+        shape = problem.replicas, 3 if self.needs_truth else 2, 1, problem.groups
+        self._sums = problem.zeros(*shape)
 
     def _values(self, judged: Judged) -> Tensor:
         groups = judged.pools.groups
-        every = torch.arange(self.dimensions.groups, device=groups.device)
+        every = torch.arange(self.problem.groups, device=groups.device)
         picked = (judged.of_pick(groups)[..., None] == every).to(torch.float64)
         terms = [picked, (groups[..., None] == every).sum(2).to(torch.float64)]
         if self.needs_truth:
             terms.append(picked * judged.of_pick(judged.pools.expected)[..., None])
         sums = self._sums + torch.stack(terms, 1).cumsum(2)
         self._sums = sums[:, :, -1:].clone()
-        return self._judge(judged.first, *sums.unbind(1))
+        return self._judge(*sums.unbind(1))
 
     @abstractmethod
-    def _judge(self, first: int, picked: Tensor, received: Tensor, *gained: Tensor) -> Tensor:
+    def _judge(self, picked: Tensor, received: Tensor, *gained: Tensor) -> Tensor:
         """Judges the sums after each of N rounds.
 
         Args:
-            first: the first of the rounds.
             picked: how often each group was picked, (B, N, G).
             received: how many candidates it had, (B, N, G).
             gained: the sum of its picks' true rewards, (B, N, G), if the metric needs a truth.
@@ -90,18 +90,14 @@ class PullShortfall(GroupMetric):
         group_shares(shares)
         self.shares = shares
 
-    def bind(self, dimensions: Dimensions) -> None:
-        """Starts from sums of 0, with the shares of the groups; see `Metric`.
+    def bind(self, problem: Problem) -> None:
+        """Starts from sums of 0, with the shares of the groups; see `Metric`."""
+        super().bind(problem)
+        self._share = self._sums.new_tensor(group_shares(self.shares, problem.groups))
 
-        Raises:
-            FairbanditError: shares that are not those of the groups.
-        """
-        super().bind(dimensions)
-        self._share = self._sums.new_tensor(group_shares(self.shares, dimensions.groups))
-
-    def _judge(self, first: int, picked: Tensor, received: Tensor, *gained: Tensor) -> Tensor:
-        rounds = torch.arange(first, first + picked.shape[1], device=picked.device)
-        return (self._share * rounds[:, None] - picked).amax(2)
+    def _judge(self, picked: Tensor, received: Tensor, *gained: Tensor) -> Tensor:
+        rounds = picked.sum(2, keepdim=True)
+        return (self._share * rounds - picked).amax(2)
 
 
 @register("metric", "parity_gap")
@@ -115,7 +111,7 @@ class ParityGap(GroupMetric):
 
     reference = "Dwork, Hardt, Pitassi, Reingold, Zemel, Fairness through Awareness, ITCS 2012"
 
-    def _judge(self, first: int, picked: Tensor, received: Tensor, *gained: Tensor) -> Tensor:
+    def _judge(self, picked: Tensor, received: Tensor, *gained: Tensor) -> Tensor:
         return _spread(picked / received, received > 0)
 
 
@@ -129,7 +125,7 @@ class GroupRewardGap(GroupMetric):
 
     needs_truth = True
 
-    def _judge(self, first: int, picked: Tensor, received: Tensor, *gained: Tensor) -> Tensor:
+    def _judge(self, picked: Tensor, received: Tensor, *gained: Tensor) -> Tensor:
         return _spread(gained[0] / picked, picked > 0)
 
 
@@ -164,7 +160,7 @@ class Welfare(GroupMetric):
             )
         self.p = p
 
-    def _judge(self, first: int, picked: Tensor, received: Tensor, *gained: Tensor) -> Tensor:
+    def _judge(self, picked: Tensor, received: Tensor, *gained: Tensor) -> Tensor:
         return _p_mean(gained[0] / picked.clamp(min=1), received > 0, self.p)
 
 

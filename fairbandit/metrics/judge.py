@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -10,11 +10,9 @@ import torch
 from torch import Tensor
 
 from fairbandit.environments.base import Pools
-from fairbandit.errors import FairbanditError
-from fairbandit.maths.picks import of_pick
-from fairbandit.metrics.base import Dimensions, Judged, Metric
+from fairbandit.metrics.base import Judged, Metric
 from fairbandit.metrics.regret import FairRegret, StandardRegret
-from fairbandit.parts import Selection
+from fairbandit.parts import Problem, Selection
 
 
 @dataclass(frozen=True)
@@ -66,29 +64,20 @@ class Judge:
 
     Args:
         metrics: the metrics by their columns; bound here. Both regrets are judged in any case.
-        dimensions: the sizes of what is judged.
-        replicas: the replicas' numbers.
-        truth: whether the environment has a truth. If not, true rewards and ranks are NaN for all
-            metrics, and those that need them are NaN.
+        problem: what is played. Without a truth, true rewards and ranks are NaN for all metrics,
+            and those that need them are NaN.
         draws_models: whether the policy's estimator draws a reward model for each round. If so,
             metrics that need fixed models are NaN.
     """
 
     def __init__(
-        self,
-        metrics: Mapping[str, Metric],
-        dimensions: Dimensions,
-        *,
-        replicas: Sequence[int],
-        truth: bool,
-        draws_models: bool = False,
+        self, metrics: Mapping[str, Metric], problem: Problem, *, draws_models: bool = False
     ) -> None:
         regrets: dict[str, Metric] = {m.part_name: m for m in (StandardRegret(), FairRegret())}
         self.metrics = {**regrets, **metrics}
-        self._groups, self._replicas = dimensions.groups, list(replicas)
-        self._truth, self._draws_models = truth, draws_models
+        self._problem, self._draws_models = problem, draws_models
         for metric in self.metrics.values():
-            metric.bind(dimensions)
+            metric.bind(problem)
 
     def judge(self, first: int, pools: Pools, selection: Selection) -> Played:
         """Judges the picks of the next N rounds, of which the first is round `first` from 1.
@@ -96,32 +85,27 @@ class Judge:
         Raises:
             FairbanditError: a metric gives something else than finite numbers of the right shape.
         """
-        if not self._truth:
+        problem = self._problem
+        if problem.truth is None:
             unknown = torch.full_like(pools.expected, torch.nan)
             pools = replace(pools, expected=unknown, ranks=unknown)
-        actions = selection.actions
-        narrow = wide = Judged(first, pools, actions, selection.propensities)
-        if any(metric.needs_probabilities for metric in self.metrics.values()):
-            wide = replace(narrow, _probabilities=selection.probabilities)
+        judged = Judged(first, pools, selection)
         values = {
-            column: metric.values(
-                wide if metric.needs_probabilities else narrow,
-                truth=self._truth,
-                draws_models=self._draws_models,
-            )
+            column: metric.values(judged, draws_models=self._draws_models)
             for column, metric in self.metrics.items()
         }
+        every = torch.arange(problem.groups, device=pools.groups.device)
         return Played(
             first=first,
-            replicas=self._replicas,
-            actions=actions,
-            groups=of_pick(pools.groups, actions),
-            rewards=of_pick(pools.rewards, actions),
-            expected=of_pick(pools.expected, actions),
-            ranks=of_pick(pools.ranks, actions),
+            replicas=problem.streams.replicas,
+            actions=selection.actions,
+            groups=judged.of_pick(pools.groups),
+            rewards=judged.of_pick(pools.rewards),
+            expected=judged.of_pick(pools.expected),
+            ranks=judged.of_pick(pools.ranks),
             propensities=selection.propensities,
             metrics=values,
-            received=received(pools.groups, self._groups),
+            received=(pools.groups[..., None] == every).sum((1, 2)),
         )
 
     def state(self) -> dict[str, Any]:
@@ -129,20 +113,6 @@ class Judge:
         return {column: metric.state() for column, metric in self.metrics.items()}
 
     def load_state(self, state: Mapping[str, Any]) -> None:
-        """Continues from a state that a judge with the same metrics gave.
-
-        Raises:
-            FairbanditError: a state of other metrics.
-        """
-        if set(state) != set(self.metrics):
-            raise FairbanditError(
-                f"expected the state of the metrics {', '.join(self.metrics)}; "
-                f"got that of {', '.join(state)}"
-            )
+        """Continues from a state that a judge with the same metrics gave."""
         for column, metric in self.metrics.items():
             metric.load_state(state[column])
-
-
-def received(groups: Tensor, count: int) -> Tensor:
-    """Counts the candidates of each of `count` groups: (B, N, K), −1 an empty place, to (B, G)."""
-    return torch.stack([(groups == group).sum((1, 2)) for group in range(count)], 1)

@@ -1,9 +1,12 @@
-"""In which of their settings runs differ, and how these are called."""
+"""In which of their settings runs differ, how these are called, and which runs have some values."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
+
+from fairbandit.errors import FairbanditError
 
 
 def differing(settings: Sequence[Mapping[str, Any]]) -> list[str]:
@@ -78,3 +81,63 @@ def union(rows: Iterable[Iterable[str]]) -> list[str]:
                 known.add(name)
             at = order.index(name) + 1
     return order
+
+
+def full_key(settings: Sequence[Mapping[str, Any]], end: str) -> str:
+    """Returns the key that ends so; if several do, the one in which the settings differ.
+
+    Raises:
+        FairbanditError: no setting has such a key, or several have.
+    """
+    keys, apart = union(settings), differing(settings)
+    if end in keys:
+        return end
+    found = [key for key in keys if f".{key.removesuffix('.name')}".endswith(f".{end}")]
+    found = [key for key in found if key in apart] or found
+    if len(found) == 1:
+        return found[0]
+    if found:
+        raise FairbanditError(f"{end!r} may be {' or '.join(found)}; write the whole key")
+    raise FairbanditError(f"no run has a setting {end!r}; the settings are {', '.join(keys)}")
+
+
+def chosen(settings: Sequence[Mapping[str, Any]], where: Mapping[str, Sequence[Any]]) -> list[int]:
+    """Returns the places of the settings that have certain values.
+
+    Args:
+        settings: those of each run.
+        where: for a key or its end, such as policy.estimator.regularization or regularization, the
+            values of which a run must have one, or texts that write them in JSON.
+
+    Raises:
+        FairbanditError: no setting has such a key, several have, or no run has such a value.
+
+    >>> chosen([{"a": 1.0}, {"a": 2.0}, {"a": True}], {"a": ["1", "3"]})
+    [0]
+    """
+    kept = list(range(len(settings)))
+    for end, values in where.items():
+        key = full_key(settings, end)
+        there = [settings[at].get(key) for at in kept]
+        kept = [
+            at
+            for at, value in zip(kept, there, strict=True)
+            if any(_same(value, wanted) for wanted in values)
+        ]
+        if not kept:
+            known = dict.fromkeys(v if isinstance(v, str) else json.dumps(v) for v in there)
+            raise FairbanditError(
+                f"no run has {end}={' or '.join(map(str, values))}; its values are "
+                f"{', '.join(known)}"
+            )
+    return kept
+
+
+def _same(value: Any, wanted: Any) -> bool:
+    """Whether a value is the wanted one, or the one that a text writes; 1 is 1.0, but not true."""
+    if isinstance(wanted, str) and not isinstance(value, str):
+        try:
+            wanted = json.loads(wanted)
+        except ValueError:
+            return False
+    return bool(value == wanted) and isinstance(value, bool) == isinstance(wanted, bool)

@@ -9,8 +9,6 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
-import torch
-from torch import Tensor
 
 from fairbandit.errors import FairbanditError
 from fairbandit.files import sha256
@@ -19,7 +17,7 @@ from fairbandit.run.folder import ROUNDS, SUMMARY
 
 @contextmanager
 def opened(
-    folder: Path, name: str, summary: Mapping[str, Any], columns: Sequence[str] = ()
+    folder: Path, name: str, summary: Mapping[str, Any], columns: Sequence[str] | None = None
 ) -> Iterator[pq.ParquetFile]:
     """Opens a Parquet file of a finished run.
 
@@ -42,7 +40,7 @@ def opened(
         if not path.is_file() or sha256(path) != summary["files"].get(name):
             raise damaged(path, "its contents are not those that its run wrote")
         with pq.ParquetFile(path, page_checksum_verification=True) as file:
-            missing = sorted(set(columns) - set(file.schema_arrow.names))
+            missing = sorted(set(columns or ()) - set(file.schema_arrow.names))
             if missing:
                 raise damaged(path, f"it has no column {', '.join(map(repr, missing))}")
             yield file
@@ -51,77 +49,36 @@ def opened(
 
 
 def row_groups(
-    folder: Path, summary: Mapping[str, Any], columns: Sequence[str]
-) -> Iterator[tuple[int, dict[str, Tensor]]]:
-    """Reads columns of a finished run's round log, one batch of replicas after the other.
-
-    Yields:
-        The first of N consecutive rounds, from 1, and each column of these rounds and of the B
-        replicas that were played together, (B, N); NaN stands for null. A batch of replicas begins
-        with round 1.
+    folder: Path, summary: Mapping[str, Any], columns: Sequence[str] | None = None
+) -> Iterator[pa.Table]:
+    """Yields the round log of a finished run, or some of its columns, one row group at a time.
 
     Raises:
         FairbanditError: at the first use of a file that is missing, damaged or of another run, that
-            lacks a column, or whose rows are not one for each round and replica.
-    """
-    rounds, replicas = summary["rounds"], summary["replicas"]
-    seen = torch.zeros(rounds, dtype=torch.int64)
-    for name in _parts(folder, summary):
-        with opened(folder, name, summary, columns) as file:
-            for index in range(file.num_row_groups):
-                table = file.read_row_group(index, columns=["round", *columns])
-                numbers, *values = (
-                    torch.from_numpy(table.column(column).to_numpy().copy())
-                    for column in ("round", *columns)
-                )
-                first, count = int(numbers[0]), int(numbers[-1] - numbers[0]) + 1
-                expected = torch.arange(first, first + count)
-                expected = expected.repeat_interleave(len(numbers) // count)
-                if not 1 <= first <= first + count - 1 <= rounds or not numbers.equal(expected):
-                    raise FairbanditError(
-                        f"{folder / ROUNDS} holds rows that are not those of rounds in order, each "
-                        f"of all replicas, up to round {rounds:,}; play the run again"
-                    )
-                seen[first - 1 : first - 1 + count] += len(numbers) // count
-                read = [column.view(count, -1).T for column in values]
-                yield first, dict(zip(columns, read, strict=True))
-    if not bool((seen == replicas).all()):
-        raise FairbanditError(
-            f"{folder / ROUNDS} holds {int(seen.sum()):,} rows, where {SUMMARY} says "
-            f"{rounds:,} rounds of {replicas:,} replicas: some are missing or there twice"
-        )
-
-
-def read_rounds(
-    folder: Path, summary: Mapping[str, Any], columns: Sequence[str] | None = None
-) -> pa.Table:
-    """Reads the round log of a finished run, or some of its columns.
-
-    Raises:
-        FairbanditError: a file is missing, damaged or of another run, or lacks a column.
-    """
-    pieces = []
-    for name in _parts(folder, summary):
-        with opened(folder, name, summary, columns or ()) as file:
-            pieces.append(file.read(columns))
-    return pa.concat_tables(pieces)
-
-
-def _parts(folder: Path, summary: Mapping[str, Any]) -> list[str]:
-    """Returns the files of a run's round log in order, by their paths in its folder.
-
-    Raises:
-        FairbanditError: files are lacking, or come from elsewhere.
+            lacks a column, or if there is not one row for each round and replica.
     """
     found = {f"{ROUNDS}/{path.name}" for path in (folder / ROUNDS).glob("part-*.parquet")}
     wrote = {name for name in summary["files"] if name.startswith(f"{ROUNDS}/")}
     if found != wrote:
-        raise FairbanditError(
-            f"{folder / ROUNDS} does not hold the files that its run wrote: "
-            f"{_listed(wrote - found)} lacking, {_listed(found - wrote)} from elsewhere; put "
-            "the folder in order, or play the run again"
+        lacking, strange = (
+            ", ".join(sorted(a - b)) or "none" for a, b in [(wrote, found), (found, wrote)]
         )
-    return sorted(found)
+        raise FairbanditError(
+            f"{folder / ROUNDS} does not hold the files that its run wrote: {lacking} lacking, "
+            f"{strange} from elsewhere; put the folder in order, or play the run again"
+        )
+    rows, rounds, replicas = 0, summary["rounds"], summary["replicas"]
+    for name in sorted(found):
+        with opened(folder, name, summary, columns) as file:
+            for index in range(file.num_row_groups):
+                table = file.read_row_group(index, columns=columns)
+                rows += table.num_rows
+                yield table
+    if rows != rounds * replicas:
+        raise FairbanditError(
+            f"{folder / ROUNDS} holds {rows:,} rows, where {SUMMARY} says {rounds:,} rounds of "
+            f"{replicas:,} replicas: some are missing or there twice"
+        )
 
 
 def damaged(path: Path, why: str) -> FairbanditError:
@@ -130,7 +87,3 @@ def damaged(path: Path, why: str) -> FairbanditError:
         f"{path} cannot be read: {why}. Put it back as it was, or remove the run's folder and play "
         "it again"
     )
-
-
-def _listed(names: set[str]) -> str:
-    return ", ".join(sorted(names)) or "none"

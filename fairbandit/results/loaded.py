@@ -9,13 +9,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
+import pyarrow as pa
 
 from fairbandit.errors import FairbanditError
-from fairbandit.maths.moments import moments
-from fairbandit.results.choice import full_key, text_of
-from fairbandit.results.differences import differing, telling, union
-from fairbandit.results.files import read_rounds
-from fairbandit.results.pooling import PooledRuns, interval
+from fairbandit.results.differences import chosen, differing, telling, union
+from fairbandit.results.files import row_groups
+from fairbandit.results.pooling import PooledRuns, interval, paired_difference
 from fairbandit.results.runs import FOLDER, KEYS, SavedRun, read_runs
 from fairbandit.results.scenes import Scene, scenes_of
 from fairbandit.results.table import tidy
@@ -155,11 +154,11 @@ class Runs(Sequence[SavedRun]):
 
         frames = []
         for run in self:
-            frame = read_rounds(run.folder, run.summary, columns).to_pandas()
-            if "group" in frame:
-                labels = pd.CategoricalDtype(list(run.groups))
-                frame["group"] = pd.Categorical.from_codes(frame["group"], dtype=labels)
-            frames.append(frame.assign(**{FOLDER: run.place}))
+            log = pa.concat_tables(row_groups(run.folder, run.summary, columns))
+            frames.append(log.to_pandas().assign(**{FOLDER: run.place}))
+            if "group" in log.column_names:
+                codes, labels = frames[-1]["group"], pd.CategoricalDtype(list(run.groups))
+                frames[-1]["group"] = pd.Categorical.from_codes(codes, dtype=labels)
         return pd.concat(frames, ignore_index=True)
 
     def compare(
@@ -201,7 +200,14 @@ class Runs(Sequence[SavedRun]):
                     if run is not base and column in run.metrics:
                         found = paired_difference(run, base, column)
                         if found is None:
-                            raise FairbanditError(_nothing_shared(run, base))
+                            ours, theirs = (
+                                sorted({one.summary["seed"] for one in each.runs})
+                                for each in (run, base)
+                            )
+                            raise FairbanditError(
+                                f"{run.label!r} and {base.label!r} have no pools together: the "
+                                f"seeds of one are {ours}, of the other {theirs}"
+                            )
                         rows.append(run)
                         numbers.append({"baseline": base.label} | found)
         if not rows:
@@ -220,19 +226,16 @@ class Runs(Sequence[SavedRun]):
 
     def _settings(self, rows: Sequence[PooledRuns]) -> pd.DataFrame:
         """Returns the labels of pooled runs, `KEYS`, and the settings that tell them apart."""
-        apart = telling([row.settings for row in rows])
-        always = [key for key in KEYS if any(key in row.settings for row in rows)]
-        shown = [*always, *(key for key in apart if key not in KEYS)]
-        table = tidy(rows).select(shown).to_pandas()
+        apart = {*KEYS, *telling([row.settings for row in rows])}
+        table = tidy(rows).to_pandas()
+        table = table[[key for key in table if key in apart]]
         table.insert(0, LABEL, [run.label for run in rows])
         return table
 
 
 def _of_equal_rounds(scene: Scene) -> list[list[PooledRuns]]:
-    found: dict[int, list[PooledRuns]] = {}
-    for run in scene.runs:
-        found.setdefault(run.rounds, []).append(run)
-    return list(found.values())
+    rounds = dict.fromkeys(run.rounds for run in scene.runs)
+    return [[run for run in scene.runs if run.rounds == each] for each in rounds]
 
 
 def _baseline(
@@ -243,13 +246,8 @@ def _baseline(
         found = [run for run in runs if run.label == asked]
         found = found or [run for run in runs if run.policy == asked]
     else:
-        settings = [run.settings for run in runs]
-        wanted = {full_key(settings, key): text_of(value) for key, value in asked.items()}
-        found = [
-            run
-            for run in runs
-            if all(text_of(run.settings.get(key)) == text for key, text in wanted.items())
-        ]
+        wanted = {key: [value] for key, value in asked.items()}
+        found = [runs[at] for at in chosen([run.settings for run in runs], wanted)]
     if len(found) != 1:
         many = "several settings" if found else "no setting"
         labels = ", ".join(repr(run.label) for run in found or runs)
@@ -258,43 +256,3 @@ def _baseline(
             f"choose one of {labels}"
         )
     return found[0]
-
-
-def _nothing_shared(run: PooledRuns, base: PooledRuns) -> str:
-    seeds = [sorted({one.summary["seed"] for one in each.runs}) for each in (run, base)]
-    return (
-        f"{run.label!r} and {base.label!r} have no pools together: the seeds of one are "
-        f"{seeds[0]}, of the other {seeds[1]}"
-    )
-
-
-def paired_difference(run: PooledRuns, base: PooledRuns, column: str) -> dict[str, Any] | None:
-    """Returns how far a metric of a setting is from that of a baseline, replica by replica.
-
-    Args:
-        run: the setting.
-        base: the baseline.
-        column: the metric, after the last round.
-
-    Returns:
-        `mean`, `std` and `n` of the differences over the replicas that both have, and the interval
-        of the mean, `low` to `high`; None if they have no replica together.
-    """
-    ours, theirs = _by_replica(run, column), _by_replica(base, column)
-    pairs = sorted(ours.keys() & theirs.keys())
-    if not pairs:
-        return None
-    count, mean, std = moments([ours[pair] - theirs[pair] for pair in pairs])
-    low, high = interval(count, mean, std)
-    numbers = {"mean": mean, "std": std, "low": low, "high": high}
-    return {"n": int(count)} | {name: float(value) for name, value in numbers.items()}
-
-
-def _by_replica(run: PooledRuns, column: str) -> dict[tuple[Any, ...], float]:
-    """Returns a metric after the last round, by seed, what else was pooled over, and replica."""
-    keys = sorted({"seed", *run.over})
-    return {
-        (*(one.settings.get(key) for key in keys), replica): value
-        for one in run.runs
-        for replica, value in enumerate(one.final(column).tolist())
-    }

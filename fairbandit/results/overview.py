@@ -27,47 +27,39 @@ def overview(rows: Sequence[PooledRuns], *, folders: bool = False, title: str = 
         the seconds of all runs together. What is the same in several rows, policies and results
         aside, stands above.
     """
-    own = [key for key in telling([row.settings for row in rows]) if key not in _SETTINGS]
-    described = {column: metric for row in rows for column, metric in row.metrics.items()}
+    apart = [key for key in telling([row.settings for row in rows]) if key not in _SETTINGS]
     named = {
         "policy": [f"{row.policy}{' *' * row.knows_truth}" for row in rows],
         "environment": [row.runs[0].summary["environment"] for row in rows],
         **{
-            name: [
-                "" if row.settings.get(key) is None else _text(row.settings[key]) for row in rows
-            ]
-            for key, name in short_names(own).items()
+            name: [_text(row.settings.get(key)) for row in rows]
+            for key, name in short_names(apart).items()
         },
         "rounds": [f"{row.rounds:,}" for row in rows],
-        **(
-            {"runs": [f"{len(r.runs):,}" for r in rows]}
-            if any(len(r.runs) > 1 for r in rows)
-            else {}
-        ),
+        "runs": [f"{len(row.runs):,}" for row in rows],
         "replicas": [f"{row.replicas:,}" for row in rows],
     }
+    if set(named["runs"]) <= {"1"}:
+        del named["runs"]
     same = [name for name, cells in named.items() if name != "policy" and len(set(cells)) == 1]
-    above = [f"{name} {named.pop(name)[0]}" for name in same]
+    above = ", ".join(f"{name} {named.pop(name)[0]}" for name in same)
+    described = {column: metric for row in rows for column, metric in row.metrics.items()}
     results = {
-        **{
-            metric_header(column, described[column]): [
-                spread(row.metrics[column]) if column in row.metrics else "–" for row in rows
-            ]
-            for column in union(row.metrics for row in rows)
-        },
-        "seconds": [f"{row.seconds:.2f}" for row in rows],
-        **({FOLDER: [row.runs[0].place for row in rows]} if folders else {}),
+        metric_header(column, described[column]): [
+            spread(row.metrics[column]) if column in row.metrics else "–" for row in rows
+        ]
+        for column in union(row.metrics for row in rows)
     }
-    columns = named | results
-    cells = list(zip(*columns.values(), strict=True))
-    texts = [*results, *(text for row in cells for text in row)]
-    return Sheet(
-        list(columns), cells, len(named), title, ", ".join(above), meanings(texts) if rows else ""
-    )
+    results["seconds"] = [f"{row.seconds:.2f}" for row in rows]
+    if folders:
+        results[FOLDER] = [row.runs[0].place for row in rows]
+    cells = list(zip(*named.values(), *results.values(), strict=True))
+    below = meanings([*results, *(text for row in cells for text in row)]) if rows else ""
+    return Sheet([*named, *results], cells, len(named), title, above, below)
 
 
 _SETTINGS = ("policy", "environment", "rounds", "replicas")
 
 
 def _text(value: Any) -> str:
-    return value if isinstance(value, str) else json.dumps(value)
+    return value if isinstance(value, str) else "" if value is None else json.dumps(value)

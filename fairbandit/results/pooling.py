@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
-from torch import Tensor
+from numpy.typing import ArrayLike, NDArray
 
 from fairbandit.errors import FairbanditError
-from fairbandit.maths.moments import Floats, merged
+from fairbandit.maths.moments import Floats, merged, moments
 from fairbandit.results.differences import differing
-from fairbandit.results.runs import PLACES, RewardDistribution, SavedRun
-from fairbandit.run.curves import RATE, Curve
-from fairbandit.run.settings import BY_GROUP
+from fairbandit.results.runs import PLACES, SavedRun
+from fairbandit.run.curves import Curve
 
 LEVEL = 0.95
 """The confidence level of all intervals."""
@@ -93,27 +91,33 @@ class PooledRuns:
         return self.runs[0].groups
 
     @cached_property
-    def metrics(self) -> dict[str, dict[str, Any]]:
-        """Every metric by its column.
+    def spreads(self) -> dict[str, dict[str, Any]]:
+        """Every metric and every group's quantities, such as selection_rate_GROUP, by column.
 
         Each has `mean`, `std` and `n` over the replicas of all runs, and the interval of the mean
-        from `low` to `high`, None where unknown; `reduce` and `lower_is_better` are the first's.
+        from `low` to `high`, None where unknown; a metric has the first run's `reduce` and
+        `lower_is_better`.
         """
+        first, *others = (run.spreads for run in self.runs)
         return {
-            column: {**described, **self._pooled([run.metrics[column] for run in self.runs])}
-            for column, described in self.runs[0].metrics.items()
-            if all(column in run.metrics for run in self.runs)
+            column: {**described, **self._pooled([run.spreads[column] for run in self.runs])}
+            for column, described in first.items()
+            if all(column in one for one in others)
         }
+
+    @property
+    def metrics(self) -> dict[str, dict[str, Any]]:
+        """The metrics among the `spreads`."""
+        own = self.runs[0].metrics
+        return {column: one for column, one in self.spreads.items() if column in own}
 
     @cached_property
     def results(self) -> dict[str, Any]:
         """Every number of the pooled runs by its column, such as fair_regret_mean."""
-        spreads: dict[str, Mapping[str, Any]] = dict(self.metrics)
-        for quantity in BY_GROUP:
-            for group in self.groups:
-                spreads[f"{quantity}_{group}"] = self._spread(quantity, group)
         parts = ("mean", "std", "n", "low", "high")
-        found = {f"{name}_{part}": one[part] for name, one in spreads.items() for part in parts}
+        found = {
+            f"{name}_{part}": one[part] for name, one in self.spreads.items() for part in parts
+        }
         return {"runs": len(self.runs), **found, "seconds": self.seconds}
 
     @property
@@ -123,46 +127,37 @@ class PooledRuns:
 
     @cached_property
     def curves(self) -> dict[str, Curve]:
-        """Every metric by its column.
+        """Every metric by its column, and `selection_rate/GROUP` where groups are few.
 
         Raises:
             FairbanditError: a file is damaged, or the runs have not the same number of rounds.
         """
-        return self._curves(self.metrics)
-
-    @cached_property
-    def rates(self) -> dict[str, Curve]:
-        """The selection rate of each group as `selection_rate/GROUP`, where groups are few.
-
-        Raises:
-            FairbanditError: as for `curves`.
-        """
-        names = [f"{RATE}/{group}" for group in self.groups]
-        return self._curves([name for name in names if name in self.runs[0].curves])
-
-    @property
-    def rewards(self) -> tuple[RewardDistribution | None, ...]:
-        """The distribution of each group's true rewards; None where it is not known."""
-        stored = (run.rewards for run in self.runs if any(one is not None for one in run.rewards))
-        return next(stored, (None,) * len(self.groups))
+        lengths = {run.summary["rounds"] for run in self.runs}
+        if len(lengths) > 1:
+            raise FairbanditError(
+                f"runs of different rounds have no curve together; {self.label!r} pools runs of "
+                f"{sorted(lengths)}. Do not pool over rounds"
+            )
+        first, *others = (run.curves for run in self.runs)
+        return {
+            name: _merged([first[name], *(one[name] for one in others)])
+            for name in first
+            if all(name in one for one in others)
+        }
 
     def by_group(self, quantity: str) -> tuple[Floats, Floats]:
         """Returns mean and std of `selection_rate`, `selected` or `received`, (G,) each.
 
         NaN stands for what is not known, as the rate of a group that was never received.
         """
-        spreads = [self._spread(quantity, group) for group in self.groups]
+        found = [self.spreads[f"{quantity}_{group}"] for group in self.groups]
         # None becomes NaN
-        mean, std = np.array([[one["mean"], one["std"]] for one in spreads], dtype=np.float64).T
+        mean, std = np.array([[one["mean"], one["std"]] for one in found], dtype=np.float64).T
         return mean, std
 
-    def picks(self) -> Tensor:
-        """Counts in how many replicas each group was picked in each round, (T, G) int64."""
-        first, *others = (run.picks() for run in self.runs)
-        return sum(others, first)
-
-    def _spread(self, quantity: str, group: str) -> dict[str, float | None]:
-        return self._pooled([run.summary[quantity][group] for run in self.runs])
+    def picks(self) -> NDArray[np.int64]:
+        """Counts in how many replicas each group was picked in each round, (T, G)."""
+        return np.sum([run.picks() for run in self.runs], axis=0)
 
     def _pooled(self, spreads: Sequence[Mapping[str, Any]]) -> dict[str, float | None]:
         counts = [_known(one, run) for one, run in zip(spreads, self.runs, strict=True)]
@@ -173,20 +168,8 @@ class PooledRuns:
             if len(counts) > 1
             else (np.float64(counts[0]), means[0], stds[0])
         )
-        low, high = interval(count, mean, std)
-        numbers = {"mean": mean, "std": std, "low": low, "high": high}
-        return {"n": int(count)} | {
-            name: None if np.isnan(value) else float(value) for name, value in numbers.items()
-        }
-
-    def _curves(self, names: Iterable[str]) -> dict[str, Curve]:
-        lengths = {run.summary["rounds"] for run in self.runs}
-        if len(lengths) > 1:
-            raise FairbanditError(
-                f"runs of different rounds have no curve together; {self.label!r} pools runs of "
-                f"{sorted(lengths)}. Do not pool over rounds"
-            )
-        return {name: _merged([run.curves[name] for run in self.runs]) for name in names}
+        numbers = _numbers(count, mean, std)
+        return {key: None if np.isnan(value) else value for key, value in numbers.items()}
 
 
 def _merged(curves: Sequence[Curve]) -> Curve:
@@ -239,3 +222,37 @@ def _known(spread: Mapping[str, Any], run: SavedRun) -> int:
     """How many replicas a mean and a std are of; summaries say it where it is not all or none."""
     everyone = 0 if spread["mean"] is None else run.summary["replicas"]
     return int(spread.get("n", everyone))
+
+
+def paired_difference(run: PooledRuns, base: PooledRuns, column: str) -> dict[str, Any] | None:
+    """Returns how far a metric of a setting is from that of a baseline, replica by replica.
+
+    Args:
+        run: the setting.
+        base: the baseline.
+        column: the metric, after the last round.
+
+    Returns:
+        `mean`, `std` and `n` of the differences over the replicas that both have, and the interval
+        of the mean, `low` to `high`; None if they have no replica together.
+    """
+    ours, theirs = _by_replica(run, column), _by_replica(base, column)
+    pairs = sorted(ours.keys() & theirs.keys())
+    if not pairs:
+        return None
+    return _numbers(*moments([ours[pair] - theirs[pair] for pair in pairs]))
+
+
+def _numbers(count: Any, mean: Any, std: Any) -> dict[str, Any]:
+    low, high = map(float, interval(count, mean, std))
+    return {"n": int(count), "mean": float(mean), "std": float(std), "low": low, "high": high}
+
+
+def _by_replica(run: PooledRuns, column: str) -> dict[tuple[Any, ...], float]:
+    """Returns a metric after the last round, by seed, what else was pooled over, and replica."""
+    keys = sorted({"seed", *run.over})
+    return {
+        (*(one.settings.get(key) for key in keys), replica): value
+        for one in run.runs
+        for replica, value in enumerate(one.curves[column].final.tolist())
+    }

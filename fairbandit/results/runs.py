@@ -11,8 +11,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-import torch
-from torch import Tensor
+import numpy as np
+from numpy.typing import NDArray
 
 from fairbandit.errors import FairbanditError
 from fairbandit.maths.moments import Floats
@@ -61,7 +61,7 @@ class SavedRun:
     """
 
     folder: Path
-    summary: Mapping[str, Any]
+    summary: dict[str, Any]
     place: str = ""
 
     @cached_property
@@ -92,6 +92,14 @@ class SavedRun:
         return found
 
     @cached_property
+    def spreads(self) -> dict[str, Mapping[str, Any]]:
+        """`mean` and `std` of every metric, and of every group's quantities, by column."""
+        found = dict(self.metrics)
+        for quantity in BY_GROUP:
+            found |= {f"{quantity}_{name}": one for name, one in self.summary[quantity].items()}
+        return found
+
+    @cached_property
     def curves(self) -> dict[str, Curve]:
         """Every metric by its column, and `selection_rate/GROUP` where groups are few.
 
@@ -108,14 +116,6 @@ class SavedRun:
         if missing:
             raise damaged(self.folder / CURVES, f"it has no curve of {', '.join(missing)}")
         return found
-
-    def final(self, column: str) -> Floats:
-        """Returns the value of a metric after the last round in each replica, (B,).
-
-        Raises:
-            FairbanditError: the file is damaged.
-        """
-        return self.curves[column].final
 
     @cached_property
     def rewards(self) -> tuple[RewardDistribution | None, ...]:
@@ -137,30 +137,30 @@ class SavedRun:
     @cached_property
     def results(self) -> dict[str, Any]:
         """Every result by its column in tables, such as fair_regret_mean, and `folder`."""
-        summary = self.summary
-        spreads = dict(self.metrics)
-        for key in BY_GROUP:
-            spreads |= {f"{key}_{group}": spread for group, spread in summary[key].items()}
         parts = ("mean", "std")
-        found = {f"{name}_{part}": one[part] for name, one in spreads.items() for part in parts}
-        return found | {"seconds": summary["seconds"], FOLDER: self.place}
+        found = {
+            f"{name}_{part}": one[part] for name, one in self.spreads.items() for part in parts
+        }
+        return found | {"seconds": self.summary["seconds"], FOLDER: self.place}
 
-    def picks(self) -> Tensor:
-        """Counts in how many replicas each group was picked in each round, (T, G) int64.
+    def picks(self) -> NDArray[np.int64]:
+        """Counts in how many replicas each group was picked in each round, (T, G).
 
         Raises:
-            FairbanditError: a file is damaged, rounds are missing, or a group is not known.
+            FairbanditError: a file is damaged, rounds are missing, or a round or group is not
+                known.
         """
-        groups = len(self.groups)
-        counts = torch.zeros(self.summary["rounds"], groups, dtype=torch.int64)
-        for first, columns in row_groups(self.folder, self.summary, ["group"]):
-            picked = columns["group"]
-            if int(picked.min()) < 0 or int(picked.max()) >= groups:
+        counts = np.zeros((self.summary["rounds"], len(self.groups)), np.int64)
+        for table in row_groups(self.folder, self.summary, ["round", "group"]):
+            rounds, groups = (table.column(name).to_numpy() for name in ("round", "group"))
+            if not (1 <= rounds.min() <= rounds.max() <= len(counts)) or not (
+                0 <= groups.min() <= groups.max() < counts.shape[1]
+            ):
                 raise FairbanditError(
-                    f"{self.folder / ROUNDS} holds groups that {SUMMARY} does not speak of"
+                    f"{self.folder / ROUNDS} holds rounds or groups that {SUMMARY} does not speak "
+                    "of; play the run again"
                 )
-            at = slice(first - 1, first - 1 + picked.shape[1])
-            counts[at] += torch.nn.functional.one_hot(picked, groups).sum(0)
+            np.add.at(counts, (rounds - 1, groups), 1)
         return counts
 
 
@@ -189,18 +189,14 @@ def read_runs(folders: Sequence[Path]) -> list[SavedRun]:
             f"no finished run below {', '.join(map(str, folders))}: a run leaves a {SUMMARY}"
         )
     ordered = sorted(found.values(), key=lambda pair: natural_order(pair[0]))
-    return [SavedRun(Path(path), _summary(path), place) for place, path in ordered]
+    runs = [SavedRun(Path(path), summaries.read(path), place) for place, path in ordered]
+    for run in runs:
+        run.summary.pop("identity")  # repeats the config, and compares no runs
+    return runs
 
 
 def _refuse(error: OSError) -> None:
     raise FairbanditError(f"cannot read {error.filename}: {error.strerror}") from error
-
-
-def _summary(path: str) -> dict[str, Any]:
-    """Reads a summary without its identity, which repeats the config and compares no runs."""
-    summary = summaries.read(path)
-    summary.pop("identity", None)
-    return summary
 
 
 def natural_order(text: str) -> list[tuple[bool, float, str]]:

@@ -3,23 +3,30 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cache, cached_property
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import torch
 
 from fairbandit.building import policy_labels
+from fairbandit.environments.distribution import of_sample
 from fairbandit.errors import FairbanditError
+from fairbandit.maths.moments import Floats
 from fairbandit.results.differences import differing, short_names, union
+from fairbandit.results.files import row_groups
 from fairbandit.results.pooling import NO_DIFFERENCE, PooledRuns, pool
 from fairbandit.results.runs import PLACES, RewardDistribution, SavedRun, read_runs
-from fairbandit.results.sampled import sampled_rewards
 
-_LONGEST = 32  # letters of a setting's value in a label
-_DIGITS = 7  # characters of a number that is not rounded
+MOST_SAMPLES = 1_000_000
+"""About the largest number of rewards that are read; of longer logs only every n-th round is."""
+
+SAMPLER = "uniform"
+"""The policy whose picks are a random sample of the candidates."""
 
 
 @dataclass(frozen=True)
@@ -52,13 +59,29 @@ class Scene:
         They are those of the first run that stored any, since all runs have the same environment.
         An entry is None where none was stored: all are, if the environment has no truth.
         """
-        known = (run.rewards for run in self.runs if any(one is not None for one in run.rewards))
+        stored = (run.rewards for pooled in self.runs for run in pooled.runs)
+        known = (rewards for rewards in stored if any(one is not None for one in rewards))
         return next(known, (None,) * len(self.groups))
 
     @cached_property
     def sampled_rewards(self) -> tuple[RewardDistribution | None, ...]:
-        """The distribution of the rewards in the round logs, which needs no truth."""
-        return sampled_rewards(self.runs)
+        """The distribution of the observed, noisy rewards of each group's picks, in order of codes.
+
+        The picks are those of the policy `uniform` if there is one, which are a random sample of
+        the candidates, and else those of all runs, where better candidates are picked more often.
+        An entry is None for a group that was never picked.
+        """
+        pools = [run for run in self.runs if run.policy == SAMPLER] or self.runs
+        logs = [run for pooled in pools for run in pooled.runs]
+        total = sum(log.summary["rounds"] * log.summary["replicas"] for log in logs)
+        step = math.ceil(total / MOST_SAMPLES)
+        kept = []
+        for log in logs:
+            for table in row_groups(log.folder, log.summary, ["round", "group", "reward"]):
+                columns = np.stack([column.to_numpy() for column in table.columns])
+                kept.append(columns[1:, columns[0] % step == 0])
+        groups, rewards = np.concatenate(kept, axis=1)
+        return tuple(_estimate(rewards[groups == code]) for code in range(len(self.groups)))
 
     @property
     def metrics(self) -> list[str]:
@@ -117,17 +140,6 @@ def scenes_of(runs: Sequence[SavedRun], over: Sequence[str] = ("seed",)) -> list
     return sorted(scenes, key=lambda scene: scene.name)
 
 
-def policy_order(name: str) -> tuple[int, str]:
-    """Returns a sort key by which the policies of `conf/policy/` come first, in their order."""
-    named = _named_policies()
-    return (named.index(name) if name in named else len(named), name)
-
-
-@cache
-def _named_policies() -> list[str]:
-    return list(policy_labels())
-
-
 def labels(settings: Sequence[Mapping[str, Any]], kind: str) -> list[str]:
     """Names each of some policies or environments by what sets it apart.
 
@@ -137,21 +149,32 @@ def labels(settings: Sequence[Mapping[str, Any]], kind: str) -> list[str]:
 
     Returns:
         The name of each, with the settings in which those of that name differ. Settings that only
-        say how or from where a run was played, such as its device, do not count.
+        say how or from where a run was played, such as its device, do not count. A key with one
+        value wherever it is found, such as a parameter of a part that only some policies have, is
+        left out unless no other setting tells the same.
 
     >>> labels([{"policy": "oful", "seed": 0}, {"policy": "oful", "seed": 1},
     ...         {"policy": "gmf", "seed": 0}], "policy")
     ['oful, seed=0', 'oful, seed=1', 'gmf']
     """
-    named: dict[str, list[Mapping[str, Any]]] = {}
-    for one in settings:
-        named.setdefault(str(one[kind]), []).append(one)
-    keys = {name: _telling(alike, kind) for name, alike in named.items()}
-    full, brief = (
-        [_label(str(one[kind]), one, keys[str(one[kind])], longest) for one in settings]
-        for longest in (None, _LONGEST)
-    )
-    return brief if len(set(brief)) == len(set(full)) else full
+    shown: dict[str, dict[str, str]] = {}
+    for name in dict.fromkeys(one[kind] for one in settings):
+        alike = [one for one in settings if one[kind] == name]
+        keys = _differences(alike, kind)
+        several = [key for key in keys if len({one[key] for one in alike if key in one}) > 1]
+        told, all_told = ({tuple(map(one.get, ks)) for one in alike} for ks in (several, keys))
+        shown[name] = short_names(several if len(told) == len(all_told) else keys)
+    return [
+        ", ".join(
+            [one[kind]]
+            + [
+                f"{short}={'null' if one[key] is None else one[key]}"
+                for key, short in shown[one[kind]].items()
+                if key in one
+            ]
+        )
+        for one in settings
+    ]
 
 
 def _differences(settings: Sequence[Mapping[str, Any]], kind: str) -> list[str]:
@@ -161,60 +184,37 @@ def _differences(settings: Sequence[Mapping[str, Any]], kind: str) -> list[str]:
     return [key for key in keys if key.startswith(own) and not key.startswith(NO_DIFFERENCE)]
 
 
-def _telling(alike: Sequence[Mapping[str, Any]], kind: str) -> list[str]:
-    """The keys that labels of policies or environments of one name show.
-
-    A key with one value wherever it is found, such as a parameter of a part that only some
-    policies have, is left out unless no other setting tells the same.
-    """
-    keys = _differences(alike, kind)
-    several = [key for key in keys if len({one[key] for one in alike if key in one}) > 1]
-    fewer, all_told = ({tuple(one.get(k) for k in ks) for one in alike} for ks in (several, keys))
-    return several if len(fewer) == len(all_told) else keys
-
-
-def _label(name: str, settings: Mapping[str, Any], keys: Sequence[str], longest: int | None) -> str:
-    """Joins a name and settings.
-
-    With `longest`, numbers have four significant digits, and of a text of more letters the middle
-    is cut.
-    """
-    said = [name]
-    for key, short in short_names(keys).items():
-        if key in settings:
-            value = "null" if settings[key] is None else str(settings[key])
-            if longest is not None and isinstance(settings[key], float) and len(value) > _DIGITS:
-                value = f"{settings[key]:.4g}"
-            if longest is not None and len(value) > longest:
-                value = f"{value[: longest // 2]}…{value[-(longest // 2) :]}"
-            said.append(f"{short}={value}")
-    return ", ".join(said)
+def _estimate(rewards: Floats) -> RewardDistribution | None:
+    if not len(rewards):
+        return None
+    found = of_sample(torch.from_numpy(np.sort(rewards)))
+    return RewardDistribution(*(part.numpy() for part in (found.values, found.density, found.cdf)))
 
 
 def _labelled(runs: Sequence[PooledRuns]) -> tuple[PooledRuns, ...]:
     """The runs of one environment with labels of their own.
 
-    They are in the order of `policy_order`, those of one policy in the order of their settings.
+    The policies of `conf/policy/` come first, in their order; those of one policy are in the order
+    of their settings: nothing, numbers, then texts.
     """
     made: dict[str, PooledRuns] = {}
     for run, label in zip(runs, labels([run.settings for run in runs], "policy"), strict=True):
         # the same command, twice
         own = f"{label}, {run.runs[0].folder}" if label in made else label
         made[own] = replace(run, label=own)
-    keys = _differences([run.settings for run in runs], "policy")
+    named, keys = list(policy_labels()), _differences([run.settings for run in runs], "policy")
 
     def order(run: PooledRuns) -> tuple[Any, ...]:
-        values = [_value_order(run.settings.get(key)) for key in keys]
-        return policy_order(run.policy), values
+        values = [run.settings.get(key) for key in keys]
+        ordered = [
+            (value is not None, float(value or 0), "")
+            if value is None or isinstance(value, int | float)
+            else (2, 0.0, str(value))
+            for value in values
+        ]
+        return named.index(run.policy) if run.policy in named else len(named), run.policy, ordered
 
     return tuple(sorted(made.values(), key=order))
-
-
-def _value_order(value: Any) -> tuple[int, float, str]:
-    """A sort key of settings' values: None, then numbers, then texts."""
-    if value is None or isinstance(value, int | float):
-        return (value is not None, float(value or 0), "")
-    return (2, 0.0, str(value))
 
 
 def _environment(settings: Mapping[str, Any]) -> str:

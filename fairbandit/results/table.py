@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import io
 import json
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -33,26 +33,17 @@ class Row(Protocol):
         """The results by their columns."""
 
 
-def settings_shown(rows: Sequence[Row]) -> list[str]:
-    """Returns the settings that tables show: `KEYS`, and those in which the rows differ.
-
-    A key over which all rows are pooled is not shown.
-    """
-    always = [key for key in KEYS if any(key in row.settings for row in rows)]
-    return [*always, *(key for key in differing([row.settings for row in rows]) if key not in KEYS)]
-
-
 def tidy(rows: Sequence[Row]) -> pa.Table:
     """Makes one table of runs, or of pooled runs, a row each.
 
-    Its columns are the settings of `settings_shown` and the results; what a row does not have is
-    null.
+    Its columns are `KEYS` but for those over which all rows are pooled, the settings in which the
+    rows differ, and the results; what a row does not have is null.
     """
-    columns = {
-        key: _column([row.settings.get(key) for row in rows]) for key in settings_shown(rows)
-    }
-    for name in union(row.results for row in rows):
-        columns[name] = _column([row.results.get(name) for row in rows])
+    settings, results = [row.settings for row in rows], [row.results for row in rows]
+    shown = [key for key in KEYS if any(key in one for one in settings)]
+    shown += [key for key in differing(settings) if key not in KEYS]
+    columns = {key: _column([one.get(key) for one in settings]) for key in shown}
+    columns |= {name: _column([one.get(name) for one in results]) for name in union(results)}
     return pa.table(columns)
 
 
@@ -86,21 +77,10 @@ def write(table: pa.Table, path: Path) -> None:
         raise FairbanditError(f"cannot write {path}: {error.strerror or error}") from error
 
 
-def csv_text(table: pa.Table) -> str:
-    """Returns a table as CSV."""
-    held = io.BytesIO()
-    pyarrow.csv.write_csv(table, held)
-    return held.getvalue().decode()
-
-
 def _column(values: Sequence[Any]) -> pa.Array:
-    """Values as whole numbers, numbers, truth values or text, whichever holds them all."""
+    """Values as numbers, truth values or text, whichever holds them all."""
     types = {type(value) for value in values if value is not None}
-    if types == {int} and all(abs(value or 0) < 2**63 for value in values):
-        return pa.array(values, pa.int64())
-    if types <= {int, float}:
-        return pa.array([None if value is None else float(value) for value in values], pa.float64())
-    if types == {bool}:
-        return pa.array(values, pa.bool_())
-    texts = [v if v is None or isinstance(v, str) else json.dumps(v) for v in values]
-    return pa.array(texts, pa.string())
+    with suppress(pa.ArrowException, OverflowError):  # of an integer of more than 64 bits
+        if len(types) == 1 or types <= {int, float}:
+            return pa.array(values, None if types else pa.float64())
+    return pa.array([v if v is None or isinstance(v, str) else json.dumps(v) for v in values])

@@ -20,7 +20,7 @@ from fairbandit.errors import FairbanditError
 from fairbandit.files import sha256
 from fairbandit.run import state
 from fairbandit.run.folder import CHECKPOINT, ROUNDS
-from fairbandit.run.identity import changes
+from fairbandit.run.identity import differences
 
 VARIABLE = "FAIRBANDIT_CHECKPOINT_SECONDS"
 """The environment variable that sets the seconds between two checkpoints."""
@@ -58,7 +58,7 @@ class Checkpoints:
         self._last = time.perf_counter()
 
     def load(self) -> dict[str, Any] | None:
-        """Returns what was last saved, or None.
+        """Returns what was last saved, with `parts`, or None.
 
         Raises:
             FairbanditError: the checkpoint cannot be read or belongs to another run, or a Parquet
@@ -66,19 +66,16 @@ class Checkpoints:
         """
         if not self._path.exists():
             return None
-        try:
+        with self.restoring():
             saved = state.read(self._path)
-            identity, parts = saved["identity"], dict(saved["parts"])
-            contents = dict(saved["contents"])
-            different = changes(identity, self._identity)
-        except (ValueError, LookupError, TypeError, AttributeError) as error:
-            raise self._broken(error) from error
+            contents = {**saved["contents"], "parts": dict(saved["parts"])}
+            different = differences(saved["identity"], self._identity)
         if different:
             raise FairbanditError(
                 f"{self._path} is of a run that differs from this one: {'; '.join(different)}. "
                 f"To go on with it, make these the same again; {_NEW_FOLDER}"
             )
-        for name, digest in parts.items():
+        for name, digest in contents["parts"].items():
             part = self._folder / ROUNDS / name
             if not part.is_file() or sha256(part) != digest:
                 has = "not as it was" if part.is_file() else "not there"
@@ -86,7 +83,7 @@ class Checkpoints:
                     f"{self._path} builds upon {part}, which is {has}; put it back, or remove the "
                     f"checkpoint to start this run over in its folder; {_NEW_FOLDER}"
                 )
-        return {**contents, "parts": parts}
+        return contents
 
     @contextmanager
     def restoring(self) -> Iterator[None]:
@@ -98,13 +95,10 @@ class Checkpoints:
         try:
             yield
         except _UNFIT as error:
-            raise self._broken(error) from error
-
-    def _broken(self, error: Exception) -> FairbanditError:
-        return FairbanditError(
-            f"{self._path} is no whole checkpoint ({error}); remove it to start this run over "
-            f"in its folder; {_NEW_FOLDER}"
-        )
+            raise FairbanditError(
+                f"{self._path} is no whole checkpoint ({error}); remove it to start this run over "
+                f"in its folder; {_NEW_FOLDER}"
+            ) from error
 
     @property
     def due(self) -> bool:

@@ -8,11 +8,13 @@ the metric, and in the last row of each curve `final`, the value in each replica
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from fairbandit.maths.moments import Floats
@@ -72,23 +74,14 @@ def sampled_rounds(rounds: int) -> NDArray[np.int64]:
 
 def table(curves: Mapping[str, Curve]) -> pa.Table:
     """Returns curves by their names as a table of `SCHEMA`."""
-    lengths = [len(curve.rounds) for curve in curves.values()]
-    finals: list[list[float] | None] = []
-    for curve, length in zip(curves.values(), lengths, strict=True):
-        finals += [None] * (length - 1) + [curve.final.tolist()]
-    names = np.repeat(np.array(list(curves), dtype=object), lengths)
-    columns: Sequence[object] = [
-        names.tolist(),
-        *(
-            np.concatenate([getattr(curve, part) for curve in curves.values()]).tolist()
-            for part in ("rounds", "count", "mean", "std")
-        ),
-        finals,
-    ]
-    return pa.table(
-        [pa.array(column, kind) for column, kind in zip(columns, SCHEMA.types, strict=True)],
-        schema=SCHEMA,
-    )
+    columns: dict[str, list[Any]] = {name: [] for name in SCHEMA.names}
+    for name, curve in curves.items():
+        columns["metric"] += [name] * len(curve.rounds)
+        columns["round"] += curve.rounds.tolist()
+        for part in ("count", "mean", "std"):
+            columns[part] += getattr(curve, part).tolist()
+        columns["final"] += [None] * (len(curve.rounds) - 1) + [curve.final.tolist()]
+    return pa.table(columns, schema=SCHEMA)
 
 
 def of_table(read: pa.Table) -> dict[str, Curve]:
@@ -99,16 +92,12 @@ def of_table(read: pa.Table) -> dict[str, Curve]:
     """
     if not read.schema.equals(SCHEMA):
         raise ValueError("its columns are not those of curves")
-    names = read.column("metric").to_pylist()
-    starts = [at for at, name in enumerate(names) if at == 0 or names[at - 1] != name]
-    numbers = {
-        name: read.column(name).to_numpy(zero_copy_only=False)
-        for name in ("round", "count", "mean", "std")
-    }
-    finals = read.column("final")
     found = {}
-    for start, stop in zip(starts, [*starts[1:], len(names)], strict=True):
-        rounds, count, mean, std = (values[start:stop] for values in numbers.values())
-        final = np.array(finals[stop - 1].as_py(), dtype=np.float64)
-        found[names[start]] = Curve(rounds, count, mean, std, final)
+    for name in dict.fromkeys(read.column("metric").to_pylist()):
+        rows = read.filter(pc.equal(read.column("metric"), name))
+        rounds, count, mean, std = (
+            rows.column(part).to_numpy() for part in ("round", "count", "mean", "std")
+        )
+        final = np.array(rows.column("final")[-1].as_py(), np.float64)
+        found[name] = Curve(rounds, count, mean, std, final)
     return found

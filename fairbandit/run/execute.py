@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import torch
 from torch import Tensor
@@ -40,6 +40,8 @@ beside another busy process it costs twenty times as much. A sweep uses cores by
 
 Watch = Callable[[int, Mapping[str, float]], None]
 """What is told how a run goes: a round t, and the mean over replicas of each metric after it."""
+
+Made = TypeVar("Made")
 
 
 def execute(
@@ -80,9 +82,8 @@ def execute(
             change while they are read.
     """
     checked = settings(config)
-    policy = _policy(config["policy"])
-    world = config["environment"]
-    now = identity(policy, world, checked)
+    policy = _built(config, "policy", Policy)
+    now = identity(policy, config["environment"], checked)
     summary, changed = finished(folder, now, resume=checked.resume)
     if summary is not None and not changed:
         return summary
@@ -90,15 +91,21 @@ def execute(
         summary, changed = finished(folder, now, resume=checked.resume)
         if summary is not None and not changed:  # by the process that was waited for
             return summary
-        environment, now = _loaded(policy, world, checked, now)
-        run = _Run(policy, environment, checked, folder, now)
+        environment = _built(config, "environment", Environment)  # type: ignore[type-abstract]
+        before = now["data"]
+        if before != "":  # data were read
+            now = identity(policy, config["environment"], checked)
+        if before not in (None, now["data"]):  # what was missing may have been downloaded
+            raise FairbanditError("the environment's data changed while they were read; run again")
+        run = _Run(policy, environment, checked, folder, now, watch)
         if summary is not None:
             run.engine([0])  # raises before anything is replaced if it cannot be played
             with writing(folder):
                 aside = set_aside(folder)
             if replaced is not None:
                 replaced(f"{changed}; the results before are in {aside.name}")
-        return run.record(started or (lambda text: None), progress=progress, watch=watch)
+        with writing(folder):
+            return run.record(started, progress=progress)
 
 
 class _Run:
@@ -111,8 +118,9 @@ class _Run:
         checked: Settings,
         folder: Path,
         now: Mapping[str, Any],
+        watch: Watch | None,
     ) -> None:
-        self.policy, self.environment, self.folder = policy, environment, folder
+        self.policy, self.environment, self.folder, self.watch = policy, environment, folder, watch
         self.rounds = environment.rounds if checked.rounds is None else checked.rounds
         self.settings, self.identity = replace(checked, rounds=self.rounds), now
         self.checkpoints = Checkpoints(folder, continued(now, environment))
@@ -128,95 +136,43 @@ class _Run:
             features=environment.features,
         )
 
-    def record(
-        self, started: Callable[[str], None], *, progress: bool, watch: Watch | None
-    ) -> dict[str, Any]:
+    def record(self, started: Callable[[str], None] | None, *, progress: bool) -> dict[str, Any]:
         """Plays the run, and writes its files, the summary last."""
-        with writing(self.folder):
-            summary = self._play(started, progress=progress, watch=watch)
-            summaries.write(summary, self.folder)
-            self.checkpoints.remove()
-        return summary
-
-    def _play(
-        self, started: Callable[[str], None], *, progress: bool, watch: Watch | None
-    ) -> dict[str, Any]:
         saved = self.checkpoints.load()
-        with self.checkpoints.restoring():
-            where, first, self.before = self._place(saved) if saved else ("", 0, 0.0)
-        self.parts = saved["parts"] if saved else {}
+        where, first, self.before = "", 0, 0.0
+        if saved:
+            with self.checkpoints.restoring():
+                where, first, self.before = self._place(saved)
+            self.parts = saved["parts"]
         clear(self.folder, keep=self.parts)
-        started(where)
+        if started is not None:
+            started(where)
         self.began = time.perf_counter()
-        total = self.rounds * self.settings.replicas
-        engine: Engine | None = self.engine(self.batches[min(first, len(self.batches) - 1)])
+        engine: Engine | None = self.engine(self.batches[first])
         config = resolved(self.policy, self.environment, self.settings)  # the policy is bound now
         files = write_rewards(self.environment, self.folder)
+        total = self.rounds * self.settings.replicas
         bar = progress_bar(self.policy.name, total, shown=progress)
         with closing(self._events(config)) as events, bar as advance:
             events.flush()
             advance(self.rounds * sum(map(len, self.batches[:first])))
             for index in range(first, len(self.batches)):
-                self._record(index, engine, saved, events, advance, watch)
+                self._play(index, engine, saved, events, advance)
                 saved = engine = None
         found = self.statistics.curves()
         if len(self.batches) > 1:  # what was shown so far are the curves of the first batch
             for path in self.folder.glob(EVENTS):
                 path.unlink()
             with closing(self._events(config)) as events:
-                events.add_all(scalars(found, 1, self.rounds))
+                events.add(scalars(found, 1, self.rounds))
         files[CURVES] = write_table(self.folder / CURVES, curves.table(found))
         files |= {f"{ROUNDS}/{name}": digest for name, digest in self.parts.items()}
-        return summaries.summarise(
-            config,
-            self.statistics,
-            seconds=self._seconds,
-            files=files,
-            identity=self.identity,
+        summary = summaries.summarise(
+            config, self.statistics, seconds=self._seconds, files=files, identity=self.identity
         )
-
-    def _events(self, config: Mapping[str, Any]) -> EventWriter:
-        """Begins an event file, with the run's config and the layout of its charts."""
-        events = EventWriter(self.folder)
-        events.write(config_text(summaries.finite(config)))
-        events.write(layout(tuple(self.metrics), self.statistics.groups_drawn))
-        return events
-
-    def _record(
-        self,
-        index: int,
-        engine: Engine | None,
-        saved: Mapping[str, Any] | None,
-        events: EventWriter,
-        advance: Callable[[int], None],
-        watch: Watch | None,
-    ) -> None:
-        replicas = self.batches[index]
-        engine = engine or self.engine(replicas)
-        log = RoundLog(self.folder / ROUNDS, replicas, tuple(self.metrics))
-        if saved is None:
-            self.statistics.start(len(replicas))
-        else:
-            with self.checkpoints.restoring():
-                engine.load_state(saved["engine"])
-                done = engine.history.played
-                sizes = [len(batch) for batch in self.batches[: index + 1]]
-                self.statistics.load_state(saved["statistics"], sizes)
-                log.load_state(saved["log"])
-            advance(done * len(replicas))
-            events.add_all(scalars(self.statistics.curves(), 1, self.rounds))
-        for played in map(_on_cpu, engine.play()):
-            log.add(played)
-            means = self.statistics.add(played)
-            advance(played.actions.numel())
-            if index == 0:
-                events.add_all(scalars(self.statistics.curves(), played.first, played.last))
-                if watch is not None:
-                    watch(played.last, means)
-            if self.checkpoints.due:
-                self._save(index, engine, log)
-        log.finish()
-        self.parts |= log.written
+        summaries.write(summary, self.folder)
+        self.checkpoints.remove()
+        return summary
 
     def engine(self, replicas: Sequence[int]) -> Engine:
         return Engine(
@@ -229,23 +185,6 @@ class _Run:
             metrics=self.metrics,
         )
 
-    def _save(self, index: int, engine: Engine, log: RoundLog) -> None:
-        self.checkpoints.save(
-            {
-                "batch": index,
-                "round": engine.history.played,
-                "seconds": self._seconds,
-                "engine": engine.state(),
-                "statistics": self.statistics.state(),
-                "log": log.state(),
-            },
-            {**self.parts, **log.written},
-        )
-
-    @property
-    def _seconds(self) -> float:
-        return float(self.before + time.perf_counter() - self.began)
-
     def _place(self, saved: Mapping[str, Any]) -> tuple[str, int, float]:
         """Returns where a checkpoint continues, in words and as a batch number, and its seconds."""
         index, played = saved["batch"], saved["round"]
@@ -253,29 +192,65 @@ class _Run:
         which = f" of replicas {batch[0]} to {batch[-1]}" if len(self.batches) > 1 else ""
         return f"round {played + 1:,} of {self.rounds:,}{which}", index, float(saved["seconds"])
 
+    def _events(self, config: Mapping[str, Any]) -> EventWriter:
+        """Begins an event file, with the run's config and the layout of its charts."""
+        events = EventWriter(self.folder)
+        events.write(config_text(summaries.finite(config)))
+        events.write(layout(tuple(self.metrics), self.statistics.groups_drawn))
+        return events
 
-def _policy(config: Mapping[str, Any]) -> Policy:
-    made = build(config)
-    if not isinstance(made, Policy):
-        raise FairbanditError(f"policy describes no policy: {config}")
+    def _play(
+        self,
+        index: int,
+        engine: Engine | None,
+        saved: Mapping[str, Any] | None,
+        events: EventWriter,
+        advance: Callable[[int], None],
+    ) -> None:
+        """Plays a batch of replicas, from where a checkpoint has left it."""
+        replicas = self.batches[index]
+        engine = engine or self.engine(replicas)
+        log = RoundLog(self.folder / ROUNDS, replicas, tuple(self.metrics))
+        if saved is None:
+            self.statistics.start(len(replicas))
+        else:
+            with self.checkpoints.restoring():
+                engine.load_state(saved["engine"])
+                self.statistics.load_state(saved["statistics"], len(replicas))
+                log.load_state(saved["log"])
+            advance(engine.history.played * len(replicas))
+            events.add(scalars(self.statistics.curves(), 1, self.rounds))
+        for played in map(_on_cpu, engine.play()):
+            log.add(played)
+            means = self.statistics.add(played)
+            advance(played.actions.numel())
+            if index == 0:
+                events.add(scalars(self.statistics.curves(), played.first, played.last))
+                if self.watch is not None:
+                    self.watch(played.last, means)
+            if self.checkpoints.due:
+                contents = {
+                    "batch": index,
+                    "round": engine.history.played,
+                    "seconds": self._seconds,
+                    "engine": engine.state(),
+                    "statistics": self.statistics.state(),
+                    "log": log.state(),
+                }
+                self.checkpoints.save(contents, {**self.parts, **log.written})
+        log.finish()
+        self.parts |= log.written
+
+    @property
+    def _seconds(self) -> float:
+        return float(self.before + time.perf_counter() - self.began)
+
+
+def _built(config: Mapping[str, Any], key: str, kind: type[Made]) -> Made:
+    made = build(config[key])
+    if not isinstance(made, kind):
+        raise FairbanditError(f"{key} describes no {key}: {config[key]}")
     return made
-
-
-def _loaded(
-    policy: Policy, world: Mapping[str, Any], checked: Settings, before: dict[str, Any]
-) -> tuple[Environment, dict[str, Any]]:
-    """Builds the environment, and takes the run's identity again if data were read.
-
-    Raises:
-        FairbanditError: no environment, or data that changed while they were read.
-    """
-    environment = build(world)
-    if not isinstance(environment, Environment):
-        raise FairbanditError(f"environment describes no environment: {world}")
-    now = before if before["data"] == "" else identity(policy, world, checked)
-    if before["data"] not in (None, now["data"]):  # what was missing may have been downloaded
-        raise FairbanditError("the environment's data changed while they were read; run again")
-    return environment, now
 
 
 def _on_cpu(played: Played) -> Played:

@@ -26,8 +26,7 @@ from fairbandit.streams import GRID
 _NO_MATTER = ("threads", "resume")
 """Settings that do not change the results of a run."""
 
-_MOST = 4
-"""The largest number of changes that a message lists."""
+_HASHES = ("plugins", "data", "fingerprint")
 
 
 def resolved(policy: Policy, environment: Environment, settings: Settings) -> dict[str, Any]:
@@ -60,9 +59,16 @@ def identity(policy: Policy, world: Mapping[str, Any], settings: Settings) -> di
     described = registry.completed("environment", world)
     metrics = [registry.lookup("metric", spec["name"]) for spec in settings.metrics.values()]
     classes = [*map(type, policy.parts.values()), known, *metrics]
+    parts, chosen = policy.describe(), asdict(settings)
+    for kind in registry.PART_KINDS:
+        if parts[kind].get("exploration", 0) is None:
+            parts[kind]["exploration"] = known.exploration
+    if settings.rounds is None:
+        chosen["rounds"] = known.rounds
+    config = {"policy": parts, "environment": described, **chosen}
     try:
         found = {
-            "config": _planned(policy, described, known, settings),
+            "config": {key: value for key, value in config.items() if key not in _NO_MATTER},
             "version": version.VERSION,
             "plugins": _sources(classes),
             "data": _data(known, described),
@@ -83,50 +89,31 @@ def continued(identity: Mapping[str, Any], environment: Environment) -> dict[str
     return {**identity, **versions, "grid": GRID, "fingerprint": environment.fingerprint()}
 
 
-def changes(then: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
-    """Lists in words how two identities differ; the list is empty if they are the same.
+def differences(then: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
+    """Lists in words how two identities differ, the keys of their configs first.
 
-    What is not known, such as the hash of a missing file, counts as changed.
+    A hash is only said to have changed; one that is not known, as of a missing file, counts as
+    changed.
 
-    >>> changes({"version": "0.1", "plugins": "a", "data": None, "config": {"seed": 0}},
-    ...         {"version": "0.2", "plugins": "b", "data": None, "config": {"seed": 1}})
+    >>> differences({"config": {"seed": 0}, "version": "0.1", "plugins": "a", "data": None},
+    ...             {"config": {"seed": 1}, "version": "0.2", "plugins": "b", "data": None})
     ['seed: 0 there, 1 here', 'version: "0.1" there, "0.2" here', 'plugins changed', 'data changed']
     """
-    hashed = ("plugins", "data", "fingerprint")
-    plain = [
-        {**_mapping(one, "config"), **{key: one[key] for key in one if key not in _APART}}
+    old, new = (
+        {**dict(dotted(one["config"])), **{key: one[key] for key in one if key != "config"}}
         for one in (then, now)
-    ]
-    different = [
-        f"{key} changed"
-        for key in hashed
-        if key in now and (now[key] is None or then.get(key) != now[key])
-    ]
-    return [*differences(*plain), *different]
-
-
-_APART = ("config", "plugins", "data", "fingerprint")
-
-
-def _mapping(identity: Mapping[str, Any], key: str) -> Mapping[str, Any]:
-    """Returns a part of an identity that may have been read from a damaged file."""
-    found = identity.get(key)
-    return found if isinstance(found, Mapping) else {}
-
-
-def _planned(
-    policy: Policy, described: Mapping[str, Any], known: type[Environment], settings: Settings
-) -> dict[str, Any]:
-    """Returns the config with all defaults, including those of the environment's class."""
-    chosen = asdict(settings)
-    if settings.rounds is None:
-        chosen["rounds"] = known.rounds
-    parts = policy.describe()
-    for kind in registry.PART_KINDS:
-        if parts[kind].get("exploration", 0) is None:
-            parts[kind]["exploration"] = known.exploration
-    whole = {"policy": parts, "environment": described, **chosen}
-    return {key: value for key, value in whole.items() if key not in _NO_MATTER}
+    )
+    found = []
+    for key in {**old, **new}:
+        there, here = (
+            json.dumps(one[key], ensure_ascii=False) if key in one else "nothing"
+            for one in (old, new)
+        )
+        if key in _HASHES and (there != here or here == "null"):
+            found.append(f"{key} changed")
+        elif there != here:
+            found.append(f"{key}: {there} there, {here} here")
+    return found
 
 
 def _sources(classes: Iterable[type[Any]]) -> str | None:
@@ -174,24 +161,6 @@ def _together(hashes: Iterable[str]) -> str:
     return hashlib.sha256("\n".join(found).encode()).hexdigest() if found else ""
 
 
-def differences(then: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
-    """Lists how two nested mappings differ, key by key.
-
-    >>> differences({"a": {"b": 1}, "c": 2}, {"a": {"b": 3}, "d": True})
-    ['a.b: 1 there, 3 here', 'c: 2 there, nothing here', 'd: nothing there, true here']
-    """
-    old, new = dict(dotted(then)), dict(dotted(now))
-    return [
-        f"{key}: {_shown(old, key)} there, {_shown(new, key)} here"
-        for key in {**old, **new}
-        if _shown(old, key) != _shown(new, key)
-    ]
-
-
-def _shown(leaves: Mapping[str, Any], key: str) -> str:
-    return json.dumps(leaves[key], ensure_ascii=False) if key in leaves else "nothing"
-
-
 def finished(
     folder: Path, now: Mapping[str, Any], *, resume: bool
 ) -> tuple[dict[str, Any] | None, str]:
@@ -219,16 +188,15 @@ def finished(
     summary = summaries.read(folder)
     then = summary["identity"]
     if all(then.get(key) == now[key] for key in ("version", "plugins")):
-        different = differences(_mapping(then, "config"), now["config"])
+        different = differences(*({"config": one["config"]} for one in (then, now)))
         if different:
             raise FairbanditError(
                 f"{folder} already holds a finished run ({SUMMARY}) that differs from this one: "
                 f"{'; '.join(different)}. Choose another output folder; resume=false makes a new "
                 "one"
             )
-    why = changes(then, now)
+    why = differences(then, now)
     if not why:
         with suppress(OSError):  # left by a run that was killed after its summary was written
             (folder / CHECKPOINT).unlink(missing_ok=True)
-    more = [f"{len(why) - _MOST} more changes"] if len(why) > _MOST else []
-    return summary, ", ".join([*why[:_MOST], *more])
+    return summary, ", ".join(why)

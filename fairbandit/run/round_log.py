@@ -61,8 +61,17 @@ class RoundLog:
         self._waiting: list[list[Tensor]] = []
 
     def add(self, played: Played) -> None:
-        """Appends the next piece of rounds."""
-        self._waiting.append(self._columns_of(played))
+        """Appends the next piece of rounds, ordered by round and then by replica."""
+        count, replicas = played.actions.shape[1], len(self._replicas)
+        rounds = torch.arange(played.first, played.first + count)
+        values = [
+            *(played.actions, played.groups, played.rewards, played.expected, played.ranks),
+            *(played.metrics[name] for name in REGRETS),
+            played.propensities,
+            *(played.metrics[name] for name in self._others),
+        ]
+        numbers = [self._replicas.repeat(count), rounds.repeat_interleave(replicas)]
+        self._waiting.append([*numbers, *(value.T.reshape(-1) for value in values)])
         if played.last % self._file_rounds == 0:
             self.finish()
 
@@ -73,25 +82,6 @@ class RoundLog:
     def load_state(self, state: Mapping[str, Any]) -> None:
         """Continues from a state that `state` gave."""
         self._waiting = [list(state["waiting"])] if state["waiting"] else []
-
-    def _columns(self) -> list[Tensor]:
-        return [torch.cat(pieces) for pieces in zip(*self._waiting, strict=True)]
-
-    def _columns_of(self, played: Played) -> list[Tensor]:
-        """The columns of a piece of rounds, ordered by round and then by replica."""
-        count = played.actions.shape[1]
-        rounds = torch.arange(played.first, played.first + count)
-        values = [
-            *(played.actions, played.groups, played.rewards, played.expected, played.ranks),
-            *(played.metrics[name] for name in REGRETS),
-            played.propensities,
-            *(played.metrics[name] for name in self._others),
-        ]
-        return [
-            self._replicas.repeat(count),
-            rounds.repeat_interleave(len(self._replicas)),
-            *(value.T.reshape(-1) for value in values),
-        ]
 
     def finish(self) -> None:
         """Writes the rows that are not written yet."""
@@ -109,6 +99,9 @@ class RoundLog:
             column_encoding={"round": "DELTA_BINARY_PACKED"},
         )
         self._waiting.clear()
+
+    def _columns(self) -> list[Tensor]:
+        return [torch.cat(pieces) for pieces in zip(*self._waiting, strict=True)]
 
 
 def write_rewards(environment: Environment, folder: Path) -> dict[str, str]:

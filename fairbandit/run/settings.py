@@ -13,7 +13,7 @@ from omegaconf.errors import OmegaConfBaseException
 
 from fairbandit import registry
 from fairbandit.errors import FairbanditError
-from fairbandit.metrics import REDUCTIONS, REGRETS
+from fairbandit.metrics import REGRETS, RunningReduction
 
 MOST_ROUNDS = 1_000_000_000
 """The largest T of a run."""
@@ -42,16 +42,15 @@ class Settings:
     """The top-level keys of a config.
 
     Attributes:
-        rounds: T, at most `MOST_ROUNDS`; None takes the environment's own.
-        replicas: how many independent runs of the setting, played side by side; at most
-            `MOST_REPLICAS`.
+        rounds: T; None takes the environment's own.
+        replicas: how many independent runs of the setting are played side by side.
         seed: the seed from which every random stream derives.
         device: where tensors live: cpu, cuda, cuda:1, …
         threads: torch's threads; None takes one, since a sweep uses cores by running jobs.
         resume: whether an unfinished run is continued, and a finished one left as it is; if not,
             the run starts over in a new folder.
         metrics: for each column of the round log, the name of a registered metric, or a mapping
-            with `name` and parameters. Once the settings are checked, both regrets come first.
+            with `name` and parameters. Both regrets are always recorded, before these.
     """
 
     rounds: int | None = None
@@ -79,13 +78,7 @@ def dotted(values: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, A
 
 
 def settings(config: Mapping[str, Any]) -> Settings:
-    """Reads and checks the top-level keys of a config.
-
-    Args:
-        config: plain data: the keys of `Settings`, beside `policy` and `environment`.
-
-    Returns:
-        The settings, with defaults for the keys left out.
+    """Reads and checks the keys of `Settings` in a config; keys left out have their defaults.
 
     Raises:
         FairbanditError: an unknown or missing key, a wrong type, a value out of range, a metric
@@ -170,12 +163,7 @@ def check_metrics(given: Any) -> dict[str, dict[str, Any]]:
             )
         try:
             checked[column] = registry.completed("metric", spec)
+            RunningReduction(registry.lookup("metric", checked[column]["name"]).reduce, 1)
         except FairbanditError as error:
             raise FairbanditError(f"metrics.{column}: {error}") from error
-        reduce = registry.lookup("metric", checked[column]["name"]).reduce
-        if reduce not in REDUCTIONS:
-            raise FairbanditError(
-                f"metrics.{column}: metric {checked[column]['name']!r} declares reduce = "
-                f"{reduce!r}; expected one of {', '.join(REDUCTIONS)}"
-            )
     return checked

@@ -17,42 +17,7 @@ from fairbandit.streams import GRID
 MAX_GROUPS = 8
 """The largest number of groups whose selection rates have curves."""
 
-
-class BatchTotals:
-    """The sums of one batch of B replicas over rounds.
-
-    Args:
-        replicas: B.
-        groups: the number of groups, G.
-        metrics: the metrics by their columns.
-
-    Attributes:
-        metrics: the metrics so far, by column.
-        selected: the picks of each group, (B, G) int64.
-        received: the candidates of each group, (B, G) int64.
-    """
-
-    def __init__(self, replicas: int, groups: int, metrics: Mapping[str, Metric]) -> None:
-        self.metrics = {
-            column: RunningReduction(metric.reduce, replicas) for column, metric in metrics.items()
-        }
-        self.selected, self.received = torch.zeros(2, replicas, groups, dtype=torch.int64)
-
-    @property
-    def selection_rate(self) -> Tensor:
-        """Selected ÷ received, (B, G); NaN where none was received."""
-        return self.selected.double() / self.received.double()  # 0/0 is NaN
-
-    def state(self) -> dict[str, Any]:
-        """All sums, as plain data and tensors."""
-        metrics = {column: running.state() for column, running in self.metrics.items()}
-        return {"metrics": metrics, "selected": self.selected, "received": self.received}
-
-    def load_state(self, state: Mapping[str, Any]) -> None:
-        """Continues from a state that `state` gave, of as many replicas."""
-        for column, running in self.metrics.items():
-            running.load_state(state["metrics"][column])
-        self.selected, self.received = state["selected"], state["received"]
+_TOTALS = ("finals", "selected", "received")
 
 
 class Samples:
@@ -83,35 +48,55 @@ class Samples:
 
 
 class RunStatistics:
-    """The totals of every batch of replicas, and curves over the batches so far.
+    """The totals of every replica so far, R in number, and curves over them.
 
     Candidates received are known at the ends of pieces of `GRID` rounds, so selection rates are
     sampled at the first such end from each sampled round on.
 
     Args:
         rounds: T.
-        group_names: the groups' names, in order of their codes.
+        group_names: the names of the G groups, in order of their codes.
         metrics: all metrics of the run, by column.
+
+    Attributes:
+        finals: each metric of every replica, reduced over its rounds so far, (R,).
+        selected: the picks of each group, (R, G) int64.
+        received: the candidates of each group, (R, G) int64.
     """
 
     def __init__(
         self, rounds: int, group_names: Sequence[str], metrics: Mapping[str, Metric]
     ) -> None:
         self.group_names, self.metrics = tuple(group_names), metrics
+        self.finals = {column: torch.zeros(0, dtype=torch.float64) for column in metrics}
+        self.selected, self.received = torch.zeros(2, 0, len(group_names), dtype=torch.int64)
         steps = sampled_rounds(rounds)
         ends = np.unique(np.minimum(-(-steps // GRID) * GRID, rounds))
         self._curves = {column: Samples(steps) for column in metrics}
         self._rates = {name: Samples(ends) for name in self.groups_drawn}
-        self._batches: list[BatchTotals] = []
+        self._running: dict[str, RunningReduction] = {}
 
     @property
     def groups_drawn(self) -> tuple[str, ...]:
         """The names of the groups whose selection rates have curves: of few groups, all."""
         return self.group_names if len(self.group_names) <= MAX_GROUPS else ()
 
+    @property
+    def selection_rate(self) -> Tensor:
+        """Selected ÷ received, (R, G); NaN where none was received."""
+        return self.selected.double() / self.received.double()  # 0/0 is NaN
+
     def start(self, replicas: int) -> None:
         """Begins a batch of so many replicas."""
-        self._batches.append(BatchTotals(replicas, len(self.group_names), self.metrics))
+        more = torch.zeros(replicas, len(self.group_names), dtype=torch.int64)
+        self.selected, self.received = (
+            torch.cat([part, more]) for part in (self.selected, self.received)
+        )
+        for column, metric in self.metrics.items():
+            self._running[column] = RunningReduction(metric.reduce, replicas)
+            self.finals[column] = torch.cat(
+                [self.finals[column], torch.zeros(replicas, dtype=torch.float64)]
+            )
 
     def add(self, played: Played) -> dict[str, float]:
         """Adds the next piece of rounds of the current batch.
@@ -119,16 +104,17 @@ class RunStatistics:
         Returns:
             The mean over the batch's replicas of each metric after the last of these rounds.
         """
-        now = self._batches[-1]
+        batch = slice(-len(played.groups), None)
         means = {}
         for column, samples in self._curves.items():
-            running = now.metrics[column].add(played.metrics[column])
+            running = self._running[column].add(played.metrics[column])
             samples.add(played.first, running)
+            self.finals[column][batch] = running[:, -1]
             means[column] = float(running[:, -1].nanmean())
         picked = torch.nn.functional.one_hot(played.groups, len(self.group_names))
-        now.selected += picked.sum(1)
-        now.received += played.received
-        rates = now.selection_rate
+        self.selected[batch] += picked.sum(1)
+        self.received[batch] += played.received
+        rates = self.selection_rate[batch]
         for code, samples in enumerate(self._rates.values()):
             samples.add(played.last, rates[:, code, None])
         return means
@@ -138,9 +124,9 @@ class RunStatistics:
 
         Where the first batch is still being played, later rounds have a count of 0.
         """
-        rates = self.by_group(RATE).numpy()
+        rates = self.selection_rate.numpy()
         found = {
-            column: samples.curve(self.metric(column).numpy())
+            column: samples.curve(self.finals[column].numpy())
             for column, samples in self._curves.items()
         }
         return found | {
@@ -148,34 +134,23 @@ class RunStatistics:
             for code, (name, samples) in enumerate(self._rates.items())
         }
 
-    def metric(self, column: str) -> Tensor:
-        """Returns a metric of every replica of all batches, reduced over the rounds, (B,)."""
-        return torch.cat([batch.metrics[column].value for batch in self._batches])
-
-    def by_group(self, quantity: str) -> Tensor:
-        """Returns an attribute of `BatchTotals`, such as `selected`, of all replicas, (B, G)."""
-        return torch.cat([getattr(batch, quantity) for batch in self._batches])
-
     def state(self) -> dict[str, Any]:
         """All sums and curves so far, as plain data and tensors."""
         return {
             "samples": [torch.from_numpy(one.moments) for one in self._samples],
-            "batches": [batch.state() for batch in self._batches],
+            "running": {column: running.state() for column, running in self._running.items()},
+            **{name: getattr(self, name) for name in _TOTALS},
         }
 
-    def load_state(self, state: Mapping[str, Any], sizes: Sequence[int]) -> None:
-        """Continues from a state that `state` gave.
-
-        Args:
-            state: the state.
-            sizes: the number of replicas of each batch so far.
-        """
+    def load_state(self, state: Mapping[str, Any], replicas: int) -> None:
+        """Continues from a state that `state` gave, in a batch of so many replicas."""
+        self.start(replicas)
+        for name in _TOTALS:
+            setattr(self, name, state[name])
         for samples, values in zip(self._samples, state["samples"], strict=True):
             samples.moments = values.numpy().copy()
-        self._batches = []
-        for size, batch in zip(sizes, state["batches"], strict=True):
-            self.start(size)
-            self._batches[-1].load_state(batch)
+        for column, running in self._running.items():
+            running.load_state(state["running"][column])
 
     @property
     def _samples(self) -> list[Samples]:

@@ -6,7 +6,7 @@ import hashlib
 import json
 import math
 import platform
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import cache
 from importlib import metadata
 from pathlib import Path
@@ -75,13 +75,13 @@ def summarise(
         "knows_truth": _knows_truth(config["policy"]),
         "metrics": {
             column: {
-                **_spread(statistics.metric(column)),
+                **_spread(statistics.finals[column]),
                 "reduce": metric.reduce,
                 "lower_is_better": metric.lower_is_better,
             }
             for column, metric in statistics.metrics.items()
         },
-        **{key: _by_group(names, statistics.by_group(key)) for key in BY_GROUP},
+        **{key: _by_group(names, getattr(statistics, key)) for key in BY_GROUP},
         SECONDS: max(round(seconds, 6), 1e-6),
         "config": dict(config),
         "versions": {
@@ -108,11 +108,7 @@ def installed(package: str) -> str:
 
 
 def checksum(summary: Mapping[str, Any]) -> str:
-    """Returns the SHA-256 hash of a summary without its seconds and its own checksum.
-
-    Raises:
-        ValueError: the summary holds what JSON cannot say.
-    """
+    """Returns the SHA-256 hash of a summary without its seconds and its own checksum."""
     kept = {key: value for key, value in summary.items() if key not in (CHECKSUM, SECONDS)}
     return hashlib.sha256(json.dumps(kept, allow_nan=False).encode()).hexdigest()
 
@@ -134,7 +130,7 @@ def read(folder: Path | str) -> dict[str, Any]:
     if path.exists() and not path.is_file():  # a pipe would block the reader
         raise FairbanditError(f"{path} is not a regular file; remove it")
     try:
-        summary = json.loads(path.read_bytes(), parse_constant=_refuse_constant, parse_int=_integer)
+        summary = json.loads(path.read_bytes(), parse_int=_integer)
     except OSError as error:
         raise FairbanditError(f"cannot read {path}: {error.strerror}") from error
     except (ValueError, RecursionError) as error:
@@ -147,15 +143,11 @@ def read(folder: Path | str) -> dict[str, Any]:
             f"{path} was written before runs had a {CURVES}, and cannot be read by this version; "
             "move its folder away, and give its command again"
         )
-    fault = next(_faults(summary), "")
+    fault = _fault(summary)
     if fault:
         raise FairbanditError(f"{path} is no summary of a run: {fault}")
     assert isinstance(summary, dict)
     return summary
-
-
-def _refuse_constant(name: str) -> None:
-    raise ValueError(f"{name} is no number of JSON")
 
 
 def _integer(digits: str) -> int:
@@ -164,40 +156,32 @@ def _integer(digits: str) -> int:
     return int(digits)
 
 
-def _faults(summary: Any) -> Iterator[str]:
-    """Yields why something is no summary; what follows the first fault may rest on it."""
+def _fault(summary: Any) -> str:
+    """Returns why something is no summary that readers can rely on; empty if it is one."""
     if not isinstance(summary, dict):
-        yield f"it holds a {type(summary).__name__}, not a mapping"
+        return f"it holds a {type(summary).__name__}, not a mapping"
     for key, kind in _TYPES.items():
         value = summary.get(key)
         if not isinstance(value, kind) or isinstance(value, bool):
-            yield f"{key!r} cannot be {shown(value)}"
+            return f"{key!r} cannot be {shown(value)}"
     try:
-        expected = checksum(summary)
-    except ValueError:  # a number beyond double precision, read as infinity
-        expected = ""
-    if summary[CHECKSUM] != expected:
-        yield "its checksum is not that of its contents: it was damaged, or changed by hand"
-    groups, metrics = summary["groups"], summary["metrics"]
-    spreads = [*(metrics.get(column) for column in {*REGRETS, *metrics})]
-    spreads += [summary[key].get(str(group)) for key in BY_GROUP for group in groups]
-    if not all(map(_is_spread, spreads)):
-        yield "a metric, or a quantity of a group, has no mean and std"
-    if any(one.get("reduce") not in REDUCTIONS for one in metrics.values()):
-        yield "a metric does not say how it is reduced"
-    if min(summary["rounds"], summary["replicas"]) < 1:
-        yield "it is of no round or no replica"
-    if not all(isinstance(summary["config"].get(key), dict) for key in KEYS[:2]):
-        yield "its config describes no policy and environment"
-
-
-def _is_spread(value: Any) -> bool:
-    return isinstance(value, dict) and all(
-        part in value
-        and (value[part] is None or isinstance(value[part], (int, float)))
-        and not isinstance(value[part], bool)
-        for part in ("mean", "std", *({"n"} & value.keys()))
-    )
+        if summary[CHECKSUM] != checksum(summary):
+            return "its checksum is not that of its contents: it was damaged, or changed by hand"
+        # what follows is so in every summary that a run wrote
+        metrics, config = summary["metrics"], summary["config"]
+        spreads = [metrics[column] for column in {*REGRETS, *metrics}]
+        spreads += [summary[key][group] for key in BY_GROUP for group in summary["groups"]]
+        numbers = [(one["mean"], one["std"], one.get("n")) for one in spreads]
+        sound = (
+            {type(number) for three in numbers for number in three} <= {int, float, type(None)}
+            and all(one["reduce"] in REDUCTIONS for one in metrics.values())
+            and min(summary["rounds"], summary["replicas"]) >= 1
+            and {type(config[key]) for key in KEYS[:2]} == {dict}
+            and isinstance(summary["identity"]["config"], dict)
+        )
+    except (TypeError, ValueError, LookupError, AttributeError):
+        sound = False
+    return "" if sound else "its metrics, groups or config are not those of a run"
 
 
 def _spread(values: Tensor) -> dict[str, float | int | None]:

@@ -6,7 +6,7 @@ import math
 import re
 import textwrap
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +26,17 @@ _DECIMALS = 4
 
 _PLAIN = str.maketrans({"±": "+-", "↓": "(low)", "↑": "(high)", "–": "-", "×": "x"})
 """What stands for the signs of tables where a screen does not have them."""
+
+_MARKDOWN = re.compile(r"([\\`*_\[\]#|<>~$&])")
+"""The signs that Markdown reads as its own."""
+
+_LATEX = str.maketrans(
+    {sign: f"\\{sign}" for sign in "{}$&#%_"}
+    | {"[": "{[}"}  # after a line's end, it would begin an option
+    | {"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}"}
+    | {"±": r"$\pm$", "↓": r"$\downarrow$", "↑": r"$\uparrow$", "–": "--"}
+)
+"""What LaTeX needs for the signs that it reads as its own, and for those of tables."""
 
 MEANING = {
     "±": "mean ± standard deviation over replicas, after the last round",
@@ -101,20 +112,20 @@ class Sheet:
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         """Yields what rich prints: title, table and remarks."""
+        width = options.max_width if console.is_terminal else _NARROW
         try:
             "".join(map(chr, _PLAIN)).encode(console.encoding)
+            signs = {}
         except UnicodeEncodeError:
-            yield from self._plain()._parts(console, options)
-        else:
-            yield from self._parts(console, options)
-
-    def _parts(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        width = options.max_width if console.is_terminal else _NARROW
+            signs = _PLAIN
+        cells = [[cell.translate(signs) for cell in row] for row in (self.headers, *self.rows)]
+        columns = [
+            self._column(at, column, width) for at, column in enumerate(zip(*cells, strict=True))
+        ]
         if self.title:
             yield Text(self.title, style="bold")
         if self.above:
             yield Text(textwrap.fill(self.above, width))
-        columns = [self._column(at, width) for at in range(len(self.headers))]
         for block in self._blocks([size for size, _ in columns], width):
             head = any(self.headers)
             table = Table(
@@ -124,79 +135,48 @@ class Sheet:
                 size, header = columns[at]
                 justify: JustifyMethod = "left" if at < self.names else "right"
                 table.add_column(header, justify=justify, overflow="fold", width=size)
-            for row in self.rows:
+            for row in cells[1:]:
                 table.add_row(*(row[at] for at in block))
             yield table
         if self.below:
-            yield Text(textwrap.fill(self.below, width))
+            yield Text(textwrap.fill(self.below.translate(signs), width))
 
-    def exported(self, form: str) -> str:
-        """Returns the table as `markdown` or as `latex`, which needs the package booktabs."""
-        return self._latex() if form == "latex" else self._markdown()
-
-    def _markdown(self) -> str:
-        signs = re.compile(r"([\\`*_\[\]#|<>~$&])")
-
-        def line(cells: Iterable[str]) -> str:
-            return f"| {' | '.join(cells)} |"
-
-        def escaped(text: str) -> str:
-            return signs.sub(r"\\\1", " ".join(text.split()))
-
-        marks = [":--" if at < self.names else "--:" for at in range(len(self.headers))]
-        table = [line(map(escaped, self.headers)), line(marks)]
-        table += [line(map(escaped, row)) for row in self.rows]
-        said = [escaped(text) for text in (self.title, self.above) if text]
-        return "\n\n".join([*said, "\n".join(table), escaped(self.below)]).strip() + "\n"
-
-    def _latex(self) -> str:
-        signs = str.maketrans(
-            {sign: f"\\{sign}" for sign in "{}$&#%_"}
-            | {"[": "{[}"}  # after a line's end, it would begin an option
-            | {"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}"}
-            | {"±": r"$\pm$", "↓": r"$\downarrow$", "↑": r"$\uparrow$", "–": "--"}
-        )
-
-        def line(cells: Iterable[str]) -> str:
-            return " & ".join(" ".join(cell.split()).translate(signs) for cell in cells) + r" \\"
-
-        shape = "l" * self.names + "r" * (len(self.headers) - self.names)
-        said = (f"% {' '.join(text.split())}" for text in (self.title, self.above, self.below))
-        table = [
-            *(text for text in said if text != "% "),
-            rf"\begin{{tabular}}{{{shape}}}",
-            *(r"\toprule", line(self.headers), r"\midrule"),
-            *map(line, self.rows),
-            *(r"\bottomrule", r"\end{tabular}"),
-        ]
-        return "\n".join(table) + "\n"
-
-    def _plain(self) -> Sheet:
-        """The same table for screens that have ASCII letters alone."""
-        headers = [header.translate(_PLAIN) for header in self.headers]
-        rows = [[cell.translate(_PLAIN) for cell in row] for row in self.rows]
-        below = self.below.translate(_PLAIN)
-        return replace(self, headers=headers, rows=rows, below=below)
-
-    def _column(self, at: int, width: int) -> tuple[int, str]:
+    def _column(self, at: int, cells: Sequence[str], width: int) -> tuple[int, str]:
         """The width of a column, and its header broken into lines that fit."""
-        size = max((cell_len(row[at]) for row in self.rows), default=0)
-        words = max(map(cell_len, self.headers[at].split()), default=0)
-        size = min(max(size, words), _WIDEST if at < self.names < len(self.headers) else width // 2)
-        return size, textwrap.fill(self.headers[at], max(size, 1))
+        header, *others = cells
+        size = max(map(cell_len, (*header.split(), *others)), default=0)
+        size = min(size, _WIDEST if at < self.names < len(self.headers) else width // 2)
+        return size, textwrap.fill(header, max(size, 1))
 
     def _blocks(self, sizes: Sequence[int], width: int) -> Iterable[list[int]]:
         """Divides the columns into blocks that fit the width, each with the names of the rows."""
         names = list(range(self.names))
-        block, taken = list(names), sum(sizes[at] + _BETWEEN for at in names)
-        room = taken
+        block = list(names)
         for at in range(self.names, len(sizes)):
-            if room + sizes[at] > width and len(block) > self.names:
+            taken = sum(sizes[one] + _BETWEEN for one in block)
+            if taken + sizes[at] > width and len(block) > self.names:
                 yield block
-                block, room = list(names), taken
+                block = list(names)
             block.append(at)
-            room += sizes[at] + _BETWEEN
         yield block
+
+    def exported(self, form: str) -> str:
+        """Returns the table as `markdown` or as `latex`, which needs the package booktabs."""
+        said = [" ".join(text.split()) for text in (self.title, self.above, self.below)]
+        rows = [[" ".join(cell.split()) for cell in row] for row in (self.headers, *self.rows)]
+        numbers = len(self.headers) - self.names
+        if form == "latex":
+            lines = [" & ".join(cell.translate(_LATEX) for cell in row) + r" \\" for row in rows]
+            head = [f"% {text}" for text in said if text]
+            head += [rf"\begin{{tabular}}{{{'l' * self.names}{'r' * numbers}}}", r"\toprule"]
+            return "\n".join(
+                [*head, lines[0], r"\midrule", *lines[1:], r"\bottomrule", r"\end{tabular}", ""]
+            )
+        title, above, below = (_MARKDOWN.sub(r"\\\1", text) for text in said)
+        rows = [[_MARKDOWN.sub(r"\\\1", cell) for cell in row] for row in rows]
+        rows.insert(1, [":--"] * self.names + ["--:"] * numbers)
+        table = "\n".join(f"| {' | '.join(row)} |" for row in rows)
+        return "\n\n".join(filter(None, (title, above, table, below))) + "\n"
 
 
 def metric_header(column: str, metric: Mapping[str, Any]) -> str:

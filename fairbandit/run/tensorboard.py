@@ -49,15 +49,11 @@ class EventWriter:
         first = Event(wall_time=time.time(), file_version="brain.Event:2")
         self._records.write(first.SerializeToString())
 
-    def add(self, step: int, values: Mapping[str, float]) -> None:
-        """Writes one step's scalars, by tag."""
-        scalars = [Summary.Value(tag=tag, simple_value=value) for tag, value in values.items()]
-        self.write(Summary(value=scalars), step)
-
-    def add_all(self, points: Iterable[tuple[int, Mapping[str, float]]]) -> None:
+    def add(self, points: Iterable[tuple[int, Mapping[str, float]]]) -> None:
         """Writes the points that `scalars` yields."""
         for step, values in points:
-            self.add(step, values)
+            found = [Summary.Value(tag=tag, simple_value=value) for tag, value in values.items()]
+            self.write(Summary(value=found), step)
 
     def write(self, summary: Summary, step: int = 0) -> None:
         """Writes any summary."""
@@ -143,20 +139,16 @@ def layout(metrics: Sequence[str], groups: Sequence[str] = ()) -> Summary:
     categories = {
         "regret": [_margin(column) for column in REGRETS],
         "metrics": [_margin(column) for column in others],
-        "instantaneous regret": [_lines(tag) for tag in INSTANTS.values()],
-        "selection rates": [_lines(f"{RATE}/{group}") for group in groups],
+        "instantaneous regret": [_line(tag) for tag in INSTANTS.values()],
+        "selection rates": [_line(f"{RATE}/{group}") for group in groups],
     }
-    made = layout_pb2.Layout(
-        category=[
-            layout_pb2.Category(title=title, chart=charts)
-            for title, charts in categories.items()
-            if charts
-        ]
-    )
+    made = layout_pb2.Layout()
+    for title, charts in categories.items():
+        if charts:
+            made.category.add(title=title, chart=charts)
     tensor = TensorProto(dtype=DT_STRING, string_val=[made.SerializeToString()])
-    value = Summary.Value(
-        tag=custom.CONFIG_SUMMARY_TAG, metadata=custom.create_summary_metadata(), tensor=tensor
-    )
+    metadata = custom.create_summary_metadata()
+    value = Summary.Value(tag=custom.CONFIG_SUMMARY_TAG, metadata=metadata, tensor=tensor)
     return Summary(value=[value])
 
 
@@ -173,16 +165,12 @@ def image(tag: str, png: bytes) -> Summary:
 
 
 def _margin(tag: str) -> layout_pb2.Chart:
-    """Returns a chart of a mean with its band, titled by the tag."""
-    series = layout_pb2.MarginChartContent.Series(
-        value=f"{tag}/mean", lower=f"{tag}/lower", upper=f"{tag}/upper"
-    )
-    return layout_pb2.Chart(
-        title=titled(tag), margin=layout_pb2.MarginChartContent(series=[series])
-    )
+    lines = {"value": f"{tag}/mean", "lower": f"{tag}/lower", "upper": f"{tag}/upper"}
+    series = layout_pb2.MarginChartContent.Series(**lines)
+    margin = layout_pb2.MarginChartContent(series=[series])
+    return layout_pb2.Chart(title=titled(tag), margin=margin)
 
 
-def _lines(tag: str) -> layout_pb2.Chart:
-    """Returns a chart of the lines of one tag."""
+def _line(tag: str) -> layout_pb2.Chart:
     lines = layout_pb2.MultilineChartContent(tag=[f"{re.escape(tag)}$"])
     return layout_pb2.Chart(title=titled(tag), multiline=lines)

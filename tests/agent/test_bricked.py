@@ -91,7 +91,7 @@ def model(agent: Agent) -> RewardModel:
 
 @settings(max_examples=40, deadline=None)
 @given(
-    name=st.sampled_from(["greedy", "oful", "fair_greedy", "fair_greedy_oracle_cdf"]),
+    name=st.sampled_from(["greedy", "fair_greedy", "oful", "fair_greedy_oracle_cdf"]),
     seed=st.integers(0, 2**32 - 1),
     d=st.sampled_from([1, 2, 3, 17]),
     sizes=st.sampled_from(SIZES),
@@ -100,29 +100,21 @@ def model(agent: Agent) -> RewardModel:
     refresh=st.sampled_from([None, 1.1, 4.0]),
     late=st.sampled_from([0.0, 0.4]),
 )
-def test_no_size_stops_an_agent(name: str, seed: int, d: int, **how: Any) -> None:
-    agent, _, _ = lived(name, seed, d, **how)
-    assert agent.rounds == ROUNDS
-    assert all(bool(part.isfinite().all()) for part in model(agent).parameters)
-
-
-@settings(max_examples=20, deadline=None)
-@given(
-    name=st.sampled_from(["greedy", "fair_greedy"]),
-    seed=st.integers(0, 2**32 - 1),
-    d=st.integers(1, 3),
-    sizes=st.sampled_from(SIZES[:-1]),
-    regularization=st.sampled_from([0.1, 10.0]),
-    refresh=st.sampled_from([None, 1.1, 4.0]),
-    late=st.sampled_from([0.0, 0.4]),
-)
-def test_models_are_right(name: str, seed: int, d: int, **how: Any) -> None:
+def test_no_size_stops_an_agent_and_models_are_right(
+    name: str, seed: int, d: int, **how: Any
+) -> None:
     """Against rational numbers, up to the digits that steps may lose: those of `HEAVY`."""
     agent, x, r = lived(name, seed, d, **how)
-    exact = Uneven(x, r, how["regularization"])
-    theta = model(agent).parameters[0][0, 0].numpy()
-    for y in np.eye(d):
-        assert exact.prediction(theta, y) < ROUNDS * HEAVY * EPS
+    found = model(agent).parameters
+    assert agent.rounds == ROUNDS
+    assert all(bool(part.isfinite().all()) for part in found)
+    # where the exact solution takes no time, and steps lose no more digits
+    exact_too = name in ("greedy", "fair_greedy") and d <= 3 and how["sizes"] != [1e4]
+    if exact_too and how["alike"] and how["regularization"] > 1e-4:
+        exact = Uneven(x, r, how["regularization"])
+        theta = found[0][0, 0].numpy()
+        for y in np.eye(d):
+            assert exact.prediction(theta, y) < ROUNDS * HEAVY * EPS
 
 
 @pytest.mark.parametrize("few", [0, 12])
@@ -182,26 +174,3 @@ def test_blocks_company_and_interruptions_change_nothing(name: str, regularizati
     pools = worlds.pools_of(Wild(), rounds, 0)
     agent = Agent.from_config(parts, features=3, groups=2, seed=0)
     assert worlds.play(agent, pools) == whole[0].tolist()
-
-
-@pytest.mark.parametrize("refresh", [None, 2.0])
-def test_logged_rounds_of_any_size(refresh: float | None) -> None:
-    """Observed one at a time and many at once, with decisions in between whose rewards never come.
-
-    Two directions are learned from large contexts, the third from ordinary ones alone.
-    """
-    draws = np.random.default_rng(4)
-    agent = Agent.from_config(config("greedy", 0.1), features=3, groups=2, refresh=refresh)
-    known: list[tuple[int, np.ndarray, float]] = []
-    for n, size in ((6, 1.0), (1, 1e9), (5, 1.0), (1, 1e50), (4, 1.0)):
-        x, r = draws.normal(size=(n, 2, 3)) * size, draws.normal(size=n)
-        known += zip(range(agent.rounds + 1, agent.rounds + n + 1), x[:, 0], r, strict=True)
-        agent.observe(x, np.tile([0, 1], (n, 1)), np.zeros(n, dtype=int), r)
-        agent.act(x[0], [0, 1])
-        agent.drop(agent.pending[-1])
-    n_train = agent._policy.split.n_train(agent.rounds + 1)
-    taught = [(x, r) for t, x, r in known if t <= n_train]
-    exact = Uneven(np.array([x for x, _ in taught]), np.array([r for _, r in taught]), 0.1)
-    theta = model(agent).parameters[0][0, 0].numpy()
-    for y in np.eye(3):
-        assert exact.prediction(theta, y) < ROUNDS * HEAVY * EPS

@@ -66,7 +66,7 @@ def test_sizes_labels_newcomers_and_delays_as_written(seed, refresh):
     given = worlds.stories(seed, 90)
     agent = Agent.from_config("fair_greedy", features=3, seed=seed, refresh=refresh)
     assert worlds.live(agent, given) == worlds.fair_greedy(given, seed, refresh)
-    assert set(agent.groups) == {"a", 7, ("x", 1), None, b"\xff", 2.5}
+    assert set(agent.groups) == {"a", 7, ("x", 1), None, "ÿ", 2.5}
     missing = [t for t, comes in enumerate(given.comes, 1) if comes > 90]
     assert list(agent.pending) == missing
 
@@ -118,24 +118,7 @@ def test_observed_rounds_are_as_decided_ones(split, rank, refresh):
         torch.testing.assert_close(one, other, rtol=1e-10, atol=1e-10)
 
 
-@pytest.mark.parametrize("name", ["fair_greedy", "greedy", "oful"])
-def test_a_run_taken_in_at_once(name, monkeypatch):
-    """An array of a whole run, in several pieces, then the run's own future."""
-    monkeypatch.setattr("fairbandit.agent.inputs.PIECE", 300)
-    world = worlds.Coarse()
-    theirs = support.actions(support.policy(name), world, 140, seed=6)[0]
-    pools = worlds.pools_of(world, 140, 6)
-    agent, past = worlds.agent_for(world, name, 6), slice(100)
-    agent.observe(
-        pools.contexts[0, past].float(),  # small integers, exact
-        pools.groups[0, past].numpy(),
-        theirs[past],
-        pools.rewards[0].gather(1, theirs[:, None])[past, 0],
-    )
-    assert worlds.play(agent, pools, 101) == theirs[100:].tolist()
-
-
-def test_memory_does_not_grow():
+def test_memory_does_not_grow(tmp_path):
     """Sums in place of rounds, the last contexts of each group, and no reward waited for long."""
     config = {
         "split": "halves",
@@ -154,8 +137,8 @@ def test_memory_does_not_grow():
             if t % 2:
                 agent.update(1.0)
         assert len(agent.pending) <= 10
-        _, _, tensors = worlds.held(agent)
-        return sum(map(len, tensors.values()))
+        agent.save(tmp_path / "agent")
+        return (tmp_path / "agent").stat().st_size
 
     # all as long after the end of a grid of rounds, when what no round reads any more is forgotten
     sizes = [size(300 + more * GRID) for more in (0, 10, 100)]
@@ -176,11 +159,3 @@ def test_what_an_oracle_does_not_know():
         agent.explain(pools.contexts[0, 0], [0, 1, 2, "new"])
     assert worlds.held(agent) == before
     worlds.agent_for(world, "optimal", 0).act(pools.contexts[0, 0], [0, 1, 2, "new"])
-
-
-@pytest.mark.parametrize(
-    "name", ["fair_greedy_oracle_cdf", "fair_greedy_oracle_rewards", "gmf", "optimal"]
-)
-def test_a_policy_that_needs_an_oracle(name):
-    with pytest.raises(FairbanditError, match="needs a truth"):
-        Agent.from_config(name, features=17, groups=4)

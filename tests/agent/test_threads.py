@@ -1,7 +1,4 @@
-"""Threads that share an agent: calls take effect one after the other, and files are whole.
-
-`python -m tests.agent.test_threads 10000` makes so many calls.
-"""
+"""Threads that share an agent: calls take effect one after the other, and files are whole."""
 
 import copy
 import pickle
@@ -9,13 +6,11 @@ import sys
 import threading
 from collections.abc import Callable
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
-import torch
 
-from fairbandit import Agent, Decision
+from fairbandit import Agent
 from tests.agent import worlds
 
 THREADS, CALLS = 8, 800
@@ -78,10 +73,10 @@ def watched(agent: Agent, path: Path, seen: list[int]) -> Callable[[threading.Ev
     return watch
 
 
-def shared(calls: int, path: Path) -> None:
+def test_threads_share_an_agent(tmp_path: Path) -> None:
     """Every ticket is unique, every round counted and every reward learned once."""
     agent = Agent.from_config(CONFIG, features=D, seed=3)
-    each, x, tickets = calls // (2 * THREADS), dict[int, np.ndarray](), list[list[int]]()
+    each, x, tickets = CALLS // (2 * THREADS), dict[int, np.ndarray](), list[list[int]]()
 
     def work(number: int) -> None:
         draws, own = np.random.default_rng(number), list[int]()
@@ -95,7 +90,7 @@ def shared(calls: int, path: Path) -> None:
                 agent.update(float(own[i - 3] % 7), own[i - 3])
 
     seen: list[int] = []
-    together(work, watched(agent, path, seen))
+    together(work, watched(agent, tmp_path / "agent", seen))
     given = [ticket for own in tickets for ticket in own]
     rounds = each * THREADS
     assert agent.rounds == rounds
@@ -111,51 +106,6 @@ def shared(calls: int, path: Path) -> None:
     V, b = worlds.sums(agent)
     assert np.array_equal(V[0].numpy(), 0.5 * np.eye(D) + X.T @ X)
     assert np.array_equal(b[0].numpy(), X.T @ np.array([t % 7.0 for t in range(1, taught + 1)]))
-
-
-def recorded(calls: int, path: Path) -> None:
-    """One thread that replays the calls in the order of a log decides alike."""
-    agent, twin = (Agent.from_config(CONFIG, features=D, seed=4) for _ in range(2))
-    log: list[tuple[Any, ...]] = []
-
-    def act(contexts: np.ndarray, labels: list[str]) -> Decision:
-        with agent.lock:  # the decision and its line are one
-            decision = agent.act(contexts, labels)
-            log.append((contexts, labels, decision))
-        return decision
-
-    def update(reward: float, ticket: int) -> None:
-        with agent.lock:
-            agent.update(reward, ticket)
-            log.append((reward, ticket))
-
-    def work(number: int) -> None:
-        draws, mine = np.random.default_rng(number), list[int]()
-        for i in range(calls // (2 * THREADS)):
-            labels = pool(draws, NAMES[: 1 + number % len(NAMES)])[1]
-            mine.append(act(draws.normal(size=(K, D)), labels).ticket)
-            if i % 3:  # two rewards of three rounds, in any order
-                update(draws.normal(), mine.pop(int(draws.integers(len(mine)))))
-
-    together(work, watched(agent, path, []))
-    assert agent.rounds == THREADS * (calls // (2 * THREADS))
-    for line in log:
-        if len(line) == 3:
-            contexts, labels, decision = line
-            assert twin.act(contexts, labels) == decision
-        else:
-            twin.update(*line)
-    assert worlds.held(twin) == worlds.held(agent)
-    agent.save(path)
-    assert worlds.held(Agent.load(path)) == worlds.held(agent)
-
-
-def test_threads_share_an_agent(tmp_path: Path) -> None:
-    shared(CALLS, tmp_path / "agent")
-
-
-def test_the_recorded_order_gives_the_same_decisions(tmp_path: Path) -> None:
-    recorded(CALLS, tmp_path / "agent")
 
 
 def test_threads_save_to_one_file(tmp_path: Path) -> None:
@@ -198,10 +148,3 @@ def test_copies_have_locks_of_their_own() -> None:
         decision = agent.act(*given)
         assert [one.act(*given) for one in copies] == [decision] * 2
     assert all(one.lock is not agent.lock for one in copies)
-
-
-if __name__ == "__main__":
-    torch.set_num_threads(1)
-    with TemporaryDirectory() as folder:
-        for test in (shared, recorded):
-            test(int(sys.argv[1]), Path(folder) / "agent")

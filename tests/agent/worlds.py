@@ -14,7 +14,6 @@ from torch import Tensor
 from fairbandit import Agent
 from fairbandit.environments.base import Environment, Pools, Truth
 from fairbandit.maths.grouped_cdf import GroupedCdf
-from fairbandit.run.state import Packed
 from fairbandit.streams import Purpose, Streams
 from tests import literal, support
 
@@ -72,13 +71,20 @@ def play(agent: Agent, pools: Pools, first: int = 1, last: int | None = None) ->
     return picked
 
 
-def held(agent: Agent) -> tuple[object, tuple[Any, ...], dict[str, bytes]]:
+def held(agent: Agent) -> object:
     """All that an agent holds, comparable."""
-    state = agent._state()
-    labels = state["options"].pop("groups")
-    packed = Packed(state)
-    tensors = {name: tensor.numpy().tobytes() for name, tensor in packed.tensors.items()}
-    return packed.tree, labels, tensors
+    return comparable(agent._state())
+
+
+def comparable(value: Any) -> Any:
+    """Nested data in which tensors are their bytes, and numbers are told from truth values."""
+    if isinstance(value, Tensor):
+        return value.dtype, value.shape, value.numpy().tobytes()
+    if isinstance(value, dict):
+        return {key: comparable(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [comparable(item) for item in value]
+    return value, isinstance(value, bool)
 
 
 def sums(agent: Agent) -> tuple[Tensor, Tensor]:
@@ -106,7 +112,7 @@ class Stories:
 def stories(seed: int, rounds: int, d: int = 3, delay: float = 5.0) -> Stories:
     """Random ones, with labels of all kinds of which some appear late, and integer contexts."""
     draws = np.random.default_rng(seed)
-    names = ["a", 7, ("x", 1), None, b"\xff", 2.5]
+    names = ["a", 7, ("x", 1), None, "ÿ", 2.5]
     contexts, labels, rewards, comes = [], [], [], []
     for t in range(1, rounds + 1):
         k = int(draws.integers(1, 7))

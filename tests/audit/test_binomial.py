@@ -1,11 +1,11 @@
-"""Bands and tests against exact probabilities of all outcomes, and against scipy's own test."""
+"""Bands and tests against exact probabilities of all outcomes."""
 
 import math
 from itertools import product
 
 import numpy as np
 import pytest
-from scipy.stats import binom, binomtest, multinomial
+from scipy.stats import binom, multinomial
 
 from fairbandit.audit import Picks, binomial_p, examine, mean_band
 
@@ -22,22 +22,6 @@ def test_the_band_covers_as_promised(n, p, level):
         for count, chance in ((k, p - apart), (k, p + apart), (n - 2 * k, p)):
             chances = np.convolve(chances, binom.pmf(np.arange(count + 1), count, chance))
         assert chances[missed].sum() <= level
-
-
-def test_the_band_and_p_values_are_scipys():
-    """Random counts. Scipy's interval is at times nearer to k/n than 1/n, which ours never is."""
-    draws = np.random.default_rng(0)
-    for _ in range(200):
-        n, p = int(draws.integers(1, 3000)), draws.uniform(0.01, 0.99)
-        k, level = int(draws.binomial(n, p)), 10 ** draws.uniform(-7, -0.5)
-        exact = binomtest(k, n).proportion_ci(1 - level, method="exact")
-        low, high = mean_band(k, n, level)
-        assert low == pytest.approx(max(0, min(exact.low, (k - 1) / n)), abs=1e-9)
-        assert high == pytest.approx(min(1, max(exact.high, (k + 1) / n)), abs=1e-9)
-        side = "greater" if k > n * p else "less"
-        tail = binomtest(k, n, p, side).pvalue if abs(k - n * p) >= 1 else 1.0
-        found = binomial_p([k, n - k], [n * p, n * (1 - p)])
-        assert found == pytest.approx(min(1, 2 * tail), rel=1e-9)
 
 
 POOLS = [[3, 1, 0], [0, 3, 1], [1, 2, 1], [2, 2, 0]]
@@ -87,9 +71,7 @@ def test_the_level_of_a_run_is_exact(replicas):
 @pytest.mark.parametrize(("replicas", "tested"), [(8, False), (9, True)])
 def test_a_run_is_tested_where_some_counts_would_be_rejected(replicas, tested):
     """Four groups, twenty rounds: with all picks in one group p = 8·4⁻ᴮ, 20 of which is 1e-3."""
-    one_sided = np.array([[replicas, 0, 0, 0]] * 20)
-    result = examine(balanced(one_sided), level=1e-3)
+    result = examine(balanced(np.array([[replicas, 0, 0, 0]] * 20)), level=1e-3)
     assert result.verdict == ("parity rejected" if tested else "not tested: too few replicas")
-    assert np.isnan(result.p).all() != tested
-    if tested:
-        assert result.p == pytest.approx(8 * 0.25**replicas)
+    expected = 8 * 0.25**replicas if tested else np.nan
+    assert result.p == pytest.approx(expected, nan_ok=True)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import partial
+from statistics import mean
 from typing import Any
 
 import numpy as np
@@ -121,27 +122,13 @@ LEAN = {("oful", 10): 5, ("greedy", 10): 8, ("oful", 200): 8, ("greedy", 200): 8
 
 
 def _beside_lean(match: Match, stated: bool) -> Row:
-    """The engine beside the lean loop, both drawing their pools; they must agree.
-
-    Raises:
-        AssertionError: they decide otherwise.
-    """
-    chosen, world = support.policy(match.policy), built(match.config)
-    play = partial(support.actions, chosen, world, match.rounds, match.replicas)
-    plays, loops = [], []
-    with threads(match.threads):
-        support.actions(chosen, world, min(WARM, match.rounds), match.replicas)
-        for turn in range(match.times):
-            plays.append(timed(play))
-            replica = turn % match.replicas
-            actions, taken = timed(_lean, match, world, replica)
-            np.testing.assert_array_equal(plays[0][0][replica].numpy(), actions)
-            loops.append(taken)
+    """The engine beside the lean loop, both drawing their pools."""
+    ours, loop = compare(replace(match, seeds=match.times), _lean)
     return Row(
         f"{match.name}, beside a lean loop",
-        median(taken for _, taken in plays),
+        ours,
         "lean NumPy loop",
-        median(loops) * match.replicas,
+        loop,
         targets=(Target(Measure.faster, LEAN.get((match.policy, match.replicas), 2)),),
         stated=stated,
         note=_timed(match.times, match.replicas),
@@ -153,30 +140,41 @@ def _timed(loops: int, replicas: int) -> str:
     return f"loop: {loops} of {replicas} replicas timed" if loops < replicas else ""
 
 
-def _lean(match: Match, world: Environment, replica: int) -> NDArray[np.int64]:
+Loop = Callable[[], NDArray[np.int64]]
+
+
+def _lean(match: Match, world: Environment, replica: int) -> Loop:
+    def play() -> NDArray[np.int64]:
+        return lean.play(match.policy, support.draws(world, match.rounds, 0, replica=replica))
+
+    return play
+
+
+def _literal(match: Match, world: Environment, replica: int) -> Loop:
+    """The literal loop, whose draws are not timed."""
     draws = support.draws(world, match.rounds, 0, replica=replica)
-    return lean.play(match.policy, draws)
+    return partial(literal.play, match.policy, draws, truth(world))
 
 
-def compare(match: Match) -> tuple[float, float]:
-    """Seconds of the engine and of the loop, turn about, for all replicas; they must agree.
+def compare(
+    match: Match, prepared: Callable[[Match, Environment, int], Loop] = _literal
+) -> tuple[float, float]:
+    """Seconds of the engine and of a loop, turn about, for all replicas; they must agree.
 
     Raises:
         AssertionError: the loop decides otherwise than the engine, so a ratio means nothing.
     """
     chosen, world = support.policy(match.policy), built(match.config)
-    known, loop = truth(world), 0.0
+    plays, loops = [], []
     with threads(match.threads):
         support.actions(chosen, world, min(WARM, match.rounds), match.replicas)
         play = partial(support.actions, chosen, world, match.rounds, match.replicas)
-        plays = []
         for turn in range(max(match.times, match.seeds)):
             if turn < match.times:
                 plays.append(timed(play))
             if turn < match.seeds:
                 replica = turn % match.replicas
-                draws = support.draws(world, match.rounds, 0, replica=replica)
-                actions, taken = timed(literal.play, match.policy, draws, known)
+                actions, taken = timed(prepared(match, world, replica))
                 np.testing.assert_array_equal(plays[0][0][replica].numpy(), actions)
-                loop += taken / match.seeds
-    return median(taken for _, taken in plays), loop * match.replicas
+                loops.append(taken)
+    return median(taken for _, taken in plays), mean(loops) * match.replicas

@@ -87,26 +87,14 @@ def duration(seconds: float | None) -> str:
 
 def about(busy: str) -> dict[str, Any]:
     """What the figures hold for: versions, the commit, the machine, the date."""
+    installed = {found.metadata["name"]: found.version for found in metadata.distributions()}
     return {
         "date": datetime.now(UTC).isoformat(timespec="seconds"),
-        "commit": _git("rev-parse", "HEAD"),
-        "changed": bool(_git("status", "--porcelain")),
-        "versions": {"python": platform.python_version(), **_versions()},
-        "threads": THREADS,
-        "cpus": os.cpu_count(),
+        "commit": _git("describe", "--always", "--dirty"),
+        "versions": {name: installed.get(name) for name in PACKAGES},
+        "system": f"{platform.system()}, Python {platform.python_version()}, {THREADS} threads",
         "busy": busy,
-        "system": f"{platform.system()} {platform.machine()}",
     }
-
-
-def _versions() -> dict[str, str | None]:
-    found: dict[str, str | None] = {}
-    for name in PACKAGES:
-        try:
-            found[name] = metadata.version(name)
-        except metadata.PackageNotFoundError:
-            found[name] = None
-    return found
 
 
 def _git(*words: str) -> str | None:

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from fairbandit.environments.remarks import remark
+from fairbandit.environments.reading import remark
 from tests.environments.data import write
 
 TABLE: dict[str, list[Any]] = {
@@ -35,7 +35,7 @@ def test_names_in_any_script_need_no_quotes(command, caplog):
     words = (*RUN, "environment.path=été.csv", "environment.group=性別")
     code, out, _ = command(*words)
     assert (code, "selection rate, group 男" in out) == (0, True)
-    assert caplog.text.count("été.csv: these columns are no features: 'Land' (the same value") == 1
+    assert caplog.text.count("été.csv: these columns are no features: 'Land' (one value, or") == 1
     assert command("-m", *words, "environment.group=性別,Land")[0] == 1  # Land is one group
     assert {one["config"]["environment"]["group"] for one in summaries()} == {"性別"}
 

@@ -7,7 +7,6 @@ import torch
 from torch import Tensor
 
 from fairbandit import conformance, registry
-from fairbandit.building import build_policy
 from fairbandit.parts import Candidates, Rank
 from fairbandit.plugins import load_plugins
 from tests import support
@@ -44,20 +43,6 @@ CASES = [
 @pytest.mark.parametrize(("check", "kind", "name"), CASES)
 def test_part(check: conformance.Check, kind: str, name: str) -> None:
     check(kind, name)
-
-
-@pytest.mark.parametrize("estimator", registry.names("estimator"))
-@pytest.mark.parametrize("split", registry.names("split"))
-def test_a_rank_that_reads_rewards_decides_in_blocks_as_by_rounds(
-    split: str, estimator: str
-) -> None:
-    """tests/test_fixed_point.py shows the same of every composition of other parts."""
-    spec = {"split": split, "estimator": estimator, "rank": "past_rewards"}
-    blocks, single = (
-        support.actions(build_policy(spec), conformance.Scattered(), 30, replicas=2, at_once=n)
-        for n in (64, 1)
-    )
-    assert torch.equal(blocks, single)
 
 
 def test_plugins_are_among_the_parts() -> None:

@@ -16,7 +16,12 @@ from fairbandit.counting import ContextStore, DenseStore, PastScores, Query, Sco
 from fairbandit.counting import scan as scan_module
 from fairbandit.counting import sorted_segment as sorted_module
 from fairbandit.counting import store as store_module
-from tests.exactness import free
+from fairbandit.counting.sorted_segment import Asked, Costs
+
+
+def free(asked: Asked, width: int, chunked: bool) -> Costs:
+    """As if searching cost nothing beside a scan, and sorting little."""
+    return Costs(entry=1.0, again=1e-9, search=0.0, sort=0.6)
 
 
 class Weights:
@@ -174,22 +179,6 @@ def test_what_the_reference_counts() -> None:
         assert past.count_le(values)[:, 0].tolist() == below
         assert past.sum(lambda old: old)[:, 0].tolist() == total
         assert past.sum(lambda old, age: age, ages=True)[:, 0, 0].tolist() == age
-
-
-@pytest.mark.parametrize("alike", [True, False])
-def test_nobody_asks(alike: bool) -> None:
-    """Sums for no group are 0 and as large as others, whether replicas are alike or not."""
-    store = ContextStore(torch.empty(2, 0, 1).double(), 1)
-    groups = torch.zeros(2, 9, 1, dtype=torch.int64)
-    groups[0, 3] = 0 if alike else -1
-    store.append(torch.ones(2, 9, 1, 1).double(), groups)
-    rounds = torch.arange(4, 9)
-    model = Weights(torch.ones(2, 1, 1).double(), shown=True)
-    query = Query(5, 0 * rounds, rounds, model, 0 * rounds)
-    nobody = store.past_scores(query, torch.full((2, 5, 3), -1))
-    zeros = torch.zeros(2, 5, 3, dtype=torch.float64)
-    assert torch.equal(nobody.sum(lambda old: old), zeros)
-    assert torch.equal(nobody.count_le(zeros + 1), zeros)
 
 
 @pytest.mark.parametrize("rare", [0.002, 0.3])

@@ -11,7 +11,7 @@ from fairbandit.counting.buffer import RaggedBuffer
 from fairbandit.counting.scan import Limits
 from fairbandit.counting.sorted_segment import Asked, Costs, SortedCounts, SortedSegment
 from fairbandit.maths.ties import upper_score
-from tests.exactness import free
+from tests.counting.test_against_dense import free
 
 
 def buffered(contexts: torch.Tensor) -> RaggedBuffer:

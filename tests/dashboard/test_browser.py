@@ -54,6 +54,7 @@ def browser(tmp_path_factory):
     options = webdriver.ChromeOptions()
     for flag in (*FLAGS, f"--user-data-dir={tmp_path_factory.mktemp('browser')}"):
         options.add_argument(flag)
+    assert BROWSER is not None
     options.binary_location = BROWSER
     driver = webdriver.Chrome(options=options, service=Service(DRIVER))
     yield driver

@@ -84,7 +84,7 @@ def test_bands_are_those_of_all_replicas(played, tmp_path):
     written = EventAccumulator(str(tmp_path / name)).Reload()
     assert '"seed"' not in written.Tensors("config")[0].tensor_proto.string_val[0].decode()
     for column in ("fair_regret", "standard_regret"):
-        finals = np.concatenate([run.final(column) for run in runs])
+        finals = np.concatenate([run.curves[column].final for run in runs])
         last = written.Scalars(f"{column}/upper")[-1]
         assert last.step == 5
         assert last.value == pytest.approx(finals.mean() + finals.std(ddof=1), rel=1e-5)

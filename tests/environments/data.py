@@ -10,16 +10,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
-import pytest
 
-from fairbandit.environments.acs import file_name
-
-RECORDS = Path(__file__).resolve().parents[3] / "shared" / "acs"
-TRIAL_STATES = ["DE", "HI", "NM", "SD", "VT", "WY"]
-
-needs_records = pytest.mark.skipif(
-    not RECORDS.is_dir(), reason="the real census records are not beside the repository"
-)
+from fairbandit.environments import acs
 
 COLUMNS: dict[str, Any] = {
     "age": None,
@@ -79,46 +71,21 @@ def standardised(values: Any, scaler: Any) -> Any:
     return (values - scaler.mean(axis=0)) / np.where(constant, 1.0, scaler.std(axis=0))
 
 
-ACS_HEADER = [
-    *("RT", "PWGTP", "AGEP", "COW", "SCHL", "MAR", "OCCP", "POBP", "RELP", "WKHP"),
-    *("SEX", "RAC1P", "SOCP", "PINCP"),
-]
-
-
 def census_rows(count: int, seed: int) -> list[dict[str, Any]]:
-    """Made-up person records; about one in three is no working adult and has empty cells."""
-    draw = np.random.default_rng(seed)
-    rows = []
-    for _ in range(count):
-        working = draw.random() < 0.67
-        row = {
-            "RT": "P",
-            "PWGTP": draw.integers(1, 200),
-            "AGEP": draw.integers(17, 90) if working else draw.integers(0, 16),
-            "COW": draw.integers(1, 9) if working else "",
-            "SCHL": f"{draw.integers(1, 25):02d}",
-            "MAR": draw.integers(1, 6),
-            "OCCP": f"{draw.integers(10, 9800):04d}" if working else "",
-            "POBP": f"{draw.integers(1, 300):03d}",
-            "RELP": f"{draw.integers(0, 18):02d}",
-            "WKHP": draw.integers(1, 80) if working else "",
-            "SEX": draw.integers(1, 3),
-            "RAC1P": draw.choice([1, 2, 6, 9], p=[0.6, 0.2, 0.15, 0.05]),
-            "SOCP": "11-1021",
-            "PINCP": draw.integers(101, 90000) if working else draw.choice(["", "0", "90"]),
-        }
-        rows.append(row)
-    return rows
+    """Person records: people of the packaged sample, of whom every third has no work."""
+    sample = pq.read_table(Path(acs.__file__).parent / "sample" / "2018.parquet")
+    away = {"COW": "", "OCCP": "", "WKHP": "", "PINCP": ""}
+    return [
+        {"RT": "P", "PWGTP": 1, **row, **(away if at % 3 == 0 else {})}
+        for at, row in enumerate(sample.slice(count * seed, count).to_pylist())
+    ]
 
 
-def census_file(
-    root: Path, year: int, state: str, rows: list[dict[str, Any]], header: list[str] | None = None
-) -> Path:
+def census_file(root: Path, year: int, state: str, rows: list[dict[str, Any]]) -> Path:
     """Writes person records where folktables would put them."""
-    path = root / str(year) / "1-Year" / file_name(year, state)
+    path = root / str(year) / "1-Year" / f"psam_p{acs.FIPS[state]:02}.csv"
     path.parent.mkdir(parents=True, exist_ok=True)
-    names = header or ACS_HEADER
-    return write(path, {name: [row[name] for row in rows] for name in names})
+    return write(path, {name: [row[name] for row in rows] for name in rows[0]})
 
 
 def census_root(tmp_path: Path) -> Path:

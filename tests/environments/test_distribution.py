@@ -6,10 +6,9 @@ import numpy as np
 import pytest
 import torch
 
-from fairbandit.environments import Environment, Simulation
+from fairbandit.environments import Simulation
 from fairbandit.environments.distribution import of_cdf, of_sample
 from fairbandit.maths.uniform_sum import uniform_sum_pdf
-from fairbandit.run.round_log import write_rewards
 from tests import support
 from tests.environments.data import arguments, people
 from tests.environments.data import write as write_table
@@ -41,12 +40,6 @@ def test_of_few_or_equal_rewards(values):
     assert found.cdf[-1] == 1
 
 
-def test_of_a_step():
-    found = of_cdf(lambda values: (values >= 3.0).double())
-    assert (found.values[0] < 3.0 < found.values[-1]).item()
-    assert found.density.isfinite().all()
-
-
 @pytest.mark.parametrize("cdf", ["exact", "sampled"])
 def test_the_simulation(cdf):
     world = support.environment(cdf=cdf, cdf_samples=1_000_000)
@@ -70,14 +63,3 @@ def test_a_tables_members(tmp_path):
     found = world.reward_distribution(0)
     assert found is not None
     assert float(torch.trapezoid(found.density, found.values)) == pytest.approx(1, abs=0.02)
-
-
-def test_without_an_oracle_nothing_is_written(tmp_path, monkeypatch):
-    world = support.environment()
-    world.truth = None
-    monkeypatch.setattr(
-        type(world), "reward_distribution", Environment.reward_distribution, raising=True
-    )
-    assert world.reward_distribution(0) is None
-    write_rewards(world, tmp_path)
-    assert list(tmp_path.iterdir()) == []

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fairbandit.environments import reading
-from fairbandit.environments.reading import Source, label, read_table
+from fairbandit.environments.reading import Source, read_table
 from fairbandit.errors import FairbanditError
 from tests.environments.data import people, write
 
@@ -26,10 +27,10 @@ def text(tmp_path: Path, content: str | bytes, name: str = "t.csv") -> Path:
     return path
 
 
-def of(*cells: Any, **options: Any) -> Source:
+def of(*cells: Any, decimal: str = ".") -> Source:
     """A table in memory with a column `b`."""
     array = cells[0] if isinstance(cells[0], pa.Array) else pa.array(cells)
-    return Source("t", ["b"], pa.table({"b": array}), **options)
+    return replace(reading.keep(pa.table({"b": array}))[1], decimal=decimal)
 
 
 def refused(path: Path, *columns: str, **options: Any) -> str:
@@ -39,19 +40,19 @@ def refused(path: Path, *columns: str, **options: Any) -> str:
     return str(caught.value)
 
 
-def names(source: Source, read: str = "labels") -> list[str]:
-    found, places = getattr(source, read)("b")
-    return [found[place] if place >= 0 else "-" for place in places]
+def names(source: Source) -> list[Any]:
+    return source.labels("b").tolist()
 
 
 @both
 def test_only_the_columns_asked_for_are_read(tmp_path, ending):
     table = people()
-    source = read_table(write(tmp_path / f"t.{ending}", table), ["wage", "age"])
-    assert source.table.column_names == ["wage", "age"]
+    path = write(tmp_path / f"t.{ending}", table)
+    source = read_table(path, ["wage", "age"])
+    assert source.frame.columns.tolist() == ["wage", "age"]
     assert source.columns == list(table)
     assert source.numbers("wage").tolist() == table["wage"]
-    assert read_table(tmp_path / f"t.{ending}", ["age"], every=True).table.num_columns == len(table)
+    assert len(read_table(path, ["age"], every=True).frame.columns) == len(table)
 
 
 def test_numbers_of_every_spelling():
@@ -84,58 +85,42 @@ def test_every_float_is_read_as_python_writes_it(values):
 def test_types_that_are_numbers(values):
     source = of(values)
     np.testing.assert_array_equal(source.numbers("b"), [1, 2, np.nan])
-    assert names(source) == ["1", "2", "-"]
+    assert names(source) == ["1", "2", None]
     assert source.gaps("b").tolist() == [False, False, True]
 
 
-@pytest.mark.parametrize(
-    "values",
-    [
-        pa.array([0], pa.date32()),
-        pa.array([[1]]),
-        pa.array([b"\xff"]),
-        pa.array([{"a": 1}]),
-        pa.Array.from_buffers(
-            pa.string(), 1, [None, pa.array([0, 1], pa.int32()).buffers()[1], pa.py_buffer(b"\xff")]
-        ),
-    ],
-    ids=["date", "list", "bytes", "struct", "not UTF-8"],
-)
+@pytest.mark.parametrize("values", [[[1]], [b"\xff"], [{"a": 1}]])
 def test_types_that_are_neither(values):
-    for read in ("numbers", "labels"):
-        with pytest.raises(FairbanditError, match="column 'b': "):
-            getattr(of(values), read)("b")
+    for read in ("numbers", "labels", "gaps"):
+        with pytest.raises(FairbanditError, match="column 'b': expected numbers or texts"):
+            getattr(of(pa.array(values)), read)("b")
 
 
-@pytest.mark.parametrize("cell", ["inf", "-infinity", "1e308", "-1.1e100", "1" * 5000])
-def test_a_number_that_is_too_large(cell):
-    with pytest.raises(FairbanditError, match=r"'b', row 2: expected a number of at most 1e\+100"):
+@pytest.mark.parametrize("cell", ["1e999", "-1e999", "9" * 5000])
+def test_a_number_that_is_not_finite(cell):
+    with pytest.raises(FairbanditError, match=r"'b', row 2: expected a finite number, got -?inf"):
         of("1", cell).numbers("b")
 
 
-@pytest.mark.parametrize("cells", [["1", "1.0", "01", "+1", "1e0", "1.00", "10e-1", " 1 "]])
-def test_one_number_is_one_label(cells):
+def test_one_number_is_one_label():
+    cells = ["1", "1.0", "01", "+1", "1e0", "1.00", "10e-1", " 1 "]
     assert names(of(*cells)) == ["1"] * len(cells)
     assert names(of("2", "2e0", "-0", "1.50", "-2.0")) == ["2", "2", "0", "1.5", "-2"]
-    assert label("0" * 9 + "9" * 5000) == "9" * 5000
-    assert label("1e999999999") == "1e999999999"
+    assert names(of(2.0, 0.5, float("nan"))) == ["2", "0.5", None]
+    long = ["12345678901234567", "12345678901234568"]
+    assert names(of(*long)) == names(of(*map(int, long))) == long
 
 
 def test_labels_have_one_unicode_form_and_truth_values_one_case():
-    assert names(of("é", "e\u0301", "True", "TRUE", "ma\u0304le")) == [
-        *("é", "é", "true", "true", "māle")
-    ]
+    assert names(of("é", "e\u0301", "True", "TRUE")) == ["é", "é", "true", "true"]
     assert names(of(True, False)) == ["true", "false"]
-    assert names(of("01", "1"), "texts") == ["01", "1"]  # codes are not numbers
 
 
-@pytest.mark.parametrize("marker", ["", "NA", " na ", "N/A", "#N/A", "NaN", "-nan", "NULL", "None"])
-def test_spellings_of_a_missing_value(marker):
-    source = of("x", "NAM", "nanny", marker)
-    assert names(source) == ["x", "NAM", "nanny", "-"]
-    assert source.gaps("b").tolist() == [False, False, False, True]
-    found, places = source.texts("b", [marker])
-    assert found[places[3]] == marker if marker == marker.strip() else places[3] == -1
+def test_spellings_of_a_missing_value():
+    for marker in ("", "NA", " na ", "N/A", "#N/A", "NaN", "-nan", "NULL", "None"):
+        source = of("x", "NAM", "nanny", marker)
+        assert names(source) == ["x", "NAM", "nanny", None]
+        assert source.gaps("b").tolist() == [False, False, False, True]
 
 
 def test_byte_order_mark_windows_lines_and_quoted_line_breaks(tmp_path):
@@ -146,6 +131,7 @@ def test_byte_order_mark_windows_lines_and_quoted_line_breaks(tmp_path):
 @pytest.mark.parametrize(
     ("name", "content", "problem"),
     [
+        ("t.csv", None, "there is no file"),
         ("t.xlsx", "b\n1\n", "'.xlsx'; expected .csv or .parquet"),
         ("t.csv", "", "is empty"),
         ("t.parquet", "", "is not a readable Parquet file"),
@@ -158,46 +144,34 @@ def test_byte_order_mark_windows_lines_and_quoted_line_breaks(tmp_path):
     ],
 )
 def test_a_file_that_is_not_as_it_should_be(tmp_path, name, content, problem):
-    assert problem in refused(text(tmp_path, content, name))
+    path = tmp_path / name if content is None else text(tmp_path, content, name)
+    assert problem in refused(path)
 
 
-def test_a_file_that_is_not_there(tmp_path):
-    assert "there is no file" in refused(tmp_path / "none.csv")
-    assert "there is no file" in refused(tmp_path)
-
-
-@both
-def test_columns_without_a_name_may_stand_twice(tmp_path, ending):
-    path = tmp_path / f"t.{ending}"
-    if ending == "csv":
-        path.write_text("b,,\n1,2,3\n")
-    else:
-        arrays = [pa.array([value]) for value in (1, 2, 3)]
-        pq.write_table(pa.Table.from_arrays(arrays, names=["b", "", ""]), path)
-    for every in (False, True):
-        assert read_table(path, ["b"], every=every).numbers("b").tolist() == [1]
-
-
-@pytest.mark.parametrize("share", [0.2, 0.5, 0.99])
-def test_truncated_parquet(tmp_path, share):
-    path = write(tmp_path / "t.parquet", people())
-    path.write_bytes(path.read_bytes()[: int(share * path.stat().st_size)])
-    assert "is not a readable Parquet file; it may be truncated" in refused(path, "age")
+def test_columns_without_a_name_may_stand_twice(tmp_path):
+    path = text(tmp_path, "b,,\n1,2,3\n")
+    assert read_table(path, ["b"], every=True).frame.columns.tolist() == ["b"]
 
 
 def test_a_damaged_page_of_parquet(tmp_path):
     path = tmp_path / "t.parquet"
     table = pa.table({"b": np.arange(1000.0)})
     pq.write_table(table, path, write_page_checksum=True, compression="none", use_dictionary=False)
-    damaged = bytearray(path.read_bytes())
-    damaged[4000] ^= 1
-    path.write_bytes(damaged)
-    assert "is not a readable Parquet file" in refused(path)
+    whole = path.read_bytes()
+    for damaged in (whole[:4000] + bytes([whole[4000] ^ 1]) + whole[4001:], whole[:5000]):
+        path.write_bytes(damaged)
+        assert "is not a readable Parquet file; it may be truncated" in refused(path)
+
+
+def test_parquet_that_is_not_utf_8(tmp_path):
+    buffers = [None, pa.array([0, 1], pa.int32()).buffers()[1], pa.py_buffer(b"\xff")]
+    table = pa.table({"b": pa.Array.from_buffers(pa.string(), 1, buffers)})
+    pq.write_table(table, tmp_path / "t.parquet")
+    assert "is not a readable Parquet file" in refused(tmp_path / "t.parquet")
 
 
 @pytest.mark.parametrize(("mark", "typed"), [(";", ";"), ("\t", "tab")])
 def test_another_separator_is_guessed_and_read(tmp_path, mark, typed):
-    path = text(tmp_path, "a,b\n1,2,5\n".replace(",", mark, 2).replace("2,5", "2,5"))
     path = text(tmp_path, f"a{mark}b\n1{mark}2,5\n")
     assert f"set 'environment.separator=\"{typed}\"'" in refused(path)
     source = read_table(path, ["b"], separator=mark, decimal=",")
@@ -220,14 +194,12 @@ def test_a_table_of_very_many_columns_is_refused_at_once(tmp_path):
     path = text(tmp_path, f"{header}\n{header}\n")
     message = refused(path, "c1", every=True)
     assert "has 100,000 columns, and at most 5,000 are read; environment.columns" in message
-    assert read_table(path, ["c7"]).table.num_rows == 1
+    assert len(read_table(path, ["c7"])) == 1
 
 
 def test_a_table_in_memory_is_gone_with_its_owner():
-    path, table = reading.keep({"b": [1, 2]})
-    assert reading.keep(pa.table({"b": [1, 2]}))[0] == path
-    assert reading.keep({"b": [1, 3]})[0] != path
+    path, source = reading.keep({"b": [1, 2]})
     assert read_table(path, ["b"]).numbers("b").tolist() == [1, 2]
-    del table
+    del source
     with pytest.raises(FairbanditError, match=r"was a table in memory and is gone"):
         read_table(path, ["b"])

@@ -58,9 +58,7 @@ def test_every_number_is_configurable() -> None:
         ({"groups": 1}, "groups must be at least 2, got 1"),
         ({"noise": -1.0}, "noise at least 0"),
         ({"bias": float("nan")}, "must be finite"),
-        ({"bias": 1e51}, r"at most 1e\+50 in size"),
-        ({"cdf_samples": 0}, "cdf_samples must be from 1 to 134,217,728 for 4 groups, got 0"),
-        ({"cdf_samples": 10**12}, "cdf_samples must be from 1 to 134,217,728 for 4 groups, got 10"),
+        ({"cdf_samples": 0}, "cdf_samples at least 1"),
     ],
 )
 def test_bad_parameters(parameters: dict[str, object], message: str) -> None:

@@ -13,7 +13,7 @@ import torch
 from fairbandit import Engine
 from fairbandit.environments import population
 from fairbandit.environments.population import Missing
-from fairbandit.environments.remarks import remark
+from fairbandit.environments.reading import remark
 from fairbandit.environments.table import CANDIDATES, PoolKind, Table
 from fairbandit.errors import FairbanditError
 from fairbandit.registry import create, describe
@@ -79,14 +79,6 @@ def test_against_numpy(tmp_path, ending, other, monkeypatch):
     assert np.linalg.matrix_rank(X) < X.shape[1]  # θ is not unique; what it predicts is
 
 
-def test_constant_column_is_centred(tmp_path, path):
-    assert table(path).members.contexts[:, 6].eq(0).all()
-    d1 = people()
-    d1["flat"] = [0.5] * len(d1["flat"])
-    moved = table(path, scaler_path=str(write(tmp_path / "d1.csv", d1)))
-    assert moved.members.contexts[:, 6].eq(0.1 - 0.5).all()
-
-
 @pytest.mark.parametrize("pool", ["one_per_group", "random"])
 def test_true_ranks_against_brute_force(path, pool):
     """A rank is a quotient of two whole numbers, rounded once."""
@@ -123,13 +115,6 @@ def test_random_pools_at_natural_proportions(path):
     # chi-square with 2 degrees of freedom: above 18.4 with probability 1e-4
     assert ((counts - expected) ** 2 / expected).sum() < 18.4
     assert table(path, pool="random", candidates=4).pools(1, 2).groups.shape == (2, 2, 4)
-
-
-def test_each_round_is_a_fresh_draw(path):
-    made = table(path, replicas=1)
-    repeated = [made.pools(t, 1).expected.flatten().tolist() for t in range(1, 80)]
-    assert torch.tensor(repeated).equal(made.pools(1, 79).expected[0].float())
-    assert len({tuple(row) for row in repeated}) > 75
 
 
 @pytest.mark.parametrize("rewards", ["column", "model"])
@@ -209,15 +194,9 @@ def test_bias_can_be_left_out(path):
 @pytest.mark.parametrize(
     ("changed", "message"),
     [
-        (
-            {"candidates": 0, "pool": "random"},
-            "environment.candidates must be from 1 to 1e+06, got",
-        ),
+        ({"candidates": 0, "pool": "random"}, "environment.candidates must be at least 1, got 0"),
         ({"candidates": 3}, "goes with environment.pool=random"),
-        ({"pool": "random", "candidates": 10**18}, "must be from 1 to 1e+06, got 1000"),
-        ({"min_group_size": 0}, "environment.min_group_size must be from 1 to inf, got 0"),
-        ({"noise": float("nan")}, "environment.noise must be from 0 to 1e+50, got nan"),
-        ({"sample_seed": -1}, "environment.sample_seed must be from 0 to inf, got -1"),
+        ({"noise": float("nan")}, "environment.noise must be at least 0, got nan"),
         ({"group": "race"}, "has no column 'race'; it has 'id', 'group', 'age'"),
         ({"reward": "pay"}, "has no column 'pay'"),
         ({"columns": {"age": None, "sex": [1, 2]}}, "has no column 'sex'"),
@@ -245,11 +224,6 @@ def test_fewer_than_two_groups(path):
     assert "and 370 more" in many
 
 
-def test_header_and_no_rows(tmp_path):
-    path = write(tmp_path / "t.csv", {name: [] for name in people()})
-    assert "has a header and no rows" in refused(path)
-
-
 def test_scaler_without_the_groups(tmp_path, path):
     d1 = people(groups=["x", "y"])
     scaler = str(write(tmp_path / "d1.csv", d1))
@@ -265,62 +239,9 @@ def test_errors_name_the_scaler(tmp_path, path):
     assert f"{scaler}, column 'age', row 7: " in refused(path, scaler_path=str(scaler))
 
 
-def numeric(tmp_path: Path, **columns: Any) -> dict[str, Any]:
-    """The arguments for a table of two groups with the given columns, `x` being the feature."""
-    count = len(next(iter(columns.values())))
-    groups = ["ab"[row % 2] for row in range(count)]
-    path = write(tmp_path / "n.csv", {"g": groups, **columns})
-    return {"path": str(path), "group": "g", "reward": "r", "columns": {"x": None}}
-
-
-@pytest.mark.parametrize("name", ["x", "r"])
-@pytest.mark.parametrize("step", [2e14, 1e-200])
-def test_column_that_float64_cannot_resolve(tmp_path, name, step):
-    """A few units in the last place apart, values say little more than how they were rounded."""
-    values: dict[str, Any] = {"x": [float(row) for row in range(8)], "r": [1.0, 2.0] * 4}
-    values[name] = [(1e30 if step > 1 else 0) + step * row for row in range(8)]
-    with pytest.raises(FairbanditError, match=rf"column '{name}': the values lie between "):
-        Table(**numeric(tmp_path, **values))
-
-
 def test_rewards_that_are_all_one(tmp_path):
-    given = numeric(tmp_path, x=[float(row) for row in range(8)], r=[5.0] * 8)
-    with pytest.raises(FairbanditError, match=r"column 'r': all rewards of the groups in use are"):
-        Table(**given)
-
-
-def test_code_that_spells_a_missing_value(tmp_path):
-    """A code book says what is meant; a label of a group is taken for what it usually means."""
-    given = numeric(tmp_path, x=["NA", "DE"] * 4, r=[1.0, 2.0, 3.0, 4.0] * 2)
-    made = Table(**given | {"columns": {"x": ["NA", "DE"]}})
-    assert made.members.contexts[:, 0].gt(0).tolist() == [True, False] * 4
-    for changed in ({"columns": {"x": ["DE"]}}, {"group": "x", "columns": {"x": ["DE"]}}):
-        with pytest.raises(FairbanditError, match=r"column 'x', row 1: the cell is missing"):
-            Table(**given | changed)
-
-
-def test_many_groups(tmp_path):
-    """Ranks and samples of thousands of groups, against a literal loop."""
-    draw = np.random.default_rng(0)
-    groups = draw.integers(0, 2000, 8000)
-    values = {"x": draw.normal(size=8000).tolist(), "r": draw.normal(size=8000).tolist()}
-    path = write(tmp_path / "t.csv", {"g": groups.tolist(), **values})
-    made = Table(
-        path=str(path),
-        group="g",
-        reward="r",
-        columns={"x": None},
-        pool=PoolKind.random,
-        group_size=3,
-    )
-    members = made.members
-    truth, codes = members.expected.numpy(), members.groups.numpy()
-    for row in range(0, 8000, 173):
-        sample = made._cdf.sample(int(codes[row])).numpy()
-        assert len(sample) == min(3, (codes == codes[row]).sum())
-        assert set(sample.tolist()) <= set(truth[codes == codes[row]].tolist())
-        share = np.mean(sample <= truth[row] + 1e-12)
-        assert members.ranks[row].item() == pytest.approx(share, abs=1e-6)
+    path = write(tmp_path / "t.csv", people() | {"wage": [5.0] * 400})
+    assert "column 'wage': all rewards of the groups in use are one number" in refused(path)
 
 
 def test_fingerprint_follows_the_data(tmp_path: Path) -> None:
@@ -384,11 +305,6 @@ def test_mean_sets_features_to_their_means(tmp_path, ending, other, caplog):
     assert said in caplog.text
 
 
-@pytest.mark.parametrize("mode", ["drop", "mean"])
-def test_a_whole_table_is_the_same_in_every_mode(path, mode):
-    assert table(path, missing=mode).members.contexts.equal(table(path).members.contexts)
-
-
 @both
 @pytest.mark.parametrize("name", ["age", "job", "town", "group", "wage"])
 def test_a_missing_cell_is_named(tmp_path, ending, name):
@@ -406,7 +322,7 @@ def test_a_missing_cell_is_named(tmp_path, ending, name):
 def test_other_cells_stay_strict(tmp_path):
     for name, cell, problem in (
         ("age", "old", "expected a number, got the text 'old'"),
-        ("age", "inf", "got inf"),
+        ("age", "1e999", "expected a finite number, got inf"),
         ("job", "7", "expected one of the codes"),
     ):
         whole = with_gaps()
@@ -500,24 +416,19 @@ def test_a_sweep_reads_a_table_once(path, monkeypatch):
     assert not table(write(path, changed)).members.contexts.equal(before)
 
 
-def test_every_form_of_a_table_in_memory_is_one_problem(tmp_path, monkeypatch):
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+def test_every_form_of_a_table_in_memory_is_one_problem(path):
     whole = people()
     chosen = {"group": "group", "reward": "wage", "pool": "random", "candidates": 4}
-    file = write(tmp_path / "t.parquet", whole)
-    expected = create("environment", {"name": "table", "path": str(file), **chosen})
+    expected = create("environment", {"name": "table", "path": str(path), **chosen})
     frame = pd.DataFrame(whole, index=[f"row {row}" for row in range(400)])
     frame["town"] = frame["town"].astype("category")
     arrow = pa.table(whole)
-    split = pa.concat_tables([arrow[:100], arrow[100:]])
-    for data in (frame, arrow, split, whole, arrow.to_reader()):
+    for data in (frame, arrow, pa.concat_tables([arrow[:100], arrow[100:]]), whole):
         made = Table.from_data(data, **chosen)
         assert made.members.contexts.equal(expected.members.contexts)
-        assert made.fingerprint() == expected.fingerprint()
         again = create("environment", describe(made))
-        assert again.members.contexts.equal(made.members.contexts)
+        assert again.fingerprint() == made.fingerprint() == expected.fingerprint()
         assert Table.data_files(describe(made)) == []
-    assert not (tmp_path / "cache").exists()
     with pytest.raises(FairbanditError, match="the table has no column 'pay'"):
         Table.from_data(frame, group="group", reward="pay")
 
@@ -537,7 +448,7 @@ def test_what_is_no_table(data, problem):
 
 
 def test_more_features_than_a_problem_has(path, monkeypatch):
-    monkeypatch.setattr(population, "MOST_FEATURES", 7)
+    monkeypatch.setattr(population, "MOST_COLUMNS", 7)
     assert "the columns make 8 features, and a problem has at most 7" in refused(
         path, group_feature=False
     )

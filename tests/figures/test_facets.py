@@ -1,5 +1,7 @@
 """Runs that cannot be told apart in one panel are split into facets, and policies look apart."""
 
+from typing import Any
+
 import pytest
 
 from fairbandit.building import policy_labels
@@ -16,7 +18,7 @@ def names(facet: Facet) -> list[str]:
     return [look.name for look in facet.looks.values()]
 
 
-def titles(*policies: str, by: str | None = None, **settings: list[float]) -> list[str]:
+def titles(*policies: str, by: str | None = None, **settings: Any) -> list[str]:
     return [facet.title for facet in split(crossed(policies, **settings), Options(by))]
 
 

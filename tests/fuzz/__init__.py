@@ -1,1 +1,1 @@
-"""Random and hostile inputs against every door of the package."""
+"""Random and hostile inputs against every door of the package; `python -m tests.fuzz`."""

@@ -19,11 +19,6 @@ def test_one_number_or_a_list() -> None:
     assert group_shares(0.3, 0) == group_shares([], 0) == []
 
 
-@pytest.mark.parametrize("groups", [3, 10, 49, 1000])
-def test_equal_shares_sum_to_one_whatever_the_rounding(groups: int) -> None:
-    assert group_shares(1 / groups, groups) == group_shares([1 / groups] * groups, groups)
-
-
 @pytest.mark.parametrize(
     ("given", "groups", "message"),
     [

@@ -1,7 +1,6 @@
 """Regressions gone on from are those solved anew, however the rows are cut into calls."""
 
 import math
-from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -10,10 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
-from fairbandit.errors import FairbanditError
 from fairbandit.maths import solves
 from fairbandit.maths.solves import QRSolve, Solutions, Solved, WoodburyUpdate, cholesky_solve
-from tests.exact import exact_ridge, inverses, off_by
+from tests.exact import inverses
 
 Sums = tuple[Tensor, Tensor]
 
@@ -102,68 +100,6 @@ def test_a_woodbury_update_is_a_solve_of_all_rows(
         start, first = found.last, first + n
 
 
-@settings(max_examples=30, deadline=None)
-@given(st.integers(0, 2**32 - 1), st.integers(1, 3), st.sampled_from([1e-8, 0.1, 10.0]))
-def test_a_cholesky_solve(seed: int, b: int, regularization: float) -> None:
-    """Also far from well-conditioned, as before there are as many rows as columns."""
-    x, r = rows(seed, b, 12, 4)
-    for n in [0, 1, 5, 12] if regularization > 1e-4 else [6, 12]:
-        found = cholesky_solve(*direct(x[:, :n], r[:, :n], regularization))
-        compare(found, n, x, r, regularization)
-
-
-def test_one_row_at_a_time_or_all_together() -> None:
-    """Two formulas, one for a single row: the same solutions over many steps."""
-    x, r = rows(0, 2, 500, 6)
-    start = alone = fresh(2, 6, 0.1)
-    together = WoodburyUpdate(start, x, r, [500]).last
-    for n in range(500):
-        alone = WoodburyUpdate(alone, x[:, n : n + 1], r[:, n : n + 1], [1]).last
-    uneven = start
-    for low, high in pairwise([0, 1, 2, 130, 131, 400, 500]):
-        uneven = WoodburyUpdate(uneven, x[:, low:high], r[:, low:high], [high - low]).last
-    for other in (alone, uneven):
-        for one, two in zip(other, together, strict=True):
-            torch.testing.assert_close(one, two, rtol=1e-10, atol=1e-12)
-
-
-def test_rows_of_zeros_change_nothing() -> None:
-    x, r = rows(3, 2, 10, 4)
-    start = WoodburyUpdate(fresh(2, 4, 0.1), x, r, [10]).last
-    for n in (1, 5):
-        found = WoodburyUpdate(
-            start, torch.zeros(2, n, 4).double(), torch.zeros(2, n).double(), [n]
-        ).last
-        for one, two in zip(found, start, strict=True):
-            assert torch.equal(one, two)
-
-
-def test_the_start_is_left_alone() -> None:
-    x, r = rows(4, 2, 6, 3)
-    start = fresh(2, 3, 0.5)
-    before = [part.clone() for part in start]
-    for n in (1, 6):
-        found = WoodburyUpdate(start, x[:, :n], r[:, :n], [n])
-        assert inverses(found).isfinite().all()
-        assert all(torch.equal(*both) for both in zip(start, before, strict=True))
-
-
-def test_a_matrix_that_is_not_positive_definite() -> None:
-    V = torch.diag(torch.tensor([1.0, -1.0], dtype=torch.float64))[None]
-    with pytest.raises(FairbanditError, match="not positive definite in double precision"):
-        cholesky_solve(V, torch.zeros(1, 2, dtype=torch.float64))
-
-
-def test_by_hand() -> None:
-    """One feature, λ = 1, a row of 2 with reward 3: V = 5, θ = 6/5."""
-    one = WoodburyUpdate(
-        fresh(1, 1, 1.0), torch.full((1, 1, 1), 2.0).double(), torch.full((1, 1), 3.0).double(), [1]
-    )
-    assert float(one.theta) == pytest.approx(1.2)
-    assert float(one.log_det) == pytest.approx(math.log(5))
-    assert float(inverses(one)) == pytest.approx(0.2)
-
-
 @settings(max_examples=40, deadline=None)
 @given(
     seed=st.integers(0, 2**32 - 1),
@@ -213,26 +149,3 @@ def test_features_that_no_row_has_stay_exact(seed: int, d: int, regularization: 
     alone = factor[absent]
     assert bool(((alone != 0).sum(1) == 1).all())
     assert alone.sum(1).square().tolist() == pytest.approx([1 / regularization] * len(alone))
-
-
-@pytest.mark.parametrize("noise", [0.0, 1.0])
-def test_a_qr_solve_keeps_what_sums_lose(noise: float) -> None:
-    """One direction is never seen: V holds λ = 1e-8 there beside sums of 1e6.
-
-    The root's error is ε(κ + κ²·residual), and that of the sums is εκ² without any residual too.
-    """
-    x, r = rows(0, 1, 1000, 3)
-    x = 30 * x
-    x[..., 2] = x[..., 0] + x[..., 1]
-    r = x[..., 0] - x[..., 1] + noise * r
-    both = torch.cat([x, r[..., None]], 2)
-    root = torch.cat([torch.eye(3).double() * 1e-4, torch.zeros(3, 1).double()], 1)
-    rooted = QRSolve(root[None], both, [1000]).theta[0, 0]
-    V, sums = direct(x, r, 1e-8)
-    summed = cholesky_solve(V, sums).theta[0]
-    (theta,) = exact_ridge(x[0].numpy(), r[0].numpy(), 1e-8, [1000])
-    unseen = np.array([[1.0, 1.0, -1.0]])
-    (bound,) = off_by(x[0].numpy(), r[0].numpy(), 1e-8, theta, unseen)
-    errors = [abs(float(unseen[0] @ (found.numpy() - theta))) for found in (rooted, summed)]
-    assert errors[0] < bound
-    assert errors[1] > 100 * bound or noise

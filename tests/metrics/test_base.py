@@ -1,15 +1,16 @@
-"""What the public method of a metric refuses, and what a metric is shown."""
+"""What the public method of a metric refuses."""
 
 import re
+from dataclasses import replace
 from typing import Any
 
 import pytest
 import torch
 from torch import Tensor
 
-from fairbandit.conformance.metrics import JUDGED, judged, random_rounds
 from fairbandit.errors import FairbanditError
 from fairbandit.metrics import FairRegret, Judged, Metric
+from tests.metrics.rounds import PROBLEM, ROUNDS, judge, random_rounds
 
 
 class Given(Metric):
@@ -26,7 +27,7 @@ class Given(Metric):
 
 
 def nan_at(replica: int, place: int) -> Tensor:
-    values = torch.zeros(3, JUDGED, dtype=torch.float64)
+    values = torch.zeros(3, ROUNDS, dtype=torch.float64)
     values[replica, place] = torch.nan
     return values
 
@@ -34,38 +35,24 @@ def nan_at(replica: int, place: int) -> Tensor:
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        (torch.zeros(3, JUDGED), r"expected (B, N) = (3, 60) values and torch.float64"),
-        (torch.zeros(3, 1, dtype=torch.float64), "gave a tensor of shape (3, 1)"),
+        (torch.zeros(3, ROUNDS), r"expected (B, N) = (3, 60) values and torch.float64"),
         (None, "metric 'given' gave NoneType None"),
         (nan_at(2, 9), "gave nan for round 10 of replica 2 of the batch; expected a finite number"),
     ],
 )
 def test_what_a_metric_may_not_give(given: Any, message: str) -> None:
-    metric = Given(given)
     with pytest.raises(FairbanditError, match=re.escape(message)):
-        metric.values(judged(metric, random_rounds()))
+        judge(Given(given), random_rounds())
 
 
 def test_without_a_truth_a_metric_is_told_to_declare_that_it_needs_one() -> None:
-    metric = Given(nan_at(0, 0))
-    shown = judged(metric, random_rounds())
+    rounds, unknown = random_rounds(), replace(PROBLEM, truth=None)
     with pytest.raises(FairbanditError, match="declares needs_truth = True"):
-        metric.values(shown, truth=False)
-    regret = FairRegret()
-    assert bool(regret.values(shown, truth=False).isnan().all())
-    assert bool(regret.values(shown).isfinite().all())
+        judge(Given(nan_at(0, 0)), rounds, unknown)
+    assert bool(judge(FairRegret(), rounds, unknown).isnan().all())
+    assert bool(judge(FairRegret(), rounds).isfinite().all())
 
 
-def test_probabilities_are_shown_to_metrics_that_ask_for_them() -> None:
-    class Curious(Given):
-        """Asks."""
-
-        needs_probabilities = True
-
-        def _values(self, judged: Judged) -> Tensor:
-            return judged.of_pick(judged.probabilities)
-
-    rounds, curious = random_rounds(), Curious(None)
-    torch.testing.assert_close(curious.values(judged(curious, rounds)), rounds[1].propensities)
-    with pytest.raises(FairbanditError, match="declare needs_probabilities = True"):
-        Curious(None).values(judged(Given(None), rounds))
+def test_an_unknown_reduction() -> None:
+    with pytest.raises(FairbanditError, match="reduce = 'median'; expected one of sum, mean"):
+        type("Median", (Given,), {"reduce": "median"})

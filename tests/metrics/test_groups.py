@@ -1,19 +1,16 @@
 """Metrics of what the groups have had so far, against loops over the rounds."""
 
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
 from numpy.typing import NDArray
-from torch import Tensor
 
 from fairbandit import FairbanditError, registry
-from fairbandit.conformance.metrics import JUDGED, bound, judge, random_rounds
-from fairbandit.environments import Pools
-from fairbandit.metrics import Dimensions, Judged, PullShortfall, Welfare
-from fairbandit.parts import Selection
+from fairbandit.metrics import PullShortfall, Welfare
+from fairbandit.metrics.groups import _p_mean
+from tests.metrics.rounds import PROBLEM, ROUNDS, judge, random_rounds
 
 Rows = NDArray[np.float64]
 
@@ -70,16 +67,14 @@ def welfare(p: float) -> Any:
     ],
 )
 def test_against_loops(spec: Any, loop: Any) -> None:
-    """Pools have empty places, groups are absent from many, and some true rewards are negative."""
+    """In early rounds, some groups have had no candidates, and some no picks."""
     rounds = random_rounds()
-    pools, selection = rounds
-    metric = bound(registry.create("metric", spec))
-    found = judge(metric, rounds, (1, 20, JUDGED - 21))
-    for b, places in enumerate(selection.actions.tolist()):
+    pools, found = rounds.pools, judge(registry.create("metric", spec), rounds)
+    for b, places in enumerate(rounds.actions.tolist()):
         picks = [int(pools.groups[b, t, a]) for t, a in enumerate(places)]
         rewards = [float(pools.expected[b, t, a]) for t, a in enumerate(places)]
         seen = np.zeros(3)
-        for t in range(JUDGED):
+        for t in range(ROUNDS):
             here = pools.groups[b, t].numpy()
             seen += np.bincount(here[here >= 0], minlength=3)
             wanted = loop(picks[: t + 1], rewards[: t + 1], seen)
@@ -97,41 +92,15 @@ def test_against_loops(spec: Any, loop: Any) -> None:
     ],
 )
 def test_welfare_of_extreme_numbers(each: list[float], p: float, wanted: float) -> None:
-    """Of groups with these mean rewards, each of which was picked once."""
-    g = len(each)
-    every, ones = torch.arange(g).expand(1, g, -1), torch.ones(1, g, dtype=torch.float64)
-    expected = torch.tensor(each, dtype=torch.float64).expand(1, g, -1)
-    metric = Welfare(p=p)
-    metric.bind(Dimensions(1, g, g, g, 1, torch.device("cpu")))
-    pools = Pools(torch.zeros(1, g, g, 1), every, expected, expected, expected)
-    found = metric.values(Judged(1, pools, every[:, 0], ones))[0, -1]
+    values = torch.tensor([[each]], dtype=torch.float64)
+    found = _p_mean(values, torch.ones_like(values).bool(), p)
     assert float(found) == pytest.approx(wanted, rel=1e-8)
-
-
-def test_a_group_that_is_never_picked() -> None:
-    """Its welfare is 0, and its selection rate. Group 2 is in no pool, and does not count."""
-    whole, _ = random_rounds()
-    held = (whole.groups == 0).any(2).all(0)
-    pools = Pools(*(values[:, held] for values in vars(whole).values()))
-    pools = replace(pools, groups=pools.groups.clamp(max=1))
-    mine = pools.groups == 0
-    ones = torch.ones(mine.shape[:2], dtype=torch.float64)
-    rounds = pools, Selection(mine.to(torch.uint8).argmax(2), ones, mine)
-    n = mine.shape[1]
-
-    def judged(name: str) -> Tensor:
-        return judge(bound(registry.create("metric", name)), rounds, (n,))
-
-    assert bool((judged("welfare") == 0).all())
-    assert bool((judged("group_reward_gap") == 0).all())
-    rate = torch.arange(1, n + 1) / mine.sum(2).cumsum(1)
-    torch.testing.assert_close(judged("parity_gap"), rate.double())
 
 
 @pytest.mark.parametrize("shares", [0.5, [0.1, 0.1]])
 def test_shares_that_are_not_those_of_the_groups(shares: Any) -> None:
     with pytest.raises(FairbanditError, match="3 groups"):
-        bound(PullShortfall(shares=shares))
+        PullShortfall(shares=shares).bind(PROBLEM)
 
 
 @pytest.mark.parametrize("p", [float("nan"), float("inf"), float("-inf")])

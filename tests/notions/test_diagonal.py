@@ -1,11 +1,7 @@
-"""Each notion's own policy is the best on its own metric, or no worse than any other.
-
-`python -m tests.notions.test_diagonal 5000` prints the table of a longer play.
-"""
+"""Each notion's own policy is the best on its own metric, or no worse than any other."""
 
 from __future__ import annotations
 
-import sys
 from typing import Any
 
 import numpy as np
@@ -102,9 +98,3 @@ def test_no_other_policy_is_better_on_a_metric_than_its_own() -> None:
     assert not better, better
     worse = {column for column, _, mean, p in rows if mean > 0 and p <= LEVEL}
     assert worse == set(METRICS)  # each of the metrics tells its own policy from some other
-
-
-if __name__ == "__main__":
-    print(f"{'metric':27}{'own policy':20}{'other policy':20}{'other − own':>12}{'p (Holm)':>10}")
-    for column, other, mean, p in compared(int(sys.argv[1])):
-        print(f"{column:27}{OWN[column]:20}{other:20}{mean:12.4g}{p:10.2g}")

@@ -2,47 +2,80 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import cache
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 import numpy as np
-import pytest
 from numpy.typing import NDArray
 
 from fairbandit import Policy
 from fairbandit.environments import Environment
 from tests import literal, support
-
-Loop = Callable[[literal.Draws, Environment, int], NDArray[np.int64]]
-"""A policy as its source writes it: (draws, environment, seed) to every decision, (T,).
-
-It reads plain numbers of the environment, such as `exploration` or `truth.theta`, and nothing else
-of the package.
-"""
+from tests.literal import Array
 
 ROUNDS = 400
 
-KINDS = ("simulation", "census_gender", "census_ethnicity")
 
-everywhere = pytest.mark.parametrize(
-    ("kind", "seed"),
-    [(kind, seed) for kind in KINDS for seed in (0, 1, 2)],
-)
-"""Runs a test on the simulation and on both census environments, with three seeds each."""
+@dataclass
+class Past:
+    """What a literal policy has seen and learned before round t.
+
+    Attributes:
+        t: the round.
+        pools: contexts (t − 1, K, d) of past rounds.
+        members: their groups, (t − 1, K).
+        X: contexts of the picks, (t − 1, d).
+        r: their rewards, (t − 1,).
+        of: their groups, (t − 1,).
+        gamma: normal draws, a row for each number of rounds, (T, d).
+        unseen: uniform draws for groups without a past, (K,).
+        count: G.
+    """
+
+    t: int
+    pools: Array
+    members: NDArray[np.int64]
+    X: Array
+    r: Array
+    of: NDArray[np.int64]
+    gamma: Array
+    unseen: Array
+    count: int
 
 
-def world_of(kind: str, factory: pytest.TempPathFactory) -> Environment:
-    """One of the three environments."""
-    if kind == "simulation":
-        return support.environment("simulation")
-    return _census(kind)
+Chances = Callable[[Past, Array, NDArray[np.int64]], "Array | Sequence[float]"]
+"""A policy as its source writes it: (past, pool (K, d), groups (K,)) to K weights of the picks.
+
+It reads plain numbers alone, and nothing of the package.
+"""
 
 
-_census = cache(support.census)  # reading records takes longer than 400 rounds
+def played(chances: Chances, draws: literal.Draws, count: int) -> NDArray[np.int64]:
+    """Every decision, (T,): the first place whose cumulative weight exceeds the round's draw."""
+    T = len(draws.contexts)
+    rounds = np.arange(T)
+    actions = np.zeros(T, dtype=np.int64)
+    for t in range(1, T + 1):
+        pool, groups, before = draws.contexts[t - 1], draws.groups[t - 1], rounds[: t - 1]
+        picks = actions[: t - 1]
+        past = Past(
+            t,
+            draws.contexts[: t - 1],
+            draws.groups[: t - 1],
+            draws.contexts[before, picks],
+            draws.rewards[before, picks],
+            draws.groups[before, picks],
+            draws.gamma,
+            draws.unseen[t - 1],
+            count,
+        )
+        cumulative = np.cumsum(np.asarray(chances(past, pool, groups)) * (groups >= 0))
+        actions[t - 1] = int(np.argmax(cumulative > draws.ties[t - 1] * cumulative[-1]))
+    return actions
 
 
-def equals_its_loop(policy: Policy, loop: Loop, world: Environment, seed: int) -> None:
+def equals_its_loop(policy: Policy, chances: Chances, world: Environment, seed: int) -> None:
     """Asserts that a policy decides every round as its literal loop does, fed the same draws."""
     ours = support.actions(policy, world, ROUNDS, seed=seed)
-    theirs = loop(support.draws(world, ROUNDS, seed), world, seed)
+    theirs = played(chances, support.draws(world, ROUNDS, seed), len(world.group_names))
     np.testing.assert_array_equal(ours[0].numpy(), theirs)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import torch
 from torch import Tensor
@@ -21,38 +21,41 @@ from fairbandit.streams import Purpose, Streams
 
 def select(
     selector: Selector,
-    index: Sequence[Sequence[float]],
-    groups: Sequence[Sequence[int]],
-    picks: Sequence[int] = (),
+    index: Tensor,
+    groups: Tensor | None = None,
+    picks: Sequence[int] | None = None,
     upper: Tensor | None = None,
+    bounds: Callable[[Candidates], tuple[Tensor, Tensor]] = Candidates.bounds,
 ) -> Selection:
-    """The picks of the next rounds of one replica, each decided after the same past.
+    """The picks of the next rounds, each decided after the same past.
 
     Args:
         selector: not bound yet.
-        index: of each place, (N, K).
-        groups: (N, K), −1 an empty place.
-        picks: the groups picked in the rounds before.
+        index: of each place, (B, N, K).
+        groups: (B, N, K), −1 an empty place; by default all are of one.
+        picks: the groups picked in the rounds before, for a selector that reads them.
         upper: the upper index, if it is not the index.
+        bounds: of the index.
     """
-    shown, own = torch.tensor([index], dtype=torch.float64), torch.tensor([groups])
-    problem = Problem(1, int(own.max()) + 1, Streams(5, [0]))
+    b, n, k = index.shape
+    groups = torch.zeros(b, n, k, dtype=torch.int64) if groups is None else groups.expand(b, n, k)
+    problem = Problem(1, max(int(groups.max()), 0) + 1, Streams(5, range(b)))
     selector.bind(problem)
-    history = History(problem, (), picks=True)
+    history, before = History(problem, (), picks=picks is not None), len(picks or ())
     if picks:
         history.count_picks(torch.tensor([picks]))
-    n, first = own.shape[1], len(picks) + 1
     past = torch.zeros(n, dtype=torch.int64)
     candidates = Candidates(
-        first,
+        before + 1,
         Division(past, past, past),
-        problem.zeros(*own.shape, 1),
-        own,
-        LinearModel(problem.zeros(1, 1, 1)),
+        problem.zeros(b, n, k, 1),
+        groups,
+        LinearModel(problem.zeros(b, 1, 1)),
         past,
         history,
         problem.streams[Purpose.RANK],
     )
-    candidates.read_picks(torch.full((n,), len(picks)))
-    candidates.set_index(shown, shown if upper is None else upper, Candidates.bounds)
-    return selector.select(candidates, shown)
+    if picks is not None:
+        candidates.read_picks(torch.full((n,), before))
+    candidates.set_index(index, index if upper is None else upper, bounds)
+    return selector.select(candidates, index)

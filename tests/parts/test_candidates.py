@@ -96,22 +96,6 @@ def test_picks_online(refresh: float | None) -> None:
     assert len(agent.pending) > 5
 
 
-def test_a_call_that_fails_counts_no_pick(monkeypatch: pytest.MonkeyPatch) -> None:
-    policy, watching = watched()
-    agent = Agent(policy, features=1, groups=["a"])
-    agent.act([[1.0]], ["a"])
-
-    def fails(*given: Any) -> None:
-        raise MemoryError
-
-    with monkeypatch.context() as broken:
-        broken.setattr(agent._tickets, "add", fails)
-        with pytest.raises(MemoryError):
-            agent.act([[1.0]], ["a"])
-    agent.act([[1.0]], ["a"])
-    assert [int(picks.sum()) for picks in watching.picks] == [0, 1, 1]
-
-
 def test_picks_that_no_part_declares_to_read() -> None:
     class Silent(Argmax):
         """Reads picks and does not say so."""
@@ -149,12 +133,3 @@ def test_bounds(split: str) -> None:
         assert all(map(torch.equal, (low, high), of_index))
         assert bool(low.isinf().all()) == bool(high.isinf().all()) == (t <= blind)
         assert bool((low <= high).all())
-
-
-def test_an_index_without_bounds() -> None:
-    policy, _ = watched(estimator="optimistic_ridge", rank="empirical_cdf")
-    policy.selector = Bounded()
-    with pytest.raises(
-        FairbanditError, match=r"rank 'empirical_cdf' has no bounds on its index; .*: .*identity"
-    ):
-        support.actions(policy, Scattered(), 12)

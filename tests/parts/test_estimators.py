@@ -2,7 +2,6 @@
 
 import math
 from itertools import pairwise
-from typing import Any
 
 import numpy as np
 import pytest
@@ -11,12 +10,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
-from fairbandit import Engine, FairbanditError, Policy, Truth, build
+from fairbandit import Policy, Truth, build
 from fairbandit.conformance import Scattered
-from fairbandit.parts import Estimator, LinearModel, OptimisticRidge, Outcomes, Problem, Ridge, Zero
+from fairbandit.parts import Estimator, LinearModel, OptimisticRidge, Outcomes, Problem, Ridge
 from fairbandit.parts import Oracle as OracleEstimator
-from fairbandit.parts.model import FactoredOptimisticModel, OptimisticModel
-from fairbandit.parts.more_estimators import ThompsonRidge
 from fairbandit.parts.ridge import ILL, Radius
 from fairbandit.streams import Purpose, Streams
 from tests import support
@@ -114,101 +111,6 @@ def test_asking_changes_nothing(seed: int, cuts: list[int], regularization: floa
                 assert bool((np.abs(theta.parameters[0][b, 0].numpy() - solution) <= limit).all())
 
 
-@settings(max_examples=8, deadline=None)
-@given(seed=st.integers(0, 2**32 - 1), regularization=st.sampled_from([1e-3, 0.1, 10.0]))
-def test_outcomes_that_are_absorbed(seed: int, regularization: float) -> None:
-    """Late or early, in any order: a model includes those of its training rounds and no others."""
-    draws, outcomes = np.random.default_rng(seed), drawn(40, seed)
-    ridge = Ridge(regularization=regularization, noise=0)
-    bound(ridge)
-    counts_from = np.sort(draws.integers(1, 60, 40))  # the first n_train that includes each
-    order, committed, absorbed = draws.permutation(40), 0, list[int]()
-    for row in order.tolist():
-        n = max(int(counts_from[row]), committed)
-        ridge.absorb(n, part(outcomes, row, row + 1))
-        counts_from[row] = n
-        absorbed.append(row)
-        ahead = sorted(draws.integers(committed, 70, 3).tolist())
-        theta = thetas(ridge, ahead, part(outcomes, 0, 0))
-        for i, n_train in enumerate(ahead):
-            rows = [known for known in absorbed if counts_from[known] <= n_train]
-            for b in range(B):
-                x, r = outcomes.contexts[b, rows].numpy(), outcomes.rewards[b, rows].numpy()
-                solution = least_squares(x, r, regularization)
-                np.testing.assert_allclose(theta[b, i].numpy(), solution, rtol=1e-8, atol=1e-8)
-        if draws.random() < 0.2:
-            committed = ahead[0]
-            ridge.commit(committed, part(outcomes, 0, 0))
-
-
-def test_absorbed_outcomes_are_saved() -> None:
-    ridge, other, outcomes = Ridge(), Ridge(), drawn(30)
-    bound(ridge)
-    bound(other)
-    ridge.commit(5, part(outcomes, 0, 5))
-    for row in range(5, 30):
-        ridge.absorb(10 if row % 2 else 20, part(outcomes, row, row + 1))
-    other.load_state(ridge.state())
-    for n in (5, 10, 19, 20):
-        one, two = (thetas(made, [n], part(outcomes, 0, 0)) for made in (ridge, other))
-        assert torch.equal(one, two)
-
-
-@pytest.mark.parametrize("kind", [Ridge, OptimisticRidge, ThompsonRidge])
-def test_the_sums_are_those_of_all_rows(kind: type[Ridge]) -> None:
-    """Some of the rows may still have to be added to V and b."""
-    ridge = kind()
-    bound(ridge)
-    rounds, pending = drawn(300), set[int]()
-    x, r = rounds.contexts, rounds.rewards
-    for n in range(1, 301):
-        ridge.commit(n, part(rounds, n - 1, n))
-        state: dict[str, Any] = dict(ridge.state())
-        pending.add(state["pending"].shape[1])
-        V, b = support.ridge_sums(state)
-        torch.testing.assert_close(
-            V, x[:, :n].transpose(1, 2) @ x[:, :n] + 0.1 * torch.eye(D, dtype=torch.float64)
-        )
-        torch.testing.assert_close(b, (x[:, :n] * r[:, :n, None]).sum(1))
-    assert len(pending) == max(ridge.most_pending, 1)
-
-
-@pytest.mark.parametrize(("saved", "played"), [(37, 53), (53, 37), (20, 300)])
-def test_a_state_replaces_that_of_an_engine_which_has_played(saved: int, played: int) -> None:
-    def engine(rounds: int) -> Engine:
-        world = support.environment("simulation")
-        return Engine(support.policy("oful"), world, rounds=rounds, seed=2, replicas=range(2))
-
-    first, second, whole = engine(saved), engine(played), engine(400)
-    for run in (first, second):
-        list(run.play())
-    second.rounds = 400
-    second.load_state(first.state())
-    rest = torch.cat([piece.actions for piece in second.play()], 1)
-    assert rest.equal(torch.cat([piece.actions for piece in whole.play()], 1)[:, saved:])
-
-
-def test_an_estimator_that_cannot_absorb() -> None:
-    class Sums(Estimator):
-        """Keeps sums, and takes in nothing late."""
-
-        part_kind, part_name = "estimator", "sums"
-
-        def _models(self, rounds: list[int], n_train: list[int], outcomes: Outcomes) -> LinearModel:
-            return LinearModel(torch.zeros(B, len(n_train), D, dtype=torch.float64))
-
-    class Anew(Sums):
-        """Fits everything anew."""
-
-        needs = frozenset({"rewards"})
-
-    outcomes = drawn(1)
-    with pytest.raises(FairbanditError, match="estimator 'sums' cannot learn from a reward that"):
-        Sums().absorb(3, outcomes)
-    for indifferent in (Anew(), Zero()):
-        indifferent.absorb(3, outcomes)  # it gets them from the history, or learns nothing
-
-
 def test_injected_noise_is_scaled_and_drawn_once_a_number() -> None:
     plain, noisy, outcomes = Ridge(noise=0), Ridge(noise=0.3), drawn(9)
     problem = bound(plain)
@@ -249,36 +151,6 @@ def test_bonus_and_bounds(radius: Radius) -> None:
     assert bool(((low <= scores) & (scores <= high) & (low < high)).all())
 
 
-@pytest.mark.parametrize("factored", [True, False])
-def test_bounds_by_some_features(factored: bool) -> None:
-    """Before a commit a model has a factor of V⁻¹, and then its inverse with the later steps."""
-    oful, outcomes, features = OptimisticRidge(), drawn(12), torch.tensor([1, 2, 5])
-    bound(oful)
-    if not factored:
-        oful.commit(12, outcomes)
-        outcomes = drawn(5)
-    n_train = torch.tensor([12, 12]) if factored else torch.tensor([13, 17])
-    model, _ = oful.models(n_train + 1, n_train, outcomes)
-    assert isinstance(model, OptimisticModel)
-    assert isinstance(model, FactoredOptimisticModel) == factored
-    draws = np.random.default_rng(1)
-    contexts = torch.zeros(2, 1, 9, 6, dtype=torch.float64)
-    contexts[..., features] = torch.from_numpy(draws.normal(size=(2, 1, 9, 3)))
-    groups = torch.zeros(2, 1, 9, dtype=torch.int64)
-    some = model.of_features(features).bounds(contexts[..., features], groups)
-    torch.testing.assert_close(some, model.bounds(contexts, groups))
-
-
-def test_models_without_bounds_name_those_that_have_them() -> None:
-    ridge = Ridge()
-    bound(ridge)
-    model, _ = ridge.models(torch.tensor([2]), torch.tensor([1]), drawn(1))
-    with pytest.raises(
-        FairbanditError, match=r"LinearModel has no confidence bounds; .* optimistic_ridge, oracle"
-    ):
-        model.bounds(torch.zeros(B, 1, 3, D), torch.zeros(B, 1, 3).long())
-
-
 @pytest.mark.parametrize("linear", [True, False])
 def test_the_oracle_scores_true_rewards(linear: bool) -> None:
     theta = torch.arange(1.0, D + 1, dtype=torch.float64)
@@ -299,20 +171,6 @@ def test_the_oracle_scores_true_rewards(linear: bool) -> None:
     torch.testing.assert_close(model.score(contexts, groups), scores)
     for end in model.bounds(contexts, groups):
         assert torch.equal(end, model.score(contexts, groups))
-
-
-def test_one_model_a_number_of_training_rounds_or_a_round() -> None:
-    class Drawn(Ridge):
-        """Asked about every round."""
-
-        every_round = True
-
-    outcomes, n_train = drawn(4), torch.tensor([0, 2, 2, 2, 4])
-    for ridge, numbers in ((Ridge(), [0, 1, 1, 1, 2]), (Drawn(), [0, 1, 2, 3, 4])):
-        bound(ridge)
-        model, of_round = ridge.models(torch.arange(5, 10), n_train, outcomes)
-        assert of_round.tolist() == numbers
-        assert len(model) == numbers[-1] + 1
 
 
 class Refitting(Estimator):
@@ -347,55 +205,3 @@ def test_an_estimator_that_fits_everything_anew(split: str, rounds: int) -> None
     anew.estimator = Refitting()
     one, other = (support.actions(made, Scattered(), rounds, replicas=2) for made in (ridge, anew))
     assert torch.equal(one, other)
-
-
-def test_exploration_given_or_taken_from_the_environment() -> None:
-    given, taken = OptimisticRidge(exploration=0.2), OptimisticRidge()
-    bound(given)
-    bound(taken)
-    assert (given.exploration, taken.exploration) == (0.2, 0.7)
-
-
-@pytest.mark.parametrize("value", [0.0, -1.0, float("nan"), float("inf")])
-def test_regularization_out_of_range(value: float) -> None:
-    with pytest.raises(FairbanditError, match=r"regularization \(λ\) must be above 0"):
-        Ridge(regularization=value)
-
-
-@pytest.mark.parametrize("value", [-0.1, 1.1, float("nan")])
-def test_noise_out_of_range(value: float) -> None:
-    with pytest.raises(FairbanditError, match=r"noise \(ρ\) must be from 0 to 1"):
-        Ridge(noise=value)
-
-
-def test_oful_parameters_out_of_range() -> None:
-    with pytest.raises(FairbanditError, match="exploration"):
-        OptimisticRidge(exploration=-1.0)
-    with pytest.raises(FairbanditError, match="0 < delta"):
-        OptimisticRidge(delta=0.0)
-
-
-@pytest.mark.parametrize(("estimator", "rank"), [("oracle", "identity"), ("ridge", "oracle_cdf")])
-def test_oracle_parts_need_an_oracle(estimator: str, rank: str) -> None:
-    policy = build({"split": "full", "estimator": estimator, "rank": rank})
-    problem = Problem(3, 2, Streams(0, [0]))
-    assert isinstance(policy, Policy)
-    with pytest.raises(FairbanditError, match="needs a truth"):
-        policy.bind(problem)
-
-
-def test_a_private_ridge_is_one_hook() -> None:
-    """Noise added to V, here 5I as the rows √5·I would, changes nothing else."""
-
-    class PrivateRidge(Ridge):
-        def bind(self, problem: Problem) -> None:
-            super().bind(problem)
-            rows = math.sqrt(5.0) * torch.eye(D, dtype=problem.dtype).expand(B, D, D)
-            nobody, nothing = torch.full((B, D), -1), problem.zeros(B, D)
-            self.absorb(0, Outcomes(rows, nobody, nothing))
-
-    private, heavy, outcomes = PrivateRidge(noise=0), Ridge(regularization=5.1, noise=0), drawn(15)
-    bound(private)
-    bound(heavy)
-    one, other = (thetas(made, [3, 15], outcomes) for made in (private, heavy))
-    torch.testing.assert_close(one, other)

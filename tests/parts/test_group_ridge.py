@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from fairbandit import Agent, FairbanditError
+from fairbandit import Agent
 from fairbandit.parts import GroupRidge, Outcomes, Problem, Shared
 from fairbandit.streams import Streams
 
@@ -29,35 +29,6 @@ def scores(estimator: GroupRidge, n: int, given: Outcomes, x: Any, g: Any) -> An
     model, _ = estimator.models(torch.tensor([n + 1]), torch.tensor([n]), given)
     assert model.theta is None
     return model.score(torch.as_tensor(x)[None, None], torch.as_tensor(g)[None, None])[0, 0]
-
-
-@pytest.mark.parametrize("n", [1, 2, 7, 30])
-def test_a_regression_for_each_group(n: int) -> None:
-    estimator, given, x = GroupRidge(shared=Shared.nothing, regularization=0.3), outcomes(n), [1, 2]
-    estimator.bind(problem())
-    found = scores(estimator, n, given, [[1.0, 2.0]] * GROUPS, range(GROUPS))
-    for group in range(GROUPS):
-        own = given.groups[0] == group
-        X, r = given.contexts[0][own].numpy(), given.rewards[0][own].numpy()
-        theta = np.linalg.solve(X.T @ X + 0.3 * np.eye(FEATURES), X.T @ r)
-        assert float(found[group]) == pytest.approx(float(np.dot(theta, x)), abs=1e-12)
-
-
-@pytest.mark.parametrize("n", [1, 2, 7, 30])
-def test_an_offset_for_each_group(n: int) -> None:
-    """Offsets that minimise Σ (r − ⟨θ, x⟩ − c_g)² + λ(‖θ‖² + ‖c‖²) given θ, and the reverse."""
-    estimator, given = GroupRidge(shared=Shared.slopes, regularization=0.3), outcomes(n)
-    estimator.bind(problem())
-    probes = [[0.0, 0.0]] * GROUPS + [[1.0, 0.0], [0.0, 1.0]]
-    found = scores(estimator, n, given, probes, [*range(GROUPS), -1, -1]).numpy()
-    offset, theta = found[:GROUPS], found[GROUPS:]
-    X, g, r = (part[0].numpy() for part in given)
-    missed = r - X @ theta
-    for group in range(GROUPS):
-        wanted = missed[g == group].sum() / ((g == group).sum() + 0.3)
-        assert offset[group] == pytest.approx(wanted, abs=1e-12)
-    wanted = np.linalg.solve(X.T @ X + 0.3 * np.eye(FEATURES), X.T @ (r - offset[g]))
-    np.testing.assert_allclose(theta, wanted, atol=1e-12)
 
 
 @pytest.mark.parametrize("shared", Shared)
@@ -94,8 +65,3 @@ def test_online_from_no_group_on(shared: str, tmp_path) -> None:
         picks = [asked.act([[1.0], [1.0]], labels) for labels in (["low", "high"], ["high", "low"])]
         assert [pick.candidate for pick in picks] == [1, 0]
         assert asked.act([[1.0], [1.0]], ["low", "new"]).candidate == 1
-
-
-def test_what_is_refused() -> None:
-    with pytest.raises(FairbanditError, match="regularization"):
-        GroupRidge(regularization=0.0)

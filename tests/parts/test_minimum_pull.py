@@ -1,7 +1,6 @@
 """Every group gets its share of the picks; what is owed to absent groups is repaid."""
 
 import itertools
-import re
 from typing import Any
 
 import numpy as np
@@ -16,33 +15,6 @@ from tests import support
 from tests.parts.selecting import select
 
 
-def picked(picks: list[int], index: list[float], groups: list[int], **selector: Any) -> list[int]:
-    """The places that may be picked after some picks."""
-    selection = select(MinimumPull(**selector), [index], [groups], picks)
-    return selection.weights[0, 0].nonzero()[:, 0].tolist()
-
-
-def test_the_group_that_lacks_most_and_its_best_candidate() -> None:
-    """After six picks, with shares of 0.2, groups 0, 1 and 2 lack −3.8, 0.2 and 1.2."""
-    past, index, groups = [0, 0, 0, 0, 0, 1], [9.0, 8.0, 1.0, 3.0, 3.0], [0, 1, 2, 2, 2]
-    assert picked(past, index, groups, shares=0.2) == [3, 4]
-    assert picked(past, index, groups, shares=0.2, tolerance=1.2) == [0]
-    assert picked(past, index[:2], groups[:2], shares=[0.2, 0.2]) == [1]
-    assert picked(past, index, groups, shares=[0.0, 0.5, 0.0]) == [1]
-
-
-def test_groups_that_lack_equally_much_count_as_one() -> None:
-    """6·0.1 is 0.6, as is 6·0.6 − 3, and 3·0.1 is not above 0.3, but for rounding."""
-    assert 6 * 0.1 != 6 * 0.6 - 3
-    assert 3 * 0.1 > 0.3
-    past, groups, shares = [0, 0, 0, 2, 2, 2], [0, 1, 2], [0.0, 0.1, 0.6]
-    assert picked(past, [9.0, 3.0, 2.0], groups, shares=shares) == [1]
-    assert picked(past, [9.0, 2.0, 3.0], groups, shares=shares) == [2]
-    assert picked(past, [9.0, 2.0, 2.0], groups, shares=shares) == [1, 2]
-    for n in range(1, 10):
-        assert picked([0] * n, [9.0, 1.0, 2.0], groups, shares=0.1, tolerance=n / 10) == [0]
-
-
 @pytest.mark.parametrize(("groups", "tolerance"), [(2, 0.0), (3, 0.7), (5, 2.0)])
 def test_no_group_ever_lacks_more_than_the_tolerance_and_one_pick(
     groups: int, tolerance: float
@@ -54,18 +26,11 @@ def test_no_group_ever_lacks_more_than_the_tolerance_and_one_pick(
         for t in range(1, 60):
             lack = np.array(shares) * (t - 1) - np.bincount(past, minlength=groups)
             index = (-lack + draws.normal(size=groups)).tolist()
-            every = list(range(groups))
-            past.append(picked(past, index, every, shares=shares, tolerance=tolerance)[0])
+            selector = MinimumPull(shares=shares, tolerance=tolerance)
+            shown = torch.tensor([[index]], dtype=torch.float64)
+            past.append(int(select(selector, shown, torch.arange(groups), past).actions))
             lack = np.array(shares) * t - np.bincount(past, minlength=groups)
             assert lack.max() <= tolerance + 1 + 1e-12
-
-
-def test_larger_shares_may_lack_more() -> None:
-    past: list[int] = []
-    for _ in range(5):
-        past.append(picked(past, [3.0, 1.0, 2.0], [0, 1, 2], shares=[0.0, 0.85, 0.1])[0])
-    assert past == [0, 1, 1, 1, 2]
-    assert 5 * 0.85 - past.count(1) == 1.25
 
 
 def test_a_group_that_was_absent_is_repaid_in_play() -> None:
@@ -106,20 +71,6 @@ def test_online_a_list_refuses_new_groups_and_nothing_changes(tmp_path) -> None:
     assert agent.act([[1.0], [2.0]], ["a", "b"]) == Agent.load(tmp_path / "agent").act(
         [[1.0], [2.0]], ["a", "b"]
     )
-
-
-@pytest.mark.parametrize(
-    ("settings", "message"),
-    [
-        ({"tolerance": -0.5}, "tolerance (α) must be at least 0 and finite, got -0.5"),
-        ({"tolerance": float("inf")}, "tolerance (α) must be at least 0 and finite, got inf"),
-        ({"shares": [0.7, 0.7]}, "must sum to at most 1; got [0.7, 0.7], 1.4 in all"),
-        ({"shares": 2}, "expected a number from 0 to 1 for all groups"),
-    ],
-)
-def test_what_is_refused_when_it_is_made(settings: dict[str, Any], message: str) -> None:
-    with pytest.raises(FairbanditError, match=re.escape(message)):
-        MinimumPull(**settings)
 
 
 @pytest.mark.parametrize("shares", [0.26, [0.1, 0.1]])

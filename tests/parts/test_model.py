@@ -6,7 +6,7 @@ from torch import Tensor
 
 from fairbandit import FairbanditError
 from fairbandit.maths.ties import upper_score
-from fairbandit.parts import LinearModel, RewardModel, Unlearned
+from fairbandit.parts import RewardModel
 
 
 class Kernel(RewardModel):
@@ -34,17 +34,6 @@ def drawn() -> tuple[Kernel, Tensor, Tensor]:
     return Kernel(centres, alpha, length=0.1, extra=extra), contexts, groups
 
 
-def test_what_is_taken_keeps_its_settings() -> None:
-    model, contexts, groups = drawn()
-    whole, numbers = model.score(contexts, groups), torch.tensor([2, 0, 0, 1])
-    some = model.take(numbers)
-    assert (len(model), len(some)) == (3, 4)
-    assert (some.length, type(some)) == (0.1, Kernel)
-    own = contexts.expand(2, 4, 5, 2), groups.expand(2, 4, 5)
-    torch.testing.assert_close(some.score(*own), whole[:, numbers])
-    torch.testing.assert_close(model.score(contexts, groups), whole)  # it is as it was
-
-
 def test_a_model_need_not_be_linear() -> None:
     model, contexts, groups = drawn()
     assert model.theta is None
@@ -65,23 +54,3 @@ def test_bounds_are_asked_of_models_that_have_none() -> None:
         match=r"Kernel has no confidence bounds; estimators whose models .*: .*optimistic_ridge",
     ):
         model.bounds(contexts, groups)
-
-
-def test_bounds_of_what_was_never_learned() -> None:
-    _, contexts, groups = drawn()
-    model = Unlearned(torch.zeros(2, 1, 2, dtype=torch.float64))
-    low, high = model.bounds(contexts, groups)
-    assert low.shape == high.shape == (2, 1, 5)
-    assert bool((low == -torch.inf).all() & (high == torch.inf).all())
-    assert bool((model.score(contexts, groups) == 0).all())
-
-
-def test_a_linear_model_ties_by_its_terms() -> None:
-    """Terms that cancel leave rounding that is large beside the score."""
-    theta = torch.tensor([[[1e9, -1e9, 1.0]]], dtype=torch.float64)
-    contexts = torch.tensor([[[[1.0, 1.0, 0.5]]]], dtype=torch.float64)
-    groups = torch.zeros(1, 1, 1, dtype=torch.int64)
-    model = LinearModel(theta)
-    scores = model.score(contexts, groups)
-    above = float((model.upper_score(contexts, groups, scores) - scores).item())
-    assert above == pytest.approx(8 * torch.finfo(torch.float64).eps * 2e9, rel=1e-6)

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from fairbandit import FairbanditError
 from fairbandit.maths.ties import TOLERANCE
-from fairbandit.parts import Candidates, Division, History, LinearModel, Past, Problem
+from fairbandit.parts import Candidates, Division, History, LinearModel, Problem
 from fairbandit.parts.past import Of
 from fairbandit.streams import Purpose, Streams
 
@@ -125,39 +125,3 @@ def test_own_scores_compare_with_their_tolerance() -> None:
         past.count_le(own, of="mean")  # type: ignore[arg-type]
     with pytest.raises(FairbanditError, match="has no confidence bounds"):
         past.count_le(own, of="lower")
-
-
-@pytest.mark.parametrize("memory", [0, -1, 2.0, True])
-def test_a_memory_is_a_whole_number(memory: object) -> None:
-    problem = Problem(1, 1, Streams(0, [0]))
-    with pytest.raises(FairbanditError, match="memory of a rank: expected a whole number of at"):
-        History(problem, {"contexts"}, memory=memory)  # type: ignore[arg-type]
-
-
-def test_a_rank_that_did_not_declare_contexts() -> None:
-    problem = Problem(1, 1, Streams(0, [0]))
-    one = torch.zeros(1).long()
-    asked = Candidates(
-        1,
-        Division(one, one, one),
-        torch.zeros(1, 1, 1, 1),
-        torch.zeros(1, 1, 1).long(),
-        LinearModel(torch.zeros(1, 1, 1)),
-        one,
-        History(problem, ()),
-        problem.streams[Purpose.RANK],
-    )
-    with pytest.raises(FairbanditError, match="declare needs"):
-        _ = asked.past
-    with pytest.raises(FairbanditError, match=r"a part can need \['contexts', 'rewards'\]"):
-        History(problem, {"prices"})
-
-
-def test_a_past_of_other_groups_has_no_own_scores() -> None:
-    """The candidates' scores are then values like others."""
-    world = World(3)
-    past = world.candidates.past
-    same = past.of(world.candidates.groups)
-    assert isinstance(same, Past)
-    exact = past.count_le(world.candidates.scores.clone())
-    assert torch.equal(same.count_le(world.candidates.scores), exact)

@@ -1,8 +1,6 @@
 """Rounding stays small: the kept inverse is one, and predictions are those of exact arithmetic."""
 
 import math
-from collections.abc import Callable
-from functools import cache
 from itertools import product
 from typing import Any, NamedTuple
 
@@ -14,24 +12,14 @@ from torch import Tensor
 from fairbandit import Engine, Policy
 from fairbandit.environments import Environment
 from fairbandit.maths.picks import of_pick
-from fairbandit.maths.solves import cholesky_solve
 from fairbandit.parts import Outcomes, Ridge
 from fairbandit.streams import GRID
 from tests import support
 from tests.exact import EPS, exact_ridge, off_by
-from tests.exactness import identity_error
 
 BOUND = 1e-6
 """The rounding that is allowed at λ = 0.1. A step to the next node adds at most about ε·κ(V) to a
 prediction, relative to the largest: κ(V) is below 600·‖x‖²/λ, some 3e6 here, and there are 600."""
-
-
-def test_the_exact_solution_is_one() -> None:
-    draws = np.random.default_rng(0)
-    x, r = draws.normal(size=(30, 5)), draws.normal(size=30)
-    for node, theta in zip([2, 30], exact_ridge(x, r, 0.3, [2, 30]), strict=True):
-        V = x[:node].T @ x[:node] + 0.3 * np.eye(5)
-        np.testing.assert_allclose(theta, np.linalg.solve(V, x[:node].T @ r[:node]), rtol=1e-12)
 
 
 def played(
@@ -96,75 +84,36 @@ def largest_errors(world: Environment, name: str, regularization: float) -> Erro
     return Errors(learned, every, certain, share)
 
 
-CENSUS = ["census_gender", "census_ethnicity"]
-POLICIES = ["greedy", "fair_greedy", "oful"]
-"""Node by node, in blocks, and with the inverse asked for."""
+PLAYED = [
+    *(("simulation", name) for name in ("greedy", "fair_greedy", "oful")),
+    *product(("census_gender", "census_ethnicity"), ("greedy", "fair_greedy")),
+]
+"""Node by node, in blocks, and with the inverse asked for.
+
+In the census features depend on each other linearly, and most rare categories were never picked.
+"""
 
 
-@pytest.fixture(scope="module")
-def errors(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str, str, float], Errors]:
-    @cache
-    def world(kind: str) -> Environment:
-        if kind == "simulation":
-            return support.environment()
-        return support.census(kind)
-
-    @cache
-    def measured(kind: str, name: str, regularization: float) -> Errors:
-        return largest_errors(world(kind), name, regularization)
-
-    return measured
+@pytest.mark.parametrize(("kind", "name"), PLAYED)
+def test_predictions(kind: str, name: str) -> None:
+    assert largest_errors(support.world_of(kind), name, 0.1).every < BOUND
 
 
-@pytest.mark.parametrize("name", POLICIES)
-def test_predictions_on_the_simulation(errors: Any, name: str) -> None:
-    assert errors("simulation", name, 0.1).every < BOUND
-
-
-@pytest.mark.parametrize("name", ["greedy", "fair_greedy"])
-@pytest.mark.parametrize("kind", CENSUS)
-def test_predictions_on_the_census(errors: Any, kind: str, name: str) -> None:
-    """Features depend on each other linearly, and most rare categories were never picked."""
-    assert errors(kind, name, 0.1).every < BOUND
-
-
-@pytest.mark.parametrize(
-    ("kind", "name"),
-    [
-        *(("simulation", name) for name in POLICIES),
-        *product(CENSUS, ["greedy", "fair_greedy"]),
-    ],
-)
-def test_predictions_at_a_tiny_regularization(errors: Any, kind: str, name: str) -> None:
+@pytest.mark.parametrize(("kind", "name"), PLAYED)
+def test_predictions_at_a_tiny_regularization(kind: str, name: str) -> None:
     """As good as roundings of the rows allow; from sums V and b they are up to 1,000 times worse.
 
     For what was learned, that is to many digits. For what was never learned it is not: rounding
     times residual is divided by λ, so that the census's predictions may be off by 1e-3 and more.
     """
-    found = errors(kind, name, 1e-8)
+    found = largest_errors(support.world_of(kind), name, 1e-8)
     assert found.share < 1
     assert found.learned <= found.certain < BOUND * 1e-3
 
 
-def test_what_sums_lose() -> None:
-    """Before there are as many rows as columns, residuals are small, and sums at their worst."""
-    world = support.environment()
-    _, picks, rewards = played(support.policy("greedy"), world, 4, [1])
-    x, r = picks[:2], rewards[:2]
-    (theta,) = exact_ridge(x.numpy(), r.numpy(), 1e-8, [2])
-    V = x.T @ x + 1e-8 * torch.eye(x.shape[1], dtype=x.dtype)
-    found = cholesky_solve(V[None], (r @ x)[None]).theta[0].numpy()
-    later = world.pools(3, 100).contexts[0].flatten(0, 1).numpy()
-    bound = math.sqrt(GRID) * off_by(x.numpy(), r.numpy(), 1e-8, theta, later)
-    assert (np.abs(later @ (found - theta)) / bound).max() > 2
-
-
 def test_the_kept_inverse_is_one() -> None:
-    """Just before each refresh; a million rounds are played by `python -m tests.exactness`.
-
-    Each of at most 256 steps from a factorization rounds V⁻¹V by about ε·κ(V).
-    """
-    rounds, chosen, world = 6000, support.policy("oful", regularization=0.1), support.environment()
+    """Each of at most 256 steps from a factorization rounds V⁻¹V by about ε·κ(V)."""
+    rounds, chosen, world = 3000, support.policy("oful", regularization=0.1), support.environment()
     ridge = chosen.estimator
     assert isinstance(ridge, Ridge)
     kept, picks, rewards = 0, list[Tensor](), list[Tensor]()
@@ -172,12 +121,15 @@ def test_the_kept_inverse_is_one() -> None:
         state = ridge.state()
         kept += bool(state["goes_on"])
         condition = float(torch.linalg.cond(torch.as_tensor(state["V"])[0]))
-        assert identity_error(ridge) < GRID * EPS * condition
+        if state["goes_on"]:
+            V, _ = support.ridge_sums(state)
+            off = torch.as_tensor(state["inverse"]) @ V - torch.eye(V.shape[1], dtype=V.dtype)
+            assert float(off.abs().max()) < GRID * EPS * condition
         assert condition < 1e6
         pools = world.pools(piece.first, piece.actions.shape[1])
         picks.append(of_pick(pools.contexts, piece.actions)[0])
         rewards.append(piece.rewards[0])
-    assert kept > 20
+    assert kept > 8
     assert state["goes_on"]
     x, r = torch.cat(picks)[:-1].numpy(), torch.cat(rewards)[:-1].numpy()
     (theta,) = exact_ridge(x, r, 0.1, [rounds - 1])

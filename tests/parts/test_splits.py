@@ -7,7 +7,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fairbandit import Agent, Engine, FairbanditError, Policy, build
+from fairbandit import Agent, FairbanditError, Policy, build
 from fairbandit.parts import Full, Halves, Problem, Split
 from fairbandit.parts.splits import MOST, ROUNDS
 from fairbandit.streams import Streams
@@ -61,13 +61,6 @@ def test_the_number_that_includes_a_round(factor: float) -> None:
     assert bound(Full()).refreshed(17) == 17
 
 
-@pytest.mark.parametrize("factor", [1.0, 0.5, -2.0, 1e10, float("nan"), float("inf")])
-def test_refresh_out_of_range(factor: float) -> None:
-    for made in (lambda: Full(refresh=factor), lambda: Halves(refresh=factor)):
-        with pytest.raises(FairbanditError, match=r"refresh: expected a factor above 1 and at m"):
-            made()
-
-
 def policy(split: object, estimator: str, rank: str) -> Policy:
     made = build({"split": split, "estimator": estimator, "rank": rank})
     assert isinstance(made, Policy)
@@ -99,18 +92,6 @@ def test_a_lazy_model_in_simulation_and_online(
     ]
     for agent in agents:
         assert worlds.play(agent, pools) == played[0][0].tolist()
-
-
-@pytest.mark.parametrize("split", SPLITS)
-def test_a_lazy_model_decides_in_fewer_blocks(split: str) -> None:
-    """The model of 64 training rounds is that of rounds 65 to 128 under `full` and factor 2."""
-    made = policy({"name": split, "refresh": 2.0}, "ridge", "identity")
-    engine = Engine(made, support.environment(), rounds=128, seed=0, replicas=[0])
-    list(engine.play())
-    asked = {made.split.n_train(t) for t in range(1, 129)}
-    assert asked == {
-        n for n in (0, 1, 2, 4, 8, 16, 32, 64) if n <= (63 if split == "halves" else 127)
-    }
 
 
 def test_two_refreshes_that_differ() -> None:

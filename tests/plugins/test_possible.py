@@ -10,9 +10,9 @@ from torch import Tensor
 
 from fairbandit import Agent, Engine, Policy, build, registry
 from fairbandit.conformance import Scattered
-from fairbandit.parts import Candidates, Division, LinearModel, Outcomes, Problem, Selection
+from fairbandit.parts import Candidates, Outcomes, Problem, Selection
 from fairbandit.plugins import load_plugins
-from fairbandit.streams import Purpose, Streams
+from fairbandit.streams import Streams
 from tests import literal, support
 from tests.docs.pages import GUIDES
 
@@ -209,62 +209,7 @@ def test_logged_rounds_count_as_picks():
     assert picks == [1] * 6
 
 
-# Any of the best.
-
-
-def test_any_of_the_best_has_the_same_probability():
-    policy = policy_of(**support.PRESETS["greedy"], selector={"name": "any_of_best", "count": 3})
-    groups, index = [0, 1, -1, 1, 0, 1], [0.5, 2.0, 9.0, 2.0, -1.0, 0.5]
-    selection = many_rounds(policy, groups, index, rounds=50, seed=0)
-    assert selection.probabilities[0, 0].tolist() == [0.25, 0.25, 0.0, 0.25, 0.0, 0.25]
-    assert set(selection.actions.flatten().tolist()) == {0, 1, 3, 5}
-
-
 # Probabilities.
-
-
-def many_rounds(
-    policy: Policy, groups: list[int], index: list[float], rounds: int, seed: int
-) -> Selection:
-    """The same pool again and again, as the selector of a policy sees it."""
-    streams = Streams(seed, [0])
-    policy.bind(Problem(1, 2, streams))
-    pools = torch.tensor(groups).expand(1, rounds, -1)
-    t = torch.arange(1, rounds + 1)
-    candidates = Candidates(
-        1,
-        Division(t - 1, t - 1, t - 1),
-        torch.zeros(1, rounds, len(groups), 1, dtype=torch.float64),
-        pools,
-        LinearModel(torch.zeros(1, 1, 1, dtype=torch.float64)),
-        torch.zeros_like(t),
-        policy.history(),
-        streams[Purpose.RANK],
-    )
-    indices = torch.tensor(index, dtype=torch.float64).expand(1, rounds, -1)
-    candidates.set_index(indices, indices, policy.rank.bounds)
-    return policy.selector.select(candidates, indices)
-
-
-def test_probabilities_sum_to_one_and_are_the_frequencies_of_many_draws():
-    """A chi-square test of 100,000 draws; 4 degrees of freedom exceed 33.4 once in a million."""
-    rounds = 100_000
-    policy = policy_of(
-        **support.PRESETS["greedy"], selector={"name": "epsilon_greedy", "epsilon": 0.3}
-    )
-    groups, index = [0, 1, -1, 1, 0, 1], [0.5, 2.0, 9.0, 2.0, -1.0, 0.0]
-    selection = many_rounds(policy, groups, index, rounds, seed=3)
-    expected = torch.tensor([0.06, 0.41, 0.0, 0.41, 0.06, 0.06], dtype=torch.float64)
-    torch.testing.assert_close(selection.probabilities[0, 0], expected)
-    torch.testing.assert_close(
-        selection.probabilities.sum(2), torch.ones(1, rounds, dtype=torch.float64)
-    )
-    torch.testing.assert_close(selection.propensities, expected[selection.actions])
-    drawn = torch.bincount(selection.actions[0], minlength=6)
-    assert drawn[2] == 0
-    wanted = rounds * expected
-    some = wanted > 0
-    assert float(((drawn - wanted) ** 2 / wanted)[some].sum()) < 33.4
 
 
 def test_a_decision_tells_its_propensity():
@@ -307,43 +252,12 @@ def test_whoever_knows_a_truth_that_is_not_linear_has_no_regret():
 # A model that is refreshed lazily.
 
 
-def literal_refreshed(draws: literal.Draws, rounds: int, factor: float) -> list[int]:
-    """Fair greedy, whose model changes when ⌊(t − 1)/2⌋ has grown by a factor."""
-    grid = [0, 1]
-    while grid[-1] < rounds:
-        grid.append(max(grid[-1] + 1, int(np.ceil(factor * grid[-1]))))
-    actions: list[int] = []
-    X: list[Any] = []
-    r: list[float] = []
-    for t in range(1, rounds + 1):
-        pool, groups, half = draws.contexts[t - 1], draws.groups[t - 1], (t - 1) // 2
-        n = max(number for number in grid if number <= half)
-        index = np.zeros(len(pool))
-        if n > 0:
-            theta = literal.ridge(np.array(X[:n]), np.array(r[:n]), 0.1)[1]
-            theta = theta + literal.injected(draws.gamma, n, 1e-8)
-            for a in range(len(pool)):
-                share = literal.empirical_share(
-                    draws.contexts[half : t - 1],
-                    draws.groups[half : t - 1],
-                    theta,
-                    groups[a],
-                    literal.scored(pool[a], theta)[1],
-                )
-                index[a] = draws.unseen[t - 1, a] if share is None else share
-        a = literal.pick(index, index, draws.ties[t - 1])
-        actions.append(a)
-        X.append(pool[a])
-        r.append(draws.rewards[t - 1, a])
-    return actions
-
-
-def test_a_lazily_refreshed_model_is_the_literal_one_and_that_of_the_agent():
+def test_a_lazily_refreshed_model_is_that_of_the_agent():
+    """tests/agent/test_deciding.py compares the agent with a plain loop."""
     rounds, world = 300, support.environment()
     parts = {**support.PRESETS["fair_greedy"], "split": {"name": "halves", "refresh": 1.2}}
     lazy = support.actions(policy_of(**parts), world, rounds)
     draws = support.draws(world, rounds, seed=0)
-    assert lazy[0].tolist() == literal_refreshed(draws, rounds, 1.2)
     agent = Agent(
         support.policy("fair_greedy"), features=world.features, groups=world.places, refresh=1.2
     )
@@ -351,5 +265,4 @@ def test_a_lazily_refreshed_model_is_the_literal_one_and_that_of_the_agent():
         decision = agent.act(draws.contexts[t], draws.groups[t].tolist())
         assert decision.candidate == lazy[0, t]
         agent.update(draws.rewards[t, decision.candidate])
-    eager = support.actions(support.policy("fair_greedy"), world, rounds)
-    assert not torch.equal(eager, lazy)
+    assert not torch.equal(support.actions(support.policy("fair_greedy"), world, rounds), lazy)

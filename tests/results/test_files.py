@@ -4,8 +4,10 @@ import json
 import os
 import random
 import shutil
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
@@ -52,22 +54,6 @@ def test_every_flipped_bit_is_noticed(run, name):
     path.write_bytes(whole[:-1])
     with pytest.raises(FairbanditError, match="cannot be read"), opened(run, name, summary):
         pytest.fail("read")
-
-
-@pytest.mark.parametrize("name", [ROWS, "rewards.parquet", "curves.parquet"])
-def test_readers_refuse_damaged_files(run, name):
-    path = run / name
-    whole = bytearray(path.read_bytes())
-    whole[len(whole) // 2] ^= 4
-    path.write_bytes(whole)
-    (scene,) = read_scenes([run])
-    read = {
-        ROWS: lambda: scene.runs[0].picks(),
-        "rewards.parquet": lambda: scene.rewards,
-        "curves.parquet": lambda: scene.runs[0].curves,
-    }
-    with pytest.raises(FairbanditError, match="cannot be read"):
-        read[name]()
 
 
 def test_every_bit_of_a_summary_counts(run):
@@ -117,6 +103,18 @@ def test_a_damaged_summary_is_named_by_all_readers(config, run: Path, cut, messa
     assert path.exists()
 
 
+@pytest.mark.parametrize(
+    "change",
+    [{"metrics": {"fair_regret": {"mean": 1}}}, {"groups": [["a"]]}, {"rounds": 0}, {"config": {}}],
+)
+def test_a_crafted_summary_is_refused(run, change):
+    summary = {**summaries.read(run), **change}
+    summary["checksum"] = summaries.checksum(summary)
+    (run / "summary.json").write_text(json.dumps(summary))
+    with pytest.raises(FairbanditError, match="its metrics, groups or config are not those of a"):
+        read_scenes([run])
+
+
 @pytest.mark.parametrize("make", [os.mkfifo, os.mkdir])
 def test_a_summary_that_is_no_file_is_named(run, make):
     """A pipe would block its reader for ever."""
@@ -133,3 +131,19 @@ def test_results_of_the_format_before_are_named(run):
     path.write_text(json.dumps({**summary, "fair_pseudo_regret": {"mean": 1.0, "std": 0.1}}))
     with pytest.raises(FairbanditError, match="was written before runs had a"):
         read_scenes([run])
+
+
+@pytest.mark.parametrize("name", [ROWS, "rewards.parquet", "curves.parquet"])
+def test_readers_refuse_damaged_files(run, name):
+    path = run / name
+    whole = bytearray(path.read_bytes())
+    whole[len(whole) // 2] ^= 4
+    path.write_bytes(whole)
+    (scene,) = read_scenes([run])
+    read: dict[str, Callable[[], Any]] = {
+        ROWS: lambda: scene.runs[0].picks(),
+        "rewards.parquet": lambda: scene.rewards,
+        "curves.parquet": lambda: scene.runs[0].curves,
+    }
+    with pytest.raises(FairbanditError, match="cannot be read"):
+        read[name]()

@@ -113,11 +113,3 @@ def test_runs_of_other_seeds_have_no_pairs(tmp_path):
 def test_wrong_questions(runs, wrong, message):
     with pytest.raises(FairbanditError, match=message):
         wrong(runs)
-
-
-def test_damaged_rounds_are_refused(folder, tmp_path):
-    sweep(tmp_path, {"name": "simulation"}, ["greedy"], rounds=20)
-    (part,) = (tmp_path / "greedy" / "rounds").iterdir()
-    part.write_bytes(part.read_bytes()[:-1])
-    with pytest.raises(FairbanditError, match="not those that its run wrote"):
-        fairbandit.load(tmp_path).rounds()

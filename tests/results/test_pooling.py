@@ -59,23 +59,7 @@ def test_pooled_numbers_are_those_of_all_rows(seeds):
         counts = np.zeros((400, 4), int)
         for t, group in rows:
             counts[t - 1, group] += 1
-        assert (run.picks().numpy() == counts).all()
-
-
-def test_merged_samples_of_any_sizes():
-    rng = np.random.default_rng(3)
-    samples = [rng.normal(1e6, 1, n) for n in (0, 1, 2, 50)]
-    parts = [
-        (len(s), s.mean() if len(s) else np.nan, s.std(ddof=1) if len(s) > 1 else np.nan)
-        for s in samples
-    ]
-    count, mean, std = merged(*zip(*parts, strict=True))
-    together = np.concatenate(samples)
-    assert count == 53
-    assert mean == pytest.approx(together.mean(), rel=1e-14)
-    assert std == pytest.approx(together.std(ddof=1), rel=1e-9)
-    assert np.isnan(merged([0, 0], [np.nan] * 2, [np.nan] * 2)[1:]).all()
-    assert np.isnan(interval(1, 5.0, np.nan)).all()
+        assert (run.picks() == counts).all()
 
 
 def test_intervals_cover_the_truth():
@@ -115,3 +99,19 @@ def test_what_is_pooled(seeds, tmp_path):
         FairbanditError, match=r"pooled over 'sed', .*; they differ in policy, seed"
     ):
         pool(runs, ["sed"])
+
+
+def test_merged_samples_of_any_sizes():
+    rng = np.random.default_rng(3)
+    samples = [rng.normal(1e6, 1, n) for n in (0, 1, 2, 50)]
+    parts = [
+        (len(s), s.mean() if len(s) else np.nan, s.std(ddof=1) if len(s) > 1 else np.nan)
+        for s in samples
+    ]
+    count, mean, std = merged(*zip(*parts, strict=True))
+    together = np.concatenate(samples)
+    assert count == 53
+    assert mean == pytest.approx(together.mean(), rel=1e-14)
+    assert std == pytest.approx(together.std(ddof=1), rel=1e-9)
+    assert np.isnan(merged([0, 0], [np.nan] * 2, [np.nan] * 2)[1:]).all()
+    assert np.isnan(interval(1, 5.0, np.nan)).all()

@@ -2,6 +2,7 @@
 
 import json
 import shutil
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -10,59 +11,21 @@ import pyarrow.parquet as pq
 import pytest
 
 from fairbandit.errors import FairbanditError
-from fairbandit.results import SavedRun, labels, read_scenes
+from fairbandit.results import SavedRun, Scene, labels, read_scenes, scenes
 from fairbandit.run import summary as summaries
 from fairbandit.run.execute import execute
 from tests import support
 from tests.figures.conftest import sweep
 
 
-def cumulative(folder: Path, kind: str) -> Any:
-    """Regrets summed over rounds, (replicas, rounds), from the rows one by one."""
-    rows = pq.read_table(folder / "rounds").to_pylist()
-    replicas = sorted({row["replica"] for row in rows})
-    rounds = max(row["round"] for row in rows)
-    regrets = np.zeros((len(replicas), rounds))
-    for row in rows:
-        regrets[replicas.index(row["replica"]), row["round"] - 1] = row[f"{kind}_regret"]
-    return regrets.cumsum(1)
-
-
-@pytest.mark.parametrize("kind", ["fair", "standard"])
-def test_curves_are_means_and_deviations_of_the_saved_rounds(simulated, kind):
-    folder = simulated / "greedy"
-    curve = SavedRun(folder, summaries.read(folder)).curves[f"{kind}_regret"]
-    expected = cumulative(folder, kind)[:, curve.rounds - 1]
-    assert (curve.rounds[0], curve.rounds[-1]) == (1, 400)
-    assert len(curve.rounds) > 300
-    np.testing.assert_allclose(curve.mean, expected.mean(0), rtol=1e-12)
-    np.testing.assert_allclose(curve.std, expected.std(0, ddof=1), rtol=1e-9)
-
-
-def test_curves_end_where_the_summary_says(scene):
-    for run in scene.runs:
-        assert set(run.curves) == {"fair_regret", "standard_regret"}
-        for column, curve in run.curves.items():
-            spread = run.runs[0].summary["metrics"][column]
-            assert curve.mean[-1] == pytest.approx(spread["mean"])
-            assert curve.std[-1] == pytest.approx(spread["std"])
-
-
-def test_missing_rounds_and_damaged_files_are_refused(tmp_path, simulated):
+def test_rows_that_are_not_those_of_the_summary_are_refused(tmp_path, simulated):
     folder = tmp_path / "greedy"
     shutil.copytree(simulated / "greedy", folder)
     summary = summaries.read(folder)
     with pytest.raises(FairbanditError, match=r"holds 1,200 rows, where .* says 500 rounds of 3"):
         SavedRun(folder, {**summary, "rounds": 500}).picks()
-    with pytest.raises(FairbanditError, match="rounds in order, each of all replicas, up to round"):
+    with pytest.raises(FairbanditError, match="rounds or groups that summary"):
         SavedRun(folder, {**summary, "rounds": 300}).picks()
-    (part,) = folder.glob("rounds/*")
-    part.write_bytes(part.read_bytes()[:1000])
-    with pytest.raises(FairbanditError, match="cannot be read"):
-        SavedRun(folder, summary).picks()
-    part.unlink()
-    with pytest.raises(FairbanditError, match=r"part-000000-000000001\.parquet lacking"):
-        SavedRun(folder, summary).picks()
 
 
 def test_a_scene_lists_its_runs_in_the_papers_order(scene):
@@ -107,6 +70,37 @@ def test_rewards_are_densities_and_cdfs(scene, mixed_scene):
             assert np.trapezoid(rewards.density, rewards.values) == pytest.approx(1, abs=0.02)
             assert (np.diff(rewards.cdf) >= 0).all()
             assert rewards.cdf[-1] == pytest.approx(1, abs=0.01)
+
+
+def sampled(scene: Scene, folder: Path, policies: Sequence[str], group: int) -> None:
+    """The sampled rewards of a group are those in the round logs of some policies."""
+    logs = [pq.read_table(folder / policy / "rounds").to_pandas() for policy in policies]
+    rewards = np.concatenate([log.reward[log.group == group] for log in logs])
+    found = scene.sampled_rewards[group]
+    assert found is not None
+    shares = np.searchsorted(np.sort(rewards), found.values, side="right") / len(rewards)
+    np.testing.assert_allclose(found.cdf, shares)
+
+
+def test_sampled_rewards_are_of_uniform_picks_or_else_of_all(scene, simulated):
+    for code in range(4):
+        sampled(scene, simulated, ["uniform"], code)
+    sampled(scene.only(["greedy", "fair_greedy"]), simulated, ["greedy", "fair_greedy"], 3)
+
+
+def test_of_long_logs_every_few_rounds_are_read(scene, simulated, monkeypatch):
+    monkeypatch.setattr(scenes, "MOST_SAMPLES", 250)  # of 400 rounds of 3 replicas
+    log = pq.read_table(simulated / "uniform" / "rounds").to_pandas()
+    kept = log.reward[(log.group == 0) & (log["round"] % 5 == 0)]
+    found = scene.sampled_rewards[0]
+    shares = np.searchsorted(np.sort(kept), found.values, side="right") / len(kept)
+    np.testing.assert_allclose(found.cdf, shares)
+
+
+def test_a_group_that_is_never_picked_has_no_sampled_rewards(scene):
+    alone = scene.only(["greedy"])
+    counts, _ = alone.runs[0].by_group("selected")
+    assert [one is None for one in alone.sampled_rewards] == [count == 0 for count in counts]
 
 
 def test_rewards_that_nobody_saved_are_not_known(tmp_path, simulated):
@@ -155,15 +149,6 @@ def test_labels_hold_what_differs_and_nothing_else():
         "mine, refresh=2.0",
     ]
     assert labels([settings(), settings(width=2.0)], "policy") == ["mine", "mine, width=2.0"]
-
-
-def test_long_values_are_cut_unless_they_become_the_same():
-    first, other, long = "[1, 2]", f"[{'1, ' * 40}3]", f"[{'1, ' * 20}4, {'1, ' * 20}3]"
-    brief, cut = labels([settings(theta=first), settings(theta=other)], "policy")
-    assert brief == "mine, theta=[1, 2]"
-    assert cut == "mine, theta=[1, 1, 1, 1, 1, …, 1, 1, 1, 1, 3]"
-    same = labels([settings(theta=other), settings(theta=long)], "policy")
-    assert same == [f"mine, theta={value}" for value in (other, long)]
 
 
 def test_runs_of_a_policy_are_in_the_order_of_their_settings(tmp_path):

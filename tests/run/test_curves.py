@@ -1,16 +1,21 @@
-"""Curves: when they are sampled, what they hold, and what TensorBoard shows of them."""
+"""Curves: when they are sampled, what they hold, and what TensorBoard shows of a run."""
 
+import json
+import re
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+from tensorboard.plugins.custom_scalar import layout_pb2
 
 from fairbandit.results import SavedRun
 from fairbandit.run.curves import Curve, of_table, sampled_rounds, table
 from fairbandit.run.execute import execute
+from fairbandit.run.statistics import MAX_GROUPS, RunStatistics
 
 REGRETS = ("fair_regret", "standard_regret")
 
@@ -71,15 +76,6 @@ def test_instantaneous_regrets_average_to_the_regret(config, tmp_path):
     assert total == pytest.approx(summary["metrics"]["fair_regret"]["mean"], rel=1e-5)
 
 
-def test_one_replica_draws_a_band_without_width(config, tmp_path):
-    execute({**config, "replicas": 1}, tmp_path)
-    shown = scalars(tmp_path)
-    assert shown["fair_regret/lower"] == shown["fair_regret/upper"]
-    assert len(shown["fair_regret/mean"]) == 100
-    curve = SavedRun(tmp_path, execute({**config, "replicas": 1}, tmp_path)).curves["fair_regret"]
-    assert np.isnan(curve.std).all()
-
-
 def test_batches_of_replicas_merge_into_the_same_curves(config, tmp_path, monkeypatch):
     execute(config, tmp_path / "whole")
     monkeypatch.setattr("fairbandit.run.batches.BUDGET", 1)
@@ -104,5 +100,41 @@ def test_a_run_under_way_shows_its_curves_while_its_first_batch_is_played(
 
     summary = execute({**config, "rounds": 600}, tmp_path, watch=watch)
     assert list(seen) == shown == [256, 512, 600]
-    first = SavedRun(tmp_path, summary).final("fair_regret")[0]
+    first = SavedRun(tmp_path, summary).curves["fair_regret"].final[0]
     assert seen[600]["fair_regret"] == pytest.approx(first)
+
+
+def tensors(folder: Path, tag: str) -> tuple[Any, Any]:
+    events = EventAccumulator(str(folder)).Reload()
+    assert len(events.Tensors(tag)) == 1
+    return events, events.Tensors(tag)[0].tensor_proto
+
+
+def test_the_layout_is_written_once_and_names_tags_that_there_are(config, tmp_path):
+    execute(config, tmp_path)
+    events, tensor = tensors(tmp_path, "custom_scalars__config__")
+    layout = layout_pb2.Layout.FromString(tensor.string_val[0])
+    margins = [chart.margin.series[0] for chart in layout.category[0].chart]
+    tags = set(events.Tags()["scalars"])
+    assert len(margins) == 2
+    drawn = [{one.value, one.lower, one.upper} for one in margins]
+    charts = [chart for category in layout.category[1:] for chart in category.chart]
+    lines = [re.compile(chart.multiline.tag[0]) for chart in charts]
+    drawn += [{tag for tag in tags if line.match(tag)} for line in lines]
+    assert [len(one) for one in drawn] == [3] * 2 + [1] * (2 + 4)  # the rates of four groups
+    assert set.union(*drawn) == tags
+
+
+def test_the_config_is_on_the_text_page(config, tmp_path):
+    summary = execute(config, tmp_path)
+    _, tensor = tensors(tmp_path, "config")
+    text = tensor.string_val[0].decode()
+    assert json.loads(text.removeprefix("```json\n").removesuffix("\n```")) == summary["config"]
+
+
+def test_of_many_groups_no_selection_rate_is_drawn():
+    names = [f"g{number}" for number in range(MAX_GROUPS + 1)]
+    for groups, drawn in ((names[:-1], MAX_GROUPS), (names, 0)):
+        statistics = RunStatistics(2, groups, {})
+        statistics.start(1)
+        assert len(statistics.curves()) == drawn

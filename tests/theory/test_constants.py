@@ -61,7 +61,7 @@ def table(folder: Path, **parameters: Any) -> Table:
     (folder / "people.csv").write_text("\n".join(lines) + "\n")
     given = {"path": str(folder / "people.csv"), "group": "group", "reward": "pay"}
     columns = dict.fromkeys("xyz")
-    made = support.environment("table", **given, columns=columns, **parameters)
+    made = support.environment("table", **given, columns=columns, group_feature=False, **parameters)
     assert isinstance(made, Table)
     return made
 

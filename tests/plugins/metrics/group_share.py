@@ -7,7 +7,8 @@ import torch
 from torch import Tensor
 
 from fairbandit import register
-from fairbandit.metrics import Dimensions, Judged, Metric
+from fairbandit.metrics import Judged, Metric
+from fairbandit.parts import Problem
 
 
 @register("metric", "group_share")
@@ -24,12 +25,10 @@ class GroupShare(Metric):
     def __init__(self, *, group: int = 0) -> None:
         self.group = group
 
-    def bind(self, dimensions: Dimensions) -> None:
+    def bind(self, problem: Problem) -> None:
         """Starts with no picks."""
-        super().bind(dimensions)
-        self._picked = torch.zeros(
-            dimensions.replicas, dtype=torch.float64, device=dimensions.device
-        )
+        super().bind(problem)
+        self._picked = problem.zeros(problem.replicas)
 
     def _values(self, judged: Judged) -> Tensor:
         hits = (judged.of_pick(judged.pools.groups) == self.group).double()
