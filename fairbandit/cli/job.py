@@ -18,10 +18,9 @@ from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
 from fairbandit.building import conf_folder
-from fairbandit.cli.configs import plain_config
 from fairbandit.cli.messages import in_a_line, memory_errors, one_message, short
 from fairbandit.cli.parsers import quoted
-from fairbandit.cli.store import publish, register_resolvers
+from fairbandit.cli.store import plain_config, publish, register_resolvers
 from fairbandit.cli.sweeps import drives_sweep, figures_asked, finish_sweep
 from fairbandit.errors import PREFIX, FairbanditError
 from fairbandit.files import fresh, written_aside
@@ -113,7 +112,7 @@ def _run_in_sweep(config: DictConfig, folder: Path, job: str) -> None:
     try:
         summary, again = _run(config, folder, job)
     except Exception as error:
-        known = isinstance(error, (FairbanditError, OSError))
+        known = isinstance(error, (FairbanditError, OmegaConfBaseException, OSError))
         message = one_message(error) if known else in_a_line(error)
         if (folder.parent, message) not in _told:
             _told.add((folder.parent, message))

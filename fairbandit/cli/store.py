@@ -76,3 +76,15 @@ def task_words(config: DictConfig) -> list[str]:
     """Returns the overrides of a composed config but for those of Hydra's node, as given."""
     words: Any = OmegaConf.to_container(config.hydra.overrides.task, resolve=False)
     return list(words)
+
+
+def plain_config(value: Any) -> Any:
+    """Returns a config, or one of its entries, as plain data, with every interpolation resolved.
+
+    Raises:
+        OmegaConfBaseException: an interpolation that cannot be resolved or gives a value of the
+            wrong type, or a key that must be given and is not.
+    """
+    if not OmegaConf.is_config(value):
+        return value
+    return OmegaConf.to_container(value, resolve=True, throw_on_missing=True, enum_to_str=True)

@@ -28,10 +28,9 @@ from omegaconf import DictConfig, OmegaConf, open_dict, read_write
 from omegaconf.errors import OmegaConfBaseException
 
 from fairbandit.building import build
-from fairbandit.cli.configs import plain_value
 from fairbandit.cli.figures import files_table
 from fairbandit.cli.messages import memory_errors, one_message, short
-from fairbandit.cli.store import task_words
+from fairbandit.cli.store import plain_config, task_words
 from fairbandit.errors import PREFIX, FairbanditError
 from fairbandit.figures.draw import (
     SUBFOLDER,
@@ -106,7 +105,7 @@ class Sweeps(Callback):
 
 
 def _begin(config: DictConfig) -> None:
-    figures = figures_asked(plain_value(config, "figures"))
+    figures = figures_asked(plain_config(config.figures))
     words = _words(config)
     total = prod(len(_choices(word)) for word in words.values())
     if not total:
@@ -174,7 +173,7 @@ def _check_environments(config: DictConfig, words: Mapping[str, Override]) -> No
         composed = hydra.compose("config", [*own, *job], return_hydra_config=True)
         HydraConfig.instance().set_config(composed)
         with memory_errors():
-            build(plain_value(composed, "environment"))
+            build(plain_config(composed.environment))
 
 
 def figures_asked(asked: Any) -> Choice:
