@@ -28,8 +28,7 @@ def build(config: Mapping[str, Any]) -> Policy | Environment:
         config: for a policy, `split`, `estimator`, `rank` and, if not `argmax`, `selector`: each
             a part's name, or a mapping with `name` and hyperparameters; and, if wished, `name`.
             A `name` of `conf/policy/` supplies the parts left out. `label` and `order`, which
-            figures use, are ignored. For an environment, `name`
-            and its parameters.
+            figures use, are ignored. For an environment, `name` and its parameters.
 
     Returns:
         The policy or the environment.
@@ -69,7 +68,7 @@ def build_policy(config: str | Mapping[str, Any]) -> Policy:
         raise FairbanditError(f"expected a policy's name or a mapping, got {shown(config)}")
     if not _describes_policy(config):
         raise FairbanditError(f"expected a policy, got an environment: {shown(dict(config))}")
-    if _named(config) and not config.keys() >= set(registry.PART_KINDS):
+    if config.get("name") in presets() and not config.keys() >= set(registry.PART_KINDS):
         config = {**preset(config["name"]), **config}
     unknown = sorted(set(config) - {*registry.PART_KINDS, *_OF_FIGURES, "name"})
     missing = sorted({"split", "estimator", "rank"} - set(config))
@@ -85,17 +84,12 @@ def build_policy(config: str | Mapping[str, Any]) -> Policy:
 
 def _describes_policy(config: Mapping[str, Any]) -> bool:
     """Whether `build` makes a policy of plain data, rather than an environment."""
-    return _named(config) or not set(config).isdisjoint(registry.PART_KINDS)
-
-
-def _named(config: Mapping[str, Any]) -> bool:
-    """Whether the name is one of `conf/policy/`."""
     name = config.get("name")
     if not (name is None or isinstance(name, str)):
         raise FairbanditError(
             f"the name of a policy or of an environment must be a text, got {name!r}"
         )
-    return name in presets()
+    return name in presets() or not set(config).isdisjoint(registry.PART_KINDS)
 
 
 def conf_folder() -> Path:

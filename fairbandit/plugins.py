@@ -5,10 +5,9 @@ from __future__ import annotations
 import importlib
 import os
 import sys
-from collections.abc import Callable, Iterator
-from functools import partial
-from importlib.metadata import EntryPoint, entry_points
-from importlib.util import find_spec
+from collections.abc import Iterator
+from contextlib import contextmanager
+from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Any
 
@@ -33,9 +32,9 @@ def load_plugins() -> None:
 
     Raises:
         FairbanditError: a folder that is not there, a plugin whose name another module has, or
-            one that fails to load; the message names the file.
+            one that fails to load; the message names the file or the entry point.
     """
-    for folder in list(_folders()):
+    for folder in _folders():
         _places.add(folder)
         files = sorted(file for file in folder.glob("*.py") if not file.name.startswith("_"))
         if files:
@@ -43,7 +42,9 @@ def load_plugins() -> None:
         for file in files:
             _load_file(file)
     for entry in entry_points(group=GROUP):
-        _load_entry(entry)
+        package = f" of package {entry.dist.name}" if entry.dist is not None else ""
+        with _told(f"{entry.name} = {entry.value!r}{package}"):
+            entry.load()
         top = sys.modules[entry.module.partition(".")[0]]
         _places.update(Path(place).resolve() for place in getattr(top, "__path__", [top.__file__]))
 
@@ -64,18 +65,16 @@ def folder_of(cls: type[Any]) -> Path | None:
     return next((place for place in sorted(_places) if path.is_relative_to(place)), None)
 
 
-def _folders() -> Iterator[Path]:
-    checkout = Path(__file__).resolve().parents[1]
-    if (checkout / "conf").is_dir() and (checkout / "plugins").is_dir():
-        yield checkout / "plugins"
-    named = [part for part in os.environ.get(VARIABLE, "").split(os.pathsep) if part]
-    for part in named:
-        folder = Path(part).resolve()
+def _folders() -> list[Path]:
+    named = [Path(part) for part in os.environ.get(VARIABLE, "").split(os.pathsep) if part]
+    for folder in named:
         if not folder.is_dir():
-            raise FairbanditError(f"{VARIABLE} names {part!r}, which is not a folder")
-        yield folder
+            raise FairbanditError(f"{VARIABLE} names {str(folder)!r}, which is not a folder")
     if named:  # a job may run in another working directory
-        os.environ[VARIABLE] = os.pathsep.join(str(Path(part).resolve()) for part in named)
+        os.environ[VARIABLE] = os.pathsep.join(str(folder.resolve()) for folder in named)
+    checkout = Path(__file__).resolve().parents[1]
+    own = (checkout / "conf").is_dir() and (checkout / "plugins").is_dir()
+    return [*([checkout / "plugins"] if own else []), *(folder.resolve() for folder in named)]
 
 
 def _join_path(folder: Path) -> None:
@@ -88,42 +87,25 @@ def _join_path(folder: Path) -> None:
 
 def _load_file(file: Path) -> None:
     importlib.invalidate_caches()  # the file may be younger than the last look at its folder
-    taken = _importable(file.stem)
-    if taken is not None and taken != str(file.resolve()):
+    with _told(str(file)):
+        module = importlib.import_module(file.stem)
+    found = getattr(module, "__file__", None) or "a module without a file"
+    if Path(found).resolve() != file.resolve():
         raise FairbanditError(
             f"plugin {file} cannot be called {file.stem!r}: that is the name of another module, "
-            f"{taken}; rename the file"
+            f"{found}; rename the file"
         )
-    _load(partial(importlib.import_module, file.stem), lambda: f"{file}")
 
 
-def _load_entry(entry: EntryPoint) -> None:
-    package = f" of package {entry.dist.name}" if entry.dist is not None else ""
-    told = f"{entry.name} = {entry.value!r}{package}"
-    _load(entry.load, lambda: f"{told} ({_importable(entry.module) or 'no file'})")
-
-
-def _load(load: Callable[[], object], told: Callable[[], str]) -> None:
-    """Loads a plugin; an error tells which one it is, unless the user has interrupted it."""
+@contextmanager
+def _told(plugin: str) -> Iterator[None]:
+    """Tells which plugin does not load, unless the user has interrupted it."""
     try:
-        load()
+        yield
     except KeyboardInterrupt:
         raise
     except BaseException as error:
         text = " ".join(str(error).split())
         if not isinstance(error, FairbanditError):
             text = f"{type(error).__name__}: {text}".removesuffix(": ")
-        raise FairbanditError(f"plugin {told()} does not load: {text}") from error
-
-
-def _importable(module: str) -> str | None:
-    """The file that an import of a module finds, or a description of a module without a file."""
-    try:
-        spec = find_spec(module)
-    except (ImportError, ValueError, AttributeError):  # in a parent package, or `__main__`
-        return None
-    if spec is None:
-        return None
-    if spec.has_location and spec.origin is not None:
-        return str(Path(spec.origin).resolve())
-    return spec.origin or "a package without a file"
+        raise FairbanditError(f"plugin {plugin} does not load: {text}") from error

@@ -32,7 +32,7 @@ def environment(**variables: str) -> dict[str, str]:
 
 
 _FORKED = multiprocessing.get_context("forkserver")
-_FORKED.set_forkserver_preload(["fairbandit.cli.app"])  # takes seconds, and is the same for all
+_FORKED.set_forkserver_preload(["fairbandit.cli.job"])  # takes seconds, and is the same for all
 
 
 @dataclass

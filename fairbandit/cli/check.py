@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import torch
-from rich.console import Console
 from rich.text import Text
 
 from fairbandit import conformance, registry
@@ -32,7 +32,6 @@ examples:
 
 The checks of a kind are also importable, for tests of one's own: see fairbandit.conformance."""
 
-
 _KINDS = ", ".join(registry.KINDS)
 
 
@@ -48,15 +47,12 @@ def check(words: Sequence[str]) -> None:
     """
     parser = tool_parser("check", _HELP, _EXAMPLES)
     parser.add_argument(
-        "parts",
-        nargs="+",
-        metavar="KIND=NAME",
-        help=f"a part; KIND is one of {', '.join(registry.KINDS)}",
+        "parts", nargs="+", metavar="KIND=NAME", help=f"a part; KIND is one of {_KINDS}"
     )
     parts = _parts(parser.parse_args(words).parts)
     torch.set_num_threads(1)  # the suite's tensors are small
-    shown = console()
-    good = [_examine(kind, spec, shown) for kind, spec in parts]
+    show = partial(console().print, soft_wrap=True, highlight=False)
+    good = [_examine(kind, spec, show) for kind, spec in parts]
     if not all(good):
         raise SystemExit(1)
 
@@ -70,7 +66,7 @@ def _parts(words: Sequence[str]) -> list[tuple[str, dict[str, Any]]]:
         if not equals or kind not in registry.KINDS:
             raise FairbanditError(
                 f"{word!r} describes no part; expected KIND=NAME or KIND.KEY=VALUE, where KIND is "
-                f"{', '.join(registry.KINDS)}"
+                f"{_KINDS}"
             )
         if not dot:
             registry.lookup(kind, value)
@@ -82,31 +78,26 @@ def _parts(words: Sequence[str]) -> list[tuple[str, dict[str, Any]]]:
     return parts
 
 
-def _examine(kind: str, spec: dict[str, Any], shown: Console) -> bool:
+def _examine(kind: str, spec: dict[str, Any], show: Callable[[Text | str], None]) -> bool:
     """Prints the findings on one part, as they come; whether it passes."""
     cls = registry.lookup(kind, spec["name"])
     place = f"{inspect.getsourcefile(cls)}:{inspect.getsourcelines(cls)[1]}"
-    shown.print(Text(f"{kind} {_described(spec)} ({place})", style="bold"), soft_wrap=True)
+    others = ", ".join(f"{key}={value}" for key, value in spec.items() if key != "name")
+    described = f"{spec['name']} ({others})" if others else spec["name"]
+    show(Text(f"{kind} {described} ({place})", style="bold"))
     results = []
     for result in conformance.examine(kind, spec):
         results.append(result)
-        shown.print(_line(result), soft_wrap=True)
+        show(_line(result))
     if all(result.tried for result in results):  # so that it can be played
         cost = conformance.attempt(conformance.cost, kind, spec)
         if isinstance(cost, conformance.Cost):
-            told = (
-                f"  plays in {cost.own:.3f} ms a round of {conformance.REPLICAS} replicas "
-                f"({conformance.REFERENCES[kind]}: {cost.reference:.3f} ms)"
-            )
-            if kind in registry.PART_KINDS:
-                alone = "one round at a time, since it overrides `observe`"
-                told += f"; under split full: {alone if cls.observes else 'in blocks of rounds'}"
-            shown.print(told, soft_wrap=True, highlight=False)
+            show(_timed(kind, cls, cost))
         else:
             results.append(conformance.CheckResult("cost", "Plays the rounds that are timed", cost))
-            shown.print(_line(results[-1]), soft_wrap=True)
+            show(_line(results[-1]))
     passed = sum(result.passed for result in results)
-    shown.print(f"  {passed} of {len(results)} checks passed", soft_wrap=True, highlight=False)
+    show(f"  {passed} of {len(results)} checks passed")
     return passed == len(results)
 
 
@@ -119,6 +110,12 @@ def _line(result: conformance.CheckResult) -> Text:
     return line if result.reason is None else line.append(f": {result.reason}", style=style)
 
 
-def _described(spec: dict[str, Any]) -> str:
-    others = ", ".join(f"{key}={value}" for key, value in spec.items() if key != "name")
-    return f"{spec['name']} ({others})" if others else str(spec["name"])
+def _timed(kind: str, cls: type[Any], cost: conformance.Cost) -> str:
+    told = (
+        f"  plays in {cost.own:.3f} ms a round of {conformance.REPLICAS} replicas "
+        f"({conformance.REFERENCES[kind]}: {cost.reference:.3f} ms)"
+    )
+    if kind not in registry.PART_KINDS:
+        return told
+    alone = "one round at a time, since it overrides `observe`"
+    return f"{told}; under split full: {alone if cls.observes else 'in blocks of rounds'}"

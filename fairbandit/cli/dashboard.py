@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
+import math
 import re
 import signal
 import tempfile
 import threading
-from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
 from fnmatch import filter as filter_names
-from itertools import chain, count
 from pathlib import Path
 from urllib.parse import quote
+
+from tensorboard.plugins.hparams.summary_v2 import hparams_pb
 
 from fairbandit.cli import hparams
 from fairbandit.cli.messages import short
 from fairbandit.cli.parsers import tool_parser
 from fairbandit.errors import FairbanditError
+from fairbandit.files import fresh
 from fairbandit.results import SavedRun, read_runs
 from fairbandit.results.differences import union
 from fairbandit.results.scenes import scenes_of
@@ -103,6 +105,8 @@ def serving(folders: Sequence[Path], port: int | None = None) -> Iterator[dict[s
         FairbanditError: a folder that is not there or without runs, a run that cannot be read, or a
             port in use.
     """
+    from tensorboard import program
+
     with tempfile.TemporaryDirectory(prefix="fairbandit-dashboard-") as named:
         logdir = Path(named)
         unfinished = link_runs(folders, logdir)
@@ -112,8 +116,14 @@ def serving(folders: Sequence[Path], port: int | None = None) -> Iterator[dict[s
         pooled = write_pooled(read_runs(folders), logdir) if finished else {}
         pages = {environment: page(names) for environment, names in pooled.items()}
         if unfinished:
-            pages[UNFINISHED] = _page([f"{_pattern(name)}$" for name in unfinished[:MOST_LINES]])
-        base = _launch(named, port)
+            pages[UNFINISHED] = page(unfinished)
+        server = program.TensorBoard()
+        words = ["tensorboard", "--logdir", named, "--host", HOST]
+        server.configure((*words, *([] if port is None else ["--port", str(port)])))
+        try:
+            base = server.launch()
+        except program.TensorBoardServerException as error:
+            raise FairbanditError(f"TensorBoard does not start: {error}") from error
         yield {title: f"{base}{own}" for title, own in pages.items()}
 
 
@@ -137,11 +147,11 @@ def link_runs(folders: Sequence[Path], logdir: Path) -> list[str]:
     return unfinished
 
 
-def write_pooled(runs: Sequence[SavedRun], logdir: Path) -> dict[str, dict[str, str]]:
+def write_pooled(runs: Sequence[SavedRun], logdir: Path) -> dict[str, list[str]]:
     """Writes the curves of each setting, with its config and its row of HParams, below `pooled`.
 
     Returns:
-        For each environment, in order, the policies of its settings by the names of their curves.
+        For each environment, in order, the names of the curves of its settings.
 
     Raises:
         FairbanditError: a run that cannot be read.
@@ -150,49 +160,38 @@ def write_pooled(runs: Sequence[SavedRun], logdir: Path) -> dict[str, dict[str, 
     settings = hparams.rows([pooled for scene in scenes for pooled in scene.runs])
     columns = hparams.columns(settings, union(scene.metrics for scene in scenes))
     rows = iter(settings)
-    names: dict[str, dict[str, str]] = {}
+    names: dict[str, list[str]] = {}
     for scene in scenes:
         environment = _free(logdir / POOLED, scene.name)
-        own = names[environment.name] = {}
+        own = names[environment.name] = []
         for pooled in scene.runs:
             folder = _free(environment, pooled.label)
             folder.mkdir(parents=True)
-            name = folder.relative_to(logdir).as_posix()
-            own[name] = pooled.policy
+            own.append(folder.relative_to(logdir).as_posix())
             config = pooled.runs[0].summary["config"]
             with closing(EventWriter(folder)) as events:
                 events.write(config_text({k: v for k, v in config.items() if k not in pooled.over}))
                 events.write(columns)
-                events.write(hparams.row(next(rows), name.removeprefix(f"{POOLED}/")))
+                row = own[-1].removeprefix(f"{POOLED}/")  # its name
+                events.write(hparams_pb(next(rows), trial_id=row))
                 events.add(scalars(pooled.curves, 1, pooled.rounds))
     return names
 
 
-def page(names: Mapping[str, str]) -> str:
-    """Returns the page with the curves of an environment, of which a dozen at most are shown.
+def page(names: Sequence[str]) -> str:
+    """Returns the page with the curves of an environment, or those of unfinished runs.
 
     Args:
-        names: the policies of its settings, by their names on the dashboard.
+        names: the names of the curves on the dashboard, of which every n-th is shown, a dozen at
+            most.
     """
-    if len(names) <= MOST_LINES:
-        start = next(iter(names)).rpartition("/")[0]
-        return _page([f"{_pattern(start)}/", _FIGURES])
-    return _page([*(f"{_pattern(name)}$" for name in _dozen(names)), _FIGURES])
-
-
-def _page(patterns: Sequence[str]) -> str:
-    regex = quote(f"^({'|'.join(patterns)})", safe="/,()")
+    if len(names) <= MOST_LINES and names[0].startswith(f"{POOLED}/"):
+        patterns = [f"{_pattern(names[0].rpartition('/')[0])}/"]  # all of its folder
+    else:
+        shown = names[:: math.ceil(len(names) / MOST_LINES)]
+        patterns = [f"{_pattern(name)}$" for name in shown]
+    regex = quote(f"^({'|'.join([*patterns, _FIGURES])})", safe="/,()")
     return f"?runFilter={regex}#{_CURVES}&regexInput={regex}"
-
-
-def _dozen(names: Mapping[str, str]) -> list[str]:
-    """Chooses a dozen runs: the first of each policy, then the second of each, and so on."""
-    earlier: Counter[str] = Counter()
-    rank = {}
-    for name, policy in names.items():
-        rank[name] = earlier[policy]
-        earlier[policy] += 1
-    return sorted(names, key=rank.__getitem__)[:MOST_LINES]
 
 
 def _pattern(text: str) -> str:
@@ -205,19 +204,5 @@ def _free(folder: Path, label: str) -> Path:
 
     Labels come from data. Only characters that cannot make up a path are kept of them.
     """
-    plain = re.sub(r"[^A-Za-z0-9=., _-]", "-", label)[:_LONGEST].strip(". ") or "unnamed"
-    names = chain([plain], (f"{plain} ({number})" for number in count(2)))
-    return next(path for name in names if not (path := folder / name).exists())
-
-
-def _launch(folder: str, port: int | None) -> str:
-    from tensorboard import program
-
-    server = program.TensorBoard()
-    words = ["tensorboard", "--logdir", folder, "--host", HOST]
-    server.configure((*words, *([] if port is None else ["--port", str(port)])))
-    try:
-        address: str = server.launch()
-    except program.TensorBoardServerException as error:
-        raise FairbanditError(f"TensorBoard does not start: {error}") from error
-    return address
+    plain = re.sub(r"[^A-Za-z0-9=., _-]", "-", label)[:_LONGEST].strip(". ")
+    return fresh(folder / (plain or "unnamed"))

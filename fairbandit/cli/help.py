@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import MISSING, fields
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import MISSING, Field, fields
 from enum import Enum
 from pathlib import Path
 from typing import Any
 
 from fairbandit import registry
 from fairbandit.building import conf_folder
-from fairbandit.cli.tools import TOOLS
 from fairbandit.run.settings import Settings
-
-_WIDTH = 26
 
 _INTRO = """\
 fairbandit: fair linear contextual bandits.
@@ -50,61 +48,56 @@ _SETTINGS = {
 }
 
 
-def help_text() -> str:
+def help_text(tools: Mapping[str, str]) -> str:
     """The keys, experiments, policies, parts, environments and tools, with a line for each."""
     defaults = {field.name: f" [{_shown(field.default)}]" for field in fields(Settings)}
     settings = [(key, f"{line}{defaults.get(key, '')}") for key, line in _SETTINGS.items()]
     sections: dict[str, Iterable[tuple[str, str]]] = {
         "Keys (key=value)": settings,
-        "Experiments (+experiment=...)": _described(conf_folder() / "experiment"),
-        "Policies (policy=...)": _described(conf_folder() / "policy"),
+        "Experiments (+experiment=...)": _files(conf_folder() / "experiment"),
+        "Policies (policy=...)": _files(conf_folder() / "policy"),
         **{
-            f"{kind.capitalize()}s (policy/{kind}=..., policy.{kind}.KEY=...)": _kind(kind)
+            f"{kind.capitalize()}s (policy/{kind}=..., policy.{kind}.KEY=...)": _registered(kind)
             for kind in registry.PART_KINDS
         },
-        "Environments (environment=..., environment.KEY=...)": _kind("environment"),
-        "Metrics (metrics={COLUMN: ...})": _kind("metric"),
-        "Tools (fairbandit TOOL ...)": TOOLS.items(),
+        "Environments (environment=..., environment.KEY=...)": _registered("environment"),
+        "Metrics (metrics={COLUMN: ...})": _registered("metric"),
+        "Tools (fairbandit TOOL ...)": tools.items(),
     }
     text = [_INTRO]
-    for title, lines in sections.items():
-        shown = [f"  {name:<{_WIDTH}}  {line}".rstrip() for name, line in lines]
-        text += [f"{title}:", *shown, ""]
+    for title, entries in sections.items():
+        text += [f"{title}:", *(f"  {name:<26}  {line}".rstrip() for name, line in entries), ""]
     return "\n".join(text)
 
 
-def _described(folder: Path) -> list[tuple[str, str]]:
+def _files(folder: Path) -> list[tuple[str, str]]:
     """The name of each file with its first comment, which describes it."""
     found = []
     for file in sorted(folder.glob("*.yaml")):
         lines = file.read_text(encoding="utf-8").splitlines()
         first = next((line for line in lines if not line.startswith("# @package")), "")
-        found.append((file.stem, first.lstrip("# ") if first.startswith("#") else ""))
+        found.append((file.stem, first[2:] if first.startswith("# ") else ""))
     return found
 
 
-def _kind(kind: str) -> list[tuple[str, str]]:
+def _registered(kind: str) -> list[tuple[str, str]]:
     lines = []
     for name in registry.names(kind):
         lines.append((name, registry.summary(registry.lookup(kind, name))))
         keys = [field for field in fields(registry.node(kind, name)) if field.name != "name"]
-        lines += [("", f"{field.name}{_parameter(field)}") for field in keys]
+        lines += [("", f"{field.name}{_default(field)}") for field in keys]
     return lines
 
 
-def _parameter(field: Any) -> str:
+def _default(field: Field[Any]) -> str:
     made = field.default if field.default_factory is MISSING else field.default_factory()
     if made == "???":
         return "  (must be given)"
-    choices = ", ".join(type(made).__members__) if isinstance(made, Enum) else ""
-    return f"={_shown(made)}" + (f"  (of {choices})" if choices else "")
+    choices = f"  (of {', '.join(type(made).__members__)})" if isinstance(made, Enum) else ""
+    return f"={_shown(made)}{choices}"
 
 
 def _shown(value: Any) -> str:
-    if value is None:
-        return "null"
-    if isinstance(value, Enum):
-        return value.name
-    if isinstance(value, bool):
-        return str(value).lower()
-    return str(value).replace(" ", "")
+    """A value as on the command line: null, true, a name, [1,2]."""
+    shown = json.dumps(value, default=lambda enum: enum.name, separators=(",", ":"))
+    return shown.strip('"')

@@ -24,12 +24,8 @@ def rows(runs: Sequence[PooledRuns]) -> list[dict[str, Any]]:
         for run in runs
     ]
     keys = ["policy", "environment", *telling(played)]
-    return [{key: _shown(one[key]) for key in keys if _is_short(one.get(key))} for one in played]
-
-
-def row(settings: Mapping[str, Any], name: str) -> Summary:
-    """Gives a run its row, which is called by a name; its curves end at the means in it."""
-    return hparams.hparams_pb(settings, trial_id=name)
+    told = [{key: one[key] for key in keys if one.get(key) is not None} for one in played]
+    return [{k: _shown(v) for k, v in one.items() if len(str(v)) <= _LONGEST} for one in told]
 
 
 def columns(settings: Sequence[Mapping[str, Any]], metrics: Sequence[str]) -> Summary:
@@ -40,10 +36,6 @@ def columns(settings: Sequence[Mapping[str, Any]], metrics: Sequence[str]) -> Su
         [hparams.HParam(key, _domain(own)) for key, own in values.items()],
         [hparams.Metric(tag, display_name=titled(tag.removesuffix("/mean"))) for tag in tags],
     )
-
-
-def _is_short(value: Any) -> bool:
-    return value is not None and len(str(value)) <= _LONGEST
 
 
 def _shown(value: Any) -> bool | float | str:

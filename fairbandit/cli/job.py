@@ -1,20 +1,27 @@
-"""Carries out one job, a composed config, in the main process or in a worker."""
+"""The Hydra application, and what it does for one job, in the main process or in a worker."""
 
 from __future__ import annotations
 
+import os
 import sys
 import traceback
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import hydra
 from hydra.core.hydra_config import HydraConfig
+from hydra.errors import HydraException
 from hydra.types import RunMode
 from omegaconf import DictConfig, OmegaConf
+from omegaconf.errors import OmegaConfBaseException
 
-from fairbandit.cli.configs import plain_config
+from fairbandit.building import conf_folder
 from fairbandit.cli.messages import in_a_line, memory_errors, one_message, short
-from fairbandit.cli.store import register_resolvers
-from fairbandit.cli.sweeps import drives_sweep, figures_asked
+from fairbandit.cli.parsers import quoted
+from fairbandit.cli.store import plain_config, publish, register_resolvers
+from fairbandit.cli.sweeps import drives_sweep, figures_asked, finish_sweep
 from fairbandit.errors import PREFIX, FairbanditError
 from fairbandit.files import fresh, written_aside
 from fairbandit.plugins import load_plugins
@@ -22,9 +29,64 @@ from fairbandit.run.execute import execute
 from fairbandit.run.folder import ERROR, writing
 from fairbandit.run.table import console, named, run_table, spread
 
+_FULL_ERROR = "HYDRA_FULL_ERROR"
+
 _told: set[tuple[Path, str]] = set()  # the sweeps and errors of jobs that this process has printed
 
 register_resolvers()  # in a worker, unpickling `run_job` imports this module
+
+
+def run_app(words: Sequence[str]) -> None:
+    """Runs the Hydra application: one job, or a sweep of them.
+
+    Args:
+        words: overrides and Hydra's flags.
+
+    Raises:
+        FairbanditError: an error that the user can correct, which includes Hydra's errors of
+            composition. With HYDRA_FULL_ERROR=1 Hydra's errors are raised unchanged.
+    """
+    publish()
+    application = hydra.main(
+        version_base="1.3", config_path=str(conf_folder()), config_name="config"
+    )(run_job)
+    try:
+        with _given_to_hydra(words):
+            application()
+    except KeyboardInterrupt:
+        finish_sweep(results=False)
+        raise
+    finally:
+        failed = finish_sweep()
+    if failed:
+        jobs = "a job" if failed == 1 else f"{failed:,} jobs"
+        raise FairbanditError(
+            f"{jobs} of this sweep failed; the same command skips what is finished and tries the "
+            "rest again"
+        )
+
+
+@contextmanager
+def _given_to_hydra(words: Sequence[str]) -> Iterator[None]:
+    """Gives Hydra its words, and makes one message of the errors that it would print."""
+    argv, full_error = sys.argv, os.environ.get(_FULL_ERROR)
+    sys.argv, os.environ[_FULL_ERROR] = ["fairbandit", *map(quoted, words)], "1"
+    try:
+        yield
+    except (HydraException, OmegaConfBaseException) as error:
+        if full_error == "1":
+            raise
+        raise FairbanditError(one_message(error)) from error
+    except ValueError as error:
+        if full_error == "1" or HydraConfig.initialized():  # then a job has raised it
+            raise
+        raise FairbanditError(one_message(error)) from error  # as of policy=3
+    finally:
+        sys.argv = argv
+        if full_error is None:
+            del os.environ[_FULL_ERROR]
+        else:
+            os.environ[_FULL_ERROR] = full_error
 
 
 def run_job(config: DictConfig) -> None:
@@ -37,15 +99,11 @@ def run_job(config: DictConfig) -> None:
         FairbanditError: an error that the user can mend; in a sweep any error, once it stands in
             the job's folder.
     """
-    hydra = HydraConfig.get()
-    folder = Path(hydra.runtime.output_dir)
-    if hydra.mode == RunMode.MULTIRUN:
-        _run_in_sweep(config, folder, f"job {hydra.job.num} ({folder.name}): ")
-    else:
-        _run_alone(config, folder)
-
-
-def _run_alone(config: DictConfig, folder: Path) -> None:
+    node = HydraConfig.get()
+    folder = Path(node.runtime.output_dir)
+    if node.mode == RunMode.MULTIRUN:
+        _run_in_sweep(config, folder, f"job {node.job.num} ({folder.name}): ")
+        return
     if not config.resume:
         folder = fresh(folder)
     summary, again = _run(config, folder, "")
@@ -58,7 +116,7 @@ def _run_in_sweep(config: DictConfig, folder: Path, job: str) -> None:
     try:
         summary, again = _run(config, folder, job)
     except Exception as error:
-        known = isinstance(error, (FairbanditError, OSError))
+        known = isinstance(error, (FairbanditError, OmegaConfBaseException, OSError))
         message = one_message(error) if known else in_a_line(error)
         if (folder.parent, message) not in _told:
             _told.add((folder.parent, message))
@@ -87,9 +145,6 @@ def _run(config: DictConfig, folder: Path, job: str) -> tuple[dict[str, Any], st
         OmegaConf.save(HydraConfig.instance().cfg, saved / "hydra.yaml")  # the node `hydra` alone
         OmegaConf.save(HydraConfig.get().overrides.task, saved / "overrides.yaml")
 
-    def replaced(why: str) -> None:
-        print(f"{job}played again: {why}", file=sys.stderr, flush=True)
-
     load_plugins()  # a worker on another host has not loaded them
     plain = plain_config(config)
     figures_asked(plain.pop("figures"))  # drawn when a sweep ends
@@ -99,7 +154,7 @@ def _run(config: DictConfig, folder: Path, job: str) -> tuple[dict[str, Any], st
             folder,
             wait=bool(job),
             started=started,
-            replaced=replaced,
+            replaced=lambda why: print(f"{job}played again: {why}", file=sys.stderr, flush=True),
             progress=drives_sweep() or not job,
         )
     return summary, again

@@ -5,12 +5,24 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Sequence
+from importlib import import_module
 from io import TextIOWrapper
 
-from fairbandit.cli.tools import names_tool, run_tool
 from fairbandit.errors import PREFIX, FairbanditError
 from fairbandit.plugins import load_plugins
 from fairbandit.version import VERSION
+
+TOOLS = {
+    "collect": "gathers the summaries of many runs into one table",
+    "check": "runs the conformance suite on a part, such as rank=my_rank",
+    "figures": "draws the figures of saved runs, as PNG and PDF",
+    "dashboard": "starts TensorBoard on saved runs, on this machine alone",
+    "tune": "searches for good hyperparameters with Optuna",
+    "table": "shows what environment=table makes of a file: features, missing cells, groups",
+    "theory": "computes what the paper proves, for an environment",
+    "parity": "tests saved runs for demographic parity, round by round",
+}
+"""The tools with a line for `fairbandit --help`; each is a function in a module of its name."""
 
 
 def main(words: Sequence[str] | None = None) -> None:
@@ -44,6 +56,11 @@ def main(words: Sequence[str] | None = None) -> None:
         raise SystemExit(130) from None
 
 
+def names_tool(word: str) -> bool:
+    """Whether a first word names a tool, rather than an override or a flag."""
+    return "=" not in word and not word.startswith(("-", "/", "+", "~"))
+
+
 def _run(given: Sequence[str]) -> None:
     """Imports what a command needs only when it is asked for, since that takes seconds."""
     if "--version" in given:
@@ -51,16 +68,22 @@ def _run(given: Sequence[str]) -> None:
         return
     load_plugins()
     if given and names_tool(given[0]):
+        name, *words = given
+        if name not in TOOLS:
+            raise FairbanditError(
+                f"unknown tool {name!r}; the tools are {', '.join(TOOLS)}, and a run is described "
+                "by key=value pairs (see fairbandit --help)"
+            )
         from fairbandit.cli.messages import memory_errors
 
         with memory_errors():
-            run_tool(given[0], given[1:])
+            getattr(import_module(f"fairbandit.cli.{name}"), name)(words)
     elif {"-h", "--help"} & set(given):
         from fairbandit.cli.help import help_text
 
-        print(help_text())
+        print(help_text(TOOLS))
     else:
-        from fairbandit.cli.app import run_app
+        from fairbandit.cli.job import run_app
 
         run_app(given)
 

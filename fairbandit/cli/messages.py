@@ -8,17 +8,17 @@ from pathlib import Path
 
 import torch
 from hydra.errors import HydraException, MissingConfigException, OverrideParseException
-from omegaconf.errors import ConfigAttributeError, ConfigKeyError, OmegaConfBaseException
+from omegaconf.errors import (
+    ConfigAttributeError,
+    ConfigKeyError,
+    MissingMandatoryValue,
+    OmegaConfBaseException,
+)
 
 from fairbandit import registry
 from fairbandit.errors import FairbanditError
 
 _NO_MEMORY = "DefaultCPUAllocator"  # torch raises a RuntimeError that names it
-_HINTS = {
-    "hydra/launcher/": "pip install 'fairbandit[joblib]', 'fairbandit[ray]' or 'fairbandit[slurm]' "
-    "adds launchers",
-    "policy/": "parts of your own come from plugins/ and the folders in FAIRBANDIT_PLUGINS",
-}
 
 
 def one_message(error: BaseException) -> str:
@@ -29,18 +29,17 @@ def one_message(error: BaseException) -> str:
     cause = error.__cause__ if isinstance(error, HydraException) else error
     if isinstance(cause, ConfigAttributeError | ConfigKeyError) and cause.parent_node is not None:
         return _unknown_key(cause)
+    if isinstance(cause, MissingMandatoryValue):
+        return f"{cause.full_key} must be given: it has no default"
     if isinstance(cause, OmegaConfBaseException):
         text = str(cause).splitlines()[0]
         return f"{cause.full_key}: {text}" if cause.full_key else text
-    if isinstance(error, MissingConfigException) and error.missing_cfg_file:
-        missing = str(error.missing_cfg_file)
-        text = str(error).partition("\nConfig search path")[0].strip()
-        hints = [hint for start, hint in _HINTS.items() if missing.startswith(start)]
-        return "\n".join([text, *hints])
+    if isinstance(error, MissingConfigException):
+        return str(error).partition("\nConfig search path")[0].strip()
     if isinstance(error, OverrideParseException):
         return (
             f"{error}\nA text with one of the signs = : , ( ) [ ] {{ }} needs quotes within those "
-            "of the shell, as in 'KEY=\"some (text)\"'"
+            "of the shell, as in 'KEY=\"some (text)\"'; in a list, so does one in another script"
         )
     if isinstance(error, OSError) and error.filename is not None:
         return f"{error.filename}: {error.strerror}"

@@ -26,18 +26,13 @@ def job_name(overrides: Iterable[str], but: Collection[str] = ()) -> str:
     >>> job_name(["policy=oful", "policy.estimator.exploration=0.1", "policy/rank=identity"])
     'policy-oful_estimator.exploration-0.1_rank-identity'
     >>> job_name(["environment.theta=[1,2]"])
-    'environment.theta--1+2-8ae1b12da9cc6cd1'
+    'environment.theta--1+2-4b912523e1fafd60'
     """
-    words = []
-    for override in overrides:
-        key, _, value = override.lstrip("+~").partition("=")
-        if key not in _NO_MATTER and key not in but:
-            words.append(f"{_short(key)}-{value}")
-    return _folder_name("_".join(words) or "default")
+    return sweep_name((), overrides, but)
 
 
-def sweep_name(swept: Iterable[str], fixed: Iterable[str]) -> str:
-    """Returns a folder name from the overrides of a sweep.
+def sweep_name(swept: Iterable[str], fixed: Iterable[str], but: Collection[str] = ()) -> str:
+    """Returns a folder name from the overrides of a sweep, as `job_name` from those of a run.
 
     A key whose values are swept counts by itself, so that the same command with further values
     goes on in the same folder. The folders of its jobs are named by the values.
@@ -45,23 +40,24 @@ def sweep_name(swept: Iterable[str], fixed: Iterable[str]) -> str:
     Args:
         swept: the keys.
         fixed: KEY=VALUE words.
+        but: further keys that do not count.
 
     >>> sweep_name(["policy", "seed"], ["rounds=100", "resume=true"])
     'policy_seed_rounds-100'
     """
-    kept = [word for word in fixed if word.lstrip("+~").partition("=")[0] not in _NO_MATTER]
-    words = [*map(_short, swept), *([job_name(kept)] if kept else [])]
-    return _folder_name("_".join(words) or "default")
-
-
-def _short(key: str) -> str:
-    """Returns a key without `policy/`, or `policy.` where a part's parameter follows."""
-    return re.sub(r"^(policy/|policy\.(?=\w+\.))", "", key)
-
-
-def _folder_name(text: str) -> str:
+    words = [_short(key) for key in swept]
+    for override in fixed:
+        key, _, value = override.lstrip("+~").partition("=")
+        if key not in _NO_MATTER and key not in but:
+            words.append(f"{_short(key)}-{value}")
+    text = "_".join(words) or "default"
     safe = re.sub(r"[^A-Za-z0-9._,-]+", "-", text).strip("-.").replace(",", "+")
     if safe.replace("+", ",") == text and len(safe) <= LONGEST:
         return safe
     digest = hashlib.sha256(text.encode()).hexdigest()[:16]
     return f"{safe[: LONGEST - 17]}-{digest}"
+
+
+def _short(key: str) -> str:
+    """Returns a key without `policy/`, or `policy.` where a part's parameter follows."""
+    return re.sub(r"^(policy/|policy\.(?=\w+\.))", "", key)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import re
 from collections.abc import Sequence
 from typing import Any, NoReturn
 
@@ -13,32 +12,22 @@ from yaml import YAMLError  # type: ignore[import-untyped]
 
 from fairbandit.errors import FairbanditError
 
-_TEXT = re.compile(r"""'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|[^'"\\\[\]{}(),:=]+""", re.DOTALL)
-"""A text in quotes, or one without quotes up to the next sign of Hydra's grammar."""
+_SIGNS = frozenset("=:,()[]{}'\"")  # of Hydra's grammar
 
 
-class StrictParser(argparse.ArgumentParser):
-    """An argument parser that completes no abbreviations and raises `FairbanditError`."""
-
-    def __init__(self, **options: Any) -> None:
-        super().__init__(**options, allow_abbrev=False)
-
+class _Parser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
-        """Reports what is wrong with the words.
-
-        Raises:
-            FairbanditError: always.
-        """
         raise FairbanditError(f"{self.prog}: {message} (see {self.prog} --help)")
 
 
-def tool_parser(tool: str, description: str, examples: str) -> StrictParser:
-    """Returns the parser of the words after a tool's name."""
-    return StrictParser(
+def tool_parser(tool: str, description: str, examples: str) -> argparse.ArgumentParser:
+    """Returns the parser of the words after a tool's name, which raises `FairbanditError`."""
+    return _Parser(
         prog=f"fairbandit {tool}",
         description=description,
         epilog=examples,
         formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
     )
 
 
@@ -66,25 +55,15 @@ def read_parameters(words: Sequence[str], kind: str) -> dict[str, Any]:
 
 
 def quoted(word: str) -> str:
-    """An override whose texts in other scripts are in quotes, which Hydra's grammar demands.
+    """Returns an override whose value is in quotes if it is a text in another script.
 
-    Outside quotes, the grammar knows no letters but those of ASCII. Texts with signs of the grammar
-    in them, such as brackets, stay as they are, since they need quotes of the user's own.
+    Hydra's grammar demands them, since it knows no letters but those of ASCII. A value with signs
+    of the grammar in it, such as a list, stays as it is: it needs quotes of the user's own.
 
-    >>> quoted("environment.group=性別")
-    "environment.group='性別'"
-    >>> quoted("environment.path='a,b.csv','Größe.csv',été.csv")
-    "environment.path='a,b.csv','Größe.csv','été.csv'"
+    >>> quoted("environment.group=性別"), quoted("environment.columns=[性別]")
+    ("environment.group='性別'", 'environment.columns=[性別]')
     """
     key, equals, value = word.partition("=")
-    if word.startswith("-"):  # a flag
+    if value.isascii() or word.startswith("-") or not _SIGNS.isdisjoint(value):
         return word
-    return key + equals + _TEXT.sub(_in_quotes, value)
-
-
-def _in_quotes(found: re.Match[str]) -> str:
-    text = found[0]
-    if text.isascii() or text[0] in "'\"":
-        return text
-    bare = text.strip()
-    return text.replace(bare, f"'{bare}'")
+    return f"{key}{equals}'{value}'"

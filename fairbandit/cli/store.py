@@ -52,21 +52,24 @@ def register_resolvers() -> None:
     not share; `${fairbandit.sweep:}` names that of a sweep. `${fairbandit.worker_env:}` gives the
     environment variables that a worker on another machine needs.
     """
-    OmegaConf.register_new_resolver("fairbandit.job", _job_name, replace=True)
-    OmegaConf.register_new_resolver("fairbandit.sweep", _sweep_name, replace=True)
-    OmegaConf.register_new_resolver("fairbandit.worker_env", _worker_env, replace=True)
+    for resolver in (_job, _sweep, _worker_env):
+        name = f"fairbandit.{resolver.__name__.removeprefix('_')}"
+        OmegaConf.register_new_resolver(name, resolver, replace=True)
 
 
-def _job_name(_root_: DictConfig) -> str:
+def _job(_root_: DictConfig) -> str:
     return job_name(task_words(_root_), _root_.hydra.job.config.override_dirname.exclude_keys)
 
 
-def _sweep_name(_root_: DictConfig) -> str:
-    parsed = OverridesParser.create().parse_overrides(task_words(_root_))
-    swept = [word.key_or_group for word in parsed if word.is_sweep_override()]
-    return sweep_name(
-        swept, [str(word.input_line) for word in parsed if not word.is_sweep_override()]
-    )
+def _sweep(_root_: DictConfig) -> str:
+    words = OverridesParser.create().parse_overrides(task_words(_root_))
+    swept = [word.key_or_group for word in words if word.is_sweep_override()]
+    fixed = [str(word.input_line) for word in words if not word.is_sweep_override()]
+    return sweep_name(swept, fixed)
+
+
+def _worker_env() -> dict[str, str]:
+    return {name: os.environ[name] for name in _FOR_WORKERS if name in os.environ}
 
 
 def task_words(config: DictConfig) -> list[str]:
@@ -75,5 +78,13 @@ def task_words(config: DictConfig) -> list[str]:
     return list(words)
 
 
-def _worker_env() -> dict[str, str]:
-    return {name: os.environ[name] for name in _FOR_WORKERS if name in os.environ}
+def plain_config(value: Any) -> Any:
+    """Returns a config, or one of its entries, as plain data, with every interpolation resolved.
+
+    Raises:
+        OmegaConfBaseException: an interpolation that cannot be resolved or gives a value of the
+            wrong type, or a key that must be given and is not.
+    """
+    if not OmegaConf.is_config(value):
+        return value
+    return OmegaConf.to_container(value, resolve=True, throw_on_missing=True, enum_to_str=True)

@@ -19,7 +19,7 @@ import hydra
 from hydra.core.global_hydra import GlobalHydra
 from hydra.core.hydra_config import HydraConfig
 from hydra.core.override_parser.overrides_parser import OverridesParser
-from hydra.core.override_parser.types import Override
+from hydra.core.override_parser.types import Override, Quote, QuotedString
 from hydra.core.utils import JobReturn, JobStatus
 from hydra.errors import HydraException
 from hydra.experimental.callback import Callback
@@ -28,10 +28,9 @@ from omegaconf import DictConfig, OmegaConf, open_dict, read_write
 from omegaconf.errors import OmegaConfBaseException
 
 from fairbandit.building import build
-from fairbandit.cli.configs import plain_value
 from fairbandit.cli.figures import files_table
-from fairbandit.cli.messages import in_a_line, memory_errors, one_message, short
-from fairbandit.cli.store import task_words
+from fairbandit.cli.messages import memory_errors, one_message, short
+from fairbandit.cli.store import plain_config, task_words
 from fairbandit.errors import PREFIX, FairbanditError
 from fairbandit.figures.draw import (
     SUBFOLDER,
@@ -47,7 +46,7 @@ from fairbandit.results.overview import overview
 from fairbandit.results.table import tidy, write
 from fairbandit.run import folder as folders
 from fairbandit.run.folder import ERROR, SUMMARY
-from fairbandit.run.progress import sweep_progress
+from fairbandit.run.progress import progress_bar
 from fairbandit.run.table import console, named
 
 RESULTS = "results.csv"
@@ -62,11 +61,11 @@ class _Sweep:
     """A sweep that this process drives, and the times of the summaries that were there before."""
 
     folder: Path
-    before: Mapping[Path, int]
+    before: dict[str, int]
     figures: Choice
     lock: ExitStack
     bars: ExitStack
-    advance: Callable[[], None]
+    advance: Callable[..., None]
 
 
 _driven: list[_Sweep] = []
@@ -89,11 +88,11 @@ class Sweeps(Callback):
         """
         try:
             _begin(config)
-        except (FairbanditError, HydraException, OmegaConfBaseException, OSError) as error:
-            raise SystemExit(f"{PREFIX}{one_message(error)}") from None
         except Exception as error:
-            traceback.print_exc()
-            raise SystemExit(f"{PREFIX}{in_a_line(error)}") from None
+            known = FairbanditError, HydraException, OmegaConfBaseException, OSError
+            if not isinstance(error, known):  # as of an environment of the user's own
+                traceback.print_exc()
+            raise SystemExit(f"{PREFIX}{one_message(error)}") from None
 
     def on_job_end(self, config: DictConfig, job_return: JobReturn, **kwargs: Any) -> None:
         """Counts a job, whose error Hydra forgets if it stands in the job's folder."""
@@ -106,7 +105,7 @@ class Sweeps(Callback):
 
 
 def _begin(config: DictConfig) -> None:
-    figures = figures_asked(plain_value(config, "figures"))
+    figures = figures_asked(plain_config(config.figures))
     words = _words(config)
     total = prod(len(_choices(word)) for word in words.values())
     if not total:
@@ -120,17 +119,14 @@ def _begin(config: DictConfig) -> None:
         f"another sweep is writing to {short(folder)}; wait until it is done and then give the "
         "same command again, or choose another folder with hydra.sweep.dir"
     )
-    with ExitStack() as stack:
-        stack.enter_context(folders.claim(folder, taken))
-        for place, _, files in folders.walk(folder):
-            if ERROR in files:
-                (Path(place) / ERROR).unlink()
-        finished = map(Path, folders.finished_below(folder))
-        before = {job: _time(job) for job in finished}
-        lock, bars = stack.pop_all(), ExitStack()
-    print(f"{total:,} {'job' if total == 1 else 'jobs'} in {short(folder)}", flush=True)
-    advance = bars.enter_context(sweep_progress(total))
-    _driven[:] = [_Sweep(folder, before, figures, lock, bars, advance)]
+    with ExitStack() as lock, ExitStack() as bars:
+        lock.enter_context(folders.claim(folder, taken))
+        for error in folder.rglob(ERROR):
+            error.unlink()
+        before = _finished(folder)
+        print(f"{total:,} {'job' if total == 1 else 'jobs'} in {short(folder)}", flush=True)
+        advance = bars.enter_context(progress_bar("jobs", total))
+        _driven[:] = [_Sweep(folder, before, figures, lock.pop_all(), bars.pop_all(), advance)]
 
 
 def _words(config: DictConfig) -> dict[str, Override]:
@@ -150,13 +146,13 @@ def _choices(word: Override) -> list[str]:
 
 def _settle(config: DictConfig, folder: Path, fixed: list[str]) -> None:
     """Sets the sweep's folder for workers in other places, and what the names of jobs leave out."""
-    quoted = str(folder).replace("\\", "\\\\").replace("'", "\\'")
+    place = QuotedString(str(folder), Quote.single).with_quotes()
     kept = config.hydra.job.config.override_dirname.exclude_keys
     keys = ",".join(f"'{key.lstrip('+~')}'" for key in [*kept, *fixed])
     with read_write(config), open_dict(config):
         config.hydra.sweep.dir = str(folder)
         config.hydra.overrides.hydra += [
-            f"hydra.sweep.dir='{quoted}'",
+            f"hydra.sweep.dir={place}",
             f"hydra.job.config.override_dirname.exclude_keys=[{keys}]",
         ]
 
@@ -177,7 +173,7 @@ def _check_environments(config: DictConfig, words: Mapping[str, Override]) -> No
         composed = hydra.compose("config", [*own, *job], return_hydra_config=True)
         HydraConfig.instance().set_config(composed)
         with memory_errors():
-            build(plain_value(composed, "environment"))
+            build(plain_config(composed.environment))
 
 
 def figures_asked(asked: Any) -> Choice:
@@ -214,32 +210,24 @@ def finish_sweep(*, results: bool = True) -> int:
     sweep = _driven.pop()
     with sweep.lock:
         sweep.bars.close()
-        errors = _errors(sweep.folder)
+        errors = {
+            str(file.parent.relative_to(sweep.folder)): file.read_text("utf-8").splitlines()[-1]
+            for file in sorted(sweep.folder.rglob(ERROR))
+        }
         if results:
             _gather(sweep, errors)
         return len(errors)
 
 
-def _errors(folder: Path) -> dict[str, str]:
-    """Returns the last line of each job's error, by the job's name."""
-    found = sorted(
-        Path(place) / ERROR for place, _, files in folders.walk(folder) if ERROR in files
-    )
-    return {
-        str(file.parent.relative_to(folder)): file.read_text(encoding="utf-8").splitlines()[-1]
-        for file in found
-    }
-
-
 def _gather(sweep: _Sweep, errors: Mapping[str, str]) -> None:
-    """Writes a sweep's table, prints it, and draws the figures, in this order."""
+    """Writes a sweep's table, prints it with each job's error, and draws the figures."""
     folder, shown = sweep.folder, console()
-    finished = [Path(place) for place in folders.finished_below(folder)]
+    finished = _finished(folder)
     if finished:
         runs = read_runs([folder])
         write(tidy(runs), folder / RESULTS)
         shown.print(overview(pool(runs)))
-    skipped = sum(sweep.before.get(job) == _time(job) for job in finished)
+    skipped = len(finished.items() & sweep.before.items())
     counts = {"finished": len(finished) - skipped, "skipped": skipped, "failed": len(errors)}
     told = ", ".join(f"{number:,} {what}" for what, number in counts.items() if number)
     shown.print(f"All jobs: {told}", highlight=False)
@@ -256,5 +244,7 @@ def _gather(sweep: _Sweep, errors: Mapping[str, str]) -> None:
         shown.print(files_table(drawn))
 
 
-def _time(job: Path) -> int:
-    return (job / SUMMARY).stat().st_mtime_ns
+def _finished(folder: Path) -> dict[str, int]:
+    """The finished runs below a folder, and when each was finished."""
+    places = folders.finished_below(folder)
+    return {place: (Path(place) / SUMMARY).stat().st_mtime_ns for place in places}

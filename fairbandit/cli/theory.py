@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import torch
+from rich.table import Table
 
 from fairbandit import registry
+from fairbandit import theory as paper
 from fairbandit.cli.parsers import read_parameters, tool_parser
-from fairbandit.cli.theory_tables import TheoryTables
 from fairbandit.environments import Environment
 from fairbandit.errors import FairbanditError
-from fairbandit.run.table import console
-from fairbandit.theory import constants, pick_moments, trade_off
-from fairbandit.theory.moments import KAPPAS
+from fairbandit.run.table import console, make_table
+from fairbandit.theory.bounds import ALPHA, DELTA, REGULARIZATION
+from fairbandit.theory.constants import KAPPAS
 
 _HELP = """\
 Computes for a problem of yours what the paper proves about Fair-Greedy: the constants, and the
@@ -33,8 +37,6 @@ words:
   regularization=0.1           the ridge's λ
   alpha=0.5                    th:regret_2: the share of a group's expected candidates that is
                                counted on
-  kappa=κ                      the error of ranks at which λ_κ is taken; default: five of them
-  epsilon=ε                    thm:linreg_opt at this loss; default: the ε of greatest ε·p(ε)
 
 Labels such as th:regret are those of the paper's source."""
 
@@ -45,7 +47,18 @@ examples:
   fairbandit theory environment=simulation environment.groups=2 'environment.theta=[2,1,1]'
   fairbandit theory environment=census_gender environment.root=data 'environment.states=[VT,WY]'"""
 
-_NUMBERS = ("rounds", "delta", "regularization", "alpha", "kappa", "epsilon")
+_NUMBERS = ("rounds", "delta", "regularization", "alpha")
+
+_TERMS = (
+    "proof",
+    "λ_min(Ŝ) grows a round by",
+    "confidence set of μ*",
+    "regularisation",
+    "empirical CDFs",
+    "warm-up",
+    "R_F(T) is at most the sum",
+    "which is below T from T =",
+)
 
 
 def theory(words: Sequence[str]) -> None:
@@ -63,19 +76,20 @@ def theory(words: Sequence[str]) -> None:
     given, numbers = _parsed(parser.parse_args(words).words)
     torch.set_num_threads(1)
     environment: Environment = registry.create("environment", given)
-    kappas = (numbers.pop("kappa"),) if "kappa" in numbers else KAPPAS
-    epsilon = numbers.pop("epsilon", None)
     settings = {"rounds": float(environment.rounds), **numbers}
-    made = TheoryTables(constants(environment), **settings)
+    problem = _Problem(paper.constants(environment), **settings)
     # whatever can fail is computed before anything is printed
-    picked, *moments = pick_moments(environment, (0.0, *kappas))
-    tables = [made.constants(environment.part_name), made.bounds()]
-    tables.append(made.instance(kappas, moments))
-    if made.has_trade_off:
-        compared = trade_off(environment, epsilon)
-        names = environment.group_names
-        tables.append(made.trade_off(compared, names, given=epsilon is not None))
-    remarks = made.remarks(picked)
+    moments = dict(zip(KAPPAS, paper.pick_moments(environment), strict=True))
+    tables = [
+        problem.constants(f"Constants of this instance ({environment.part_name})"),
+        problem.bounds(),
+        problem.instance(moments),
+    ]
+    if problem.has_trade_off:
+        groups = " and ".join(environment.group_names)
+        title = f"Fairness against reward, groups {groups} (thm:linreg_opt)"
+        tables.append(problem.trade_off(paper.trade_off(environment), title))
+    remarks = problem.remarks(moments[0.0])
     shown = console()
     for table in tables:
         shown.print(table)
@@ -103,3 +117,163 @@ def _parsed(words: Sequence[str]) -> tuple[dict[str, Any], dict[str, float]]:
                 f"{', '.join(f'{number}=…' for number in _NUMBERS)} (see fairbandit theory --help)"
             )
     return {**read_parameters(parameters, "environment"), "name": name}, numbers
+
+
+def _number(value: float) -> str:
+    """A number with few digits, for tables.
+
+    >>> _number(1234567.8), _number(0.00012345), _number(3.2e21), _number(5000.0)
+    ('1,234,568', '0.0001234', '3.2e+21', '5,000')
+    """
+    return f"{value:,.0f}" if 1000 <= abs(value) < 1e15 else f"{value:.4g}"
+
+
+def _measured(found: paper.Estimate) -> str:
+    """An estimate with its standard error, where it has one.
+
+    >>> _measured(paper.Estimate(0.5, error=0.01)), _measured(paper.Estimate(2.0))
+    ('0.5 ± 0.01', '2')
+    """
+    return _number(found.value) + (f" ± {found.error:.2g}" if found.error else "")
+
+
+@dataclass(frozen=True)
+class _Problem:
+    """The tables of a problem, for one choice of T, δ, λ and α."""
+
+    known: paper.Constants
+    rounds: float
+    delta: float = DELTA
+    regularization: float = REGULARIZATION
+    alpha: float = ALPHA
+
+    @property
+    def has_trade_off(self) -> bool:
+        """Whether `thm:linreg_opt` applies: two groups, each with its own place and a density."""
+        known = self.known
+        return known.own_places and known.groups == 2 and math.isfinite(known.density.value)
+
+    @property
+    def share(self) -> str:
+        """q̄ as a factor in formulas, where it is not 1."""
+        return "" if self.known.own_places else "q̄"
+
+    @property
+    def split_delta(self) -> float:
+        """δ, or δ₁ and δ₂ where groups are random."""
+        return self.delta / 2 if self.known.random else self.delta
+
+    def bound(self, rounds: float, *, repaired: bool) -> paper.Bound:
+        given = self.known, rounds, self.delta, self.regularization, self.alpha
+        return paper.regret(*given, repaired=repaired)
+
+    def constants(self, title: str) -> Table:
+        """The constants of the problem, and how they were found."""
+        known, exactly = self.known, paper.Estimate
+        rows = [
+            ("K", "places", exactly(known.places)),
+            ("G", "groups", exactly(known.groups)),
+            ("d", "features", exactly(known.features)),
+            ("x_max", "greatest norm of a context", known.norm),
+            ("λ⁺_min(Σ)", "least positive eigenvalue, mean over groups", known.eigenvalue),
+            ("λ̄", "the same, mean over places", known.place_eigenvalue),
+            ("M", "greatest reward density of a group", known.density),
+            ("R", "subgaussian constant of the noise", known.noise),
+            ("q_K", "candidates of the rarest group in a pool", known.candidates),
+            ("‖μ*‖₂", "norm of the true model", exactly(known.theta)),
+        ]
+        if known.own_places:
+            del rows[5]  # it is λ⁺_min(Σ)
+        cells = [
+            (letter, _number(found.value), "; ".join(filter(None, (meaning, found.how))))
+            for letter, meaning, found in rows
+        ]
+        headers = ("", "value", "what it is; how it is known")
+        return make_table(headers, cells, right=["value"], title=title)
+
+    def bounds(self) -> Table:
+        """The paper's regret theorem and the repaired one, term by term."""
+        theorem, gap = (
+            ("th:regret", "lm:eiguen")
+            if self.known.own_places
+            else ("th:regret_2", "eq:patboundused")
+        )
+        columns = []
+        for repaired, proof, eigenvalue in (
+            (False, f"has a gap: {gap}", "λ⁺_min(Σ)"),
+            (True, "complete", "λ'"),
+        ):
+            bound = partial(self.bound, repaired=repaired)
+            found, first = bound(self.rounds), paper.useful_from(bound)
+            terms = (found.confidence, found.shrinkage, found.ranks, found.warm_up, found.total)
+            growth = f"{self.share}{eigenvalue}/4 = {_number(found.growth / 4)}"
+            speaks = "beyond 1e30" if first is None else _number(first)
+            columns.append((proof, growth, *map(_number, terms), speaks))
+        title = (
+            f"Fair regret of Fair-Greedy, T = {_number(self.rounds)}, "
+            f"with probability ≥ {_number(1 - self.delta)}"
+        )
+        headers = ("", f"the paper's {theorem}", "repaired")
+        rows = zip(_TERMS, *columns, strict=True)
+        return make_table(headers, rows, right=headers[1:], title=title)
+
+    def instance(self, moments: Mapping[float, paper.Estimate]) -> Table:
+        """λ_κ by κ, and what the regret theorem's first two terms are with it."""
+        stated = self.bound(self.rounds, repaired=False)
+        rows = []
+        for kappa, found in moments.items():
+            ratio, follows = 2 * found.value / stated.growth, "nothing follows"
+            if ratio:
+                follows = _number((stated.confidence + stated.shrinkage) / math.sqrt(ratio))
+            rows.append((_number(kappa), _measured(found), _number(ratio), follows))
+        headers = (
+            "κ",
+            "λ_κ ± std. error",
+            f"2λ_κ ÷ {self.share}λ⁺_min(Σ)",
+            "confidence + regular.",
+        )
+        title = f"Second moment of picks on this instance ({found.how})"
+        return make_table(headers, rows, right=headers, title=title)
+
+    def trade_off(self, found: paper.TradeOff, title: str) -> Table:
+        """The reward that the fair optimum loses and the fairness that the reward optimum loses."""
+        chance = found.chance(self.known.norm.value, self.known.theta)
+        rows = [
+            ("ε of the greatest ε·p(ε)", _number(found.epsilon)),
+            ("p(ε): how often the fair optimum loses more", _measured(found.share)),
+            ("its standard regret a round", _measured(found.mean_loss)),
+            ("its regret of T rounds is at least T·εp/2 = T ×", _number(found.rate / 2)),
+            ("… with probability at least εp/(4L‖μ*‖)", _number(chance)),
+            ("the reward optimum's fair regret a round", _measured(found.mean_unfairness)),
+        ]
+        return make_table(("", "value"), rows, right=["value"], title=title, show_header=False)
+
+    def remarks(self, picked: paper.Estimate) -> list[str]:
+        """What the tables mean and where they do not apply; `picked` is λ₀."""
+        known, share = self.known, self.share
+        half = self.bound(self.rounds, repaired=False).growth / 2
+        floor = paper.repaired_floor(known, self.rounds, self.split_delta, self.alpha)
+        beside = "less than that" if picked.value < half else "no less"
+        said = [
+            "The gap: the paper takes the second moment of a picked context to be that of any "
+            f"context of its group, and so at least {share}λ⁺_min(Σ)/2 = {_number(half)}. A pick "
+            f"is selected for its rank: here the fair optimum's has λ₀ = {_measured(picked)}, "
+            f"{beside}; on some problems it has far less. This refutes the proof, not the theorem.",
+            f"Repaired: a pick's second moment is at least {share}λ'/2 = {_number(floor.moment)} "
+            f"after s = {_number(floor.lost)} rounds, on any problem with these constants, and "
+            f"λ_min(Ŝ) ≥ {share}λ'/4·(t̃ − s) from t̃ = {_number(math.ceil(floor.start))} on."
+            if math.isfinite(floor.start)
+            else "Repaired: λ' is 0 in floating point, so nothing follows for this problem.",
+            "This instance: once all estimated ranks are within κ of the true ones, a pick's "
+            "second moment is at least λ_κ, and 2λ_κ takes the place of "
+            f"{share}λ'. When that is depends on the run; those first rounds are not in the table.",
+        ]
+        if known.own_places:
+            picks = _number(self.rounds / known.places)
+            said.append(
+                f"Parity: Fair-Greedy picks each group with probability 1/K in every round (lemma "
+                f"DGP), so T/K = {picks} times on average; fairbandit parity tests it."
+            )
+        if not self.has_trade_off:
+            said.append("thm:linreg_opt takes two groups with a place each and a reward density.")
+        return [*said, *(f"Caveat: {caveat}." for caveat in known.caveats)]

@@ -27,11 +27,10 @@ from omegaconf.errors import OmegaConfBaseException
 
 from fairbandit import registry
 from fairbandit.building import build, build_policy, conf_folder
-from fairbandit.cli.configs import plain_config
 from fairbandit.cli.messages import in_a_line, one_message, short
 from fairbandit.cli.names import job_name
 from fairbandit.cli.parsers import quoted, read_parameters, tool_parser
-from fairbandit.cli.store import publish
+from fairbandit.cli.store import plain_config, publish
 from fairbandit.errors import FairbanditError
 from fairbandit.files import fresh
 from fairbandit.run.execute import execute

@@ -25,7 +25,7 @@ from fairbandit.run.batches import replica_batches
 from fairbandit.run.checkpoint import Checkpoints
 from fairbandit.run.folder import CURVES, EVENTS, ROUNDS, claim, clear, set_aside, writing
 from fairbandit.run.identity import continued, finished, identity, resolved
-from fairbandit.run.progress import run_progress
+from fairbandit.run.progress import progress_bar
 from fairbandit.run.round_log import RoundLog, write_rewards, write_table
 from fairbandit.run.settings import Settings, settings
 from fairbandit.run.statistics import RunStatistics
@@ -152,7 +152,7 @@ class _Run:
         config = resolved(self.policy, self.environment, self.settings)  # the policy is bound now
         files = write_rewards(self.environment, self.folder)
         total = self.rounds * self.settings.replicas
-        bar = run_progress(self.policy.name, total, shown=progress)
+        bar = progress_bar(self.policy.name, total, shown=progress)
         with closing(self._events(config)) as events, bar as advance:
             events.flush()
             advance(self.rounds * sum(map(len, self.batches[:first])))

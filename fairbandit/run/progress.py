@@ -11,69 +11,47 @@ from rich.progress import (
     BarColumn,
     MofNCompleteColumn,
     Progress,
-    TaskID,
     TextColumn,
     TimeRemainingColumn,
 )
 
-_sweeps: list[tuple[Progress, TaskID]] = []  # the bars of this process's sweep, and that of its run
-
-
-def _bars(console: Console | None, *, shown: bool) -> Progress:
-    console = console or Console(stderr=True)
-    return Progress(
-        TextColumn("{task.description}", markup=False),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TimeRemainingColumn(compact=True),
-        console=console,
-        transient=True,
-        disable=not (shown and console.is_terminal),
-    )
+_live: list[Progress] = []  # the bars that this process shows
 
 
 @contextmanager
-def run_progress(
-    title: str, rounds: int, console: Console | None = None, *, shown: bool = True
-) -> Iterator[Callable[[int], None]]:
-    """Shows the rounds done and the time left, on terminals only.
+def progress_bar(
+    title: str, total: int, console: Console | None = None, *, shown: bool = True
+) -> Iterator[Callable[..., None]]:
+    """Shows how much is done and the time left, on terminals only.
 
-    The bar of a run in a sweep of this process is the second line of the sweep's progress.
+    A bar that begins while another is shown, as that of a run in a sweep, is a line below it.
 
     Args:
         title: what is running.
-        rounds: T times the number of replicas.
+        total: how many things there are to do, such as jobs or rounds of replicas.
         console: where to draw; standard error by default.
         shown: whether to show the bar at all; workers that run side by side do not.
 
     Yields:
-        A function that counts so many more replica-rounds as done.
+        A function that counts one more thing as done, or as many as it is given.
     """
-    if _sweeps and shown:
-        bars, line = _sweeps[-1]
-        bars.reset(line, total=rounds, description=title, visible=True)
-        yield partial(bars.advance, line)
-        return
-    with _bars(console, shown=shown) as bars:
-        line = bars.add_task(title, total=rounds)
-        yield partial(bars.advance, line)
-
-
-@contextmanager
-def sweep_progress(jobs: int, console: Console | None = None) -> Iterator[Callable[[], None]]:
-    """Shows how many jobs of a sweep have ended, on terminals only.
-
-    Args:
-        jobs: how many jobs there are.
-        console: where to draw; standard error by default.
-
-    Yields:
-        A function that counts one more job as done.
-    """
-    with _bars(console, shown=True) as bars:
-        line = bars.add_task("jobs", total=jobs)
-        _sweeps.append((bars, bars.add_task("", visible=False)))
+    if _live and shown:
+        line = _live[-1].add_task(title, total=total)
         try:
-            yield partial(bars.advance, line)
+            yield partial(_live[-1].advance, line)
         finally:
-            _sweeps.pop()
+            _live[-1].remove_task(line)
+        return
+    console = console or Console(stderr=True)
+    columns = TextColumn("{task.description}", markup=False), BarColumn(), MofNCompleteColumn()
+    with Progress(
+        *(*columns, TimeRemainingColumn(compact=True)),
+        console=console,
+        transient=True,
+        disable=not (shown and console.is_terminal),
+    ) as bars:
+        _live.append(bars)
+        try:
+            yield partial(bars.advance, bars.add_task(title, total=total))
+        finally:
+            _live.remove(bars)

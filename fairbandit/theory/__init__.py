@@ -3,15 +3,12 @@
 from fairbandit.theory.bounds import (
     Bound,
     Floor,
-    learning_terms,
     received_round,
     regret,
-    regret_2,
     repaired_floor,
     useful_from,
 )
-from fairbandit.theory.constants import Constants, Estimate, constants
-from fairbandit.theory.moments import pick_moments
+from fairbandit.theory.constants import Constants, Estimate, constants, pick_moments
 from fairbandit.theory.tradeoff import TradeOff, trade_off
 
 __all__ = [
@@ -21,11 +18,9 @@ __all__ = [
     "Floor",
     "TradeOff",
     "constants",
-    "learning_terms",
     "pick_moments",
     "received_round",
     "regret",
-    "regret_2",
     "repaired_floor",
     "trade_off",
     "useful_from",

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from fairbandit.errors import FairbanditError
 from fairbandit.theory.constants import Constants
@@ -49,30 +49,22 @@ class Floor:
         most = max(self.start, 2 * self.lost)
         return 2.0 * math.ceil(most) + 1 if math.isfinite(most) else math.inf
 
-    def eigenvalue(self, n_train: float) -> float:
-        """The lower bound (q̄λ'/4)·(t̃ − s) on λ_min(Ŝ_t̃).
-
-        Args:
-            n_train: t̃, at least `start`.
-        """
-        return self.moment / 2 * (n_train - self.lost)
-
 
 @dataclass(frozen=True)
 class Bound:
     """A bound on R_F(T), which holds with probability at least 1 − δ, as a sum.
 
     Attributes:
-        label: the theorem's, in the paper's source.
         rounds: T.
-        growth: λ⁺_min(Σ)·q̄ in the paper's bound, q̄λ' in the repaired one.
+        growth: λ⁺_min(Σ)·q̄ in the paper's bound, q̄λ' in the repaired one. The next two terms fall
+            with its square root; with 2λ_κ in its place they are those of an instance
+            (`pick_moments`).
         confidence: what the confidence set around μ* costs (the term with √(dT·log …)).
         shrinkage: what regularisation costs (the term with √(λT)·‖μ*‖₂).
         ranks: what empirical CDFs cost (the term with log(8KT/δ) or log(8GT/δ₁)).
         warm_up: first rounds, whose regret is counted as 1.
     """
 
-    label: str
     rounds: float
     growth: float
     confidence: float
@@ -106,19 +98,15 @@ def received_round(
     Raises:
         FairbanditError: a value out of range.
     """
-    delta, alpha = _probability("delta", delta), _probability("alpha", alpha)
-    log = _log(problem.groups, _positive("rounds", rounds, least=1), 1 / delta)
+    _check(rounds, delta, alpha)
     if not problem.random:
         return 3.0
+    log = _log(problem.groups, rounds, 1 / delta)
     return 3.0 + math.ceil(4 / ((1 - alpha) ** 2 * problem.candidates.value) * log)
 
 
 def repaired_floor(
-    problem: Constants,
-    rounds: float,
-    delta: float = DELTA,
-    alpha: float = ALPHA,
-    delta_2: float | None = None,
+    problem: Constants, rounds: float, delta: float = DELTA, alpha: float = ALPHA
 ) -> Floor:
     """How fast what picks teach grows at least, on any problem with these constants.
 
@@ -132,15 +120,14 @@ def repaired_floor(
     Args:
         problem: its constants.
         rounds: T, at least 1; it matters for t_N only.
-        delta: δ, or δ₁ of `regret_2`.
+        delta: δ.
         alpha: α.
-        delta_2: the δ of t_N; `delta` by default.
 
     Raises:
         FairbanditError: a value out of range.
     """
-    delta, square = _probability("delta", delta), problem.norm.value**2
-    places, counted = problem.places, problem.counted(_probability("alpha", alpha))
+    received = received_round(problem, rounds, delta, alpha)
+    square, places = problem.norm.value**2, problem.places
     pairs = (
         (problem.eigenvalue.value, problem.share),
         (problem.place_eigenvalue.value, 1.0),
@@ -148,53 +135,14 @@ def repaired_floor(
     growth, least = max(
         (share * value * (value / square) ** (places - 1), value) for value, share in pairs
     )
-    received = received_round(problem, rounds, delta if delta_2 is None else delta_2, alpha)
     if not growth:
         return Floor(0.0, math.inf, math.inf)
     gap = least / square * (1 - 2 ** (-1 / places))
     log = _log(5 * problem.groups, math.e, 1 / delta)
-    lost = math.ceil(max(received, 3 + 8 * (log / counted) ** 1.5 / gap**3)) - 1
+    lost = math.ceil(max(received, 3 + 8 * (log / problem.counted(alpha)) ** 1.5 / gap**3)) - 1
     rate = growth / (27 * square)
     wait = _log(4 * problem.features, 1 / delta, 1 / -math.expm1(-rate)) / rate
     return Floor(growth / 2, lost, lost + wait)
-
-
-def learning_terms(
-    problem: Constants,
-    rounds: float,
-    growth: float,
-    delta: float = DELTA,
-    regularization: float = REGULARIZATION,
-) -> tuple[float, float]:
-    """The terms of the regret bounds that depend on how fast picks teach, for a given growth.
-
-    96Mx/√growth·(√λ + R + x)·√(dT·log((8 + 4T·max(x²/λ, 1))/δ)) and
-    96Mx/√growth·√(λT)·‖μ*‖₂, where growth is λ⁺_min(Σ)·q̄ in the paper, q̄λ' in the repaired
-    theorems, and 2λ_κ for an instance (`pick_moments`).
-
-    Args:
-        problem: its constants.
-        rounds: T, at least 1.
-        growth: see above.
-        delta: δ.
-        regularization: λ.
-
-    Returns:
-        `Bound.confidence` and `Bound.shrinkage`.
-
-    Raises:
-        FairbanditError: a value out of range.
-    """
-    rounds, ridge = (
-        _positive("rounds", rounds, least=1),
-        _positive("regularization", regularization),
-    )
-    norm = problem.norm.value
-    lead = 96 * problem.density.value * norm / math.sqrt(growth) if growth > 0 else math.inf
-    log = _log(8 + 4 * rounds * max(norm**2 / ridge, 1), 1 / _probability("delta", delta))
-    scale = math.sqrt(ridge) + problem.noise.value + norm
-    shrinkage = lead * math.sqrt(ridge * rounds) * problem.theta if problem.theta else 0.0
-    return lead * scale * math.sqrt(problem.features * rounds * log), shrinkage
 
 
 def regret(
@@ -202,108 +150,67 @@ def regret(
     rounds: float,
     delta: float = DELTA,
     regularization: float = REGULARIZATION,
+    alpha: float = ALPHA,
     *,
     repaired: bool = False,
 ) -> Bound:
-    """The bound where each group has its own place (`th:regret`): `regret_2` with q_K = 1, α = 1.
+    """The bound where each group has its own place (`th:regret`), or several (`th:regret_2`).
 
-    R_F(T) ≤ 96Mx/√λ⁺·[(√λ + R + x)·√(dT·log((8 + 4T·max(x²/λ, 1))/δ)) + √(λT)·‖μ*‖₂]
-    + 8·√(T·log(8KT/δ)/3) + τ, where λ⁺ = λ⁺_min(Σ), τ = 4·max(τ₁, τ₂) + 3,
-    τ₁ = 32K³·log^{3/2}(5Ke/δ) and τ₂ = 54x²/λ⁺·log(4d/δ). The repaired bound has λ' for λ⁺, and
-    2⌈max(s + n, 2s)⌉ + 1 for τ (`repaired_floor`).
+    R_F(T) ≤ 96Mx/√(q̄λ⁺)·[(√λ + R + x)·√(dT·log((8 + 4T·max(x²/λ, 1))/δ₁)) + √(λT)·‖μ*‖₂]
+    + 8·√(T·log(8GT/δ₁)/(3αq_K)) + τ, where λ⁺ = λ⁺_min(Σ), q̄ = q_K·G/K, τ = 4·max(τ₁, τ₂, τ₃) + 3,
+    τ₁ = 32K³/(αq_K)^{3/2}·log^{3/2}(5Ge/δ₁), τ₂ = 54x²/λ⁺·log(4d/δ₁) and
+    τ₃ = 2/((1 − α)²q_K)·log(GT/δ₂). The repaired bound has q̄λ' for q̄λ⁺, and
+    2⌈max(s + n, 2s)⌉ + 1 for τ (`repaired_floor`). Where groups are random, δ₁ = δ₂ = δ/2; else
+    α = 1, δ₁ = δ and τ₃ = 0. With a place for each group, q_K = 1 and q̄ = 1. For candidates drawn
+    alike at every place, with q_K = K·q_min/G, this is `corr:equalprob`.
 
     Args:
         problem: its constants.
         rounds: T, at least 1.
         delta: δ.
         regularization: λ of the ridge.
+        alpha: α, the share of a group's expected candidates that is counted on.
         repaired: whether to return the repaired bound rather than the paper's.
 
     Returns:
         The bound, in ranks (a round loses at most 1).
 
     Raises:
-        FairbanditError: a value out of range, or groups that have no place of their own.
-    """
-    if not problem.own_places:
-        raise FairbanditError(
-            f"th:regret takes K = G and a place for each group; here K = {problem.places} and G = "
-            f"{problem.groups}, {'drawn at random' if problem.random else 'fixed'}: use th:regret_2"
-        )
-    found = regret_2(problem, rounds, delta, regularization, repaired=repaired)
-    return replace(found, label="th:regret")
-
-
-def regret_2(
-    problem: Constants,
-    rounds: float,
-    delta: float = DELTA,
-    regularization: float = REGULARIZATION,
-    alpha: float = ALPHA,
-    delta_2: float | None = None,
-    *,
-    repaired: bool = False,
-) -> Bound:
-    """The bound for several candidates a group (`th:regret_2`).
-
-    As `regret`, with q̄λ⁺ for λ⁺ in the first term, q̄ = q_K·G/K, with 8·√(T·log(8GT/δ₁)/(3αq_K)) for
-    the ranks, and τ = 4·max(τ₁, τ₂, τ₃) + 3, τ₁ = 32K³/(αq_K)^{3/2}·log^{3/2}(5Ge/δ₁),
-    τ₂ = 54x²/λ⁺·log(4d/δ₁), τ₃ = 2/((1 − α)²q_K)·log(GT/δ₂). The repaired bound has q̄λ' for q̄λ⁺,
-    and 2⌈max(s + n, 2s)⌉ + 1 for τ. Where groups are not random, α = 1, δ₁ = δ and τ₃ = 0.
-    For candidates drawn alike at every place, with q_K = K·q_min/G, this is `corr:equalprob`.
-
-    Args:
-        problem: its constants.
-        rounds: T, at least 1.
-        delta: δ = δ₁ + δ₂.
-        regularization: λ of the ridge.
-        alpha: α, the share of a group's expected candidates that is counted on.
-        delta_2: δ₂, below δ; half of it by default.
-        repaired: whether to return the repaired bound rather than the paper's.
-
-    Returns:
-        The bound, in ranks.
-
-    Raises:
         FairbanditError: a value out of range.
     """
-    rounds, alpha = _positive("rounds", rounds, least=1), _probability("alpha", alpha)
-    delta = _probability("delta", delta)
-    second = delta / 2 if delta_2 is None else delta_2
-    if not 0 < second < delta:
-        raise FairbanditError(f"delta_2 must be above 0 and below delta={delta}, got {second}")
-    delta, second = (delta - second, second) if problem.random else (delta, delta)
+    _check(rounds, delta, alpha, regularization)
+    delta = delta / 2 if problem.random else delta
     if repaired:
-        floor = repaired_floor(problem, rounds, delta, alpha, second)
+        floor = repaired_floor(problem, rounds, delta, alpha)
         growth, warm_up = 2 * floor.moment, floor.warm_up
     else:
         growth = problem.eigenvalue.value * problem.share
-        warm_up = 4 * max(_taus(problem, rounds, delta, alpha, second)) + 3
-    confidence, shrinkage = learning_terms(problem, rounds, growth, delta, regularization)
-    log = _log(8 * problem.groups, rounds, 1 / delta)
+        warm_up = 4 * max(_taus(problem, rounds, delta, alpha)) + 3
+    ridge, norm = regularization, problem.norm.value
+    lead = 96 * problem.density.value * norm / math.sqrt(growth) if growth else math.inf
+    log = _log(8 + 4 * rounds * max(norm**2 / ridge, 1), 1 / delta)
+    scale = math.sqrt(ridge) + problem.noise.value + norm
+    ranks = rounds * _log(8 * problem.groups, rounds, 1 / delta) / (3 * problem.counted(alpha))
     return Bound(
-        label="th:regret_2",
         rounds=rounds,
         growth=growth,
-        confidence=confidence,
-        shrinkage=shrinkage,
-        ranks=8 * math.sqrt(rounds * log / (3 * problem.counted(alpha))),
+        confidence=lead * scale * math.sqrt(problem.features * rounds * log),
+        shrinkage=lead * math.sqrt(ridge * rounds) * problem.theta if problem.theta else 0.0,
+        ranks=8 * math.sqrt(ranks),
         warm_up=warm_up,
     )
 
 
-def _taus(
-    problem: Constants, rounds: float, delta: float, alpha: float, delta_2: float
-) -> tuple[float, float, float]:
-    """The paper's τ₁, τ₂ and τ₃."""
+def _taus(problem: Constants, rounds: float, delta: float, alpha: float) -> list[float]:
+    """The paper's τ₁, τ₂ and, where groups are random, τ₃."""
     log = _log(5 * problem.groups, math.e, 1 / delta)
-    one = 32 * problem.places**3 * (log / problem.counted(alpha)) ** 1.5
-    least = problem.eigenvalue.value
-    log = _log(4 * problem.features, 1 / delta)
-    two = 54 * problem.norm.value**2 / least * log if least else math.inf
-    log = _log(problem.groups, rounds, 1 / delta_2)
-    three = 2 / ((1 - alpha) ** 2 * problem.candidates.value) * log if problem.random else 0.0
-    return one, two, three
+    taus = [32 * problem.places**3 * (log / problem.counted(alpha)) ** 1.5]
+    least, log = problem.eigenvalue.value, _log(4 * problem.features, 1 / delta)
+    taus.append(54 * problem.norm.value**2 / least * log if least else math.inf)
+    if problem.random:
+        log = _log(problem.groups, rounds, 1 / delta)
+        taus.append(2 / ((1 - alpha) ** 2 * problem.candidates.value) * log)
+    return taus
 
 
 def useful_from(bound: Callable[[float], Bound]) -> int | None:
@@ -321,18 +228,16 @@ def useful_from(bound: Callable[[float], Bound]) -> int | None:
 
     A bound of 10√T for the confidence set, and a warm-up of 3 rounds:
 
-    >>> useful_from(lambda T: Bound("", T, 1.0, 10 * T**0.5, 0.0, 0.0, 3.0))
+    >>> useful_from(lambda T: Bound(T, 1.0, 10 * T**0.5, 0.0, 0.0, 3.0))
     106
     """
-    low, high = 0, 1  # the bound is not below `low`
-    while bound(float(high)).total >= high:
-        if high > LIMIT:
-            return None
-        low, high = high, 2 * high
+    low, high = 0, LIMIT
+    if bound(float(high)).total >= high:
+        return None
     while high - low > 1:
         middle = (low + high) // 2
         low, high = (low, middle) if bound(float(middle)).total < middle else (middle, high)
-    return high if high <= LIMIT else None
+    return high
 
 
 def _log(*factors: float) -> float:
@@ -340,16 +245,13 @@ def _log(*factors: float) -> float:
     return math.fsum(map(math.log, factors))
 
 
-def _probability(name: str, value: float) -> float:
-    if not 0 < value < 1:
-        raise FairbanditError(f"{name} must be above 0 and below 1, got {value}")
-    return value
-
-
-def _positive(name: str, value: float, least: float = 0.0) -> float:
-    if not (math.isfinite(value) and value > 0 and value >= least):
-        raise FairbanditError(
-            f"{name} must be {f'at least {least:g}' if least else 'above 0'} "
-            f"and finite, got {value}"
-        )
-    return value
+def _check(
+    rounds: float, delta: float, alpha: float = ALPHA, regularization: float = REGULARIZATION
+) -> None:
+    for name, value in {"delta": delta, "alpha": alpha}.items():
+        if not 0 < value < 1:
+            raise FairbanditError(f"{name} must be above 0 and below 1, got {value}")
+    if not 1 <= rounds < math.inf:
+        raise FairbanditError(f"rounds must be at least 1 and finite, got {rounds}")
+    if not 0 < regularization < math.inf:
+        raise FairbanditError(f"regularization must be above 0 and finite, got {regularization}")

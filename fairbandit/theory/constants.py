@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
-from typing import TypeGuard
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import TypeGuard, TypeVar
 
 import torch
 from torch import Tensor
@@ -22,8 +23,13 @@ REPLICAS, ROUNDS = 32, 64
 BLOCKS = 32
 """The number of blocks that estimates are made of unless stated otherwise: 65,536 pools."""
 
+KAPPAS = (0.0, 0.01, 0.02, 0.05, 0.1)
+"""The κ that `fairbandit theory` takes."""
+
 CHUNK = 1 << 15
 """The number of rows that are factored at once."""
+
+Known = TypeVar("Known", Simulation, Table)
 
 
 @dataclass(frozen=True)
@@ -114,22 +120,69 @@ def constants(environment: Environment) -> Constants:
             f"the theory of environment {environment.part_name!r} takes its true reward model, "
             "and it has no truth"
         )
-    theta = float(environment.truth.linear_theta().norm())
-    if is_simulation(environment):
-        return _of_simulation(environment, theta)
-    if is_table(environment):
-        return _of_table(environment, theta)
-    return _of_pools(environment, theta)
+    known = partial(
+        Constants,
+        places=environment.places,
+        groups=len(environment.group_names),
+        features=environment.features,
+        theta=float(environment.truth.linear_theta().norm()),
+    )
+    if _draws_as(environment, Simulation):
+        return _of_simulation(environment, known)
+    if _draws_as(environment, Table):
+        return _of_table(environment, known)
+    return _of_pools(environment, known)
 
 
-def is_simulation(environment: Environment) -> TypeGuard[Simulation]:
-    """Whether pools are drawn as `Simulation` draws them."""
-    return isinstance(environment, Simulation) and type(environment)._pools is Simulation._pools
+def pick_moments(environment: Environment, kappas: Sequence[float] = KAPPAS) -> list[Estimate]:
+    """λ_κ of an environment: how large the second moment of a pick is in its weakest direction.
+
+    M_κ = Σ_a E[X_a X_aᵀ (φ*_a − 2κ)₊^{K−1}] with φ*_a = F_{s_a}(⟨μ*, X_a⟩), the true rank of the
+    candidate at place a, and λ_κ = λ_min(UᵀM_κU), where the columns of U span the range of Σ. M_0
+    is the second moment of what the fair optimum picks. If all estimated ranks are within κ of the
+    true ones, a candidate is picked with probability at least (φ*_a − 2κ)₊^{K−1}; so the second
+    moment of a pick of Fair-Greedy is at least M_κ once ε + 3M‖μ̂ − μ*‖_V ‖x_max‖_{V⁻¹} ≤ κ, where
+    ε is the error of the empirical CDFs. From then on bounds hold with 2λ_κ for q̄λ⁺_min(Σ).
+
+    Means are over 65,536 drawn pools. The standard error is that of the mean of vᵀM_κv over blocks,
+    v being the eigenvector of λ_κ.
+
+    Args:
+        environment: one whose pools have true ranks; it is bound to streams.
+        kappas: κ, each at least 0.
+
+    Returns:
+        λ_κ for each κ; 0 where it is not above what rounding makes of 0.
+
+    Raises:
+        FairbanditError: a κ below 0 or not finite.
+    """
+    if not all(0 <= kappa < math.inf for kappa in kappas):
+        raise FairbanditError(f"kappa must be at least 0 and finite, got {list(kappas)}")
+    _, basis = least_eigenvalue(context_factor(environment))
+    moments = []
+    for pools in drawn_pools(environment):
+        taken = pools.groups >= 0
+        rows, ranks = pools.contexts[taken] @ basis.to(pools.contexts), pools.ranks[taken]
+        powers = [(ranks - 2 * kappa).clamp(min=0) ** (environment.places - 1) for kappa in kappas]
+        moments.append(torch.stack([rows.T @ (rows * power[:, None]) for power in powers]).cpu())
+    by_block = torch.stack(moments, 1) / (REPLICAS * ROUNDS)  # (κ, blocks, r, r)
+    how = f"from {BLOCKS * REPLICAS * ROUNDS:,} pools"
+    found = []
+    for blocks in by_block:
+        values, vectors = torch.linalg.eigh(blocks.mean(0))
+        if values[0] <= len(values) * torch.finfo(values.dtype).eps * values[-1]:
+            found.append(Estimate(0.0, how))
+            continue
+        each = torch.einsum("bij,i,j->b", blocks, vectors[:, 0], vectors[:, 0])
+        error = float(each.std()) / math.sqrt(BLOCKS)
+        found.append(Estimate(float(values[0]), how, error))
+    return found
 
 
-def is_table(environment: Environment) -> TypeGuard[Table]:
-    """Whether pools are drawn as `Table` draws them."""
-    return isinstance(environment, Table) and type(environment)._pools is Table._pools
+def _draws_as(environment: Environment, kind: type[Known]) -> TypeGuard[Known]:
+    """Whether pools are drawn as the simulation, or a table, draws them."""
+    return isinstance(environment, kind) and type(environment)._pools is kind._pools
 
 
 def drawn_pools(environment: Environment, blocks: int = BLOCKS) -> Iterator[Pools]:
@@ -144,9 +197,8 @@ def drawn_pools(environment: Environment, blocks: int = BLOCKS) -> Iterator[Pool
         yield environment.pools(1 + block * ROUNDS, ROUNDS)
 
 
-def _of_simulation(world: Simulation, theta: float) -> Constants:
-    norm = math.hypot(math.sqrt(world.slice), world.bias * (world.groups - 1))
-    least, _ = least_eigenvalue(context_factor(world))
+def _of_simulation(world: Simulation, known: partial[Constants]) -> Constants:
+    least = _least(world, "closed form")
     caveats, density = list[str](), _density(world)
     flat = [
         name for name, row in zip(world.group_names, world.weights, strict=True) if not any(row)
@@ -158,24 +210,20 @@ def _of_simulation(world: Simulation, theta: float) -> Constants:
             "(assumption iv): M is infinite, and so are the bounds; give the group a weight other "
             "than 0 in environment.theta"
         )
-    return Constants(
-        places=world.places,
-        groups=world.groups,
-        features=world.features,
-        norm=Estimate(norm, "closed form"),
-        eigenvalue=Estimate(least, "closed form"),
-        place_eigenvalue=Estimate(least, "closed form"),
+    largest = math.hypot(math.sqrt(world.slice), world.bias * (world.groups - 1))
+    return known(
+        norm=Estimate(largest, "closed form"),
+        eigenvalue=least,
+        place_eigenvalue=least,
         density=density,
         noise=Estimate(world.noise, "normal noise"),
-        theta=theta,
         caveats=tuple(caveats),
     )
 
 
-def _of_table(world: Table, theta: float) -> Constants:
+def _of_table(world: Table, known: partial[Constants]) -> Constants:
     """Means over the members, from whom pools are drawn with replacement."""
     members, exactly = world.members, "over all members"
-    random = world.pool is PoolKind.random
     caveats = [
         "finitely many members have no reward density (assumption iv): M is that of their smoothed "
         "rewards, and the bounds hold for no table in the strict sense"
@@ -192,29 +240,22 @@ def _of_table(world: Table, theta: float) -> Constants:
             "the noisy reward is a column, so its noise given the candidate has not mean zero "
             "(assumption i): R is that of a random member of a group"
         )
-    known = Constants(
-        places=world.places,
-        groups=len(world.group_names),
-        features=world.features,
+    if world.pool is PoolKind.random:
+        counts = torch.bincount(members.groups, minlength=len(world.group_names))
+        rarest = world.places * float(counts.min()) / len(members.groups)
+        candidates = Estimate(rarest, "K × share of the rarest group")
+        known = partial(known, random=True, candidates=candidates)
+    return known(
         norm=Estimate(float(members.contexts.norm(dim=1).max()), exactly),
-        eigenvalue=Estimate(least_eigenvalue(context_factor(world))[0], exactly),
-        place_eigenvalue=Estimate(
-            least_eigenvalue(context_factor(world, by_place=True))[0], exactly
-        ),
+        eigenvalue=_least(world, exactly),
+        place_eigenvalue=_least(world, exactly, by_place=True),
         density=_density(world),
         noise=noise,
-        theta=theta,
-        random=random,
         caveats=tuple(caveats),
     )
-    if not random:
-        return known
-    counts = torch.bincount(members.groups, minlength=known.groups)
-    rarest = world.places * float(counts.min()) / len(members.groups)
-    return replace(known, candidates=Estimate(rarest, "K × share of the rarest group"))
 
 
-def _of_pools(world: Environment, theta: float) -> Constants:
+def _of_pools(world: Environment, known: partial[Constants]) -> Constants:
     """Estimates from drawn pools; of the eigenvalues and of R without a standard error."""
     count, drawn = len(world.group_names), f"from {BLOCKS * REPLICAS * ROUNDS:,} pools"
     norm, squares, received, fixed = 0.0, 0.0, torch.zeros(count, dtype=torch.int64), True
@@ -234,16 +275,12 @@ def _of_pools(world: Environment, theta: float) -> Constants:
         )
     rarest = float(received.min()) / (BLOCKS * REPLICAS * ROUNDS)
     spread = math.sqrt(squares / float(received.sum()))
-    return Constants(
-        places=world.places,
-        groups=count,
-        features=world.features,
+    return known(
         norm=Estimate(norm, f"largest {drawn}"),
-        eigenvalue=Estimate(least_eigenvalue(context_factor(world))[0], drawn),
-        place_eigenvalue=Estimate(least_eigenvalue(context_factor(world, by_place=True))[0], drawn),
+        eigenvalue=_least(world, drawn),
+        place_eigenvalue=_least(world, drawn, by_place=True),
         density=_density(world),
         noise=Estimate(spread, f"standard deviation {drawn}; R is no smaller"),
-        theta=theta,
         candidates=Estimate(rarest, drawn),
         random=not fixed,
         caveats=(
@@ -253,13 +290,15 @@ def _of_pools(world: Environment, theta: float) -> Constants:
     )
 
 
+def _least(world: Environment, how: str, *, by_place: bool = False) -> Estimate:
+    return Estimate(least_eigenvalue(context_factor(world, by_place=by_place))[0], how)
+
+
 def _density(world: Environment) -> Estimate:
-    peaks = []
-    for group, name in enumerate(world.group_names):
-        found = world.reward_distribution(group)
-        assert found is not None
-        peaks.append(Estimate(float(found.density.max()), f"group {name}, on a grid of rewards"))
-    return max(peaks, key=lambda peak: peak.value)
+    found = {name: world.reward_distribution(g) for g, name in enumerate(world.group_names)}
+    peaks = {name: float(one.density.max()) for name, one in found.items() if one is not None}
+    name = max(peaks, key=peaks.__getitem__)
+    return Estimate(peaks[name], f"group {name}, on a grid of rewards")
 
 
 def context_factor(environment: Environment, *, by_place: bool = False) -> Tensor:
@@ -273,9 +312,9 @@ def context_factor(environment: Environment, *, by_place: bool = False) -> Tenso
         environment: the simulation, a table, or one from which pools are drawn.
         by_place: whether to take the mean over places rather than over groups.
     """
-    if is_simulation(environment):
+    if _draws_as(environment, Simulation):
         return _simulated_factor(environment)
-    if is_table(environment):
+    if _draws_as(environment, Table):
         blocks = iter([(environment.members.contexts, environment.members.groups)])
         by_place = by_place and environment.pool is PoolKind.random
     else:

@@ -47,3 +47,32 @@ def clean(monkeypatch):
         file = getattr(sys.modules[name], "__file__", None)
         if file and not file.startswith(kept):
             del sys.modules[name]
+
+
+RANK = """
+from fairbandit import register
+from fairbandit.parts import Identity
+
+@register("rank", "{name}")
+class Mine(Identity):
+    '''Mine.'''
+    def __init__(self, *, weight: float{default}) -> None:
+        self.weight = weight
+    def _index(self, candidates):
+        return {index}
+"""
+
+
+@pytest.fixture
+def plugin(tmp_path, monkeypatch, clean):
+    """Writes a rank of the user's own to a folder that FAIRBANDIT_PLUGINS names."""
+    folder = tmp_path / "mine"
+    folder.mkdir()
+    monkeypatch.setenv("FAIRBANDIT_PLUGINS", str(folder))
+
+    def write(name, default=" = 3.0", index="-self.weight * super()._index(candidates)"):
+        file = folder / f"plugin_{name}.py"
+        file.write_text(RANK.format(name=name, default=default, index=index), encoding="utf-8")
+        return file
+
+    return write

@@ -1,34 +1,6 @@
 import pytest
 
 from fairbandit import conformance
-from tests import support
-
-PART = '''
-from fairbandit import register
-from fairbandit.parts import EmpiricalCdf
-
-@register("rank", "{name}")
-class Mine(EmpiricalCdf):
-    """Mine."""
-
-    def __init__(self, *, window: {type}{default}) -> None:
-        self.window = window
-'''
-
-
-@pytest.fixture
-def mine(tmp_path, monkeypatch, clean):
-    """A plugin of the user's own."""
-    folder = tmp_path / "mine"
-    folder.mkdir()
-    monkeypatch.setenv("FAIRBANDIT_PLUGINS", str(folder))
-
-    def write(name, type="int", default=" = 3"):
-        text = PART.format(name=name, type=type, default=default)
-        (folder / f"plugin_{name}.py").write_text(text, encoding="utf-8")
-        return folder / f"plugin_{name}.py"
-
-    return write
 
 
 def test_a_good_part(command):
@@ -51,11 +23,19 @@ def test_several_parts_of_any_kind(command):
     assert out.index("selector argmax (") < out.index("environment simulation (")
 
 
-def test_a_plugin_with_hyperparameters(command, mine):
-    file = mine("tuned")
-    code, out, err = command("check", "rank=tuned", "rank.window=7")
+def test_a_plugin_with_hyperparameters(command, plugin):
+    file = plugin("tuned", index="super()._index(candidates)")
+    code, out, err = command("check", "rank=tuned", "rank.weight=7")
     assert (code, err) == (0, "")
-    assert out.startswith(f"rank tuned (window=7) ({file}:5)\n")
+    assert out.startswith(f"rank tuned (weight=7) ({file}:5)\n")
+    plugin("bare", default="")
+    code, out, _ = command("check", "rank=bare")
+    assert code == 1
+    assert "constructor arguments without a default: weight" in out
+    plugin("broken", index="super()._index(candidates) / 0")
+    code, out, err = command("check", "rank=broken")
+    assert (code, err) == (1, "")
+    assert "  ✗ " in out
 
 
 @pytest.mark.parametrize(
@@ -79,19 +59,3 @@ def test_an_unknown_hyperparameter_is_a_failed_check(command):
     code, out, _ = command("check", "rank=identity", "rank.alpha=1")
     assert code == 1
     assert "rank 'identity' has no parameter 'alpha'; it takes none" in out
-
-
-def test_a_hyperparameter_without_a_default(command, mine):
-    mine("bare", default="")
-    code, out, _ = command("check", "rank=bare")
-    assert code == 1
-    assert "constructor arguments without a default: window" in out
-    assert command("check", "rank=bare", "rank.window=2")[0] == 0
-
-
-@pytest.mark.usefixtures("clean")
-def test_a_part_that_fails(command, monkeypatch):
-    monkeypatch.setenv("FAIRBANDIT_PLUGINS", str(support.REPOSITORY / "tests/plugins/broken"))
-    code, out, err = command("check", "rank=broken_nan")
-    assert (code, err) == (1, "")
-    assert "  ✗ " in out

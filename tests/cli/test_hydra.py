@@ -129,9 +129,3 @@ def test_the_shell_completes_keys_and_options(line, expected, monkeypatch, capsy
     found = capsys.readouterr().out.split()
     assert set(expected) <= set(found)
     assert all(word.startswith(line) for word in found)
-
-
-@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
-def test_completion_is_installed_in_every_shell(shell, capsys):
-    main(["-sc", f"install={shell}"])
-    assert "-sc query=" in capsys.readouterr().out

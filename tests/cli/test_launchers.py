@@ -1,43 +1,23 @@
 """Sweeps on several processes."""
 
-from pathlib import Path
-
 import pytest
 
 from tests.killing import finish, leftovers, outcome
 
-PLUGIN = """
-from fairbandit import register
-from fairbandit.parts import Identity
-
-@register("rank", "backwards")
-class Backwards(Identity):
-    '''Worst first.'''
-    def _index(self, candidates):
-        return -super()._index(candidates)
-"""
-
 SWEEP = ["-m", "policy=greedy", "policy/rank=backwards,identity", "rounds=200"]
 
 
-@pytest.fixture
-def plugin(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, clean: None) -> None:
-    (tmp_path / "mine").mkdir()
-    (tmp_path / "mine" / "plugin_backwards.py").write_text(PLUGIN)
-    monkeypatch.setenv("FAIRBANDIT_PLUGINS", "mine")
-
-
 @pytest.mark.all
-@pytest.mark.usefixtures("plugin")
 @pytest.mark.parametrize(
     ("launcher", "swept"),
     [("joblib", ["replicas=0,2", "seed=0,1"]), ("submitit_local", ["replicas=2"])],
 )
-def test_workers_do_what_this_process_does_plugins_and_all(command, tmp_path, launcher, swept):
+def test_workers_do_what_this_process_does(command, tmp_path, plugin, launcher, swept):
     """Under joblib half of the jobs fail, which leaves the others alone.
 
     Under submitit each job is a process: one plays the plugin's part and one fairbandit's.
     """
+    plugin("backwards")
     words = [f"hydra/launcher={launcher}", *swept, "hydra.sweep.dir=sweep"]
     words += ["hydra.launcher.n_jobs=2"] if launcher == "joblib" else []
     code, out = finish([*SWEEP, *words], tmp_path)

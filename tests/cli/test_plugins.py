@@ -1,6 +1,5 @@
 import os
 import sys
-from collections.abc import Callable
 from importlib.metadata import EntryPoint
 
 import pytest
@@ -11,26 +10,9 @@ from fairbandit.plugins import load_plugins
 
 pytestmark = pytest.mark.usefixtures("clean")
 
-PART = """
-from fairbandit import register
-from fairbandit.parts import Identity
 
-@register("rank", "{name}")
-class Mine(Identity):
-    \"\"\"Mine.\"\"\"
-"""
-
-
-@pytest.fixture
-def folder(tmp_path, monkeypatch):
-    made = tmp_path / "mine"
-    made.mkdir()
-    monkeypatch.setenv("FAIRBANDIT_PLUGINS", str(made))
-    return made
-
-
-def test_files_of_named_folders_are_loaded_once(folder):
-    (folder / "plugin_a.py").write_text(PART.format(name="mine_a"))
+def test_files_of_named_folders_are_loaded_once(plugin):
+    folder = plugin("mine_a").parent
     (folder / "_private.py").write_text("raise RuntimeError")
     load_plugins()
     load_plugins()
@@ -41,15 +23,14 @@ def test_files_of_named_folders_are_loaded_once(folder):
     assert os.environ["PYTHONPATH"].split(os.pathsep).count(str(folder)) == 1
 
 
-def test_several_folders_and_relative_ones(tmp_path, monkeypatch):
-    for name in ("one", "two"):
-        (tmp_path / name).mkdir()
-        (tmp_path / name / f"plugin_{name}.py").write_text(PART.format(name=f"mine_{name}"))
+def test_several_folders_and_relative_ones(plugin, tmp_path, monkeypatch):
+    plugin("mine_one").rename(tmp_path / "plugin_one.py")
+    plugin("mine_two")
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("FAIRBANDIT_PLUGINS", os.pathsep.join(["one", str(tmp_path / "two"), ""]))
+    monkeypatch.setenv("FAIRBANDIT_PLUGINS", os.pathsep.join([".", str(tmp_path / "mine"), ""]))
     load_plugins()
     assert {"mine_one", "mine_two"} <= set(registry.names("rank"))
-    monkeypatch.chdir(tmp_path / "one")
+    monkeypatch.chdir(tmp_path / "mine")
     load_plugins()  # as a job in another working directory does
 
 
@@ -68,16 +49,20 @@ def test_a_missing_folder(monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("source", "reason"),
+    ("name", "source", "reason"),
     [
-        ("1 / 0", "ZeroDivisionError: division by zero"),
-        ("def (", "SyntaxError: invalid syntax"),
-        (PART.format(name="identity"), "two classes are registered as rank 'identity'"),
+        ("broken", "1 / 0", "ZeroDivisionError: division by zero"),
+        ("broken", "def (", "SyntaxError: invalid syntax"),
+        ("identity", None, "two classes are registered as rank 'identity'"),
+        ("json", "", "that is the name of another module"),
+        ("fairbandit", "", "that is the name of another module"),
     ],
 )
-def test_an_error_names_the_file(folder, source, reason):
-    file = folder / "plugin_broken.py"
-    file.write_text(source)
+def test_an_error_names_the_file(plugin, name, source, reason):
+    file = plugin(name)
+    if source is not None:
+        file = file.rename(file.with_name(f"{name}.py"))
+        file.write_text(source)
     with pytest.raises(FairbanditError) as caught:
         load_plugins()
     message = str(caught.value)
@@ -86,44 +71,21 @@ def test_an_error_names_the_file(folder, source, reason):
     assert "\n" not in message
 
 
-@pytest.mark.parametrize("stem", ["json", "fairbandit"])
-def test_the_name_of_another_module_is_refused(folder, stem):
-    (folder / f"{stem}.py").write_text("")
-    with pytest.raises(FairbanditError, match="that is the name of another module") as caught:
-        load_plugins()
-    assert str(folder / f"{stem}.py") in str(caught.value)
-
-
-def entry_points(*values: str) -> Callable[..., list[EntryPoint]]:
-    def found(*, group: str) -> list[EntryPoint]:
-        assert group == "fairbandit.plugins"
-        return [EntryPoint(f"entry{i}", value, group) for i, value in enumerate(values)]
-
-    return found
-
-
-def test_entry_points(tmp_path, monkeypatch):
-    (tmp_path / "package_with_parts.py").write_text(PART.format(name="mine_entry"))
-    monkeypatch.syspath_prepend(tmp_path)
-    monkeypatch.setattr(
-        plugins, "entry_points", entry_points("package_with_parts", "package_of_files.inside:Mine")
-    )
-    (tmp_path / "package_of_files").mkdir()
-    (tmp_path / "package_of_files" / "__init__.py").write_text("from . import inside")
-    (tmp_path / "package_of_files" / "inside.py").write_text(PART.format(name="mine_inside"))
-    load_plugins()
-    for name, place in (
-        ("mine_entry", "package_with_parts.py"),
-        ("mine_inside", "package_of_files"),
-    ):
-        assert plugins.folder_of(registry.lookup("rank", name)) == tmp_path / place
-
-
-def test_a_broken_entry_point_names_itself_and_its_file(tmp_path, monkeypatch):
+def test_entry_points(plugin, tmp_path, monkeypatch):
+    places = {"mine_entry": tmp_path / "package_with_parts.py", "mine_inside": tmp_path / "package"}
+    (tmp_path / "package").mkdir()
+    plugin("mine_entry").rename(places["mine_entry"])
+    plugin("mine_inside").rename(tmp_path / "package" / "inside.py")
+    (tmp_path / "package" / "__init__.py").write_text("from . import inside")
     (tmp_path / "package_broken.py").write_text("1 / 0")
     monkeypatch.syspath_prepend(tmp_path)
-    monkeypatch.setattr(plugins, "entry_points", entry_points("package_broken:thing"))
-    with pytest.raises(FairbanditError, match="entry0 = 'package_broken:thing'") as caught:
+    values = ["package_with_parts", "package.inside:Mine"]
+    found = [EntryPoint(f"entry{i}", value, plugins.GROUP) for i, value in enumerate(values)]
+    monkeypatch.setattr(plugins, "entry_points", lambda *, group: found)
+    load_plugins()
+    for name, place in places.items():
+        assert plugins.folder_of(registry.lookup("rank", name)) == place
+    found.append(EntryPoint("entry2", "package_broken:thing", plugins.GROUP))
+    message = "entry2 = 'package_broken:thing' does not load: ZeroDivisionError: division by zero"
+    with pytest.raises(FairbanditError, match=message):
         load_plugins()
-    assert str(tmp_path / "package_broken.py") in str(caught.value)
-    assert "ZeroDivisionError: division by zero" in str(caught.value)

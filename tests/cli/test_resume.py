@@ -45,28 +45,6 @@ def test_without_resume_a_run_goes_to_a_new_folder(command, tmp_path):
 
 
 @pytest.mark.all
-def test_a_run_that_was_cut_off_goes_on(command, tmp_path):
-    words = ["policy=greedy", "rounds=30000", "replicas=2"]
-    running = start(words, tmp_path)
-    until(lambda: checkpoints(tmp_path) > 0)
-    running.process.kill()
-    running.end()
-    folder = "outputs/runs/" + run_name(words)
-    code, _, err = command("seed=1", *words, f"hydra.run.dir={folder}")
-    assert code == 1
-    assert "seed: 0 there, 1 here" in err
-    code, _, err = command(*words)
-    assert code == 0
-    assert re.search(r"going on at round [\d,]+ of 30,000", err)
-    assert command(*words, "hydra.run.dir=whole")[0] == 0
-    assert outcome(tmp_path / folder) == outcome(tmp_path / "whole")
-
-
-def run_name(words: list[str]) -> str:
-    return "_".join(words).replace("=", "-")
-
-
-@pytest.mark.all
 def test_a_sweep_killed_again_and_again_ends_as_if_never_stopped(command, tmp_path):
     words = ["-m", "policy=fair_greedy,greedy,oful", "rounds=2500", "replicas=2"]
     assert command(*words, "hydra.sweep.dir=whole")[0] == 0

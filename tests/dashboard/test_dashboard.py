@@ -15,10 +15,8 @@ from tensorboard.plugins.hparams import metadata
 
 from fairbandit.cli import hparams
 from fairbandit.cli.dashboard import MOST_LINES, UNFINISHED, page, write_pooled
-from fairbandit.cli.main import main
 from fairbandit.results import SavedRun, pool, read_runs
 from fairbandit.run.execute import execute
-from fairbandit.run.folder import SUMMARY
 from tests.dashboard.conftest import POLICIES, wait_for
 
 GREEDY = {"name": "greedy", "split": "halves", "estimator": "ridge", "rank": "identity"}
@@ -50,11 +48,11 @@ def answer(address: str, path: str) -> Any:
 def test_names_and_columns_say_what_differs(played, tmp_path):
     runs = read_runs([played])
     assert write_pooled(runs, tmp_path) == {
-        "simulation, noise=0.5": {"pooled/simulation, noise=0.5/greedy": "greedy"},
-        "simulation, noise=2.0": {
-            "pooled/simulation, noise=2.0/greedy, noise=0.0": "greedy",
-            "pooled/simulation, noise=2.0/greedy, noise=1e-08": "greedy",
-        },
+        "simulation, noise=0.5": ["pooled/simulation, noise=0.5/greedy"],
+        "simulation, noise=2.0": [
+            "pooled/simulation, noise=2.0/greedy, noise=0.0",
+            "pooled/simulation, noise=2.0/greedy, noise=1e-08",
+        ],
     }
     (value,) = hparams.columns(hparams.rows(pool(runs)), ["fair_regret"]).value
     shown = metadata.parse_experiment_plugin_data(value.metadata.plugin_data.content)
@@ -65,9 +63,7 @@ def test_names_and_columns_say_what_differs(played, tmp_path):
     assert columns["environment.noise"].max_value == 2.0
 
 
-@pytest.mark.parametrize(
-    "name", ["..", "../..", ".", "", "/", "a/../../../b", "~", "\n\x1b[2J", "é"]
-)
+@pytest.mark.parametrize("name", ["..", "../..", "", "a/../../../b", "~", "\n\x1b[2J", "é"])
 def test_names_from_data_make_no_path(played, tmp_path, name):
     logdir = tmp_path / "parent" / "logdir"
     logdir.mkdir(parents=True)
@@ -94,19 +90,11 @@ def test_bands_are_those_of_all_replicas(played, tmp_path):
         assert last.value == pytest.approx(finals.mean() + finals.std(ddof=1), rel=1e-5)
 
 
-def test_a_damaged_summary_is_named(played, tmp_path):
-    shutil.copytree(played / "strict", tmp_path / "strict")
-    path = tmp_path / "strict" / SUMMARY
-    path.write_bytes(path.read_bytes()[:-9])
-    with pytest.raises(SystemExit, match=f"^fairbandit: error: {path} is not valid JSON"):
-        main(["dashboard", str(tmp_path)])
-
-
 def test_the_server_shows_settings_runs_and_figures(addresses, sweep):
     address = addresses["simulation"]
     assert address.startswith("http://127.0.0.1:")
     assert "#custom_scalars&_smoothingWeight=0&regexInput=%5E(pooled/simulation/" in address
-    assert unquote(addresses[UNFINISHED]).endswith("^(runs/sweep/unfinished$)")
+    assert "^(runs/sweep/unfinished$|" in unquote(addresses[UNFINISHED])
     pooled = [f"pooled/simulation/{policy}" for policy in POLICIES]
     own = [f"runs/sweep/{path.name}" for path in sweep.glob("policy*")]
     expected = {*pooled, *own, "runs/sweep/figures", "runs/sweep/unfinished"}
@@ -140,17 +128,17 @@ def test_hparams_has_a_row_for_each_setting_and_final_means(addresses, sweep):
     assert means == pytest.approx(expected, rel=1e-5)
 
 
-def test_the_page_shows_a_dozen_of_every_policy():
-    few = {f"pooled/world, n=1/oful, a={n}": "oful" for n in range(MOST_LINES)}
-    many = few | {f"pooled/world, n=1/greedy, b={n}": "greedy" for n in range(MOST_LINES)}
-    assert shown(few) == list(few)
-    assert len(shown(many)) == MOST_LINES
-    assert sum("oful" in name for name in shown(many)) == MOST_LINES // 2
+def test_the_page_shows_a_dozen_of_all():
+    few = [f"pooled/world, n=1/oful, a={n}" for n in range(MOST_LINES)]
+    assert shown(few) == few
+    assert shown([f"runs/{name}" for name in few]) == [f"runs/{name}" for name in few]
+    many = [*few, *(f"pooled/world, n=1/greedy, b={n}" for n in range(MOST_LINES))]
+    assert shown(many) == many[::2]
 
 
-def shown(runs: dict[str, str]) -> list[str]:
+def shown(names: list[str]) -> list[str]:
     """Which of some runs, and of others, the page shows."""
-    query, regex = (part.rpartition("=")[2] for part in page(runs).split("#"))
+    query, regex = (part.rpartition("=")[2] for part in page(names).split("#"))
     assert query == regex
     others = ["pooled/world, n=2/oful, a=1", "runs/sweep/oful"]
-    return [name for name in [*runs, *others] if re.search(unquote(regex), name)]
+    return [name for name in [*names, *others] if re.search(unquote(regex), name)]

@@ -11,10 +11,10 @@ from rich.console import Console
 
 from fairbandit.files import fresh, written_aside
 from fairbandit.metrics import Played
-from fairbandit.run import round_log
+from fairbandit.run import progress, round_log
 from fairbandit.run.batches import BUDGET, replica_batches
 from fairbandit.run.execute import execute
-from fairbandit.run.progress import run_progress, sweep_progress
+from fairbandit.run.progress import progress_bar
 from fairbandit.run.round_log import RoundLog
 from fairbandit.run.table import console, named, run_table
 
@@ -95,7 +95,7 @@ def test_progress_shows_on_a_terminal_only():
     for terminal in (True, False):
         text = io.StringIO()
         console = Console(file=text, force_terminal=terminal, width=120)
-        with run_progress("greedy", 1000, console) as advance:
+        with progress_bar("greedy", 1000, console) as advance:
             advance(500)
         assert (" 500/1000" in text.getvalue()) == terminal
 
@@ -104,8 +104,9 @@ def test_progress_shows_on_a_terminal_only():
 def test_progress_of_a_sweep_shows_its_jobs_and_the_run(terminal):
     text = io.StringIO()
     console = Console(file=text, force_terminal=terminal, width=120)
-    with sweep_progress(5, console) as advance, run_progress("greedy", 800) as played:
+    with progress_bar("jobs", 5, console) as advance, progress_bar("greedy", 800) as played:
         played(400)
         advance()
+        progress._live[-1].refresh()
     assert ("1/5" in text.getvalue()) == terminal
     assert ("400/800" in text.getvalue()) == terminal

@@ -13,7 +13,6 @@ from fairbandit.theory import (
     constants,
     received_round,
     regret,
-    regret_2,
     repaired_floor,
     useful_from,
 )
@@ -36,25 +35,24 @@ def test_th_regret_by_hand():
 
 
 def test_th_regret_2_by_hand():
-    """K = 10, G = 4, q_K = 0.5, α = 0.6, δ₁ = 0.07, δ₂ = 0.03; τ₁ is the largest of three."""
-    bound = regret_2(MIXED, 1000, delta=0.1, regularization=4.0, alpha=0.6, delta_2=0.03)
+    """K = 10, G = 4, q_K = 0.5, α = 0.6, δ₁ = δ₂ = 0.05; τ₁ is the largest of three."""
+    bound = regret(MIXED, 1000, delta=0.1, regularization=4.0, alpha=0.6)
     lead = 96 * 0.5 * 2 * math.sqrt(10) / math.sqrt(0.25 * 0.5 * 4)
-    radius = (2 + 1.5 + 2) * math.sqrt(5 * 1000 * math.log((8 + 4 * 1000) / 0.07))
+    radius = (2 + 1.5 + 2) * math.sqrt(5 * 1000 * math.log((8 + 4 * 1000) / 0.05))
     assert bound.confidence == pytest.approx(lead * radius)
     assert bound.shrinkage == pytest.approx(lead * math.sqrt(4 * 1000) * 3)
-    log = math.log(8 * 4 * 1000 / 0.07)
+    log = math.log(8 * 4 * 1000 / 0.05)
     assert bound.ranks == pytest.approx(8 * math.sqrt(1000 * log / (3 * 0.6 * 0.5)))
-    log = math.log(5 * 4 * math.e / 0.07)
+    log = math.log(5 * 4 * math.e / 0.05)
     assert bound.warm_up == pytest.approx(4 * 32 * 1000 / 0.3**1.5 * log**1.5 + 3)
 
 
 @pytest.mark.parametrize(("known", "alpha"), [(OWN, 0.5), (MIXED, 0.6)])
 def test_the_repaired_theorems(known, alpha):
     """q̄λ' stands for q̄λ⁺, and 2⌈max(s + n, 2s)⌉ + 1 for τ; nothing else differs."""
-    one, two = (0.07, 0.03) if known.random else (0.1, 0.1)
-    given = known, 1000, 0.1, 4.0, alpha, 0.03
-    stated, repaired = regret_2(*given), regret_2(*given, repaired=True)
-    floor = repaired_floor(known, 1000, one, alpha, two)
+    given = known, 1000, 0.1, 4.0, alpha
+    stated, repaired = regret(*given), regret(*given, repaired=True)
+    floor = repaired_floor(known, 1000, 0.05 if known.random else 0.1, alpha)
     assert repaired.growth == pytest.approx(
         max(
             known.share * 0.25 * (0.25 / 4) ** (known.places - 1),
@@ -66,17 +64,6 @@ def test_the_repaired_theorems(known, alpha):
     assert repaired.shrinkage == pytest.approx(factor * stated.shrinkage)
     assert repaired.ranks == stated.ranks
     assert repaired.warm_up == 2 * math.ceil(max(floor.start, 2 * floor.lost)) + 1
-
-
-@pytest.mark.parametrize("repaired", [False, True])
-@pytest.mark.parametrize("rounds", [1, 50, 10**9])
-def test_th_regret_2_becomes_th_regret(rounds, repaired):
-    """G = K and s_a = a: q_K = 1, α = 1, δ₁ = δ; every term agrees, constants included."""
-    for known in (OWN, constants(support.environment())):
-        one, two = (
-            bound(known, rounds, 0.01, 0.5, repaired=repaired) for bound in (regret, regret_2)
-        )
-        assert two == replace(one, label="th:regret_2")
 
 
 @pytest.mark.parametrize("repaired", [False, True])
@@ -96,11 +83,6 @@ def test_where_the_bounds_begin_to_speak(repaired):
     assert useful_from(lambda rounds: replace(bound(rounds), ranks=rounds)) is None
 
 
-def test_th_regret_takes_a_place_for_each_group():
-    with pytest.raises(FairbanditError, match="use th:regret_2"):
-        regret(MIXED, 10)
-
-
 @pytest.mark.parametrize(
     ("given", "message"),
     [
@@ -108,12 +90,11 @@ def test_th_regret_takes_a_place_for_each_group():
         ({"regularization": 0}, "regularization must be above 0"),
         ({"rounds": float("inf")}, "rounds must be at least 1"),
         ({"alpha": 1}, "alpha must be above 0 and below 1"),
-        ({"delta_2": 0.05}, "delta_2 must be above 0 and below delta"),
     ],
 )
 def test_values_out_of_range(given, message):
     with pytest.raises(FairbanditError, match=message):
-        regret_2(MIXED, **{"rounds": 100, "delta": 0.05, **given})
+        regret(MIXED, **{"rounds": 100, "delta": 0.05, **given})
 
 
 @pytest.mark.parametrize("share", [0.02, 0.5])

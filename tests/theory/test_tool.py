@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from fairbandit.theory import constants, pick_moments, regret, regret_2, repaired_floor, trade_off
+from fairbandit.theory import constants, pick_moments, regret, repaired_floor, trade_off
 from tests import support
 from tests.environments import data
 
@@ -44,7 +44,7 @@ def test_the_simulation(command):
         }.items():
             assert near(printed[name][column], value), name
     assert printed["proof"] == ["has a gap: lm:eiguen", "complete"]
-    assert printed["which is below T from T ="][0] == "371,067,964,775"
+    assert near(printed["which is below T from T ="][0], 3.71e11)
     assert near(printed["λ⁺_min(Σ)"][0], 0.02067)
     kappas = ("0", "0.01", "0.02", "0.05", "0.1")
     for kappa, found in zip(kappas, pick_moments(world), strict=True):
@@ -63,7 +63,7 @@ def test_the_simulation(command):
 
 def test_two_groups(command):
     two = ("environment=simulation", "environment.groups=2", "environment.theta=[2,1,1]")
-    code, out, _ = command("theory", *two, "rounds=1e12", "epsilon=0.5", "delta=0.01", "kappa=0.03")
+    code, out, _ = command("theory", *two, "rounds=1e12", "delta=0.01")
     assert code == 0
     printed = rows(out)
     world = support.environment(groups=2, theta=[2, 1, 1])
@@ -71,9 +71,7 @@ def test_two_groups(command):
     assert near(
         printed["R_F(T) is at most the sum"][1], regret(known, 1e12, 0.01, repaired=True).total
     )
-    assert near(printed["0.03"][0], pick_moments(world, [0.03])[0].value)
-    assert "0.01" not in printed
-    found = trade_off(world, 0.5)
+    found = trade_off(world)
     assert near(printed["p(ε): how often the fair optimum loses more"][0], found.share.value)
     assert near(printed["its regret of T rounds is at least T·εp/2 = T ×"][0], found.rate / 2)
 
@@ -91,9 +89,9 @@ def test_random_pools(command, tmp_path):
     printed, known = rows(out), constants(world)
     assert "th:regret_2" in out
     for column, repaired in ((0, False), (1, True)):
-        bound = regret_2(known, 5000, alpha=0.7, repaired=repaired)
+        bound = regret(known, 5000, alpha=0.7, repaired=repaired)
         assert near(printed["R_F(T) is at most the sum"][column], bound.total)
-    lost = repaired_floor(known, 5000, 0.025, 0.7, 0.025).lost
+    lost = repaired_floor(known, 5000, 0.025, 0.7).lost
     assert f"after s = {lost:.4g} rounds" in out or f"after s = {lost:,.0f} rounds" in out
     for caveat in ("finitely many members", "the noisy reward is a column"):
         assert f"Caveat: {caveat}" in out
@@ -105,6 +103,7 @@ def test_the_census(command, name):
     assert code == 0, err
     assert "Caveat: finitely many members" in out
     assert ("thm:linreg_opt)" in out) == (name == "census_gender")
+    assert (rows(out)["0.05"] == ["0", "0", "nothing follows"]) == (name == "census_ethnicity")
 
 
 def test_what_has_no_constant_says_so(command):
@@ -114,16 +113,12 @@ def test_what_has_no_constant_says_so(command):
     text = " ".join(out.split())
     assert "M is infinite, and so are the bounds; give the group a weight other than 0" in text
     assert "thm:linreg_opt takes two groups with a place each and a reward density" in text
-    code, out, _ = command("theory", "kappa=0.5")
-    assert rows(out)["0.5"] == ["0", "0", "nothing follows"]
 
 
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["epsilon=much"], "epsilon must be a number, got 'much'"),
-        (["kappa=-1"], "kappa must be at least 0"),
-        (["environment.groups=2", "environment.theta=[2,1,1]", "epsilon=-1"], "epsilon must be"),
+        (["alpha=much"], "alpha must be a number, got 'much'"),
         (["replicas=3"], "'replicas=3' is none of environment=NAME"),
         (["environment=nowhere"], "unknown environment 'nowhere'"),
         (["environment.colour=1"], "has no parameter 'colour'"),

@@ -1,7 +1,6 @@
 """`thm:linreg_opt` against closed forms and against rounds that the fair optimum plays."""
 
 import math
-from typing import Any
 
 import pytest
 import torch
@@ -67,14 +66,8 @@ def test_a_table_by_all_pairs(tmp_path):
     skill[20:] = skill[20:] // 2 + 3
     lines = [f"{'a' if i < 20 else 'b'},{s},{2 * s + i % 2}" for i, s in enumerate(skill)]
     (tmp_path / "people.csv").write_text("\n".join(["group,skill,pay", *lines]) + "\n")
-    given: dict[str, Any] = {
-        "path": str(tmp_path / "people.csv"),
-        "group": "group",
-        "reward": "pay",
-        "columns": {"skill": None},
-        "group_feature": False,
-    }
-    world = support.environment("table", **given)
+    given = {"path": str(tmp_path / "people.csv"), "group": "group", "reward": "pay"}
+    world = support.environment("table", **given, columns={"skill": None}, group_feature=False)
     assert isinstance(world, Table)
     members = world.members
     one, other = (members.expected[members.groups == g] for g in (0, 1))
