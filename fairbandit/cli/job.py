@@ -78,9 +78,10 @@ def _given_to_hydra(words: Sequence[str]) -> Iterator[None]:
             raise
         raise FairbanditError(one_message(error)) from error
     except ValueError as error:
-        if full_error == "1" or HydraConfig.initialized():  # then a job has raised it
+        of_job = any(f.name == "run_job" for f in traceback.extract_tb(error.__traceback__))
+        if full_error == "1" or of_job:
             raise
-        raise FairbanditError(one_message(error)) from error  # as of policy=3
+        raise FairbanditError(one_message(error)) from error  # as Hydra raises of policy=3
     finally:
         sys.argv = argv
         if full_error is None:
