@@ -30,7 +30,7 @@ def test_the_simulation_by_hand():
     assert known.eigenvalue.value == pytest.approx(lesser / 4, rel=1e-10)
     assert known.eigenvalue.value == pytest.approx(0.02067, abs=5e-6)
     # four uniforms on [0, 2]: the Irwin-Hall density of order 4 is 2/3 at its centre
-    assert known.density.value == pytest.approx(1 / 3, rel=1e-3)  # on a grid
+    assert known.density.value == pytest.approx(1 / 3)
     assert known.noise.value == 2.0
     assert known.theta == pytest.approx(math.sqrt(16 + 9 + 49 + 64 + 25 + 25 + 16 + 1))
     assert known.own_places

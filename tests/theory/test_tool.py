@@ -44,7 +44,7 @@ def test_the_simulation(command):
         }.items():
             assert near(printed[name][column], value), name
     assert printed["proof"] == ["has a gap: lm:eiguen", "complete"]
-    assert near(printed["which is below T from T ="][0], 3.71e11)
+    assert near(printed["which is below T from T ="][0], 371_067_964_775)
     assert near(printed["λ⁺_min(Σ)"][0], 0.02067)
     kappas = ("0", "0.01", "0.02", "0.05", "0.1")
     for kappa, found in zip(kappas, pick_moments(world), strict=True):
