@@ -9,7 +9,7 @@ from torch import Tensor
 
 def told(value: Any) -> str:
     """The type of a value and the value itself, for a message."""
-    if isinstance(value, Tensor):
+    if isinstance(value, Tensor) and not value.is_nested:
         return f"a tensor of shape {tuple(value.shape)} and {value.dtype} on {value.device}"
     return f"{type(value).__name__} {shown(value)}"
 
