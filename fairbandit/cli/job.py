@@ -77,11 +77,11 @@ def _given_to_hydra(words: Sequence[str]) -> Iterator[None]:
         if full_error == "1":
             raise
         raise FairbanditError(one_message(error)) from error
-    except ValueError as error:
+    except (ValueError, TypeError, AssertionError) as error:
         of_job = any(f.name == "run_job" for f in traceback.extract_tb(error.__traceback__))
         if full_error == "1" or of_job:
             raise
-        raise FairbanditError(one_message(error)) from error  # as Hydra raises of policy=3
+        raise FairbanditError(f"Hydra cannot compose this: {in_a_line(error)}") from error
     finally:
         sys.argv = argv
         if full_error is None:
