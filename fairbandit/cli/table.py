@@ -102,10 +102,10 @@ def _features(
         rows.append((name, kind, len(codes) or 1))
     if spec["group_feature"] and spec["group"] not in columns:
         rows.append((spec["group"], f"the group: {listed(labels, 6)}", len(labels)))
-    told = [(name, kind, str(count), f"{source.gaps(name).sum():,}") for name, kind, count in rows]
-    told += [("", "bias, always 1", "1", "")] if spec["bias"] else []
-    told.append(("", "all together, d", str(sum(int(row[2]) for row in told)), ""))
-    told.append((spec["reward"], "the reward", "", f"{source.gaps(spec['reward']).sum():,}"))
+    cells = [(name, kind, str(count), f"{source.gaps(name).sum():,}") for name, kind, count in rows]
+    cells += [("", "bias, always 1", "1", "")] if spec["bias"] else []
+    cells.append(("", "all together, d", str(sum(int(row[2]) for row in cells)), ""))
+    cells.append((spec["reward"], "the reward", "", f"{source.gaps(spec['reward']).sum():,}"))
     return make_table(
-        ["column", "becomes", "features", "missing"], told, right=["features", "missing"]
+        ["column", "becomes", "features", "missing"], cells, right=["features", "missing"]
     )

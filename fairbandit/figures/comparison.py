@@ -176,17 +176,17 @@ def _explain(figure: Figure, facet: Facet, known: Sequence[str]) -> None:
     replicas = sorted({run.replicas for run in runs})
     at = f"T = {horizons[0]:,}" if len(horizons) == 1 else "T"
     many = " to ".join(f"{count:,}" for count in dict.fromkeys((replicas[0], replicas[-1])))
-    said = [f"Mean at {at} over {many} replicas"]
+    parts = [f"Mean at {at} over {many} replicas"]
     if replicas[-1] > 1:
-        said[0] += ", below it its 95 % interval" if facet.options.interval else " ± 1 std"
-    said += ["↓ lower is better, ↑ higher is better"]
+        parts[0] += ", below it its 95 % interval" if facet.options.interval else " ± 1 std"
+    parts += ["↓ lower is better, ↑ higher is better"]
     if not all(run.knows_truth for run in runs):
-        said += ["the darker a cell, the better its rank; a column in which all tie is grey"]
-        said += ["bold: the best, and all within the 95 % interval of the paired difference to it"]
+        parts += ["the darker a cell, the better its rank; a column in which all tie is grey"]
+        parts += ["bold: the best, and all within the 95 % interval of the paired difference to it"]
     if len(horizons) > 1:
-        said += ["ranks are among runs of equal T"]
+        parts += ["ranks are among runs of equal T"]
     unknown = [titled(column) for column in facet.scene.metrics if column not in known]
     if unknown:
-        said += [f"not known here: {', '.join(unknown)}"]
-    text = wrapped(f"{'; '.join(said)}.", figure.get_figwidth())
+        parts += [f"not known here: {', '.join(unknown)}"]
+    text = wrapped(f"{'; '.join(parts)}.", figure.get_figwidth())
     figure.supxlabel(text, fontsize=SMALL, x=0.01, ha="left")
