@@ -65,7 +65,8 @@ def table(words: Sequence[str]) -> None:
     out.print(_features(source, columns, spec, sorted(sizes.index)))
     if left_out:
         out.print(make_table(["left out", "why"], left_out.items()))
-    rows, mean = [], f"mean {spec['reward']}"
+    rows = []
+    mean = f"mean {spec['reward']}"
     for group, size in sizes.head(_SHOWN).items():
         own = groups.get_group(group)
         small = " (too small)" if size < spec["min_group_size"] else ""

@@ -162,7 +162,7 @@ def _specified(sources: Sequence[Source], name: str) -> tuple[list[Any] | None, 
     zeros = any(_matches(source, name, _CODE) for source in sources)
     mixed = any((source.fits(name) & ~source.gaps(name)).any() for source in sources) and not zeros
     dates = any(_matches(source, name, _DATE) for source in sources)
-    recur = len(codes) <= min(MOST_CODES, sum(map(len, sources)) / 2)
+    recur = len(codes) <= min(MOST_CODES, sum(map(len, sources)) / 2)  # twice each, on average
     return (None, OTHER) if mixed or dates or not recur else (codes, "")
 
 

@@ -1,4 +1,4 @@
-"""Facets: a panel holds as many runs as there are looks; more runs become several panels."""
+"""Facets: a panel holds at most `MOST_RUNS` runs, and more runs become several panels."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from fairbandit.results import PooledRuns, Scene, interval
 from fairbandit.results.differences import distinguishing, full_key, short_names
 
 MOST_RUNS = 8
-"""The largest number of runs in a panel, which is the number of distinct looks."""
+"""The largest number of runs in a panel, and the number of looks for runs of no named policy."""
 
 MOST_FACETS = 9
 """The largest number of facets in a figure."""
