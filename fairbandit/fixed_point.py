@@ -130,7 +130,7 @@ PATIENCE = 256
 
 
 class BlockSize:
-    """Chooses how many rounds to decide as one fixed point: ask `next`, then tell `learn`.
+    """Chooses how many rounds to decide as one fixed point: call `next`, then `learn`.
 
     The size halves after a block in which the repetitions that changed a pick were at least a
     quarter as many as the decisions that it takes without a guess. Else it doubles, if at most two

@@ -43,7 +43,7 @@ def load_plugins() -> None:
             _load_file(file)
     for entry in entry_points(group=GROUP):
         package = f" of package {entry.dist.name}" if entry.dist is not None else ""
-        with _told(f"{entry.name} = {entry.value!r}{package}"):
+        with _naming(f"{entry.name} = {entry.value!r}{package}"):
             entry.load()
         top = sys.modules[entry.module.partition(".")[0]]
         _places.update(Path(place).resolve() for place in getattr(top, "__path__", [top.__file__]))
@@ -87,7 +87,7 @@ def _join_path(folder: Path) -> None:
 
 def _load_file(file: Path) -> None:
     importlib.invalidate_caches()  # the file may be younger than the last look at its folder
-    with _told(str(file)):
+    with _naming(str(file)):
         module = importlib.import_module(file.stem)
     found = getattr(module, "__file__", None) or "a module without a file"
     if Path(found).resolve() != file.resolve():
@@ -98,8 +98,8 @@ def _load_file(file: Path) -> None:
 
 
 @contextmanager
-def _told(plugin: str) -> Iterator[None]:
-    """Tells which plugin does not load, unless the user has interrupted it."""
+def _naming(plugin: str) -> Iterator[None]:
+    """Names the plugin in an error that its loading raises, unless the user interrupted it."""
     try:
         yield
     except KeyboardInterrupt:

@@ -31,7 +31,7 @@ from fairbandit.streams import Purpose
 
 
 class Proposal(NamedTuple):
-    """What a policy decides about some rounds, if the past is what it was told.
+    """What a policy decides about some rounds, given a past, part of which may be supposed.
 
     Attributes:
         selection: the picks.

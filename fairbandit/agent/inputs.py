@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from fairbandit.errors import FairbanditError
-from fairbandit.maths.checks import shown, told
+from fairbandit.maths.checks import shown, typed
 from fairbandit.parts import Outcomes
 from fairbandit.parts.splits import check_refresh
 
@@ -48,7 +48,7 @@ def numbers(values: Any, what: str) -> NDArray[Any]:
             array = array.astype(np.float64)
     except Exception as error:  # whatever an object's own conversion may raise
         raise FairbanditError(
-            f"{what}: expected real numbers, in rows of one length; got {told(values)}: {error}"
+            f"{what}: expected real numbers, in rows of one length; got {typed(values)}: {error}"
         ) from error
     # NaN is no less than anything
     if array.dtype.kind == "f" and array.size and not float(np.abs(array).max()) <= LARGEST:
@@ -145,7 +145,7 @@ def listed(values: Any, what: str) -> list[Any]:
     """
     entries = values.tolist() if hasattr(values, "tolist") else values
     if not isinstance(entries, (list, tuple)):
-        raise FairbanditError(f"{what}: expected an array or a list, got {told(values)}")
+        raise FairbanditError(f"{what}: expected an array or a list, got {typed(values)}")
     return list(entries)
 
 

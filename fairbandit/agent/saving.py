@@ -1,4 +1,4 @@
-"""An agent's file: its state with a name and a version, and one clear error for any other file."""
+"""The file of a saved agent: its state, with the name and the version of the format."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from fairbandit.maths import checks
 from fairbandit.run import state
 
 FORMAT = "fairbandit.Agent"
-"""The name of the format, which every file begins with."""
+"""The name of the format, the first entry of every file."""
 
 VERSION = 5
 """The version of the format; files of other versions are refused."""
 
 
 def packed(saved: Mapping[str, Any]) -> bytes:
-    """An agent's state as it goes into a file.
+    """The bytes of an agent's file, from its state.
 
     Raises:
-        FairbanditError: a label that no file can hold.
+        FairbanditError: a group label is of a type that cannot be saved.
     """
     options = saved["options"]
     labels = [groups.written(label) for label in options["groups"]]
@@ -35,7 +35,7 @@ def write(path: Path, contents: bytes) -> None:
     """Writes an agent's file.
 
     Raises:
-        FairbanditError: a file that cannot be written.
+        FairbanditError: the file cannot be written.
     """
     try:
         state.write(contents, path)
@@ -46,10 +46,11 @@ def write(path: Path, contents: bytes) -> None:
 
 @contextmanager
 def reading(path: Path) -> Iterator[dict[str, Any]]:
-    """The state in a file that `write` wrote; errors inside the context name the file.
+    """Yields the state in a file that `write` wrote, for a block that restores the agent from it.
 
     Raises:
-        FairbanditError: no such file, or one that is no whole agent of this version.
+        FairbanditError: the file is missing, damaged, not an agent's or of another version, or the
+            block raises an error; the message names the file.
     """
     try:
         saved = state.read(path)
@@ -61,9 +62,9 @@ def reading(path: Path) -> Iterator[dict[str, Any]]:
             f"{path} is no whole file of a saved agent: it is cut short, damaged or something else "
             f"({error}); expected what Agent.save wrote"
         ) from error
-    if not isinstance(saved, dict) or not _is(saved.get("format"), FORMAT):
+    if not isinstance(saved, dict) or not _equal(saved.get("format"), FORMAT):
         raise FairbanditError(f"{path} holds no agent; expected what Agent.save wrote")
-    if not _is(saved.get("version"), VERSION):
+    if not _equal(saved.get("version"), VERSION):
         raise FairbanditError(
             f"{path} is of version {checks.shown(saved.get('version'))} of the agents' files; "
             f"expected version {VERSION}, that of the fairbandit installed"
@@ -77,13 +78,13 @@ def reading(path: Path) -> Iterator[dict[str, Any]]:
             f"cannot go on with the agent of {path}: {error}. Plugins must be loaded first, and a "
             "truth given again"
         ) from error
-    except Exception as error:  # whatever a file of a stranger's making may lead to
+    except Exception as error:  # a file from an untrusted source may cause any
         raise FairbanditError(
             f"{path} holds no whole agent ({type(error).__name__}: {error}); expected what "
             "Agent.save wrote"
         ) from error
 
 
-def _is(given: Any, expected: str | int) -> bool:
-    """Whether something that may be of any type, a tensor too, is a value."""
+def _equal(given: Any, expected: str | int) -> bool:
+    """Whether two values are equal and of one type; the given one may be a tensor, for example."""
     return type(given) is type(expected) and bool(given == expected)

@@ -70,13 +70,13 @@ def _picks(run: PooledRuns, environment: str, shared: bool) -> Picks:
     received, spread = run.by_group("received")
     named = _parts(preset(run.policy)) if run.policy in presets() else parts
     exchanged = [f"{kind}={name}" for kind, name in parts.items() if name != named[kind]]
-    told = [part for part in exchanged if part not in run.label]
+    added = [part for part in exchanged if part not in run.label]
     try:
         reads_past = any(registry.lookup(kind, name).reads_past for kind, name in parts.items())
     except FairbanditError:
         reads_past = None  # a plugin that is not loaded
     return Picks(
-        label=", ".join([run.label, *told, *([environment] if shared else [])]),
+        label=", ".join([run.label, *added, *([environment] if shared else [])]),
         environment=environment,
         groups=run.groups,
         counts=run.picks(),

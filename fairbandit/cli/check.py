@@ -111,11 +111,11 @@ def _line(result: conformance.CheckResult) -> Text:
 
 
 def _timed(kind: str, cls: type[Any], cost: conformance.Cost) -> str:
-    told = (
+    cost_line = (
         f"  plays in {cost.own:.3f} ms a round of {conformance.REPLICAS} replicas "
         f"({conformance.REFERENCES[kind]}: {cost.reference:.3f} ms)"
     )
     if kind not in registry.PART_KINDS:
-        return told
+        return cost_line
     alone = "one round at a time, since it overrides `observe`"
-    return f"{told}; under split full: {alone if cls.observes else 'in blocks of rounds'}"
+    return f"{cost_line}; under split full: {alone if cls.observes else 'in blocks of rounds'}"

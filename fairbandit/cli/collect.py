@@ -43,7 +43,7 @@ Columns, in this order:
 With --each there is no runs, _n, _low and _high, but
   folder                                     relative to FOLDER (after FOLDER, if several)
 
-Without --out the first rows are printed, with the most telling columns; --format prints all rows:
+Without --out the first rows are printed, with the most useful columns; --format prints all rows:
 as markdown or latex those columns, as csv the whole table."""
 
 _EXAMPLES = """\

@@ -20,10 +20,10 @@ _MOST_INCHES = 50
 
 _HELP = f"""\
 Draws figures of the finished runs below some folders, as PNG and PDF, without simulating. Runs in
-different environments are drawn apart; runs of one policy are told apart by what differs, and those
-that differ in nothing but their seeds are one. Bands and error bars are one standard deviation to
-either side of the mean, over the replicas of all seeds. More than {MOST_RUNS} runs become panels of
-at most so many, which share a setting where that is possible.
+different environments have separate figures; runs of one policy are labelled by the settings that
+differ, and runs that differ in nothing but their seeds are pooled. Bands and error bars are one
+standard deviation to either side of the mean, over the replicas of all seeds. More than {MOST_RUNS}
+runs become panels of at most so many, which share a setting where that is possible.
 
 figures:
 """ + "\n".join(f"  {name:<15}{plan.help}" for name, plan in FIGURES.items())

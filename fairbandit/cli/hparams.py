@@ -10,7 +10,7 @@ from tensorboard.compat.proto.summary_pb2 import Summary
 from tensorboard.plugins.hparams import summary_v2 as hparams
 
 from fairbandit.results import PooledRuns
-from fairbandit.results.differences import telling, union
+from fairbandit.results.differences import distinguishing, union
 from fairbandit.results.pooling import NO_DIFFERENCE
 from fairbandit.run.tensorboard import INSTANTS, titled
 
@@ -18,14 +18,14 @@ _LONGEST = 100  # characters of a value
 
 
 def rows(runs: Sequence[PooledRuns]) -> list[dict[str, Any]]:
-    """Returns the policy and the environment of each run, and the settings that tell runs apart."""
+    """Returns the policy and the environment of each run, and the settings in which runs differ."""
     played = [
         {key: value for key, value in run.settings.items() if not key.startswith(NO_DIFFERENCE)}
         for run in runs
     ]
-    keys = ["policy", "environment", *telling(played)]
-    told = [{key: one[key] for key in keys if one.get(key) is not None} for one in played]
-    return [{k: _shown(v) for k, v in one.items() if len(str(v)) <= _LONGEST} for one in told]
+    keys = ["policy", "environment", *distinguishing(played)]
+    kept = [{key: one[key] for key in keys if one.get(key) is not None} for one in played]
+    return [{k: _shown(v) for k, v in one.items() if len(str(v)) <= _LONGEST} for one in kept]
 
 
 def columns(settings: Sequence[Mapping[str, Any]], metrics: Sequence[str]) -> Summary:

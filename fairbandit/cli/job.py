@@ -31,7 +31,7 @@ from fairbandit.run.table import console, named, run_table, spread
 
 _FULL_ERROR = "HYDRA_FULL_ERROR"
 
-_told: set[tuple[Path, str]] = set()  # the sweeps and errors of jobs that this process has printed
+_printed: set[tuple[Path, str]] = set()  # sweeps, and their jobs' errors that were printed
 
 register_resolvers()  # in a worker, unpickling `run_job` imports this module
 
@@ -119,8 +119,8 @@ def _run_in_sweep(config: DictConfig, folder: Path, job: str) -> None:
     except Exception as error:
         known = isinstance(error, (FairbanditError, OmegaConfBaseException, OSError))
         message = one_message(error) if known else in_a_line(error)
-        if (folder.parent, message) not in _told:
-            _told.add((folder.parent, message))
+        if (folder.parent, message) not in _printed:
+            _printed.add((folder.parent, message))
             print(f"{PREFIX}{job}{message}", file=sys.stderr, flush=True)
         with writing(folder), written_aside(folder / ERROR) as file:
             file.write(f"{message if known else traceback.format_exc().rstrip()}\n".encode())

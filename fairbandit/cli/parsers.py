@@ -44,10 +44,10 @@ def read_parameters(words: Sequence[str], kind: str) -> dict[str, Any]:
     try:
         read = OmegaConf.to_container(OmegaConf.from_dotlist(list(words)))
     except (OmegaConfBaseException, YAMLError, ValueError, RecursionError) as error:
-        told = " ".join(f"{kind}.{word}" for word in words)
+        given = " ".join(f"{kind}.{word}" for word in words)
         reason = " ".join(str(error).splitlines()[0].split())
         raise FairbanditError(
-            f"{told}: the value cannot be read: {reason}; expected YAML such as 0.5, text, "
+            f"{given}: the value cannot be read: {reason}; expected YAML such as 0.5, text, "
             "[1, 2] or {a: 1}"
         ) from error
     assert isinstance(read, dict)

@@ -229,8 +229,8 @@ def _gather(sweep: _Sweep, errors: Mapping[str, str]) -> None:
         shown.print(overview(pool(runs)))
     skipped = len(finished.items() & sweep.before.items())
     counts = {"finished": len(finished) - skipped, "skipped": skipped, "failed": len(errors)}
-    told = ", ".join(f"{number:,} {what}" for what, number in counts.items() if number)
-    shown.print(f"All jobs: {told}", highlight=False)
+    totals = ", ".join(f"{number:,} {what}" for what, number in counts.items() if number)
+    shown.print(f"All jobs: {totals}", highlight=False)
     for error, number in Counter(errors.values()).items():
         first = next(job for job, text in errors.items() if text == error)
         jobs = first if number == 1 else f"{number:,} jobs, as {first}"

@@ -1,4 +1,4 @@
-"""`fairbandit table`: shows what the environment `table` makes of a file."""
+"""`fairbandit table`: shows how the environment `table` reads a file."""
 
 from __future__ import annotations
 
@@ -28,18 +28,18 @@ examples:
   fairbandit table people.csv group=sex reward=income 'separator=;' decimal=,
   fairbandit table people.csv group=sex reward=income columns=columns.yaml"""
 
-_TEXTS = ("group", "reward", "separator", "decimal", "scaler_path")
-_SHOWN = 40  # groups that are listed, the largest first
+_TEXTS = ("group", "reward", "separator", "decimal", "scaler_path")  # not read as YAML
+_SHOWN = 40  # the most groups that are listed, the largest first
 
 
 def table(words: Sequence[str]) -> None:
-    """Shows a table.
+    """Prints the features, the groups and the missing cells of a file.
 
     Args:
-        words: a file, and KEY=VALUE parameters of the environment `table`.
+        words: the path of the file, and KEY=VALUE parameters of the environment `table`.
 
     Raises:
-        FairbanditError: wrong words, or a file that cannot be read.
+        FairbanditError: a word or a parameter is wrong, or the file cannot be used.
     """
     import pandas as pd
 
@@ -47,9 +47,8 @@ def table(words: Sequence[str]) -> None:
     parser.add_argument("file", metavar="FILE", help="a .csv or .parquet file")
     parser.add_argument("parameters", nargs="*", metavar="KEY=VALUE", help="group=… reward=…")
     given = parser.parse_args(words)
-    spec = completed(
-        "environment", {"name": "table", "path": given.file, **_read(given.parameters)}
-    )
+    parameters = {"name": "table", "path": given.file, **_read(given.parameters)}
+    spec = completed("environment", parameters)
     taken, chosen = (spec["group"], spec["reward"]), chosen_columns(spec["columns"])
     source = read_table(
         given.file,
@@ -66,7 +65,8 @@ def table(words: Sequence[str]) -> None:
     out.print(_features(source, columns, spec, sorted(sizes.index)))
     if left_out:
         out.print(make_table(["left out", "why"], left_out.items()))
-    rows, mean = [], f"mean {spec['reward']}"
+    rows = []
+    mean = f"mean {spec['reward']}"
     for group, size in sizes.head(_SHOWN).items():
         own = groups.get_group(group)
         small = " (too small)" if size < spec["min_group_size"] else ""
@@ -83,7 +83,7 @@ def table(words: Sequence[str]) -> None:
 
 
 def _read(words: Sequence[str]) -> dict[str, Any]:
-    """The parameters, of which texts need no quotes and may stand in them."""
+    """Reads KEY=VALUE words; a value of one of `_TEXTS` may stand in quotes but needs none."""
     pairs = [word.removeprefix("environment.").partition("=") for word in words]
     texts = {key: value.strip("\"'") for key, _, value in pairs if key in _TEXTS}
     others = ["".join(pair) for pair in pairs if pair[0] not in _TEXTS]
@@ -93,7 +93,7 @@ def _read(words: Sequence[str]) -> dict[str, Any]:
 def _features(
     source: Source, columns: dict[str, Any], spec: dict[str, Any], labels: list[str]
 ) -> Table:
-    """A row for each column that is used."""
+    """A table of the columns that become features, the bias, the total d and the reward."""
     rows = []
     for name, chosen in columns.items():
         codes, reference = codes_and_reference(chosen)
@@ -102,10 +102,9 @@ def _features(
         rows.append((name, kind, len(codes) or 1))
     if spec["group_feature"] and spec["group"] not in columns:
         rows.append((spec["group"], f"the group: {listed(labels, 6)}", len(labels)))
-    told = [(name, kind, str(count), f"{source.gaps(name).sum():,}") for name, kind, count in rows]
-    told += [("", "bias, always 1", "1", "")] if spec["bias"] else []
-    told.append(("", "all together, d", str(sum(int(row[2]) for row in told)), ""))
-    told.append((spec["reward"], "the reward", "", f"{source.gaps(spec['reward']).sum():,}"))
-    return make_table(
-        ["column", "becomes", "features", "missing"], told, right=["features", "missing"]
-    )
+    cells = [(name, kind, str(count), f"{source.gaps(name).sum():,}") for name, kind, count in rows]
+    cells += [("", "bias, always 1", "1", "")] if spec["bias"] else []
+    cells.append(("", "all together, d", str(sum(int(row[2]) for row in cells)), ""))
+    cells.append((spec["reward"], "the reward", "", f"{source.gaps(spec['reward']).sum():,}"))
+    header = ["column", "becomes", "features", "missing"]
+    return make_table(header, cells, right=["features", "missing"])

@@ -254,7 +254,7 @@ class _Problem:
         half = self.bound(self.rounds, repaired=False).growth / 2
         floor = paper.repaired_floor(known, self.rounds, self.split_delta, self.alpha)
         beside = "less than that" if picked.value < half else "no less"
-        said = [
+        texts = [
             "The gap: the paper takes the second moment of a picked context to be that of any "
             f"context of its group, and so at least {share}λ⁺_min(Σ)/2 = {_number(half)}. A pick "
             f"is selected for its rank: here the fair optimum's has λ₀ = {_measured(picked)}, "
@@ -270,10 +270,10 @@ class _Problem:
         ]
         if known.own_places:
             picks = _number(self.rounds / known.places)
-            said.append(
+            texts.append(
                 f"Parity: Fair-Greedy picks each group with probability 1/K in every round (lemma "
                 f"DGP), so T/K = {picks} times on average; fairbandit parity tests it."
             )
         if not self.has_trade_off:
-            said.append("thm:linreg_opt takes two groups with a place each and a reward density.")
-        return [*said, *(f"Caveat: {caveat}." for caveat in known.caveats)]
+            texts.append("thm:linreg_opt takes two groups with a place each and a reward density.")
+        return [*texts, *(f"Caveat: {caveat}." for caveat in known.caveats)]

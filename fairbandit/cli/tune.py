@@ -212,7 +212,7 @@ class _Study:
         return [one for one in trials if one.state != TrialState.FAIL or "error" in one.user_attrs]
 
     def play(self) -> None:
-        """Plays a trial, or one again that was interrupted, and tells the study what came of it.
+        """Plays a trial, or one again that was interrupted, and reports its outcome to the study.
 
         A trial that fails before any is complete counts as interrupted.
         """

@@ -97,11 +97,11 @@ class Listener(Argmax):
     """`Argmax` that records the index by which each round was decided last."""
 
     def __init__(self) -> None:
-        self.heard: dict[int, Tensor] = {}
+        self.last_index: dict[int, Tensor] = {}
 
     def _weights(self, candidates: Candidates, index: Tensor) -> Tensor:
         shown = index.masked_fill(~candidates.present, 0)
-        self.heard.update(enumerate(shown.unbind(1), candidates.first))
+        self.last_index.update(enumerate(shown.unbind(1), candidates.first))
         return super()._weights(candidates, index)
 
 
@@ -179,7 +179,7 @@ def _given(engine: Engine, played: Played) -> Tensor:
     picks = played.actions[..., None].double()
     if not isinstance(selector, Listener):
         return picks
-    index = [selector.heard[t] for t in range(played.first, played.last + 1)]
+    index = [selector.last_index[t] for t in range(played.first, played.last + 1)]
     return torch.cat([torch.stack(index, 1), picks], 2)
 
 

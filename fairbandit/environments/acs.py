@@ -27,13 +27,13 @@ from fairbandit.environments.reading import listed, read_table
 from fairbandit.errors import FairbanditError
 
 YEARS = (2017, 2018)
-"""The years with files of these names and the column RELP, which RELSHIPP replaced in 2019."""
+"""The years whose files are named as here and have RELP, which became RELSHIPP in 2019."""
 
 COLUMNS = ("AGEP", "COW", "SCHL", "MAR", "OCCP", "POBP", "RELP", "WKHP", "SEX", "RAC1P", "PINCP")
-"""The columns that are kept."""
+"""The columns of the table."""
 
 FILTER_COLUMN = "PWGTP"
-"""A further column, which only the filter reads."""
+"""The column of a person's weight, which only the filter reads."""
 
 STATES = (
     *("AL", "AK", "AZ", "AR", "CA", "CO", "CT", "DE", "FL", "GA", "HI", "ID", "IL", "IN", "IA"),
@@ -44,10 +44,10 @@ STATES = (
 """The postal codes of the states and Puerto Rico."""
 
 FIPS = dict(zip(STATES, (*sorted({*range(1, 57)} - {3, 7, 11, 14, 43, 52}), 72), strict=True))
-"""The number of each state in the names of files."""
+"""The FIPS code of each state, which is part of the name of its file."""
 
 SAMPLE = "sample"
-"""The root that stands for the records inside the package."""
+"""The value of `root` that selects the records inside the package."""
 
 SAMPLE_STATES = {2018: ("DE", "HI", "NM", "SD", "VT", "WY"), 2017: ("AL",)}
 """The states in the packaged records of each year."""
@@ -64,17 +64,17 @@ def person_table(
     download: bool = False,
     cache: str | Path | None = None,
 ) -> Path:
-    """A Parquet table of the working adults of some states, which is made once and cached.
+    """The path of a Parquet table of working adults, which is made once and then cached.
 
     The Adult-style filter is AGEP > 16, PINCP > 100, WKHP > 0, PWGTP ≥ 1. The name of the table has
-    a hash of the year, the states, and the names, sizes and times of the source files. A change of
-    these makes a new table; older tables stay and may be deleted at any time.
+    a hash of the year, the states, and the names, sizes and times of the source files. If one of
+    these changes, a new table is made; older tables stay and may be deleted at any time.
 
     The arguments are those of `CensusGender`.
 
     Raises:
-        FairbanditError: another year, an unknown state, a file that is missing, damaged, lacks a
-            column or holds a bad cell, or no row left after the filter.
+        FairbanditError: the year is not in `YEARS`, a state is unknown, a file is missing, is
+            damaged or lacks a column or a cell, no row passes the filter, or writing fails.
 
     Reference:
         Ding et al., "Retiring Adult: New Datasets for Fair Machine Learning", NeurIPS 2021.
@@ -94,8 +94,8 @@ def person_table(
         _download(paths[state], year, state)
     stats = [(path.name, path.stat().st_size, path.stat().st_mtime_ns) for path in paths.values()]
     key = hashlib.sha256(json.dumps([year, list(paths), stats]).encode()).hexdigest()[:20]
-    user = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache", "fairbandit")
-    target = Path(cache or user) / f"acs-{year}-{key}.parquet"
+    default = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache", "fairbandit")
+    target = Path(cache or default) / f"acs-{year}-{key}.parquet"
     if not target.is_file():
         _write(list(paths.values()), target)
     return target
@@ -104,20 +104,19 @@ def person_table(
 def record_files(
     *, root: str | Path, year: int, states: Sequence[str] | None = None
 ) -> dict[str, Path]:
-    """The path of each state's records, which need not exist, from arguments of `person_table`."""
-    valid = SAMPLE_STATES if root == SAMPLE else dict.fromkeys(YEARS, STATES)
+    """The path of each state's records, which need not exist; `person_table` has the arguments."""
+    sample = root == SAMPLE
+    valid = SAMPLE_STATES if sample else dict.fromkeys(YEARS, STATES)
     if year not in valid:
         raise FairbanditError(f"the census year must be one of {[*valid]}, got {year}")
     known = valid[year]
     chosen = known if states is None else states
-    whole = root != SAMPLE or len(set(chosen)) == len(known)
-    if not (chosen and whole and {*chosen} <= {*known}):
-        which = "some" if root != SAMPLE else "all"
+    if not chosen or not {*chosen} <= {*known} or (sample and {*chosen} != {*known}):
         raise FairbanditError(
-            f"the census states of {year} must be {which} of {', '.join(known)}, or null; "
-            f"got {chosen}"
+            f"the census states of {year} must be {'all' if sample else 'some'} of "
+            f"{', '.join(known)}, or null; got {chosen}"
         )
-    if root == SAMPLE:
+    if sample:
         return dict.fromkeys(known, Path(__file__).parent / SAMPLE / f"{year}.parquet")
     folder = Path(root, str(year), "1-Year")
     return {state: folder / f"psam_p{FIPS[state]:02}.csv" for state in known if state in chosen}
@@ -125,14 +124,14 @@ def record_files(
 
 def _download(path: Path, year: int, state: str) -> None:
     """Downloads one file to a temporary folder, checks it, and moves it into place."""
-    # imported here, since it takes half a second; the package hides the module behind a function
+    # imported here, since it takes half a second; the package's own `load_acs` is a function
     folktables = import_module("folktables.load_acs")
     _log.info("downloading the %d census records of %s", year, state)
     name = f"csv_p{state.lower()}.zip"
     url = f"{_SITE}/{year}/1-Year/{name}"
-    # what requests and zipfile raise of a failed download or a damaged archive
+    # what requests and zipfile raise if a download fails or an archive is damaged
     damage = (OSError, KeyError, RuntimeError, zipfile.BadZipFile, zlib.error)
-    with _aside(path, "environment.root") as found:
+    with _moved_when_whole(path, "environment.root") as found:
         try:
             folktables.download_and_extract(url, str(found.parent), name, found.name)
             read_table(found, [*COLUMNS, FILTER_COLUMN])
@@ -144,22 +143,22 @@ def _download(path: Path, year: int, state: str) -> None:
 
 
 def _write(files: list[Path], target: Path) -> None:
-    """Writes the table of the working adults."""
+    """Writes the working adults in some files as one Parquet table."""
     columns = [np.concatenate(cells) for cells in zip(*map(_filtered, files), strict=True)]
     if not len(columns[0]):
         raise FairbanditError(
             f"no row is left after the filter AGEP > 16, PINCP > 100, WKHP > 0, PWGTP >= 1 "
             f"in {listed(list(map(str, files)), 5)}"
         )
-    with _aside(target, "environment.cache") as path:
+    with _moved_when_whole(target, "environment.cache") as path:
         table = pa.table(columns, names=COLUMNS)
         pq.write_table(table, path, compression="zstd", write_page_checksum=True)
     _log.info("wrote %d filtered census records to %s", len(columns[0]), target)
 
 
 @contextmanager
-def _aside(path: Path, setting: str) -> Iterator[Path]:
-    """A path in a temporary folder, from which the file is moved to `path` once it is whole."""
+def _moved_when_whole(path: Path, setting: str) -> Iterator[Path]:
+    """Gives a temporary path for writing; the file is moved to `path` if no error occurs."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         folder = TemporaryDirectory(dir=path.parent, prefix=".part-")
@@ -174,7 +173,7 @@ def _aside(path: Path, setting: str) -> Iterator[Path]:
 
 
 def _filtered(path: Path) -> list[NDArray[np.float64]]:
-    """The columns of the working adults of one file."""
+    """The columns `COLUMNS` of the working adults in one file."""
     source = read_table(path, [*COLUMNS, FILTER_COLUMN])
     cells = {name: source.numbers(name) for name in (*COLUMNS, FILTER_COLUMN)}
     # a comparison with a missing cell is false

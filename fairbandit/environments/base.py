@@ -25,9 +25,10 @@ class Truth:
     """The ground truth, which only an environment knows: true rewards, and their CDF by group.
 
     Args:
-        theta: the true θ, the paper's μ*, (d,), where true rewards are ⟨θ, x⟩; None elsewhere.
-        cdf: F(groups, values), both of one shape, to shares in [0, 1] of that shape.
-        rewards: the true rewards of contexts (…, d) of groups (…): (…). Needed without θ.
+        theta: the true θ, (d,), the paper's μ*, if true rewards are ⟨θ, x⟩; otherwise None.
+        cdf: cdf(groups, values), both (…), gives the CDF of each group at each value, (…).
+        rewards: rewards(contexts, groups), of (…, d) and (…), gives the true rewards, (…); None if
+            `theta` is given.
 
     Raises:
         FairbanditError: neither θ nor the rewards are given, or both are.
@@ -66,13 +67,13 @@ class Truth:
 class Pools:
     """N rounds of candidates for B replicas, with their ground truth.
 
-    A policy sees `contexts` and `groups`, and of `rewards` only the one that it picked.
+    A policy sees `contexts`, `groups` and the rewards of the candidates that it picked.
 
     Attributes:
         contexts: features, (B, N, K, d) float64.
-        groups: (B, N, K) int64, −1 an empty place.
+        groups: codes of the groups, (B, N, K) int64; −1 for an empty place.
         rewards: the noisy reward each candidate would give, (B, N, K).
-        expected: the true rewards ⟨θ, x⟩, (B, N, K).
+        expected: the true rewards, (B, N, K).
         ranks: the true relative ranks, (B, N, K), in [0, 1].
     """
 
@@ -100,9 +101,9 @@ class Environment(ABC):
     part_kind: ClassVar[str]
     part_name: ClassVar[str]
     rounds: ClassVar[int] = 5000
-    """T where a run leaves `rounds` unset."""
+    """The number of rounds T of a run that does not set `rounds`."""
     exploration: ClassVar[float] = 1.0
-    """The `exploration` of optimistic estimators that leave theirs unset."""
+    """The `exploration` of optimistic estimators that do not set it."""
 
     features: int
     places: int
@@ -121,14 +122,14 @@ class Environment(ABC):
             parameters: all parameters of the constructor, as plain data.
         """
         texts = (value for value in parameters.values() if isinstance(value, str))
-        # unlike `Path.is_file`, false also of texts that cannot be a path
+        # `Path.is_file` would raise an error for some texts that cannot be paths
         return [Path(text) for text in texts if os.path.isfile(text)]  # noqa: PTH113
 
     def fingerprint(self) -> str:
         """A hash of the data that the environment plays; a run resumes only while it is the same.
 
-        By default it is a hash of the environment's description. A subclass that plays data hashes
-        the data.
+        By default it is a hash of the environment's name and parameters. A subclass that plays data
+        hashes the data.
         """
         described = json.dumps(describe(self), sort_keys=True, default=str)
         return hashlib.sha256(described.encode()).hexdigest()
@@ -179,8 +180,8 @@ class Environment(ABC):
         theta, cdf = self.truth.theta, self.truth.cdf
 
         def share(values: Tensor) -> Tensor:
-            there = values if theta is None else values.to(theta.device)
-            return cdf(torch.full_like(there, group, dtype=torch.int64), there).cpu()
+            values = values if theta is None else values.to(theta.device)
+            return cdf(torch.full_like(values, group, dtype=torch.int64), values).cpu()
 
         return of_cdf(share)
 

@@ -1,4 +1,4 @@
-"""Decides which columns are features: as chosen in a mapping or a YAML file, or by their cells."""
+"""Decides which columns are features, by a mapping, a YAML file or the cells of the columns."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from fairbandit.environments.reading import DECIMAL_REMEDY, Source, listed
 from fairbandit.errors import FairbanditError
 
 CATEGORY = "category"
-"""The specification of a category whose codes are the values that the table has."""
+"""The specification of a category whose codes are the values in the table."""
 
 ENDINGS = (".yaml", ".yml")
-"""The endings of a file of columns."""
+"""The endings of a YAML file that specifies columns."""
 
 MOST_CODES = 1_000
-"""The most texts of a column that becomes a category without being chosen."""
+"""The most distinct texts of a column that becomes a category without a specification."""
 
 CHOOSE = (
     "environment.columns chooses the features, as in 'environment.columns={NAME: null, NAME: "
@@ -30,6 +30,7 @@ CHOOSE = (
 )
 """How features are chosen, for messages."""
 
+# the reasons why a column is not a feature
 CONSTANT = "one value, or none"
 OTHER = "neither numbers nor texts that recur"
 UNNAMED = "no name, or an index"
@@ -39,21 +40,21 @@ _SPEC = (
     "{codes: [...], reference: [...]}"
 )
 _DATE = "([0-9]{1,4}[-/.][0-9]{1,2}[-/.][0-9]{1,4}.*|[0-9]{1,2}:[0-9]{2}.*)"
-_CODE = "([-+]?0[0-9]+)"  # zeros in front
+_CODE = "([-+]?0[0-9]+)"  # a number with leading zeros, such as 007
 _INDEX = re.compile(r"__index_level_[0-9]+__")  # the index of a table that pandas wrote
 
 
 def columns_file(columns: Any) -> Path | None:
-    """The YAML file that `environment.columns` names, if it names one."""
+    """The path in `environment.columns` if it names a YAML file; None otherwise."""
     named = isinstance(columns, str) and columns.lower().endswith(ENDINGS)
     return Path(columns) if named else None
 
 
 def chosen_columns(columns: Any) -> Mapping[str, Any] | None:
-    """The mapping that `environment.columns` is, or that its YAML file holds; None if it is null.
+    """The specification of each column in `environment.columns` or in its file; None for null.
 
     Raises:
-        FairbanditError: there is no such file or mapping, or a column is specified wrongly.
+        FairbanditError: there is no such file or mapping, or a specification is not valid.
     """
     if columns is None:
         return None
@@ -76,26 +77,26 @@ def chosen_columns(columns: Any) -> Mapping[str, Any] | None:
 
 
 def codes_and_reference(spec: Any) -> tuple[list[Any], list[Any]]:
-    """The codes of a category that have a feature each, and those that have none."""
+    """The codes of a category that become features, and its reference codes; none for a number."""
     if isinstance(spec, Mapping):
         return list(spec["codes"]), list(spec.get("reference", ()))
     return list(spec or ()), []
 
 
 def _problem(spec: Any) -> str:
-    """Why a specification is none; empty if it is one."""
+    """What is wrong with a specification; empty if it is valid."""
     if spec is None or spec == CATEGORY:
         return ""
     given = spec if isinstance(spec, Mapping) else {"codes": spec}
     lists = [given.get("codes", ()), given.get("reference", ())]
-    proper = all(isinstance(one, Sequence) and not isinstance(one, str) for one in lists)
-    if not proper or not lists[0] or given.keys() - {"codes", "reference"}:
+    valid = all(isinstance(one, Sequence) and not isinstance(one, str) for one in lists)
+    if not valid or not lists[0] or given.keys() - {"codes", "reference"}:
         return f"expected {_SPEC}; got {spec!r}"
-    known = [*lists[0], *lists[1]]
-    numbers = all(isinstance(code, (int, float)) and not isinstance(code, bool) for code in known)
-    if not numbers and not all(isinstance(code, str) for code in known):
-        return f"codes are all numbers or all texts (put a text in quotes), got {known}"
-    return f"a code stands twice in {known}" if len(set(known)) < len(known) else ""
+    codes = [*lists[0], *lists[1]]
+    numbers = all(isinstance(code, (int, float)) and not isinstance(code, bool) for code in codes)
+    if not numbers and not all(isinstance(code, str) for code in codes):
+        return f"codes are all numbers or all texts (put a text in quotes), got {codes}"
+    return f"a code stands twice in {codes}" if len(set(codes)) < len(codes) else ""
 
 
 def _load(path: Path) -> Any:
@@ -111,42 +112,42 @@ def _load(path: Path) -> Any:
 def resolve_columns(
     sources: Sequence[Source], chosen: Mapping[str, Any] | None, taken: Collection[str]
 ) -> tuple[dict[str, Any], dict[str, str]]:
-    """The columns that are features, with the codes of each category, and why others are none.
+    """The specification of each feature column, with its codes, and why others are left out.
 
     Args:
         sources: D2 and, where it is another file, D1.
-        chosen: the columns with their specifications. If None, all columns are judged by their
-            cells: numbers and truth values become numbers, texts that recur become categories.
-        taken: the columns of the group and of the reward.
+        chosen: the feature columns with their specifications. If None, the cells of each column
+            decide: numbers and truth values become numbers, texts that recur become categories.
+        taken: the columns of the group and of the reward, left out if `chosen` is None.
 
     Raises:
-        FairbanditError: no column is left, or the numbers of a column have decimal commas, and
+        FairbanditError: no column is left, or a column has numbers with decimal commas although
             `decimal` is a point.
     """
     columns: dict[str, Any] = {}
-    out: dict[str, str] = {}
+    left_out: dict[str, str] = {}
     if chosen is not None:
         for name, spec in chosen.items():
             columns[name] = _codes(sources, name) if spec == CATEGORY else spec
-        return columns, out
+        return columns, left_out
     for name in [name for name in sources[0].columns if name not in taken]:
         named = name and not _INDEX.fullmatch(name)
-        spec, reason = _judged(sources, name) if named else (None, UNNAMED)
+        spec, reason = _specified(sources, name) if named else (None, UNNAMED)
         if reason:
-            out[name] = reason
+            left_out[name] = reason
         else:
             columns[name] = spec
     if not columns:
-        found = listed([f"{name!r} ({reason})" for name, reason in out.items()])
+        found = listed([f"{name!r} ({reason})" for name, reason in left_out.items()])
         raise FairbanditError(
             f"{sources[0].name}: no column is left to be a feature; beside "
             f"{listed([*map(repr, taken)])} there is {found or 'none'}. {CHOOSE}"
         )
-    return columns, out
+    return columns, left_out
 
 
-def _judged(sources: Sequence[Source], name: str) -> tuple[list[Any] | None, str]:
-    """The specification of a column, and why it is no feature; empty if it is one."""
+def _specified(sources: Sequence[Source], name: str) -> tuple[list[Any] | None, str]:
+    """The specification of a column by its cells, and the reason why it is no feature, or ""."""
     if not all(name in source.frame for source in sources):
         return None, OTHER
     for source in sources:
@@ -158,16 +159,16 @@ def _judged(sources: Sequence[Source], name: str) -> tuple[list[Any] | None, str
         return None, CONSTANT
     if not isinstance(codes[0], str):
         return None, ""
-    zeros = any(_spelled(source, name, _CODE) for source in sources)
+    zeros = any(_matches(source, name, _CODE) for source in sources)
     mixed = any((source.fits(name) & ~source.gaps(name)).any() for source in sources) and not zeros
-    dates = any(_spelled(source, name, _DATE) for source in sources)
-    recur = len(codes) <= min(MOST_CODES, sum(map(len, sources)) / 2)
+    dates = any(_matches(source, name, _DATE) for source in sources)
+    recur = len(codes) <= min(MOST_CODES, sum(map(len, sources)) / 2)  # twice each, on average
     return (None, OTHER) if mixed or dates or not recur else (codes, "")
 
 
 def _codes(sources: Sequence[Source], name: str) -> list[Any]:
-    """The distinct values of a column, sorted: as numbers if all are, without zeros in front."""
-    if not all(source.fits(name).all() and not _spelled(source, name, _CODE) for source in sources):
+    """The distinct values of a column, sorted; texts if a cell is a text or has leading zeros."""
+    if not all(source.fits(name).all() and not _matches(source, name, _CODE) for source in sources):
         return sorted(
             {str(cell) for source in sources for cell in source.cells(name).dropna().unique()}
         )
@@ -177,7 +178,7 @@ def _codes(sources: Sequence[Source], name: str) -> list[Any]:
     ]
 
 
-def _spelled(source: Source, name: str, pattern: str) -> bool:
-    """Whether a cell fits a regular expression."""
+def _matches(source: Source, name: str, pattern: str) -> bool:
+    """Whether a regular expression matches the whole text of some cell of a column."""
     cells = source.cells(name)
     return cells.dtype != np.float64 and bool(cells.str.fullmatch(pattern).any())

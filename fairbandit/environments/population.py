@@ -158,8 +158,8 @@ def load_population(request: Request) -> Population:
     ]
     columns, left_out = resolve_columns(sources, request.columns, taken)
     if left_out:
-        told = listed([f"{name!r} ({reason})" for name, reason in left_out.items()])
-        remark(f"{request.path}: these columns are no features: {told}. {CHOOSE}")
+        text = listed([f"{name!r} ({reason})" for name, reason in left_out.items()])
+        remark(f"{request.path}: these columns are no features: {text}. {CHOOSE}")
     labels = [_labels(source, columns, request) for source in sources]
     kept = _kept_groups(sources[0].name, labels[0], request)
     members, *others = (

@@ -273,12 +273,12 @@ def _require(
     counts = Counter(names)
     lacking = [repr(name) for name in dict.fromkeys(columns) if not counts[name]]
     if lacking:
-        told = f"{table} has no column {listed(lacking)}; it has {listed([*map(repr, names)])}"
+        message = f"{table} has no column {listed(lacking)}; it has {listed([*map(repr, names)])}"
         for mark, typed in ((";", ";"), ("\t", "tab"), ("|", "|")):
             if mark != separator and any(mark in name for name in names):
-                told += f". If {mark!r} separates its cells, set "
-                told += f"'environment.separator=\"{typed}\"'"
-        raise FairbanditError(told)
+                message += f". If {mark!r} separates its cells, set "
+                message += f"'environment.separator=\"{typed}\"'"
+        raise FairbanditError(message)
     # names may be empty: spreadsheets leave empty columns behind
     twice = [repr(name) for name in counts if name and counts[name] > 1]
     if twice:

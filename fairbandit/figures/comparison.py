@@ -22,27 +22,27 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-_ROW, _HIGHER = 0.27, 0.37  # inches of a row with two and with three lines of text
-_LABELS = 1.45  # inches of the runs' names
-_COLUMN, _NARROW = 0.75, 0.48  # inches of a column where there are few, and where there are many
-_HEAD, _SPREAD = 6.0, 5.5  # points: the sizes of metrics' names and of what is below a mean
-_HEAD_LETTERS = 22  # of an inch of a line above a column
-_BEST, _WORST = 0.56, 0.03  # the part of the colour map YlGnBu on which black is easy to read
-_PLAIN = "#f2f2f2"
-_RELATIVE, _ABSOLUTE = 1e-9, 1e-12  # how far apart values are that differ by rounding alone
+_ROW, _TALL_ROW = 0.27, 0.37  # inches of a row with two and with three lines of text
+_LABELS = 1.45  # inches for the names of runs
+_COLUMN, _NARROWEST = 0.75, 0.48  # the preferred and the least inches of a column
+_HEAD, _SPREAD = 6.0, 5.5  # points: fonts of metrics' names and of the text below a mean
+_LETTERS_PER_INCH = 22  # of a metric's name above its column
+_BEST, _WORST = 0.56, 0.03  # the part of the colour map YlGnBu on which black is readable
+_PLAIN = "#f2f2f2"  # the colour of cells without a rank
+_RELATIVE, _ABSOLUTE = 1e-9, 1e-12  # tolerances: closer values are equal up to rounding
 
 
 def compose_comparison(scene: Scene, options: Options) -> Figure:
     """Draws a row for each run and a column for each metric after the last round.
 
-    A cell has the mean over all replicas, and the standard deviation or the interval of the mean
-    below it. Its colour tells the rank among the runs with the same number of rounds. Bold are the
-    means of the best and of all whose paired difference to it has an interval with 0 in it; a
-    column in which these are all runs is not coloured. Runs of policies that know the truth stand
-    below the others, without a rank. Metrics of which no run knows the value are named below.
+    A cell shows the mean over all replicas and, below it, the standard deviation or the interval of
+    the mean. Its colour shows the rank among runs with the same number of rounds. The best mean is
+    bold, and so are those whose interval of the paired difference to the best contains 0; a column
+    in which all ranked means are bold is not coloured. Runs of policies that know the truth follow
+    without ranks. Metrics without a value in any run are named below the table.
 
     Raises:
-        FairbanditError: there are too many runs, or none that knows the value of a metric.
+        FairbanditError: there are too many runs, or no run has a value of any metric.
     """
     check_count(scene)
     ends = {column: [run.metrics.get(column, {}) for run in scene.runs] for column in scene.metrics}
@@ -60,15 +60,16 @@ def compose_comparison(scene: Scene, options: Options) -> Figure:
         from matplotlib.layout_engine import ConstrainedLayoutEngine
 
         beside = _LABELS + 0.5
-        width = max(min(WIDTH, beside + _COLUMN * len(known)), beside + _NARROW * len(known))
-        height = (_HIGHER if options.interval else _ROW) * len(scene.runs) + 0.3 * len(parts) + 1.45
+        width = max(min(WIDTH, beside + _COLUMN * len(known)), beside + _NARROWEST * len(known))
+        row = _TALL_ROW if options.interval else _ROW
+        height = row * len(scene.runs) + 0.3 * len(parts) + 1.45
         figure = Figure(options.size or (width, height))
         figure.set_layout_engine(ConstrainedLayoutEngine(hspace=0, h_pad=0.02))
         panels = figure.subplots(len(parts), height_ratios=list(map(len, parts)), squeeze=False)
+        letters = int(_LETTERS_PER_INCH * (figure.get_figwidth() - beside) / len(known))
+        heads = [textwrap.fill(titled(c), letters) + _arrow(facet, c) for c in known]
         for at, (axes, runs) in enumerate(zip(panels[:, 0], parts, strict=True)):
             _fill(axes, facet, runs, known)
-            letters = int(_HEAD_LETTERS * (figure.get_figwidth() - beside) / len(known))
-            heads = [textwrap.fill(titled(c), letters) + _arrow(facet, c) for c in known]
             axes.set_xticks(range(len(known)), heads if at == 0 else [""] * len(known))
         if facet.policy:
             figure.suptitle(facet.policy)
@@ -88,9 +89,9 @@ def _fill(axes: Axes, facet: Facet, runs: Sequence[PooledRuns], columns: Sequenc
                 colours[row, at] = to_rgb(colour(ranks[row]))
             mean, below = _texts(run.metrics.get(column, {}), interval=facet.options.interval)
             weight = "bold" if ties[row] else "normal"
-            middle: dict[str, Any] = {"ha": "center", "fontsize": SMALL, "fontweight": weight}
+            style: dict[str, Any] = {"ha": "center", "fontsize": SMALL, "fontweight": weight}
             y = row - 0.15 * below.count("\n")
-            axes.text(at, y, mean, va="baseline" if below else "center_baseline", **middle)
+            axes.text(at, y, mean, va="baseline" if below else "center_baseline", **style)
             axes.text(at, y + 0.08, below, ha="center", va="top", fontsize=_SPREAD)
     axes.imshow(colours, aspect="auto")
     axes.set_xticks(np.arange(len(columns) + 1) - 0.5, minor=True)
@@ -114,9 +115,9 @@ def rank(runs: Sequence[PooledRuns], column: str) -> tuple[Floats, Any]:
         column: the metric.
 
     Returns:
-        The ranks, from 0 for the best to 1 for the worst, at equal distances, (R,); equal values
-        have one rank, and NaN stands for runs that know the truth or not the value. And whether a
-        run is the best, or the interval of its paired difference to the best contains 0, (R,).
+        The ranks, (R,), at equal distances from 0 for the best to 1 for the worst; equal values
+        share a rank, and runs that know the truth or lack the metric have NaN. And, (R,), whether a
+        run is the best, or the interval of its paired difference to the best contains 0.
     """
     ranks, ties = np.full(len(runs), np.nan), np.zeros(len(runs), bool)
     for rounds in {run.rounds for run in runs}:
@@ -137,21 +138,20 @@ def rank(runs: Sequence[PooledRuns], column: str) -> tuple[Floats, Any]:
         ranks[np.array(rows)[order]] = np.concatenate([[0], steps.cumsum()]) / max(steps.sum(), 1)
         best = runs[rows[order[0]]]
         for row in rows:
-            found = paired_difference(runs[row], best, column)
-            near = found is not None and found["low"] <= 0 <= found["high"]
+            difference = paired_difference(runs[row], best, column)
+            near = difference is not None and difference["low"] <= 0 <= difference["high"]
             ties[row] = ranks[row] == 0 or near
     return ranks, ties
 
 
 def _texts(end: Mapping[str, Any], *, interval: bool) -> tuple[str, str]:
-    """The mean, and what stands below it."""
+    """The texts of a cell: the mean, and below it the standard deviation or the interval."""
     if end.get("mean") is None:
         return "–", ""
     if interval and end["low"] is not None:
         half = (end["high"] - end["low"]) / 2
-        return written(end["mean"], half), "\nto ".join(
-            written(end[k], half) for k in ("low", "high")
-        )
+        low, mean, high = (written(end[key], half) for key in ("low", "mean", "high"))
+        return mean, f"{low}\nto {high}"
     mean, sign, std = spread(end).partition(" ± ")
     return mean, sign.strip() + std
 
@@ -170,23 +170,23 @@ def _arrow(facet: Facet, column: str) -> str:
 
 
 def _explain(figure: Figure, facet: Facet, known: Sequence[str]) -> None:
-    """Writes below the table what the numbers, the colours and the arrows are."""
+    """Explains the numbers, the colours and the arrows in a text below the table."""
     runs = facet.scene.runs
     horizons = sorted({run.rounds for run in runs})
     replicas = sorted({run.replicas for run in runs})
     at = f"T = {horizons[0]:,}" if len(horizons) == 1 else "T"
     many = " to ".join(f"{count:,}" for count in dict.fromkeys((replicas[0], replicas[-1])))
-    said = [f"Mean at {at} over {many} replicas"]
+    parts = [f"Mean at {at} over {many} replicas"]
     if replicas[-1] > 1:
-        said[0] += ", below it its 95 % interval" if facet.options.interval else " ± 1 std"
-    said += ["↓ lower is better, ↑ higher is better"]
+        parts[0] += ", below it its 95 % interval" if facet.options.interval else " ± 1 std"
+    parts += ["↓ lower is better, ↑ higher is better"]
     if not all(run.knows_truth for run in runs):
-        said += ["the darker a cell, the better its rank; a column in which all tie is grey"]
-        said += ["bold: the best, and all within the 95 % interval of the paired difference to it"]
+        parts += ["the darker a cell, the better its rank; a column in which all tie is grey"]
+        parts += ["bold: the best, and all within the 95 % interval of the paired difference to it"]
     if len(horizons) > 1:
-        said += ["ranks are among runs of equal T"]
+        parts += ["ranks are among runs of equal T"]
     unknown = [titled(column) for column in facet.scene.metrics if column not in known]
     if unknown:
-        said += [f"not known here: {', '.join(unknown)}"]
-    text = wrapped(f"{'; '.join(said)}.", figure.get_figwidth())
+        parts += [f"not known here: {', '.join(unknown)}"]
+    text = wrapped(f"{'; '.join(parts)}.", figure.get_figwidth())
     figure.supxlabel(text, fontsize=SMALL, x=0.01, ha="left")

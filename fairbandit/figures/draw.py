@@ -30,12 +30,12 @@ SUBFOLDER = "figures"
 """The subfolder of a sweep's folder that figures are written to."""
 
 CHOICE = "figures.json"
-"""The file that says which figures, of which policies, a sweep asked for."""
+"""The file in `SUBFOLDER` with the figures, and the policies in each, that a sweep asked for."""
 
 Choice = Mapping[str, Sequence[str] | None]
-"""Figures by name, each with the policies that it shows; None for all."""
+"""The names of figures, each with the policies that it shows; None shows all policies."""
 
-_LONGEST = 100  # letters of an environment in the name of a file
+_LONGEST = 100  # characters of an environment's name in the name of a file
 
 _METADATA = ({"Software": None}, {"CreationDate": None, "Producer": None})  # of PNG and PDF
 
@@ -45,9 +45,9 @@ class Drawn:
     """A figure that was drawn.
 
     Attributes:
-        figure: its name.
-        scene: the environment's.
-        files: the PNG and the PDF.
+        figure: the name of the figure, a key of `FIGURES`.
+        scene: the name of the environment.
+        files: the paths of the PNG and of the PDF.
     """
 
     figure: str
@@ -59,12 +59,12 @@ def check_choice(choice: Choice) -> None:
     """Refuses an unknown figure.
 
     Raises:
-        FairbanditError: with the names that there are.
+        FairbanditError: a figure is not in `FIGURES`; the message lists those that are.
     """
-    _check("figure", choice, FIGURES)
+    _check_known("figure", choice, FIGURES)
 
 
-def _check(what: str, names: Iterable[str], known: Iterable[str]) -> None:
+def _check_known(what: str, names: Iterable[str], known: Iterable[str]) -> None:
     for name in names:
         if name not in known:
             raise FairbanditError(f"unknown {what} {name!r}; the {what}s are {', '.join(known)}")
@@ -87,48 +87,48 @@ def draw(
             which the runs have data.
         policies: the policies shown by figures for which `choice` names none; None shows all.
         where: the values that runs must have for some settings; None takes all runs.
-        options: how they are drawn.
+        options: how the figures are drawn.
 
     Returns:
         What was drawn, in the order of the environments' names and of `FIGURES`.
 
     Raises:
-        FairbanditError: an unknown figure, metric or setting, no runs, no run of the policies or
-            with the values, damaged runs, or a folder that cannot be written to.
+        FairbanditError: a figure, metric or setting is unknown, no run has the policies or the
+            values, runs are damaged, or `out` cannot be written to.
     """
     check_choice(choice or {})
     runs = read_runs(folders)
     kept = chosen([run.settings for run in runs], where or {})
     scenes = scenes_of([runs[at] for at in kept])
     options = options or Options()
-    _check("metric", options.metrics, union(scene.metrics for scene in scenes))
+    _check_known("metric", options.metrics, union(scene.metrics for scene in scenes))
     drawn = []
     for scene, slug in zip(scenes, _slugs(scenes), strict=True):
-        asked = dict.fromkeys(general(scene)) if choice is None else choice
-        for name, shown in asked.items():
+        figures = dict.fromkeys(general(scene)) if choice is None else choice
+        for name, own_policies in figures.items():
             stem = name if len(scenes) == 1 else f"{slug}-{name}"
-            figure = compose(name, scene.only(shown or policies), options)
+            figure = compose(name, scene.only(own_policies or policies), options)
             drawn.append(Drawn(name, scene.name, save(figure, out, stem)))
     return drawn
 
 
 def _slugs(scenes: Sequence[Scene]) -> list[str]:
-    """The beginnings of the names of the scenes' files, all different."""
-    made: list[str] = []
+    """A prefix for the file names of each scene, different from those of the others."""
+    slugs: list[str] = []
     for scene in scenes:
         slug = re.sub(r"[^A-Za-z0-9._]+", "-", scene.name).strip("-")[:_LONGEST]
-        others = (f"{slug}-{number}" for number in count(2))
-        made.append(next(name for name in chain([slug], others) if name not in made))
-    return made
+        numbered = (f"{slug}-{number}" for number in count(2))
+        slugs.append(next(name for name in chain([slug], numbered) if name not in slugs))
+    return slugs
 
 
 def save(figure: Figure, folder: Path, stem: str) -> tuple[Path, Path]:
-    """Writes a figure of matplotlib as STEM.png and STEM.pdf to a folder, made if need be.
+    """Writes a matplotlib figure as STEM.png and STEM.pdf to a folder, which is made if missing.
 
-    Each file is written whole or not at all, with the same bytes each time.
+    Each file is written whole or not at all. The same figure gives the same bytes.
 
     Raises:
-        FairbanditError: the figure is too small, or the folder cannot be written to.
+        FairbanditError: the figure is too small for its axes, or the folder cannot be written to.
     """
     with applied(), warnings.catch_warnings():
         warnings.filterwarnings("error", "constrained_layout not applied")
@@ -152,13 +152,13 @@ def save(figure: Figure, folder: Path, stem: str) -> tuple[Path, Path]:
 
 
 def keep_choice(choice: Choice, out: Path) -> None:
-    """Saves which figures a sweep asked for, so that `fairbandit figures` draws them again."""
+    """Saves the figures that a sweep asked for, for `fairbandit figures` to draw them again."""
     with written_aside(out / CHOICE) as file:
         file.write(f"{json.dumps(dict(choice), indent=2)}\n".encode())
 
 
 def kept_choice(folder: Path) -> Choice | None:
-    """Returns the figures that the sweep in a folder asked for, or None."""
+    """Returns the figures that the sweep in a folder asked for; None if it saved no choice."""
     path = folder / SUBFOLDER / CHOICE
     if not path.is_file():
         return None
@@ -173,8 +173,8 @@ def kept_choice(folder: Path) -> Choice | None:
 
 def show_in_tensorboard(drawn: Sequence[Drawn], out: Path) -> None:
     """Shows the figures on TensorBoard's Images page, in place of earlier ones."""
-    for left in out.glob(EVENTS):
-        left.unlink()
+    for earlier in out.glob(EVENTS):
+        earlier.unlink()
     with closing(EventWriter(out)) as events:
         for one in drawn:
             png, _ = one.files

@@ -1,4 +1,4 @@
-"""Facets: a panel shows as many runs as can be told apart, and more runs become several panels."""
+"""Facets: a panel holds at most `MOST_RUNS` runs, and more runs become several panels."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from fairbandit.errors import FairbanditError
 from fairbandit.figures.style import Look, looks, policy_name
 from fairbandit.maths.moments import Floats
 from fairbandit.results import PooledRuns, Scene, interval
-from fairbandit.results.differences import full_key, short_names, telling
+from fairbandit.results.differences import distinguishing, full_key, short_names
 
 MOST_RUNS = 8
-"""The largest number of runs in a panel, which is that of the looks that are told apart."""
+"""The largest number of runs in a panel, and the number of looks for runs of no named policy."""
 
 MOST_FACETS = 9
 """The largest number of facets in a figure."""
@@ -129,7 +129,7 @@ def split(scene: Scene, options: Options) -> list[Facet]:
         return [Facet(scene.among(own), scene, title, options) for title, own in facets.items()]
     if len(runs) <= MOST_RUNS:
         return [Facet(scene, scene, options=options)]
-    apart = ["policy", *telling([run.settings for run in runs])]
+    apart = ["policy", *distinguishing([run.settings for run in runs])]
     found = [_by_setting(scene, key) for key in scene.differences if key in apart]
     fitting = [
         one

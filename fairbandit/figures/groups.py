@@ -1,4 +1,4 @@
-"""Panels that draw how often the members of each group are selected."""
+"""Panels that show how often candidates of each group are selected."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from fairbandit.results import PooledRuns
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-_ROOM = 0.84  # the share of a group's room that its runs fill
-_UPRIGHT = 32  # letters of all names that stand side by side
+_CLUSTER = 0.84  # the width of the runs' marks at a group; groups are at distance 1
+_HORIZONTAL = 32  # the most letters of all groups' names together if they are not slanted
 
 
 def selected_share(axes: Axes, facet: Facet) -> None:
-    """Draws selected ÷ received of each group in percent, and the line 1/K of equal shares."""
-    equal, width = 100 / facet.whole.candidates, _ROOM / len(facet.scene.runs)
-    for run, look, at in _places(facet):
+    """Draws the percentage of each group's candidates that is selected, and a line at 1/K."""
+    equal, width = 100 / facet.whole.candidates, _CLUSTER / len(facet.scene.runs)
+    for run, look, at in _positions(facet):
         mean, bars = (100 * part for part in _spread(facet, run, "selection_rate"))
         style: dict[str, Any] = {"color": look.colour, "edgecolor": "white", "hatch": look.hatch}
         error = {"linewidth": 0.7, "ecolor": "black", "capsize": 1.2}
@@ -43,8 +43,8 @@ def selected_share(axes: Axes, facet: Facet) -> None:
 def selected_count(axes: Axes, facet: Facet) -> None:
     """Draws how many candidates of each group are selected, as points on a log scale.
 
-    If a group was never selected, the scale is linear from 0 to 1. A bar that ends at 0 or below
-    leaves the scale.
+    If a run never selected a group, the scale is linear from 0 to 1. An error bar that reaches 0 or
+    less is cut off at the lower limit of the axis.
     """
     lowest, highest = _range(facet, "selected")
     top = 10.0 ** math.ceil(math.log10(max(highest, 2.0)))
@@ -56,7 +56,7 @@ def selected_count(axes: Axes, facet: Facet) -> None:
         axes.set_ylim(-0.2, top)
     axes.yaxis.set_major_formatter("{x:,.12g}")
     axes.yaxis.set_minor_formatter("")
-    for run, look, at in _places(facet):
+    for run, look, at in _positions(facet):
         mean, bars = _spread(facet, run, "selected")
         style: dict[str, Any] = {"markersize": 3.2, "elinewidth": 0.8, "label": look.name}
         axes.errorbar(at, mean, yerr=bars, fmt=look.marker, color=look.colour, **style)
@@ -64,27 +64,27 @@ def selected_count(axes: Axes, facet: Facet) -> None:
     _name_groups(axes, facet)
 
 
-def _places(facet: Facet) -> Iterator[tuple[PooledRuns, Look, Floats]]:
-    """Yields runs and looks, and where they stand beside each other at each group."""
+def _positions(facet: Facet) -> Iterator[tuple[PooledRuns, Look, Floats]]:
+    """Yields each run with its look and its positions on the axis, (G,), beside the other runs'."""
     runs = facet.scene.runs
     groups: Floats = np.arange(len(facet.whole.groups), dtype=np.float64)
-    for place, run in enumerate(runs):
-        yield run, facet.looks[run.label], groups + _ROOM * ((place + 0.5) / len(runs) - 0.5)
+    for order, run in enumerate(runs):
+        yield run, facet.looks[run.label], groups + _CLUSTER * ((order + 0.5) / len(runs) - 0.5)
 
 
 def _spread(facet: Facet, run: PooledRuns, quantity: str) -> tuple[Floats, Floats]:
-    """The means by group, (G,), and the lengths of the bars below and above them, (2, G)."""
+    """The means by group, (G,), and the lengths of the error bars below and above, (2, G)."""
     parts = ("n", "mean", "std")
     columns = [f"{quantity}_{group}" for group in run.groups]
     return facet.summarised([{p: run.results[f"{one}_{p}"] for p in parts} for one in columns])
 
 
 def _range(facet: Facet, quantity: str) -> tuple[float, float]:
-    """The lowest mean of any run and group, and the highest upper end of a bar."""
+    """The lowest mean, and the highest upper end of an error bar, over all runs and groups."""
     spreads = [_spread(facet, run, quantity) for run in facet.whole.runs]
     means = np.stack([mean for mean, _ in spreads])
-    above = np.stack([bars[1] for _, bars in spreads])
-    return float(np.nanmin(means)), float(np.nanmax(means + np.nan_to_num(above)))
+    above = np.nan_to_num(np.stack([bars[1] for _, bars in spreads]))
+    return float(np.nanmin(means)), float(np.nanmax(means + above))
 
 
 def _name_groups(axes: Axes, facet: Facet) -> None:
@@ -92,6 +92,6 @@ def _name_groups(axes: Axes, facet: Facet) -> None:
     names = [textwrap.shorten(group_name(one), 24, placeholder="…") for one in facet.whole.groups]
     axes.set_xlim(-0.5, len(names) - 0.5)
     axes.set_xticks(range(len(names)), names)
-    if sum(map(len, names)) > _UPRIGHT:
+    if sum(map(len, names)) > _HORIZONTAL:
         for label in axes.get_xticklabels():
             label.set(rotation=40, rotation_mode="anchor", ha="right", va="top")

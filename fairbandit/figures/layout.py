@@ -31,7 +31,7 @@ class Panel:
     Attributes:
         draw: draws it.
         split: whether it is drawn of each facet of a scene, rather than once of all runs.
-        groups: whether a legend tells its lines by group.
+        groups: whether its lines stand for groups, which a legend names.
     """
 
     draw: Callable[[Axes, Facet], None]

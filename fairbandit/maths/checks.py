@@ -7,7 +7,7 @@ from typing import Any
 from torch import Tensor
 
 
-def told(value: Any) -> str:
+def typed(value: Any) -> str:
     """The type of a value and the value itself, for a message."""
     if isinstance(value, Tensor) and not value.is_nested:
         return f"a tensor of shape {tuple(value.shape)} and {value.dtype} on {value.device}"

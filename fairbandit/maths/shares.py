@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from fairbandit.errors import FairbanditError
-from fairbandit.maths.checks import told
+from fairbandit.maths.checks import typed
 
 
 def group_shares(given: Any, groups: int | None = None) -> list[float]:
@@ -37,7 +37,7 @@ def group_shares(given: Any, groups: int | None = None) -> list[float]:
     if not all(type(share) in (int, float) and 0 <= share <= 1 for share in shares):
         raise FairbanditError(
             "shares (r): expected a number from 0 to 1 for all groups, or a list with one for each "
-            f"group; got {told(given)}"
+            f"group; got {typed(given)}"
         )
     if groups is not None and listed and len(shares) != groups:
         raise FairbanditError(

@@ -13,7 +13,7 @@ from torch import Tensor
 
 from fairbandit.environments.base import Pools
 from fairbandit.errors import FairbanditError
-from fairbandit.maths.checks import told
+from fairbandit.maths.checks import typed
 from fairbandit.maths.picks import of_pick
 from fairbandit.metrics.reduction import REDUCTIONS, Reduce
 from fairbandit.parts import Problem, Selection
@@ -126,7 +126,7 @@ class Metric(ABC):
         sound = isinstance(values, Tensor) and values.dtype == torch.float64
         if not sound or values.shape != shape:
             raise FairbanditError(
-                f"metric {self.part_name!r} gave {told(values)}; expected (B, N) = {shape} values "
+                f"metric {self.part_name!r} gave {typed(values)}; expected (B, N) = {shape} values "
                 "and torch.float64"
             )
         if not math.isfinite(values.abs().max()):

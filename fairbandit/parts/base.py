@@ -14,7 +14,7 @@ from torch import Tensor
 
 from fairbandit.environments.base import Truth
 from fairbandit.errors import FairbanditError
-from fairbandit.maths.checks import told
+from fairbandit.maths.checks import typed
 from fairbandit.registry import with_bounds
 from fairbandit.streams import Streams
 
@@ -217,7 +217,7 @@ class Part(ABC):
         """
         now, what = self.state(), f"the saved state of {self.part_kind} {self.part_name!r}"
         if not isinstance(state, Mapping) or set(state) != set(now):
-            got = sorted(state) or "nothing" if isinstance(state, Mapping) else told(state)
+            got = sorted(state) or "nothing" if isinstance(state, Mapping) else typed(state)
             raise FairbanditError(
                 f"{what} should have {sorted(now) or 'nothing'}; got {got}: {KEYS_STAY}"
             )

@@ -16,19 +16,19 @@ def differing(settings: Sequence[Mapping[str, Any]]) -> list[str]:
     ['seed', 'b']
     """
     columns = {key: [one.get(key) for one in settings] for key in union(settings)}
-    # the type tells True from 1, which are equal in Python
-    told = {key: {(isinstance(v, bool), v) for v in values} for key, values in columns.items()}
-    return [key for key, values in told.items() if len(values) > 1]
+    # True equals 1 in Python, so the type is compared too
+    distinct = {key: {(isinstance(v, bool), v) for v in values} for key, values in columns.items()}
+    return [key for key, values in distinct.items() if len(values) > 1]
 
 
-def telling(rows: Sequence[Mapping[str, Any]]) -> list[str]:
-    """Returns the keys that tell settings apart beside the policy and the environment.
+def distinguishing(rows: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Returns the keys in which settings differ, beyond the choice of policy and environment.
 
-    What differs only because another policy or environment was named, such as the estimator of
-    another policy, tells nothing more than that name.
+    A key is left out if it differs only because the policy or the environment does, such as the
+    estimator of another policy.
 
-    >>> telling([{"policy": "oful", "policy.rank.name": "identity", "seed": 0},
-    ...          {"policy": "gmf", "policy.rank.name": "oracle_cdf", "seed": 1}])
+    >>> distinguishing([{"policy": "oful", "policy.rank.name": "identity", "seed": 0},
+    ...                 {"policy": "gmf", "policy.rank.name": "oracle_cdf", "seed": 1}])
     ['seed']
     """
 

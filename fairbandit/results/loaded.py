@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 
 from fairbandit.errors import FairbanditError
-from fairbandit.results.differences import chosen, differing, telling, union
+from fairbandit.results.differences import chosen, differing, distinguishing, union
 from fairbandit.results.files import row_groups
 from fairbandit.results.pooling import PooledRuns, interval, paired_difference
 from fairbandit.results.runs import FOLDER, KEYS, SavedRun, read_runs
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 LABEL = "label"
-"""The column that names a setting by what tells it from others of its environment."""
+"""The column that names a setting by what distinguishes it from others of its environment."""
 
 
 def load(*folders: str | PathLike[str]) -> Runs:
@@ -76,8 +76,9 @@ class Runs(Sequence[SavedRun]):
 
     def __repr__(self) -> str:
         settings = [run.settings for run in self]
-        names = [key for key in ("policy", "environment") if key in differing(settings)]
-        return f"<{len(self)} runs; they differ in {', '.join([*names, *telling(settings)])}>"
+        keys = [key for key in ("policy", "environment") if key in differing(settings)]
+        keys += distinguishing(settings)
+        return f"<{len(self)} runs; they differ in {', '.join(keys)}>"
 
     @cached_property
     def table(self) -> pd.DataFrame:
@@ -116,7 +117,7 @@ class Runs(Sequence[SavedRun]):
             over: the keys of the settings over which runs are pooled.
 
         Returns:
-            `label`; the settings that tell the rows apart; `round`, evenly spaced and, at the
+            `label`; the settings in which the rows differ; `round`, evenly spaced and, at the
             beginning, log-spaced ones; and `mean`, `std`, `n`, `low`, `high`. Settings without the
             metric have no rows.
 
@@ -225,8 +226,8 @@ class Runs(Sequence[SavedRun]):
         return metric
 
     def _settings(self, rows: Sequence[PooledRuns]) -> pd.DataFrame:
-        """Returns the labels of pooled runs, `KEYS`, and the settings that tell them apart."""
-        apart = {*KEYS, *telling([row.settings for row in rows])}
+        """Returns the labels of pooled runs, `KEYS`, and the settings in which they differ."""
+        apart = {*KEYS, *distinguishing([row.settings for row in rows])}
         table = tidy(rows).to_pandas()
         table = table[[key for key in table if key in apart]]
         table.insert(0, LABEL, [run.label for run in rows])

@@ -6,7 +6,7 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
-from fairbandit.results.differences import short_names, telling, union
+from fairbandit.results.differences import distinguishing, short_names, union
 from fairbandit.results.pooling import PooledRuns
 from fairbandit.results.runs import FOLDER
 from fairbandit.run.table import Sheet, meanings, metric_header, spread
@@ -21,13 +21,13 @@ def overview(rows: Sequence[PooledRuns], *, folders: bool = False, title: str = 
         title: stands above the table.
 
     Returns:
-        Policy, with a mark if it knows the truth, environment, what else tells the settings apart,
+        Policy, with a mark if it knows the truth, environment, the other settings that differ,
         rounds, how many runs were pooled if any were, and how many replicas they have together;
         mean ± standard deviation of every metric over all replicas, a dash where it is unknown; and
         the seconds of all runs together. What is the same in several rows, policies and results
         aside, stands above.
     """
-    apart = [key for key in telling([row.settings for row in rows]) if key not in _SETTINGS]
+    apart = [key for key in distinguishing([row.settings for row in rows]) if key not in _SETTINGS]
     named = {
         "policy": [f"{row.policy}{' *' * row.knows_truth}" for row in rows],
         "environment": [row.runs[0].summary["environment"] for row in rows],

@@ -214,7 +214,7 @@ def pool(runs: Sequence[SavedRun], over: Sequence[str] = ("seed",)) -> list[Pool
 
 
 def _key(settings: Mapping[str, Any]) -> str:
-    """A text that is the same for runs between which only `NO_DIFFERENCE` tells."""
+    """A text that is the same for runs that differ in keys of `NO_DIFFERENCE` alone."""
     return json.dumps({k: v for k, v in settings.items() if not k.startswith(NO_DIFFERENCE)})
 
 

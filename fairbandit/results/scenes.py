@@ -141,17 +141,17 @@ def scenes_of(runs: Sequence[SavedRun], over: Sequence[str] = ("seed",)) -> list
 
 
 def labels(settings: Sequence[Mapping[str, Any]], kind: str) -> list[str]:
-    """Names each of some policies or environments by what sets it apart.
+    """Names each of some policies or environments by the settings that distinguish it.
 
     Args:
         settings: the settings of each.
-        kind: `policy`, or `environment`, of which only its own parameters tell it apart.
+        kind: `policy`, or `environment`, which only its own parameters distinguish.
 
     Returns:
         The name of each, with the settings in which those of that name differ. Settings that only
         say how or from where a run was played, such as its device, do not count. A key with one
         value wherever it is found, such as a parameter of a part that only some policies have, is
-        left out unless no other setting tells the same.
+        left out if the other settings distinguish as many.
 
     >>> labels([{"policy": "oful", "seed": 0}, {"policy": "oful", "seed": 1},
     ...         {"policy": "gmf", "seed": 0}], "policy")
@@ -162,8 +162,8 @@ def labels(settings: Sequence[Mapping[str, Any]], kind: str) -> list[str]:
         alike = [one for one in settings if one[kind] == name]
         keys = _differences(alike, kind)
         several = [key for key in keys if len({one[key] for one in alike if key in one}) > 1]
-        told, all_told = ({tuple(map(one.get, ks)) for one in alike} for ks in (several, keys))
-        shown[name] = short_names(several if len(told) == len(all_told) else keys)
+        by_several, by_all = ({tuple(map(one.get, ks)) for one in alike} for ks in (several, keys))
+        shown[name] = short_names(several if len(by_several) == len(by_all) else keys)
     return [
         ", ".join(
             [one[kind]]
@@ -218,6 +218,6 @@ def _labelled(runs: Sequence[PooledRuns]) -> tuple[PooledRuns, ...]:
 
 
 def _environment(settings: Mapping[str, Any]) -> str:
-    """All that tells environments apart, wherever their data lie."""
+    """All settings that distinguish environments, but for the places of their data."""
     own = {k: v for k, v in settings.items() if k.startswith("environment") and k not in PLACES}
     return json.dumps(own, sort_keys=True)

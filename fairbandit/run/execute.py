@@ -39,7 +39,7 @@ beside another busy process it costs twenty times as much. A sweep uses cores by
 """
 
 Watch = Callable[[int, Mapping[str, float]], None]
-"""What is told how a run goes: a round t, and the mean over replicas of each metric after it."""
+"""Called during a run with a round t, and the mean over replicas of each metric after round t."""
 
 Made = TypeVar("Made")
 

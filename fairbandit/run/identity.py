@@ -92,7 +92,7 @@ def continued(identity: Mapping[str, Any], environment: Environment) -> dict[str
 def differences(then: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
     """Lists in words how two identities differ, the keys of their configs first.
 
-    A hash is only said to have changed; one that is not known, as of a missing file, counts as
+    Hashes are listed without their values. An unknown hash, as of a missing file, counts as
     changed.
 
     >>> differences({"config": {"seed": 0}, "version": "0.1", "plugins": "a", "data": None},

@@ -16,7 +16,7 @@ from rich.console import Console, ConsoleOptions, JustifyMethod, RenderResult
 from rich.table import Table
 from rich.text import Text
 
-_WIDE = 160  # columns where no terminal says how many there are
+_WIDE = 160  # columns where no terminal gives a width
 _NARROW = 80  # columns of a sheet there
 _WIDEST = 28  # letters of a line of a row's name
 _BETWEEN = 2  # columns between two columns of a sheet
@@ -45,7 +45,7 @@ MEANING = {
     "–": "– not known",
     "*": "* the policy knows the truth",
 }
-"""What the signs in tables of results mean, each of which is said below those that hold it."""
+"""The meaning of each sign in tables of results, printed below the tables that contain it."""
 
 
 def console() -> Console:
@@ -89,10 +89,10 @@ def make_table(
 
 @dataclass(frozen=True)
 class Sheet:
-    """A table of results with what is said about it.
+    """A table of results with its title and remarks.
 
     On the screen, columns that find no room beside the others follow below them, with the names of
-    the rows again; where no terminal says how wide it is, it is 80 columns wide.
+    the rows again; where no terminal gives a width, the table is 80 columns wide.
 
     Attributes:
         headers: the columns.
@@ -162,17 +162,17 @@ class Sheet:
 
     def exported(self, form: str) -> str:
         """Returns the table as `markdown` or as `latex`, which needs the package booktabs."""
-        said = [" ".join(text.split()) for text in (self.title, self.above, self.below)]
+        texts = [" ".join(text.split()) for text in (self.title, self.above, self.below)]
         rows = [[" ".join(cell.split()) for cell in row] for row in (self.headers, *self.rows)]
         numbers = len(self.headers) - self.names
         if form == "latex":
             lines = [" & ".join(cell.translate(_LATEX) for cell in row) + r" \\" for row in rows]
-            head = [f"% {text}" for text in said if text]
+            head = [f"% {text}" for text in texts if text]
             head += [rf"\begin{{tabular}}{{{'l' * self.names}{'r' * numbers}}}", r"\toprule"]
             return "\n".join(
                 [*head, lines[0], r"\midrule", *lines[1:], r"\bottomrule", r"\end{tabular}", ""]
             )
-        title, above, below = (_MARKDOWN.sub(r"\\\1", text) for text in said)
+        title, above, below = (_MARKDOWN.sub(r"\\\1", text) for text in texts)
         rows = [[_MARKDOWN.sub(r"\\\1", cell) for cell in row] for row in rows]
         rows.insert(1, [":--"] * self.names + ["--:"] * numbers)
         table = "\n".join(f"| {' | '.join(row)} |" for row in rows)
@@ -190,7 +190,7 @@ def metric_header(column: str, metric: Mapping[str, Any]) -> str:
 
 
 def meanings(cells: Iterable[str]) -> str:
-    """Says what the signs in some cells mean.
+    """Explains the signs that occur in some cells.
 
     >>> meanings(["fair regret ↓", "8.1 ± 0.3"])
     'mean ± standard deviation over replicas, after the last round; ↓ lower is better'

@@ -306,7 +306,7 @@ def context_factor(environment: Environment, *, by_place: bool = False) -> Tenso
 
     Σ is G⁻¹ Σ_i E[X̂_i X̂_iᵀ], or K⁻¹ Σ_a E[X_a X_aᵀ], in which groups count as often as they come.
     The product is never formed: it would square the condition number, and eigenvalues that are
-    small could not be told from 0.
+    small could not be distinguished from 0.
 
     Args:
         environment: the simulation, a table, or one from which pools are drawn.
