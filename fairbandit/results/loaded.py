@@ -77,8 +77,8 @@ class Runs(Sequence[SavedRun]):
     def __repr__(self) -> str:
         settings = [run.settings for run in self]
         keys = [key for key in ("policy", "environment") if key in differing(settings)]
-        keys += distinguishing(settings)
-        return f"<{len(self)} runs; they differ in {', '.join(keys)}>"
+        apart = ", ".join([*keys, *distinguishing(settings)])
+        return f"<{len(self)} runs; they differ in {apart}>"
 
     @cached_property
     def table(self) -> pd.DataFrame:
