@@ -23,10 +23,10 @@ from fairbandit.registry import create, register
 from fairbandit.streams import Purpose, Streams
 
 CANDIDATES = 10
-"""K of random pools where `candidates` is left unset, as in the paper."""
+"""K of random pools if `candidates` is null, as in the paper."""
 
 TABS = {"tab": "\t", "\\t": "\t"}
-"""Other names of a separator."""
+"""Names that stand for a tab as the separator."""
 
 
 class PoolKind(Enum):
@@ -47,32 +47,33 @@ class RewardSource(Enum):
 class Table(Environment):
     """Candidates drawn from a CSV or Parquet table with a group, a reward and feature columns.
 
-    Features and rewards are standardised with the mean and standard deviation of D1, a column
-    that is constant there being centred alone. θ is the ridge fit (λ = 1e-8) of the standardised
-    reward on all of D2. The true reward is ⟨θ, x⟩, its true CDF the ECDF over the group's members
-    in D2, and a round's pool a fresh draw from D2. The guide is docs/data.md.
+    Each round's pool is a new draw from the table D2. A table D1, by default D2 itself, gives the
+    means and standard deviations by which features and rewards are standardised; a column that is
+    constant in D1 is only centred. θ is the ridge fit (λ = 1e-8) of the standardised reward on D2.
+    True rewards are ⟨θ, x⟩; a group's true CDF is their ECDF over the members of the group in D2.
+    The guide is docs/data.md.
 
     Args:
         path: D2, a file that ends in .csv or .parquet.
         group: the column of the sensitive group.
         reward: the column of the reward; its values in D2 differ.
-        columns: the feature columns, in order: null for a number; for a category a list of its
-            codes, which makes one feature a code, or {codes: [...], reference: [...]}, codes of
-            the reference being valid without a feature, or `category`, whose codes are the values
-            in the table. The path of a YAML file stands for the mapping in it. null for all
-            columns that are numbers, truth values, or texts that recur.
-        group_feature: the group is a feature too, one for each of its labels, unless `columns`
-            has it. Without it, true rewards miss what differs by group alone.
+        columns: a mapping from each feature column, in order, to its specification: null for a
+            number; for a category the list of its codes, each of which becomes a feature, or
+            {codes: [...], reference: [...]}, where codes in `reference` are valid but have no
+            feature, or `category`, which takes the values in the table as codes. Or the path of a
+            YAML file with that mapping. null: all columns of numbers, truth values or recurring
+            texts.
+        group_feature: adds a feature for each group label, unless `columns` has the group. Without
+            the group, true rewards miss what differs by group alone.
         scaler_path: D1; null for D2 itself.
         bias: adds a last feature that is always 1.
         pool: `one_per_group`, where K = G, or `random`.
         candidates: K of random pools; null for 10, and always null with one_per_group.
-        rewards: the noisy reward is the `column`, or the `model`, plus noise·ξ.
-        noise: standard deviation of the reward noise, at least 0.
-        min_group_size: groups with fewer members in D2 are left out, of D1 too.
-        group_size: at most so many members of a group, drawn without replacement, make its true
-            CDF; with one_per_group they are also all there is of it, in D2 and likewise in D1.
-            null for all.
+        rewards: what noise is added to: the reward `column`, or `model`, the true reward ⟨θ, x⟩.
+        noise: standard deviation of the Gaussian reward noise, at least 0.
+        min_group_size: groups with fewer members in D2 are left out of D2 and of D1.
+        group_size: the most members of a group, drawn without replacement, that its true CDF is
+            made of; with one_per_group, D2 and D1 keep only this many. null for all.
         sample_seed: seed of the choice of members, the same for all replicas.
         missing: what becomes of missing cells: `error`; `drop` leaves out a row that lacks its
             group, its reward or a feature; `mean` sets the features of a missing cell to their
@@ -114,13 +115,16 @@ class Table(Environment):
         separator: str = ",",
         decimal: str = ".",
     ) -> None:
-        least = {
-            "candidates": (candidates, 1),
-            "noise": (noise, 0),
-            "sample_seed": (sample_seed, 0),
-        }
-        least |= {"min_group_size": (min_group_size, 1), "group_size": (group_size, 1)}
-        for name, (value, low) in least.items():
+        self.path, self.scaler_path = path, scaler_path
+        self.group, self.reward, self.columns = group, reward, columns
+        self.bias, self.pool, self.candidates = bias, pool, candidates
+        self.rewards, self.noise, self.sample_seed = rewards, noise, sample_seed
+        self.min_group_size, self.group_size = min_group_size, group_size
+        self.group_feature, self.missing = group_feature, missing
+        self.separator, self.decimal = separator, decimal
+        lows = {"candidates": 1, "noise": 0, "sample_seed": 0, "min_group_size": 1, "group_size": 1}
+        for name, low in lows.items():
+            value = getattr(self, name)
             if value is not None and not low <= value < math.inf:
                 raise FairbanditError(f"environment.{name} must be at least {low}, got {value}")
         mark = TABS.get(separator, separator)
@@ -134,13 +138,6 @@ class Table(Environment):
                 f"environment.candidates={candidates} goes with environment.pool=random; with "
                 "one_per_group there is one candidate a group, so leave it null"
             )
-        self.path, self.scaler_path = path, scaler_path
-        self.group, self.reward, self.columns = group, reward, columns
-        self.bias, self.pool, self.candidates = bias, pool, candidates
-        self.rewards, self.noise, self.sample_seed = rewards, noise, sample_seed
-        self.min_group_size, self.group_size = min_group_size, group_size
-        self.group_feature, self.missing = group_feature, missing
-        self.separator, self.decimal = separator, decimal
         other = _other(path, scaler_path)
         found = load_population(
             Request(
@@ -170,10 +167,10 @@ class Table(Environment):
 
     @classmethod
     def from_data(cls, data: Any, **parameters: Any) -> Table:
-        """A problem from a table in memory, of which nothing is written to a file.
+        """Makes an environment from a table in memory, without writing a file.
 
-        Its `path` is `memory:` with a number. In this process it stands for the data as long as an
-        environment of them is in use.
+        Its `path` is `memory:` with a number. In this process, that path names the table as long as
+        an environment made from it is in use.
 
         Args:
             data: a pandas DataFrame, whose index is left out, a pyarrow Table, another object with
@@ -181,7 +178,7 @@ class Table(Environment):
             parameters: those of the constructor, but for `path`.
 
         Raises:
-            FairbanditError: no such table, or see the constructor.
+            FairbanditError: `data` is not such a table, or as for the constructor.
         """
         path, table = keep(data)
         made: Table = create("environment", {"name": cls.part_name, "path": path, **parameters})
@@ -190,8 +187,8 @@ class Table(Environment):
 
     @classmethod
     def data_files(cls, parameters: Mapping[str, Any]) -> list[Path]:
-        """D2, D1 where it is another file, and the file that names the columns, if there is one."""
-        if "path" not in parameters:  # a subclass of another constructor
+        """The files of D2, of D1 and of `columns`, as far as there are such files."""
+        if "path" not in parameters:  # a subclass whose constructor takes other parameters
             return super().data_files(parameters)
         path = parameters["path"]
         named = columns_file(parameters.get("columns"))
@@ -199,18 +196,18 @@ class Table(Environment):
         return [file for file in files if file and not str(file).startswith(MEMORY)]
 
     def bind(self, streams: Streams) -> None:
-        """Draws from the given streams, on their device."""
+        """Sets the streams, and moves the members and their ground truth to the streams' device."""
         super().bind(streams)
         self.members = self.members.to(streams.device)
         self._cdf = self._cdf.to(streams.device)
         self.truth = Truth(self.truth.linear_theta().to(streams.device), self._cdf)
 
     def reward_distribution(self, group: int) -> Distribution:
-        """The ECDF of a group's members, and a kernel estimate of their density."""
+        """The ECDF of the true rewards of a group's members, and a kernel density estimate."""
         return of_sample(self._cdf.sample(group).cpu())
 
     def fingerprint(self) -> str:
-        """A hash of the members and their ground truth; a run resumes only on the same data."""
+        """A hash of the members' groups, rewards and true rewards; resuming needs the same ones."""
         digest = hashlib.sha256()
         for part in (self.members.groups, self.members.rewards, self.members.expected):
             digest.update(part.cpu().numpy().tobytes())
@@ -231,7 +228,7 @@ class Table(Environment):
         )
 
     def _drawn(self, uniforms: Tensor) -> Tensor:
-        """The member of index ⌊u·n⌋ at each place with n members; ⌊u·n⌋ < n, as u ≤ 1 − 2⁻⁵³."""
+        """The member at each place, number ⌊u·n⌋ of n eligible ones; ⌊u·n⌋ < n as u ≤ 1 − 2⁻⁵³."""
         members = self.members
         if self.pool is PoolKind.one_per_group:
             return members.order[(uniforms * members.sizes).long() + members.starts]

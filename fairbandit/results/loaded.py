@@ -76,9 +76,9 @@ class Runs(Sequence[SavedRun]):
 
     def __repr__(self) -> str:
         settings = [run.settings for run in self]
-        keys = [key for key in ("policy", "environment") if key in differing(settings)]
-        apart = ", ".join([*keys, *distinguishing(settings)])
-        return f"<{len(self)} runs; they differ in {apart}>"
+        keys: list[str] = [key for key in ("policy", "environment") if key in differing(settings)]
+        keys += distinguishing(settings)
+        return f"<{len(self)} runs; they differ in {', '.join(keys)}>"
 
     @cached_property
     def table(self) -> pd.DataFrame:
