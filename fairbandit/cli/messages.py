@@ -58,6 +58,8 @@ def _unknown_key(error: OmegaConfBaseException) -> str:
     keys = ", ".join(str(key) for key in error.parent_node or () if key not in ("name", "hydra"))
     message = f"{where or 'the config'} has no key {str(error.key)!r}; it takes {keys or 'none'}"
     others = registry.having(kind, str(error.key)) if kind in registry.KINDS else []
+    if where == "metrics" or where.startswith("hydra."):  # these take further keys, by Hydra's +
+        return f"{message}; +{error.full_key}=... adds it"
     if not others:
         return message
     return (

@@ -27,6 +27,8 @@ _DECIMALS = 4
 _PLAIN = str.maketrans({"±": "+-", "↓": "(low)", "↑": "(high)", "–": "-", "×": "x"})
 """What stands for the signs of tables where a screen does not have them."""
 
+_CONTROL = dict.fromkeys({*range(32), *range(127, 160)} - {ord("\n")})  # screens obey these
+
 _MARKDOWN = re.compile(r"([\\`*_\[\]#|<>~$&])")
 """The signs that Markdown reads as its own."""
 
@@ -54,8 +56,14 @@ def console() -> Console:
     Text is shown as it is: names of groups, of policies and of files are the users', and may look
     like markup or like emoji. Styles come in as `rich.text.Text`, or of columns and tables.
     """
-    shown = Console(markup=False, emoji=False)
-    return shown if shown.is_terminal else Console(width=_WIDE, markup=False, emoji=False)
+    shown = _Screen(markup=False, emoji=False)
+    return shown if shown.is_terminal else _Screen(width=_WIDE, markup=False, emoji=False)
+
+
+class _Screen(Console):
+    def render(self, *given: Any, **options: Any) -> Iterable[Any]:  # names may be from data
+        for part in super().render(*given, **options):
+            yield part if part.control else part._replace(text=part.text.translate(_CONTROL))
 
 
 def named(what: str, where: str | Path) -> Text:

@@ -111,6 +111,7 @@ def test_a_tool_gets_the_words_after_its_name(command, monkeypatch):
         ("policy.rank.alpha=1", "has no key 'alpha'; it takes none; ranks that have it: tradeoff"),
         ("+policy.rank.alpha=1", "has no parameter 'alpha'; it takes none; ranks with 'alpha'"),
         ("nope=1", "the config has no key 'nope'; it takes rounds, replicas"),
+        ("metrics.gap=parity_gap", "has no key 'gap'; it takes none; +metrics.gap=... adds"),
         ("rounds=many", "rounds: Value 'many' of type 'str' could not be converted to Integer"),
         ("policy=[", "A text with one of the signs = : , ( ) [ ] { } needs quotes"),
         ("environment=table", "environment.path must be given: it has no default"),

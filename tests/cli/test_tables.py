@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from fairbandit.environments.reading import remark
+from fairbandit.run.table import console, make_table
 from tests.environments.data import write
 
 TABLE: dict[str, list[Any]] = {
@@ -56,3 +57,8 @@ def test_a_file_of_columns_is_part_of_the_identity(command, tmp_path):
     assert "already finished" in command(*words)[1]
     names.write_text("Größe (cm):\n", encoding="utf-8")
     assert "played again: data changed" in command(*words)[2]
+
+
+def test_names_give_a_screen_no_orders(capsys):
+    console().print(make_table(["name"], [["a\x1b[31mb\x9b2J"]]))
+    assert "a[31mb2J" in capsys.readouterr().out
