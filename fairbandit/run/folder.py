@@ -13,9 +13,7 @@ from pathlib import Path
 from filelock import FileLock, Timeout
 
 from fairbandit.errors import FairbanditError
-from fairbandit.files import UNFINISHED
-from fairbandit.files import fresh as fresh
-from fairbandit.files import written_aside as written_aside
+from fairbandit.files import UNFINISHED, fresh
 
 SUMMARY = "summary.json"
 """The summary. It is written last, so that a folder with this file holds a finished run."""

@@ -21,9 +21,6 @@ MOST_ROUNDS = 1_000_000_000
 MOST_REPLICAS = 1_000_000
 """The largest number of replicas; the sums of each are in memory until the summary is written."""
 
-MOST_THREADS = 1024
-"""The largest number of torch's threads; torch ends the process where it cannot start as many."""
-
 TAKEN = frozenset(
     {
         *("policy", "environment", "rounds", "replicas", "seed", "folder"),
@@ -106,7 +103,7 @@ def settings(config: Mapping[str, Any]) -> Settings:
         "rounds": (1, MOST_ROUNDS),
         "replicas": (1, MOST_REPLICAS),
         "seed": (0, math.inf),
-        "threads": (1, MOST_THREADS),
+        "threads": (1, 1024),  # torch ends the process where it cannot start so many
     }
     for key, (least, most) in ranges.items():
         value = getattr(merged, key)
