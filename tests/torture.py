@@ -135,7 +135,7 @@ def fills_up(words: list[str], folder: Path) -> str:
 
 def turns_read_only(words: list[str], folder: Path) -> str:
     """Kills a sweep, and starts it again while its disk is read-only."""
-    command = start(words, folder, **KEPT)
+    command = start(words, folder)
     until(lambda: checkpoints(folder) > 0)
     command.process.kill()
     command.end()
@@ -147,7 +147,7 @@ def turns_read_only(words: list[str], folder: Path) -> str:
 
 def is_forbidden(words: list[str], folder: Path) -> str:
     """Forbids new files in all folders of a sweep that is running, then allows them again."""
-    command = start(words, folder, **KEPT)
+    command = start(words, folder)
     until(lambda: checkpoints(folder) > 0)
     folders = [str(path) for path in (folder / "disk").rglob("*") if path.is_dir()]
     done = subprocess.run(["chattr", "+i", *folders], capture_output=True, text=True, check=False)
