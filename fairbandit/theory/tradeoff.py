@@ -41,9 +41,7 @@ class TradeOff:
     def chance(self, norm: float, theta: float) -> float:
         """How probable a regret of at least T·εp/2 is at least: εp/(4L‖μ*‖) ≤ ½, for any T.
 
-        Args:
-            norm: L.
-            theta: ‖μ*‖₂.
+        `norm` is L, and `theta` is ‖μ*‖₂.
         """
         return self.rate / (4 * norm * theta) if self.rate else 0.0
 
