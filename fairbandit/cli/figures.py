@@ -6,6 +6,7 @@ import re
 from argparse import ArgumentTypeError
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from rich.table import Table
 
@@ -41,6 +42,15 @@ Without --only, --policies and --metric, a sweep that asked for figures gets tho
 get all that their runs make (frontier, of runs of policy/rank=tradeoff, and notions are drawn only
 when asked for)."""
 
+_WHERE = """only runs with one of these values, separated by commas, of a setting; its key may be
+short, as in figures; of several --where all hold"""
+
+_METRIC = """the metrics that the figure metrics shows, separated by commas: fair_regret,
+standard_regret, or a column that runs were asked for; it is then the only figure, unless --only
+names others"""
+
+_INTERVAL = "bands and bars are 95 %% intervals of the mean, in place of the standard deviation"
+
 
 def figures(words: Sequence[str]) -> None:
     """Draws figures and lists their files.
@@ -49,47 +59,19 @@ def figures(words: Sequence[str]) -> None:
         FairbanditError: wrong words, no runs, damaged runs, or a folder that cannot be written to.
     """
     parser = tool_parser("figures", _HELP, _EXAMPLES)
-    parser.add_argument("folders", nargs="+", type=Path, metavar="FOLDER", help="where runs are")
-    parser.add_argument(
-        "--out",
-        type=Path,
-        metavar="DIR",
-        help=f"where the files go; by default FOLDER/{SUBFOLDER}, or {SUBFOLDER} if several",
-    )
-    parser.add_argument(
-        "--only",
-        type=_names,
-        metavar="NAMES",
-        help=f"which, separated by commas: {', '.join(FIGURES)}",
-    )
-    parser.add_argument(
-        "--policies", type=_names, metavar="NAMES", help="whose runs, separated by commas"
-    )
-    parser.add_argument(
-        "--where",
-        type=_condition,
-        action="append",
-        metavar="KEY=VALUES",
-        help="only runs with one of these values, separated by commas, of a setting; its key may be"
-        " short, as in figures; of several --where all hold",
-    )
-    parser.add_argument(
-        "--metric",
-        type=_names,
-        metavar="NAMES",
-        help="the metrics that the figure metrics shows, separated by commas: fair_regret,"
-        " standard_regret, or a column that runs were asked for; it is then the only figure,"
-        " unless --only names others",
-    )
-    parser.add_argument("--by", metavar="KEY", help="a panel for each value of this setting")
-    parser.add_argument(
-        "--interval",
-        action="store_true",
-        help="bands and bars are 95 %% intervals of the mean, in place of the standard deviation",
-    )
-    parser.add_argument(
-        "--size", type=_size, metavar="WxH", help="of each figure in inches, as in 6.75x2.5"
-    )
+    add = parser.add_argument
+    many: dict[str, Any] = {"type": _names, "metavar": "NAMES"}
+    add("folders", nargs="+", type=Path, metavar="FOLDER", help="where runs are")
+    place = f"where the files go; by default FOLDER/{SUBFOLDER}, or {SUBFOLDER} if several"
+    add("--out", type=Path, metavar="DIR", help=place)
+    add("--only", **many, help=f"which, separated by commas: {', '.join(FIGURES)}")
+    add("--policies", **many, help="whose runs, separated by commas")
+    where: dict[str, Any] = {"type": _condition, "action": "append", "metavar": "KEY=VALUES"}
+    add("--where", **where, help=_WHERE)
+    add("--metric", **many, help=_METRIC)
+    add("--by", metavar="KEY", help="a panel for each value of this setting")
+    add("--interval", action="store_true", help=_INTERVAL)
+    add("--size", type=_size, metavar="WxH", help="of each figure in inches, as in 6.75x2.5")
     given = parser.parse_args(words)
     alone = given.folders[0] if len(given.folders) == 1 else None
     own = Path(SUBFOLDER) if alone is None else alone / SUBFOLDER

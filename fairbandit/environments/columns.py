@@ -167,6 +167,5 @@ def _codes(sources: Sequence[Source], name: str) -> list[Any]:
 
 
 def _matches(source: Source, name: str, pattern: str) -> bool:
-    """Whether a regular expression matches the whole text of some cell of a column."""
     cells = source.cells(name)
     return cells.dtype != np.float64 and bool(cells.str.fullmatch(pattern).any())

@@ -238,7 +238,6 @@ def _places(cells: Any, values: Sequence[Any]) -> NDArray[np.int64]:
 def _part(
     source: Source, labels: NDArray[Any], table: int, kept: Sequence[str], request: Request
 ) -> _Part:
-    """The rows of the groups that are kept, of which `group_size` of each group are sampled."""
     codes = _places(labels, kept)
     if (codes < 0).all():
         raise FairbanditError(
@@ -303,7 +302,6 @@ def _scaled(
 def _notice_gap(
     request: Request, rewards: NDArray[np.float64], codes: NDArray[np.int64], kept: Sequence[str]
 ) -> None:
-    """Says so where mean rewards differ by group, and no feature tells the groups apart."""
     sizes = np.bincount(codes, minlength=len(kept))
     means = np.bincount(codes, rewards, minlength=len(kept)) / sizes
     top, bottom = int(means.argmax()), int(means.argmin())

@@ -237,7 +237,6 @@ def _frame(table: pa.Table) -> pd.DataFrame:
 
 
 def _names(path: Path, separator: str) -> list[str]:
-    """The names of a file's columns."""
     if not path.is_file():
         raise FairbanditError(f"there is no file {path}; expected a CSV or Parquet table")
     ending = path.suffix.lower()

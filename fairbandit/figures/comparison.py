@@ -80,7 +80,6 @@ def compose_comparison(scene: Scene, options: Options) -> Figure:
 
 
 def _fill(axes: Axes, facet: Facet, runs: Sequence[PooledRuns], columns: Sequence[str]) -> None:
-    """Draws the cells of some runs and metrics, with the runs' names on the left."""
     from matplotlib.colors import to_rgb
 
     colours = np.full((len(runs), len(columns), 3), to_rgb(_PLAIN))
@@ -104,9 +103,8 @@ def _fill(axes: Axes, facet: Facet, runs: Sequence[PooledRuns], columns: Sequenc
     axes.tick_params(axis="x", labelsize=_HEAD)
     axes.set_yticks(range(len(runs)), [wrapped(facet.looks[r.label].name, _LABELS) for r in runs])
     if runs[0].knows_truth:
-        axes.set_title(
-            "these know the truth, and are not ranked", loc="left", style="italic", fontsize=SMALL
-        )
+        title = "these know the truth, and are not ranked"
+        axes.set_title(title, loc="left", style="italic", fontsize=SMALL)
 
 
 def rank(runs: Sequence[PooledRuns], column: str) -> tuple[Floats, Any]:
@@ -162,7 +160,6 @@ def colour(rank: float) -> str:
 
 
 def _explain(figure: Figure, facet: Facet, known: Sequence[str]) -> None:
-    """Explains the numbers, the colours and the arrows in a text below the table."""
     runs = facet.scene.runs
     horizons = sorted({run.rounds for run in runs})
     replicas = sorted({run.replicas for run in runs})

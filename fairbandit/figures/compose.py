@@ -132,5 +132,4 @@ def compose(name: str, scene: Scene, options: Options | None = None) -> Figure:
 
 
 def _asked(scene: Scene) -> list[str]:
-    """The metrics that runs were asked for beside both regrets."""
     return [column for column in scene.metrics if column not in REGRETS]

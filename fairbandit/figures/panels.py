@@ -142,7 +142,6 @@ def _alpha(run: PooledRuns) -> float:
 
 
 def _at_end(facet: Facet, runs: Sequence[PooledRuns]) -> list[tuple[Floats, Floats]]:
-    """Means and bars of both regrets at T."""
     return [facet.summarised([run.metrics[column] for run in runs]) for column in REGRETS]
 
 

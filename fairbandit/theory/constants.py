@@ -171,7 +171,6 @@ def pick_moments(environment: Environment, kappas: Sequence[float] = KAPPAS) -> 
 
 
 def _draws_as(environment: Environment, kind: type[Known]) -> TypeGuard[Known]:
-    """Whether pools are drawn as the simulation, or a table, draws them."""
     return isinstance(environment, kind) and type(environment)._pools is kind._pools
 
 

@@ -24,8 +24,7 @@ class TradeOff:
         epsilon: ε of greatest ε·p(ε), or the one that was given.
         share: p(ε), how often the fair optimum loses more than ε of reward.
         mean_loss: the reward that the fair optimum loses on average; the integral of p.
-        mean_unfairness: the rank that the reward optimum loses on average, its fair pseudo-regret
-            a round.
+        mean_unfairness: the rank that the reward optimum loses on average.
     """
 
     epsilon: float

@@ -34,7 +34,7 @@ def test_disjoint_supports():
     assert trade_off(uniforms(shift=3.0), 4.0).share.value == 0
 
 
-@pytest.mark.parametrize("shift", [0.2, 0.7, 1.0])
+@pytest.mark.parametrize("shift", [0.2, 1.0])
 def test_shifted_uniforms(shift):
     """U and U + b: p(ε) = (b − ε) − (b − ε)²/2 below b ≤ 1."""
     for epsilon in (0.0, 0.3 * shift, 0.8 * shift):
@@ -55,8 +55,7 @@ def test_the_best_epsilon():
 
 def test_equal_laws_cost_nothing():
     found = trade_off(uniforms(shift=0.0))
-    assert found.mean_loss.value == pytest.approx(0, abs=1e-12)
-    assert found.rate == pytest.approx(0, abs=1e-12)
+    assert (found.mean_loss.value, found.rate) == pytest.approx((0, 0), abs=1e-12)
 
 
 def test_a_table_by_all_pairs(tmp_path):
