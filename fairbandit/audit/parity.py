@@ -11,8 +11,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from fairbandit.audit.picks import Floats, Picks
+from fairbandit.audit.picks import Picks
 from fairbandit.errors import FairbanditError
+from fairbandit.maths.moments import Floats
 
 LEVEL = 0.001
 """The default family-wise level, of each run's tests together and of its band."""
@@ -93,7 +94,6 @@ def examine(picks: Picks, level: float = LEVEL) -> ParityResult:
 
 
 def _untestable(picks: Picks) -> str:
-    """Why pools of mixed groups are not tested, if they are not."""
     if not picks.places.is_integer():
         return "not tested: empty places"
     if picks.reads_past is None:

@@ -26,11 +26,9 @@ from fairbandit.run.tensorboard import EventWriter, image
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-SUBFOLDER = "figures"
-"""The subfolder of a sweep's folder that figures are written to."""
-
-CHOICE = "figures.json"
-"""The file in `SUBFOLDER` with the figures, and the policies in each, that a sweep asked for."""
+SUBFOLDER, CHOICE = "figures", "figures.json"
+"""The subfolder of a sweep's folder that figures are written to, and the file there with the
+figures, and the policies in each, that a sweep asked for."""
 
 Choice = Mapping[str, Sequence[str] | None]
 """The names of figures, each with the policies that it shows; None shows all policies."""

@@ -56,10 +56,10 @@ def trade_off(environment: Environment, epsilon: float | None = None) -> TradeOf
 
     Args:
         environment: one whose pools have true ranks; it is bound to streams.
-        epsilon: an ε to take instead of the best one.
+        epsilon: an ε, at least 0, to take instead of the best one.
 
     Raises:
-        FairbanditError: an ε that is negative or not finite.
+        FairbanditError: an ε out of range.
     """
     if epsilon is not None and not 0 <= epsilon < math.inf:
         raise FairbanditError(f"epsilon must be at least 0 and finite, got {epsilon}")

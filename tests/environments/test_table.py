@@ -110,7 +110,7 @@ def test_random_pools_at_natural_proportions(path):
     assert made.places == CANDIDATES
     pools = made.pools(1, 1000)
     counts = torch.bincount(pools.groups.flatten(), minlength=3).double()
-    expected = made.members.sizes.double() / len(made.members.groups) * 40_000
+    expected = made.members.sizes.double() / 400 * 40_000
     # chi-square with 2 degrees of freedom: above 18.4 with probability 1e-4
     assert ((counts - expected) ** 2 / expected).sum() < 18.4
     assert table(path, pool="random", candidates=4).pools(1, 2).groups.shape == (2, 2, 4)
@@ -205,13 +205,11 @@ def test_refused_arguments(path, changed, message):
 
 
 def test_fewer_than_two_groups(path):
-    sizes = Counter(people()["group"])
     message = refused(path, min_group_size=150)
     assert "1 group(s) of column 'group' have at least environment.min_group_size=150" in message
-    listed = ", ".join(f"{name!r}: {size}" for name, size in sizes.most_common())
-    assert f"the groups and their sizes are {listed}" in message
-    many = refused(path, group="id", min_group_size=2)
-    assert "and 370 more" in many
+    sizes = Counter(people()["group"]).most_common()
+    assert f"sizes are {', '.join(f'{name!r}: {size}' for name, size in sizes)}" in message
+    assert "and 370 more" in refused(path, group="id", min_group_size=2)
 
 
 def test_tables_that_cannot_be_used_are_named(tmp_path, path):
@@ -295,7 +293,8 @@ def test_a_missing_cell_is_named(tmp_path, ending, name):
         assert table(path, missing="mean").members.contexts[5].eq(0).any()
 
 
-def test_other_cells_stay_strict(tmp_path):
+@pytest.mark.parametrize("mode", ["drop", "mean"])
+def test_other_cells_stay_strict(tmp_path, mode):
     for name, cell, problem in (
         ("age", "old", "expected a number, got the text 'old'"),
         ("age", "1e999", "expected a number of at most 1e+100, got inf"),
@@ -304,10 +303,7 @@ def test_other_cells_stay_strict(tmp_path):
         whole = with_gaps()
         whole[name][30] = cell
         path = write(tmp_path / "t.csv", whole)
-        for mode in ("drop", "mean"):
-            message = refused(path, missing=mode)
-            assert f"column '{name}', row 31: " in message
-            assert problem in message
+        assert f"column '{name}', row 31: {problem}" in refused(path, missing=mode)
 
 
 def test_no_cell_is_there(tmp_path):
@@ -339,7 +335,7 @@ def test_the_group_is_a_feature_unless_it_is_left_out(tmp_path, columns):
     means = [left[members.groups == g].mean().item() for g in range(3)]
     assert means == pytest.approx([0, 0, 0], abs=1e-6)
     listed = create("environment", arguments(path, columns={"group": ["a", "b", "c"]}))
-    assert listed.feature_names == ("group=a", "group=b", "group=c", "bias")
+    assert listed.feature_names == made.feature_names[here:]
 
 
 def test_without_the_group_a_notice_says_what_truth_misses(tmp_path, caplog):
@@ -347,12 +343,9 @@ def test_without_the_group_a_notice_says_what_truth_misses(tmp_path, caplog):
     create("environment", arguments(path))
     assert not caplog.text
     create("environment", arguments(path, group_feature=False))
-    (record,) = caplog.records
-    assert "the mean 'wage' of 'group' 'a' is 0.8" in record.message
-    assert "environment.group_feature=false" in record.message
-    caplog.clear()
     create("environment", arguments(write(tmp_path / "e.csv", unequal(0)), group_feature=False))
-    assert not caplog.text
+    (record,) = caplog.records
+    assert f"{path}: the mean 'wage' of 'group' 'a' is 0.8" in record.message
 
 
 def test_fairness_shows_on_own_data(tmp_path):

@@ -106,13 +106,11 @@ def test_price(scene):
     (axes,) = compose("price", scene).axes
     assert axes.get_xlabel() == "standard regret at T = 400"
     assert axes.get_ylabel() == "fair regret at T = 400\n(mean ± 1 std)"
-    for run, point in zip(scene.runs, axes.containers, strict=True):
-        x, y = run.metrics["standard_regret"], run.metrics["fair_regret"]
-        marker, _, (across, along) = point
-        assert (marker.get_xdata()[0], marker.get_ydata()[0]) == (x["mean"], y["mean"])
-        for bar, at, one in ((across, 0, x), (along, 1, y)):
-            ends = one["mean"] - one["std"], one["mean"] + one["std"]
-            assert bar.get_segments()[0][:, at] == pytest.approx(ends)
+    for run, (marker, _, bars) in zip(scene.runs, axes.containers, strict=True):
+        for at, kind in enumerate(("standard", "fair")):
+            mean, std = (run.metrics[f"{kind}_regret"][part] for part in ("mean", "std"))
+            assert marker.get_xydata()[0, at] == mean
+            assert bars[at].get_segments()[0][:, at] == pytest.approx((mean - std, mean + std))
 
 
 def test_frontier():

@@ -30,8 +30,7 @@ def test_th_regret_by_hand():
     tau_1 = 32 * 27 * (math.log(150) + 1) ** 1.5
     tau_2 = 54 * 4 / 0.25 * math.log(200)
     assert bound.warm_up == pytest.approx(4 * max(tau_1, tau_2) + 3)
-    parts = bound.confidence + bound.shrinkage + bound.ranks + bound.warm_up
-    assert bound.total == pytest.approx(parts)
+    assert bound.total == bound.confidence + bound.shrinkage + bound.ranks + bound.warm_up
 
 
 def test_th_regret_2_by_hand():
@@ -56,9 +55,8 @@ def test_the_repaired_theorems(known, alpha):
     larger = max(known.share, 1) * 0.25 * (0.25 / 4) ** (known.places - 1)
     assert repaired.growth == pytest.approx(larger)
     factor = math.sqrt(stated.growth / repaired.growth)
-    assert repaired.confidence == pytest.approx(factor * stated.confidence)
-    assert repaired.shrinkage == pytest.approx(factor * stated.shrinkage)
-    assert repaired.ranks == stated.ranks
+    scaled = (factor * stated.confidence, factor * stated.shrinkage, stated.ranks)
+    assert (repaired.confidence, repaired.shrinkage, repaired.ranks) == pytest.approx(scaled)
     assert repaired.warm_up == 2 * math.ceil(max(floor.start, 2 * floor.lost)) + 1
 
 
