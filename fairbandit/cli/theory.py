@@ -217,7 +217,6 @@ class _Problem:
         return make_table(headers, rows, right=headers, title=title)
 
     def trade_off(self, found: paper.TradeOff, title: str) -> Table:
-        """The reward that the fair optimum loses and the fairness that the reward optimum loses."""
         chance = found.chance(self.known.norm.value, self.known.theta)
         rows = [
             ("ε of the greatest ε·p(ε)", _number(found.epsilon)),
