@@ -116,15 +116,9 @@ class Scene:
 
 
 def read_scenes(folders: Sequence[Path], over: Sequence[str] = ("seed",)) -> list[Scene]:
-    """Reads the runs below some folders, one scene for each environment.
+    """Reads the runs below some folders as `read_runs` does, one scene for each environment.
 
-    Args:
-        folders: where to look, at any depth.
-        over: the keys of the settings over which runs are pooled.
-
-    Raises:
-        FairbanditError: a folder does not exist, a file is no summary, there is no run, or no run
-            has a setting of such a key.
+    Runs are pooled over the settings `over`, as `pool` does.
     """
     return scenes_of(read_runs(folders), over)
 
@@ -165,16 +159,14 @@ def labels(settings: Sequence[Mapping[str, Any]], kind: str) -> list[str]:
         by_several, by_all = ({tuple(map(one.get, ks)) for one in alike} for ks in (several, keys))
         shown[name] = short_names(several if len(by_several) == len(by_all) else keys)
     return [
-        ", ".join(
-            [one[kind]]
-            + [
-                f"{short}={'null' if one[key] is None else one[key]}"
-                for key, short in shown[one[kind]].items()
-                if key in one
-            ]
-        )
+        ", ".join([one[kind], *(f"{shown[one[kind]][key]}={_text(one[key])}" for key in keys)])
         for one in settings
+        for keys in [[key for key in shown[one[kind]] if key in one]]
     ]
+
+
+def _text(value: Any) -> str:
+    return "null" if value is None else str(value)
 
 
 def _differences(settings: Sequence[Mapping[str, Any]], kind: str) -> list[str]:
@@ -205,16 +197,16 @@ def _labelled(runs: Sequence[PooledRuns]) -> tuple[PooledRuns, ...]:
     named, keys = list(policy_labels()), _differences([run.settings for run in runs], "policy")
 
     def order(run: PooledRuns) -> tuple[Any, ...]:
-        values = [run.settings.get(key) for key in keys]
-        ordered = [
-            (value is not None, float(value or 0), "")
-            if value is None or isinstance(value, int | float)
-            else (2, 0.0, str(value))
-            for value in values
-        ]
-        return named.index(run.policy) if run.policy in named else len(named), run.policy, ordered
+        place = named.index(run.policy) if run.policy in named else len(named)
+        return place, run.policy, [_order(run.settings.get(key)) for key in keys]
 
     return tuple(sorted(made.values(), key=order))
+
+
+def _order(value: Any) -> tuple[int, float, str]:
+    if value is None or isinstance(value, int | float):
+        return value is not None, float(value or 0), ""
+    return 2, 0.0, str(value)
 
 
 def _environment(settings: Mapping[str, Any]) -> str:

@@ -141,8 +141,7 @@ class _Run:
         saved = self.checkpoints.load()
         where, first, self.before = "", 0, 0.0
         if saved:
-            with self.checkpoints.restoring():
-                where, first, self.before = self._place(saved)
+            where, first, self.before = self._place(saved)
             self.parts = saved["parts"]
         clear(self.folder, keep=self.parts)
         if started is not None:
@@ -214,10 +213,9 @@ class _Run:
         if saved is None:
             self.statistics.start(len(replicas))
         else:
-            with self.checkpoints.restoring():
-                engine.load_state(saved["engine"])
-                self.statistics.load_state(saved["statistics"], len(replicas))
-                log.load_state(saved["log"])
+            engine.load_state(saved["engine"])
+            self.statistics.load_state(saved["statistics"], len(replicas))
+            log.load_state(saved["log"])
             advance(engine.history.played * len(replicas))
             events.add(scalars(self.statistics.curves(), 1, self.rounds))
         for played in map(_on_cpu, engine.play()):

@@ -11,21 +11,10 @@ import pyarrow.parquet as pq
 import pytest
 
 from fairbandit.errors import FairbanditError
-from fairbandit.results import SavedRun, Scene, labels, read_scenes, scenes
-from fairbandit.run import summary as summaries
+from fairbandit.results import Scene, labels, read_scenes, scenes
 from fairbandit.run.execute import execute
 from tests import support
 from tests.figures.conftest import sweep
-
-
-def test_rows_that_are_not_those_of_the_summary_are_refused(tmp_path, simulated):
-    folder = tmp_path / "greedy"
-    shutil.copytree(simulated / "greedy", folder)
-    summary = summaries.read(folder)
-    with pytest.raises(FairbanditError, match=r"holds 1,200 rows, where .* says 500 rounds of 3"):
-        SavedRun(folder, {**summary, "rounds": 500}).picks()
-    with pytest.raises(FairbanditError, match="rounds or groups that summary"):
-        SavedRun(folder, {**summary, "rounds": 300}).picks()
 
 
 def test_a_scene_lists_its_runs_in_the_papers_order(scene):
