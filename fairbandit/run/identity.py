@@ -40,11 +40,7 @@ def identity(policy: Policy, world: Mapping[str, Any], settings: Settings) -> di
     """Returns all that decides the results of a run, as plain data, without loading its data.
 
     The package counts by its version alone, so whoever edits it plays anew with `resume=false`.
-
-    Args:
-        policy: the policy, not bound yet.
-        world: the environment as plain data.
-        settings: those of the run.
+    The policy is not bound yet, and `world` is the environment as plain data.
 
     Returns:
         `config`, without what changes no result; `version` of fairbandit; `plugins`, one hash of
@@ -164,12 +160,7 @@ def _together(hashes: Iterable[str]) -> str:
 def finished(
     folder: Path, now: Mapping[str, Any], *, resume: bool
 ) -> tuple[dict[str, Any] | None, str]:
-    """Looks for a finished run in a folder.
-
-    Args:
-        folder: the folder.
-        now: the identity of the run that writes its results there.
-        resume: whether a finished run may be served or replaced.
+    """Looks for a finished run in a folder, where one of the identity `now` writes its results.
 
     Returns:
         The summary, None if there is no finished run, and why its results are not those that the

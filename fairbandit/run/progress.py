@@ -33,7 +33,7 @@ def progress_bar(
         shown: whether to show the bar at all; workers that run side by side do not.
 
     Yields:
-        A function that counts one more thing as done, or as many as it is given.
+        A function that counts so many more things as done, by default one.
     """
     if _live and shown:
         line = _live[-1].add_task(title, total=total)
