@@ -69,8 +69,7 @@ class PooledRuns:
     @property
     def policy(self) -> str:
         """The name of the policy."""
-        name: str = self.runs[0].summary["policy"]
-        return name
+        return str(self.runs[0].summary["policy"])
 
     @property
     def knows_truth(self) -> bool:

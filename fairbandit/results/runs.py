@@ -83,13 +83,12 @@ class SavedRun:
     @property
     def metrics(self) -> dict[str, Mapping[str, Any]]:
         """Every metric by its column, with `mean`, `std`, `reduce` and `lower_is_better`."""
-        found: dict[str, Mapping[str, Any]] = self.summary["metrics"]
-        return found
+        return dict(self.summary["metrics"])
 
     @cached_property
     def spreads(self) -> dict[str, Mapping[str, Any]]:
         """`mean` and `std` of every metric, and of every group's quantities, by column."""
-        found = dict(self.metrics)
+        found = self.metrics
         for quantity in BY_GROUP:
             found |= {f"{quantity}_{name}": one for name, one in self.summary[quantity].items()}
         return found

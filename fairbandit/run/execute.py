@@ -54,7 +54,7 @@ def execute(
     progress: bool = True,
     watch: Watch | None = None,
 ) -> dict[str, Any]:
-    """Plays a policy in an environment and writes what came of it.
+    """Plays a policy in an environment and writes what came of it; returns the summary.
 
     A finished run is left as it is while nothing that decides its results has changed. If
     something has, its files move to the sibling `NAME.old-HASH`, and the run is played again. A
@@ -63,8 +63,7 @@ def execute(
     Args:
         config: plain data: `policy` and `environment` as `fairbandit.build` takes them, and any
             of the keys of `Settings`.
-        folder: where `rounds/part-*.parquet`, `curves.parquet`, TensorBoard's events and, last of
-            all, `summary.json` go.
+        folder: where its files go, the summary last of all.
         wait: if another process writes to the folder, waits until it is done.
         started: is called when a run begins, once its folder is locked: with an empty text, or
             with the round at which an interrupted run continues.
@@ -72,9 +71,6 @@ def execute(
         progress: shows a progress bar where there is a terminal.
         watch: is called after each piece of rounds while the first batch of replicas is played. An
             exception that it raises leaves the run unfinished.
-
-    Returns:
-        The summary.
 
     Raises:
         FairbanditError: a bad config; a folder that cannot be written to, is in use, or holds a
@@ -129,20 +125,18 @@ class _Run:
             column: registry.create("metric", spec) for column, spec in checked.metrics.items()
         }
         self.statistics = RunStatistics(self.rounds, environment.group_names, self.metrics)
-        self.batches = replica_batches(
-            checked.replicas,
-            rounds=self.rounds,
-            places=environment.places,
-            features=environment.features,
-        )
+        sizes = {"places": environment.places, "features": environment.features}
+        self.batches = replica_batches(checked.replicas, rounds=self.rounds, **sizes)
 
     def record(self, started: Callable[[str], None] | None, *, progress: bool) -> dict[str, Any]:
         """Plays the run, and writes its files, the summary last."""
         saved = self.checkpoints.load()
         where, first, self.before = "", 0, 0.0
         if saved:
-            where, first, self.before = self._place(saved)
-            self.parts = saved["parts"]
+            first, self.before, self.parts = saved["batch"], saved["seconds"], saved["parts"]
+            where = f"round {saved['round'] + 1:,} of {self.rounds:,}"
+            if len(self.batches) > 1:
+                where += f" of replicas {self.batches[first][0]} to {self.batches[first][-1]}"
         clear(self.folder, keep=self.parts)
         if started is not None:
             started(where)
@@ -183,13 +177,6 @@ class _Run:
             device=self.settings.device,
             metrics=self.metrics,
         )
-
-    def _place(self, saved: Mapping[str, Any]) -> tuple[str, int, float]:
-        """Returns where a checkpoint continues, in words and as a batch number, and its seconds."""
-        index, played = saved["batch"], saved["round"]
-        batch = self.batches[index]
-        which = f" of replicas {batch[0]} to {batch[-1]}" if len(self.batches) > 1 else ""
-        return f"round {played + 1:,} of {self.rounds:,}{which}", index, float(saved["seconds"])
 
     def _events(self, config: Mapping[str, Any]) -> EventWriter:
         """Begins an event file, with the run's config and the layout of its charts."""

@@ -7,13 +7,7 @@ from contextlib import contextmanager
 from functools import partial
 
 from rich.console import Console
-from rich.progress import (
-    BarColumn,
-    MofNCompleteColumn,
-    Progress,
-    TextColumn,
-    TimeRemainingColumn,
-)
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 _live: list[Progress] = []  # the bars that this process shows
 

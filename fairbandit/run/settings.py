@@ -130,16 +130,12 @@ def _check_device(device: str) -> None:
 def check_metrics(given: Any) -> dict[str, dict[str, Any]]:
     """Checks the metrics of a config without building them.
 
-    Args:
-        given: the registered name of a metric, or a mapping with `name` and parameters, by the
-            column that it shall have; None for no metrics.
-
     Returns:
         Both regrets, which every run records, and then the same with all parameters.
 
     Raises:
-        FairbanditError: no mapping; a column that cannot be one or that every run has already; an
-            unknown metric or parameter; or a metric that declares an unknown `reduce`.
+        FairbanditError: the value is not one of `Settings.metrics`, or a metric declares an unknown
+            `reduce`.
     """
     if not isinstance(given, Mapping | None):
         raise FairbanditError(

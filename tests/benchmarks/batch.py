@@ -20,6 +20,7 @@ from tests.benchmarks.measure import WARM, median, threads, timed
 from tests.benchmarks.rows import Measure, Row, Target
 from tests.benchmarks.worlds import SIMULATION, Bench, Scale, built, ethnicity, truth
 
+GUESSES = Target(Measure.longer, 1.3)
 LEARNERS = ("greedy", "oful", "fair_greedy_oracle_cdf")
 
 
@@ -70,15 +71,7 @@ def batch(bench: Bench) -> Iterator[Row]:
         ours, loop = compare(match)
         if match.policy in lean.POLICIES and match.world == "simulation":
             yield _beside_lean(match, match.name in stated)
-        yield Row(
-            match.name,
-            ours,
-            "literal loop",
-            loop,
-            targets=(Target(Measure.faster, match.least),),
-            stated=match.name in stated,
-            note=_timed(match.seeds, match.replicas),
-        )
+        yield _row(match, match.name, ours, loop, "literal loop", match.least, match.name in stated)
     bench.say("every guess wrong")
     yield _against_guesses(SIZES[bench.scale])
 
@@ -107,14 +100,9 @@ def _against_guesses(size: Size) -> Row:
 
     with threads(THREADS):
         ours, alone = zip(*((play(None), play(1)) for _ in range(size.times + 1)), strict=True)
-    return Row(
-        f"greedy, every guess wrong, {size.rounds:,} rounds × 10",
-        median(ours[1:]),
-        "one round at a time",
-        median(alone[1:]),
-        longer=True,
-        targets=(Target(Measure.longer, 1.3),),
-    )
+    name, targets = f"greedy, every guess wrong, {size.rounds:,} rounds × 10", (GUESSES,)
+    beside = "one round at a time", median(alone[1:])
+    return Row(name, median(ours[1:]), *beside, longer=True, targets=targets)
 
 
 LEAN = {("oful", 10): 5, ("greedy", 10): 8, ("oful", 200): 8, ("greedy", 200): 8}
@@ -123,21 +111,18 @@ LEAN = {("oful", 10): 5, ("greedy", 10): 8, ("oful", 200): 8, ("greedy", 200): 8
 
 def _beside_lean(match: Match, stated: bool) -> Row:
     """The engine beside the lean loop, both drawing their pools."""
-    ours, loop = compare(replace(match, seeds=match.times), _lean)
-    return Row(
-        f"{match.name}, beside a lean loop",
-        ours,
-        "lean NumPy loop",
-        loop,
-        targets=(Target(Measure.faster, LEAN.get((match.policy, match.replicas), 2)),),
-        stated=stated,
-        note=_timed(match.times, match.replicas),
-    )
+    match = replace(match, seeds=match.times)
+    name, least = f"{match.name}, beside a lean loop", LEAN.get((match.policy, match.replicas), 2)
+    return _row(match, name, *compare(match, _lean), "lean NumPy loop", least, stated)
 
 
-def _timed(loops: int, replicas: int) -> str:
-    """Of how many replicas a loop was timed, unless of all."""
-    return f"loop: {loops} of {replicas} replicas timed" if loops < replicas else ""
+def _row(
+    match: Match, name: str, ours: float, loop: float, beside: str, least: float, stated: bool
+) -> Row:
+    few = match.seeds < match.replicas  # the loop is then timed in these alone
+    note = f"loop: {match.seeds} of {match.replicas} replicas timed" if few else ""
+    targets = (Target(Measure.faster, least),)
+    return Row(name, ours, beside, loop, targets=targets, stated=stated, note=note)
 
 
 Loop = Callable[[], NDArray[np.int64]]

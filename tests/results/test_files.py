@@ -3,10 +3,8 @@
 import os
 import random
 import shutil
-from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
@@ -119,10 +117,6 @@ def test_readers_refuse_damaged_files(run, name):
     whole[len(whole) // 2] ^= 4
     path.write_bytes(whole)
     (scene,) = read_scenes([run])
-    read: dict[str, Callable[[], Any]] = {
-        ROWS: lambda: scene.runs[0].picks(),
-        "rewards.parquet": lambda: scene.rewards,
-        "curves.parquet": lambda: scene.runs[0].curves,
-    }
+    (pooled,) = scene.runs
     with pytest.raises(FairbanditError, match="cannot be read"):
-        read[name]()
+        _ = pooled.picks(), scene.rewards, pooled.curves
