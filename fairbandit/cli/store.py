@@ -49,7 +49,7 @@ def register_resolvers() -> None:
     """Registers the resolvers that the files of conf/ use.
 
     `${fairbandit.job:}` names the folder of a run, or of a job by the overrides that the sweep does
-    not share; `${fairbandit.sweep:}` names that of a sweep. `${fairbandit.worker_env:}` gives the
+    not share; `${fairbandit.sweep:}` names that of a sweep; `${fairbandit.worker_env:}` gives the
     environment variables that a worker on another machine needs.
     """
     for resolver in (_job, _sweep, _worker_env):

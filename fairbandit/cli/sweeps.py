@@ -195,14 +195,9 @@ def figures_asked(asked: Any) -> Choice:
 
 
 def finish_sweep(*, results: bool = True) -> int:
-    """Ends the sweep that this process drives, if there is one.
+    """Ends the sweep that this process drives, if there is one; returns how many jobs failed.
 
-    Args:
-        results: whether to write and print a table of all jobs in the sweep's folder, and to draw
-            the figures that the config names.
-
-    Returns:
-        How many jobs failed.
+    With `results`, a table of all its jobs is written and printed, and its figures are drawn.
     """
     if not _driven:
         return 0

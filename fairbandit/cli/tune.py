@@ -128,11 +128,11 @@ def _composed(words: Sequence[str]) -> dict[str, Any]:
 
 
 def _overrides(values: Mapping[str, Any]) -> list[str]:
-    words = []
-    for key, value in values.items():
+    def written(value: Any) -> str:
         bare = isinstance(value, str) and value.isidentifier()  # other texts need quotes
-        words.append(f"{key}={value if bare else json.dumps(value, ensure_ascii=False)}")
-    return words
+        return value if bare else json.dumps(value, ensure_ascii=False)
+
+    return [f"{key}={written(value)}" for key, value in values.items()]
 
 
 def _search(given: Any) -> dict[str, Any]:

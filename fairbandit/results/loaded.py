@@ -181,7 +181,8 @@ class Runs(Sequence[SavedRun]):
         pairs = [
             (run, base)
             for scene in self._scenes(over)
-            for alike in _of_equal_rounds(scene)
+            for rounds in dict.fromkeys(run.rounds for run in scene.runs)
+            for alike in [[run for run in scene.runs if run.rounds == rounds]]
             for base in [_baseline(baseline, scene.name, alike)]
             for run in alike
             if run is not base and column in run.metrics
@@ -208,11 +209,6 @@ class Runs(Sequence[SavedRun]):
         table = table[[key for key in table if key in apart]]
         table.insert(0, LABEL, [run.label for run in rows])
         return table
-
-
-def _of_equal_rounds(scene: Scene) -> list[list[PooledRuns]]:
-    rounds = dict.fromkeys(run.rounds for run in scene.runs)
-    return [[run for run in scene.runs if run.rounds == each] for each in rounds]
 
 
 def _compared(run: PooledRuns, base: PooledRuns, column: str) -> dict[str, Any]:

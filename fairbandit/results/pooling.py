@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -128,11 +129,11 @@ class PooledRuns:
         Raises:
             FairbanditError: a file is damaged, or the runs have not the same number of rounds.
         """
-        lengths = {run.summary["rounds"] for run in self.runs}
+        lengths = sorted({run.summary["rounds"] for run in self.runs})
         if len(lengths) > 1:
             raise FairbanditError(
                 f"runs of different rounds have no curve together; {self.label!r} pools runs of "
-                f"{sorted(lengths)}. Do not pool over rounds"
+                f"{lengths}. Do not pool over rounds"
             )
         found = {}
         for name, curves in _in_all([run.curves for run in self.runs]).items():
@@ -157,7 +158,10 @@ class PooledRuns:
         return np.sum([run.picks() for run in self.runs], axis=0)
 
     def _pooled(self, spreads: Sequence[Mapping[str, Any]]) -> dict[str, float | None]:
-        counts = [_known(one, run) for one, run in zip(spreads, self.runs, strict=True)]
+        counts = [
+            one.get("n", 0 if one["mean"] is None else run.summary["replicas"])
+            for one, run in zip(spreads, self.runs, strict=True)
+        ]
         means, stds = np.array([[one["mean"], one["std"]] for one in spreads], np.float64).T
         numbers = _numbers(*_together(counts, means, stds))
         return {key: None if np.isnan(value) else value for key, value in numbers.items()}
@@ -193,11 +197,11 @@ def pool(runs: Sequence[SavedRun], over: Sequence[str] = ("seed",)) -> list[Pool
     if not over:
         return [PooledRuns((run,)) for run in runs]
     pools: dict[tuple[Any, ...], list[SavedRun]] = {}
-    copies: dict[tuple[Any, ...], int] = {}
+    copies = Counter[tuple[str, str]]()
     for run in runs:
         shared = _key({k: v for k, v in run.settings.items() if k not in over})
         whole = shared, _key({k: run.settings.get(k) for k in over})
-        copies[whole] = copies.get(whole, 0) + 1
+        copies[whole] += 1
         pools.setdefault((shared, run.groups, copies[whole]), []).append(run)
     return [PooledRuns(tuple(alike), tuple(over)) for alike in pools.values()]
 
@@ -205,12 +209,6 @@ def pool(runs: Sequence[SavedRun], over: Sequence[str] = ("seed",)) -> list[Pool
 def _key(settings: Mapping[str, Any]) -> str:
     """A text that is the same for runs that differ in keys of `NO_DIFFERENCE` alone."""
     return json.dumps({k: v for k, v in settings.items() if not k.startswith(NO_DIFFERENCE)})
-
-
-def _known(spread: Mapping[str, Any], run: SavedRun) -> int:
-    """How many replicas a mean and a std are of; summaries say it where it is not all or none."""
-    everyone = 0 if spread["mean"] is None else run.summary["replicas"]
-    return int(spread.get("n", everyone))
 
 
 def paired_difference(run: PooledRuns, base: PooledRuns, column: str) -> dict[str, Any] | None:

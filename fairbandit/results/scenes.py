@@ -54,10 +54,9 @@ class Scene:
 
     @cached_property
     def rewards(self) -> tuple[RewardDistribution | None, ...]:
-        """The distribution of the true (noise-free) rewards of each group, in order of codes.
+        """The distribution of the true (noise-free) rewards of each group; None without a truth.
 
         They are those of the first run that stored any, since all runs have the same environment.
-        An entry is None where none was stored: all are, if the environment has no truth.
         """
         stored = (run.rewards for pooled in self.runs for run in pooled.runs)
         known = (rewards for rewards in stored if any(one is not None for one in rewards))
@@ -65,11 +64,10 @@ class Scene:
 
     @cached_property
     def sampled_rewards(self) -> tuple[RewardDistribution | None, ...]:
-        """The distribution of the observed, noisy rewards of each group's picks, in order of codes.
+        """The distribution of the observed, noisy rewards of each group's picks; None without any.
 
         The picks are those of the policy `uniform` if there is one, which are a random sample of
         the candidates, and else those of all runs, where better candidates are picked more often.
-        An entry is None for a group that was never picked.
         """
         pools = [run for run in self.runs if run.policy == SAMPLER] or self.runs
         logs = [run for pooled in pools for run in pooled.runs]
@@ -105,13 +103,11 @@ class Scene:
         """
         if policies is None:
             return self
-        kept = tuple(run for run in self.runs if run.policy in policies)
+        kept = [run for run in self.runs if run.policy in policies]
         if not kept:
-            have = sorted({run.policy for run in self.runs})
-            raise FairbanditError(
-                f"no run in {self.name} is of {' or '.join(map(repr, policies))}; there are runs "
-                f"of {', '.join(map(repr, have))}"
-            )
+            have = ", ".join(sorted({repr(run.policy) for run in self.runs}))
+            wanted = " or ".join(map(repr, policies))
+            raise FairbanditError(f"no run in {self.name} is of {wanted}; there are runs of {have}")
         return self.among(kept)
 
 
@@ -142,10 +138,9 @@ def labels(settings: Sequence[Mapping[str, Any]], kind: str) -> list[str]:
         kind: `policy`, or `environment`, which only its own parameters distinguish.
 
     Returns:
-        The name of each, with the settings in which those of that name differ. Settings that only
-        say how or from where a run was played, such as its device, do not count. A key with one
-        value wherever it is found, such as a parameter of a part that only some policies have, is
-        left out if the other settings distinguish as many.
+        The name of each, with the settings in which those of that name differ, but for how or from
+        where a run was played. A key with one value wherever it is found, such as a parameter of a
+        part that only some policies have, is left out if the other settings distinguish as many.
 
     >>> labels([{"policy": "oful", "seed": 0}, {"policy": "oful", "seed": 1},
     ...         {"policy": "gmf", "seed": 0}], "policy")

@@ -7,13 +7,13 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import torch
 from torch import Tensor
 
 from fairbandit import registry
-from fairbandit.building import build
+from fairbandit.building import build_policy
 from fairbandit.engine import Engine
 from fairbandit.environments import Environment
 from fairbandit.errors import FairbanditError
@@ -40,8 +40,6 @@ beside another busy process it costs twenty times as much. A sweep uses cores by
 
 Watch = Callable[[int, Mapping[str, float]], None]
 """Called during a run with a round t, and the mean over replicas of each metric after round t."""
-
-Made = TypeVar("Made")
 
 
 def execute(
@@ -78,7 +76,7 @@ def execute(
             change while they are read.
     """
     checked = settings(config)
-    policy = _built(config, "policy", Policy)
+    policy = build_policy(config["policy"])
     now = identity(policy, config["environment"], checked)
     summary, changed = finished(folder, now, resume=checked.resume)
     if summary is not None and not changed:
@@ -87,7 +85,7 @@ def execute(
         summary, changed = finished(folder, now, resume=checked.resume)
         if summary is not None and not changed:  # by the process that was waited for
             return summary
-        environment = _built(config, "environment", Environment)  # type: ignore[type-abstract]
+        environment: Environment = registry.create("environment", config["environment"])
         before = now["data"]
         if before != "":  # data were read
             now = identity(policy, config["environment"], checked)
@@ -229,13 +227,6 @@ class _Run:
     @property
     def _seconds(self) -> float:
         return float(self.before + time.perf_counter() - self.began)
-
-
-def _built(config: Mapping[str, Any], key: str, kind: type[Made]) -> Made:
-    made = build(config[key])
-    if not isinstance(made, kind):
-        raise FairbanditError(f"{key} describes no {key}: {config[key]}")
-    return made
 
 
 def _on_cpu(played: Played) -> Played:

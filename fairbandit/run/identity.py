@@ -76,11 +76,7 @@ def identity(policy: Policy, world: Mapping[str, Any], settings: Settings) -> di
 
 
 def continued(identity: Mapping[str, Any], environment: Environment) -> dict[str, Any]:
-    """Returns all that must be the same for a run to continue from a checkpoint.
-
-    This is the identity of the run with the environment's fingerprint, the versions of torch and
-    numpy, and the grid of rounds.
-    """
+    """Returns all that must be the same for a run to continue from a checkpoint."""
     versions = {name: summaries.installed(name) for name in ("torch", "numpy")}
     return {**identity, **versions, "grid": GRID, "fingerprint": environment.fingerprint()}
 
@@ -142,7 +138,6 @@ def _data(known: type[Environment], described: Mapping[str, Any]) -> str | None:
     """Returns one hash of the files that an environment reads; None if one is missing.
 
     An environment that names no file, and has a fingerprint of its own, is built and asked for it.
-    The inherited fingerprint says no more than the config.
     """
     parameters = {key: value for key, value in described.items() if key != "name"}
     hashes = [data_hash(path) for path in map(Path, known.data_files(parameters))]

@@ -116,8 +116,7 @@ def settings(config: Mapping[str, Any]) -> Settings:
 
 
 def _check_device(device: str) -> None:
-    """Refuses a device to which no float64 number can be moved and read back."""
-    try:
+    try:  # to move a number there, and to read it back
         torch.ones(1, dtype=torch.float64, device=device).item()
     except (RuntimeError, TypeError, NotImplementedError, AssertionError) as error:
         usable = ["cpu", *(f"cuda:{index}" for index in range(torch.cuda.device_count()))]

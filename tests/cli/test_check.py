@@ -1,5 +1,3 @@
-import pytest
-
 from fairbandit import conformance
 
 
@@ -31,20 +29,3 @@ def test_a_plugin_with_hyperparameters(command, plugin):
     assert (code, err) == (1, "")
     assert out.index("selector argmax (") < out.index("  ✗ ") < out.index("rank identity (x=1")
     assert "rank 'identity' has no parameter 'x'; it takes none" in out
-
-
-@pytest.mark.parametrize(
-    ("words", "message"),
-    [
-        ([], "fairbandit check: the following arguments are required: KIND=NAME"),
-        (["policy=greedy"], "'policy=greedy' describes no part; expected KIND=NAME or KIND.KEY=VA"),
-        (["rank=no_such"], "unknown rank 'no_such'; the registered ones are empirical_cdf"),
-        (["rank=identity", "split.x=1"], "'split.x=1' must come after the split"),
-        (["rank=recent_cdf", "rank.size=["], "size=[: the value cannot be read: while parsing a"),
-    ],
-)
-def test_wrong_words(command, words, message):
-    code, out, err = command("check", *words)
-    assert (code, out) == (1, "")
-    assert err.startswith("fairbandit: error: ")
-    assert message in err

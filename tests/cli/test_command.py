@@ -134,6 +134,32 @@ def test_a_wrong_word_is_one_message(command, tmp_path, word, message):
     assert not summaries(tmp_path)
 
 
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["figures"], "the following arguments are required: FOLDER"),
+        (["figures", "."], "no finished run below ."),
+        (["figures", ".", "--only", "nope"], "unknown figure 'nope'"),
+        (["dashboard", "."], "no run below ."),
+        (["dashboard", ".", "--port", "many"], "invalid int value: 'many'"),
+        (["collect", "."], "no finished run below .: a run leaves a summary.json"),
+        (["collect", ".", "--out", "runs.xlsx"], "runs.xlsx must end in .parquet or .csv"),
+        (["table", "x.csv", "group=g", "grop=1"], "'table' has no parameter 'grop'; it takes path"),
+        (["check"], "fairbandit check: the following arguments are required: KIND=NAME"),
+        (["check", "policy=greedy"], "describes no part; expected KIND=NAME or KIND.KEY=VALUE"),
+        (["check", "rank=no_such"], "unknown rank 'no_such'; the registered ones are empirical"),
+        (["check", "rank=identity", "split.x=1"], "'split.x=1' must come after the split"),
+        (["check", "rank=recent_cdf", "rank.size=["], "size=[: the value cannot be read: while"),
+    ],
+)
+def test_a_wrong_word_for_a_tool_is_one_message(command, words, message):
+    code, out, err = command(*words)
+    assert (code, out) == (1, "")
+    assert err.startswith("fairbandit: error: ")
+    assert message in err
+    assert "Traceback" not in err
+
+
 def test_more_memory_than_there_is(command, monkeypatch):
     monkeypatch.setattr(Identity, "bind", lambda _, problem: problem.zeros(10**15))
     for mode in ((), ("-m",)):

@@ -39,9 +39,8 @@ def test_without_resume_a_run_goes_to_a_new_folder(command, tmp_path):
     assert {path: stat for path, stat in stats(tmp_path).items() if path in before} == before
     assert command("seed=7", *SMALL, "resume=false")[0] == 0
     names = {path.name for path in (tmp_path / "outputs" / "runs").iterdir()}
-    assert names == {f"rounds-12_replicas-2{end}" for end in ("", "-2", "-3")} | {
-        "seed-7_rounds-12_replicas-2"
-    }
+    own = {f"rounds-12_replicas-2{end}" for end in ("", "-2", "-3")}
+    assert names == {*own, "seed-7_rounds-12_replicas-2"}
 
 
 @pytest.mark.all

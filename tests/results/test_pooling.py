@@ -5,7 +5,7 @@ import pyarrow.dataset
 import pytest
 
 from fairbandit.errors import FairbanditError
-from fairbandit.maths.moments import merged
+from fairbandit.maths.moments import merged, moments
 from fairbandit.results import interval, pool, read_runs
 from tests.figures.conftest import sweep
 
@@ -100,11 +100,7 @@ def test_what_is_pooled(seeds, tmp_path):
 def test_merged_samples_of_any_sizes():
     rng = np.random.default_rng(3)
     samples = [rng.normal(1e6, 1, n) for n in (0, 1, 2, 50)]
-    parts = [
-        (len(s), s.mean() if len(s) else np.nan, s.std(ddof=1) if len(s) > 1 else np.nan)
-        for s in samples
-    ]
-    count, mean, std = merged(*zip(*parts, strict=True))
+    count, mean, std = merged(*zip(*map(moments, samples), strict=True))
     together = np.concatenate(samples)
     assert count == 53
     assert mean == pytest.approx(together.mean(), rel=1e-14)

@@ -44,11 +44,8 @@ def test_runs_of_one_policy_are_told_apart(tmp_path, simulated):
 def test_environments_are_scenes_apart(tmp_path, simulated, mixed):
     sweep(tmp_path, {"name": "simulation", "noise": 1.0}, ["uniform"])
     scenes = read_scenes([simulated, mixed, tmp_path])
-    assert [one.name for one in scenes] == [
-        "simulation, noise=1.0",
-        "simulation, noise=2.0",
-        "table",
-    ]
+    names = ["simulation, noise=1.0", "simulation, noise=2.0", "table"]
+    assert [one.name for one in scenes] == names
     assert [len(one.runs) for one in scenes] == [1, 3, 3]
 
 
@@ -102,9 +99,8 @@ def test_rewards_that_nobody_saved_are_not_known(tmp_path, simulated):
 def test_a_choice_of_policies(scene):
     assert [run.label for run in scene.only(["greedy", "gmf"]).runs] == ["greedy"]
     assert scene.only(None) is scene
-    with pytest.raises(
-        FairbanditError, match="of 'gmf'; there are runs of 'fair_greedy', 'greedy'"
-    ):
+    message = "of 'gmf'; there are runs of 'fair_greedy', 'greedy'"
+    with pytest.raises(FairbanditError, match=message):
         scene.only(["gmf"])
 
 
@@ -133,10 +129,8 @@ def test_labels_hold_what_differs_and_nothing_else():
         "mine, estimator=kernel, width=2.0",
         "mine, estimator=kernel, width=3.0",
     ]
-    assert labels([settings(refresh=None), settings(refresh=2.0)], "policy") == [
-        "mine, refresh=null",
-        "mine, refresh=2.0",
-    ]
+    found = labels([settings(refresh=None), settings(refresh=2.0)], "policy")
+    assert found == ["mine, refresh=null", "mine, refresh=2.0"]
     assert labels([settings(), settings(width=2.0)], "policy") == ["mine", "mine, width=2.0"]
 
 
