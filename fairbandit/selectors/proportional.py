@@ -1,0 +1,46 @@
+"""Exposure in proportion to merit."""
+
+from __future__ import annotations
+
+from torch import Tensor
+
+from fairbandit.maths.merit import MeritForm, MeritFunction
+from fairbandit.candidates import Candidates
+from fairbandit.selectors.base import Selector
+from fairbandit.registry import register
+
+
+@register("selector", "proportional")
+class Proportional(Selector):
+    """Every candidate with a probability proportional to the merit of its index.
+
+    π_a = f(index_a) / Σ_b f(index_b) with f(x) = max(h(x), γ), where h(x) is x (identity),
+    max(x, 0)^p (power) or exp(βx) (exponential). The paper requires f ≥ γ > 0 everywhere, which
+    the identity and powers meet only by this clipping: a candidate whose h is below γ, as all with
+    negative estimates, has the merit γ.
+
+    Args:
+        merit: h: `identity`, `power` or `exponential`.
+        exponent: p > 0 (power).
+        rate: β > 0 (exponential).
+        floor: γ > 0.
+
+    Raises:
+        FairbanditError: a hyperparameter out of range.
+    """
+
+    reference = "Wang, Bai, Sun, Joachims, Fairness of Exposure in Stochastic Bandits, ICML 2021"
+
+    def __init__(
+        self,
+        *,
+        merit: MeritForm = MeritForm.identity,
+        exponent: float = 1.0,
+        rate: float = 1.0,
+        floor: float = 0.01,
+    ) -> None:
+        self._merit = MeritFunction(merit, exponent, rate, floor)
+        self.merit, self.exponent, self.rate, self.floor = merit, exponent, rate, floor
+
+    def _weights(self, candidates: Candidates, index: Tensor) -> Tensor:
+        return self._merit.weights(index, candidates.present)
