@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Protocol
@@ -56,7 +57,7 @@ class Candidates:
     rank: Ranking
     _shared: tuple[RewardModel, Tensor]  # U models, and which of them each round uses
     _past: Past
-    _last_pick: Tensor  # the last round whose pick each round reads, (N,)
+    _last_pick: Callable[[int], int]  # the last round whose pick a round reads
 
     @cached_property
     def rounds(self) -> Tensor:
@@ -159,7 +160,8 @@ class Candidates:
                 "this part reads past picks: let its `_last_pick_read(t)` return the last round "
                 "whose pick it reads, such as t - 1"
             )
-        return self._past.pick_counts(self._last_pick.clamp(max=self._past.picks.stop - 1))
+        last = torch.tensor([self._last_pick(t) for t in self.rounds.tolist()], device=self.groups.device)
+        return self._past.pick_counts(last.clamp(max=self._past.picks.stop - 1))
 
     def drawn_where(self, unseen: Tensor, share: Tensor) -> Tensor:
         """Shares, with ranks drawn from U(0, 1) for the candidates that have none.

@@ -235,7 +235,6 @@ class Policy:
         informed = n_train >= past.first_reward
         if not self.estimator.learns:
             informed = torch.ones_like(informed)
-        last_pick = [self.last_pick_read(t) for t in range(first, first + n)]
         return Candidates(
             problem=problem,
             first=first,
@@ -248,7 +247,7 @@ class Policy:
             rank=self.rank,
             _shared=(models, model_of_round),
             _past=past,
-            _last_pick=torch.tensor(last_pick, device=device),
+            _last_pick=self.last_pick_read,
         )
 
     def describe(self) -> dict[str, Any]:
