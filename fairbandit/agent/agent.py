@@ -371,4 +371,5 @@ def _renew_all_locks() -> None:
         agent._renew_locks()
 
 
-os.register_at_fork(after_in_child=_renew_all_locks)
+if hasattr(os, "register_at_fork"):  # not on Windows
+    os.register_at_fork(after_in_child=_renew_all_locks)

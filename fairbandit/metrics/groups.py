@@ -14,7 +14,7 @@ from fairbandit.errors import FairbanditError
 from fairbandit.maths.shares import group_shares
 from fairbandit.metrics.base import Judged, Metric
 from fairbandit.metrics.reduction import Reduce
-from fairbandit.parts import Problem
+from fairbandit.part import Problem
 from fairbandit.registry import register
 
 
@@ -32,10 +32,10 @@ class GroupMetric(Metric):
     def _values(self, judged: Judged) -> Tensor:
         groups = judged.pools.groups
         every = torch.arange(self.problem.groups, device=groups.device)
-        picked = (judged.of_pick(groups)[..., None] == every).to(torch.float64)
+        picked = (judged.gather_picks(groups)[..., None] == every).to(torch.float64)
         terms = [picked, (groups[..., None] == every).sum(2).to(torch.float64)]
         if self.needs_truth:
-            terms.append(picked * judged.of_pick(judged.pools.expected)[..., None])
+            terms.append(picked * judged.gather_picks(judged.pools.expected)[..., None])
         sums = self._sums + torch.stack(terms, 1).cumsum(2)
         self._sums = sums[:, :, -1:].clone()
         return self._judge(*sums.unbind(1))

@@ -21,7 +21,7 @@ class StandardRegret(Metric):
 
     def _values(self, judged: Judged) -> Tensor:
         expected = judged.pools.expected
-        return judged.best(expected) - judged.of_pick(expected)
+        return judged.best(expected) - judged.gather_picks(expected)
 
 
 @register("metric", "fair_regret")
@@ -33,4 +33,4 @@ class FairRegret(Metric):
 
     def _values(self, judged: Judged) -> Tensor:
         ranks = judged.pools.ranks
-        return judged.best(ranks) - judged.of_pick(ranks)
+        return judged.best(ranks) - judged.gather_picks(ranks)

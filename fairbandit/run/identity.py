@@ -21,7 +21,7 @@ from fairbandit.registry import describe
 from fairbandit.run import summary as summaries
 from fairbandit.run.folder import CHECKPOINT, SUMMARY
 from fairbandit.run.settings import Settings, dotted
-from fairbandit.streams import GRID
+from fairbandit.streams import CHUNK_ROUNDS
 
 _NO_MATTER = ("threads", "resume")
 """Settings that do not change the results of a run."""
@@ -86,7 +86,7 @@ def continued(identity: Mapping[str, Any], environment: Environment) -> dict[str
     numpy, and the grid of rounds.
     """
     versions = {name: summaries.installed(name) for name in ("torch", "numpy")}
-    return {**identity, **versions, "grid": GRID, "fingerprint": environment.fingerprint()}
+    return {**identity, **versions, "grid": CHUNK_ROUNDS, "fingerprint": environment.fingerprint()}
 
 
 def differences(then: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
