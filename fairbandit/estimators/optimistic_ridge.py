@@ -12,9 +12,8 @@ from torch import Tensor
 from fairbandit.errors import FairbanditError
 from fairbandit.estimators.models import ROUNDING, RewardModel, products
 from fairbandit.estimators.ridge import Ridge
-from fairbandit.maths.regressions import Regression, Regressions
+from fairbandit.maths.regressions import Regressions
 from fairbandit.part import Problem
-from fairbandit.past.outcomes import Outcomes
 from fairbandit.registry import register
 
 
@@ -35,7 +34,7 @@ class OptimisticModel(RewardModel):
         relative, absolute = found.norm_error()
         error = theta_error + width[..., None] * absolute
         super().__init__(theta, width, error, relative.expand(width.shape), counts)
-        self._root, self._steps = found.root, found.steps
+        self._root, self._steps = found.root, found.update.w if found.update else None
 
     def take(self, index: Tensor) -> Self:
         """The models at the given positions; see `RewardModel`."""
@@ -61,7 +60,8 @@ class OptimisticModel(RewardModel):
         """β·‖x‖_{V⁻¹} = β·√(‖xF‖² − Σⱼ⟨wⱼ, x⟩²), (B, U, M)."""
         _, width, *_, counts = self.parameters
         squares = self._squares(contexts)
-        if n := self._steps.shape[1]:
+        if self._steps is not None:
+            n = self._steps.shape[1]
             along = (contexts.flatten(1, 2) @ self._steps.mT).square_()
             along = along.view(*contexts.shape[:3], n)
             included = torch.arange(n, device=counts.device) < counts[:1, :, None]  # of all alike
@@ -137,18 +137,16 @@ class OptimisticRidge(Ridge):
         self.exploration, self.radius = exploration, radius
         self.subgaussian, self.norm, self.delta = subgaussian, norm, delta
 
-    def _models(
+    def _model(
         self,
         problem: Problem,
-        state: Regression,
-        rounds: list[int],
+        found: Regressions,
         n_train: list[int],
-        outcomes: Outcomes,
+        theta: Tensor,
+        theta_error: Tensor | None,
     ) -> RewardModel:
-        found = self._regressions(state, n_train, outcomes)
-        theta, error = self._solutions(problem, found, n_train)
-        start = problem.features * math.log(self.regularization)
-        growth = (found.log_det - start).clamp(min=0)
+        growth = found.log_det - problem.features * math.log(self.regularization)
+        growth = growth.clamp(min=0)
         if self.radius is Radius.practical:
             learned = theta.new_tensor([math.log(n + 1) for n in n_train])
             beta = (2 * growth * learned).sqrt()
@@ -156,5 +154,5 @@ class OptimisticRidge(Ridge):
             spread = (growth - 2 * math.log(self.delta)).sqrt()
             beta = self.subgaussian * spread + math.sqrt(self.regularization) * self.norm
         width = beta * (problem.exploration if self.exploration is None else self.exploration)
-        error = ROUNDING * theta.abs() if error is None else error
+        error = ROUNDING * theta.abs() if theta_error is None else theta_error
         return OptimisticModel(theta, width, error, found)
