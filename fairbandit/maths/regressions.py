@@ -15,7 +15,7 @@ near. If θ is off by e in the norm of V, then θᵢ is off by at most pᵢe.
   γ((2 + s)T + (n + t + s + s²)‖z‖), since r − Xθ and XV⁻¹Xᵀ are off by γT and γt, and V⁻¹Xᵀ by
   γ(s + s²), which is multiplied by residuals, of the norm ‖z‖ at most.
 - ‖x‖²_{V⁻¹} = ‖xF‖² is off by at most γs²‖xF‖² where sums and factors are, and by 4γs⟨p, |x|⟩‖xF‖
-  where the product is.
+  where the product is. The update subtracts what is off by (n + t)γ‖xF‖², and leaves ‖xF‖²/t.
 
 Terms of second order are left out.
 
@@ -130,25 +130,13 @@ class Update(NamedTuple):
         w: (B, n, d).
         z: (B, n, 1).
         diagonal: ln det Vᵢ = ln det V + 2Σ_{j≤i} ln of these, (B, n).
-        starts: the regressions that every `SMALL` rows begin with.
         spread: t = 1 + Σ‖x‖²_{V⁻¹}, (B,).
     """
 
     w: Tensor
     z: Tensor
     diagonal: Tensor
-    starts: list[Regression]
     spread: Tensor
-
-    @property
-    def sizes(self) -> tuple[Tensor, Tensor, Tensor]:
-        """t, and the sums of s and of s² over the regressions that it begins with, (B, 1, 1)."""
-        every = [(_norms(one.root) * _sides(one.gram)).sum(1) for one in self.starts]
-        s = torch.stack(every, 1)
-        t, linear, square = (
-            one[:, None, None] for one in (self.spread, s.sum(1), s.square().sum(1))
-        )
-        return t, linear, square
 
 
 @dataclass(eq=False)
@@ -184,36 +172,38 @@ class Regressions:
 
     def theta_error(self) -> Tensor:
         """How far rounding may have moved θ, and a product with θ: (B, U, d)."""
-        (p, sides, s), start, update = self._sizes, self.start, self.update
+        p, sides, s = self._sizes
         size = self.theta.abs()
         through = (sides[..., 1:] * size).sum(2, keepdim=True).add_(sides[..., :1])
-        off = self._gamma * s * through
-        if start.updates:
-            off += (p * start.residual().abs()[:, None]).sum(2, keepdim=True)
-        if update is not None:
-            t, linear, square = update.sizes
-            gain = self._gamma * (self.rows.shape[1] + t + linear + square) + self._drift * s
-            off += self._gamma * (linear + 2) * through + gain * _norms(update.z.mT)[..., None]
+        off = self._gamma * (self._solves * s + 2) * through
+        if self.start.updates:
+            off += (p * self.start.residual().abs()[:, None]).sum(2, keepdim=True)
+        if self.update is not None:
+            moved = self.update.z.square().sum((1, 2)).sqrt_()[:, None, None]
+            gain = 2 * self._solves * s.square() + self._spread + self.rows.shape[1]
+            off += (self._gamma * gain + self._drift * s) * moved
         return torch.addcmul(p.shape[2] * EPS * size, p, off)
 
     def norm_error(self) -> tuple[Tensor, Tensor]:
-        """f (B, U or 1) and c (B, U or 1, d): ‖x‖_{V⁻¹} is off by at most f‖x‖_{V⁻¹} + ⟨c, |x|⟩.
-
-        An update subtracts from ‖xF‖² what is off by (n + t)γ‖xF‖², and leaves ‖xF‖²/t or more.
-        """
-        p, _, s = self._sizes
-        if self.update is None:
-            relative, absolute = s.square() + 1, 2 * s
-        else:
-            t, linear, square = self.update.sizes
-            relative = square + t * (self.rows.shape[1] + t)
-            absolute = 2 * t.sqrt() * linear
-        relative = (self._gamma * relative + self._drift * s)[..., 0] / 2
-        return relative, self._gamma * absolute * p
+        """f (B, U or 1) and c (B, U or 1, d): ‖x‖_{V⁻¹} is off by at most f‖x‖_{V⁻¹} + ⟨c, |x|⟩."""
+        (p, _, s), t, n = self._sizes, self._spread, self.rows.shape[1]
+        relative = self._gamma * (self._solves * s.square() + t * (n + t)) + self._drift * s
+        absolute = 2 * self._gamma * self._solves * t**0.5 * s
+        return relative[..., 0] / 2, absolute * p
 
     @property
     def _gamma(self) -> float:
         return EPS * (self.start.depth + 2 * (self.rows.shape[1] + self.theta.shape[2]) + 8)
+
+    @property
+    def _solves(self) -> int:
+        """How many regressions are solved from sums on the way."""
+        return 1 if self.update is None else 1 + math.ceil(self.rows.shape[1] / SMALL)
+
+    @property
+    def _spread(self) -> Tensor | float:
+        """t, (B, 1, 1)."""
+        return 1.0 if self.update is None else self.update.spread[:, None, None]
 
     @property
     def _drift(self) -> float:
@@ -287,12 +277,11 @@ def _woodbury(start: Regression, rows: Tensor, y: Tensor, spread: Tensor) -> Upd
 
     LLᵀ = I + YYᵀ, W = L⁻¹YFᵀ and z = L⁻¹(r − Xθ); the diagonal is that of L.
     """
-    parts, starts = list[tuple[Tensor, Tensor, Tensor]](), [start]
+    parts = list[tuple[Tensor, Tensor, Tensor]]()
     for low in range(0, rows.shape[1], SMALL):
         some = rows[:, low : low + SMALL]
         if low:
             start = start.with_rows(rows[:, low - SMALL : low])
-            starts.append(start)
             y = some[..., 1:] @ start.root
         y = y[:, :SMALL]
         gram = y @ y.mT
@@ -303,7 +292,7 @@ def _woodbury(start: Regression, rows: Tensor, y: Tensor, spread: Tensor) -> Upd
         w, z = both[..., :-1] @ start.root.mT, both[..., -1:]
         parts.append((w, z, lower.diagonal(dim1=1, dim2=2)))
     w, z, diagonal = (torch.cat(pieces, 1) for pieces in zip(*parts, strict=True))
-    return Update(w, z, diagonal, starts, spread)
+    return Update(w, z, diagonal, spread)
 
 
 def _with_squares(gram: Tensor, rows: Tensor) -> Tensor:
@@ -323,8 +312,3 @@ def _up_to(start: Tensor, steps: Tensor, at: list[int]) -> Tensor:
 def _norms(root: Tensor) -> Tensor:
     """p, (…, d)."""
     return root.square().sum(-1).sqrt_()
-
-
-def _sides(gram: Tensor) -> Tensor:
-    """D of the features, (B, d)."""
-    return gram.diagonal(dim1=1, dim2=2)[:, 1:].sqrt()
