@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Protocol
+
 import torch
 from torch import Tensor
 
@@ -160,7 +161,9 @@ class Candidates:
                 "this part reads past picks: let its `_last_pick_read(t)` return the last round "
                 "whose pick it reads, such as t - 1"
             )
-        last = torch.tensor([self._last_pick(t) for t in self.rounds.tolist()], device=self.groups.device)
+        last = torch.tensor(
+            [self._last_pick(t) for t in self.rounds.tolist()], device=self.groups.device
+        )
         return self._past.pick_counts(last.clamp(max=self._past.picks.stop - 1))
 
     def drawn_where(self, unseen: Tensor, share: Tensor) -> Tensor:

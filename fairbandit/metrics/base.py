@@ -17,8 +17,8 @@ from fairbandit.maths.checks import typed
 from fairbandit.maths.picks import gather_picks
 from fairbandit.metrics.reduction import REDUCTIONS, Reduce
 from fairbandit.part import Problem
-from fairbandit.selectors import Selection
 from fairbandit.registry import base
+from fairbandit.selectors import Selection
 
 
 @dataclass(frozen=True)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from torch import Tensor
 
-from fairbandit.maths.merit import MeritForm, MeritFunction
 from fairbandit.candidates import Candidates
-from fairbandit.selectors.base import Selector
+from fairbandit.maths.merit import MeritForm, MeritFunction
 from fairbandit.registry import register
+from fairbandit.selectors.base import Selector
 
 
 @register("selector", "proportional")
