@@ -105,7 +105,7 @@ class Windows:
         Returns:
             Sums, (B, N, M) float64; 0 for values of no group.
         """
-        (g, u, _), b = self._slots, self._shape[0]
+        b, u = self._shape[0], self._slots[1]
         size = max(1, min(max(64, CHUNK // (b * u)), MOST // (b * u)))
         sums = torch.zeros(b, *self._slots, dtype=torch.float64, device=self._slot.device)
         laid_out = [sums, *self._ends, *(self._place(value, torch.nan) for value in values)]
@@ -118,7 +118,7 @@ class Windows:
                 if rounds:
                     known.append(self._contexts.rounds_of(group, low, high)[:, None, None])
                 step = max(1, 4 * CHUNK // (b * u * (high - low)))
-                parts = zip(*(one.split(step, 2) for one in whole)) if width > step else [whole]
+                parts = zip(*(part.split(step, 2) for part in whole), strict=True)
                 for total, start, stop, *given in parts:
                     mask = _inside(low, high, start, stop, limits)
                     if counted and mask is not None:  # it counts where windows leave entries out

@@ -206,6 +206,8 @@ class PastScores:
                 (limit.greatest_start, max(limit.greatest_start, limit.least_stop))
                 for limit in limits(self._ends)
             ]
+            if all(start == stop for start, stop in common):
+                return None
             contexts = [self._contexts.entries(at, *ends) for at, ends in enumerate(common)]
             held = SortedSegment(contexts, [start for start, _ in common], theta[:, -1])
             counts = self._count_by(held, values, theta, budget) if held.exact else None

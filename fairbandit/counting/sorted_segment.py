@@ -90,10 +90,9 @@ class SortedSegment:
             (self._effects.sum((2, 3)) + radius + size + least + self._scale).isfinite().all()
         )
 
-    def within(self, first: Sequence[int], stop: Sequence[int]) -> bool:
-        """Whether all entries are among entries first … stop − 1 of their groups."""
-        held = zip(self.start, self.stop, first, stop, strict=True)
-        return all(least <= low <= high <= most for low, high, least, most in held)
+    def within(self, first: Tensor, stop: Tensor) -> bool:
+        """Whether all entries are among entries first … stop − 1 of their groups, (G,) each."""
+        return bool((self.ends[0] >= first).all()) and bool((self.ends[1] <= stop).all())
 
     def count_le(
         self, groups: Tensor, values: Tensor, of_round: Tensor, theta: Tensor, budget: float
