@@ -50,7 +50,7 @@ def count_segments(
         else:
             own = theta.index_select(0, model.index_select(0, segment))
             scores.append(contexts.mul_(own).sum(1))
-    below = torch.cat(scores) <= values.index_select(0, segments)
-    before = values.new_zeros(count + 1)
-    torch.cumsum(below, 0, dtype=before.dtype, out=before[1:])
+    every = scores[0] if len(scores) == 1 else torch.cat(scores)
+    asked, before = values.index_select(0, segments), values.new_zeros(count + 1)
+    torch.le(every, asked, out=before[1:]).cumsum_(0)
     return before.index_select(0, stop) - before.index_select(0, stop - length)

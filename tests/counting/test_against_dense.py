@@ -16,8 +16,8 @@ from fairbandit.counting import (
     DenseContexts,
     DenseScores,
     PastScores,
+    linear,
     scan,
-    scores,
     segments,
 )
 
@@ -58,10 +58,10 @@ def ways(
             patch.setattr(segments, "CHUNK", 8)
             patch.setattr(segments, "MOST", 8)
         if gathered is not None:
-            patch.setattr(scores, "GROUP", 1e12 if gathered else -1e-9)
+            patch.setattr(linear, "GROUP", 1e12 if gathered else -1e-9)
         if searched:
-            patch.setattr(scores, "SEARCH", 0.0)
-            patch.setattr(scores, "SORT", 0.1)
+            patch.setattr(linear, "SEARCH", 0.0)
+            patch.setattr(linear, "SORT", 0.1)
         yield
 
 
