@@ -64,12 +64,15 @@ class Windows:
         groups: the group of each value, (B, N, M) int64, −1 for none.
         model_of_round: (N,) int64, nondecreasing.
         models: U.
+
+    Attributes:
+        limits: of the windows in each group.
     """
 
     def __init__(
         self, contexts: Contexts, ends: Tensor, groups: Tensor, model_of_round: Tensor, models: int
     ) -> None:
-        self._contexts, self._limits, self._shape = contexts, limits_of(ends), groups.shape
+        self._contexts, self.limits, self._shape = contexts, limits_of(ends), groups.shape
         if ends.shape[1] == 1 and bool((groups == groups[:1]).all()):
             groups = groups[:1]
         b, g, flat = len(groups), contexts.groups, groups.flatten(1)
@@ -110,7 +113,7 @@ class Windows:
         sums = torch.zeros(b, *self._slots, dtype=torch.float64, device=self._slot.device)
         laid_out = [sums, *self._ends, *(self._place(value, torch.nan) for value in values)]
         for group, width in enumerate(self._widths):
-            limits = self._limits[group]
+            limits = self.limits[group]
             whole = [part[:, group, :, :width, None] for part in laid_out]
             minus = segment[group] if segment else (0, 0)
             for low, high, counted in _chunks(limits, minus, size) if width else ():

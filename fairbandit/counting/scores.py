@@ -74,9 +74,8 @@ class PastScores:
     @cached_property
     def count(self) -> Tensor:
         """How many past contexts of its group each candidate's window holds: (B, N, K) float64."""
-        (start, stop), groups = self._ends, self._groups
-        inside = (stop - start).expand(len(groups), -1, -1).gather(2, groups.clamp(min=0))
-        return inside.masked_fill_(groups < 0, 0).to(torch.float64)
+        start, stop = self._own_ends
+        return (stop - start).masked_fill_(self._groups < 0, 0).to(torch.float64)
 
     @cached_property
     def mean(self) -> Tensor:
@@ -161,7 +160,7 @@ class PastScores:
         """See `count_le`."""
         model, theta = self._model, self._model.theta
         if of == "score" and theta is not None:
-            window = self._ends, self._groups, self._model_of_round
+            window = self._own_ends, self._groups, self._model_of_round
             linear = LinearCounts(self._contexts, *window, theta, lambda: self._windows)
             return linear.count_le(values)
         score = scoring(model) if of == "score" else bounding(model, of == "upper")
@@ -184,6 +183,12 @@ class PastScores:
         before = torch.arange(self._first - 1, self._first + len(start) - 1, device=start.device)
         start, stop, now = contexts.up_to(torch.stack([start, stop, before]))
         return torch.stack([torch.maximum(start, now - contexts.max_contexts).minimum(stop), stop])
+
+    @cached_property
+    def _own_ends(self) -> Tensor:
+        """The same in the group of each value, (2, B, N, M)."""
+        own = self._groups.clamp(min=0).expand(2, -1, -1, -1)
+        return self._ends.expand(-1, own.shape[1], -1, -1).gather(3, own)
 
     @cached_property
     def _windows(self) -> Windows:
