@@ -7,6 +7,8 @@ compared with all values of that model. Masks are needed only where windows diff
 
 from __future__ import annotations
 
+import math
+import threading
 from collections.abc import Callable, Iterator, Sequence
 from itertools import pairwise
 from typing import NamedTuple
@@ -16,13 +18,27 @@ from torch import Tensor
 
 from fairbandit.counting.contexts import Contexts
 from fairbandit.counting.model import ScoringModel
-from fairbandit.counting.scratch import Scratch
 
 CHUNK = 1 << 18
 """About how many scores a chunk has, and a quarter of the comparisons that are made at a time."""
 
 MOST = 1 << 22
 """The most scores in a chunk, so that work memory stays small where there are very many models."""
+
+
+class Scratch(threading.local):
+    """Memory that each thread uses again and again: the first writes to new memory are slow."""
+
+    def __init__(self) -> None:
+        self._kept = torch.empty(0)
+
+    def empty(self, shape: tuple[int, ...], like: Tensor) -> Tensor:
+        """An uninitialised tensor like another, valid until this thread's next call."""
+        size, kept = math.prod(shape), self._kept
+        if kept.numel() < size or (kept.dtype, kept.device) != (like.dtype, like.device):
+            kept = self._kept = like.new_empty(size + size // 2)
+        return kept[:size].view(shape)
+
 
 _scores, _below, _started, _unended = Scratch(), Scratch(), Scratch(), Scratch()
 

@@ -73,7 +73,7 @@ class SortedSegment:
             low, high = scores.aminmax(dim=1)
             scale = 1 / (high - low).where(high > low, 1.0)
             self._effects[:, group] = torch.cat([factor, mean[..., None]], 2) * scale[:, None, None]
-            # |score| ≤ ‖x‖(‖θ₀‖ + ‖Δ‖), and ‖Δ‖ is at most ‖Δ‖_C over the root of C's least eigenvalue
+            # |score| ≤ ‖x‖(‖θ₀‖ + ‖Δ‖), and ‖Δ‖² is at most ‖Δ‖²_C over C's least eigenvalue
             radius[:, group] = norm + slack / smallest.sqrt()
             off[:, group] = 2 * slack * torch.linalg.vector_norm(theta, dim=1) * scale
             self._scale[:, group], least[:, group] = scale, low * scale
