@@ -75,8 +75,8 @@ def build_policy(config: str | Mapping[str, Any]) -> Policy:
     missing = sorted({"split", "estimator", "rank"} - set(config))
     if unknown or missing:
         raise FairbanditError(
-            f"a policy is made of {', '.join(registry.PART_KINDS)} and may have a name and a refresh; "
-            f"unknown: {unknown or 'none'}, missing: {missing or 'none'}"
+            f"a policy is made of {', '.join(registry.PART_KINDS)} and may have a name and a "
+            f"refresh; unknown: {unknown or 'none'}, missing: {missing or 'none'}"
         )
     described = {"selector": "argmax", **config}
     parts = {kind: registry.create(kind, described[kind]) for kind in registry.PART_KINDS}

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Protocol
+
 import torch
 from torch import Tensor
 
@@ -42,7 +43,8 @@ class Candidates:
         rank_start, rank_stop: the rank window of each round, rounds rank_start + 1 … rank_stop,
             (N,) int64 both.
         model: one reward model for each round.
-        informed: whether each round's model has learned from some reward, or need not, (N,) bool.
+        informed: whether each round's model has learned from some reward, or need not, (N,) bool;
+            None if all have.
         rank: gives the index, for selectors.
     """
 
@@ -53,7 +55,7 @@ class Candidates:
     rank_start: Tensor
     rank_stop: Tensor
     model: RewardModel
-    informed: Tensor
+    informed: Tensor | None
     rank: Ranking
     _shared: tuple[RewardModel, Tensor]  # U models, and which of them each round uses
     _past: Past
@@ -160,7 +162,9 @@ class Candidates:
                 "this part reads past picks: let its `_last_pick_read(t)` return the last round "
                 "whose pick it reads, such as t - 1"
             )
-        last = torch.tensor([self._last_pick(t) for t in self.rounds.tolist()], device=self.groups.device)
+        last = torch.tensor(
+            [self._last_pick(t) for t in self.rounds.tolist()], device=self.groups.device
+        )
         return self._past.pick_counts(last.clamp(max=self._past.picks.stop - 1))
 
     def drawn_where(self, unseen: Tensor, share: Tensor) -> Tensor:
@@ -189,7 +193,7 @@ class Candidates:
 
     def unless_informed(self, values: Tensor, otherwise: float) -> Tensor:
         """Values (B, N, K), and another one in rounds whose model has learned from no reward."""
-        if bool(self.informed.all()):
+        if self.informed is None:
             return values
         return values.where(self.informed[:, None], otherwise)
 
@@ -212,12 +216,12 @@ def _twins(contexts: Tensor, groups: Tensor, scores: Tensor, errors: Tensor) -> 
 
     Two kernels may score equal contexts a few units in the last place apart.
     """
-    k = groups.shape[2]
-    ordered, order = scores.where(groups >= 0, torch.inf).sort(2)
+    ordered, order = scores.sort(2)
     gap = ordered.diff(dim=2)
-    tied = gap <= 2 * errors.amax(2, keepdim=True)
+    tied = gap <= 2 * errors.max()
     if not bool((tied & (gap > 0)).any()):  # equal scores need no care
         return None
+    k = groups.shape[2]
     near = torch.zeros_like(groups, dtype=torch.bool)
     near[..., 1:] |= tied
     near[..., :-1] |= tied

@@ -232,9 +232,9 @@ class Policy:
             outcomes = outcomes.rows(outcomes.counts([start])[0], outcomes.n)
         models, model_of_round = self.estimator.models(problem, state, rounds, n_train, outcomes)
         one_each = len(models) == n
-        informed = n_train >= past.first_reward
-        if not self.estimator.learns:
-            informed = torch.ones_like(informed)
+        informed = None
+        if self.estimator.learns and min(self.n_train(first), played) < past.first_reward:
+            informed = n_train >= past.first_reward
         return Candidates(
             problem=problem,
             first=first,

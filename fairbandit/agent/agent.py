@@ -50,7 +50,7 @@ def _call(
     """
 
     @wraps(method)
-    def call(self: Agent, *args: P.args, **kwargs: P.kwargs) -> T:
+    def call(self: Agent, /, *args: P.args, **kwargs: P.kwargs) -> T:
         with self.lock:
             gradients, threads = torch.is_grad_enabled(), torch.get_num_threads()
             try:

@@ -10,8 +10,8 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from fairbandit.maths.checks import shown
 from fairbandit.estimators import NoBounds
+from fairbandit.maths.checks import shown
 from fairbandit.policy import Knowledge, Policy
 
 

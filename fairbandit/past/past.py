@@ -91,8 +91,8 @@ class Past:
         """The past with the picks of the next N rounds, of groups (B, N), counted if need be."""
         if self.picks is None:
             return self
-        every = torch.arange(self.picks[0, 0][0].shape[2], device=groups.device)
         (last,) = self.picks[self.picks.stop - 1, self.picks.stop]
+        every = torch.arange(last.shape[2], device=groups.device)
         counts = (groups[..., None] == every).cumsum(1).add_(last)
         return replace(self, picks=self.picks.append(counts))
 

@@ -70,19 +70,13 @@ class Rank(Part):
             (B, N, K), no less than the index.
 
         Raises:
-            FairbanditError: a ceiling of the wrong shape, or below the index.
+            FairbanditError: a ceiling of the wrong shape.
         """
         ceiling = self._tie_ceiling(candidates, index)
         if ceiling is index:
             return index
         self._check_shape("a tie ceiling", ceiling, candidates)
-        ceiling = candidates.unless_informed(ceiling, 0.0)
-        if not bool((ceiling >= index)[candidates.present].all()):
-            raise FairbanditError(
-                f"rank {self.part_name!r} gave a tie ceiling below the index; expected one that is "
-                "as large or larger"
-            )
-        return ceiling
+        return candidates.unless_informed(ceiling, 0.0)
 
     def bounds(self, candidates: Candidates) -> tuple[Tensor, Tensor]:
         """Lower and upper bounds of the index that the true rewards give.

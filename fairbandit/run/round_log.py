@@ -145,5 +145,5 @@ def _arrow(column: Tensor, kind: pa.DataType) -> pa.Array:
 
 
 def _on_grid(rows: int, replicas: int) -> int:
-    """Returns the multiple of `CHUNK_ROUNDS` rounds that makes at most so many rows, but at least one."""
+    """Returns the multiple of `CHUNK_ROUNDS` that makes at most so many rows, but at least one."""
     return max(1, rows // replicas // CHUNK_ROUNDS) * CHUNK_ROUNDS

@@ -50,8 +50,8 @@ class Samples:
 class RunStatistics:
     """The totals of every replica so far, R in number, and curves over them.
 
-    Candidates received are known at the ends of pieces of `CHUNK_ROUNDS` rounds, so selection rates are
-    sampled at the first such end from each sampled round on.
+    Candidates received are known at the ends of pieces of `CHUNK_ROUNDS` rounds, so selection rates
+    are sampled at the first such end from each sampled round on.
 
     Args:
         rounds: T.

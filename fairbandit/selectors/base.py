@@ -37,7 +37,7 @@ class Selection(NamedTuple):
 
 @base("selector")
 class Selector(Part):
-    """Picks a place with a probability in proportion to its weight; a subclass writes `_weights`."""
+    """Picks a place with a probability proportional to its weight; a subclass writes `_weights`."""
 
     def select(self, candidates: Candidates, index: Tensor) -> Selection:
         """Picks one place of each pool.
