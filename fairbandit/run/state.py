@@ -47,15 +47,13 @@ def write(contents: bytes, path: Path) -> None:
         file.write(contents)
 
 
-def read(path: Path) -> Any:
-    """Reads a file that `write` wrote; tensors return to the devices that they came from.
+def unpacked(whole: bytes) -> Any:
+    """The nested data that `packed` made bytes of; tensors return to their devices.
 
     Raises:
-        OSError: the file cannot be read.
-        ValueError: the file is cut short, damaged, of another kind, or of a device that is not
+        ValueError: the bytes are cut short, damaged, of another kind, or of a device that is not
             here.
     """
-    whole = path.read_bytes()
     digest, contents = whole[:_DIGEST], whole[_DIGEST:]
     if digest != hashlib.sha256(contents).hexdigest().encode():
         raise ValueError("its contents do not have the digest that it begins with")
@@ -64,6 +62,16 @@ def read(path: Path) -> Any:
     except Exception as error:  # whatever the file of a stranger may lead to
         reason = (str(error).splitlines() or [type(error).__name__])[0]
         raise ValueError(f"torch cannot read it: {reason}") from error
+
+
+def read(path: Path) -> Any:
+    """Reads a file that `write` wrote.
+
+    Raises:
+        OSError: the file cannot be read.
+        ValueError: as for `unpacked`.
+    """
+    return unpacked(path.read_bytes())
 
 
 def _checked(value: Any, path: str) -> Any:
