@@ -50,11 +50,12 @@ def constructible(kind: str, spec: Spec) -> None:
     if missing:
         raise ConformanceError(f"constructor arguments without a default: {', '.join(missing)}")
     made = registry.create(kind, given)
-    described, more = registry.describe(made), vars(made).keys() - parameters.keys()
+    described, contract = registry.describe(made), registry.base_of(kind)
+    more = [name for name in vars(made) if name not in parameters and not hasattr(contract, name)]
     if more and kind in registry.PART_KINDS:
         raise ConformanceError(
-            f"it stores {', '.join(sorted(more))}; expected the arguments of its constructor "
-            "alone, each under its own name"
+            f"it stores {', '.join(more)}; expected the arguments of its constructor alone, each "
+            "under its own name"
         )
     again = registry.describe(registry.create(kind, described))
     if again != described:
@@ -102,20 +103,15 @@ def models_soundly(kind: str, spec: Spec) -> None:
 
 
 def permutes(kind: str, spec: Spec) -> None:
-    """Permuting the candidates of a pool permutes their indices, tie ceilings and bounds."""
+    """Permuting the candidates of a pool permutes their indices."""
     order = torch.tensor([3, 0, 5, 1, 4, 2])
-    candidates, policy = asked(kind, spec)
+    candidates, _ = asked(kind, spec)
     x, groups = candidates.contexts[:, :, order], candidates.groups[:, :, order]
     shuffled = replace(candidates, contexts=x, groups=groups)
-    found: list[list[Tensor]] = [[], []]
-    for these, values in zip((candidates, shuffled), found, strict=True):
-        values += [these.index, these.tie_ceiling]
-        with suppress(NoBounds):
-            values += policy.rank.bounds(these)
-    for before, after in zip(*found, strict=True):
-        wrong = differ(before[:, :, order], after) & shuffled.present
-        what = "permuting the candidates does more than permute their indices or bounds"
-        refuse(wrong, what, before=before[:, :, order], after=after)
+    what = "permuting the candidates does more than permute their indices"
+    for name in ("index", "tie_ceiling"):
+        before, after = getattr(candidates, name)[:, :, order], getattr(shuffled, name)
+        refuse(differ(before, after) & shuffled.present, what, before=before, after=after)
 
 
 def monotone(kind: str, spec: Spec) -> None:
@@ -164,12 +160,10 @@ def ranks_soundly(kind: str, spec: Spec) -> None:
         shares = cdf(torch.full_like(values, group).long(), values, rounds[:1, 0])
         refuse(shares.diff() < -1e-9, f"the CDF of group {group} falls", at=values[1:])
         one = (groups == group) & ((groups == group).cumsum(2) == 1)
-        n = int(one.sum())
-        steps = torch.arange(n + 1, device=expected.device) / max(n, 1)
+        n = max(int(one.sum()), 1)
+        steps = torch.arange(n + 1) / n
         gaps = steps[1:] - high[one].sort().values, low[one].sort().values - steps[:-1]
-        band = SLACK + math.sqrt(
-            math.log(2 * len(world.group_names) / ERROR_RATE) / (2 * max(n, 1))
-        )
+        band = SLACK + math.sqrt(math.log(2 * len(world.group_names) / ERROR_RATE) / (2 * n))
         what = (
             f"the CDF of group {group} is further than {band:.3g} from that of {n} true rewards "
             f"drawn, which chance does with probability {ERROR_RATE:g},"

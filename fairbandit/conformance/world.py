@@ -16,7 +16,6 @@ from fairbandit.engine import Engine
 from fairbandit.environments.base import Environment, Pools, Truth
 from fairbandit.errors import FairbanditError
 from fairbandit.maths.grouped_cdf import GroupedCdf
-from fairbandit.metrics import Played
 from fairbandit.policy import Knowledge, Policy
 from fairbandit.selectors import Selection
 from fairbandit.streams import CHUNK_ROUNDS, Purpose, Streams
@@ -24,11 +23,11 @@ from fairbandit.streams import CHUNK_ROUNDS, Purpose, Streams
 ROUNDS, REPLICAS, SEED = 40, 3, 1
 """How many rounds and replicas a check plays by default, and the seed."""
 
-CLOSE = 1e-9
-"""The tolerance of results that must agree: two ways to add numbers up may round differently."""
-
 ASKERS = 12
 """The number of replicas in checks of what a part returns, rather than of what it decides."""
+
+CLOSE = 1e-9
+"""The tolerance of results that must agree: two ways to add numbers up may round differently."""
 
 REFERENCES = {
     "split": "halves",
@@ -87,14 +86,10 @@ class Scattered(Environment):
 
 
 class Recorded(Policy):
-    """A policy that records what each round was last decided by.
+    """A policy that records scores, indices and probabilities by round, (B, 3K), 0 where empty."""
 
-    Attributes:
-        shown: scores, indices and probabilities of each round's places, (B, 3K), 0 where empty.
-    """
-
-    def __init__(self, *args: Any, **options: Any) -> None:
-        super().__init__(*args, **options)
+    def __init__(self, **parts: Any) -> None:
+        super().__init__(**parts)
         self.shown: dict[int, Tensor] = {}
 
     def propose(self, known: Knowledge, first: int, contexts: Tensor, groups: Tensor) -> Selection:
@@ -103,7 +98,7 @@ class Recorded(Policy):
         selection = self.selector.select(candidates, candidates.index)
         parts = candidates.scores, candidates.index, selection.probabilities
         shown = torch.cat([part.where(candidates.present, 0) for part in parts], 2)
-        self.shown.update(enumerate(shown.unbind(1), first))
+        self.shown.update(enumerate(shown.unbind(1), first))  # the last repetition counts
         return selection
 
 
@@ -135,7 +130,7 @@ def engine_with(
     beside: dict[str, Any] = {**REFERENCES, "split": split}
     if kind == "metric":
         beside["selector"] = {"name": "epsilon_greedy", "epsilon": 0.6}
-    beside |= getattr(class_of(kind, spec), "checked_with", {})
+    beside |= getattr(made, "checked_with", {})
     company = {other: registry.create(other, beside[other]) for other in registry.PART_KINDS}
     company |= {kind: made} if kind in registry.PART_KINDS else {}
     environment = made if kind == "environment" else Scattered(**world)
@@ -148,26 +143,20 @@ def run(engine: Engine, rounds: int = ROUNDS, piece: int = CHUNK_ROUNDS) -> Tens
     """Plays on in pieces, up to a round, and returns what the part under test gives.
 
     Returns:
-        (B, N, M): what `Recorded` shows, and the place picked. For an environment all of its pools,
-        for a metric its values.
+        (B, N, M): what `Recorded` shows, the place picked, the metrics and, if the environment is
+        the part, its pools.
     """
-    found = []
+    policy, environment, found = engine.policy, engine.environment, []
+    assert isinstance(policy, Recorded)
     while engine.played < rounds:
         engine.rounds = min(rounds, engine.played + piece)
-        found += [_given(engine, played) for played in engine.play()]
+        for played in engine.play():
+            shown = [policy.shown[t] for t in range(played.first, played.last + 1)]
+            values = [torch.stack(shown, 1), played.actions, *played.metrics.values()]
+            if not isinstance(environment, Scattered):
+                values += vars(environment.pools(played.first, len(shown))).values()
+            found.append(torch.cat([value.unsqueeze(2).flatten(2).double() for value in values], 2))
     return torch.cat(found, 1)
-
-
-def _given(engine: Engine, played: Played) -> Tensor:
-    policy, first, last = engine.policy, played.first, played.last
-    if not isinstance(engine.environment, Scattered):
-        pools = engine.environment.pools(first, last - first + 1)
-        return torch.cat([part.flatten(2).double() for part in vars(pools).values()], 2)
-    if "checked" in played.metrics:
-        return played.metrics["checked"][..., None]
-    assert isinstance(policy, Recorded)
-    shown = torch.stack([policy.shown[t] for t in range(first, last + 1)], 1)
-    return torch.cat([shown, played.actions[..., None].double()], 2)
 
 
 def asked(kind: str, spec: Spec, after: int = ROUNDS) -> tuple[Candidates, Policy]:
@@ -185,27 +174,29 @@ def asked(kind: str, spec: Spec, after: int = ROUNDS) -> tuple[Candidates, Polic
     """
     engine = engine_with(kind, spec, replicas=range(ASKERS))
     run(engine, after)
-    policy, known = engine.policy, engine.known
+    policy, known, streams = engine.policy, engine.known, Streams(SEED, range(ASKERS))
     pools = engine.environment.pools(after + 1, policy.n_ready(after, after + ROUNDS))
     x, groups = pools.contexts, pools.groups
-    streams = Streams(SEED, range(ASKERS))
     vars(streams[Purpose.RANK])["runs"] = lambda _, counts: x.new_full((sum(counts),), 0.5)
-    problem = replace(known.problem, streams=streams)
-    known = known._replace(problem=problem, past=known.past.with_pools(x, groups))
+    problem, past = replace(known.problem, streams=streams), known.past.with_pools(x, groups)
     with torch.no_grad():
+        known = known._replace(problem=problem, past=past)
         return policy.candidates(known, after + 1, x, groups), policy
 
 
 def differ(one: Tensor, other: Tensor) -> Tensor:
-    """Where two ways to compute the same differ, which may round differently."""
+    """Where two ways to compute the same thing differ by more than rounding."""
     return ~one.isclose(other, rtol=CLOSE, atol=CLOSE, equal_nan=True)
 
 
 def refuse(wrong: Tensor, what: str, **values: Tensor) -> None:
-    """Raises an error that names the first place where something is wrong, and the values there."""
+    """Raises an error that names the first place where something is wrong, and the values there.
+
+    Raises:
+        ConformanceError: something is wrong anywhere.
+    """
     if bool(wrong.any()):
         at = wrong.nonzero()[0].tolist()
-        found = (
-            f"{name} {value.expand_as(wrong)[tuple(at)]:.9g}" for name, value in values.items()
-        )
-        raise ConformanceError(f"{what} at [{', '.join(map(str, at))}]: {', '.join(found)}")
+        there = {name: value.expand_as(wrong)[tuple(at)] for name, value in values.items()}
+        found = ", ".join(f"{name} {value:.9g}" for name, value in there.items())
+        raise ConformanceError(f"{what} at {at}: {found}")
