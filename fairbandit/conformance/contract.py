@@ -152,7 +152,8 @@ def ranks_soundly(kind: str, spec: Spec) -> None:
     groups, expected, ranks, cdf = pools.groups, pools.expected, pools.ranks, world.truth.cdf
     tie = 1e-9 * (1 + expected.abs())  # rewards that tie may differ by rounding
     low, high = (cdf(groups, expected + side * tie, rounds) for side in (-1, 1))
-    wrong = (ranks < (low - tie).clamp(min=0)) | (ranks > (high + tie).clamp(max=1))
+    least, most = torch.minimum(low, high) - tie, torch.maximum(low, high) + tie
+    wrong = (ranks < least.clamp(min=0)) | (ranks > most.clamp(max=1))
     what = "a true rank that is not the truth's CDF, or not from 0 to 1,"
     refuse(wrong & (groups >= 0), what, rank=ranks, cdf=high)
     for group in range(len(world.group_names)):

@@ -65,12 +65,15 @@ def online(kind: str, spec: Spec) -> None:
     *rounds, (x, groups, _) = met(engine, ROUNDS + 1)
     for late, known in ((LATE, 3), ((), 2)):
         one, other = agent_of(engine, known), agent_of(engine, 3)
-        prompt = [t for t in range(1, ROUNDS + 1) if t not in late]
-        actions = [one.act(*pool[:2]).candidate for pool in rounds]
-        rewards = [float(pool[2][a]) for pool, a in zip(rounds, actions, strict=True)]
-        for t in (*prompt, *reversed(late)):
-            one.update(rewards[t - 1], t)
-        other.observe([pool[0] for pool in rounds], [pool[1] for pool in rounds], actions, rewards)
+        actions, given = [], []
+        for t, (*pool, rewards) in enumerate(rounds, 1):
+            actions.append(one.act(*pool).candidate)
+            given.append(rewards[actions[-1]])
+            if t not in late:
+                one.update(given[-1])
+        for t in reversed(late):
+            one.update(given[t - 1], t)
+        other.observe([pool[0] for pool in rounds], [pool[1] for pool in rounds], actions, given)
         told = [agent.explain(x, groups) for agent in (one, other)]
         shown = (torch.cat([t.scores, t.index, t.probabilities])[None, None] for t in told)
         what = "rewards in time and late" if late else "a group known before and one that appears"
@@ -109,7 +112,7 @@ def met(engine: Engine, rounds: int) -> list[tuple[Tensor, ...]]:
     return [(x[g >= 0], g[g >= 0], r[g >= 0]) for x, g, r in zip(*parts, strict=True)]
 
 
-def _same(what: str, one: Tensor, other: Tensor, after: int = 0) -> None:
+def _same(what: str, one: Tensor, other: Tensor, *, after: int = 0) -> None:
     """Refuses two results of `run` that differ; the message names the first round that does."""
     wrong = differ(one, other)
     t = int(wrong.any(2).any(0).to(torch.uint8).argmax())

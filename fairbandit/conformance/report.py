@@ -22,7 +22,7 @@ Done = TypeVar("Done")
 Check = Callable[[str, Spec], None]
 """Takes a kind and a part, and raises `ConformanceError` with the reason if the check fails."""
 
-_OF_PARTS = [relations.resumes, relations.online, relations.reads_no_later]
+_OF_PARTS: list[Check] = [relations.resumes, relations.online, relations.reads_no_later]
 
 _CHECKS: dict[str, list[Check]] = {
     "split": [*_OF_PARTS, contract.splits_soundly],

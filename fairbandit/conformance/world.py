@@ -95,6 +95,8 @@ class Recorded(Policy):
     def propose(self, known: Knowledge, first: int, contexts: Tensor, groups: Tensor) -> Selection:
         """Decides N consecutive rounds; see `Policy.propose`."""
         candidates = self.candidates(known, first, contexts, groups)
+        low = (candidates.tie_ceiling < candidates.index) & candidates.present
+        refuse(low, "the rank gave a tie ceiling below its index", ceiling=candidates.tie_ceiling)
         selection = self.selector.select(candidates, candidates.index)
         parts = candidates.scores, candidates.index, selection.probabilities
         shown = torch.cat([part.where(candidates.present, 0) for part in parts], 2)

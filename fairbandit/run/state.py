@@ -18,7 +18,7 @@ from torch import Tensor
 from fairbandit.errors import FairbanditError
 from fairbandit.files import written_aside
 
-_PLAIN = (bool, int, float, str, type(None))
+_PLAIN = {bool, int, float, str, type(None)}
 _DIGEST = 64  # hexadecimal digits
 
 
@@ -83,7 +83,7 @@ def _checked(value: Any, path: str) -> Any:
         return {key: _checked(item, f"{path}.{key}") for key, item in value.items()}
     if isinstance(value, (list, tuple)):
         return [_checked(item, f"{path}[{index}]") for index, item in enumerate(value)]
-    if isinstance(value, _PLAIN):
+    if type(value) in _PLAIN:  # a NumPy number is a float too, and is not read without pickle
         return value
     raise FairbanditError(
         f"the state {path.lstrip('.')} cannot be saved: expected tensors, numbers, texts, or "

@@ -51,30 +51,35 @@ def prepared(self: Any) -> None:
     self._buffer = torch.zeros(3)
 
 
-def peeking(self: Any, c: Candidates) -> Tensor:
+def peeking(self: Any, candidates: Candidates) -> Tensor:
     """Reads all rewards known."""
-    return c.scores + c.outcomes.rewards.sum(1)[:, None, None] * c.contexts[..., 0]
+    return (
+        candidates.scores
+        + candidates.outcomes.rewards.sum(1)[:, None, None] * candidates.contexts[..., 0]
+    )
 
 
-def reusing(self: Any, c: Candidates) -> Tensor:
+def reusing(self: Any, candidates: Candidates) -> Tensor:
     """Returns the same tensor every time."""
     buffers = vars(self).setdefault("_buffers", {})
-    return buffers.setdefault(c.groups.shape, c.scores.clone()).copy_(c.scores)
+    return buffers.setdefault(candidates.groups.shape, candidates.scores.clone()).copy_(
+        candidates.scores
+    )
 
 
-def placed(self: Any, c: Candidates) -> Tensor:
+def placed(self: Any, candidates: Candidates) -> Tensor:
     """An index by place."""
-    return EmpiricalCdf._index(self, c) * torch.tensor([1, 1, 1, 0.5, 0.5, 0.5])
+    return EmpiricalCdf._index(self, candidates) * torch.tensor([1, 1, 1, 0.5, 0.5, 0.5])
 
 
-def undrawn(self: Any, c: Candidates) -> Tensor:
+def undrawn(self: Any, candidates: Candidates) -> Tensor:
     """NaN for a group that the window lacks."""
-    return c.past.count_le() / c.past.count
+    return candidates.past.count_le() / candidates.past.count
 
 
-def flipping(self: Any, c: Candidates) -> Tensor:
+def flipping(self: Any, candidates: Candidates) -> Tensor:
     """Changes the true reward model."""
-    return c.contexts @ c.problem.truth.linear_theta().neg_()  # type: ignore[union-attr]
+    return candidates.contexts @ candidates.problem.truth.linear_theta().neg_()  # type: ignore[union-attr]
 
 
 def falling_back(self: Any, t: Tensor) -> Any:
@@ -126,10 +131,12 @@ def adding(self: Any, state: State, outcomes: Outcomes) -> State:
     return Sums(state.sums.add_(added(state, outcomes)), state.n + outcomes.n)
 
 
-def centred(self: Any, *given: Any) -> LinearModel:
+def centred(
+    self: Any, problem: Any, state: State, rounds: Any, n_train: Any, outcomes: Outcomes
+) -> LinearModel:
     """Centres the past rewards where they are kept."""
-    given[-1].rewards.sub_(given[-1].rewards.mean(1, keepdim=True))
-    return Averaging._models(self, *given)
+    outcomes.rewards.sub_(outcomes.rewards.mean(1, keepdim=True))
+    return Averaging._models(self, problem, state, rounds, n_train, outcomes)
 
 
 def shifted(self: Any, *given: Any) -> LinearModel:
@@ -216,7 +223,11 @@ FAULTS: dict[conformance.Check, list[tuple[str, type[Any], str]]] = {
     ],
     relations.plays: [
         ("rank", but(EmpiricalCdf, _index=undrawn), "gave nan at replica"),
-        ("rank", but(Score, _tie_ceiling=lambda self, c, index: index - 1), "a tie ceiling below"),
+        (
+            "rank",
+            but(Score, _tie_ceiling=lambda self, candidates, index: index - 1),
+            "a tie ceiling below",
+        ),
         ("split", but(Full, _divide=lambda self, t: (t, 0 * t, 0 * t)), "expected 0 ≤ n_train < 1"),
     ],
     purity.changes_nothing: [
@@ -226,7 +237,7 @@ FAULTS: dict[conformance.Check, list[tuple[str, type[Any], str]]] = {
         ("estimator", but(Averaging, _models=centred), "`_models` changes `outcomes.rewards`"),
         (
             "selector",
-            but(Argmax, _weights=lambda self, c, index: Argmax._weights(self, c, index.add_(1))),
+            but(Argmax, _weights=lambda self, candidates, index: index.add_(1) > 0),
             "`_weights` changes `candidates.index`",
         ),
         (
@@ -241,7 +252,13 @@ FAULTS: dict[conformance.Check, list[tuple[str, type[Any], str]]] = {
         ),
     ],
     relations.replicas_alone: [
-        ("rank", but(Score, _index=lambda self, c: c.scores - c.scores.mean(0)), ALONE),
+        (
+            "rank",
+            but(
+                Score, _index=lambda self, candidates: candidates.scores - candidates.scores.mean(0)
+            ),
+            ALONE,
+        ),
         (
             "metric",
             but(Metric, _values=lambda self, j: 0 * j.propensities + j.actions.sum()),
@@ -250,7 +267,11 @@ FAULTS: dict[conformance.Check, list[tuple[str, type[Any], str]]] = {
         ("metric", but(Counting, bind=counting_on), ALONE),
     ],
     relations.rounds_alone: [
-        ("rank", but(Score, _index=lambda self, c: c.scores / len(c.rounds)), BLOCKS),
+        (
+            "rank",
+            but(Score, _index=lambda self, candidates: candidates.scores / len(candidates.rounds)),
+            BLOCKS,
+        ),
         ("environment", but(World, drawn=lambda self, t, n: World.drawn(self, t, n) / n), BLOCKS),
         ("environment", but(World, drawn=lambda s, t, n: World.drawn(s, t, n).mul_(0.5)), BLOCKS),
     ],
@@ -278,7 +299,7 @@ FAULTS: dict[conformance.Check, list[tuple[str, type[Any], str]]] = {
         (
             "rank",
             but(Score, _index=peeking, needs=frozenset({"rewards"})),
-            "two plays with other rewards after round 5, the last one that the policy says it reads",
+            "two plays with other rewards after round 5, the last one that the policy says it",
         ),
     ],
     contract.splits_soundly: [
@@ -290,7 +311,9 @@ FAULTS: dict[conformance.Check, list[tuple[str, type[Any], str]]] = {
     contract.permutes: [
         ("rank", but(EmpiricalCdf, _index=placed), "does more than permute their indices")
     ],
-    contract.monotone: [("rank", but(Score, _index=lambda self, c: -c.scores), "not monotone")],
+    contract.monotone: [
+        ("rank", but(Score, _index=lambda self, candidates: -candidates.scores), "not monotone")
+    ],
     contract.draws_soundly: [
         ("environment", but(World, drawn=recycling), "contexts change when other pools are drawn"),
         ("environment", but(World, _pools=pools_but("expected", lambda x: 2 * x)), "not the truth"),
@@ -340,20 +363,22 @@ def test_a_part_without_a_fault_passes(kind, cls, faulty):
         ("contexts", lambda given: given.contexts[:, :, 0].mul_(1)),
         ("groups", lambda given: given.groups.unsqueeze_(0)),
         ("scores", lambda given: given.scores.sub_(1)),
-        ("rank_stop", lambda given: given.rank_stop.sub_(1)),
+        ("rank_window[1]", lambda given: given.rank_window[1].sub_(1)),
         ("model.parameters[0]", lambda given: given.model.theta.neg_()),
         ("past.count", lambda given: given.past.count.clamp_(min=1)),
         ("outcomes.rewards", lambda given: given.outcomes.rewards.abs_()),
         (
             "problem.streams[RANK].uniform",
-            lambda given: given.problem.streams[Purpose.RANK].uniform(given.first, 1, 2).round_(),
+            lambda given: (
+                given.problem.streams[Purpose.RANK].uniform(int(given.rounds[0]), 1, 2).round_()
+            ),
         ),
     ],
 )
 def test_however_a_tensor_is_changed(what, change, faulty):
-    def index(self: Any, c: Candidates) -> Tensor:
-        kept = c.scores.clone()
-        change(c)
+    def index(self: Any, candidates: Candidates) -> Tensor:
+        kept = candidates.scores.clone()
+        change(candidates)
         return kept
 
     needs = frozenset({"contexts", "rewards"})
@@ -375,19 +400,20 @@ def test_however_a_tensor_is_changed(what, change, faulty):
 )
 @pytest.mark.parametrize("method", ["__init__", "_check"])
 def test_settings_and_global_generators_are_watched_and_put_back(what, change, method, faulty):
-    def meddle(self: Any, *given: Any) -> None:
+    def check(self: Any, problem: Problem) -> None:
         change()
 
+    faults = {"__init__": lambda self: [change(), None][1], "_check": check}
     before = purity._globals()
     with pytest.raises(ConformanceError, match=f"`{method}` changes {what}; expected"):
-        purity.changes_nothing("rank", faulty("rank", but(Score, **{method: meddle})))
+        purity.changes_nothing("rank", faulty("rank", but(Score, **{method: faults[method]})))
     assert purity._globals() == before
 
 
 def test_the_tool_names_the_fault(command, clean, tmp_path, monkeypatch):
     """A failed check, the line of the plugin that raised an error, and what was not tried."""
     text = BROKEN.read_text()
-    (tmp_path / "theirs.py").write_text(text.replace("scores)", "scores) * {}['bandwidth']"))
+    (tmp_path / "theirs.py").write_text(text.replace("count_le()", "count_le() * {}['bandwidth']"))
     monkeypatch.setenv("FAIRBANDIT_PLUGINS", str(tmp_path))
     code, out, err = command("check", "rank=broken_nan")
     assert (code, err) == (1, "")

@@ -1,16 +1,15 @@
 """Every registered part keeps its contract, plugins included."""
 
 import sys
+from pathlib import Path
 
 import pytest
-import torch
 from torch import Tensor
 
 from fairbandit import conformance, registry
 from fairbandit.candidates import Candidates
 from fairbandit.plugins import load_plugins
 from fairbandit.ranks import Rank
-from tests import support
 
 load_plugins()
 
@@ -38,7 +37,7 @@ CASES = [
     pytest.param(check, kind, {"name": name, **more}, id=f"{kind}-{name}-{check.__name__}")
     for kind in registry.KINDS
     for name, more in (
-        SAMPLES if kind == "environment" else dict.fromkeys(registry.names(kind), {})
+        SAMPLES if kind == "environment" else {name: {} for name in registry.names(kind)}
     ).items()
     for check in conformance.checks(kind)
 ]
@@ -50,7 +49,7 @@ def test_part(check: conformance.Check, kind: str, spec: conformance.Spec) -> No
 
 
 def test_plugins_are_among_the_parts() -> None:
-    file = support.REPOSITORY / "plugins" / "gaussian_cdf.py"
+    file = Path(__file__).parents[2] / "plugins" / "gaussian_cdf.py"
     assert "gaussian_cdf" in registry.names("rank")
     assert sys.modules["gaussian_cdf"].__file__ == str(file)
 
