@@ -37,26 +37,15 @@ far they may be off, since some are estimates."""
 def constructible(kind: str, spec: Spec) -> None:
     """Has a docstring, and is built from its name alone and from its own description."""
     cls, given = class_of(kind, spec), spec if isinstance(spec, Mapping) else {"name": spec}
-    parameters = parameters_of(cls)
-    missing = [
-        key
-        for key, parameter in parameters.items()
-        if parameter.default is parameter.empty and key not in given
-    ]
     if not cls.__doc__:
         raise ConformanceError("the class has no docstring; expected what it is in the first line")
+    parameters = parameters_of(cls).items()
+    missing = [key for key, one in parameters if one.default is one.empty and key not in given]
     if missing and kind == "environment":
         return  # no table has a path by default
     if missing:
         raise ConformanceError(f"constructor arguments without a default: {', '.join(missing)}")
-    made = registry.create(kind, given)
-    described, contract = registry.describe(made), registry.base_of(kind)
-    more = [name for name in vars(made) if name not in parameters and not hasattr(contract, name)]
-    if more and kind in registry.PART_KINDS:
-        raise ConformanceError(
-            f"it stores {', '.join(more)}; expected the arguments of its constructor alone, each "
-            "under its own name"
-        )
+    described = registry.describe(registry.create(kind, given))
     again = registry.describe(registry.create(kind, described))
     if again != described:
         raise ConformanceError(
@@ -79,21 +68,15 @@ def models_soundly(kind: str, spec: Spec) -> None:
     model, x, groups = candidates.model, candidates.contexts, candidates.groups
     scores = model.score(x, groups)
     errors = model.error(x, groups, scores)
-    for values in (scores, errors):
-        if values.shape != groups.shape or values.dtype != torch.float64:
-            raise ConformanceError(
-                f"scores or their errors have shape {tuple(values.shape)} and {values.dtype}; "
-                f"expected (B, U, K) = {tuple(groups.shape)} and torch.float64"
-            )
-    refuse(~(scores + errors).isfinite(), "scores that are not finite", score=scores, error=errors)
-    refuse(errors < 0, "errors below 0", error=errors)
+    wrong = ~(scores + errors).isfinite() | (errors < 0)
+    refuse(wrong, "scores are not finite, or errors below 0", score=scores, error=errors)
     shared = model.score(x[:, :1], groups[:, :1])  # one pool for all models
     for n in range(len(model)):
         one = model.take(torch.tensor([n]))
-        for among, places in ((scores, slice(n, n + 1)), (shared, slice(1))):
-            alone, others = one.score(x[:, places], groups[:, places]), among[:, n, None]
-            wrong = differ(alone, others)
-            refuse(wrong, f"model {n} alone and among others differ", alone=alone, among=others)
+        for all_, of in ((scores, slice(n, n + 1)), (shared, slice(1))):
+            alone, among = one.score(x[:, of], groups[:, of]), all_[:, n, None]
+            what = f"model {n} scores differently among others"
+            refuse(differ(alone, among), what, alone=alone, among=among)
     if model.theta is not None:
         linear = (x @ model.theta[..., None])[..., 0]
         refuse(differ(scores, linear), "scores differ from ⟨theta, x⟩", score=scores, linear=linear)

@@ -60,17 +60,18 @@ def changes_nothing(kind: str, spec: Spec) -> None:
         for split in ("halves", "full"):
             engine = engine_with(kind, spec, part=part, split=split)
             run(engine, LIFE)
-            if kind in registry.PART_KINDS:  # an agent's rewards come late, and so does a group
-                agent = agent_of(engine, groups=2)
-                for contexts, groups, _ in met(engine, LIFE):
-                    agent.act(contexts, groups)
-                for t in agent.pending:
-                    agent.update(t, t)
-        if kind in registry.PART_KINDS and repr(vars(part)) != before:
-            raise ConformanceError(
-                f"playing changes what the part stores, {before}, to {vars(part)}; expected the "
-                "arguments of its constructor alone, unchanged"
-            )
+            if kind not in registry.PART_KINDS:
+                continue
+            agent = agent_of(engine, groups=2)  # its rewards come late, and so does a group
+            for contexts, groups, _ in met(engine, LIFE):
+                agent.act(contexts, groups)
+            for t in agent.pending:
+                agent.update(t, t)
+            if repr(vars(part)) != before:
+                raise ConformanceError(
+                    f"playing changes what the part stores, {before}, to {vars(part)}; expected "
+                    "the arguments of its constructor alone, unchanged"
+                )
 
 
 def _watched(name: str, method: Callable[..., Any]) -> Callable[..., Any]:

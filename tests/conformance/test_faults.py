@@ -47,10 +47,6 @@ class Weighed(Score):
         self.weight = weight + 1
 
 
-def prepared(self: Any) -> None:
-    self._buffer = torch.zeros(3)
-
-
 def peeking(self: Any, candidates: Candidates) -> Tensor:
     """Reads all rewards known."""
     return (
@@ -218,7 +214,6 @@ CHANCE = "drawn, which chance does with probability"
 FAULTS: dict[conformance.Check, list[tuple[str, type[Any], str]]] = {
     contract.constructible: [
         ("rank", but(Score, __doc__=None), "the class has no docstring"),
-        ("rank", but(Score, __init__=prepared), "it stores _buffer; expected the arguments of"),
         ("rank", Weighed, "built again from its own description it differs"),
     ],
     relations.plays: [
