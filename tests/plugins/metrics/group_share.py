@@ -8,7 +8,7 @@ from torch import Tensor
 
 from fairbandit import register
 from fairbandit.metrics import Judged, Metric
-from fairbandit.parts import Problem
+from fairbandit.part import Problem
 
 
 @register("metric", "group_share")
