@@ -53,6 +53,11 @@ class GroupModel(RewardModel):
         super().__init__(*LinearModel(theta, theta_error).parameters)
         self._shared = shared
 
+    @property
+    def is_off(self) -> bool:
+        """Whether an error of θ is stated; see `RewardModel`."""
+        return len(self.parameters) > 1
+
     def _score(self, contexts: Tensor, groups: Tensor) -> Tensor:
         return LinearModel(*self.parameters).score(self._expanded(contexts, groups), groups)
 
