@@ -24,17 +24,13 @@ class OptimisticModel(RewardModel):
     Args:
         theta: (B, U, d).
         width: β, (B, U).
-        theta_error: as for `LinearModel`, (B, U, d).
+        error: e, (B, U, d): rounding may have moved a score by ⟨e, |x|⟩, given β.
         found: gives V⁻¹ of the U models.
     """
 
-    def __init__(
-        self, theta: Tensor, width: Tensor, theta_error: Tensor, found: Regressions
-    ) -> None:
+    def __init__(self, theta: Tensor, width: Tensor, error: Tensor, found: Regressions) -> None:
         counts = torch.tensor(found.at, device=theta.device).expand(len(theta), -1)
-        relative, absolute = found.norm_error()
-        error = theta_error + width[..., None] * absolute
-        super().__init__(theta, width, error, relative.expand(width.shape), counts)
+        super().__init__(theta, width, error, counts)
         self._root, self._steps = found.root, found.steps
 
     def take(self, index: Tensor) -> Self:
@@ -48,10 +44,7 @@ class OptimisticModel(RewardModel):
         return products(self.parameters[0], contexts) + self._bonus(contexts)
 
     def _error(self, contexts: Tensor, groups: Tensor, scores: Tensor) -> Tensor:
-        """What rounding may have moved ⟨θ, x⟩ and ‖x‖_{V⁻¹}; β is the same for all candidates."""
-        theta, _, error, relative, _ = self.parameters
-        bonus = scores - products(theta, contexts)
-        return products(error, contexts.abs()) + relative[..., None] * bonus.abs()
+        return products(self.parameters[2], contexts.abs())
 
     def _bounds(self, contexts: Tensor, groups: Tensor) -> tuple[Tensor, Tensor]:
         middle, bonus = products(self.parameters[0], contexts), self._bonus(contexts)
@@ -59,7 +52,7 @@ class OptimisticModel(RewardModel):
 
     def _bonus(self, contexts: Tensor) -> Tensor:
         """β·‖x‖_{V⁻¹} = β·√(‖xF‖² − Σⱼ⟨wⱼ, x⟩²), (B, U, M)."""
-        _, width, *_, counts = self.parameters
+        _, width, _, counts = self.parameters
         squares = self._squares(contexts)
         if n := self._steps.shape[1]:
             along = (contexts.flatten(1, 2) @ self._steps.mT).square_()
@@ -157,4 +150,4 @@ class OptimisticRidge(Ridge):
             beta = self.subgaussian * spread + math.sqrt(self.regularization) * self.norm
         width = beta * (problem.exploration if self.exploration is None else self.exploration)
         error = ROUNDING * theta.abs() if error is None else error
-        return OptimisticModel(theta, width, error, found)
+        return OptimisticModel(theta, width, error + width[..., None] * found.norm_error(), found)
