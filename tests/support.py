@@ -120,6 +120,12 @@ def policy(name: str, **estimator: Any) -> Policy:
     return made
 
 
+def replaced(chosen: Policy, **parts: Any) -> Policy:
+    """A policy with some other parts."""
+    whole: dict[str, Any] = {**chosen.parts, **parts}
+    return Policy(**whole, refresh=chosen.refresh, name=chosen.name)
+
+
 def read_state(path: Path) -> Any:
     """The nested data of a file that the package saved."""
     return state.read(path)

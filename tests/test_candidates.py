@@ -48,7 +48,7 @@ def watched(lag: int = 1, **parts: Any) -> tuple[Policy, Watching]:
 def of(selector: S, **parts: Any) -> tuple[Policy, S]:
     made = build({"split": "halves", "estimator": "ridge", "rank": "identity", **parts})
     assert isinstance(made, Policy)
-    return Policy(made.split, made.estimator, made.rank, selector), selector
+    return support.replaced(made, selector=selector), selector
 
 
 @pytest.mark.parametrize("lag", [1, 5, 300])

@@ -14,7 +14,8 @@ from torch import Tensor
 from torch.nn.functional import one_hot
 
 from fairbandit import Engine, Policy
-from fairbandit.parts import Candidates, Selection
+from fairbandit.candidates import Candidates
+from fairbandit.selectors import Selection
 from tests import support
 from tests.agent.worlds import Coarse
 
@@ -48,11 +49,12 @@ class Repeated:
     def __getattr__(self, name: str) -> Any:
         return self._repeated(getattr(self._once, name))
 
-    def index_bounds(self) -> tuple[Tensor, ...]:
-        return tuple(map(self._repeated, self._once.index_bounds()))
-
-    def _repeated(self, value: Tensor) -> Tensor:
-        return value.expand(value.shape[0], self._n, *value.shape[2:])
+    def _repeated(self, value: Any) -> Any:
+        if isinstance(value, tuple):
+            return tuple(map(self._repeated, value))
+        if isinstance(value, Tensor):
+            return value.expand(value.shape[0], self._n, *value.shape[2:])
+        return value
 
 
 def fixed_pools(policy: Policy) -> Candidates:
@@ -61,11 +63,9 @@ def fixed_pools(policy: Policy) -> Candidates:
     for _ in engine.play():
         pass
     pools = engine.environment.pools(ROUNDS + 1, 1)
-    engine.history.add_pools(pools.contexts, pools.groups)
-    last = ROUNDS + 1, pools.contexts, pools.groups, engine.history
-    candidates, outcomes = policy.candidates(*last)
-    policy.rank.set_index(candidates, learned=outcomes is not None)
-    return candidates
+    past = engine.known.past.with_pools(pools.contexts, pools.groups)
+    known = engine.known._replace(past=past)
+    return policy.candidates(known, ROUNDS + 1, pools.contexts, pools.groups)
 
 
 def picked(policy: Policy, candidates: Candidates) -> tuple[Tensor, Tensor]:

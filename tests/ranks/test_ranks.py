@@ -243,7 +243,7 @@ def test_a_split_whose_windows_end_early() -> None:
 
     def play(at_once: int) -> Tensor:
         made = policy({"name": "recent_cdf", "size": 9}, estimator="oracle")
-        made.split = Early()
+        made = support.replaced(made, split=Early())
         return support.actions(made, Scattered(), 60, replicas=2, at_once=at_once)
 
     assert torch.equal(play(64), play(1))
