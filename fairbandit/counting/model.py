@@ -1,0 +1,42 @@
+"""What the counts need to know of reward models."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from torch import Tensor
+
+
+class ScoringModel(Protocol):
+    """U models that score contexts."""
+
+    def __len__(self) -> int:
+        """The number of models, U."""
+
+    @property
+    def theta(self) -> Tensor | None:
+        """The weights (B, U, d) of linear models, whose scores are ⟨θ, x⟩; None for others."""
+
+    def score(self, contexts: Tensor, groups: Tensor) -> Tensor:
+        """Scores contexts.
+
+        Args:
+            contexts: (B, U, M, d), each model's own, or (B, 1, M, d), scored by every model.
+            groups: the contexts' groups, (B, U, M) or (B, 1, M) int64.
+
+        Returns:
+            Scores, (B, U, M).
+        """
+
+    def bounds(self, contexts: Tensor, groups: Tensor) -> tuple[Tensor, Tensor]:
+        """Lower and upper confidence bounds of the true rewards of contexts.
+
+        Args:
+            contexts, groups: as for `score`.
+
+        Returns:
+            The lower and the upper bounds, (B, U, M) each.
+
+        Raises:
+            FairbanditError: the models have no confidence bounds.
+        """
