@@ -195,5 +195,3 @@ def window(given: World, b: int, asked: Candidates, at: int, group: int) -> Arra
         if int(given.groups[b, s - 1, a]) == group
     ]
     return np.array(scores)
-
-

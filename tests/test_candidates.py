@@ -8,8 +8,8 @@ import torch
 from torch import Tensor
 
 from fairbandit import Agent, Engine, FairbanditError, Policy, build
-from fairbandit.conformance import Scattered
 from fairbandit.candidates import Candidates
+from fairbandit.conformance import Scattered
 from fairbandit.metrics import Played
 from fairbandit.selectors import Argmax, Selector
 from tests import support

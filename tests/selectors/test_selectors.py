@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from fairbandit import FairbanditError, Policy, build
-from fairbandit.conformance import Scattered
 from fairbandit.candidates import Candidates
+from fairbandit.conformance import Scattered
 from fairbandit.maths.merit import MeritForm
 from fairbandit.selectors import (
     Argmax,

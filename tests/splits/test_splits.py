@@ -87,9 +87,7 @@ def test_a_lazy_model_in_simulation_and_online(
 
 
 def test_two_refreshes_that_differ() -> None:
-    made = build_policy(
-        {"split": "full", "estimator": "ridge", "rank": "identity", "refresh": 1.5}
-    )
+    made = build_policy({"split": "full", "estimator": "ridge", "rank": "identity", "refresh": 1.5})
     with pytest.raises(
         FairbanditError,
         match=r"refresh: the policy has 1.5 and the agent was given 2; give one of them",
