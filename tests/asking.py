@@ -186,8 +186,8 @@ def window(given: World, b: int, asked: Candidates, at: int, group: int) -> Arra
         at: the position of the round among them, whose model scores.
         group: the group.
     """
-    theta = given.theta[b, asked.first + at - 1].numpy()
-    start, stop = int(asked.rank_start[at]), int(asked.rank_stop[at])
+    theta = given.theta[b, asked.rounds[at] - 1].numpy()
+    start, stop = (int(end[at]) for end in asked.rank_window)
     scores = [
         float(given.contexts[b, s - 1, a].numpy() @ theta)
         for s in range(start + 1, stop + 1)

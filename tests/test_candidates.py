@@ -33,7 +33,9 @@ class Watching(Argmax):
 
     def _weights(self, candidates: Candidates, index: Tensor) -> Tensor:
         self.picks.append(candidates.pick_counts)
-        self.last.update(enumerate(candidates.pick_counts.unbind(1), candidates.first))
+        self.last.update(
+            zip(candidates.rounds.tolist(), candidates.pick_counts.unbind(1), strict=True)
+        )
         return super()._weights(candidates, index)
 
     def seen(self) -> Tensor:
@@ -121,8 +123,8 @@ class Bounded(Watching):
 
     def _weights(self, candidates: Candidates, index: Tensor) -> Tensor:
         ends = [*candidates.bounds(), *candidates.index_bounds]
-        for at in range(index.shape[1]):
-            self.bounds[candidates.first + at] = [end[:, at] for end in ends]
+        for at, t in enumerate(candidates.rounds.tolist()):
+            self.bounds[t] = [end[:, at] for end in ends]
         return super()._weights(candidates, index)
 
 

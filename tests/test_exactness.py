@@ -61,7 +61,9 @@ def decisions(
 
     def index(self: Rank, candidates: Candidates) -> Tensor:
         found = rank(self, candidates)
-        seen.update(enumerate(found.unbind(1), candidates.first))  # a round's last counts
+        seen.update(
+            zip(candidates.rounds.tolist(), found.unbind(1), strict=True)
+        )  # a round's last counts
         return found
 
     with ExitStack() as stack:

@@ -6,6 +6,7 @@ its own, and is asked for a pick of each of them with DRAWS of the selector's un
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -16,6 +17,7 @@ from torch.nn.functional import one_hot
 from fairbandit import Engine, Policy
 from fairbandit.candidates import Candidates
 from fairbandit.selectors import Selection
+from fairbandit.streams import Streams
 from tests import support
 from tests.agent.worlds import Coarse
 
@@ -36,15 +38,12 @@ class Repeated:
     Args:
         once: the candidates.
         n: how many rounds.
-        shift: how many rounds later the first of them is.
+        seed: of the selector's uniform numbers, in which alone the rounds differ.
     """
 
-    def __init__(self, once: Candidates, n: int, shift: int = 0) -> None:
-        self._once, self._n, self.first = once, n, once.first + shift
-
-    @property
-    def rounds(self) -> Tensor:
-        return self._once.rounds.expand(self._n)  # the same one: only the uniform numbers change
+    def __init__(self, once: Candidates, n: int, seed: int) -> None:
+        self._once, self._n, self.rounds = once, n, once.rounds.expand(n)
+        self.problem = replace(once.problem, streams=Streams(seed, range(POOLS)))
 
     def __getattr__(self, name: str) -> Any:
         return self._repeated(getattr(self._once, name))
@@ -71,8 +70,8 @@ def fixed_pools(policy: Policy) -> Candidates:
 def picked(policy: Policy, candidates: Candidates) -> tuple[Tensor, Tensor]:
     """How often each place was picked, and the probabilities reported, (POOLS, K) both."""
     counts = torch.zeros_like(candidates.index[:, 0])
-    for shift in range(0, DRAWS, PIECE):
-        many: Any = Repeated(candidates, PIECE, shift)
+    for seed in range(DRAWS // PIECE):
+        many: Any = Repeated(candidates, PIECE, seed)
         selection: Selection = policy.selector.select(many, many.index)
         probabilities = selection.probabilities
         reported = probabilities.gather(2, selection.actions[..., None])[..., 0]

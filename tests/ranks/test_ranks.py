@@ -113,7 +113,7 @@ def test_the_formula(
             group = int(asked.groups[b, n, a])
             past = [window(given, b, asked, n, g) for g in range(3)]
             picks = given.groups[b].gather(1, given.picks[b][:, None])[:, 0]
-            start, stop = int(asked.rank_start[n]), int(asked.rank_stop[n])
+            start, stop = (int(end[n]) for end in asked.rank_window)
             rewards = given.rewards[b, start:stop][picks[start:stop] == group].numpy()
             case = Case(past, rewards, group, float(asked.scores[b, n, a]), float(draw[b, n, a]))
             assert float(asked.index[b, n, a]) == pytest.approx(formula(case), abs=1e-10)
