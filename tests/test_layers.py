@@ -11,7 +11,8 @@ import fairbandit
 PACKAGE = Path(fairbandit.__file__).parent
 
 ORDER = (
-    *("errors", "files", "version", "streams", "plugins", "constructors", "registry", "maths"),
+    *("errors", "files", "version", "locks", "streams", "plugins", "constructors"),
+    *("registry", "maths"),
     *("environments", "theory", "part", "counting", "past", "splits", "estimators", "candidates"),
     *("ranks", "selectors", "metrics", "policy", "building", "fixed_point", "engine", "run"),
     *("agent", "conformance", "results", "figures", "audit", "cli", "__main__", "__init__"),

@@ -15,6 +15,7 @@ from fairbandit.counting.scan import Windows, bounding, counting, limits, scorin
 from fairbandit.counting.segments import count_segments
 from fairbandit.counting.sorted_segment import SortedSegment
 from fairbandit.errors import FairbanditError
+from fairbandit.locks import without_locks
 
 Of = Literal["score", "lower", "upper"]
 """What values are compared with: past scores, or past confidence bounds."""
@@ -37,6 +38,7 @@ SEARCH, SEARCH_SETUP = 600, 400
 Comparisons become cheaper, in proportion, as there are more features; this does not."""
 
 
+@without_locks
 class PastScores:
     """The past contexts of each candidate's group in its round's window, scored by its model.
 
