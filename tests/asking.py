@@ -170,9 +170,9 @@ def ask(
     for low, high in pairwise([0, *blocks, start, rounds]):
         pools = given.contexts[:, low:high], given.groups[:, low:high]
         known = known._replace(past=known.past.with_pools(*pools))
-        if high <= start:
-            some = outcomes.rows(low, high)
-            known = policy.tell(policy.advance(known, some.groups), some)
+        some = outcomes.rows(low, high)
+        known = policy.advance(known, some.groups) if high <= start else known
+        known = policy.tell(known, some)
     return policy.candidates(known, start + 1, *pools)
 
 

@@ -76,7 +76,7 @@ class Odd(Rank):
 @pytest.mark.parametrize(
     ("rank", "message"),
     [
-        (Odd(float("nan")), "rank 'odd' gave nan at replica 0, round 2, place 0"),
+        (Odd(float("nan")), "rank 'odd' gave nan at replica 0, round 1, place 0"),
         (Odd(1.5), "rank 'odd' gave 1.5 .* expected finite values from 0.0 to 1.0"),
         (Odd(dtype=torch.float32), "rank 'odd' gave an index of shape .* and torch.float32"),
     ],
