@@ -165,7 +165,7 @@ class Past:
             rounds=state["rounds"],
             candidates=state["candidates"],
             first_reward=state["first_reward"],
-            contexts=None if contexts is None else contexts.restored(state["contexts"]),
+            contexts=contexts and contexts.restored(state["contexts"], contexts.max_contexts),
             rows=Rows(*state["rows"]),
             picks=None if picks is None else Rows(*state["picks"]),
         )

@@ -15,7 +15,7 @@ from fairbandit import FairbanditError, registry
 from fairbandit.building import build_policy, presets
 from fairbandit.cli.main import main, names_tool
 from fairbandit.cli.messages import memory_errors
-from fairbandit.parts import Identity
+from fairbandit.ranks import Identity
 from tests import support
 
 SMALL = ["rounds=12", "replicas=2"]

@@ -54,7 +54,7 @@ class Tight(Environment):
         self.group_names = tuple(map(str, range(groups)))
         self.truth = Truth(torch.tensor([1.0, 0.0], dtype=torch.float64), self._cdf)
 
-    def _cdf(self, groups: Tensor, values: Tensor) -> Tensor:
+    def _cdf(self, groups: Tensor, values: Tensor, rounds: Tensor) -> Tensor:
         low, high = (values / self.h).clamp(0, 1), ((values - 1) / self.h + 1).clamp(0, 1)
         return self.p * low + (1 - self.p) * high
 
@@ -69,7 +69,7 @@ class Tight(Environment):
         groups = groups % len(self.group_names)
         expected = contexts[..., 0].contiguous()
         noise = self.streams[Purpose.REWARDS].normal(first, count, self.places)
-        ranks = self._cdf(groups, expected)
+        ranks = self._cdf(groups, expected, groups)
         return Pools(contexts, groups, expected + noise / 10, expected, ranks)
 
     def constants(self) -> Constants:

@@ -105,7 +105,7 @@ class Mixed(Environment):
 
     def __init__(self, truth: bool = True, rare: float = 0.2) -> None:
         theta = torch.tensor([1.0, 0.5], dtype=torch.float64)
-        self.truth = Truth(theta, lambda groups, values: (values / 1.5).clamp(0, 1))
+        self.truth = Truth(theta, lambda groups, values, rounds: (values / 1.5).clamp(0, 1))
         self.rare = rare
         if not truth:
             self.truth = None
