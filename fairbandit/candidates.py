@@ -37,35 +37,26 @@ class Candidates:
 
     Attributes:
         problem: what is played.
-        first: the first of the N rounds, which are consecutive.
+        rounds: the rounds t, which are consecutive, (N,) int64.
         contexts: (B, N, K, d).
         groups: (B, N, K) int64, −1 an empty place.
-        rank_start, rank_stop: the rank window of each round, rounds rank_start + 1 … rank_stop,
+        rank_window: start and stop of each round's rank window, rounds start + 1 … stop,
             (N,) int64 both.
         model: one reward model for each round.
-        informed: whether each round's model has learned from some reward, or need not, (N,) bool;
-            None if all have.
-        rank: gives the index, for selectors.
     """
 
     problem: Problem
-    first: int
+    rounds: Tensor
     contexts: Tensor
     groups: Tensor
-    rank_start: Tensor
-    rank_stop: Tensor
+    rank_window: tuple[Tensor, Tensor]
     model: RewardModel
-    informed: Tensor | None
-    rank: Ranking
+    _rank: Ranking
+    _informed: Tensor | None  # which rounds' models have learned from a reward; None if all have
     _shared: tuple[RewardModel, Tensor]  # U models, and which of them each round uses
+    _first: int
     _past: Past
     _last_pick: Callable[[int], int]  # the last round whose pick a round reads
-
-    @cached_property
-    def rounds(self) -> Tensor:
-        """The rounds t, (N,) int64."""
-        first, n = self.first, self.groups.shape[1]
-        return torch.arange(first, first + n, device=self.groups.device)
 
     @cached_property
     def present(self) -> Tensor:
@@ -92,7 +83,7 @@ class Candidates:
         """
         ends, twins = self.model.bounds(self.contexts, self.groups), self._scored[2]
         low, high = (_alike(end, twins) for end in ends)
-        return self.unless_informed(low, -torch.inf), self.unless_informed(high, torch.inf)
+        return self._if_informed(low, -torch.inf), self._if_informed(high, torch.inf)
 
     @cached_property
     def past(self) -> PastScores:
@@ -113,9 +104,8 @@ class Candidates:
 
         return PastScores(
             contexts,
-            self.first,
-            self.rank_start,
-            self.rank_stop,
+            self._first,
+            *self.rank_window,
             groups,
             *self._shared,
             own=(scores, ceiling),
@@ -123,13 +113,14 @@ class Candidates:
 
     @cached_property
     def index(self) -> Tensor:
-        """The rank's index, (B, N, K), for selectors."""
-        return self.rank.index(self)
+        """The rank's index, (B, N, K), for selectors; 0 while no reward is known to learn from."""
+        return self._if_informed(self._rank.index(self), 0.0)
 
     @cached_property
     def tie_ceiling(self) -> Tensor:
         """The largest value with which each index ties, (B, N, K), for selectors."""
-        return self.rank.tie_ceiling(self, self.index)
+        ceiling = self._rank.tie_ceiling(self, self.index)
+        return ceiling if ceiling is self.index else self._if_informed(ceiling, 0.0)
 
     @cached_property
     def index_bounds(self) -> tuple[Tensor, Tensor]:
@@ -140,7 +131,8 @@ class Candidates:
         Raises:
             NoBounds: the rank has no bounds on its index, or the reward model none.
         """
-        return self.rank.bounds(self)
+        low, high = self._rank.bounds(self)
+        return self._if_informed(low, -torch.inf), self._if_informed(high, torch.inf)
 
     @property
     def outcomes(self) -> Outcomes:
@@ -185,17 +177,17 @@ class Candidates:
             return share
         counts = self.present.sum((1, 2))
         # the past already counts the candidates of these rounds, unless it lacks their pools
-        starts = self._past.candidates - (counts if self._past.rounds >= self.first else 0)
+        starts = self._past.candidates - (counts if self._past.rounds >= self._first else 0)
         stream = self.problem.streams[Purpose.RANK]
         drawn = torch.zeros_like(share)
         drawn[self.present] = stream.runs(starts.tolist(), counts.tolist())
         return torch.where(unseen, drawn, share)
 
-    def unless_informed(self, values: Tensor, otherwise: float) -> Tensor:
+    def _if_informed(self, values: Tensor, otherwise: float) -> Tensor:
         """Values (B, N, K), and another one in rounds whose model has learned from no reward."""
-        if self.informed is None:
+        if self._informed is None:
             return values
-        return values.where(self.informed[:, None], otherwise)
+        return values.where(self._informed[:, None], otherwise)
 
     @cached_property
     def _scored(self) -> tuple[Tensor, Tensor, Tensor | None]:

@@ -237,15 +237,15 @@ class Policy:
             informed = n_train >= past.first_reward
         return Candidates(
             problem=problem,
-            first=first,
+            rounds=rounds,
             contexts=contexts,
             groups=groups,
-            rank_start=division.rank_start,
-            rank_stop=division.rank_stop,
+            rank_window=(division.rank_start, division.rank_stop),
             model=models if one_each else models.take(model_of_round),
-            informed=informed,
-            rank=self.rank,
+            _rank=self.rank,
+            _informed=informed,
             _shared=(models, model_of_round),
+            _first=first,
             _past=past,
             _last_pick=self.last_pick_read,
         )

@@ -92,7 +92,7 @@ class IntervalCdf(Rank):
 
 def _refuse_late(candidates: Candidates, name: str) -> None:
     """Refuses rank windows that begin late."""
-    late = candidates.rank_start.amax()
+    late = candidates.rank_window[0].amax()
     if late > 0:
         raise FairbanditError(
             f"rank {name!r}: expected rank windows that begin with round 1, as those "

@@ -49,8 +49,8 @@ class MinimumPull(Selector):
         tolerance: α ≥ 0, how many picks a group may lack without consequence.
 
     Raises:
-        FairbanditError: a value out of range. A problem is refused whose groups are not as many as a
-            list of shares, or whose shares sum to more than 1.
+        FairbanditError: a value out of range; in `check`, a list of another length than there are
+            groups, or shares that sum to more than 1.
     """
 
     reference = (
