@@ -15,7 +15,6 @@ from torch import Tensor
 from fairbandit import Engine, Policy, build, registry
 from fairbandit.environments import Environment, Table
 from fairbandit.errors import FairbanditError
-from fairbandit.fixed_point import block_end
 from fairbandit.run import state
 from fairbandit.streams import Purpose, Streams
 from tests.literal import Draws
@@ -225,6 +224,6 @@ def blocks(policy: Policy, rounds: int) -> Iterator[tuple[int, int]]:
     """Stretches of rounds, n+1 … m, that can each be decided once the n before are played."""
     played = 0
     while played < rounds:
-        end = block_end(policy, rounds, played)
+        end = played + policy.n_ready(played, rounds)
         yield played, end
         played = end

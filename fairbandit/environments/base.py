@@ -172,8 +172,8 @@ class Environment(ABC):
     def reward_distribution(self, group: int) -> Distribution | None:
         """The distribution of a group's true rewards, for figures; None without a truth.
 
-        By default it is computed from `truth.cdf` in round 1. A subclass that knows the density overrides this
-        method.
+        By default it is computed from `truth.cdf` in round 1. A subclass that knows the density
+        overrides this method.
 
         Args:
             group: the group's code.

@@ -32,7 +32,7 @@ from fairbandit.environments.reading import (
 )
 from fairbandit.errors import FairbanditError
 from fairbandit.maths.grouped_cdf import GroupedCdf
-from fairbandit.maths.roots import ridge_fit
+from fairbandit.maths.least_squares import ridge_fit
 
 REGULARIZATION = 1e-8
 """λ of the ridge regression on D2 that makes θ, as in the paper (App. D.2)."""
