@@ -19,6 +19,9 @@ from fairbandit.counting.sorted_segment import SortedSegment
 GATHER = 10
 """The cost of one comparison where contexts are gathered; in a chunked scan it is 1."""
 
+AGAIN = 10
+"""The cost of scoring one sorted context again."""
+
 GROUP = 25_000
 """The cost of beginning the scan of one more group."""
 
@@ -86,12 +89,12 @@ class LinearCounts:
                 counts = self._count_by(held, values, budget)
             paid = held.saved >= held.spent + price
         if counts is None and paid:
-            held = self._sorted()
-            counts = self._count_by(held, values, budget) if held and held.exact else None
+            if (held := self._sorted()) is None:
+                return None
+            counts = self._count_by(held, values, budget) if held.exact else None
         if counts is None:
-            memory.sorted, memory.not_worth_sorting = None, 1.5 * scan
-        elif memory.sorted is not held:
-            memory.sorted = held
+            held, memory.not_worth_sorting = None, 1.5 * scan
+        memory.sorted = held
         return counts
 
     def _sorted(self) -> SortedSegment | None:
@@ -110,13 +113,13 @@ class LinearCounts:
         more = self._ends - sorted_ends
         length = more.abs().masked_fill_(self._absent, 0)
         compared = float(length.sum())
-        left = (budget - self._cost(compared)) / GATHER
+        left = (budget - self._cost(compared)) / AGAIN
         found = held.count_le(self._own, values, self._model_of_round, self._theta, left)
         if found is None:
             return None
         counts, again = found
         held.saved += budget
-        held.spent += self._cost(compared) + GATHER * again
+        held.spent += self._cost(compared) + AGAIN * again
         if self._scans(compared):
             segment = list(zip(held.start, held.stop, strict=True))
             return counts + self._windows().sum(products(self._theta), counting, [values], segment)

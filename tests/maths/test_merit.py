@@ -1,6 +1,7 @@
 """Merit functions against their formulas, where these overflow too."""
 
 import math
+from typing import Any
 
 import pytest
 import torch
@@ -67,6 +68,6 @@ def test_nothing_overflows(form: str, pool: list[float], expected: list[float]) 
         ({"rate": math.nan}, r"rate \(β\) must be above 0 and finite"),
     ],
 )
-def test_out_of_range(numbers: dict[str, float], message: str) -> None:
+def test_out_of_range(numbers: dict[str, Any], message: str) -> None:
     with pytest.raises(FairbanditError, match=message):
         MeritFunction(**numbers)

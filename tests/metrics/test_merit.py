@@ -13,8 +13,8 @@ from fairbandit import Engine
 from fairbandit.building import build_policy
 from fairbandit.conformance import Scattered
 from fairbandit.environments import Pools
-from fairbandit.metrics import Judged, Merit, PreferenceViolations
 from fairbandit.estimators import Ridge
+from fairbandit.metrics import Judged, Merit, PreferenceViolations
 from fairbandit.registry import create
 from fairbandit.selectors import Selection
 from tests import support

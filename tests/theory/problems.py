@@ -9,7 +9,7 @@ from torch import Tensor
 from fairbandit import Engine
 from fairbandit.environments import Environment, Pools
 from fairbandit.environments.base import Truth
-from fairbandit.maths.picks import of_pick
+from fairbandit.maths.picks import gather_picks
 from fairbandit.streams import Purpose
 from fairbandit.theory import Constants, Estimate
 from tests import support
@@ -101,4 +101,4 @@ def picked_contexts(world: Environment, policy: str, rounds: int, replicas: int)
     """The contexts that a policy picks, (B, T, d)."""
     engine = Engine(support.policy(policy), world, rounds=rounds, seed=1, replicas=range(replicas))
     actions = torch.cat([played.actions for played in engine.play()], 1)
-    return torch.as_tensor(of_pick(world.pools(1, rounds).contexts, actions))
+    return torch.as_tensor(gather_picks(world.pools(1, rounds).contexts, actions))
