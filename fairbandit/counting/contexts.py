@@ -220,6 +220,8 @@ class Contexts:
 
     def _with(self, contexts: Tensor, keys: Tensor, rounds: int, largest: Tensor) -> Contexts:
         """The value with M more contexts, (B, M, d), of the given keys, up to a round."""
+        if not keys.shape[1]:
+            return replace(self, rounds=rounds, largest=largest)
         total, half = self.total, keys.shape[1] // 2
         if half and keys.numel() * self.groups > MOST:
             one = self._with(contexts[:, :half], keys[:, :half], rounds, largest)
