@@ -23,12 +23,9 @@ class GaussianCdf(Rank):
     needs = frozenset({"contexts"})
 
     def _index(self, candidates: Candidates) -> Tensor:
-        past, scores = candidates.past, candidates.scores
-        mean = past.sum(lambda old: old) / past.count
-        variance = past.sum(lambda old, m: (old - m) ** 2, mean) / past.count
-        above = scores - mean
+        past = candidates.past
+        above, deviation = candidates.scores - past.mean, past.variance.sqrt()
         tolerance = 2 * candidates.errors  # below this a difference is no difference
-        equal = variance.sqrt() <= tolerance
-        step = torch.where(above.abs() <= tolerance, 0.5, (above > 0).to(scores.dtype))
-        share = torch.where(equal, step, torch.special.ndtr(above / variance.sqrt()))
+        step = torch.where(above.abs() <= tolerance, 0.5, (above > 0).to(above.dtype))
+        share = torch.where(deviation <= tolerance, step, torch.special.ndtr(above / deviation))
         return candidates.drawn_where(past.count == 0, share)

@@ -101,14 +101,14 @@ def test_kernel_ridge_is_the_literal_one():
 
 def test_a_model_that_is_not_linear_learns_what_no_linear_one_can():
     x = torch.linspace(-1, 1, 41, dtype=torch.float64)[None, :, None]
-    groups = torch.zeros(1, 41, dtype=torch.int64)
-    outcomes = Outcomes(torch.arange(1, 42), x, groups, x[..., 0] ** 2)
-    problem, errors = Problem(1, 1, Streams(0, [0])), {}
+    t, groups = torch.arange(1, 42), torch.zeros(1, 41, dtype=torch.int64)
+    outcomes, problem = Outcomes(t, x, groups, x[..., 0] ** 2), Problem(1, 1, Streams(0, [0]))
+    errors = {}
     for spec in ({"name": "kernel_ridge", "length": 0.3, "regularization": 1e-3}, "ridge"):
         estimator = registry.create("estimator", spec)
-        now = torch.tensor([42]), torch.tensor([41])
-        model, _ = estimator.models(problem, estimator.init(problem), *now, outcomes)
-        scores = model.score(x[:, None], outcomes.groups[:, None])[:, 0]
+        state = estimator.init(problem)
+        model, _ = estimator.models(problem, state, t[-1:] + 1, t[-1:], outcomes)
+        scores = model.score(x[:, None], groups[:, None])[:, 0]
         errors[estimator.part_name] = float((scores - outcomes.rewards).abs().max())
     assert errors["kernel_ridge"] < 0.01
     assert errors["ridge"] > 0.5
@@ -162,44 +162,49 @@ def test_recent_contexts_weigh_more_as_in_the_formula():
     assert compared > 50
 
 
-# A share of the picks for every group.
+# Turns.
 
 
-def most_owed(groups: Tensor, share: float) -> float:
-    """The most that any of three groups is owed after any round, of picks (B, T)."""
-    picked = torch.nn.functional.one_hot(groups, 3).cumsum(1)
-    rounds = torch.arange(1, groups.shape[1] + 1)[:, None]
-    return float((share * rounds - picked).max())
+def assert_turns(pools: Any, picked: Any, groups: int) -> None:
+    """Each pick is of a group of its pool that was picked least often before."""
+    counts = [0] * groups
+    for pool, group in zip(pools, picked, strict=True):
+        assert counts[group] == min(counts[other] for other in pool if other >= 0)
+        counts[group] += 1
 
 
 @pytest.mark.parametrize("name", ["greedy", "fair_greedy", "uniform"])
-def test_no_group_is_owed_a_whole_pick_in_play(name):
-    world, share = support.environment("squared_skill"), 1 / 3
-    selector = {"name": "guaranteed_share", "share": share}
-    policy = policy_of(**support.PRESETS[name], selector=selector)
-    run = Engine(policy, world, rounds=300, seed=0, replicas=range(4))
-    assert most_owed(torch.cat([played.groups for played in run.play()], 1), share) < 1
+def test_groups_take_turns_in_play(name):
+    world = Scattered()
+    policy = policy_of(**support.PRESETS[name], selector="least_picked")
+    run = Engine(policy, world, rounds=300, seed=0, replicas=range(2))
+    picked = torch.cat([played.groups for played in run.play()], 1)
+    pools = world.pools(1, 300).groups
+    for replica in range(2):
+        assert_turns(pools[replica].tolist(), picked[replica].tolist(), 3)
 
 
 @pytest.mark.parametrize("delay", [0, 50])
-def test_no_group_is_owed_a_whole_pick_online(delay):
+def test_groups_take_turns_online(delay):
     """Rewards come late: the first 50 rounds are decided without a model."""
-    draws, share = np.random.default_rng(0), 0.3
-    selector = {"name": "guaranteed_share", "share": share}
-    agent = Agent.from_config({"name": "greedy", "selector": selector}, features=3, seed=0)
-    groups, waiting = [], []
-    for _ in range(200):
-        decision = agent.act(draws.normal(size=(3, 3)), [0, 1, 2])
+    draws = np.random.default_rng(0)
+    agent = Agent.from_config({"name": "greedy", "selector": "least_picked"}, features=3, seed=0)
+    labels, pools, groups, waiting = ["a", "b", "late"], [], [], []
+    for t in range(200):
+        pool = draws.choice(labels[:2] if t < 80 else labels, size=4)
+        decision = agent.act(draws.normal(size=(4, 3)), pool)
         waiting.append(decision.ticket)
-        groups.append(decision.candidate)
+        pools.append([labels.index(label) for label in pool])
+        groups.append(pools[-1][decision.candidate])
         if len(waiting) > delay:
             agent.update(float(groups[waiting[0] - 1]), waiting.pop(0))  # the last group pays best
-    assert most_owed(torch.tensor([groups]), share) < 1
+    assert_turns(pools, groups, 3)
+    assert len(set(groups)) == 3
 
 
 def test_logged_rounds_count_as_picks():
-    selector = {"name": "guaranteed_share", "share": 0.5}
-    agent = Agent.from_config({"name": "uniform", "selector": selector}, features=1, groups=2)
+    parts = {"name": "uniform", "selector": "least_picked"}
+    agent = Agent.from_config(parts, features=1, groups=2)
     agent.observe(np.ones((6, 2, 1)), [[0, 1]] * 6, [0] * 6, [1.0] * 6)
     picks = [agent.act([[1.0], [1.0]], [0, 1]).candidate for _ in range(6)]
     assert picks == [1] * 6
@@ -251,8 +256,8 @@ def test_whoever_knows_a_truth_that_is_not_linear_has_no_regret():
 def test_a_lazily_refreshed_model_is_that_of_the_agent():
     """tests/agent/test_deciding.py compares the agent with a plain loop."""
     rounds, world = 300, support.environment()
-    parts = {**support.PRESETS["fair_greedy"], "refresh": 1.2}
-    lazy = support.actions(policy_of(**parts), world, rounds)
+    parts = support.PRESETS["fair_greedy"]
+    lazy = support.actions(policy_of(**parts, refresh=1.2), world, rounds)
     draws = support.draws(world, rounds, seed=0)
     agent = Agent(
         support.policy("fair_greedy"), features=world.features, groups=world.places, refresh=1.2

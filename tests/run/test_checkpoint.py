@@ -22,6 +22,7 @@ from fairbandit.run import batches, round_log, state
 from fairbandit.run.checkpoint import VARIABLE, Checkpoints
 from fairbandit.run.execute import execute
 from fairbandit.run.folder import CHECKPOINT, StorageError
+from fairbandit.version import VERSION
 from tests.killing import leftovers, outcome
 from tests.run.test_curves import scalars
 
@@ -113,7 +114,7 @@ def test_a_checkpoint_of_another_run_is_refused_with_what_differs(stopped, monke
         execute({**config, "seed": 5}, folder)
     for words in (
         "seed: 1 there, 5 here",
-        'version: "0.2.0" there, "9.9" here',
+        f'version: "{VERSION}" there, "9.9" here',
         "resume=false starts from round 1",
     ):
         assert words in str(caught.value)

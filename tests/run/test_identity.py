@@ -18,6 +18,7 @@ from fairbandit.registry import register
 from fairbandit.run import execute as executing
 from fairbandit.run import identity
 from fairbandit.run.execute import execute
+from fairbandit.version import VERSION
 from tests.cli.conftest import clean
 from tests.environments.data import arguments, people, write
 from tests.plugins.edited import edit, forget, rank
@@ -132,7 +133,9 @@ def test_the_version_of_the_package_counts(config, tmp_path, monkeypatch):
     execute(config, tmp_path / "run", replaced=lines.append)
     (old,) = tmp_path.glob("run.old-*")
     assert (tmp_path / "run" / "notes.txt").exists()
-    assert lines == [f'version: "0.2.0" there, "9.9" here; the results before are in {old.name}']
+    assert lines == [
+        f'version: "{VERSION}" there, "9.9" here; the results before are in {old.name}'
+    ]
 
 
 def test_replacing_nothing_when_the_new_run_cannot_begin(sweep, folder, tmp_path):
