@@ -6,13 +6,14 @@ import re
 from argparse import ArgumentTypeError
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from rich.table import Table
 
 from fairbandit.cli.messages import short
 from fairbandit.cli.parsers import tool_parser
 from fairbandit.figures.compose import FIGURES
-from fairbandit.figures.draw import SUBFOLDER, Choice, Drawn, draw, kept_choice, show_in_tensorboard
+from fairbandit.figures.draw import SUBFOLDER, Drawn, draw, kept_choice, show_in_tensorboard
 from fairbandit.figures.facets import MOST_RUNS, Options
 from fairbandit.run.table import console, make_table
 
@@ -70,13 +71,9 @@ def figures(words: Sequence[str]) -> None:
     given = parser.parse_args(words)
     alone = given.folders[0] if len(given.folders) == 1 else None
     own = Path(SUBFOLDER) if alone is None else alone / SUBFOLDER
-    out = given.out or own
-    only = given.only or (["metrics"] if given.metric else None)
-    choice: Choice | None = None
-    if only is not None:
-        choice = dict.fromkeys(only)
-    elif given.policies is None and alone is not None and alone.is_dir():
-        choice = kept_choice(alone)
+    out, only = given.out or own, given.only or (["metrics"] if given.metric else None)
+    kept = kept_choice(alone) if alone and not (only or given.policies) else None
+    choice = dict.fromkeys(only) if only else kept
     options = Options(given.by, given.interval, given.size, given.metric or ())
     drawn = draw(given.folders, out, choice, given.policies, dict(given.where or ()), options)
     if alone is not None and out == own:

@@ -82,7 +82,9 @@ def test_a_checkpoint_of_another_run_is_refused_with_what_differs(stopped, monke
     config, folder = stopped
     held = {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
     monkeypatch.setattr("fairbandit.version.VERSION", "9.9")
-    words = f'seed: 1 there, 5 here; version: "{VERSION}" there, "9.9" here.*resume=false starts from'
+    words = (
+        f'seed: 1 there, 5 here; version: "{VERSION}" there, "9.9" here.*resume=false starts from'
+    )
     with pytest.raises(FairbanditError, match=words):
         execute({**config, "seed": 5}, folder)
     assert {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()} == held

@@ -116,7 +116,7 @@ class Mixed(Environment):
         groups = (drawn[..., 0] > self.rare).long()
         groups[..., 2] = torch.where(drawn[..., 2, 0] > 0.9, -1, groups[..., 2])
         contexts = drawn[..., 1:].contiguous()
-        expected = contexts @ torch.tensor([1.0, 0.5], dtype=torch.float64)
+        expected = contexts @ self.theta
         noise = self.streams[Purpose.REWARDS].normal(first, count, 3)
         return Pools(contexts, groups, expected + noise, expected, expected / 1.5)
 
