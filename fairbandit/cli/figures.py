@@ -6,7 +6,6 @@ import re
 from argparse import ArgumentTypeError
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 from rich.table import Table
 

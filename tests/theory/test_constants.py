@@ -104,11 +104,9 @@ class Mixed(Environment):
     features, places, group_names = 2, 3, ("a", "b")
 
     def __init__(self, truth: bool = True, rare: float = 0.2) -> None:
-        theta = torch.tensor([1.0, 0.5], dtype=torch.float64)
-        self.truth = Truth(theta, lambda groups, values, rounds: (values / 1.5).clamp(0, 1))
-        self.rare = rare
-        if not truth:
-            self.truth = None
+        self.rare, self.theta = rare, torch.tensor([1.0, 0.5], dtype=torch.float64)
+        known = Truth(self.theta, lambda groups, values, rounds: (values / 1.5).clamp(0, 1))
+        self.truth = known if truth else None
 
     def _pools(self, first: int, count: int) -> Pools:
         drawn = self.streams[Purpose.POOLS].uniform(first, count, 9)
