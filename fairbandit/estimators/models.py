@@ -10,12 +10,13 @@ import torch
 from torch import Tensor
 
 from fairbandit.errors import FairbanditError
+from fairbandit.maths.ties import TOLERANCE
 
-ROUNDING = 4 * torch.finfo(torch.float64).eps
+ROUNDING = TOLERANCE / 2
 """How far rounding moves a product of given numbers, relative to the sum of its absolute terms."""
 
 
-class NoBounds(FairbanditError):
+class NoBounds(FairbanditError):  # noqa: N818
     """Confidence bounds were asked of a reward model or a rank that has none."""
 
 
