@@ -6,12 +6,14 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Protocol
+
 import torch
 from torch import Tensor
 
 from fairbandit.counting import PastScores
 from fairbandit.errors import FairbanditError
 from fairbandit.estimators.models import RewardModel
+from fairbandit.locks import without_locks
 from fairbandit.part import Problem
 from fairbandit.past import Outcomes, Past
 from fairbandit.streams import Purpose
@@ -30,40 +32,33 @@ class Ranking(Protocol):
         """Lower and upper bounds of the index, (B, N, K) each."""
 
 
+@without_locks
 @dataclass(eq=False)
 class Candidates:
     """N rounds of scored candidates, all decided at once, with the past they may read.
 
     Attributes:
         problem: what is played.
-        first: the first of the N rounds, which are consecutive.
+        rounds: the rounds t, which are consecutive, (N,) int64.
         contexts: (B, N, K, d).
         groups: (B, N, K) int64, −1 an empty place.
-        rank_start, rank_stop: the rank window of each round, rounds rank_start + 1 … rank_stop,
+        rank_window: start and stop of each round's rank window, rounds start + 1 … stop,
             (N,) int64 both.
         model: one reward model for each round.
-        informed: whether each round's model has learned from some reward, or need not, (N,) bool.
-        rank: gives the index, for selectors.
     """
 
     problem: Problem
-    first: int
+    rounds: Tensor
     contexts: Tensor
     groups: Tensor
-    rank_start: Tensor
-    rank_stop: Tensor
+    rank_window: tuple[Tensor, Tensor]
     model: RewardModel
-    informed: Tensor
-    rank: Ranking
+    _rank: Ranking
+    _informed: Tensor | None  # which rounds' models have learned from a reward; None if all have
     _shared: tuple[RewardModel, Tensor]  # U models, and which of them each round uses
+    _first: int
     _past: Past
     _last_pick: Callable[[int], int]  # the last round whose pick a round reads
-
-    @cached_property
-    def rounds(self) -> Tensor:
-        """The rounds t, (N,) int64."""
-        first, n = self.first, self.groups.shape[1]
-        return torch.arange(first, first + n, device=self.groups.device)
 
     @cached_property
     def present(self) -> Tensor:
@@ -90,7 +85,7 @@ class Candidates:
         """
         ends, twins = self.model.bounds(self.contexts, self.groups), self._scored[2]
         low, high = (_alike(end, twins) for end in ends)
-        return self.unless_informed(low, -torch.inf), self.unless_informed(high, torch.inf)
+        return self._if_informed(low, -torch.inf), self._if_informed(high, torch.inf)
 
     @cached_property
     def past(self) -> PastScores:
@@ -106,14 +101,15 @@ class Candidates:
         model, groups, scores, errors = self.model, self.groups, self.scores, self.errors
 
         def ceiling() -> Tensor:
+            if not model.is_off:
+                return scores + 2 * errors
             largest = contexts.largest[:, None, None].expand(*groups.shape, -1)
             return scores + errors + model.error(largest, groups, model.score(largest, groups))
 
         return PastScores(
             contexts,
-            self.first,
-            self.rank_start,
-            self.rank_stop,
+            self._first,
+            *self.rank_window,
             groups,
             *self._shared,
             own=(scores, ceiling),
@@ -121,13 +117,14 @@ class Candidates:
 
     @cached_property
     def index(self) -> Tensor:
-        """The rank's index, (B, N, K), for selectors."""
-        return self.rank.index(self)
+        """The rank's index, (B, N, K), for selectors; 0 while no reward is known to learn from."""
+        return self._if_informed(self._rank.index(self), 0.0)
 
     @cached_property
     def tie_ceiling(self) -> Tensor:
         """The largest value with which each index ties, (B, N, K), for selectors."""
-        return self.rank.tie_ceiling(self, self.index)
+        ceiling = self._rank.tie_ceiling(self, self.index)
+        return ceiling if ceiling is self.index else self._if_informed(ceiling, 0.0)
 
     @cached_property
     def index_bounds(self) -> tuple[Tensor, Tensor]:
@@ -138,7 +135,8 @@ class Candidates:
         Raises:
             NoBounds: the rank has no bounds on its index, or the reward model none.
         """
-        return self.rank.bounds(self)
+        low, high = self._rank.bounds(self)
+        return self._if_informed(low, -torch.inf), self._if_informed(high, torch.inf)
 
     @property
     def outcomes(self) -> Outcomes:
@@ -160,7 +158,9 @@ class Candidates:
                 "this part reads past picks: let its `_last_pick_read(t)` return the last round "
                 "whose pick it reads, such as t - 1"
             )
-        last = torch.tensor([self._last_pick(t) for t in self.rounds.tolist()], device=self.groups.device)
+        last = torch.tensor(
+            [self._last_pick(t) for t in self.rounds.tolist()], device=self.groups.device
+        )
         return self._past.pick_counts(last.clamp(max=self._past.picks.stop - 1))
 
     def drawn_where(self, unseen: Tensor, share: Tensor) -> Tensor:
@@ -181,17 +181,17 @@ class Candidates:
             return share
         counts = self.present.sum((1, 2))
         # the past already counts the candidates of these rounds, unless it lacks their pools
-        starts = self._past.candidates - (counts if self._past.rounds >= self.first else 0)
+        starts = self._past.candidates - (counts if self._past.rounds >= self._first else 0)
         stream = self.problem.streams[Purpose.RANK]
         drawn = torch.zeros_like(share)
         drawn[self.present] = stream.runs(starts.tolist(), counts.tolist())
         return torch.where(unseen, drawn, share)
 
-    def unless_informed(self, values: Tensor, otherwise: float) -> Tensor:
+    def _if_informed(self, values: Tensor, otherwise: float) -> Tensor:
         """Values (B, N, K), and another one in rounds whose model has learned from no reward."""
-        if bool(self.informed.all()):
+        if self._informed is None:
             return values
-        return values.where(self.informed[:, None], otherwise)
+        return values.where(self._informed[:, None], otherwise)
 
     @cached_property
     def _scored(self) -> tuple[Tensor, Tensor, Tensor | None]:
@@ -212,12 +212,12 @@ def _twins(contexts: Tensor, groups: Tensor, scores: Tensor, errors: Tensor) -> 
 
     Two kernels may score equal contexts a few units in the last place apart.
     """
-    k = groups.shape[2]
-    ordered, order = scores.where(groups >= 0, torch.inf).sort(2)
+    ordered, order = scores.sort(2)
     gap = ordered.diff(dim=2)
-    tied = gap <= 2 * errors.amax(2, keepdim=True)
+    tied = gap <= 2 * errors.max()
     if not bool((tied & (gap > 0)).any()):  # equal scores need no care
         return None
+    k = groups.shape[2]
     near = torch.zeros_like(groups, dtype=torch.bool)
     near[..., 1:] |= tied
     near[..., :-1] |= tied

@@ -50,7 +50,9 @@ def outcomes_of(first: int, pools: Pools, selection: Selection) -> Outcomes:
     return Outcomes(rounds, *(gather_picks(part, actions) for part in parts))
 
 
-def fixed_point(policy: Policy, known: Knowledge, first: int, pools: Pools, n_ready: int) -> Solution:
+def fixed_point(
+    policy: Policy, known: Knowledge, first: int, pools: Pools, n_ready: int
+) -> Solution:
     """Decides N rounds at once, although later ones depend on outcomes of earlier ones.
 
     It guesses the outcomes, decides, and repeats with the outcomes of these picks until no pick

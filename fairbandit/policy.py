@@ -228,24 +228,24 @@ class Policy:
         played = first - 1 if supposed is None else int(supposed.rounds[-1])
         n_train = division.n_train.clamp(max=played)
         rounds = torch.arange(first, first + n, device=device)
-        if "rewards" not in self.estimator.needs and "rewards" in self.needs:
-            outcomes = outcomes.rows(outcomes.counts([start])[0], outcomes.n)
+        low, high = outcomes.counts([start, min(self.n_train(first + n - 1), played)])
+        outcomes = outcomes.rows(0 if "rewards" in self.estimator.needs else low, high)
         models, model_of_round = self.estimator.models(problem, state, rounds, n_train, outcomes)
         one_each = len(models) == n
-        informed = n_train >= past.first_reward
-        if not self.estimator.learns:
-            informed = torch.ones_like(informed)
+        informed = None
+        if self.estimator.learns and min(self.n_train(first), played) < past.first_reward:
+            informed = n_train >= past.first_reward
         return Candidates(
             problem=problem,
-            first=first,
+            rounds=rounds,
             contexts=contexts,
             groups=groups,
-            rank_start=division.rank_start,
-            rank_stop=division.rank_stop,
+            rank_window=(division.rank_start, division.rank_stop),
             model=models if one_each else models.take(model_of_round),
-            informed=informed,
-            rank=self.rank,
+            _rank=self.rank,
+            _informed=informed,
             _shared=(models, model_of_round),
+            _first=first,
             _past=past,
             _last_pick=self.last_pick_read,
         )

@@ -50,7 +50,7 @@ def _call(
     """
 
     @wraps(method)
-    def call(self: Agent, *args: P.args, **kwargs: P.kwargs) -> T:
+    def call(self: Agent, /, *args: P.args, **kwargs: P.kwargs) -> T:
         with self.lock:
             gradients, threads = torch.is_grad_enabled(), torch.get_num_threads()
             try:
@@ -58,9 +58,10 @@ def _call(
                 if threads > 1:
                     torch.set_num_threads(1)
                 return method(self, *args, **kwargs)
-            finally:
-                torch.set_grad_enabled(gradients)
-                if threads > 1:
+            finally:  # of functions in C, which no interrupt keeps from being called
+                try:
+                    torch._C._set_grad_enabled(gradients)
+                finally:
                     torch.set_num_threads(threads)
 
     return call

@@ -10,8 +10,8 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from fairbandit.maths.checks import shown
 from fairbandit.estimators import NoBounds
+from fairbandit.maths.checks import shown
 from fairbandit.policy import Knowledge, Policy
 
 
@@ -35,8 +35,7 @@ class Explanation:
     """What the decision about a pool of K candidates rests upon; printed, it is a table.
 
     Scores, bounds and θ are those of the reward model that the next round uses, with that round's
-    draws. Until there is a reward to learn from, a policy that learns does not ask its rank: all
-    scores and indices are 0, and each candidate is compared with 0 past contexts.
+    draws. Until there is a reward to learn from, all indices of a policy that learns are 0.
 
     Attributes:
         groups: the candidates' labels, K of them.
@@ -109,8 +108,7 @@ def explanation(
         found["lower"], found["upper"] = candidates.bounds()
         found["index_lower"], found["index_upper"] = candidates.index_bounds
     if "contexts" in policy.rank.needs:
-        count = candidates.unless_informed(candidates.past.count, 0.0)
-        found["past_count"] = count.to(torch.int64)
+        found["past_count"] = candidates.past.count.to(torch.int64)
     # copies, which the caller may write to and differentiate
     for name, tensor in found.items():
         found[name] = None if tensor is None else tensor[0, 0].detach().clone()

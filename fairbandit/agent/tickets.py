@@ -90,5 +90,7 @@ class Tickets:
     def restored(self, state: Mapping[str, Any]) -> Tickets:
         """The tickets that gave a state."""
         contexts = [context[:, None].clone() for context in state["contexts"].unbind(1)]
-        picks = dict(zip(state["tickets"], zip(contexts, state["groups"], strict=True), strict=True))
+        picks = dict(
+            zip(state["tickets"], zip(contexts, state["groups"], strict=True), strict=True)
+        )
         return replace(self, picks=picks, latest=state["latest"])

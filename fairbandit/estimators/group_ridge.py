@@ -53,6 +53,11 @@ class GroupModel(RewardModel):
         super().__init__(theta, theta_error)
         self._shared = shared
 
+    @property
+    def is_off(self) -> bool:
+        """Whether an error of θ is stated; see `RewardModel`."""
+        return len(self.parameters) > 1
+
     def _score(self, contexts: Tensor, groups: Tensor) -> Tensor:
         theta, _ = self.parameters
         return products(theta, self._shared.expand(contexts, groups, theta.shape[2]))

@@ -50,6 +50,11 @@ class RewardModel(ABC):
         """θ of a linear model, (B, U, d); None where the model is not linear."""
         return None
 
+    @property
+    def is_off(self) -> bool:
+        """Whether rounding has moved the parameters themselves, and not only what they give."""
+        return False
+
     def take(self, index: Tensor) -> Self:
         """The models at the given positions, (N,) int64: one model a round."""
         taken = copy(self)
@@ -126,6 +131,11 @@ class LinearModel(RewardModel):
     def theta(self) -> Tensor:
         """θ, (B, U, d)."""
         return self.parameters[0]
+
+    @property
+    def is_off(self) -> bool:
+        """Whether an error of θ is stated; see `RewardModel`."""
+        return len(self.parameters) > 1
 
     def _score(self, contexts: Tensor, groups: Tensor) -> Tensor:
         return products(self.theta, contexts)

@@ -91,8 +91,8 @@ class Past:
         """The past with the picks of the next N rounds, of groups (B, N), counted if need be."""
         if self.picks is None:
             return self
-        every = torch.arange(self.picks[0, 0][0].shape[2], device=groups.device)
         (last,) = self.picks[self.picks.stop - 1, self.picks.stop]
+        every = torch.arange(last.shape[2], device=groups.device)
         counts = (groups[..., None] == every).cumsum(1).add_(last)
         return replace(self, picks=self.picks.append(counts))
 
@@ -160,12 +160,13 @@ class Past:
     def restored(self, state: Mapping[str, Any]) -> Past:
         """The past that gave a state; this one is of the same problem and parts."""
         contexts, picks = self.contexts, self.picks
+        most = None if contexts is None else contexts.max_contexts
         return replace(
             self,
             rounds=state["rounds"],
             candidates=state["candidates"],
             first_reward=state["first_reward"],
-            contexts=None if contexts is None else contexts.restored(state["contexts"]),
+            contexts=None if contexts is None else contexts.restored(state["contexts"], most),
             rows=Rows(*state["rows"]),
             picks=None if picks is None else Rows(*state["picks"]),
         )

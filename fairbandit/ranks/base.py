@@ -31,8 +31,6 @@ class Rank(Part):
     def index(self, candidates: Candidates) -> Tensor:
         """The index of every candidate.
 
-        While a policy that learns has no reward to learn from, all candidates tie with index 0.
-
         Args:
             candidates: N rounds of scored candidates.
 
@@ -51,10 +49,10 @@ class Rank(Part):
             b, n, k = (~good).nonzero()[0].tolist()
             raise FairbanditError(
                 f"rank {self.part_name!r} gave {index[b, n, k].item()} at replica "
-                f"{candidates.problem.streams.replicas[b]}, round {candidates.first + n}, place "
+                f"{candidates.problem.streams.replicas[b]}, round {candidates.rounds[n]}, place "
                 f"{k}; expected finite values from {low} to {high}"
             )
-        return candidates.unless_informed(index, 0.0)
+        return index
 
     def tie_ceiling(self, candidates: Candidates, index: Tensor) -> Tensor:
         """The largest value with which each index ties.
@@ -70,18 +68,10 @@ class Rank(Part):
             (B, N, K), no less than the index.
 
         Raises:
-            FairbanditError: a ceiling of the wrong shape, or below the index.
+            FairbanditError: a ceiling of the wrong shape.
         """
         ceiling = self._tie_ceiling(candidates, index)
-        if ceiling is index:
-            return index
         self._check_shape("a tie ceiling", ceiling, candidates)
-        ceiling = candidates.unless_informed(ceiling, 0.0)
-        if not bool((ceiling >= index)[candidates.present].all()):
-            raise FairbanditError(
-                f"rank {self.part_name!r} gave a tie ceiling below the index; expected one that is "
-                "as large or larger"
-            )
         return ceiling
 
     def bounds(self, candidates: Candidates) -> tuple[Tensor, Tensor]:
@@ -91,8 +81,7 @@ class Rank(Part):
             candidates: N rounds of scored candidates.
 
         Returns:
-            The lower and the upper bounds, (B, N, K) float64 each; −∞ and ∞ while the policy has
-            learned from no reward.
+            The lower and the upper bounds, (B, N, K) float64 each.
 
         Raises:
             NoBounds: the rank has no bounds, or the reward model none that it reads.
@@ -103,10 +92,6 @@ class Rank(Part):
         self._check_shape("bounds", high, candidates)
         if not bool((low <= high)[candidates.present].all()):
             raise FairbanditError(f"rank {self.part_name!r} gave bounds that cross")
-        low, high = (
-            candidates.unless_informed(end, side)
-            for end, side in ((low, -torch.inf), (high, torch.inf))
-        )
         return low, high
 
     def _check_shape(self, what: str, values: Tensor, candidates: Candidates) -> None:

@@ -7,8 +7,8 @@ from typing import ClassVar
 
 from torch import Tensor
 
-from fairbandit.errors import FairbanditError
 from fairbandit.candidates import Candidates
+from fairbandit.errors import FairbanditError
 from fairbandit.ranks.base import Rank
 from fairbandit.registry import register
 
@@ -68,7 +68,7 @@ class IntervalCdf(Rank):
         self.delta = delta
 
     def _index(self, candidates: Candidates) -> Tensor:
-        self._check(candidates)
+        _refuse_late(candidates, self.part_name)
         top = candidates.bounds()[1] + _slack(candidates)
         share = candidates.past.count_le(top, of="lower") / _some(candidates)
         return (share + self.width(candidates)).clamp(max=1)
@@ -89,15 +89,16 @@ class IntervalCdf(Rank):
         union = 2 * candidates.problem.groups * some * (some + 1) / self.delta
         return (union.log() / (2 * some)).sqrt().where(n > 0, 1)
 
-    def _check(self, candidates: Candidates) -> None:
-        """Refuses rank windows that begin late."""
-        late = candidates.rank_start.amax()
-        if late > 0:
-            raise FairbanditError(
-                f"rank {self.part_name!r}: expected rank windows that begin with round 1, as those "
-                f"of split 'full'; got one that begins with round {int(late) + 1}, for which its "
-                "confidence intervals do not hold"
-            )
+
+def _refuse_late(candidates: Candidates, name: str) -> None:
+    """Refuses rank windows that begin late."""
+    late = candidates.rank_window[0].amax()
+    if late > 0:
+        raise FairbanditError(
+            f"rank {name!r}: expected rank windows that begin with round 1, as those "
+            f"of split 'full'; got one that begins with round {int(late) + 1}, for which its "
+            "confidence intervals do not hold"
+        )
 
 
 def _some(candidates: Candidates) -> Tensor:

@@ -35,11 +35,12 @@ class NoisyRewardsCdf(Rank):
 
     def _index(self, candidates: Candidates) -> Tensor:
         rounds, _, groups, rewards = candidates.outcomes
+        start, stop = candidates.rank_window
         top = candidates.scores + 2 * candidates.errors
         count, below = torch.zeros_like(top), torch.zeros_like(top)
         pieces = (part.split(max(1, WORK // top.numel()), -1) for part in (rounds, groups, rewards))
         for t, group, reward in zip(*pieces, strict=True):
-            window = (t > candidates.rank_start[:, None]) & (t <= candidates.rank_stop[:, None])
+            window = (t > start[:, None]) & (t <= stop[:, None])
             same = (group[:, None, None] == candidates.groups[..., None]) & window[:, None]
             count += same.sum(3)
             below += (same & (reward[:, None, None] <= top[..., None])).sum(3)

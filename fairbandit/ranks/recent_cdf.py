@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from fairbandit.errors import FairbanditError
-from fairbandit.ranks.empirical_cdf import EmpiricalCdf
 from fairbandit.part import PAPER
+from fairbandit.ranks.empirical_cdf import EmpiricalCdf
 from fairbandit.registry import register
 
 MOST_KEPT = 1_000_000

@@ -7,8 +7,8 @@ import math
 import torch
 from torch import Tensor
 
-from fairbandit.errors import FairbanditError
 from fairbandit.candidates import Candidates
+from fairbandit.errors import FairbanditError
 from fairbandit.ranks.base import Rank
 from fairbandit.registry import register
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from fairbandit.errors import FairbanditError
 from fairbandit.candidates import Candidates
-from fairbandit.ranks.empirical_cdf import EmpiricalCdf
+from fairbandit.errors import FairbanditError
 from fairbandit.part import PAPER
+from fairbandit.ranks.empirical_cdf import EmpiricalCdf
 from fairbandit.registry import register
 
 

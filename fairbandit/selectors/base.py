@@ -37,7 +37,7 @@ class Selection(NamedTuple):
 
 @base("selector")
 class Selector(Part):
-    """Picks a place with a probability in proportion to its weight; a subclass writes `_weights`."""
+    """Picks a place with a probability proportional to its weight; a subclass writes `_weights`."""
 
     def select(self, candidates: Candidates, index: Tensor) -> Selection:
         """Picks one place of each pool.
@@ -76,7 +76,7 @@ class Selector(Part):
         weights = weights.to(index.dtype)
         cumulative = weights.cumsum(2)
         stream = candidates.problem.streams[Purpose.SELECTOR]
-        draw = stream.uniform(candidates.first, index.shape[1], 1)
+        draw = stream.uniform(int(candidates.rounds[0]), index.shape[1], 1)
         exceeds = cumulative > draw * cumulative[..., -1:]
         actions = exceeds.to(torch.uint8).argmax(2)
         propensities = weights.gather(2, actions[..., None]) / weights.sum(2, keepdim=True)
@@ -97,7 +97,7 @@ class Selector(Part):
         rounds = (wrong.any(2) | ~(total > 0) | ~total.isfinite()).nonzero()
         b, n = rounds[0].tolist()
         replica = candidates.problem.streams.replicas[b]
-        where = f"at replica {replica}, round {candidates.first + int(n)}"
+        where = f"at replica {replica}, round {candidates.rounds[n]}"
         if not bool(present[b, n].any()):
             return FairbanditError(f"the pool {where} has no candidates")
         return FairbanditError(

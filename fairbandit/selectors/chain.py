@@ -9,8 +9,8 @@ import torch
 from torch import Tensor
 
 from fairbandit.candidates import Candidates
-from fairbandit.selectors.base import Selector
 from fairbandit.registry import register
+from fairbandit.selectors.base import Selector
 
 
 @register("selector", "chain")
@@ -37,7 +37,6 @@ class Chain(Selector):
         "estimator": "optimistic_ridge",
         "rank": "identity",
     }
-
 
     def _weights(self, candidates: Candidates, index: Tensor) -> Tensor:
         low, high = candidates.index_bounds

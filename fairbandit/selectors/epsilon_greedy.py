@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from torch import Tensor
 
-from fairbandit.errors import FairbanditError
 from fairbandit.candidates import Candidates
-from fairbandit.selectors.base import Selector, best
+from fairbandit.errors import FairbanditError
 from fairbandit.registry import register
+from fairbandit.selectors.base import Selector, best
 
 
 @register("selector", "epsilon_greedy")

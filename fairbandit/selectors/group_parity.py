@@ -8,8 +8,8 @@ import torch
 from torch import Tensor
 
 from fairbandit.candidates import Candidates
-from fairbandit.selectors.base import Selector
 from fairbandit.registry import register
+from fairbandit.selectors.base import Selector
 
 
 class GroupChance(Enum):

@@ -8,12 +8,12 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from fairbandit.candidates import Candidates
 from fairbandit.errors import FairbanditError
 from fairbandit.maths.shares import group_shares
 from fairbandit.part import Problem
-from fairbandit.candidates import Candidates
-from fairbandit.selectors.base import Selector, best
 from fairbandit.registry import register
+from fairbandit.selectors.base import Selector, best
 
 ROUNDING = 8 * torch.finfo(torch.float64).eps
 """Lacks that differ by no more than this, relative to the round, are equal."""
@@ -49,7 +49,7 @@ class MinimumPull(Selector):
         tolerance: α ≥ 0, how many picks a group may lack without consequence.
 
     Raises:
-        FairbanditError: a value out of range; for a problem, a list of another length than there are
+        FairbanditError: a value out of range; in `check`, a list of another length than there are
             groups, or shares that sum to more than 1.
     """
 
