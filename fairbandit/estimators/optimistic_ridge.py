@@ -36,6 +36,11 @@ class OptimisticModel(RewardModel):
         super().__init__(theta, width, error, relative.expand(width.shape), counts)
         self._root, self._steps = found.root, found.update.w if found.update else None
 
+    @property
+    def is_off(self) -> bool:
+        """Always: V⁻¹ is; see `RewardModel`."""
+        return True
+
     def take(self, index: Tensor) -> Self:
         """The models at the given positions; see `RewardModel`."""
         taken = super().take(index)

@@ -45,11 +45,8 @@ SMALL = 64
 HEAVY = 1e3
 """No Woodbury update takes in rows with a larger 1 + Σ‖x‖²_{V⁻¹}: it would lose too many digits."""
 
-LIGHT = 2.0
-"""The same for updates of a root, which follow each other."""
-
-UPDATES = 256
-"""So many updates of a root may follow each other."""
+UPDATES = 256.0
+"""The root is factored anew before the sum of 1 + ‖x‖²_{V⁻¹} over its updates exceeds this."""
 
 WORK = 1 << 18
 """Numbers in the largest work array of `factors`: they stay in cache."""
@@ -61,7 +58,7 @@ class Regression(NamedTuple):
     Attributes:
         gram: G, (B, d + 1, d + 1).
         depth: each entry of G is the result of at most so many roundings in a chain.
-        updates: how many updates of the root followed each other.
+        updates: the sum of 1 + ‖x‖²_{V⁻¹} over updates of the root since it was factored.
         theta: V⁻¹b, (B, d).
         root: F with FFᵀ = V⁻¹, (B, d, d).
         log_det: ln det V, (B,).
@@ -69,7 +66,7 @@ class Regression(NamedTuple):
 
     gram: Tensor
     depth: int
-    updates: int
+    updates: float
     theta: Tensor
     root: Tensor
     log_det: Tensor
@@ -81,22 +78,23 @@ class Regression(NamedTuple):
         Raises:
             FairbanditError: sums that are not finite, or a V that is not positive definite.
         """
-        return cls(gram, depth, 0, *_solve(cholesky(gram), gram[:, 1:, 0]))
+        return cls(gram, depth, 0.0, *_solve(cholesky(gram), gram[:, 1:, 0]))
 
     def with_rows(self, rows: Tensor) -> Regression:
         """The regression with n ≥ 1 more rows [r x], (B, n, d + 1)."""
         gram, n = _with_squares(self.gram, rows), rows.shape[1]
         depth, x = max(self.depth, n) + 1, rows[..., 1:]
-        if n == 1 and self.updates < UPDATES:
+        if n == 1:
             y = torch.bmm(x, self.root)
             square = y.square().sum(2, keepdim=True).add_(1)
-            if float(square.amax()) <= LIGHT:
+            updates = self.updates + float(square.amax())
+            if updates <= UPDATES:
                 along = (self.root * y).sum(2, keepdim=True)  # as a matrix product it is slow
                 missed = torch.baddbmm(rows[..., :1], x, self.theta[..., None], alpha=-1)
                 theta = torch.addcmul(self.theta, along[..., 0], (missed / square)[..., 0])
                 root = torch.addcmul(self.root, along / (square + square.sqrt()), y, value=-1)
                 log_det = self.log_det + square[:, 0, 0].log()
-                return Regression(gram, depth, self.updates + 1, theta, root, log_det)
+                return Regression(gram, depth, updates, theta, root, log_det)
         return Regression.of(gram, depth)
 
     def residual(self) -> Tensor:
@@ -207,7 +205,7 @@ class Regressions:
 
     @property
     def _drift(self) -> float:
-        """‖FᵀVF − I‖/s may be this after updates of the root, by 4(d + 8)eps each."""
+        """‖FᵀVF − I‖/s is at most this: each update adds 4(d + 8)eps·(1 + ‖x‖²_{V⁻¹})."""
         return 4 * EPS * (self.theta.shape[2] + 8) * self.start.updates
 
     @cached_property
