@@ -5,19 +5,15 @@ and Σ r². A regression is solved by the Cholesky factor of V. Further rows tha
 taken in by the formula of Sherman, Morrison and Woodbury; where it would lose digits, V is factored
 after each row.
 
-**Rounding.** Let γ be the roundoff of the longest chain of operations, each counted as eps, p the
-root of the diagonal of V⁻¹, D that of G, s = Σpᵢ√Vᵢᵢ, and T = ⟨D, |[−1 θ]|⟩. By the inequality of
-Cauchy and Schwarz, sums are off by |ΔG|ᵢⱼ ≤ γDᵢDⱼ, and a Cholesky factor is that of a matrix as
-near. If θ is off by e in the norm of V, then θᵢ is off by at most pᵢe.
-
-- A solution has e ≤ γsT. After updates of the root, ⟨p, |b − Vθ|⟩ + γsT.
-- A Woodbury update by n rows, with t = 1 + Σ‖x‖²_{V⁻¹} and z as in `Update`, adds no more than
-  γ((2 + s)T + (n + t + s + s²)‖z‖), since r − Xθ and XV⁻¹Xᵀ are off by γT and γt, and V⁻¹Xᵀ by
-  γ(s + s²), which is multiplied by residuals, of the norm ‖z‖ at most.
-- ‖x‖²_{V⁻¹} = ‖xF‖² is off by at most γs²‖xF‖² where sums and factors are, and by 4γs⟨p, |x|⟩‖xF‖
-  where the product is. The update subtracts what is off by (n + t)γ‖xF‖², and leaves ‖xF‖²/t.
-
-Terms of second order are left out.
+**Rounding.** Let γ be the roundoff of the longest chain of operations, each counted as eps, D the
+root of the diagonal of G, T = ⟨D, |[−1 θ]|⟩, FFᵀ = V⁻¹ and g = |F|ᵀD. By the inequality of Cauchy
+and Schwarz, sums are off by |ΔG|ᵢⱼ ≤ γDᵢDⱼ, and a Cholesky factor is that of a matrix as near.
+Whatever computed θ, with the residual ρ = b − Vθ a prediction ⟨x, θ⟩ is off by
+⟨x, V⁻¹(ρ + Δb − ΔVθ)⟩, which is at most ⟨|xF|, η⟩ with η = |ρF| + γTg. After an update by n rows X
+with Y = XF, V⁻¹ is F(I + YᵀY)⁻¹Fᵀ, and that is at most ⟨|xF|, η + κ⟩, where κ = ⟨c, η⟩/2 and c has
+the norms of the columns of Y. In the same way ‖x‖²_{V⁻¹} is off by at most γα² where sums and
+factors are, with α = ‖g‖·‖x‖_{V⁻¹}; and by 2γα√d⟨p, |x|⟩ where the product xF is, p having the norms
+of the rows of F. Terms of second order are left out.
 
 References: Higham, Accuracy and Stability of Numerical Algorithms, Sec. 3.5, 8.1 and 10.1; Bierman,
 Factorization Methods for Discrete Sequential Estimation, Sec. V.2 (Potter's update of a root).
@@ -29,7 +25,6 @@ import math
 from bisect import bisect_left
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cached_property
 from typing import NamedTuple
 
 import torch
@@ -43,7 +38,7 @@ SMALL = 64
 """Rows of one Woodbury update; the cost of a row grows with the square of their number."""
 
 HEAVY = 1e3
-"""No Woodbury update takes in rows with a larger 1 + Σ‖x‖²_{V⁻¹}: it would lose too many digits."""
+"""No Woodbury update takes in rows with a larger Σ‖x‖²_{V⁻¹}: it would lose too many digits."""
 
 UPDATES = 256.0
 """The root is factored anew before the sum of 1 + ‖x‖²_{V⁻¹} over its updates exceeds this."""
@@ -97,11 +92,6 @@ class Regression(NamedTuple):
                 return Regression(gram, depth, updates, theta, root, log_det)
         return Regression.of(gram, depth)
 
-    def residual(self) -> Tensor:
-        """b − Vθ, (B, d)."""
-        b, v = self.gram[:, 1:, :1], self.gram[:, 1:, 1:]
-        return torch.baddbmm(b, v, self.theta[..., None], alpha=-1)[..., 0]
-
     def after(self, rows: Tensor, at: list[int]) -> Regressions:
         """The regressions with the first i of n more rows, for each i of U ascending numbers."""
         if (every := at[0]) > SMALL:  # rows in all of them are cheaper to sum
@@ -111,12 +101,12 @@ class Regression(NamedTuple):
             theta = self.theta[:, None].expand(-1, len(at), -1)
             return Regressions(self, rows, at, theta, self.root[:, None], self.log_det[:, None])
         y = rows[..., 1:] @ self.root
-        spread = y.square().sum((1, 2)).add_(1)
-        if not float(spread.amax()) <= HEAVY:
+        squares = y.square().sum(1)
+        if not float(squares.sum(1).amax()) <= HEAVY:
             each = [_solve(lower, b) for lower, b in factors(self.gram, rows, at)]
             theta, root, log_det = (torch.cat(parts, 1) for parts in zip(*each, strict=True))
             return Regressions(self, rows, at, theta, root, log_det)
-        update = _woodbury(self, rows, y, spread)
+        update = _woodbury(self, rows, y, squares.sqrt_())
         theta = _up_to(self.theta, update.z * update.w, at)
         return Regressions(self, rows, at, theta, self.root[:, None], self.log_det[:, None], update)
 
@@ -128,13 +118,13 @@ class Update(NamedTuple):
         w: (B, n, d).
         z: (B, n, 1).
         diagonal: ln det Vᵢ = ln det V + 2Σ_{j≤i} ln of these, (B, n).
-        spread: t = 1 + Σ‖x‖²_{V⁻¹}, (B,).
+        norms: c, of the columns of Y = XF, (B, d).
     """
 
     w: Tensor
     z: Tensor
     diagonal: Tensor
-    spread: Tensor
+    norms: Tensor
 
 
 @dataclass(eq=False)
@@ -169,55 +159,51 @@ class Regressions:
         )
 
     def theta_error(self) -> Tensor:
-        """How far rounding may have moved θ, and a product with θ: (B, U, d)."""
-        p, sides, s = self._sizes
-        size = self.theta.abs()
-        through = (sides[..., 1:] * size).sum(2, keepdim=True).add_(sides[..., :1])
-        off = self._gamma * (self._solves * s + 2) * through
-        if self.start.updates:
-            off += (p * self.start.residual().abs()[:, None]).sum(2, keepdim=True)
-        if self.update is not None:
-            moved = self.update.z.square().sum((1, 2)).sqrt_()[:, None, None]
-            gain = 2 * self._solves * s.square() + self._spread + self.rows.shape[1]
-            off += (self._gamma * gain + self._drift * s) * moved
-        return torch.addcmul(p.shape[2] * EPS * size, p, off)
+        """ω, (B, U, d): each ⟨θ, x⟩ is off by at most ⟨ω, |xF|⟩ because θ is."""
+        gram, rows = self.start.gram, self.rows
+        both = torch.cat([torch.full_like(self.theta[..., :1], -1), self.theta], 2)
+        residual = both @ gram[..., 1:]
+        if n := rows.shape[1]:
+            counts = torch.tensor(self.at, device=both.device)[:, None]
+            included = torch.arange(n, device=both.device) < counts
+            missed = (both @ rows.mT).mul_(included)
+            residual = torch.baddbmm(residual, missed, rows[..., 1:])
+        squares = gram.diagonal(dim1=1, dim2=2)[:, None]
+        if self.root.shape[1] > 1:  # each has its own sums
+            squares = _up_to(squares[:, 0], rows.square(), self.at)
+        elif n:
+            squares = squares + rows.square().sum(1, keepdim=True)
+        sides = squares.sqrt()
+        size = self._gamma * (both.abs_() * sides).sum(2, keepdim=True)
+        off = _times(residual, self.root).abs_()
+        off = torch.addcmul(off, size, _times(sides[..., 1:], self.root.abs()))
+        if self.update is None:
+            return off
+        return off + (off * self.update.norms[:, None]).sum(2, keepdim=True) / 2
 
     def norm_error(self) -> tuple[Tensor, Tensor]:
-        """f (B, U or 1) and c (B, U or 1, d): ‖x‖_{V⁻¹} is off by at most f‖x‖_{V⁻¹} + ⟨c, |x|⟩."""
-        (p, _, s), t, n = self._sizes, self._spread, self.rows.shape[1]
-        relative = self._gamma * (self._solves * s.square() + t * (n + t)) + self._drift * s
-        absolute = 2 * self._gamma * self._solves * t**0.5 * s
-        return relative[..., 0] / 2, absolute * p
+        """f (B, U or 1) and e (B, U or 1, d): ‖x‖_{V⁻¹} is off by at most f‖x‖_{V⁻¹} + ⟨e, |x|⟩.
+
+        An update by n rows subtracts what is off by (n + t)γ‖xF‖² and leaves at least ‖xF‖²/t,
+        where t = 1 + Σc². Updates of the root leave ‖FᵀVF − I‖ ≤ 4(d + 8)eps·⟨p, D⟩ for each
+        1 + ‖x‖²_{V⁻¹}.
+        """
+        gamma, d = self._gamma, self.theta.shape[2]
+        p = self.root.square().sum(-1).sqrt_()
+        squares = self.start.gram.diagonal(dim1=1, dim2=2)[:, None, 1:]
+        if self.root.shape[1] > 1:
+            squares = _up_to(squares[:, 0], self.rows[..., 1:].square(), self.at)
+        sides = squares.sqrt()
+        q = _times(sides, self.root.abs()).square().sum(2, keepdim=True)
+        f = gamma * q + 4 * EPS * (d + 8) * self.start.updates * (p * sides).sum(2, keepdim=True)
+        if self.update is not None:
+            t = 1 + self.update.norms.square().sum(1)[:, None, None]
+            f = f + gamma * t * (self.rows.shape[1] + t)
+        return f[..., 0] / 2, gamma * math.sqrt(d) * q.sqrt() * p
 
     @property
     def _gamma(self) -> float:
         return EPS * (self.start.depth + 2 * (self.rows.shape[1] + self.theta.shape[2]) + 8)
-
-    @property
-    def _solves(self) -> int:
-        """How many regressions are solved from sums on the way."""
-        return 1 if self.update is None else 1 + math.ceil(self.rows.shape[1] / SMALL)
-
-    @property
-    def _spread(self) -> Tensor | float:
-        """t, (B, 1, 1)."""
-        return 1.0 if self.update is None else self.update.spread[:, None, None]
-
-    @property
-    def _drift(self) -> float:
-        """‖FᵀVF − I‖/s is at most this: each update adds 4(d + 8)eps·(1 + ‖x‖²_{V⁻¹})."""
-        return 4 * EPS * (self.theta.shape[2] + 8) * self.start.updates
-
-    @cached_property
-    def _sizes(self) -> tuple[Tensor, Tensor, Tensor]:
-        """p (B, U or 1, d), D (B, U or 1, d + 1) and s (B, U or 1, 1), or more."""
-        p, squares = _norms(self.root), self.start.gram.diagonal(dim1=1, dim2=2)[:, None]
-        if self.update is not None:
-            squares = squares + self.rows.square().sum(1, keepdim=True)
-        elif self.rows.shape[1]:
-            squares = _up_to(squares[:, 0], self.rows.square(), self.at)
-        sides = squares.sqrt()
-        return p, sides, (p * sides[..., 1:]).sum(2, keepdim=True)
 
 
 def factors(gram: Tensor, rows: Tensor, at: list[int]) -> Iterator[tuple[Tensor, Tensor]]:
@@ -270,7 +256,7 @@ def _solve(lower: Tensor, b: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     return theta, root, 2 * lower.diagonal(dim1=-2, dim2=-1).log().sum(-1)
 
 
-def _woodbury(start: Regression, rows: Tensor, y: Tensor, spread: Tensor) -> Update:
+def _woodbury(start: Regression, rows: Tensor, y: Tensor, norms: Tensor) -> Update:
     """The update by some rows X, with Y = XF, `SMALL` rows at a time.
 
     LLᵀ = I + YYᵀ, W = L⁻¹YFᵀ and z = L⁻¹(r − Xθ); the diagonal is that of L.
@@ -290,7 +276,7 @@ def _woodbury(start: Regression, rows: Tensor, y: Tensor, spread: Tensor) -> Upd
         w, z = both[..., :-1] @ start.root.mT, both[..., -1:]
         parts.append((w, z, lower.diagonal(dim1=1, dim2=2)))
     w, z, diagonal = (torch.cat(pieces, 1) for pieces in zip(*parts, strict=True))
-    return Update(w, z, diagonal, spread)
+    return Update(w, z, diagonal, norms)
 
 
 def _with_squares(gram: Tensor, rows: Tensor) -> Tensor:
@@ -307,6 +293,6 @@ def _up_to(start: Tensor, steps: Tensor, at: list[int]) -> Tensor:
     return sums[:, first : first + u] if at == list(range(first, first + u)) else sums[:, at]
 
 
-def _norms(root: Tensor) -> Tensor:
-    """p, (…, d)."""
-    return root.square().sum(-1).sqrt_()
+def _times(rows: Tensor, root: Tensor) -> Tensor:
+    """xF of (B, U or 1, d) and (B, U or 1, d, d): (B, U or 1, d)."""
+    return rows @ root[:, 0] if root.shape[1] == 1 else (rows[:, :, None] @ root)[:, :, 0]
