@@ -15,26 +15,13 @@ from fractions import Fraction
 from itertools import pairwise
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
-from torch import Tensor
-
-from fairbandit.maths.solves import QRSolve, Solutions
 
 Array = NDArray[np.float64]
 Integers = NDArray[np.object_]
 
 EPS = 2.0**-53
 """The rounding of one operation."""
-
-
-def inverses(found: Solutions) -> Tensor:
-    """V⁻¹ of every regression, (B, U, d, d)."""
-    if isinstance(found, QRSolve):
-        return found.factor @ found.factor.transpose(-1, -2)
-    inverse, steps, counts = found.downdated
-    each = [inverse - steps[:, :n].transpose(1, 2) @ steps[:, :n] for n in map(int, counts)]
-    return torch.stack(each, 1)
 
 
 def scaled(values: NDArray[np.float64]) -> tuple[Integers, int]:
