@@ -101,6 +101,8 @@ class Candidates:
         model, groups, scores, errors = self.model, self.groups, self.scores, self.errors
 
         def ceiling() -> Tensor:
+            if not model.is_off:
+                return scores + 2 * errors
             largest = contexts.largest[:, None, None].expand(*groups.shape, -1)
             return scores + errors + model.error(largest, groups, model.score(largest, groups))
 

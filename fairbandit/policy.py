@@ -228,8 +228,8 @@ class Policy:
         played = first - 1 if supposed is None else int(supposed.rounds[-1])
         n_train = division.n_train.clamp(max=played)
         rounds = torch.arange(first, first + n, device=device)
-        if "rewards" not in self.estimator.needs and "rewards" in self.needs:
-            outcomes = outcomes.rows(outcomes.counts([start])[0], outcomes.n)
+        low, high = outcomes.counts([start, min(self.n_train(first + n - 1), played)])
+        outcomes = outcomes.rows(0 if "rewards" in self.estimator.needs else low, high)
         models, model_of_round = self.estimator.models(problem, state, rounds, n_train, outcomes)
         one_each = len(models) == n
         informed = None

@@ -25,6 +25,12 @@ BITS = 40
 LATEST = (1 << BITS) - 1
 """Later than every round that is appended; marks rows that hold none."""
 
+POSITIVE = (1 << 62) - 1
+"""Makes the negative keys of empty places higher than all others."""
+
+MOST = 1 << 22
+"""So many numbers are written at a time, so that work memory stays small."""
+
 LEAST_ROOM = 64
 """There is room for at least so many entries of each group."""
 
@@ -45,7 +51,8 @@ class Memory:
         rows: the contexts, (B, R, d).
         keys: (B, R) int64.
         most: for how many entries of each group there is room, as `needed`.
-        address: the row of entry 0 of each group, forgotten or not, (G,) int64.
+        address: the row of entry 0 of each group, forgotten or not, and the last row, (G + 1,)
+            int64, so that entries of group −1 are written there.
         addresses: the same as a list.
         base: the key of round 0 of each group, (G,) int64.
         stamps: has the number of rounds in the memory as its key, unless an append is writing.
@@ -56,13 +63,12 @@ class Memory:
 
     def __init__(self, like: Tensor, first: Tensor, needed: Tensor) -> None:
         room = (2 * (needed - first)).clamp(min=LEAST_ROOM)
-        self.most, self.address = first + room, room.cumsum(0) - room - first
-        self.addresses, length = self.address.tolist(), int(room.sum()) + 1
+        self.most, start, length = first + room, room.cumsum(0) - room, int(room.sum()) + 1
+        self.address = pad(start - first, (0, 1), value=length - 1)
+        self.addresses = self.address.tolist()
         self.base = torch.arange(len(room), device=room.device) << BITS
-        keys = torch.cat(
-            [self.base.repeat_interleave(room), room.new_full((1,), len(room) << BITS)]
-        )
-        self.keys = (keys + LATEST).repeat(len(like), 1)
+        keys = pad(self.base.repeat_interleave(room) + LATEST, (0, 1), value=POSITIVE)
+        self.keys = keys.repeat(len(like), 1)
         self.rows = like.new_zeros(len(like), length, like.shape[1])
         self.stamps = dict[int, bool]()
         self.sorted: SortedSegment | None = None
@@ -76,10 +82,9 @@ class Memory:
             keys: (B, M) int64, or (1, M) for the same in all replicas; those below 0 are left out.
             entries: the number of each among those of its group, as `keys`.
         """
-        (b, length, d), absent = self.rows.shape, keys < 0
-        row = entries + self.address[keys.clamp(min=0) >> BITS]
-        row.masked_fill_(absent, length - 1)
-        keys = keys.masked_fill(absent, (len(self.most) << BITS) + LATEST)
+        b, length, d = self.rows.shape
+        row, keys = self.address[keys >> BITS] + entries, keys & POSITIVE
+        row.clamp_(max=length - 1)
         if b > 1:
             row = row + torch.arange(b, device=row.device)[:, None] * length
             keys = keys.expand(b, -1)
@@ -129,8 +134,8 @@ class Contexts:
     def restored(cls, state: Mapping[str, Any], max_contexts: int | None = None) -> Contexts:
         """The value whose `state` this is; `max_contexts` is as for `empty`."""
         empty = cls.empty(state["contexts"][:, :0], state["group_count"], max_contexts)
-        value = empty._with(state["contexts"], state["keys"], state["rounds"])
-        return replace(value, largest=state["largest"], forgotten=state["forgotten"])
+        value = empty._with(state["contexts"], state["keys"], state["rounds"], state["largest"])
+        return replace(value, forgotten=state["forgotten"])
 
     def state(self) -> dict[str, Any]:
         """All that later rounds can read, as plain tensors and numbers."""
@@ -166,8 +171,8 @@ class Contexts:
         sizes = contexts.abs().masked_fill_((groups < 0)[..., None], 0).amax((1, 2))
         came = torch.arange(self.rounds + 1, rounds + 1, device=groups.device)[:, None]
         keys = torch.add(came, groups, alpha=1 << BITS)
-        longer = self._with(contexts.flatten(1, 2), keys.flatten(1), rounds)
-        return replace(longer, largest=torch.maximum(self.largest, sizes))
+        largest = torch.maximum(self.largest, sizes)
+        return self._with(contexts.flatten(1, 2), keys.flatten(1), rounds, largest)
 
     def forget(self, rounds: int) -> Contexts:
         """The value without the first rounds, which no later window has.
@@ -201,7 +206,7 @@ class Contexts:
             every = wanted.view(1, -1).expand(len(memory.keys), -1).contiguous()
             row = torch.searchsorted(memory.keys, every, right=True)
             row = row.view(-1, w, n, self.groups).transpose(0, 1)
-        return row - memory.address
+        return row - memory.address[:-1]
 
     def entries(self, group: int, low: int, high: int) -> Tensor:
         """Entries low … high − 1 of a group, (B, L, d); any where a replica has fewer."""
@@ -213,26 +218,32 @@ class Contexts:
         address = self.memory.addresses[group]
         return self.memory.keys[:, address + low : address + high] & LATEST
 
-    def _with(self, contexts: Tensor, keys: Tensor, rounds: int) -> Contexts:
+    def _with(self, contexts: Tensor, keys: Tensor, rounds: int, largest: Tensor) -> Contexts:
         """The value with M more contexts, (B, M, d), of the given keys, up to a round."""
-        total = self.total
+        if not keys.shape[1]:
+            return replace(self, rounds=rounds, largest=largest)
+        total, half = self.total, keys.shape[1] // 2
+        if half and keys.numel() * self.groups > MOST:
+            one = self._with(contexts[:, :half], keys[:, :half], rounds, largest)
+            return one._with(contexts[:, half:], keys[:, half:], rounds, largest)
         if self.alike and (len(keys) == 1 or bool((keys == keys[:1]).all())):
             keys = keys[:1]  # one replica stands for all
         else:
             total = total.expand(len(keys), -1)
-        groups = keys >> BITS
-        own = groups.clamp(min=0)
-        entries = occurrences(groups) + total.gather(1, own)
-        total = total.scatter_add(1, own, (keys >= 0).to(total.dtype))
-        memory, needed = self.memory, total.amax(0)
-        if bool((needed > memory.most).any()) or not memory.stamps.pop(self.rounds, False):
+        groups = (keys >> BITS)[..., None]
+        number = (groups == torch.arange(self.groups, device=keys.device)).cumsum(1)
+        number += total[:, None]
+        entries = number.gather(2, groups.clamp(min=0)).squeeze(2).sub_(1).clamp_(min=0)
+        total, memory = number[:, -1].clone(), self.memory
+        if bool((total > memory.most).any()) or not memory.stamps.pop(self.rounds, False):
             first = self._first()
-            memory, held = self._copied(first, needed), memory.sorted
+            memory, held = self._copied(first, total.amax(0)), memory.sorted
             if held is not None and held.within(first, self.total.amin(0)):
                 memory.sorted = held
         memory.write(contexts, keys, entries)
         memory.stamps[rounds] = True
-        return replace(self, rounds=rounds, total=total, memory=memory)
+        window = self.max_contexts, self.forgotten
+        return Contexts(rounds, largest, *window, total, self.settled, memory)
 
     def _first(self) -> Tensor:
         """How many entries of each group are forgotten, (G,)."""
@@ -255,10 +266,3 @@ class Contexts:
         memory = Memory(self.largest, first, needed)
         memory.write(self.memory.rows[:, :-1], *self._held(first))
         return memory
-
-
-def occurrences(keys: Tensor) -> Tensor:
-    """How often each key occurs before it in its row: (B, M) int64 of (B, M) int64."""
-    ordered, order = keys.sort(dim=1, stable=True)
-    number = torch.arange(keys.shape[1], device=keys.device) - torch.searchsorted(ordered, ordered)
-    return torch.empty_like(keys).scatter_(1, order, number)

@@ -84,7 +84,7 @@ class DenseScores(PastScores):
         past = self._known("score").expand(self._inside.shape)
         given = [past, *(value[..., None] for value in values)]
         if ages:
-            given.append((self._rounds - self._came).clamp(min=1).double().expand(past.shape))
+            given.append(self._ages.clamp(min=1).double().expand(past.shape))
         return f(*given).where(self._inside, 0).sum(3, dtype=torch.float64)
 
     def _count_le(self, values: Tensor, of: Of) -> Tensor:
@@ -100,25 +100,21 @@ class DenseScores(PastScores):
             known = self._model.bounds(*given)[of == "upper"]
         return known.index_select(1, self._model_of_round)[:, :, None]
 
-    @property
-    def _came(self) -> Tensor:
-        return self._contexts.round_of[:, None, None]
-
-    @property
-    def _rounds(self) -> Tensor:
-        first = self._first
-        return torch.arange(first, first + len(self._start), device=self._start.device)[
-            :, None, None
-        ]
+    @cached_property
+    def _ages(self) -> Tensor:
+        """How many rounds before each round every context came, (B, N, 1, L) int64."""
+        first, n = self._first, len(self._start)
+        rounds = torch.arange(first, first + n, device=self._start.device)[:, None, None]
+        return rounds - self._contexts.round_of[:, None, None]
 
     @cached_property
     def _inside(self) -> Tensor:
         """Which contexts count for each value, (B, N, M, L) bool."""
-        came, groups = self._came, self._groups[..., None]
+        came, groups = self._contexts.round_of[:, None, None], self._groups[..., None]
         member = (self._contexts.group_of[:, None, None] == groups) & (groups >= 0)
         inside = member & (came > self._start[:, None, None]) & (came <= self._stop[:, None, None])
         if self._contexts.max_contexts is not None:
-            before = member & (came < self._rounds)
+            before = member & (self._ages > 0)
             later = before.flip(3).cumsum(3).flip(3)  # members from this one to the last before t
             inside &= later <= self._contexts.max_contexts
         return inside

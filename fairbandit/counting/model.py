@@ -8,7 +8,11 @@ from torch import Tensor
 
 
 class ScoringModel(Protocol):
-    """U models that score contexts."""
+    """U models that score contexts.
+
+    Contexts are (B, U, M, d), each model's own, or (B, 1, M, d), scored by every model. Their
+    groups are (B, U, M) or (B, 1, M) int64. Scores and bounds are (B, U, M).
+    """
 
     def __len__(self) -> int:
         """The number of models, U."""
@@ -18,25 +22,7 @@ class ScoringModel(Protocol):
         """The weights (B, U, d) of linear models, whose scores are ⟨θ, x⟩; None for others."""
 
     def score(self, contexts: Tensor, groups: Tensor) -> Tensor:
-        """Scores contexts.
-
-        Args:
-            contexts: (B, U, M, d), each model's own, or (B, 1, M, d), scored by every model.
-            groups: the contexts' groups, (B, U, M) or (B, 1, M) int64.
-
-        Returns:
-            Scores, (B, U, M).
-        """
+        """Scores contexts of given groups."""
 
     def bounds(self, contexts: Tensor, groups: Tensor) -> tuple[Tensor, Tensor]:
-        """Lower and upper confidence bounds of the true rewards of contexts.
-
-        Args:
-            contexts, groups: as for `score`.
-
-        Returns:
-            The lower and the upper bounds, (B, U, M) each.
-
-        Raises:
-            FairbanditError: the models have no confidence bounds.
-        """
+        """Lower and upper confidence bounds; a `FairbanditError` if the models have none."""

@@ -7,6 +7,8 @@ compared with all values of that model. Masks are needed only where windows diff
 
 from __future__ import annotations
 
+import math
+import threading
 from collections.abc import Callable, Iterator, Sequence
 from itertools import pairwise
 from typing import NamedTuple
@@ -14,15 +16,29 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from fairbandit.counting.contexts import Contexts, occurrences
+from fairbandit.counting.contexts import Contexts
 from fairbandit.counting.model import ScoringModel
-from fairbandit.counting.scratch import Scratch
 
 CHUNK = 1 << 18
 """About how many scores a chunk has, and a quarter of the comparisons that are made at a time."""
 
 MOST = 1 << 22
 """The most scores in a chunk, so that work memory stays small where there are very many models."""
+
+
+class Scratch(threading.local):
+    """Memory that each thread uses again and again: the first writes to new memory are slow."""
+
+    def __init__(self) -> None:
+        self._kept = torch.empty(0)
+
+    def empty(self, shape: tuple[int, ...], like: Tensor) -> Tensor:
+        """An uninitialised tensor like another, valid until this thread's next call."""
+        size, kept = math.prod(shape), self._kept
+        if kept.numel() < size or (kept.dtype, kept.device) != (like.dtype, like.device):
+            kept = self._kept = like.new_empty(size + size // 2)
+        return kept[:size].view(shape)
+
 
 _scores, _below, _started, _unended = Scratch(), Scratch(), Scratch(), Scratch()
 
@@ -64,17 +80,20 @@ class Windows:
         groups: the group of each value, (B, N, M) int64, −1 for none.
         model_of_round: (N,) int64, nondecreasing.
         models: U.
+
+    Attributes:
+        limits: of the windows in each group.
     """
 
     def __init__(
         self, contexts: Contexts, ends: Tensor, groups: Tensor, model_of_round: Tensor, models: int
     ) -> None:
-        self._contexts, self._limits, self._shape = contexts, limits(ends), groups.shape
+        self._contexts, self.limits, self._shape = contexts, limits_of(ends), groups.shape
         if ends.shape[1] == 1 and bool((groups == groups[:1]).all()):
             groups = groups[:1]
         b, g, flat = len(groups), contexts.groups, groups.flatten(1)
         key = flat * models + model_of_round.repeat_interleave(groups.shape[2])
-        number = occurrences(key)
+        number = _occurrences(key)
         widths = number.new_zeros(g + 1)
         widths.scatter_reduce_(0, flat.flatten() + 1, number.flatten() + 1, "amax")
         self._widths = widths[1:].tolist()
@@ -110,7 +129,7 @@ class Windows:
         sums = torch.zeros(b, *self._slots, dtype=torch.float64, device=self._slot.device)
         laid_out = [sums, *self._ends, *(self._place(value, torch.nan) for value in values)]
         for group, width in enumerate(self._widths):
-            limits = self._limits[group]
+            limits = self.limits[group]
             whole = [part[:, group, :, :width, None] for part in laid_out]
             minus = segment[group] if segment else (0, 0)
             for low, high, counted in _chunks(limits, minus, size) if width else ():
@@ -136,24 +155,26 @@ class Windows:
         return flat[:, :-1].view(b, *self._slots)
 
 
-def limits(ends: Tensor) -> list[Limits]:
+def limits_of(ends: Tensor) -> list[Limits]:
     """The limits of windows (2, b, N, G), for each of the G groups."""
     least, greatest = ends.flatten(1, 2).aminmax(dim=1)
     (first, least_stop), (greatest_start, last) = least.tolist(), greatest.tolist()
     return list(map(Limits, first, greatest_start, least_stop, last))
 
 
-def scoring(model: ScoringModel) -> Score:
-    """The scores of models; they are valid until the next call."""
-    theta = model.theta
-    if theta is None:
-        return lambda contexts, group: model.score(contexts[:, None], _filled(contexts, group))
+def products(theta: Tensor) -> Score:
+    """The scores of linear models of weights (B, U, d); they are valid until the next call."""
 
     def score(contexts: Tensor, group: int) -> Tensor:
         memory = _scores.empty((*theta.shape[:2], contexts.shape[1]), theta)
         return torch.bmm(theta, contexts.mT, out=memory)
 
     return score
+
+
+def scoring(model: ScoringModel) -> Score:
+    """The scores of any models."""
+    return lambda contexts, group: model.score(contexts[:, None], _filled(contexts, group))
 
 
 def bounding(model: ScoringModel, upper: bool) -> Score:
@@ -224,3 +245,10 @@ def _chunks(limits: Limits, segment: tuple[int, int], size: int) -> Iterator[tup
             step = -(-(high - low) // -(-(high - low) // size))
             for begin in range(low, high, step):
                 yield begin, min(begin + step, high), counted
+
+
+def _occurrences(keys: Tensor) -> Tensor:
+    """How often each key occurs before it in its row: (B, M) int64 of (B, M) int64."""
+    ordered, order = keys.sort(dim=1, stable=True)
+    number = torch.arange(keys.shape[1], device=keys.device) - torch.searchsorted(ordered, ordered)
+    return torch.empty_like(keys).scatter_(1, order, number)

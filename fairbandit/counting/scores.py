@@ -10,32 +10,14 @@ import torch
 from torch import Tensor
 
 from fairbandit.counting.contexts import Contexts
+from fairbandit.counting.linear import LinearCounts
 from fairbandit.counting.model import ScoringModel
-from fairbandit.counting.scan import Windows, bounding, counting, limits, scoring, summing
-from fairbandit.counting.segments import count_segments
-from fairbandit.counting.sorted_segment import SortedSegment
+from fairbandit.counting.scan import Windows, bounding, counting, products, scoring, summing
 from fairbandit.errors import FairbanditError
 from fairbandit.locks import without_locks
 
 Of = Literal["score", "lower", "upper"]
 """What values are compared with: past scores, or past confidence bounds."""
-
-# What the ways to count cost. The unit is one comparison in a chunked scan. Costs decide how to
-# count, and never change the counts.
-
-GATHER = 10
-"""One comparison of segment counts, which gather the contexts."""
-
-GROUP = 25_000
-"""Beginning the scan of one more group."""
-
-SORT = 60
-"""Sorting one more context."""
-
-SEARCH, SEARCH_SETUP = 600, 400
-"""Searching a sorted segment for one more value; and for any, in values, times d features.
-
-Comparisons become cheaper, in proportion, as there are more features; this does not."""
 
 
 @without_locks
@@ -166,7 +148,9 @@ class PastScores:
             n = len(self._start)
             now = torch.arange(self._first, self._first + n, device=self._groups.device)
             given.append(now[:, None].expand(self._groups.shape).to(torch.float64))
-        return self._windows.sum(scoring(self._model), summing(f), given, rounds=ages)
+        theta = self._model.theta
+        score = scoring(self._model) if theta is None else products(theta)
+        return self._windows.sum(score, summing(f), given, rounds=ages)
 
     def _own_with_ties(self) -> tuple[Tensor, Tensor]:
         if self._own_scores is None:
@@ -176,107 +160,13 @@ class PastScores:
 
     def _count_le(self, values: Tensor, of: Of) -> Tensor:
         """See `count_le`."""
-        if of != "score":
-            score = bounding(self._model, of == "upper")
-            return self._windows.sum(score, counting, [values])
-        theta = self._model.theta
-        if theta is None:
-            return self._windows.sum(scoring(self._model), counting, [values])
-        counts = self._count_sorted(values, theta)
-        if counts is None:
-            counts = self._count_rest(values, theta, None)
-        return counts.masked_fill((self._groups < 0) | values.isnan(), 0)
-
-    def _count_sorted(self, values: Tensor, theta: Tensor) -> Tensor | None:
-        """Counts by a sorted segment and a scan of the rest; None if a scan of all costs less.
-
-        As windows move on and models drift, more entries outside the segment are scanned, and more
-        inside are scored again. Once this has cost as much as sorting, the common part of all
-        windows is sorted once more, if sorting has paid.
-        """
-        memory, scan = self._contexts.memory, self._cost(float(self.count.sum()))
-        budget = scan - SEARCH * (SEARCH_SETUP / theta.shape[2] + values.numel())
-        if scan < memory.not_worth_sorting or budget < scan * 2 / 3:
-            return None
-        if (held := memory.sorted) is not None:
-            price = SORT * len(theta) * held.length
-            counts = self._count_by(held, values, theta, budget) if held.spent <= price else None
-            if counts is not None:
-                return counts
-        if held is None or held.saved >= held.spent + price:
-            common = [
-                (limit.greatest_start, max(limit.greatest_start, limit.least_stop))
-                for limit in limits(self._ends)
-            ]
-            if all(start == stop for start, stop in common):
-                return None
-            contexts = [self._contexts.entries(at, *ends) for at, ends in enumerate(common)]
-            held = SortedSegment(contexts, [start for start, _ in common], theta[:, -1])
-            counts = self._count_by(held, values, theta, budget) if held.exact else None
-            if counts is not None:
-                memory.sorted = held
-                return counts
-        memory.sorted, memory.not_worth_sorting = None, 1.5 * scan
-        return None
-
-    def _count_by(
-        self, held: SortedSegment, values: Tensor, theta: Tensor, budget: float
-    ) -> Tensor | None:
-        """Counts by a sorted segment and a scan of the rest; None if that exceeds a budget."""
-        beside = self._cost(float(self._rest(held)[1].sum()))
-        groups, models = self._groups.clamp(min=0), self._model_of_round
-        found = held.count_le(groups, values, models, theta, (budget - beside) / GATHER)
-        if found is None:
-            return None
-        counts, again = found
-        held.saved += budget
-        held.spent += beside + GATHER * again
-        return counts + self._count_rest(values, theta, held)
-
-    def _count_rest(self, values: Tensor, theta: Tensor, held: SortedSegment | None) -> Tensor:
-        """Counts over the windows minus a sorted segment."""
-        begin, length, sign = self._rest(held)
-        if self._cost(compared := float(length.sum())) < GATHER * compared:
-            segment = None if held is None else list(zip(held.start, held.stop, strict=True))
-            return self._windows.sum(scoring(self._model), counting, [values], segment)
-        (b, u, d), memory, model = theta.shape, self._contexts.memory, None
-        row = begin + memory.address[self._groups]
-        if b > 1:
-            row += torch.arange(b, device=row.device)[:, None, None] * memory.rows.shape[1]
-        if b * u > 1:
-            first = torch.arange(b, device=row.device)[:, None, None] * u
-            model = (first + self._model_of_round[:, None]).expand(row.shape).flatten()
-        counts = count_segments(
-            memory.rows.view(-1, d),
-            row.flatten(),
-            length.flatten(),
-            values.expand(row.shape).flatten(),
-            theta.reshape(b * u, d),
-            model,
-        )
-        return (counts.view(row.shape) * sign).sum(0)
-
-    def _rest(self, held: SortedSegment | None) -> tuple[Tensor, Tensor, Tensor]:
-        """The windows minus a sorted segment, as segments of entries.
-
-        They are what lies between the two stops, minus what lies between the two starts.
-
-        Returns:
-            The first entry and the length of each, (2, B, N, M) int64; and what each counts, 1 or
-            −1. (1, B, N, M) if there is no sorted segment.
-        """
-        start, stop = self._own_ends
-        upper, lower = stop[None], start[None]
-        if held is not None:
-            first, last = held.ends[:, self._groups]
-            upper, lower = torch.stack([first, stop]), torch.stack([start, last])
-        more = upper - lower
-        length = more.abs().masked_fill_(self._groups < 0, 0)
-        return torch.minimum(upper, lower), length, more.sign()
-
-    def _cost(self, compared: float) -> float:
-        """The cost of so many comparisons, in whichever way costs less."""
-        return min(GATHER * compared, compared + GROUP * self._contexts.groups)
+        model, theta = self._model, self._model.theta
+        if of == "score" and theta is not None:
+            window = self._own_ends, self._groups, self._model_of_round
+            linear = LinearCounts(self._contexts, *window, theta, lambda: self._windows)
+            return linear.count_le(values)
+        score = scoring(model) if of == "score" else bounding(model, of == "upper")
+        return self._windows.sum(score, counting, [values])
 
     @cached_property
     def _ends(self) -> Tensor:

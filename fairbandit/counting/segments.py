@@ -33,6 +33,7 @@ def count_segments(
         Counts, (P,) float64.
     """
     stop = length.cumsum(0)
+    start = stop - length
     count = int(stop[-1]) if len(stop) else 0
     if count > MOST and len(values) > 1:
         halves = [None] * 2 if model is None else model.chunk(2)
@@ -41,7 +42,7 @@ def count_segments(
     # all rows of all segments: the segment of each, and its row in the table
     segments = torch.repeat_interleave(length, output_size=count)
     rows = torch.arange(count, device=begin.device)
-    rows += (begin - (stop - length)).index_select(0, segments)
+    rows += (begin - start).index_select(0, segments)
     size, scores = max(1, CHUNK // table.shape[1]), list[Tensor]()
     for segment, row in zip(segments.split(size), rows.split(size), strict=True):
         contexts = table.index_select(0, row)
@@ -50,7 +51,7 @@ def count_segments(
         else:
             own = theta.index_select(0, model.index_select(0, segment))
             scores.append(contexts.mul_(own).sum(1))
-    below = torch.cat(scores) <= values.index_select(0, segments)
-    before = values.new_zeros(count + 1)
-    torch.cumsum(below, 0, dtype=before.dtype, out=before[1:])
-    return before.index_select(0, stop) - before.index_select(0, stop - length)
+    every = scores[0] if len(scores) == 1 else torch.cat(scores)
+    asked, before = values.index_select(0, segments), values.new_zeros(count + 1)
+    torch.le(every, asked, out=before[1:]).cumsum_(0)
+    return before.index_select(0, stop) - before.index_select(0, start)

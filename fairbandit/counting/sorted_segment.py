@@ -60,35 +60,37 @@ class SortedSegment:
         self.ends = torch.tensor([self.start, self.stop], device=theta.device)
         self.length = sum(self.stop) - sum(self.start)
         self.spent = self.saved = 0.0
-        # the product of a drift with `effects` is how it spreads and moves the scores of a group
-        self._effects = theta.new_zeros(b, g, d, d + 1)
-        least, radius, size = theta.new_zeros(3, b, g)
-        self._scale, keys = theta.new_ones(b, g), list[Tensor]()
+        # the product of a drift with `effects` is how it spreads and moves the keys of a group
+        self._effects, self._scale = theta.new_zeros(b, g, d, d + 1), theta.new_ones(b, g)
+        least, radius, off, keys = *theta.new_zeros(3, b, g), list[Tensor]()
         number = 2.0 * torch.arange(b * g, dtype=theta.dtype, device=theta.device)
         for group, x in enumerate(contexts):
             if not x.shape[1]:
                 continue
-            mean, factor, radius[:, group] = _ellipsoid(x)
-            self._effects[:, group] = torch.cat([factor, mean[..., None]], 2)
-            size[:, group] = torch.linalg.vector_norm(x, dim=2).amax(1)
+            mean, factor, smallest, norm = _ellipsoid(x)
+            slack = SLACK * torch.linalg.vector_norm(x, dim=2).amax(1)
             scores = (x @ theta[..., None])[..., 0]
-            least[:, group], greatest = scores.aminmax(dim=1)
-            spread = greatest - least[:, group]
-            self._scale[:, group] = 1 / spread.where(spread > 0, 1.0)
-            scores = (scores - least[:, group, None]) * self._scale[:, group, None]
+            low, high = scores.aminmax(dim=1)
+            scale = 1 / (high - low).where(high > low, 1.0)
+            self._effects[:, group] = torch.cat([factor, mean[..., None]], 2) * scale[:, None, None]
+            # |score| ≤ ‖x‖(‖θ₀‖ + ‖Δ‖), and ‖Δ‖² is at most ‖Δ‖²_C over C's least eigenvalue
+            radius[:, group] = norm + slack / smallest.sqrt()
+            off[:, group] = 2 * slack * torch.linalg.vector_norm(theta, dim=1) * scale
+            self._scale[:, group], least[:, group] = scale, low * scale
+            scores = (scores - low[:, None]).mul_(scale[:, None])
             keys.append((scores + number.view(b, g, 1)[:, group]).flatten())
         self._keys, order = torch.cat(keys).sort()
         self._table = torch.cat([x.flatten(0, 1) for x in contexts]).index_select(0, order)
-        self._theta, self._radius = theta[:, None], radius[..., None]
-        self._slack = SLACK * size[..., None]
-        # two keys may be off by `rounding`
-        rounding = 4 * torch.finfo(theta.dtype).eps * (2 * b * g + 2) / self._scale
-        reference = self._slack[..., 0] * torch.linalg.vector_norm(theta, dim=1)[:, None]
-        self._off = torch.stack([least + reference + rounding, least - reference - rounding])
+        self._theta = theta[:, None]
+        # they lead from scaled values to the keys between which entries have to be scored again;
+        # two keys may be off by the last term
+        off += 4 * torch.finfo(theta.dtype).eps * (2 * b * g + 2)
+        least -= number.view(b, g)
+        self._starts = torch.stack([least + off, least - off])[..., None]
+        self._radii = torch.stack([radius, -radius])[..., None]
         self._limits = torch.searchsorted(self._keys, torch.stack([number - 0.5, number + 1.5]))
-        self.exact = bool(
-            (self._effects.sum((2, 3)) + radius + size + least + self._scale).isfinite().all()
-        )
+        sizes = self._effects.sum((2, 3)) + radius + off + least + self._scale
+        self.exact = bool(sizes.isfinite().all())
 
     def within(self, first: Tensor, stop: Tensor) -> bool:
         """Whether all entries are among entries first … stop − 1 of their groups, (G,) each."""
@@ -112,36 +114,36 @@ class SortedSegment:
         """
         (b, u, d), g = theta.shape, len(self.start)
         effects = torch.matmul((theta - self._theta)[:, None], self._effects)  # (B, G, U, d + 1)
-        bound = torch.linalg.vector_norm(effects[..., :d], dim=3) * self._radius
-        bound += self._slack * torch.linalg.vector_norm(theta, dim=2)[:, None]
-        shifts = self._off[..., None] + effects[..., d] + torch.stack([bound, -bound])
-        own, flat, model = groups, values.flatten(), None
-        frame = groups * u + of_round[:, None] if u > 1 else groups
-        theta = theta.reshape(b * u, d)
-        if b > 1:
-            replica = torch.arange(b, device=groups.device)[:, None, None]
-            own, frame = own + replica * g, frame + replica * (g * u)
+        spread = torch.linalg.vector_norm(effects[..., :d], dim=3)
+        shifts = torch.addcmul(self._starts, spread, self._radii).add_(effects[..., d])
+        own, frame, model = groups, groups, None
         if b * u > 1:
-            model = of_round[:, None].expand(groups.shape)
-            model = (model + replica * u if b > 1 else model).flatten()
-        own, frame = own.flatten(), frame.flatten()
-        ends = (flat - shifts.view(2, -1).index_select(1, frame)) * self._scale.view(
-            -1
-        ).index_select(0, own)
-        begin, end = self._limits.index_select(1, own).unbind()
-        found = torch.searchsorted(self._keys, ends.add_(own, alpha=2))
-        low, high = found.clamp_(begin, end).unbind()
+            replica = torch.arange(b, device=groups.device)[:, None, None]
+            own = groups + replica * g
+            frame = own * u + of_round[:, None]
+            model = (replica * u + of_round[:, None]).expand(groups.shape).flatten()
+        own, frame, flat = own.flatten(), frame.flatten(), values.flatten()
+        ends = flat * self._scale.view(-1).index_select(0, own)
+        ends = torch.searchsorted(self._keys, ends - shifts.view(2, -1).index_select(1, frame))
+        begin, end = self._limits.index_select(1, own)
+        low, high = ends.clamp_(begin, end)
         length, counts = high - low, (low - begin).to(values.dtype)
         again = int(length.sum())
         if again > budget:
             return None
         if again:
-            counts += count_segments(self._table, low, length, flat, theta, model)
+            weights = theta.reshape(b * u, d)
+            counts += count_segments(self._table, low, length, flat, weights, model)
         return counts.view(values.shape), again
 
 
-def _ellipsoid(contexts: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """m (B, d), the Cholesky factor of C (B, d, d), and the largest ‖x − m‖_{C⁻¹} (B,)."""
+def _ellipsoid(contexts: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """The ellipsoid of C around m that holds contexts (B, L, d).
+
+    Returns:
+        m, (B, d); the Cholesky factor of C, (B, d, d); a lower bound of the least eigenvalue of C,
+        (B,); and the largest ‖x − m‖_{C⁻¹}, (B,).
+    """
     mean = contexts.mean(1)
     some = contexts[:, :: max(1, contexts.shape[1] // SAMPLE)] - mean[:, None]
     covariance = some.mT @ some / some.shape[1]
@@ -153,4 +155,4 @@ def _ellipsoid(contexts: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         torch.linalg.vector_norm((chunk - mean[:, None]) @ whiten, dim=2).amax(1)
         for chunk in contexts.split(CHUNK, 1)
     ]
-    return mean, factor, torch.stack(norms).amax(0) * (1 + RADIUS_SLACK)
+    return mean, factor, least, torch.stack(norms).amax(0) * (1 + RADIUS_SLACK)

@@ -66,7 +66,7 @@ class Estimator(Part):
         """
         n_train = n_train if self.learns else torch.zeros_like(n_train)
         model_of_round = torch.arange(n_train.shape[0], device=n_train.device)
-        if not self.draws_models and n_train.shape[0] > 1:
+        if not self._has_model_each_round(problem) and n_train.shape[0] > 1:
             first = torch.ones_like(n_train, dtype=torch.bool)
             first[1:] = n_train.diff() > 0
             if not bool(first.all()):
@@ -108,6 +108,10 @@ class Estimator(Part):
             rounds: the first round that uses each model.
             n_train: ascending; `outcomes.counts(n_train)` says how many of the outcomes train each.
         """
+
+    def _has_model_each_round(self, problem: Problem) -> bool:
+        """Whether rounds with the same training rounds may have different models."""
+        return self.draws_models
 
     def _init(self, problem: Problem) -> State:
         """See `init`."""

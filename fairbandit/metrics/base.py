@@ -52,11 +52,11 @@ class Judged:
         return self.selection.probabilities
 
     def gather_picks(self, values: Tensor) -> Tensor:
-        """Returns what stands at the places picked: (B, N, K, …) to (B, N, …)."""
+        """What stands at the places picked: (B, N, K, …) to (B, N, …)."""
         return gather_picks(values, self.actions)
 
     def best(self, values: Tensor) -> Tensor:
-        """Returns the greatest value of each round's candidates: (B, N, K) to (B, N)."""
+        """The greatest value of each round's candidates: (B, N, K) to (B, N)."""
         return values.masked_fill(self.pools.groups < 0, -torch.inf).amax(2)
 
 

@@ -11,9 +11,14 @@ from torch import Tensor
 
 from fairbandit.environments.base import Pools
 from fairbandit.metrics.base import Judged, Metric
-from fairbandit.metrics.regret import FairRegret, StandardRegret
+from fairbandit.metrics.fair_regret import FairRegret
+from fairbandit.metrics.standard_regret import StandardRegret
 from fairbandit.part import Problem
 from fairbandit.selectors import Selection
+
+REGRETS = ("standard_regret", "fair_regret")
+"""The metrics that every run records. Both are pseudo-regrets: they compare true rewards, and true
+ranks, without the noise."""
 
 
 @dataclass(frozen=True)

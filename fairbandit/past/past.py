@@ -160,12 +160,13 @@ class Past:
     def restored(self, state: Mapping[str, Any]) -> Past:
         """The past that gave a state; this one is of the same problem and parts."""
         contexts, picks = self.contexts, self.picks
+        most = None if contexts is None else contexts.max_contexts
         return replace(
             self,
             rounds=state["rounds"],
             candidates=state["candidates"],
             first_reward=state["first_reward"],
-            contexts=contexts and contexts.restored(state["contexts"], contexts.max_contexts),
+            contexts=None if contexts is None else contexts.restored(state["contexts"], most),
             rows=Rows(*state["rows"]),
             picks=None if picks is None else Rows(*state["picks"]),
         )

@@ -5,13 +5,13 @@ from __future__ import annotations
 from torch import Tensor
 
 from fairbandit.candidates import Candidates
-from fairbandit.maths.merit import MeritForm, MeritFunction
+from fairbandit.maths.merit import MeritFunction
 from fairbandit.registry import register
 from fairbandit.selectors.base import Selector
 
 
 @register("selector", "proportional")
-class Proportional(Selector):
+class Proportional(MeritFunction, Selector):
     """Every candidate with a probability proportional to the merit of its index.
 
     π_a = f(index_a) / Σ_b f(index_b) with f(x) = max(h(x), γ), where h(x) is x (identity),
@@ -31,16 +31,5 @@ class Proportional(Selector):
 
     reference = "Wang, Bai, Sun, Joachims, Fairness of Exposure in Stochastic Bandits, ICML 2021"
 
-    def __init__(
-        self,
-        *,
-        merit: MeritForm = MeritForm.identity,
-        exponent: float = 1.0,
-        rate: float = 1.0,
-        floor: float = 0.01,
-    ) -> None:
-        self._merit = MeritFunction(merit, exponent, rate, floor)
-        self.merit, self.exponent, self.rate, self.floor = merit, exponent, rate, floor
-
     def _weights(self, candidates: Candidates, index: Tensor) -> Tensor:
-        return self._merit.weights(index, candidates.present)
+        return self.merits(index, candidates.present)

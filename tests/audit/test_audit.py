@@ -24,12 +24,10 @@ PARITY = {"fair_greedy": True, "gmf": True, "uniform": True, "fairx_rank": True,
 pytestmark = pytest.mark.xdist_group("audit")  # the runs audited are played once
 
 
-def play(
-    folder: Path, policy: str, rounds: int, replicas: int, environment: Any, **parts: Any
-) -> None:
+def play(folder: Path, policy: str, rounds: int, replicas: int, world: Any, **parts: Any) -> None:
     named = {**support.PRESETS, **support.NOTIONS}[policy]
     spec = {"selector": "argmax", **named, **parts, "name": policy}
-    config = {"policy": spec, "environment": environment, "rounds": rounds, "replicas": replicas}
+    config = {"policy": spec, "environment": world, "rounds": rounds, "replicas": replicas}
     execute(config, folder)
 
 

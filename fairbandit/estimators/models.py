@@ -1,0 +1,152 @@
+"""Reward models: what an estimator believes, and how it scores contexts."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from copy import copy
+from typing import Self
+
+import torch
+from torch import Tensor
+
+from fairbandit.errors import FairbanditError
+from fairbandit.maths.ties import TOLERANCE
+
+ROUNDING = TOLERANCE / 2
+"""How far rounding moves a product of given numbers, relative to the sum of its absolute terms."""
+
+
+class NoBounds(FairbanditError):  # noqa: N818
+    """Confidence bounds were asked of a reward model or a rank that has none."""
+
+
+class RewardModel(ABC):
+    """U distinct reward models for each of B replicas; rounds may share a model.
+
+    A model is its parameter tensors, each (B, U, …), so that models can be picked by their number,
+    and its settings, which all of them share. A subclass writes `_score`, and reads the parameters
+    from `self.parameters` there: what is derived from them beforehand would not be picked along.
+
+    Args:
+        parameters: tensors of shape (B, U, …); none if one model without parameters is for all
+            rounds.
+
+    >>> class Norm(RewardModel):
+    ...     def _score(self, contexts, groups):
+    ...         return contexts.norm(dim=-1)
+    >>> Norm().score(torch.tensor([[[[3.0, 4.0]]]]), torch.tensor([[[0]]]))
+    tensor([[[5.]]])
+    """
+
+    def __init__(self, *parameters: Tensor) -> None:
+        self.parameters = parameters
+
+    def __len__(self) -> int:
+        """U, the number of distinct models."""
+        return self.parameters[0].shape[1] if self.parameters else 1
+
+    @property
+    def theta(self) -> Tensor | None:
+        """θ of a linear model, (B, U, d); None where the model is not linear."""
+        return None
+
+    @property
+    def is_off(self) -> bool:
+        """Whether rounding has moved the parameters themselves, and not only what they give."""
+        return False
+
+    def take(self, index: Tensor) -> Self:
+        """The models at the given positions, (N,) int64: one model a round."""
+        taken = copy(self)
+        taken.parameters = tuple(p.index_select(1, index) for p in self.parameters)
+        return taken
+
+    def score(self, contexts: Tensor, groups: Tensor) -> Tensor:
+        """Scores contexts.
+
+        Args:
+            contexts: (B, U, M, d), each model's own; or (B, 1, M, d), scored by every model.
+            groups: the contexts' groups, (B, U, M) or (B, 1, M) int64, −1 an empty place.
+
+        Returns:
+            Scores, (B, U, M).
+        """
+        return self._score(contexts, groups)
+
+    def error(self, contexts: Tensor, groups: Tensor, scores: Tensor) -> Tensor:
+        """How far rounding may have moved each score; two scores tie within the sum of theirs.
+
+        Args:
+            contexts, groups: as for `score`.
+            scores: what `score` gave for them.
+
+        Returns:
+            (B, U, M), at least 0.
+        """
+        return self._error(contexts, groups, scores)
+
+    def bounds(self, contexts: Tensor, groups: Tensor) -> tuple[Tensor, Tensor]:
+        """Lower and upper confidence bounds of the true rewards of contexts.
+
+        Args:
+            contexts, groups: as for `score`.
+
+        Returns:
+            The lower and the upper bounds, (B, U, M) each.
+
+        Raises:
+            NoBounds: the model has no confidence bounds.
+        """
+        return self._bounds(contexts, groups)
+
+    @abstractmethod
+    def _score(self, contexts: Tensor, groups: Tensor) -> Tensor:
+        """Scores of (B, U or 1, M, d) contexts of (B, U or 1, M) groups: (B, U, M)."""
+
+    def _error(self, contexts: Tensor, groups: Tensor, scores: Tensor) -> Tensor:
+        """See `error`; a model whose terms cancel, or that is itself off, overrides it."""
+        return ROUNDING * scores.abs()
+
+    def _bounds(self, contexts: Tensor, groups: Tensor) -> tuple[Tensor, Tensor]:
+        """See `bounds`."""
+        raise NoBounds(
+            f"{type(self).__name__} has no confidence bounds; the models of the estimators "
+            "optimistic_ridge and oracle, for example, have them"
+        )
+
+
+class LinearModel(RewardModel):
+    """Linear rewards: score(x) = ⟨θ, x⟩.
+
+    Args:
+        theta: (B, U, d).
+        theta_error: how far rounding may have moved each coefficient and its product with a
+            feature, (B, U, d); None is what it is where θ is exact.
+    """
+
+    def __init__(self, theta: Tensor, theta_error: Tensor | None = None) -> None:
+        super().__init__(theta, *(() if theta_error is None else (theta_error,)))
+
+    @property
+    def theta(self) -> Tensor:
+        """θ, (B, U, d)."""
+        return self.parameters[0]
+
+    @property
+    def is_off(self) -> bool:
+        """Whether an error of θ is stated; see `RewardModel`."""
+        return len(self.parameters) > 1
+
+    def _score(self, contexts: Tensor, groups: Tensor) -> Tensor:
+        return products(self.theta, contexts)
+
+    def _error(self, contexts: Tensor, groups: Tensor, scores: Tensor) -> Tensor:
+        theta, *error = self.parameters
+        return products(error[0] if error else ROUNDING * theta.abs(), contexts.abs())
+
+
+def products(theta: Tensor, contexts: Tensor) -> Tensor:
+    """⟨θ, x⟩ of (B, U, d) and (B, U or 1, M, d): (B, U, M)."""
+    if contexts.shape[1] == 1 and theta.shape[1] * contexts.shape[2] > 64:
+        return torch.matmul(theta, contexts[:, 0].mT)
+    return (contexts * theta.unsqueeze(2)).sum(-1)  # many small products are slow as matrices

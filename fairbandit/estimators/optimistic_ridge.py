@@ -1,0 +1,158 @@
+"""Ridge regression with the confidence bonus of OFUL."""
+
+from __future__ import annotations
+
+import math
+from enum import Enum
+from typing import Self
+
+import torch
+from torch import Tensor
+
+from fairbandit.errors import FairbanditError
+from fairbandit.estimators.models import ROUNDING, RewardModel, products
+from fairbandit.estimators.ridge import Ridge
+from fairbandit.maths.regressions import Regressions
+from fairbandit.part import Problem
+from fairbandit.registry import register
+
+
+class OptimisticModel(RewardModel):
+    """Linear rewards with a confidence bonus: score(x) = ⟨θ, x⟩ + β·‖x‖_{V⁻¹}.
+
+    Args:
+        theta: (B, U, d).
+        width: β, (B, U).
+        theta_error: as for `LinearModel`, (B, U, d).
+        found: gives V⁻¹ of the U models.
+    """
+
+    def __init__(
+        self, theta: Tensor, width: Tensor, theta_error: Tensor, found: Regressions
+    ) -> None:
+        counts = torch.tensor(found.at, device=theta.device).expand(len(theta), -1)
+        relative, absolute = found.norm_error()
+        error = theta_error + width[..., None] * absolute
+        super().__init__(theta, width, error, relative.expand(width.shape), counts)
+        self._root, self._steps = found.root, found.update.w if found.update else None
+
+    def take(self, index: Tensor) -> Self:
+        """The models at the given positions; see `RewardModel`."""
+        taken = super().take(index)
+        if self._root.shape[1] > 1:
+            taken._root = self._root.index_select(1, index)
+        return taken
+
+    def _score(self, contexts: Tensor, groups: Tensor) -> Tensor:
+        return products(self.parameters[0], contexts) + self._bonus(contexts)
+
+    def _error(self, contexts: Tensor, groups: Tensor, scores: Tensor) -> Tensor:
+        """What rounding may have moved ⟨θ, x⟩ and ‖x‖_{V⁻¹}; β is the same for all candidates."""
+        theta, _, error, relative, _ = self.parameters
+        bonus = scores - products(theta, contexts)
+        return products(error, contexts.abs()) + relative[..., None] * bonus.abs()
+
+    def _bounds(self, contexts: Tensor, groups: Tensor) -> tuple[Tensor, Tensor]:
+        middle, bonus = products(self.parameters[0], contexts), self._bonus(contexts)
+        return middle - bonus, middle + bonus
+
+    def _bonus(self, contexts: Tensor) -> Tensor:
+        """β·‖x‖_{V⁻¹} = β·√(‖xF‖² − Σⱼ⟨wⱼ, x⟩²), (B, U, M)."""
+        _, width, *_, counts = self.parameters
+        squares = self._squares(contexts)
+        if self._steps is not None:
+            n = self._steps.shape[1]
+            along = (contexts.flatten(1, 2) @ self._steps.mT).square_()
+            along = along.view(*contexts.shape[:3], n)
+            included = torch.arange(n, device=counts.device) < counts[:1, :, None]  # of all alike
+            weights = included.to(along.dtype)
+            if contexts.shape[1] == 1:
+                squares = squares - weights @ along[:, 0].mT
+            else:
+                squares = squares - along.mul_(weights[:, :, None]).sum(-1)
+        return width[..., None] * squares.clamp(min=0).sqrt()
+
+    def _squares(self, contexts: Tensor) -> Tensor:
+        """‖xF‖², (B, U or 1, M)."""
+        if self._root.shape[1] > 1:
+            return (contexts @ self._root).square_().sum(-1)
+        # sums over few features are slow along the last dimension
+        columns = self._root[:, 0].mT @ contexts.flatten(1, 2).mT
+        return columns.square_().sum(1).view(contexts.shape[:3])
+
+
+class Radius(Enum):
+    """How wide the confidence set of `OptimisticRidge` is."""
+
+    practical = "as in the paper's experiments"
+    textbook = "Abbasi-Yadkori et al. 2011, Theorem 2"
+
+
+@register("estimator", "optimistic_ridge")
+class OptimisticRidge(Ridge):
+    """Ridge regression plus OFUL's confidence bonus.
+
+    score(x) = ⟨θ_n, x⟩ + c·β_n·‖x‖_{V_n⁻¹}, with θ_n and V_n as in `Ridge`. The practical radius
+    is that of the paper's experiments, β_n = √(2 ln(det V_n / det λI))·√(ln(n + 1)), n + 1 being
+    the round under split `full`; the textbook one is
+    β_n = R√(2 ln(√det V_n / (√det λI · δ))) + √λ·S.
+
+    Args:
+        exploration: c ≥ 0; None takes the environment's own.
+        regularization: λ > 0.
+        noise: ρ in [0, 1]; 0 is plain ridge.
+        radius: `practical` or `textbook`.
+        subgaussian: R, the noise's subgaussian constant (textbook).
+        norm: S, a bound on ‖θ‖ (textbook).
+        delta: δ, the probability of leaving the confidence set (textbook).
+
+    Raises:
+        FairbanditError: a hyperparameter out of range.
+    """
+
+    reference = (
+        "Abbasi-Yadkori, Pal, Szepesvari, Improved Algorithms for Linear Stochastic Bandits, "
+        "NeurIPS 2011"
+    )
+
+    def __init__(
+        self,
+        *,
+        exploration: float | None = None,
+        regularization: float = 0.1,
+        noise: float = 0.0,
+        radius: Radius = Radius.practical,
+        subgaussian: float = 1.0,
+        norm: float = 1.0,
+        delta: float = 0.05,
+    ) -> None:
+        super().__init__(regularization=regularization, noise=noise)
+        if exploration is not None and not (exploration >= 0 and math.isfinite(exploration)):
+            raise FairbanditError(f"exploration (c) must be at least 0, got {exploration}")
+        if not (0 <= subgaussian < math.inf and 0 <= norm < math.inf and 0 < delta < 1):
+            raise FairbanditError(
+                "expected finite subgaussian (R) ≥ 0, norm (S) ≥ 0 and 0 < delta (δ) < 1; got "
+                f"{subgaussian}, {norm}, {delta}"
+            )
+        self.exploration, self.radius = exploration, radius
+        self.subgaussian, self.norm, self.delta = subgaussian, norm, delta
+
+    def _model(
+        self,
+        problem: Problem,
+        found: Regressions,
+        n_train: list[int],
+        theta: Tensor,
+        theta_error: Tensor | None,
+    ) -> RewardModel:
+        growth = found.log_det - problem.features * math.log(self.regularization)
+        growth = growth.clamp(min=0)
+        if self.radius is Radius.practical:
+            learned = theta.new_tensor([math.log(n + 1) for n in n_train])
+            beta = (2 * growth * learned).sqrt()
+        else:
+            spread = (growth - 2 * math.log(self.delta)).sqrt()
+            beta = self.subgaussian * spread + math.sqrt(self.regularization) * self.norm
+        width = beta * (problem.exploration if self.exploration is None else self.exploration)
+        error = ROUNDING * theta.abs() if theta_error is None else theta_error
+        return OptimisticModel(theta, width, error, found)
