@@ -137,7 +137,9 @@ class Windows:
                 if rounds:
                     known.append(self._contexts.rounds_of(group, low, high)[:, None, None])
                 step = max(1, 4 * CHUNK // (b * u * (high - low)))
-                parts = zip(*(part.split(step, 2) for part in whole), strict=True)
+                parts = [whole]
+                if width > step:
+                    parts = list(map(list, zip(*(x.split(step, 2) for x in whole), strict=True)))
                 for total, start, stop, *given in parts:
                     mask = _inside(low, high, start, stop, limits)
                     if counted and mask is not None:  # it counts where windows leave entries out
@@ -219,13 +221,16 @@ def _inside(low: int, high: int, start: Tensor, stop: Tensor, limits: Limits) ->
 
     Multiplying floats is faster than using booleans. The mask is valid until the next call.
     """
+    starts, stops = low < limits.greatest_start, high > limits.least_stop
+    if not (starts or stops):
+        return None
     entry = torch.arange(low, high, dtype=torch.float64, device=start.device)
     shape, masks = (*start.shape[:3], high - low), list[Tensor]()
-    if low < limits.greatest_start:
+    if starts:
         masks.append(torch.ge(entry, start, out=_started.empty(shape, entry)))
-    if high > limits.least_stop:
+    if stops:
         masks.append(torch.lt(entry, stop, out=_unended.empty(shape, entry)))
-    return masks[0].mul_(masks[1]) if len(masks) > 1 else masks[0] if masks else None
+    return masks[0].mul_(masks[1]) if len(masks) > 1 else masks[0]
 
 
 def _chunks(limits: Limits, segment: tuple[int, int], size: int) -> Iterator[tuple[int, int, bool]]:
