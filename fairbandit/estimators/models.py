@@ -10,9 +10,8 @@ import torch
 from torch import Tensor
 
 from fairbandit.errors import FairbanditError
-from fairbandit.maths.ties import TOLERANCE
 
-ROUNDING = TOLERANCE / 2
+ROUNDING = 4 * torch.finfo(torch.float64).eps
 """How far rounding moves a product of given numbers, relative to the sum of its absolute terms."""
 
 
