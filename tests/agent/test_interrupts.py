@@ -69,6 +69,8 @@ class Operations(TorchFunctionMode):
     def __torch_function__(
         self, func: Any, types: Any, args: Any = (), kwargs: dict[str, Any] | None = None
     ) -> Any:
+        if func is torch._C._set_grad_enabled:
+            return func(*args)  # a setting, which is given back whatever happens
         self.count += 1
         if self.count == self.at and not self.after:
             raise BrokenError
