@@ -53,11 +53,10 @@ def build(config: Mapping[str, Any]) -> Policy | Environment:
 
 
 def build_policy(config: str | Mapping[str, Any]) -> Policy:
-    """Makes a policy from the name of one, or from plain data.
+    """Makes a policy from the name of one, or from plain data, as `build` does.
 
     Raises:
-        FairbanditError: no such policy, or an environment; an unknown part or parameter, or a value
-            of the wrong type.
+        FairbanditError: as `build`, or the data describe an environment.
     """
     if isinstance(config, str):
         if config not in presets():
@@ -112,8 +111,7 @@ def presets() -> dict[str, Path]:
 def policy_labels() -> dict[str, str]:
     """Returns the label of each named policy in figures, in their order there.
 
-    The key `label` of a policy's file is what figures call it, and `order`, a number, its place
-    among the others. Neither is part of the policy: runs do not depend on them.
+    The keys `label` and `order` of a policy's file say so; runs do not depend on them.
 
     >>> list(policy_labels().items())[:2]
     [('uniform', 'Uniform random'), ('oful', 'OFUL')]
@@ -129,10 +127,9 @@ def preset(name: str) -> dict[str, Any]:
     >>> preset("greedy")["estimator"]
     {'name': 'ridge', 'noise': 0.0}
     """
-    plain, chosen = _read(presets()[name]), dict[str, str]()
-    for entry in plain["defaults"]:
-        chosen.update(entry if entry != "_self_" else {})
-    parts = {kind: {**_option(kind, chosen[kind]), **plain.get(kind, {})} for kind in chosen}
+    plain = _read(presets()[name])
+    chosen = [pair for entry in plain["defaults"] if entry != "_self_" for pair in entry.items()]
+    parts = {kind: {**_option(kind, part), **plain.get(kind, {})} for kind, part in chosen}
     refresh = {"refresh": plain["refresh"]} if "refresh" in plain else {}
     return {"name": name, **refresh, **parts}
 

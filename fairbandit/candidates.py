@@ -13,6 +13,7 @@ from torch import Tensor
 from fairbandit.counting import PastScores
 from fairbandit.errors import FairbanditError
 from fairbandit.estimators.models import RewardModel
+from fairbandit.locks import without_locks
 from fairbandit.part import Problem
 from fairbandit.past import Outcomes, Past
 from fairbandit.streams import Purpose
@@ -31,6 +32,7 @@ class Ranking(Protocol):
         """Lower and upper bounds of the index, (B, N, K) each."""
 
 
+@without_locks
 @dataclass(eq=False)
 class Candidates:
     """N rounds of scored candidates, all decided at once, with the past they may read.

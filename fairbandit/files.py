@@ -7,7 +7,7 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
-from itertools import count
+from itertools import chain, count
 from pathlib import Path
 from typing import BinaryIO
 
@@ -36,16 +36,13 @@ def written_aside(path: Path) -> Iterator[BinaryIO]:
 
 
 def fresh(path: Path) -> Path:
-    """Returns a path at which nothing lies: the path itself, or path-2, path-3, …
-
-    It is the first of these that is missing or an empty folder. Nothing is created.
-    """
-    others = (path.with_name(f"{path.name}-{number}") for number in count(2))
-    return path if _free(path) else next(other for other in others if _free(other))
-
-
-def _free(path: Path) -> bool:
-    return not path.exists() or (path.is_dir() and not any(path.iterdir()))
+    """Returns the first of path, path-2, path-3, … that is missing or an empty folder."""
+    numbered = (path.with_name(f"{path.name}-{number}") for number in count(2))
+    return next(
+        one
+        for one in chain([path], numbered)
+        if not one.exists() or (one.is_dir() and not any(one.iterdir()))
+    )
 
 
 def sha256(path: Path) -> str:

@@ -56,10 +56,8 @@ def folder_of(cls: type[Any]) -> Path | None:
         The plugin folder, or the package or single file of an entry point; None for a class of
         fairbandit itself or of another library.
     """
-    if cls.__module__.partition(".")[0] == __name__.partition(".")[0]:
-        return None
     file = getattr(sys.modules.get(cls.__module__), "__file__", None)
-    if file is None:
+    if file is None or cls.__module__.partition(".")[0] == __name__.partition(".")[0]:
         return None
     path = Path(file).resolve()
     return next((place for place in sorted(_places) if path.is_relative_to(place)), None)

@@ -57,15 +57,9 @@ def base_of(kind: str) -> type[Any]:
 
 
 def register(kind: str, name: str) -> Callable[[C], C]:
-    """Class decorator: makes a class buildable as `name` among the parts of one kind.
+    """Class decorator: makes a class buildable as `name`, of the form `NAME`, among one of `KINDS`.
 
-    Args:
-        kind: one of `KINDS`.
-        name: the name by which configs and the command line choose the class: at most 64 letters,
-            digits, underscores and hyphens, a letter first.
-
-    Returns:
-        The decorator, which returns the class unchanged but for `part_kind` and `part_name`.
+    The class gets a `part_kind` and a `part_name`.
 
     Raises:
         FairbanditError: the kind is unknown, the name is taken or invalid, the class is not a

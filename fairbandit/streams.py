@@ -16,6 +16,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from fairbandit.locks import without_locks
+
 CHUNK_ROUNDS = 256
 """Rounds are drawn, decided and recorded in pieces that never cross a multiple of this."""
 
@@ -35,6 +37,7 @@ class Purpose(IntEnum):
     SELECTOR = 4
 
 
+@without_locks
 class Stream:
     """One purpose's random numbers for B replicas: for each of them a sequence, read at any place.
 

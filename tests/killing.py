@@ -1,7 +1,6 @@
 """Sweeps that are killed and started again, and what they leave behind."""
 
 import json
-import multiprocessing
 import os
 import random
 import signal
@@ -9,19 +8,42 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
-from multiprocessing.process import BaseProcess
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
+from unittest.mock import patch
 
-from fairbandit.cli.main import main
+from fairbandit.engine import Engine
+from fairbandit.metrics import Played
+from fairbandit.run.execute import execute
 
 COMMAND = [sys.executable, "-m", "fairbandit.cli.main"]
 
-TIMINGS = ("seconds",)
-
 LEFTOVERS = ("*.unfinished", "checkpoint.pt", ".lock", "error.txt")
+
+
+class Killed(KeyboardInterrupt):
+    """Stands for SIGKILL: what a run does on errors, it does not do on this one."""
+
+
+def cut_off(config: Mapping[str, Any], folder: Path, pieces: int) -> None:
+    """A run that ends after so many pieces, and has a checkpoint after each."""
+    play = Engine.play
+
+    def stops(self: Engine) -> Iterator[Played]:
+        for played in play(self):
+            if not left[0]:
+                raise Killed
+            left[0] -= 1
+            yield played
+
+    left = [pieces]
+    often = patch.dict("os.environ", {"FAIRBANDIT_CHECKPOINT_SECONDS": "0"})
+    with patch.object(Engine, "play", stops), often, suppress(Killed):
+        execute(config, folder, progress=False)
+        raise AssertionError("it was played to its end")
 
 
 def environment(**variables: str) -> dict[str, str]:
@@ -31,74 +53,42 @@ def environment(**variables: str) -> dict[str, str]:
     return base | {"FAIRBANDIT_CHECKPOINT_SECONDS": "0.02"} | variables
 
 
-_FORKED = multiprocessing.get_context("forkserver")
-_FORKED.set_forkserver_preload(["fairbandit.cli.job"])  # takes seconds, and is the same for all
-
-
 @dataclass
 class Command:
     """The command, under way; what it prints goes to a file, which workers may outlive."""
 
-    process: BaseProcess
-    printed: "tempfile._TemporaryFileWrapper[str]"
-
-    @property
-    def pid(self) -> int:
-        """The driver's number."""
-        assert self.process.pid is not None
-        return self.process.pid
+    process: "subprocess.Popen[bytes]"
+    printed: IO[str]
 
     def end(self) -> tuple[int, str]:
         """Its exit code and all that it printed, once it has ended."""
-        self.process.join()
-        code = self.process.exitcode
-        assert code is not None
+        code = self.process.wait()
         with self.printed:
+            self.printed.seek(0)
             return code, self.printed.read()
 
 
 def start(words: Sequence[str], folder: Path, **variables: str) -> Command:
-    """The command, under way in a folder: a process forked from one that imported the package."""
-    printed = tempfile.NamedTemporaryFile("r", encoding="utf-8")  # noqa: SIM115 - `end` closes it
-    given = list(words), folder, environment(**variables), printed.name
-    process = _FORKED.Process(target=_run, args=given, daemon=False)
-    process.start()
-    return Command(process, printed)
-
-
-def _run(words: list[str], folder: Path, variables: dict[str, str], printed: str) -> None:
-    with Path(printed).open("w") as out, Path(os.devnull).open() as nothing:
-        for standard, file in enumerate((nothing, out, out)):
-            os.dup2(file.fileno(), standard)
-    os.environ.clear()
-    os.environ.update(variables)
-    os.chdir(folder)
-    main(words)
+    """The command, under way in a folder."""
+    printed = tempfile.TemporaryFile("w+", encoding="utf-8")  # noqa: SIM115 - `end` closes it
+    outputs: dict[str, Any] = {"stdout": printed, "stderr": subprocess.STDOUT}
+    outputs |= {"stdin": subprocess.DEVNULL, "env": environment(**variables)}
+    return Command(subprocess.Popen([*COMMAND, *words], cwd=folder, **outputs), printed)
 
 
 def finish(words: Sequence[str], folder: Path, **variables: str) -> tuple[int, str]:
-    """The command's exit code and all that it printed, run by a new interpreter."""
-    done = subprocess.run(
-        [*COMMAND, *words],
-        cwd=folder,
-        env=environment(**variables),
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        check=False,
-    )
-    return done.returncode, done.stdout
+    """The command's exit code and all that it printed."""
+    return start(words, folder, **variables).end()
 
 
 def kill_after(command: Command, delay: float, *, worker: bool = False) -> str:
     """Kills a command, or one of its workers; says which it was, or that it had ended."""
-    command.process.join(delay)
-    if command.process.exitcode is not None:
+    with suppress(subprocess.TimeoutExpired):
+        command.process.wait(delay)
         command.end()
         return "ended"
-    victims = list(workers(command.pid)) if worker else []
-    os.kill(random.choice(victims) if victims else command.pid, signal.SIGKILL)
+    victims = list(workers(command.process.pid)) if worker else []
+    os.kill(random.choice(victims) if victims else command.process.pid, signal.SIGKILL)
     command.end()
     return "worker" if victims else "driver"
 
@@ -121,12 +111,10 @@ def outcome(folder: Path) -> tuple[dict[str, bytes], dict[str, Any]]:
     parquet = {
         str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*.parquet")
     }
-    found = {}
-    for path in folder.rglob("summary.json"):
-        summary = json.loads(path.read_text())
-        found[str(path.relative_to(folder))] = {
-            key: value for key, value in summary.items() if key not in TIMINGS
-        }
+    found = {
+        str(path.relative_to(folder)): {**json.loads(path.read_text()), "seconds": 0}
+        for path in folder.rglob("summary.json")
+    }
     return parquet, found
 
 

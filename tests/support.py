@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from functools import cache
 from itertools import pairwise
 from pathlib import Path
@@ -87,7 +87,8 @@ NOTIONS: dict[str, dict[str, Any]] = {
         "selector": "chain",
     },
     "rank_interval_chain": {
-        "split": {"name": "full", "refresh": 1.1},
+        "split": "full",
+        "refresh": 1.1,
         "estimator": {
             "name": "optimistic_ridge",
             "radius": "textbook",
@@ -119,11 +120,10 @@ def policy(name: str, **estimator: Any) -> Policy:
     return made
 
 
-def ridge_sums(state: Mapping[str, Any]) -> tuple[Tensor, Tensor]:
-    """V (B, d, d) and b (B, d) of all rows, from the state of a ridge."""
-    rows = state["pending"]
-    sums = rows[..., :-1].transpose(1, 2) @ rows
-    return state["V"] + sums[..., :-1], state["b"] + sums[..., -1]
+def replaced(chosen: Policy, **parts: Any) -> Policy:
+    """A policy with some other parts."""
+    whole: dict[str, Any] = {**chosen.parts, **parts}
+    return Policy(**whole, refresh=chosen.refresh, name=chosen.name)
 
 
 def read_state(path: Path) -> Any:
@@ -163,12 +163,15 @@ def draws(world: Environment, rounds: int, seed: int, replica: int = 0) -> Draws
     streams = Streams(seed, [replica])
     world.bind(streams)
     pools = world.pools(1, rounds)
+    present = pools.groups[0].numpy() >= 0
+    unseen = np.zeros(present.shape)  # by the candidate's number among all candidates
+    unseen[present] = streams[Purpose.RANK].runs([0], [int(present.sum())]).numpy()
     return Draws(
         contexts=pools.contexts[0].numpy(),
         groups=pools.groups[0].numpy(),
         rewards=pools.rewards[0].numpy(),
         gamma=streams[Purpose.ESTIMATOR].normal(1, rounds, world.features)[0].numpy(),
-        unseen=streams[Purpose.RANK].uniform(1, rounds, world.places)[0].numpy(),
+        unseen=unseen,
         ties=streams[Purpose.SELECTOR].uniform(1, rounds, 1)[0, :, 0].numpy(),
     )
 

@@ -10,13 +10,13 @@ import pytest
 import torch
 from torch import Tensor
 
-from fairbandit import Policy, build
-from fairbandit.counting import DenseStore, sorted_segment
-from fairbandit.counting.sorted_segment import Costs, SortedCounts
+from fairbandit.building import build_policy
+from fairbandit.candidates import Candidates
+from fairbandit.counting import DenseContexts, DenseScores, PastScores
 from fairbandit.environments import Environment
-from fairbandit.parts import Candidates, Rank
+from fairbandit.ranks import Rank
 from tests import support
-from tests.counting.test_against_dense import free
+from tests.counting.test_against_dense import ways
 
 
 class Way(Enum):
@@ -29,7 +29,7 @@ class Way(Enum):
 
 
 class Decisions(NamedTuple):
-    """What was decided, (S·B, T), by which ranks, and how often the sorted segment gave counts."""
+    """What was decided, (B, T), by which ranks, and how often the sorted segment gave counts."""
 
     actions: Tensor
     ranked: Tensor
@@ -42,38 +42,37 @@ def decisions(
     world: Environment,
     rounds: int,
     *,
-    noise: float = 1e-8,
-    regularization: float = 0.1,
     split: str = "halves",
     replicas: int = 2,
     at_once: int | None = None,
+    **ridge: float,
 ) -> Decisions:
     """Plays Fair-Greedy."""
-    estimator = {"name": "ridge", "noise": noise, "regularization": regularization}
-    chosen = build({"split": split, "estimator": estimator, "rank": "empirical_cdf"})
-    assert isinstance(chosen, Policy)
-    counted, ask, rank = [0, 0], SortedCounts.count_le, Rank.index
+    estimator = {"name": "ridge", **ridge}
+    chosen = build_policy({"split": split, "estimator": estimator, "rank": "empirical_cdf"})
+    counted, ask, rank = [0, 0], PastScores._count_sorted, Rank.index
     seen: dict[int, Tensor] = {}
 
-    def count_le(self: SortedCounts, *given: Any, **named: Any) -> Tensor | None:
-        counts = None if way is Way.scanned else ask(self, *given, **named)
+    def count_sorted(self: PastScores, *given: Any) -> Tensor | None:
+        counts = None if way is Way.scanned else ask(self, *given)
         counted[0] += 1
         counted[1] += counts is not None
         return counts
 
     def index(self: Rank, candidates: Candidates) -> Tensor:
         found = rank(self, candidates)
-        seen.update(enumerate(found.unbind(1), candidates.first))  # a round's last counts
+        seen.update(
+            zip(candidates.rounds.tolist(), found.unbind(1), strict=True)
+        )  # a round's last counts
         return found
 
     with ExitStack() as stack:
         stack.enter_context(patch.object(Rank, "index", index))
-        stack.enter_context(patch.object(SortedCounts, "count_le", count_le))
+        stack.enter_context(patch.object(PastScores, "_count_sorted", count_sorted))
+        stack.enter_context(ways(searched=way is Way.forced))
         if way is Way.dense:
-            stack.enter_context(patch("fairbandit.parts.past.ContextStore", DenseStore))
-        if way is Way.forced:
-            stack.enter_context(patch.object(Costs, "of", free))
-            stack.enter_context(patch.object(sorted_segment, "SHORTEST", 16))
+            stack.enter_context(patch("fairbandit.past.past.Contexts", DenseContexts))
+            stack.enter_context(patch("fairbandit.candidates.PastScores", DenseScores))
         actions = support.actions(chosen, world, rounds, replicas, at_once=at_once)
     ranked = torch.stack([seen[t] for t in sorted(seen)], 1)
     return Decisions(actions, ranked, *counted)
@@ -85,45 +84,24 @@ def alike(one: Decisions, other: Decisions) -> None:
     assert torch.equal(one.ranked, other.ranked)
 
 
-@pytest.fixture
-def world(request: pytest.FixtureRequest) -> Environment:
-    return support.world_of(request.param)
-
-
-everywhere = pytest.mark.parametrize("world", support.KINDS, indirect=True)
-
-
-@everywhere
+@pytest.mark.parametrize("kind", support.KINDS)
 @pytest.mark.parametrize(("noise", "regularization"), [*product((1e-8, 1.0), (1e-8, 10.0))])
-def test_a_segment_that_is_sorted_once(
-    world: Environment, noise: float, regularization: float
-) -> None:
-    how: dict[str, Any] = {"noise": noise, "regularization": regularization}
-    scanned, forced = (decisions(way, world, 1500, **how) for way in (Way.scanned, Way.forced))
+def test_a_segment_that_is_sorted(kind: str, noise: float, regularization: float) -> None:
+    world, ridge = support.world_of(kind), {"noise": noise, "regularization": regularization}
+    scanned, forced = (decisions(way, world, 1500, **ridge) for way in (Way.scanned, Way.forced))
     assert scanned.answered == 0
     assert forced.answered > forced.asked / 3
     alike(scanned, forced)
 
 
-@everywhere
+@pytest.mark.parametrize("kind", support.KINDS)
+@pytest.mark.parametrize("at_once", [None, 1])
 @pytest.mark.parametrize("split", ["halves", "full"])
-def test_round_by_round(world: Environment, split: str) -> None:
+def test_the_dense_reference(kind: str, at_once: int | None, split: str) -> None:
     """A few candidates at a time are counted in another way, beside the sorted segment too."""
-    how: dict[str, Any] = {"regularization": 1e-8, "split": split, "at_once": 1}
-    scanned, forced = (decisions(way, world, 250, **how) for way in (Way.scanned, Way.forced))
-    assert forced.answered > forced.asked / 3
-    alike(scanned, forced)
-
-
-@everywhere
-@pytest.mark.parametrize(
-    ("at_once", "rounds", "noise"), [(None, 600, 1e-8), (1, 120, 1.0)], ids=["blocks", "rounds"]
-)
-def test_the_dense_reference(
-    world: Environment, at_once: int | None, rounds: int, noise: float
-) -> None:
+    world, rounds = support.world_of(kind), 120 if at_once or split == "full" else 600
     dense, forced = (
-        decisions(way, world, rounds, noise=noise, at_once=at_once)
+        decisions(way, world, rounds, split=split, at_once=at_once, noise=1e-2)
         for way in (Way.dense, Way.forced)
     )
     assert dense.asked == 0 < forced.answered

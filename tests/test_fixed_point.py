@@ -14,9 +14,8 @@ from torch import Tensor
 from fairbandit import Engine, Policy, build, registry
 from fairbandit.conformance import Scattered
 from fairbandit.environments import Environment
-from fairbandit.parts import Split
-from fairbandit.parts.splits import Division
 from fairbandit.plugins import load_plugins
+from fairbandit.splits import Division, Split
 from tests import support
 from tests.adversary import Flipping
 
@@ -40,9 +39,7 @@ def made(**parts: Any) -> Policy:
 @pytest.mark.parametrize(("rounds", "late"), [(3, 0), (60, 0), (1000, 0), (1000, 2), (1000, 5)])
 def test_every_guess_wrong(rounds: int, late: int) -> None:
     """Even then, few rounds are decided more than once, be rewards in time or late."""
-    policy = made(estimator={"name": "ridge", "noise": 0.0})
-    if late:
-        policy.split = Late(late)
+    policy = late_by(late, estimator={"name": "ridge", "noise": 0.0})
     found, engine = play(policy, Flipping(), rounds)
     assert late or bool((found[:, 1:] != found[:, :-1]).all())
     assert engine.decisions <= 1.3 * rounds + 40 * max(late, 1)
@@ -60,7 +57,7 @@ def test_presets(name: str) -> None:
 
 def fits(split: str, estimator: str, rank: str, selector: str) -> bool:
     """Whether no part lacks the confidence bounds or the rank windows that another one needs."""
-    bounds = registry.lookup("estimator", estimator).has_bounds
+    bounds = estimator in ("optimistic_ridge", "oracle")
     if rank == "interval_cdf" and not (bounds and split == "full"):
         return False
     return selector != "chain" or (bounds and rank in ("identity", "interval_cdf"))
@@ -130,20 +127,23 @@ class Late(Split):
     part_kind, part_name = "split", "late"
 
     def __init__(self, rounds: int) -> None:
-        super().__init__()
         self.rounds = rounds
 
     def _divide(self, t: Tensor) -> Division:
-        past = (t - self.rounds).clamp(min=0)
-        return Division(n_train=past, start=torch.zeros_like(t), stop=past)
+        past = (t - max(self.rounds, 1)).clamp(min=0)
+        return Division(n_train=past, rank_start=torch.zeros_like(t), rank_stop=past)
+
+
+def late_by(rounds: int, **parts: Any) -> Policy:
+    """A policy whose rewards train so many rounds late."""
+    return support.replaced(made(**parts), split=Late(rounds))
 
 
 @pytest.mark.parametrize("late", [2, 3, 8, 20])
 @pytest.mark.parametrize("estimator", ["ridge", "optimistic_ridge"])
 def test_rewards_that_come_late(late: int, estimator: str) -> None:
     """Rounds that need no guess are decided together, and where they are few, blocks are larger."""
-    policy, rounds = made(estimator=estimator), 1000
-    policy.split = Late(late)
+    policy, rounds = late_by(late, estimator=estimator), 1000
     found, engine = play(policy, support.environment(), rounds, replicas=[0])
     alone, _ = play(policy, support.environment(), rounds, replicas=[0], at_once=1)
     assert torch.equal(found, alone)

@@ -13,8 +13,9 @@ from torch import Tensor
 import fairbandit
 from fairbandit import FairbanditError, build, registry
 from fairbandit.environments import Simulation
-from fairbandit.parts import Argmax, Identity, Selector
 from fairbandit.plugins import load_plugins
+from fairbandit.ranks import Identity
+from fairbandit.selectors import Argmax, Selector
 
 
 class Shade(Enum):
@@ -117,7 +118,9 @@ def test_classes_that_are_no_part_of_the_kind() -> None:
 
     known = registry.names("selector")
     for cls in (object, Identity, Simulation, lambda: None):
-        with pytest.raises(FairbanditError, match=r"expected a subclass of fairbandit\.parts\.Sel"):
+        with pytest.raises(
+            FairbanditError, match=r"expected a subclass of fairbandit\.sel.*Selector"
+        ):
             registry.register("selector", "mine")(cls)  # type: ignore[type-var]
     with pytest.raises(FairbanditError, match=r"Lacking \(.*\) as sel.* that writes _weights"):
         registry.register("selector", "mine")(Lacking)

@@ -62,7 +62,8 @@ class RareLoss(Environment):
     def __init__(self) -> None:
         theta = torch.ones(1, dtype=torch.float64)
         self.truth = Truth(
-            theta, lambda groups, values: 10 * torch.where(values > 0, values - 0.9, values + 1)
+            theta,
+            lambda groups, values, rounds: 10 * torch.where(values > 0, values - 0.9, values + 1),
         )
 
     def _pools(self, first: int, count: int) -> Pools:

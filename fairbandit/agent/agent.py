@@ -58,9 +58,10 @@ def _call(
                 if threads > 1:
                     torch.set_num_threads(1)
                 return method(self, *args, **kwargs)
-            finally:
-                torch.set_grad_enabled(gradients)
-                if threads > 1:
+            finally:  # of functions in C, which no interrupt keeps from being called
+                try:
+                    torch._C._set_grad_enabled(gradients)
+                finally:
                     torch.set_num_threads(threads)
 
     return call

@@ -11,8 +11,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from fairbandit.audit.picks import Floats, Picks
+from fairbandit.audit.picks import Picks
 from fairbandit.errors import FairbanditError
+from fairbandit.maths.moments import Floats
 
 LEVEL = 0.001
 """The default family-wise level, of each run's tests together and of its band."""
@@ -27,8 +28,8 @@ class ParityResult:
     Attributes:
         picks: the run.
         level: the family-wise level. A run with parity is rejected with at most this probability,
-            and the band misses any of its probabilities with at most this probability, for any
-            number of replicas, rounds and groups.
+            and so the band misses any of its probabilities, for any number of replicas, rounds and
+            groups.
         rates: the estimates, (N, G); NaN for a group without candidates.
         low, high: the ends of the band, (N, G); NaN where there is none.
         p: p-values, (N,); NaN where nothing is tested.
@@ -66,10 +67,6 @@ def examine(picks: Picks, level: float = LEVEL) -> ParityResult:
     are those of policies of which no part reads the past (`Picks.reads_past`). Of other policies,
     only the rates are given.
 
-    Args:
-        picks: the picks of the run, counted by round and group.
-        level: the family-wise level of all tests of the run together, between 0 and 1.
-
     Raises:
         FairbanditError: a level that is not between 0 and 1.
     """
@@ -97,7 +94,6 @@ def examine(picks: Picks, level: float = LEVEL) -> ParityResult:
 
 
 def _untestable(picks: Picks) -> str:
-    """Why pools of mixed groups are not tested, if they are not."""
     if not picks.places.is_integer():
         return "not tested: empty places"
     if picks.reads_past is None:
@@ -113,13 +109,10 @@ def mean_band(hits: ArrayLike, trials: ArrayLike, level: float) -> tuple[Floats,
     that `binomial_p` uses the events may have different probabilities, whose mean is covered.
 
     Args:
-        hits: how many events happened, any shape.
+        hits: how many events happened, any shape, which is also that of the ends.
         trials: n, of that shape or one for all, at least 1.
         level: the largest probability of a miss, of each interval alone; divide it by the number
             of intervals for a simultaneous band (Bonferroni).
-
-    Returns:
-        The lower and the upper ends, of the shape of `hits`.
 
     >>> low, high = mean_band([25], 100, level=0.05)
     >>> [round(float(end[0]), 3) for end in (low, high)]
@@ -148,11 +141,8 @@ def binomial_p(counts: ArrayLike, expected: ArrayLike) -> Floats:
     counts have a tail of 1.
 
     Args:
-        counts: (…, k).
+        counts: (…, k); each row gets a p-value.
         expected: mean counts of the same sum, (…, k).
-
-    Returns:
-        One p-value for each row, (…).
 
     >>> binomial_p([[10, 0], [6, 4]], [5.0, 5.0]).round(4).tolist()  # twice 1/1024 and 386/1024
     [0.002, 0.7539]

@@ -14,9 +14,8 @@ from numpy.typing import NDArray
 from fairbandit import registry
 from fairbandit.building import preset, presets
 from fairbandit.errors import FairbanditError
+from fairbandit.maths.moments import Floats
 from fairbandit.results import PooledRuns, read_scenes
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -88,6 +87,5 @@ def _picks(run: PooledRuns, environment: str, shared: bool) -> Picks:
 
 
 def _parts(policy: Mapping[str, Any]) -> dict[str, str]:
-    """The names of a policy's parts by kind."""
     parts = {kind: policy.get(kind) for kind in registry.PART_KINDS}
     return {k: str(p.get("name") if isinstance(p, Mapping) else p) for k, p in parts.items()}

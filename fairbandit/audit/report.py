@@ -35,8 +35,7 @@ def report(folder: Path, *others: Path, out: Path | None = None, level: float = 
     p-value of the round, the same adjusted by Holm's method, and the verdict of the run.
 
     Args:
-        folder: where runs are, at any depth.
-        others: more of them.
+        folder, others: where runs are, at any depth.
         out: where the files go; the first folder by default.
         level: the family-wise level of each run.
 
@@ -58,7 +57,7 @@ def _rows(result: ParityResult) -> pa.Table:
     picks, own = result.picks, result.picks.own_places
     n, g = result.rates.shape
     known = {"rate": result.rates, "low": result.low, "high": result.high}
-    tests = {"p_value": result.p, "p_adjusted": result.adjusted}
+    known |= {"p_value": result.p.repeat(g), "p_adjusted": result.adjusted.repeat(g)}
     columns = {
         "run": [picks.label] * n * g,
         "environment": [picks.environment] * n * g,
@@ -68,7 +67,6 @@ def _rows(result: ParityResult) -> pa.Table:
         "received": np.tile(picks.received / n, n).astype(np.int64),
         "target": [result.target] * n * g,
         **{name: pa.array(values.ravel(), from_pandas=True) for name, values in known.items()},
-        **{name: pa.array(p.repeat(g), from_pandas=True) for name, p in tests.items()},
         "verdict": [result.verdict] * n * g,
     }
     return pa.table(columns)

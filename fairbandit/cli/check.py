@@ -38,11 +38,7 @@ _KINDS = ", ".join(registry.KINDS)
 def check(words: Sequence[str]) -> None:
     """Checks parts and prints the results.
 
-    Args:
-        words: `kind=name` for each part, each followed by its `kind.key=value`, if any.
-
     Raises:
-        FairbanditError: a word that describes no part.
         SystemExit: with exit code 1, if a part does not pass.
     """
     parser = tool_parser("check", _HELP, _EXAMPLES)

@@ -57,43 +57,28 @@ examples:
 
 
 def collect(words: Sequence[str]) -> None:
-    """Gathers runs, and prints them or writes them to a file.
-
-    Args:
-        words: folders, and options.
-
-    Raises:
-        FairbanditError: wrong words, a folder that is not there, a file that is no summary, no
-            run at all, or a file that cannot be written.
-    """
-    parser = tool_parser("collect", _HELP, _EXAMPLES)
-    parser.add_argument("folders", nargs="+", type=Path, metavar="FOLDER", help="where runs are")
-    parser.add_argument(
-        "--out",
-        type=Path,
-        metavar="FILE",
-        help=f"writes the whole table here ({' or '.join(ENDINGS)}), replacing the file",
-    )
-    parser.add_argument(
-        "--over", default="seed", metavar="KEYS", help="pools over these, separated by commas"
-    )
-    parser.add_argument("--each", action="store_true", help="a row for every run")
-    parser.add_argument("--format", choices=FORMATS, help="how the table is printed")
+    """Gathers runs, and prints them or writes them to a file."""
+    parser = tool_parser("collect", _HELP, _EXAMPLES, folders=True)
+    add, out = parser.add_argument, f"writes the whole table here ({' or '.join(ENDINGS)}), "
+    add("--out", type=Path, metavar="FILE", help=f"{out}replacing the file")
+    add("--over", default="seed", metavar="KEYS", help="pools over these, separated by commas")
+    add("--each", action="store_true", help="a row for every run")
+    add("--format", choices=FORMATS, help="how the table is printed")
     given = parser.parse_args(words)
     if given.out is not None:
         check_ending(given.out)
     runs = read_runs(given.folders)
     over = () if given.each else [key.strip() for key in given.over.split(",") if key.strip()]
     rows = pool(runs, over)
-    counted = "1 run" if len(runs) == 1 else f"{len(runs):,} runs"
+    counted = f"{len(runs):,} run{'s' * (len(runs) != 1)}"
     if not given.each:
-        counted += " of 1 setting" if len(rows) == 1 else f" of {len(rows):,} settings"
+        counted += f" of {len(rows):,} setting{'s' * (len(rows) != 1)}"
+    table = tidy(runs if given.each else rows)
     if given.out is not None:
-        table = tidy(runs if given.each else rows)
         write(table, given.out)
         print(f"{counted} in {table.num_columns} columns: {given.out}")
     elif given.format == "csv":
-        pyarrow.csv.write_csv(tidy(runs if given.each else rows), held := BytesIO())
+        pyarrow.csv.write_csv(table, held := BytesIO())
         print(held.getvalue().decode(), end="")
     elif given.format is not None:
         print(overview(rows, folders=given.each).exported(given.format), end="")

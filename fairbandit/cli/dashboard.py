@@ -5,26 +5,29 @@ from __future__ import annotations
 import math
 import re
 import signal
+import sys
 import tempfile
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
 from fnmatch import filter as filter_names
 from pathlib import Path
+from typing import Any
 from urllib.parse import quote
 
-from tensorboard.plugins.hparams.summary_v2 import hparams_pb
+from tensorboard.compat.proto.summary_pb2 import Summary
+from tensorboard.plugins.hparams import summary_v2 as hparams
 
-from fairbandit.cli import hparams
 from fairbandit.cli.messages import short
 from fairbandit.cli.parsers import tool_parser
 from fairbandit.errors import FairbanditError
 from fairbandit.files import fresh
-from fairbandit.results import SavedRun, read_runs
-from fairbandit.results.differences import union
+from fairbandit.results import PooledRuns, SavedRun, read_runs
+from fairbandit.results.differences import distinguishing, union
+from fairbandit.results.pooling import NO_DIFFERENCE
 from fairbandit.results.scenes import scenes_of
 from fairbandit.run.folder import EVENTS, LOCK, finished_below, walk
-from fairbandit.run.tensorboard import EventWriter, config_text, scalars
+from fairbandit.run.tensorboard import INSTANTS, EventWriter, config_text, scalars, titled
 
 HOST = "127.0.0.1"
 """The address to which TensorBoard is bound; only this machine can connect to it."""
@@ -39,7 +42,7 @@ UNFINISHED = "unfinished runs"
 
 _CURVES = "custom_scalars&_smoothingWeight=0"  # smoothing would hide the first rounds
 _FIGURES = f"{RUNS}/.*figures$"
-_LONGEST = 100  # characters of a folder's name
+_LONGEST = 100  # characters of a folder's name, and of a value
 
 _HELP = """\
 Starts TensorBoard on the runs below some folders, finished or under way, and prints its address.
@@ -66,16 +69,8 @@ examples:
 
 
 def dashboard(words: Sequence[str]) -> None:
-    """Starts TensorBoard and waits for Ctrl-C.
-
-    Args:
-        words: folders, and `--port N`.
-
-    Raises:
-        FairbanditError: wrong words, a folder that is not there or without runs, a port in use.
-    """
-    parser = tool_parser("dashboard", _HELP, _EXAMPLES)
-    parser.add_argument("folders", nargs="+", type=Path, metavar="FOLDER", help="where runs are")
+    """Starts TensorBoard and waits for Ctrl-C."""
+    parser = tool_parser("dashboard", _HELP, _EXAMPLES, folders=True)
     parser.add_argument("--port", type=int, help="by default the first free one from 6006 on")
     given = parser.parse_args(words)
     with serving(given.folders, given.port) as pages, suppress(KeyboardInterrupt):
@@ -93,9 +88,7 @@ def dashboard(words: Sequence[str]) -> None:
 def serving(folders: Sequence[Path], port: int | None = None) -> Iterator[dict[str, str]]:
     """Serves TensorBoard for the time of a `with` block.
 
-    Args:
-        folders: where runs are, at any depth.
-        port: None for the first free one from 6006 on, 0 for any.
+    A port of None is the first free one from 6006 on, and 0 is any.
 
     Yields:
         The address of the page that shows the regrets, for each environment and, if there are any,
@@ -128,11 +121,7 @@ def serving(folders: Sequence[Path], port: int | None = None) -> Iterator[dict[s
 
 
 def link_runs(folders: Sequence[Path], logdir: Path) -> list[str]:
-    """Links folders below `runs`, and returns the names of the unfinished runs in them.
-
-    Raises:
-        FairbanditError: a folder that is not there.
-    """
+    """Links folders below `runs`, and returns the names of the unfinished runs in them."""
     unfinished = []
     (logdir / RUNS).mkdir()
     for folder in folders:
@@ -152,13 +141,10 @@ def write_pooled(runs: Sequence[SavedRun], logdir: Path) -> dict[str, list[str]]
 
     Returns:
         For each environment, in order, the names of the curves of its settings.
-
-    Raises:
-        FairbanditError: a run that cannot be read.
     """
     scenes = scenes_of(runs)
-    settings = hparams.rows([pooled for scene in scenes for pooled in scene.runs])
-    columns = hparams.columns(settings, union(scene.metrics for scene in scenes))
+    settings = rows_of([pooled for scene in scenes for pooled in scene.runs])
+    columns = columns_of(settings, union(scene.metrics for scene in scenes))
     rows = iter(settings)
     names: dict[str, list[str]] = {}
     for scene in scenes:
@@ -173,18 +159,48 @@ def write_pooled(runs: Sequence[SavedRun], logdir: Path) -> dict[str, list[str]]
                 events.write(config_text({k: v for k, v in config.items() if k not in pooled.over}))
                 events.write(columns)
                 row = own[-1].removeprefix(f"{POOLED}/")  # its name
-                events.write(hparams_pb(next(rows), trial_id=row))
+                events.write(hparams.hparams_pb(next(rows), trial_id=row))
                 events.add(scalars(pooled.curves, 1, pooled.rounds))
     return names
 
 
-def page(names: Sequence[str]) -> str:
-    """Returns the page with the curves of an environment, or those of unfinished runs.
+def rows_of(runs: Sequence[PooledRuns]) -> list[dict[str, Any]]:
+    """Returns the policy and the environment of each run, and the settings in which runs differ."""
+    played = [
+        {key: value for key, value in run.settings.items() if not key.startswith(NO_DIFFERENCE)}
+        for run in runs
+    ]
+    keys = ["policy", "environment", *distinguishing(played)]
+    kept = [{key: one[key] for key in keys if one.get(key) is not None} for one in played]
+    return [{k: _shown(v) for k, v in one.items() if len(str(v)) <= _LONGEST} for one in kept]
 
-    Args:
-        names: the names of the curves on the dashboard, of which every n-th is shown, a dozen at
-            most.
-    """
+
+def columns_of(settings: Sequence[Mapping[str, Any]], metrics: Sequence[str]) -> Summary:
+    """Chooses the columns of all rows: the settings, and the final means of metrics."""
+    tags = [*(f"{column}/mean" for column in metrics), *INSTANTS.values()]
+    values = {key: [one[key] for one in settings if key in one] for key in union(settings)}
+    return hparams.hparams_config_pb(
+        [hparams.HParam(key, _domain(own)) for key, own in values.items()],
+        [hparams.Metric(tag, display_name=titled(tag.removesuffix("/mean"))) for tag in tags],
+    )
+
+
+def _shown(value: Any) -> bool | float | str:
+    """A value that TensorBoard can show; numbers that are no finite double become text."""
+    number = isinstance(value, int | float) and abs(value) <= sys.float_info.max
+    return value if number else str(value)
+
+
+def _domain(values: Sequence[Any]) -> hparams.Domain | None:
+    """Which values a setting takes; None if they are of several types."""
+    kinds = {type(value) for value in values}
+    if kinds <= {int, float}:
+        return hparams.RealInterval(float(min(values)), float(max(values)))
+    return hparams.Discrete(sorted(set(values))) if len(kinds) == 1 else None
+
+
+def page(names: Sequence[str]) -> str:
+    """Returns the page that shows every n-th of some curves by their names, a dozen at most."""
     if len(names) <= MOST_LINES and names[0].startswith(f"{POOLED}/"):
         patterns = [f"{_pattern(names[0].rpartition('/')[0])}/"]  # all of its folder
     else:

@@ -12,7 +12,7 @@ from rich.table import Table
 from fairbandit.cli.messages import short
 from fairbandit.cli.parsers import tool_parser
 from fairbandit.figures.compose import FIGURES
-from fairbandit.figures.draw import SUBFOLDER, Choice, Drawn, draw, kept_choice, show_in_tensorboard
+from fairbandit.figures.draw import SUBFOLDER, Drawn, draw, kept_choice, show_in_tensorboard
 from fairbandit.figures.facets import MOST_RUNS, Options
 from fairbandit.run.table import console, make_table
 
@@ -42,67 +42,37 @@ get all that their runs make (frontier, of runs of policy/rank=tradeoff, and not
 when asked for)."""
 
 
+_OPTIONS = {
+    "out": f"where the files go; by default FOLDER/{SUBFOLDER}, or {SUBFOLDER} if several",
+    "only": f"which, separated by commas: {', '.join(FIGURES)}",
+    "where": "only runs with one of these values, separated by commas, of a setting; its key may be"
+    " short, as in figures; of several --where all hold",
+    "metric": "the metrics that the figure metrics shows, separated by commas: fair_regret,"
+    " standard_regret, or a column that runs were asked for; it is then the only figure,"
+    " unless --only names others",
+    "interval": "bands and bars are 95 %% intervals of the mean, in place of the standard"
+    " deviation",
+}
+
+
 def figures(words: Sequence[str]) -> None:
-    """Draws figures and lists their files.
-
-    Args:
-        words: folders and options.
-
-    Raises:
-        FairbanditError: wrong words, no runs, damaged runs, or a folder that cannot be written to.
-    """
-    parser = tool_parser("figures", _HELP, _EXAMPLES)
-    parser.add_argument("folders", nargs="+", type=Path, metavar="FOLDER", help="where runs are")
-    parser.add_argument(
-        "--out",
-        type=Path,
-        metavar="DIR",
-        help=f"where the files go; by default FOLDER/{SUBFOLDER}, or {SUBFOLDER} if several",
-    )
-    parser.add_argument(
-        "--only",
-        type=_names,
-        metavar="NAMES",
-        help=f"which, separated by commas: {', '.join(FIGURES)}",
-    )
-    parser.add_argument(
-        "--policies", type=_names, metavar="NAMES", help="whose runs, separated by commas"
-    )
-    parser.add_argument(
-        "--where",
-        type=_condition,
-        action="append",
-        metavar="KEY=VALUES",
-        help="only runs with one of these values, separated by commas, of a setting; its key may be"
-        " short, as in figures; of several --where all hold",
-    )
-    parser.add_argument(
-        "--metric",
-        type=_names,
-        metavar="NAMES",
-        help="the metrics that the figure metrics shows, separated by commas: fair_regret,"
-        " standard_regret, or a column that runs were asked for; it is then the only figure,"
-        " unless --only names others",
-    )
-    parser.add_argument("--by", metavar="KEY", help="a panel for each value of this setting")
-    parser.add_argument(
-        "--interval",
-        action="store_true",
-        help="bands and bars are 95 %% intervals of the mean, in place of the standard deviation",
-    )
-    parser.add_argument(
-        "--size", type=_size, metavar="WxH", help="of each figure in inches, as in 6.75x2.5"
-    )
+    """Draws figures and lists their files."""
+    parser = tool_parser("figures", _HELP, _EXAMPLES, folders=True)
+    texts, add = _OPTIONS, parser.add_argument
+    add("--out", type=Path, metavar="DIR", help=texts["out"])
+    add("--only", type=_names, metavar="NAMES", help=texts["only"])
+    add("--policies", type=_names, metavar="NAMES", help="whose runs, separated by commas")
+    add("--where", type=_condition, action="append", metavar="KEY=VALUES", help=texts["where"])
+    add("--metric", type=_names, metavar="NAMES", help=texts["metric"])
+    add("--by", metavar="KEY", help="a panel for each value of this setting")
+    add("--interval", action="store_true", help=texts["interval"])
+    add("--size", type=_size, metavar="WxH", help="of each figure in inches, as in 6.75x2.5")
     given = parser.parse_args(words)
     alone = given.folders[0] if len(given.folders) == 1 else None
     own = Path(SUBFOLDER) if alone is None else alone / SUBFOLDER
-    out = given.out or own
-    only = given.only or (["metrics"] if given.metric else None)
-    choice: Choice | None = None
-    if only is not None:
-        choice = dict.fromkeys(only)
-    elif given.policies is None and alone is not None and alone.is_dir():
-        choice = kept_choice(alone)
+    out, only = given.out or own, given.only or (["metrics"] if given.metric else None)
+    kept = kept_choice(alone) if alone and not (only or given.policies) else None
+    choice = dict.fromkeys(only) if only else kept
     options = Options(given.by, given.interval, given.size, given.metric or ())
     drawn = draw(given.folders, out, choice, given.policies, dict(given.where or ()), options)
     if alone is not None and out == own:
@@ -112,13 +82,12 @@ def figures(words: Sequence[str]) -> None:
 
 def files_table(drawn: Sequence[Drawn]) -> Table:
     """Returns a table of the files that were written."""
-    several = len({one.scene for one in drawn}) > 1
-    rows = []
-    for one in drawn:
-        files = "\n".join(str(short(file)) for file in one.files)
-        rows.append([*([one.scene] if several else []), one.figure, files])
-    headers = [*(["environment"] if several else []), "figure", "files"]
-    return make_table(headers, rows, box=None, pad_edge=False)
+    rows = [
+        [one.scene, one.figure, "\n".join(str(short(file)) for file in one.files)] for one in drawn
+    ]
+    first = int(len({one.scene for one in drawn}) == 1)  # that of the environment is left out
+    headers = ["environment", "figure", "files"]
+    return make_table(headers[first:], [row[first:] for row in rows], box=None, pad_edge=False)
 
 
 def _names(text: str) -> list[str]:

@@ -37,10 +37,7 @@ register_resolvers()  # in a worker, unpickling `run_job` imports this module
 
 
 def run_app(words: Sequence[str]) -> None:
-    """Runs the Hydra application: one job, or a sweep of them.
-
-    Args:
-        words: overrides and Hydra's flags.
+    """Runs the Hydra application with overrides and flags: one job, or a sweep of them.
 
     Raises:
         FairbanditError: an error that the user can correct, which includes Hydra's errors of
@@ -91,10 +88,7 @@ def _given_to_hydra(words: Sequence[str]) -> Iterator[None]:
 
 
 def run_job(config: DictConfig) -> None:
-    """Carries out a job in its Hydra folder, and prints its results.
-
-    Args:
-        config: the composed config, without Hydra's own node.
+    """Carries out the job of a composed config in its Hydra folder, and prints its results.
 
     Raises:
         FairbanditError: an error that the user can mend; in a sweep any error, once it stands in

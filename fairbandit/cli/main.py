@@ -22,7 +22,11 @@ TOOLS = {
     "theory": "computes what the paper proves, for an environment",
     "parity": "tests saved runs for demographic parity, round by round",
 }
-"""The tools with a line for `fairbandit --help`; each is a function in a module of its name."""
+"""The tools with a line for `fairbandit --help`.
+
+Each is a function in a module of its name, which takes the words that follow it and raises
+`FairbanditError` if they, or what they name, are wrong.
+"""
 
 
 def main(words: Sequence[str] | None = None) -> None:

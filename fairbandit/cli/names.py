@@ -12,41 +12,27 @@ LONGEST = 80
 _NO_MATTER = ("resume", "threads", "figures")
 
 
-def job_name(overrides: Iterable[str], but: Collection[str] = ()) -> str:
-    """Returns a folder name from the overrides of a run.
+def folder_name(
+    overrides: Iterable[str], but: Collection[str] = (), swept: Iterable[str] = ()
+) -> str:
+    """Returns a folder name from the overrides of a run or of a sweep, which are KEY=VALUE words.
 
     Different overrides make different names: a name that had to be shortened, or whose special
     characters had to go, ends with 64 bits of a hash. `resume`, `threads` and `figures` do not
-    count.
+    count, nor do the keys `but`.
 
-    Args:
-        overrides: KEY=VALUE words.
-        but: further keys that do not count.
+    A key that is `swept` counts by itself, so that the same command with further values goes on in
+    the same folder. The folders of its jobs are named by the values.
 
-    >>> job_name(["policy=oful", "policy.estimator.exploration=0.1", "policy/rank=identity"])
+    >>> folder_name(["policy=oful", "policy.estimator.exploration=0.1", "policy/rank=identity"])
     'policy-oful_estimator.exploration-0.1_rank-identity'
-    >>> job_name(["environment.theta=[1,2]"])
+    >>> folder_name(["environment.theta=[1,2]"])
     'environment.theta--1+2-4b912523e1fafd60'
-    """
-    return sweep_name((), overrides, but)
-
-
-def sweep_name(swept: Iterable[str], fixed: Iterable[str], but: Collection[str] = ()) -> str:
-    """Returns a folder name from the overrides of a sweep, as `job_name` from those of a run.
-
-    A key whose values are swept counts by itself, so that the same command with further values
-    goes on in the same folder. The folders of its jobs are named by the values.
-
-    Args:
-        swept: the keys.
-        fixed: KEY=VALUE words.
-        but: further keys that do not count.
-
-    >>> sweep_name(["policy", "seed"], ["rounds=100", "resume=true"])
+    >>> folder_name(["rounds=100", "resume=true"], swept=["policy", "seed"])
     'policy_seed_rounds-100'
     """
     words = [_short(key) for key in swept]
-    for override in fixed:
+    for override in overrides:
         key, _, value = override.lstrip("+~").partition("=")
         if key not in _NO_MATTER and key not in but:
             words.append(f"{_short(key)}-{value}")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any, NoReturn
 
 from omegaconf import OmegaConf
@@ -20,23 +21,29 @@ class _Parser(argparse.ArgumentParser):
         raise FairbanditError(f"{self.prog}: {message} (see {self.prog} --help)")
 
 
-def tool_parser(tool: str, description: str, examples: str) -> argparse.ArgumentParser:
-    """Returns the parser of the words after a tool's name, which raises `FairbanditError`."""
-    return _Parser(
+def tool_parser(
+    tool: str, description: str, examples: str, *, folders: bool = False
+) -> argparse.ArgumentParser:
+    """Returns the parser of the words after a tool's name, which raises `FairbanditError`.
+
+    With `folders`, the tool reads the runs in some folders.
+    """
+    parser = _Parser(
         prog=f"fairbandit {tool}",
         description=description,
         epilog=examples,
         formatter_class=argparse.RawDescriptionHelpFormatter,
         allow_abbrev=False,
     )
+    if folders:
+        parser.add_argument(
+            "folders", nargs="+", type=Path, metavar="FOLDER", help="where runs are"
+        )
+    return parser
 
 
 def read_parameters(words: Sequence[str], kind: str) -> dict[str, Any]:
-    """Reads the parameters of a part as on a run's command line.
-
-    Args:
-        words: KEY=VALUE words; a key may be dotted.
-        kind: the kind of part, for messages.
+    """Reads the parameters of a part as on a run's command line, where a key may be dotted.
 
     Raises:
         FairbanditError: a value that is not YAML.

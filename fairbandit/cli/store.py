@@ -11,7 +11,7 @@ from hydra.core.override_parser.overrides_parser import OverridesParser
 from omegaconf import MISSING, DictConfig, OmegaConf
 
 from fairbandit import registry
-from fairbandit.cli.names import job_name, sweep_name
+from fairbandit.cli.names import folder_name
 from fairbandit.plugins import VARIABLE as PLUGINS
 from fairbandit.run.checkpoint import VARIABLE as CHECKPOINTS
 from fairbandit.run.settings import Settings
@@ -49,7 +49,7 @@ def register_resolvers() -> None:
     """Registers the resolvers that the files of conf/ use.
 
     `${fairbandit.job:}` names the folder of a run, or of a job by the overrides that the sweep does
-    not share; `${fairbandit.sweep:}` names that of a sweep. `${fairbandit.worker_env:}` gives the
+    not share; `${fairbandit.sweep:}` names that of a sweep; `${fairbandit.worker_env:}` gives the
     environment variables that a worker on another machine needs.
     """
     for resolver in (_job, _sweep, _worker_env):
@@ -58,14 +58,14 @@ def register_resolvers() -> None:
 
 
 def _job(_root_: DictConfig) -> str:
-    return job_name(task_words(_root_), _root_.hydra.job.config.override_dirname.exclude_keys)
+    return folder_name(task_words(_root_), _root_.hydra.job.config.override_dirname.exclude_keys)
 
 
 def _sweep(_root_: DictConfig) -> str:
     words = OverridesParser.create().parse_overrides(task_words(_root_))
     swept = [word.key_or_group for word in words if word.is_sweep_override()]
     fixed = [str(word.input_line) for word in words if not word.is_sweep_override()]
-    return sweep_name(swept, fixed)
+    return folder_name(fixed, swept=swept)
 
 
 def _worker_env() -> dict[str, str]:

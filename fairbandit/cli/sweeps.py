@@ -44,8 +44,7 @@ from fairbandit.files import fresh
 from fairbandit.results import pool, read_runs
 from fairbandit.results.overview import overview
 from fairbandit.results.table import tidy, write
-from fairbandit.run import folder as folders
-from fairbandit.run.folder import ERROR, SUMMARY
+from fairbandit.run.folder import ERROR, SUMMARY, claim, finished_below
 from fairbandit.run.progress import progress_bar
 from fairbandit.run.table import console, named
 
@@ -120,7 +119,7 @@ def _begin(config: DictConfig) -> None:
         "same command again, or choose another folder with hydra.sweep.dir"
     )
     with ExitStack() as lock, ExitStack() as bars:
-        lock.enter_context(folders.claim(folder, taken))
+        lock.enter_context(claim(folder, taken))
         for error in folder.rglob(ERROR):
             error.unlink()
         before = _finished(folder)
@@ -196,14 +195,9 @@ def figures_asked(asked: Any) -> Choice:
 
 
 def finish_sweep(*, results: bool = True) -> int:
-    """Ends the sweep that this process drives, if there is one.
+    """Ends the sweep that this process drives, if there is one; returns how many jobs failed.
 
-    Args:
-        results: whether to write and print a table of all jobs in the sweep's folder, and to draw
-            the figures that the config names.
-
-    Returns:
-        How many jobs failed.
+    With `results`, a table of all its jobs is written and printed, and its figures are drawn.
     """
     if not _driven:
         return 0
@@ -246,5 +240,4 @@ def _gather(sweep: _Sweep, errors: Mapping[str, str]) -> None:
 
 def _finished(folder: Path) -> dict[str, int]:
     """The finished runs below a folder, and when each was finished."""
-    places = folders.finished_below(folder)
-    return {place: (Path(place) / SUMMARY).stat().st_mtime_ns for place in places}
+    return {run: (Path(run) / SUMMARY).stat().st_mtime_ns for run in finished_below(folder)}

@@ -33,14 +33,7 @@ _SHOWN = 40  # the most groups that are listed, the largest first
 
 
 def table(words: Sequence[str]) -> None:
-    """Prints the features, the groups and the missing cells of a file.
-
-    Args:
-        words: the path of the file, and KEY=VALUE parameters of the environment `table`.
-
-    Raises:
-        FairbanditError: a word or a parameter is wrong, or the file cannot be used.
-    """
+    """Prints the features, the groups and the missing cells of a file."""
     import pandas as pd
 
     parser = tool_parser("table", _HELP, _EXAMPLES)

@@ -64,9 +64,6 @@ _TERMS = (
 def theory(words: Sequence[str]) -> None:
     """Prints what the paper proves of an environment.
 
-    Args:
-        words: `environment=NAME`, `environment.KEY=VALUE`, and numbers.
-
     Raises:
         FairbanditError: words that make no sense, or an environment that cannot be built or has
             no truth.
@@ -80,21 +77,16 @@ def theory(words: Sequence[str]) -> None:
     problem = _Problem(paper.constants(environment), **settings)
     # whatever can fail is computed before anything is printed
     moments = dict(zip(KAPPAS, paper.pick_moments(environment), strict=True))
-    tables = [
-        problem.constants(f"Constants of this instance ({environment.part_name})"),
-        problem.bounds(),
-        problem.instance(moments),
-    ]
+    title = f"Constants of this instance ({environment.part_name})"
+    tables = [problem.constants(title), problem.bounds(), problem.instance(moments)]
     if problem.has_trade_off:
         groups = " and ".join(environment.group_names)
         title = f"Fairness against reward, groups {groups} (thm:linreg_opt)"
         tables.append(problem.trade_off(paper.trade_off(environment), title))
     remarks = problem.remarks(moments[0.0])
     shown = console()
-    for table in tables:
-        shown.print(table)
-    for remark in remarks:
-        shown.print(remark, highlight=False, markup=False)
+    for part in (*tables, *remarks):
+        shown.print(part, highlight=False)
 
 
 def _parsed(words: Sequence[str]) -> tuple[dict[str, Any], dict[str, float]]:
@@ -193,26 +185,19 @@ class _Problem:
 
     def bounds(self) -> Table:
         """The paper's regret theorem and the repaired one, term by term."""
-        theorem, gap = (
-            ("th:regret", "lm:eiguen")
-            if self.known.own_places
-            else ("th:regret_2", "eq:patboundused")
-        )
+        theorem, gap = "th:regret_2", "eq:patboundused"
+        if self.known.own_places:
+            theorem, gap = "th:regret", "lm:eiguen"
         columns = []
-        for repaired, proof, eigenvalue in (
-            (False, f"has a gap: {gap}", "λ⁺_min(Σ)"),
-            (True, "complete", "λ'"),
-        ):
-            bound = partial(self.bound, repaired=repaired)
+        for proof, eigenvalue in ((f"has a gap: {gap}", "λ⁺_min(Σ)"), ("complete", "λ'")):
+            bound = partial(self.bound, repaired=proof == "complete")
             found, first = bound(self.rounds), paper.useful_from(bound)
             terms = (found.confidence, found.shrinkage, found.ranks, found.warm_up, found.total)
             growth = f"{self.share}{eigenvalue}/4 = {_number(found.growth / 4)}"
             speaks = "beyond 1e30" if first is None else _number(first)
             columns.append((proof, growth, *map(_number, terms), speaks))
-        title = (
-            f"Fair regret of Fair-Greedy, T = {_number(self.rounds)}, "
-            f"with probability ≥ {_number(1 - self.delta)}"
-        )
+        title = f"Fair regret of Fair-Greedy, T = {_number(self.rounds)}, "
+        title += f"with probability ≥ {_number(1 - self.delta)}"
         headers = ("", f"the paper's {theorem}", "repaired")
         rows = zip(_TERMS, *columns, strict=True)
         return make_table(headers, rows, right=headers[1:], title=title)
@@ -226,17 +211,12 @@ class _Problem:
             if ratio:
                 follows = _number((stated.confidence + stated.shrinkage) / math.sqrt(ratio))
             rows.append((_number(kappa), _measured(found), _number(ratio), follows))
-        headers = (
-            "κ",
-            "λ_κ ± std. error",
-            f"2λ_κ ÷ {self.share}λ⁺_min(Σ)",
-            "confidence + regular.",
-        )
+        ratios = f"2λ_κ ÷ {self.share}λ⁺_min(Σ)"
+        headers = ("κ", "λ_κ ± std. error", ratios, "confidence + regular.")
         title = f"Second moment of picks on this instance ({found.how})"
         return make_table(headers, rows, right=headers, title=title)
 
     def trade_off(self, found: paper.TradeOff, title: str) -> Table:
-        """The reward that the fair optimum loses and the fairness that the reward optimum loses."""
         chance = found.chance(self.known.norm.value, self.known.theta)
         rows = [
             ("ε of the greatest ε·p(ε)", _number(found.epsilon)),

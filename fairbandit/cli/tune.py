@@ -28,7 +28,7 @@ from omegaconf.errors import OmegaConfBaseException
 from fairbandit import registry
 from fairbandit.building import build, build_policy, conf_folder
 from fairbandit.cli.messages import in_a_line, one_message, short
-from fairbandit.cli.names import job_name
+from fairbandit.cli.names import folder_name
 from fairbandit.cli.parsers import quoted, read_parameters, tool_parser
 from fairbandit.cli.store import plain_config, publish
 from fairbandit.errors import FairbanditError
@@ -79,15 +79,7 @@ _WARM_UP = 0.25  # the share of the rounds before a trial may be stopped
 
 
 def tune(words: Sequence[str]) -> None:
-    """Plays the trials that a study lacks, and shows the best.
-
-    Args:
-        words: overrides of a run, and the tool's own.
-
-    Raises:
-        FairbanditError: wrong words; a folder with a study of other words, a damaged one, or one
-            that another process plays; or a trial that fails before any is complete.
-    """
+    """Plays the trials that a study lacks, and shows the best."""
     parser = tool_parser("tune", _HELP, _EXAMPLES)
     parser.add_argument("words", nargs="+", metavar="KEY=VALUE", help="see above")
     words = parser.parse_args(words).words
@@ -106,7 +98,7 @@ def tune(words: Sequence[str]) -> None:
     objectives = _objectives(given["objective"], config)
     run = identity(build_policy(config["policy"]), config["environment"], settings(config))
     asked = {**run, "search": given["search"], "objective": given["objective"]}
-    name = job_name(word for word in words if word.partition("=")[0] not in _UNNAMED)
+    name = folder_name(word for word in words if word.partition("=")[0] not in _UNNAMED)
     folder = Path(str(given["folder"] or f"outputs/studies/{name}")).absolute()
     folder = folder if given["resume"] else fresh(folder)
     console().print(named("study", short(folder)), soft_wrap=True)
@@ -136,11 +128,11 @@ def _composed(words: Sequence[str]) -> dict[str, Any]:
 
 
 def _overrides(values: Mapping[str, Any]) -> list[str]:
-    words = []
-    for key, value in values.items():
+    def written(value: Any) -> str:
         bare = isinstance(value, str) and value.isidentifier()  # other texts need quotes
-        words.append(f"{key}={value if bare else json.dumps(value, ensure_ascii=False)}")
-    return words
+        return value if bare else json.dumps(value, ensure_ascii=False)
+
+    return [f"{key}={written(value)}" for key, value in values.items()]
 
 
 def _search(given: Any) -> dict[str, Any]:
@@ -218,7 +210,7 @@ class _Study:
         """
         trial = self._ask()
         words = _overrides(trial.params)
-        folder = self.folder / "trials" / job_name(words)
+        folder = self.folder / "trials" / folder_name(words)
         watch = partial(self._watch, trial) if len(self.objectives) == 1 else None
         try:
             summary = execute(_composed([*self.words, *words]), folder, watch=watch)

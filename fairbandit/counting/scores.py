@@ -14,11 +14,13 @@ from fairbandit.counting.linear import LinearCounts
 from fairbandit.counting.model import ScoringModel
 from fairbandit.counting.scan import Windows, bounding, counting, products, scoring, summing
 from fairbandit.errors import FairbanditError
+from fairbandit.locks import without_locks
 
 Of = Literal["score", "lower", "upper"]
 """What values are compared with: past scores, or past confidence bounds."""
 
 
+@without_locks
 class PastScores:
     """The past contexts of each candidate's group in its round's window, scored by its model.
 

@@ -32,8 +32,7 @@ YEARS = (2017, 2018)
 COLUMNS = ("AGEP", "COW", "SCHL", "MAR", "OCCP", "POBP", "RELP", "WKHP", "SEX", "RAC1P", "PINCP")
 """The columns of the table."""
 
-FILTER_COLUMN = "PWGTP"
-"""The column of a person's weight, which only the filter reads."""
+_READ = (*COLUMNS, "PWGTP")  # the filter reads a person's weight
 
 STATES = (
     *("AL", "AK", "AZ", "AR", "CA", "CO", "CT", "DE", "FL", "GA", "HI", "ID", "IL", "IN", "IA"),
@@ -53,6 +52,7 @@ SAMPLE_STATES = {2018: ("DE", "HI", "NM", "SD", "VT", "WY"), 2017: ("AL",)}
 """The states in the packaged records of each year."""
 
 _SITE = "https://www2.census.gov/programs-surveys/acs/data/pums"
+_DAMAGE = (OSError, KeyError, RuntimeError, zipfile.BadZipFile, zlib.error)  # of a download
 _log = logging.getLogger("fairbandit")
 
 
@@ -67,10 +67,8 @@ def person_table(
     """The path of a Parquet table of working adults, which is made once and then cached.
 
     The Adult-style filter is AGEP > 16, PINCP > 100, WKHP > 0, PWGTP ≥ 1. The name of the table has
-    a hash of the year, the states, and the names, sizes and times of the source files. If one of
-    these changes, a new table is made; older tables stay and may be deleted at any time.
-
-    The arguments are those of `CensusGender`.
+    a hash of the year, the states, and the names, sizes and times of the source files: if one of
+    these changes, a new table is made. The arguments are those of `CensusGender`.
 
     Raises:
         FairbanditError: the year is not in `YEARS`, a state is unknown, a file is missing, is
@@ -129,13 +127,11 @@ def _download(path: Path, year: int, state: str) -> None:
     _log.info("downloading the %d census records of %s", year, state)
     name = f"csv_p{state.lower()}.zip"
     url = f"{_SITE}/{year}/1-Year/{name}"
-    # what requests and zipfile raise if a download fails or an archive is damaged
-    damage = (OSError, KeyError, RuntimeError, zipfile.BadZipFile, zlib.error)
     with _moved_when_whole(path, "environment.root") as found:
         try:
             folktables.download_and_extract(url, str(found.parent), name, found.name)
-            read_table(found, [*COLUMNS, FILTER_COLUMN])
-        except (*damage, FairbanditError) as error:
+            read_table(found, _READ)
+        except (FairbanditError, *_DAMAGE) as error:
             raise FairbanditError(
                 f"the download of {url} failed; fetch it by other means and unpack it into "
                 f"{path.parent}. The reason: {error or type(error).__name__}"
@@ -143,7 +139,6 @@ def _download(path: Path, year: int, state: str) -> None:
 
 
 def _write(files: list[Path], target: Path) -> None:
-    """Writes the working adults in some files as one Parquet table."""
     columns = [np.concatenate(cells) for cells in zip(*map(_filtered, files), strict=True)]
     if not len(columns[0]):
         raise FairbanditError(
@@ -174,11 +169,11 @@ def _moved_when_whole(path: Path, setting: str) -> Iterator[Path]:
 
 def _filtered(path: Path) -> list[NDArray[np.float64]]:
     """The columns `COLUMNS` of the working adults in one file."""
-    source = read_table(path, [*COLUMNS, FILTER_COLUMN])
-    cells = {name: source.numbers(name) for name in (*COLUMNS, FILTER_COLUMN)}
+    source = read_table(path, _READ)
+    cells = {name: source.numbers(name) for name in _READ}
     # a comparison with a missing cell is false
     keep = (cells["AGEP"] > 16) & (cells["PINCP"] > 100)
-    keep &= (cells["WKHP"] > 0) & (cells[FILTER_COLUMN] >= 1)
+    keep &= (cells["WKHP"] > 0) & (cells["PWGTP"] >= 1)
     for name in COLUMNS:
         source.require_cells(name, keep & np.isnan(cells[name]))
     return [cells[name][keep] for name in COLUMNS]

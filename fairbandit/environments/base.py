@@ -119,10 +119,8 @@ class Environment(ABC):
         """The files, which need not exist, that an environment with these parameters reads.
 
         A finished run is played again if the contents of these files change. By default they are
-        the files that a parameter names. A subclass that reads other files overrides this method.
-
-        Args:
-            parameters: all parameters of the constructor, as plain data.
+        the files that a parameter names; `parameters` has all those of the constructor, as plain
+        data. A subclass that reads other files overrides this method.
         """
         texts = (value for value in parameters.values() if isinstance(value, str))
         # `Path.is_file` would raise an error for some texts that cannot be paths
@@ -131,8 +129,7 @@ class Environment(ABC):
     def fingerprint(self) -> str:
         """A hash of the data that the environment plays; a run resumes only while it is the same.
 
-        By default it is a hash of the environment's name and parameters. A subclass that plays data
-        hashes the data.
+        By default it is that of the name and parameters. A subclass that plays data hashes these.
         """
         described = json.dumps(describe(self), sort_keys=True, default=str)
         return hashlib.sha256(described.encode()).hexdigest()
@@ -142,25 +139,29 @@ class Environment(ABC):
         self.streams = streams
 
     def pools(self, first: int, count: int) -> Pools:
-        """Rounds first … first+count−1 of every replica of the bound streams.
-
-        Args:
-            first: the first round, from 1.
-            count: how many rounds, N.
-
-        Returns:
-            The pools, checked.
+        """Rounds first … first+count−1, from 1, of every replica of the bound streams, checked.
 
         Raises:
             FairbanditError: wrong shapes or dtypes, unknown groups, a value that is not finite
                 (with its replica, round and place).
         """
         pools = self._pools(first, count)
-        shape = (len(self.streams.replicas), count, self.places)
-        self._check("contexts", pools.contexts, (*shape, self.features), torch.float64, first)
-        self._check("groups", pools.groups, shape, torch.int64, first)
-        for name in ("rewards", "expected", "ranks"):
-            self._check(name, getattr(pools, name), shape, torch.float64, first)
+        places = (len(self.streams.replicas), count, self.places)
+        for name, got in vars(pools).items():
+            shape = (*places, self.features) if name == "contexts" else places
+            dtype = torch.int64 if name == "groups" else torch.float64
+            if tuple(got.shape) != shape or got.dtype != dtype:
+                raise FairbanditError(
+                    f"environment {self.part_name!r} gave {name} of shape {tuple(got.shape)} and "
+                    f"{got.dtype}; expected {shape} (replicas, rounds, places, …) and {dtype}"
+                )
+            bad = ~got.isfinite()
+            if bool(bad.any()):
+                replica, offset, place = bad.nonzero()[0, :3].tolist()
+                raise FairbanditError(
+                    f"environment {self.part_name!r} gave {name} that are not finite at replica "
+                    f"{self.streams.replicas[replica]}, round {first + offset}, place {place}"
+                )
         low, high = int(pools.groups.min()), int(pools.groups.max())
         if low < -1 or high >= len(self.group_names):
             raise FairbanditError(
@@ -172,11 +173,8 @@ class Environment(ABC):
     def reward_distribution(self, group: int) -> Distribution | None:
         """The distribution of a group's true rewards, for figures; None without a truth.
 
-        By default it is computed from `truth.cdf` in round 1. A subclass that knows the density
-        overrides this method.
-
-        Args:
-            group: the group's code.
+        By default it is computed from `truth.cdf` in round 1, of the group with this code. A
+        subclass that knows the density overrides this method.
         """
         if self.truth is None:
             return None
@@ -192,21 +190,3 @@ class Environment(ABC):
     @abstractmethod
     def _pools(self, first: int, count: int) -> Pools:
         """Draws rounds first … first+count−1; the public `pools` checks them."""
-
-    def _check(
-        self, name: str, got: Tensor, shape: tuple[int, ...], dtype: torch.dtype, first: int
-    ) -> None:
-        if tuple(got.shape) != shape or got.dtype != dtype:
-            raise FairbanditError(
-                f"environment {self.part_name!r} gave {name} of shape {tuple(got.shape)} and "
-                f"{got.dtype}; expected {shape} (replicas, rounds, places, …) and {dtype}"
-            )
-        if dtype == torch.int64:
-            return
-        bad = ~got.isfinite()
-        if bool(bad.any()):
-            replica, offset, place = bad.nonzero()[0, :3].tolist()
-            raise FairbanditError(
-                f"environment {self.part_name!r} gave {name} that are not finite at replica "
-                f"{self.streams.replicas[replica]}, round {first + offset}, place {place}"
-            )

@@ -27,27 +27,17 @@ CENSUS_COLUMNS: Mapping[str, Any] = MappingProxyType(
 )
 """The 39 features like those of "Adult", as `Table` takes them; a bias makes d = 40."""
 
-GENDERS = {"1": "male", "2": "female"}
-"""Names of the codes of SEX."""
-
-ETHNICITIES = {
-    "1": "white",
-    "2": "black",
-    "3": "american_indian",
-    "4": "alaska_native",
-    "5": "native_unspecified",
-    "6": "asian",
-    "7": "pacific_islander",
-    "8": "other",
-    "9": "two_or_more",
+GROUPS = {
+    "SEX": ("male", "female"),
+    "RAC1P": (
+        *("white", "black", "american_indian", "alaska_native", "native_unspecified"),
+        *("asian", "pacific_islander", "other", "two_or_more"),
+    ),
 }
-"""Names of the codes of RAC1P."""
+"""Names of the codes of these columns, from 1."""
 
-GROUP_SIZE = 5000
-"""The `min_group_size` of ethnicities, as in the paper."""
-
-SAMPLE_GROUP_SIZE = 800
-"""The `min_group_size` of ethnicities in the packaged sample, which keeps seven of them."""
+GROUP_SIZE, SAMPLE_GROUP_SIZE = 5000, 800
+"""The `min_group_size` of ethnicities: the paper's, and the sample's, which keeps seven of them."""
 
 
 def surveys(
@@ -69,18 +59,14 @@ def surveys(
 class _Census(Table):
     """The working adults of a survey year as a `Table`, with another year as D1."""
 
-    def __init__(
-        self, given: Mapping[str, Any], code_names: Mapping[str, str], **table: Any
-    ) -> None:
+    def __init__(self, given: Mapping[str, Any], group: str, **table: Any) -> None:
         vars(self).update(given)
-        path, scaler_path = (
-            str(person_table(**survey, download=given["download"], cache=given["cache"]))
-            for survey in surveys(**given)
-        )
-        super().__init__(
-            path=path, scaler_path=scaler_path, reward="PINCP", columns=CENSUS_COLUMNS, **table
-        )
-        self.group_names = tuple(code_names.get(code, code) for code in self.group_names)
+        fetched = {"download": given["download"], "cache": given["cache"]}
+        paths = [str(person_table(**survey, **fetched)) for survey in surveys(**given)]
+        table |= dict(zip(("path", "scaler_path"), paths, strict=True))
+        super().__init__(group=group, reward="PINCP", columns=CENSUS_COLUMNS, **table)
+        names = {str(code): name for code, name in enumerate(GROUPS[group], 1)}
+        self.group_names = tuple(names.get(code, code) for code in self.group_names)
 
     @classmethod
     def data_files(cls, parameters: Mapping[str, Any]) -> list[Path]:
@@ -136,8 +122,7 @@ class CensusGender(_Census):
         given = {"root": root, "states": states, "year": year, "scaler_year": scaler_year}
         super().__init__(
             {**given, "scaler_states": scaler_states, "download": download, "cache": cache},
-            GENDERS,
-            group="SEX",
+            "SEX",
             min_group_size=min_group_size,
             group_size=group_size,
             sample_seed=sample_seed,
@@ -190,8 +175,7 @@ class CensusEthnicity(_Census):
         given = {"root": root, "states": states, "year": year, "scaler_year": scaler_year}
         super().__init__(
             {**given, "scaler_states": scaler_states, "download": download, "cache": cache},
-            ETHNICITIES,
-            group="RAC1P",
+            "RAC1P",
             pool=PoolKind.random,
             rewards=RewardSource.model,
             candidates=candidates,

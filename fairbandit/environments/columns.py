@@ -18,9 +18,6 @@ from fairbandit.errors import FairbanditError
 CATEGORY = "category"
 """The specification of a category whose codes are the values in the table."""
 
-ENDINGS = (".yaml", ".yml")
-"""The endings of a YAML file that specifies columns."""
-
 MOST_CODES = 1_000
 """The most distinct texts of a column that becomes a category without a specification."""
 
@@ -46,7 +43,7 @@ _INDEX = re.compile(r"__index_level_[0-9]+__")  # the index of a table that pand
 
 def columns_file(columns: Any) -> Path | None:
     """The path in `environment.columns` if it names a YAML file; None otherwise."""
-    named = isinstance(columns, str) and columns.lower().endswith(ENDINGS)
+    named = isinstance(columns, str) and columns.lower().endswith((".yaml", ".yml"))
     return Path(columns) if named else None
 
 
@@ -59,8 +56,7 @@ def chosen_columns(columns: Any) -> Mapping[str, Any] | None:
     if columns is None:
         return None
     file = columns_file(columns)
-    given = _load(file) if file else columns
-    where = f"{file}: " if file else ""
+    given, where = (_load(file), f"{file}: ") if file else (columns, "")
     if not isinstance(given, Mapping) or not given:
         raise FairbanditError(
             f"{where}environment.columns must be a mapping {{column: spec}}, a spec being {_SPEC}, "
@@ -100,7 +96,6 @@ def _problem(spec: Any) -> str:
 
 
 def _load(path: Path) -> Any:
-    """The content of a YAML file."""
     try:
         return OmegaConf.to_container(OmegaConf.load(path), resolve=False)
     except (OSError, ValueError, YAMLError, OmegaConfBaseException, RecursionError) as error:
@@ -116,27 +111,20 @@ def resolve_columns(
 
     Args:
         sources: D2 and, where it is another file, D1.
-        chosen: the feature columns with their specifications. If None, the cells of each column
-            decide: numbers and truth values become numbers, texts that recur become categories.
+        chosen: what `chosen_columns` returned. If None, the cells of each column decide: numbers
+            and truth values become numbers, texts that recur become categories.
         taken: the columns of the group and of the reward, left out if `chosen` is None.
 
     Raises:
         FairbanditError: no column is left, or a column has numbers with decimal commas although
             `decimal` is a point.
     """
-    columns: dict[str, Any] = {}
-    left_out: dict[str, str] = {}
     if chosen is not None:
-        for name, spec in chosen.items():
-            columns[name] = _codes(sources, name) if spec == CATEGORY else spec
-        return columns, left_out
-    for name in [name for name in sources[0].columns if name not in taken]:
-        named = name and not _INDEX.fullmatch(name)
-        spec, reason = _specified(sources, name) if named else (None, UNNAMED)
-        if reason:
-            left_out[name] = reason
-        else:
-            columns[name] = spec
+        codes = {name: _codes(sources, name) for name, spec in chosen.items() if spec == CATEGORY}
+        return {**chosen, **codes}, {}
+    judged = {name: _specified(sources, name) for name in sources[0].columns if name not in taken}
+    columns = {name: spec for name, (spec, reason) in judged.items() if not reason}
+    left_out = {name: reason for name, (_, reason) in judged.items() if reason}
     if not columns:
         found = listed([f"{name!r} ({reason})" for name, reason in left_out.items()])
         raise FairbanditError(
@@ -148,6 +136,8 @@ def resolve_columns(
 
 def _specified(sources: Sequence[Source], name: str) -> tuple[list[Any] | None, str]:
     """The specification of a column by its cells, and the reason why it is no feature, or ""."""
+    if not name or _INDEX.fullmatch(name):
+        return None, UNNAMED
     if not all(name in source.frame for source in sources):
         return None, OTHER
     for source in sources:
@@ -168,17 +158,14 @@ def _specified(sources: Sequence[Source], name: str) -> tuple[list[Any] | None, 
 
 def _codes(sources: Sequence[Source], name: str) -> list[Any]:
     """The distinct values of a column, sorted; texts if a cell is a text or has leading zeros."""
-    if not all(source.fits(name).all() and not _matches(source, name, _CODE) for source in sources):
-        return sorted(
-            {str(cell) for source in sources for cell in source.cells(name).dropna().unique()}
-        )
+    if any(not source.fits(name).all() or _matches(source, name, _CODE) for source in sources):
+        every = (source.cells(name).dropna().unique() for source in sources)
+        return sorted({str(cell) for cells in every for cell in cells})
     values = np.unique(np.concatenate([source.numbers(name) for source in sources]))
-    return [
-        int(value) if value.is_integer() else value for value in values[~np.isnan(values)].tolist()
-    ]
+    known = values[~np.isnan(values)].tolist()
+    return [int(value) if value.is_integer() else value for value in known]
 
 
 def _matches(source: Source, name: str, pattern: str) -> bool:
-    """Whether a regular expression matches the whole text of some cell of a column."""
     cells = source.cells(name)
     return cells.dtype != np.float64 and bool(cells.str.fullmatch(pattern).any())

@@ -18,13 +18,7 @@ _BINS = 2048
 
 @dataclass(frozen=True)
 class Distribution:
-    """A density and a CDF on a grid.
-
-    Attributes:
-        values: rewards in ascending order, (n,) float64.
-        density: the density there, (n,).
-        cdf: the share of rewards that are no higher, (n,).
-    """
+    """The density and the CDF, (n,), at ascending rewards, `values`, (n,) float64."""
 
     values: Tensor
     density: Tensor

@@ -22,14 +22,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from fairbandit.environments.columns import CHOOSE, codes_and_reference, resolve_columns
-from fairbandit.environments.reading import (
-    MOST_COLUMNS,
-    NUMBER,
-    Source,
-    listed,
-    read_table,
-    remark,
-)
+from fairbandit.environments.reading import MOST_COLUMNS, NUMBER, Source, listed, read_table, remark
 from fairbandit.errors import FairbanditError
 from fairbandit.maths.grouped_cdf import GroupedCdf
 from fairbandit.maths.least_squares import ridge_fit
@@ -56,13 +49,11 @@ class Missing(Enum):
 
 @dataclass(frozen=True)
 class Request:
-    """The arguments of `Table` that decide on its population, some of which are changed.
+    """The arguments of `Table` that decide on its population, and the hashes of its files.
 
-    Attributes:
-        columns: the mapping that was chosen, or None.
-        thin: whether members that are not sampled are dropped. If not, all members are kept, for
-            the fit of the true θ and for play, and only the true reward CDFs are of the sample.
-        hashes: those of the contents of the files.
+    `columns` is the mapping that was chosen, or None. If `thin`, members that are not sampled are
+    dropped. If not, all are kept, for the fit of the true θ and for play, and only the true reward
+    CDFs are of the sample.
     """
 
     path: str
@@ -115,10 +106,8 @@ class Members:
 class Population:
     """The members, with their groups' labels and what their columns became.
 
-    Attributes:
-        columns: the columns with the codes of each category.
-        theta: θ, the ridge fit (λ = 1e-8) of the standardised reward on D2, (d,).
-        cdf: the CDF of each group's true rewards.
+    `theta`, (d,), is the ridge fit of the standardised reward on D2, and `cdf` that of each group's
+    true rewards. `columns` has the codes of each category.
     """
 
     members: Members
@@ -146,29 +135,18 @@ def load_population(request: Request) -> Population:
     Raises:
         FairbanditError: a file or a cell cannot be used, or fewer than two groups are left.
     """
-    paths = [request.path, *([request.scaler_path] if request.scaler_path else [])]
-    taken = (request.group, request.reward)
-    sources = [
-        read_table(
-            path,
-            [*taken, *(request.columns or ())],
-            every=request.columns is None,
-            separator=request.separator,
-            decimal=request.decimal,
-        )
-        for path in paths
-    ]
+    taken, every = (request.group, request.reward), request.columns is None
+    wanted, marks = [*taken, *(request.columns or ())], (request.separator, request.decimal)
+    paths = filter(None, (request.path, request.scaler_path))
+    sources = [read_table(path, wanted, every, *marks) for path in paths]
     columns, left_out = resolve_columns(sources, request.columns, taken)
     if left_out:
         text = listed([f"{name!r} ({reason})" for name, reason in left_out.items()])
         remark(f"{request.path}: these columns are no features: {text}. {CHOOSE}")
     labels = [_labels(source, columns, request) for source in sources]
     kept = _kept_groups(sources[0].name, labels[0], request)
-    members, *others = (
-        _part(source, found, kept, request, table)
-        for source, found, table in zip(sources, labels, (2, 1), strict=False)
-    )
-    first = others[0] if others else members
+    parts = [_part(*own, kept, request) for own in zip(sources, labels, (2, 1), strict=False)]
+    members, first = parts[0], parts[-1]
     features = dict(columns)
     if request.group_feature and request.group not in columns:
         features[request.group] = list(kept)
@@ -176,15 +154,14 @@ def load_population(request: Request) -> Population:
     contexts = np.ones((len(members.rows), len(names)))
     filled, at = {}, 0
     for column, spec in features.items():
-        block = _scaled(column, spec, members, first, of_groups=column not in columns)
+        block = _scaled(column, spec, members, first, column not in columns)
         gaps = np.isnan(block)
         if gaps.any():
             filled[column] = int(gaps[:, 0].sum())
         contexts[:, at : at + block.shape[1]] = np.where(gaps, 0.0, block)
         at += block.shape[1]
     if filled:
-        cells = f"fills in {sum(filled.values()):,} cells: {_counts(filled)}"
-        remark(f"{members.source.name}: environment.missing=mean {cells}")
+        _remark_gaps(members.source, f"mean fills in {sum(filled.values()):,} cells:", filled)
     rewards = _scaled(request.reward, None, members, first)[:, 0]
     if (rewards == rewards[0]).all():
         problem = "all rewards of the groups in use are one number, so there is nothing to learn "
@@ -217,11 +194,10 @@ def _labels(source: Source, columns: Mapping[str, Any], request: Request) -> NDA
     gaps = {name: source.gaps(name) for name in (*columns, request.group, request.reward)}
     if request.missing is Missing.drop:
         left_out = np.logical_or.reduce([*gaps.values()])
-        if left_out.any():
-            done = f"leaves out {left_out.sum():,} of {len(labels):,} rows"
-            counts = _counts({name: int(rows.sum()) for name, rows in gaps.items()})
-            remark(f"{source.name}: environment.missing=drop {done}; missing are {counts}")
         labels[left_out] = None
+        if left_out.any():
+            done = f"leaves out {left_out.sum():,} of {len(labels):,} rows; missing are"
+            _remark_gaps(source, f"drop {done}", {name: rows.sum() for name, rows in gaps.items()})
         return labels
     for name, rows in gaps.items():
         if request.missing is Missing.error or name in (request.group, request.reward):
@@ -229,9 +205,9 @@ def _labels(source: Source, columns: Mapping[str, Any], request: Request) -> NDA
     return labels
 
 
-def _counts(cells: Mapping[str, int]) -> str:
-    """How many cells of each column there are, in words, without the columns of none."""
-    return listed([f"{count:,} of {name!r}" for name, count in cells.items() if count])
+def _remark_gaps(source: Source, done: str, cells: Mapping[str, int]) -> None:
+    counts = listed([f"{count:,} of {name!r}" for name, count in cells.items() if count])
+    remark(f"{source.name}: environment.missing={done} {counts}")
 
 
 def _kept_groups(name: str, labels: NDArray[Any], request: Request) -> tuple[str, ...]:
@@ -249,6 +225,11 @@ def _kept_groups(name: str, labels: NDArray[Any], request: Request) -> tuple[str
     return tuple(sorted(kept, key=_by_value))
 
 
+def _by_value(label: str) -> tuple[int, float, str]:
+    """A key that sorts labels: numbers first and by value, then texts."""
+    return (0, float(label), label) if re.fullmatch(NUMBER, label) else (1, 0.0, label)
+
+
 def _places(cells: Any, values: Sequence[Any]) -> NDArray[np.int64]:
     """The place of each cell among the values; −1 if it is none of them."""
     import pandas as pd  # here, since it takes a third of a second
@@ -256,15 +237,9 @@ def _places(cells: Any, values: Sequence[Any]) -> NDArray[np.int64]:
     return np.asarray(pd.Index(values).get_indexer(cells), dtype=np.int64)
 
 
-def _by_value(label: str) -> tuple[int, float, str]:
-    """A key that sorts labels: numbers first and by value, then texts."""
-    return (0, float(label), label) if re.fullmatch(NUMBER, label) else (1, 0.0, label)
-
-
 def _part(
-    source: Source, labels: NDArray[Any], kept: Sequence[str], request: Request, table: int
+    source: Source, labels: NDArray[Any], table: int, kept: Sequence[str], request: Request
 ) -> _Part:
-    """The rows of the groups that are kept, of which `group_size` of each group are sampled."""
     codes = _places(labels, kept)
     if (codes < 0).all():
         raise FairbanditError(
@@ -288,29 +263,27 @@ def _encoded(part: _Part, column: str, spec: Any, of_groups: bool) -> NDArray[np
     """The features of a column before they are standardised, (n, width); NaN if missing."""
     source, rows = part.source, part.rows
     codes, reference = codes_and_reference(spec)
+    if not codes:
+        return source.numbers(column)[rows, None]
     each = np.arange(len(codes))
     if of_groups:
         return (part.groups[:, None] == each).astype(np.float64)
-    if not codes:
-        return source.numbers(column)[rows, None]
     texts = isinstance(codes[0], str)
     cells = source.cells(column) if texts else source.numbers(column)
     known = [normalize("NFC", code) if texts else float(code) for code in [*codes, *reference]]
     places, missing = _places(cells, known), source.gaps(column)
     unknown = (places < 0) & ~missing
     if unknown.any():
-        row = int(unknown.argmax())
-        given = listed([repr(code) for code in [*codes, *reference]])
-        raise source.error(
-            column, row, f"expected one of the codes {given}; got {str(cells[row])!r}"
-        )
+        row, given = int(unknown.argmax()), listed([repr(code) for code in [*codes, *reference]])
+        problem = f"expected one of the codes {given}; got {str(cells[row])!r}"
+        raise source.error(column, row, problem)
     features = (places[rows, None] == each).astype(np.float64)
     features[missing[rows]] = np.nan
     return features
 
 
 def _scaled(
-    column: str, spec: Any, members: _Part, first: _Part, *, of_groups: bool = False
+    column: str, spec: Any, members: _Part, first: _Part, of_groups: bool = False
 ) -> NDArray[np.float64]:
     """The features of a column by the means and standard deviations of D1, (n, width).
 
@@ -331,7 +304,6 @@ def _scaled(
 def _notice_gap(
     request: Request, rewards: NDArray[np.float64], codes: NDArray[np.int64], kept: Sequence[str]
 ) -> None:
-    """Says so where mean rewards differ by group, and no feature tells the groups apart."""
     sizes = np.bincount(codes, minlength=len(kept))
     means = np.bincount(codes, rewards, minlength=len(kept)) / sizes
     top, bottom = int(means.argmax()), int(means.argmin())

@@ -87,8 +87,8 @@ class Source:
     """A table that was read.
 
     Attributes:
-        name: the path of the file, or what else messages call the table.
-        columns: the names of all its columns, of which some may not have been read.
+        name: what messages call it, such as its path.
+        columns: the names of all its columns, read or not.
         frame: the columns that were read, without those of nested values or bytes. They hold
             float64, or texts in Unicode's NFC without blanks around them; missing cells are null.
         decimal: the decimal mark of numbers that are texts, `.` or `,`.
@@ -115,11 +115,7 @@ class Source:
             raise self.error(column, int(gaps.argmax()), problem)
 
     def cells(self, column: str) -> pd.Series:
-        """A column of `frame`.
-
-        Raises:
-            FairbanditError: its cells are neither numbers nor texts.
-        """
+        """A column of `frame`; raises an error if its cells are neither numbers nor texts."""
         if column not in self.frame:
             raise self.error(column, None, "expected numbers or texts, got nested values or bytes")
         return self.frame[column]
@@ -138,11 +134,7 @@ class Source:
         return fits.to_numpy(dtype=np.bool_, na_value=True)
 
     def numbers(self, column: str) -> NDArray[np.float64]:
-        """A column as numbers, one a row; NaN where a cell is missing.
-
-        Raises:
-            FairbanditError: a cell is no number, or above `LARGEST`.
-        """
+        """A column as numbers, NaN where a cell is missing; raises an error for any other cell."""
         cells, fits = self.cells(column), self.fits(column)
         if not fits.all():
             row = int(fits.argmin())
@@ -171,7 +163,6 @@ class Source:
 def read_table(
     path: str | Path,
     columns: Sequence[str],
-    *,
     every: bool = False,
     separator: str = ",",
     decimal: str = ".",
@@ -210,12 +201,10 @@ def read_table(
             # without read-ahead, whose threads could outlive a process that ends at once
             with pq.ParquetFile(path, page_checksum_verification=True, pre_buffer=False) as file:
                 table = file.read(wanted, use_threads=False)
-        else:
-            # as text, since `01` is no number where codes are meant
+        else:  # as text, since `01` is no number where codes are meant
             types = dict.fromkeys(wanted, pa.string())
             table = pa_csv.read_csv(
-                path,
-                # without threads, messages of Arrow name the row
+                path,  # without threads, messages of Arrow name the row
                 read_options=pa_csv.ReadOptions(use_threads=False, block_size=1 << 24),
                 parse_options=pa_csv.ParseOptions(delimiter=separator, newlines_in_values=True),
                 convert_options=pa_csv.ConvertOptions(include_columns=wanted, column_types=types),
@@ -248,7 +237,6 @@ def _frame(table: pa.Table) -> pd.DataFrame:
 
 
 def _names(path: Path, separator: str) -> list[str]:
-    """The names of a file's columns."""
     if not path.is_file():
         raise FairbanditError(f"there is no file {path}; expected a CSV or Parquet table")
     ending = path.suffix.lower()
@@ -291,9 +279,7 @@ def _require(
 def keep(data: Any) -> tuple[str, Source]:
     """The path by which `read_table` finds a table in memory, as long as its `Source` lives.
 
-    Args:
-        data: a pandas DataFrame, whose index is left out, a pyarrow Table, another object with
-            Arrow's PyCapsule interface, or a mapping from names to columns.
+    `Table.from_data` says what `data` may be.
 
     Raises:
         FairbanditError: no such table, or a column of mixed types.

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import math
 from collections.abc import Mapping
+from dataclasses import fields
 from enum import Enum
 from pathlib import Path
 from typing import Any
@@ -138,30 +139,14 @@ class Table(Environment):
                 f"environment.candidates={candidates} goes with environment.pool=random; with "
                 "one_per_group there is one candidate a group, so leave it null"
             )
-        other = _other(path, scaler_path)
-        found = load_population(
-            Request(
-                path,
-                str(other) if other else None,
-                group,
-                reward,
-                chosen_columns(columns),
-                group_feature,
-                bias,
-                min_group_size,
-                group_size,
-                pool is PoolKind.one_per_group,
-                sample_seed,
-                missing,
-                mark,
-                decimal,
-                tuple(data_hash(Path(file)) for file in (path, other) if file),
-            )
-        )
+        other, own_places = _other(path, scaler_path), pool is PoolKind.one_per_group
+        hashes = tuple(data_hash(Path(file)) for file in (path, other) if file)
+        given = {**vars(self), "scaler_path": other, "separator": mark, "thin": own_places}
+        given |= {"columns": chosen_columns(columns), "hashes": hashes}
+        found = load_population(Request(*(given[part.name] for part in fields(Request))))
         self.resolved_columns, self.feature_names = found.columns, found.features
         self.members, self.group_names, self._cdf = found.members, found.groups, found.cdf
         self.features = len(self.feature_names)
-        own_places = pool is PoolKind.one_per_group
         self.places = len(self.group_names) if own_places else candidates or CANDIDATES
         self.truth: Truth = Truth(found.theta, self._cdf)
 
@@ -190,10 +175,9 @@ class Table(Environment):
         """The files of D2, of D1 and of `columns`, as far as there are such files."""
         if "path" not in parameters:  # a subclass whose constructor takes other parameters
             return super().data_files(parameters)
-        path = parameters["path"]
-        named = columns_file(parameters.get("columns"))
-        files = [Path(path), _other(path, parameters.get("scaler_path")), named]
-        return [file for file in files if file and not str(file).startswith(MEMORY)]
+        path, named = parameters["path"], columns_file(parameters.get("columns"))
+        files = [path, _other(path, parameters.get("scaler_path")), named]
+        return [Path(file) for file in files if file and not str(file).startswith(MEMORY)]
 
     def bind(self, streams: Streams) -> None:
         """Sets the streams, and moves the members and their ground truth to the streams' device."""
@@ -235,6 +219,6 @@ class Table(Environment):
         return (uniforms * len(members.groups)).to(torch.int64)
 
 
-def _other(path: str, scaler_path: str | None) -> Path | None:
+def _other(path: str, scaler_path: str | None) -> str | None:
     """The file of D1, or None if it is the file of D2, which is then read once."""
-    return Path(scaler_path) if scaler_path and Path(scaler_path) != Path(path) else None
+    return scaler_path if scaler_path and Path(scaler_path) != Path(path) else None

@@ -7,9 +7,9 @@ from enum import Enum
 import torch
 from torch import Tensor
 
-from fairbandit.estimators.models import LinearModel, RewardModel
+from fairbandit.estimators.models import RewardModel, products
 from fairbandit.estimators.ridge import Ridge
-from fairbandit.maths.regressions import Regression
+from fairbandit.maths.regressions import Regressions
 from fairbandit.part import Problem
 from fairbandit.past.outcomes import Outcomes
 from fairbandit.registry import register
@@ -46,11 +46,11 @@ class GroupModel(RewardModel):
     Args:
         shared: what the groups share; it gives z.
         theta: (B, U, p).
-        theta_error: as for `LinearModel`.
+        theta_error: as for `LinearModel`, (B, U, p).
     """
 
-    def __init__(self, shared: Shared, theta: Tensor, theta_error: Tensor | None = None) -> None:
-        super().__init__(*LinearModel(theta, theta_error).parameters)
+    def __init__(self, shared: Shared, theta: Tensor, theta_error: Tensor) -> None:
+        super().__init__(theta, theta_error)
         self._shared = shared
 
     @property
@@ -59,14 +59,12 @@ class GroupModel(RewardModel):
         return len(self.parameters) > 1
 
     def _score(self, contexts: Tensor, groups: Tensor) -> Tensor:
-        return LinearModel(*self.parameters).score(self._expanded(contexts, groups), groups)
+        theta, _ = self.parameters
+        return products(theta, self._shared.expand(contexts, groups, theta.shape[2]))
 
     def _error(self, contexts: Tensor, groups: Tensor, scores: Tensor) -> Tensor:
-        expanded = self._expanded(contexts, groups)
-        return LinearModel(*self.parameters).error(expanded, groups, scores)
-
-    def _expanded(self, contexts: Tensor, groups: Tensor) -> Tensor:
-        return self._shared.expand(contexts, groups, self.parameters[0].shape[2])
+        _, error = self.parameters
+        return products(error, self._shared.expand(contexts, groups, error.shape[2]).abs())
 
 
 @register("estimator", "group_ridge")
@@ -95,20 +93,20 @@ class GroupRidge(Ridge):
         super().__init__(regularization=regularization, noise=0.0)
         self.shared = shared
 
-    def _models(
-        self,
-        problem: Problem,
-        state: Regression,
-        rounds: list[int],
-        n_train: list[int],
-        outcomes: Outcomes,
-    ) -> RewardModel:
-        found = self._regressions(state, n_train, outcomes)
-        return GroupModel(self.shared, *self._solutions(problem, found, n_train))
-
     def _width(self, problem: Problem) -> int:
         d, groups = problem.features, problem.groups
         return d + groups if self.shared is Shared.slopes else d * groups
 
     def _regressors(self, width: int, outcomes: Outcomes) -> Tensor:
         return self.shared.expand(outcomes.contexts, outcomes.groups, width)
+
+    def _model(
+        self,
+        problem: Problem,
+        found: Regressions,
+        n_train: list[int],
+        theta: Tensor,
+        theta_error: Tensor | None,
+    ) -> RewardModel:
+        assert theta_error is not None  # there is no noise
+        return GroupModel(self.shared, theta, theta_error)

@@ -15,7 +15,7 @@ ROUNDING = 4 * torch.finfo(torch.float64).eps
 """How far rounding moves a product of given numbers, relative to the sum of its absolute terms."""
 
 
-class NoBounds(FairbanditError):
+class NoBounds(FairbanditError):  # noqa: N818
     """Confidence bounds were asked of a reward model or a rank that has none."""
 
 

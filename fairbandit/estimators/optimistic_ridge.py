@@ -12,9 +12,8 @@ from torch import Tensor
 from fairbandit.errors import FairbanditError
 from fairbandit.estimators.models import ROUNDING, RewardModel, products
 from fairbandit.estimators.ridge import Ridge
-from fairbandit.maths.regressions import Regression, Regressions
+from fairbandit.maths.regressions import Regressions
 from fairbandit.part import Problem
-from fairbandit.past.outcomes import Outcomes
 from fairbandit.registry import register
 
 
@@ -24,14 +23,18 @@ class OptimisticModel(RewardModel):
     Args:
         theta: (B, U, d).
         width: β, (B, U).
-        error: e, (B, U, d): rounding may have moved a score by ⟨e, |x|⟩, given β.
+        theta_error: as for `LinearModel`, (B, U, d).
         found: gives V⁻¹ of the U models.
     """
 
-    def __init__(self, theta: Tensor, width: Tensor, error: Tensor, found: Regressions) -> None:
+    def __init__(
+        self, theta: Tensor, width: Tensor, theta_error: Tensor, found: Regressions
+    ) -> None:
         counts = torch.tensor(found.at, device=theta.device).expand(len(theta), -1)
-        super().__init__(theta, width, error, counts)
-        self._root, self._steps = found.root, found.steps
+        relative, absolute = found.norm_error()
+        error = theta_error + width[..., None] * absolute
+        super().__init__(theta, width, error, relative.expand(width.shape), counts)
+        self._root, self._steps = found.root, found.update.w if found.update else None
 
     def take(self, index: Tensor) -> Self:
         """The models at the given positions; see `RewardModel`."""
@@ -44,7 +47,10 @@ class OptimisticModel(RewardModel):
         return products(self.parameters[0], contexts) + self._bonus(contexts)
 
     def _error(self, contexts: Tensor, groups: Tensor, scores: Tensor) -> Tensor:
-        return products(self.parameters[2], contexts.abs())
+        """What rounding may have moved ⟨θ, x⟩ and ‖x‖_{V⁻¹}; β is the same for all candidates."""
+        theta, _, error, relative, _ = self.parameters
+        bonus = scores - products(theta, contexts)
+        return products(error, contexts.abs()) + relative[..., None] * bonus.abs()
 
     def _bounds(self, contexts: Tensor, groups: Tensor) -> tuple[Tensor, Tensor]:
         middle, bonus = products(self.parameters[0], contexts), self._bonus(contexts)
@@ -52,9 +58,10 @@ class OptimisticModel(RewardModel):
 
     def _bonus(self, contexts: Tensor) -> Tensor:
         """β·‖x‖_{V⁻¹} = β·√(‖xF‖² − Σⱼ⟨wⱼ, x⟩²), (B, U, M)."""
-        _, width, _, counts = self.parameters
+        _, width, *_, counts = self.parameters
         squares = self._squares(contexts)
-        if n := self._steps.shape[1]:
+        if self._steps is not None:
+            n = self._steps.shape[1]
             along = (contexts.flatten(1, 2) @ self._steps.mT).square_()
             along = along.view(*contexts.shape[:3], n)
             included = torch.arange(n, device=counts.device) < counts[:1, :, None]  # of all alike
@@ -130,18 +137,16 @@ class OptimisticRidge(Ridge):
         self.exploration, self.radius = exploration, radius
         self.subgaussian, self.norm, self.delta = subgaussian, norm, delta
 
-    def _models(
+    def _model(
         self,
         problem: Problem,
-        state: Regression,
-        rounds: list[int],
+        found: Regressions,
         n_train: list[int],
-        outcomes: Outcomes,
+        theta: Tensor,
+        theta_error: Tensor | None,
     ) -> RewardModel:
-        found = self._regressions(state, n_train, outcomes)
-        theta, error = self._solutions(problem, found, n_train)
-        start = problem.features * math.log(self.regularization)
-        growth = (found.log_det - start).clamp(min=0)
+        growth = found.log_det - problem.features * math.log(self.regularization)
+        growth = growth.clamp(min=0)
         if self.radius is Radius.practical:
             learned = theta.new_tensor([math.log(n + 1) for n in n_train])
             beta = (2 * growth * learned).sqrt()
@@ -149,5 +154,5 @@ class OptimisticRidge(Ridge):
             spread = (growth - 2 * math.log(self.delta)).sqrt()
             beta = self.subgaussian * spread + math.sqrt(self.regularization) * self.norm
         width = beta * (problem.exploration if self.exploration is None else self.exploration)
-        error = ROUNDING * theta.abs() if error is None else error
-        return OptimisticModel(theta, width, error + width[..., None] * found.norm_error(), found)
+        error = ROUNDING * theta.abs() if theta_error is None else theta_error
+        return OptimisticModel(theta, width, error, found)

@@ -60,8 +60,14 @@ class Ridge(Estimator):
         n_train: list[int],
         outcomes: Outcomes,
     ) -> RewardModel:
-        found = self._regressions(state, n_train, outcomes)
-        return LinearModel(*self._solutions(problem, found, n_train))
+        at = outcomes.counts(n_train)
+        found = state.after(self._rows(state, outcomes.rows(0, at[-1])), at)
+        theta = found.theta
+        if not self.noise:
+            return self._model(problem, found, n_train, theta, found.theta_error())
+        if n_train[-1] > 0:
+            theta = theta + self._injected(problem, n_train)
+        return self._model(problem, found, n_train, theta, None)
 
     def _advance(self, state: Regression, outcomes: Outcomes) -> Regression:
         return state.with_rows(self._rows(state, outcomes))
@@ -80,31 +86,33 @@ class Ridge(Estimator):
 
     def _rows(self, state: Regression, outcomes: Outcomes) -> Tensor:
         """Rows [r x], (B, n, 1 + width)."""
+        if not outcomes.n:
+            return state.gram[:, :0]
         regressors = self._regressors(state.theta.shape[1], outcomes)
         return torch.cat([outcomes.rewards[..., None], regressors], 2)
 
-    def _regressions(
-        self, state: Regression, n_train: list[int], outcomes: Outcomes
-    ) -> Regressions:
-        """The regressions after each number of training rounds."""
-        return state.after(self._rows(state, outcomes), outcomes.counts(n_train))
+    def _model(
+        self,
+        problem: Problem,
+        found: Regressions,
+        n_train: list[int],
+        theta: Tensor,
+        theta_error: Tensor | None,
+    ) -> RewardModel:
+        """The model of θ with its noise, (B, U, width); the error is None where there is noise."""
+        return LinearModel(theta, theta_error)
 
-    def _solutions(
-        self, problem: Problem, found: Regressions, n_train: list[int]
-    ) -> tuple[Tensor, Tensor | None]:
-        """θ with its noise, (B, U, d), and its error, None if there is noise."""
-        if not self.noise:
-            return found.theta, found.theta_error()
-        if n_train[-1] == 0:
-            return found.theta, None
+    def _injected(self, problem: Problem, n_train: list[int]) -> Tensor:
+        """ρ/(d√n)·γ_n for each n, (B, U, d); after no round there is no noise."""
         first, d = max(n_train[0], 1), problem.features
         drawn = problem.streams[Purpose.ESTIMATOR].normal(first, n_train[-1] - first + 1, d)
         if len(n_train) == 1:
-            return found.theta + drawn * (self.noise / (d * math.sqrt(first))), None
+            return drawn * (self.noise / (d * math.sqrt(first)))
         at = torch.tensor(n_train, device=drawn.device)
+        if len(n_train) != drawn.shape[1] or n_train[0] == 0:
+            drawn = drawn[:, (at - first).clamp(min=0)]
         scale = (self.noise / (d * at.to(drawn.dtype).sqrt())).where(at > 0, 0)
-        drawn = drawn[:, (at - first).clamp(min=0)]
-        return found.theta + drawn * scale[:, None], None
+        return drawn * scale[:, None]
 
     def _with_penalty(self, gram: Tensor, features: int, depth: int) -> Regression:
         """The regression of sums whose last features have no rows and no penalty yet."""

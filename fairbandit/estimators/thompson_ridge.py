@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 import torch
+from torch import Tensor
 
 from fairbandit.errors import FairbanditError
 from fairbandit.estimators.models import LinearModel, RewardModel
@@ -61,9 +62,13 @@ class ThompsonRidge(Ridge):
         z = problem.streams[Purpose.ESTIMATOR].normal(first, last - first + 1, problem.features)
         if len(rounds) < z.shape[1]:
             z = z[:, [t - first for t in rounds]]
-        if not outcomes.n:
-            drawn = z @ state.root.mT
-            return LinearModel(state.theta[:, None] + self.scale * drawn)
-        lower, b = factors(state.gram, self._rows(state, outcomes), outcomes.counts(n_train))
-        drawn = torch.linalg.solve_triangular(lower.mT, self.scale * z[..., None], upper=True)
-        return LinearModel((torch.cholesky_solve(b[..., None], lower) + drawn)[..., 0])
+        at = outcomes.counts(n_train)
+        rows = self._rows(state, outcomes.rows(0, at[-1]))
+        drawn, low = list[Tensor](), 0
+        for lower, _ in factors(state.gram, rows, at):  # in pieces that stay in cache
+            high = low + lower.shape[1]
+            some = z[:, low:high, :, None]
+            drawn.append(torch.linalg.solve_triangular(lower.mT, some, upper=True)[..., 0])
+            low = high
+        theta = state.after(rows, at).theta
+        return LinearModel(theta + self.scale * torch.cat(drawn, 1))

@@ -45,8 +45,7 @@ def compose_comparison(scene: Scene, options: Options) -> Figure:
         FairbanditError: there are too many runs, or no run has a value of any metric.
     """
     check_count(scene)
-    ends = {column: [run.metrics.get(column, {}) for run in scene.runs] for column in scene.metrics}
-    known = [c for c, own in ends.items() if any(end.get("mean") is not None for end in own)]
+    known = [c for c in scene.metrics if any(_mean(run, c) is not None for run in scene.runs)]
     if not known:
         raise FairbanditError(
             f"no run in {scene.name} knows the value of a metric, because there is no truth; "
@@ -67,7 +66,10 @@ def compose_comparison(scene: Scene, options: Options) -> Figure:
         figure.set_layout_engine(ConstrainedLayoutEngine(hspace=0, h_pad=0.02))
         panels = figure.subplots(len(parts), height_ratios=list(map(len, parts)), squeeze=False)
         letters = int(_LETTERS_PER_INCH * (figure.get_figwidth() - beside) / len(known))
-        heads = [textwrap.fill(titled(c), letters) + _arrow(facet, c) for c in known]
+        ends = [next(r.metrics[c] for r in scene.runs if c in r.metrics) for c in known]
+        arrows = ["↓" if end["lower_is_better"] else "↑" for end in ends]
+        titles = [textwrap.fill(titled(column), letters) for column in known]
+        heads = list(map("\n".join, zip(titles, arrows, strict=True)))
         for at, (axes, runs) in enumerate(zip(panels[:, 0], parts, strict=True)):
             _fill(axes, facet, runs, known)
             axes.set_xticks(range(len(known)), heads if at == 0 else [""] * len(known))
@@ -78,7 +80,6 @@ def compose_comparison(scene: Scene, options: Options) -> Figure:
 
 
 def _fill(axes: Axes, facet: Facet, runs: Sequence[PooledRuns], columns: Sequence[str]) -> None:
-    """Draws the cells of some runs and metrics, with the runs' names on the left."""
     from matplotlib.colors import to_rgb
 
     colours = np.full((len(runs), len(columns), 3), to_rgb(_PLAIN))
@@ -102,32 +103,22 @@ def _fill(axes: Axes, facet: Facet, runs: Sequence[PooledRuns], columns: Sequenc
     axes.tick_params(axis="x", labelsize=_HEAD)
     axes.set_yticks(range(len(runs)), [wrapped(facet.looks[r.label].name, _LABELS) for r in runs])
     if runs[0].knows_truth:
-        axes.set_title(
-            "these know the truth, and are not ranked", loc="left", style="italic", fontsize=SMALL
-        )
+        title = "these know the truth, and are not ranked"
+        axes.set_title(title, loc="left", style="italic", fontsize=SMALL)
 
 
 def rank(runs: Sequence[PooledRuns], column: str) -> tuple[Floats, Any]:
     """Ranks runs by a metric, among those with the same number of rounds.
 
-    Args:
-        runs: the R runs.
-        column: the metric.
-
     Returns:
-        The ranks, (R,), at equal distances from 0 for the best to 1 for the worst; equal values
-        share a rank, and runs that know the truth or lack the metric have NaN. And, (R,), whether a
-        run is the best, or the interval of its paired difference to the best contains 0.
+        The ranks of the R runs, at equal distances from 0 for the best to 1 for the worst; equal
+        values share a rank, and runs that know the truth or lack the metric have NaN. And, (R,),
+        whether a run is the best, or the interval of its paired difference to it contains 0.
     """
     ranks, ties = np.full(len(runs), np.nan), np.zeros(len(runs), bool)
     for rounds in {run.rounds for run in runs}:
-        rows = [
-            row
-            for row, run in enumerate(runs)
-            if run.rounds == rounds
-            and not run.knows_truth
-            and run.metrics.get(column, {}).get("mean") is not None
-        ]
+        known = [None if r.knows_truth or r.rounds != rounds else _mean(r, column) for r in runs]
+        rows = [row for row, mean in enumerate(known) if mean is not None]
         if not rows:
             continue
         ends = [runs[row].metrics[column] for row in rows]
@@ -142,6 +133,10 @@ def rank(runs: Sequence[PooledRuns], column: str) -> tuple[Floats, Any]:
             near = difference is not None and difference["low"] <= 0 <= difference["high"]
             ties[row] = ranks[row] == 0 or near
     return ranks, ties
+
+
+def _mean(run: PooledRuns, column: str) -> float | None:
+    return run.metrics.get(column, {}).get("mean")
 
 
 def _texts(end: Mapping[str, Any], *, interval: bool) -> tuple[str, str]:
@@ -164,13 +159,7 @@ def colour(rank: float) -> str:
     return to_hex(matplotlib.colormaps["YlGnBu"](_BEST + (_WORST - _BEST) * rank))
 
 
-def _arrow(facet: Facet, column: str) -> str:
-    end = next(run.metrics[column] for run in facet.scene.runs if column in run.metrics)
-    return "\n↓" if end["lower_is_better"] else "\n↑"
-
-
 def _explain(figure: Figure, facet: Facet, known: Sequence[str]) -> None:
-    """Explains the numbers, the colours and the arrows in a text below the table."""
     runs = facet.scene.runs
     horizons = sorted({run.rounds for run in runs})
     replicas = sorted({run.replicas for run in runs})

@@ -29,8 +29,7 @@ class Composition:
         help: what it shows.
         panels: its panels, row by row; none stands for a panel for each metric of
             `Options`, or that runs were asked for, unless `whole` draws the figure.
-        size: the width of the figure and the height of a panel, in inches.
-        columns: the most panels in a row.
+        size, columns: see `lay_out`.
         general: whether it is also drawn where no figures are asked for.
         truth: whether it shows nothing of an environment without a truth.
         whole: draws the figure, if it has no panels.
@@ -59,8 +58,7 @@ _REGRETS = tuple(map(_curves, REGRETS))
 FIGURES: Mapping[str, Composition] = MappingProxyType(
     {
         "overview": Composition(
-            "reward densities and both regrets (the paper's Fig. 1)",
-            (_DENSITY, *_REGRETS),
+            "reward densities and both regrets (the paper's Fig. 1)", (_DENSITY, *_REGRETS)
         ),
         "selection": Composition(
             "percentage selected by group and both regrets (Fig. 2)",
@@ -134,5 +132,4 @@ def compose(name: str, scene: Scene, options: Options | None = None) -> Figure:
 
 
 def _asked(scene: Scene) -> list[str]:
-    """The metrics that runs were asked for beside both regrets."""
     return [column for column in scene.metrics if column not in REGRETS]

@@ -26,29 +26,20 @@ from fairbandit.run.tensorboard import EventWriter, image
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-SUBFOLDER = "figures"
-"""The subfolder of a sweep's folder that figures are written to."""
-
-CHOICE = "figures.json"
-"""The file in `SUBFOLDER` with the figures, and the policies in each, that a sweep asked for."""
+SUBFOLDER, CHOICE = "figures", "figures.json"
+"""The subfolder of a sweep's folder that figures are written to, and the file there with the
+figures, and the policies in each, that a sweep asked for."""
 
 Choice = Mapping[str, Sequence[str] | None]
 """The names of figures, each with the policies that it shows; None shows all policies."""
 
 _LONGEST = 100  # characters of an environment's name in the name of a file
-
 _METADATA = ({"Software": None}, {"CreationDate": None, "Producer": None})  # of PNG and PDF
 
 
 @dataclass(frozen=True)
 class Drawn:
-    """A figure that was drawn.
-
-    Attributes:
-        figure: the name of the figure, a key of `FIGURES`.
-        scene: the name of the environment.
-        files: the paths of the PNG and of the PDF.
-    """
+    """A figure that was drawn, a key of `FIGURES`, of an environment; its PNG and its PDF."""
 
     figure: str
     scene: str
@@ -56,11 +47,7 @@ class Drawn:
 
 
 def check_choice(choice: Choice) -> None:
-    """Refuses an unknown figure.
-
-    Raises:
-        FairbanditError: a figure is not in `FIGURES`; the message lists those that are.
-    """
+    """Raises an error that lists `FIGURES` if a figure is not among them."""
     _check_known("figure", choice, FIGURES)
 
 

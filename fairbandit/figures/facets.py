@@ -17,11 +17,11 @@ from fairbandit.maths.moments import Floats
 from fairbandit.results import PooledRuns, Scene, interval
 from fairbandit.results.differences import distinguishing, full_key, short_names
 
-MOST_RUNS = 8
-"""The largest number of runs in a panel, and the number of looks for runs of no named policy."""
+MOST_RUNS, MOST_FACETS = 8, 9
+"""The largest numbers of runs in a panel and of facets in a figure."""
 
-MOST_FACETS = 9
-"""The largest number of facets in a figure."""
+
+_Pieces = list[tuple[str, list[PooledRuns]]]
 
 
 @dataclass(frozen=True)
@@ -90,13 +90,9 @@ class Facet:
         return np.subtract(mean, std), np.add(mean, std)
 
     def summarised(self, ends: Sequence[Mapping[str, Any]]) -> tuple[Floats, Floats]:
-        """Returns means and bars of summarised values.
+        """Returns means, (n,), and the lengths of the bars below and above them, (2, n).
 
-        Args:
-            ends: the `n`, `mean` and `std` of each, None where unknown.
-
-        Returns:
-            The means, (n,), and the lengths of the bars below and above them, (2, n).
+        `ends` has the `n`, `mean` and `std` of each, None where unknown.
         """
         count, mean, std = (
             np.array([end[key] for end in ends], np.float64) for key in ("n", "mean", "std")
@@ -116,40 +112,32 @@ def split(scene: Scene, options: Options) -> list[Facet]:
         FairbanditError: there are too many runs, or no such setting.
     """
     check_count(scene)
-    runs = scene.runs
-    if options.by is not None:
-        facets = _by_setting(scene, full_key([run.settings for run in runs], options.by))
-        most = max(map(len, facets.values()))
-        if most > MOST_RUNS or len(facets) > MOST_FACETS:
-            raise FairbanditError(
-                f"--by {options.by} makes {len(facets)} facets of up to {most} runs; a figure has "
-                f"at most {MOST_FACETS} of {MOST_RUNS}. Choose runs with --policies or --where, or "
-                f"another key of those in which they differ: {', '.join(scene.differences)}"
-            )
-        return [Facet(scene.among(own), scene, title, options) for title, own in facets.items()]
-    if len(runs) <= MOST_RUNS:
-        return [Facet(scene, scene, options=options)]
-    apart = ["policy", *distinguishing([run.settings for run in runs])]
-    found = [_by_setting(scene, key) for key in scene.differences if key in apart]
-    fitting = [
-        one
-        for one in found
-        if len(one) <= MOST_FACETS and all(2 <= len(own) <= MOST_RUNS for own in one.values())
-    ]
-    if fitting:
-        fewest = min(fitting, key=len)
-        return [Facet(scene.among(own), scene, title, options) for title, own in fewest.items()]
+    runs, by = scene.runs, options.by
+    settings = [run.settings for run in runs]
     each = math.ceil(len(runs) / math.ceil(len(runs) / MOST_RUNS))
-    pieces = (runs[at : at + each] for at in range(0, len(runs), each))
-    return [Facet(scene.among(piece), scene, options=options) for piece in pieces]
+    pieces = [("", list(runs[at : at + each])) for at in range(0, len(runs), each)]
+    if by is None and len(pieces) > 1:
+        apart = ["policy", *distinguishing(settings)]
+        found = [_by_setting(scene, key) for key in scene.differences if key in apart]
+        pieces = min((one for one in found if _fits(one, least=2)), key=len, default=pieces)
+    elif by is not None:
+        pieces = _by_setting(scene, full_key(settings, by))
+        if not _fits(pieces):
+            most = max(len(own) for _, own in pieces)
+            raise FairbanditError(
+                f"--by {by} makes {len(pieces)} facets of up to {most} runs; a figure has at most "
+                f"{MOST_FACETS} of {MOST_RUNS}. Choose runs with --policies or --where, or another "
+                f"key of those in which they differ: {', '.join(scene.differences)}"
+            )
+    return [Facet(scene.among(own), scene, title, options) for title, own in pieces]
+
+
+def _fits(pieces: _Pieces, least: int = 1) -> bool:
+    return len(pieces) <= MOST_FACETS and all(least <= len(own) <= MOST_RUNS for _, own in pieces)
 
 
 def check_count(scene: Scene) -> None:
-    """Refuses more runs than a figure shows.
-
-    Raises:
-        FairbanditError: there are too many runs.
-    """
+    """Raises an error if there are more runs than a figure shows."""
     most = MOST_RUNS * MOST_FACETS
     if len(scene.runs) > most:
         raise FairbanditError(
@@ -159,14 +147,13 @@ def check_count(scene: Scene) -> None:
         )
 
 
-def _by_setting(scene: Scene, key: str) -> dict[str, list[PooledRuns]]:
+def _by_setting(scene: Scene, key: str) -> _Pieces:
     """Returns the runs by the title of their facet, which names the value of a setting."""
     short = short_names(list(dict.fromkeys([*scene.differences, key])))[key]
     shared: dict[str, list[PooledRuns]] = {}
     for run in scene.runs:
         value = run.settings.get(key)
         title = f"{short}={'null' if value is None else value}"
-        if key not in run.settings:
-            title = f"no {short}"
+        title = title if key in run.settings else f"no {short}"
         shared.setdefault(policy_name(run.policy) if key == "policy" else title, []).append(run)
-    return shared
+    return list(shared.items())

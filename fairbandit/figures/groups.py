@@ -24,13 +24,12 @@ _HORIZONTAL = 32  # the most letters of all groups' names together if they are n
 def selected_share(axes: Axes, facet: Facet) -> None:
     """Draws the percentage of each group's candidates that is selected, and a line at 1/K."""
     equal, width = 100 / facet.whole.candidates, _CLUSTER / len(facet.scene.runs)
+    style: dict[str, Any] = {"edgecolor": "white", "linewidth": 0.3}
+    style["error_kw"] = {"linewidth": 0.7, "ecolor": "black", "capsize": 1.2}
     for run, look, at in _positions(facet):
         mean, bars = (100 * part for part in _spread(facet, run, "selection_rate"))
-        style: dict[str, Any] = {"color": look.colour, "edgecolor": "white", "hatch": look.hatch}
-        error = {"linewidth": 0.7, "ecolor": "black", "capsize": 1.2}
-        axes.bar(
-            at, mean, width, yerr=bars, error_kw=error, linewidth=0.3, label=look.name, **style
-        )
+        own: dict[str, Any] = {"color": look.colour, "hatch": look.hatch, "label": look.name}
+        axes.bar(at, mean, width, yerr=bars, **style, **own)
     axes.axhline(equal, color="black", linewidth=0.8, linestyle="--", label="1/K")
     right = axes.get_yaxis_transform()
     axes.text(1.0, equal, " 1/K", transform=right, va="center", fontsize=SMALL)
@@ -65,7 +64,6 @@ def selected_count(axes: Axes, facet: Facet) -> None:
 
 
 def _positions(facet: Facet) -> Iterator[tuple[PooledRuns, Look, Floats]]:
-    """Yields each run with its look and its positions on the axis, (G,), beside the other runs'."""
     runs = facet.scene.runs
     groups: Floats = np.arange(len(facet.whole.groups), dtype=np.float64)
     for order, run in enumerate(runs):
@@ -88,7 +86,6 @@ def _range(facet: Facet, quantity: str) -> tuple[float, float]:
 
 
 def _name_groups(axes: Axes, facet: Facet) -> None:
-    """Writes the groups' names below the axis, slanted if they are long."""
     names = [textwrap.shorten(group_name(one), 24, placeholder="…") for one in facet.whole.groups]
     axes.set_xlim(-0.5, len(names) - 0.5)
     axes.set_xticks(range(len(names)), names)

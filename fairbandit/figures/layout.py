@@ -26,12 +26,10 @@ _AMPLE = 2.0  # inches more than a panel's texts take, before their room is know
 
 @dataclass(frozen=True)
 class Panel:
-    """A panel of a figure.
+    """A panel of a figure, which `draw` draws.
 
-    Attributes:
-        draw: draws it.
-        split: whether it is drawn of each facet of a scene, rather than once of all runs.
-        groups: whether its lines stand for groups, which a legend names.
+    It is drawn of each facet of a scene, or once of all runs if it is not to `split`. If its lines
+    stand for `groups`, a legend names these.
     """
 
     draw: Callable[[Axes, Facet], None]
@@ -67,10 +65,9 @@ def lay_out(
     (width, height), across = size, 1
     blocks = [(list(panels), facets[0])]
     if len(facets) > 1:
-        repeated = [panel for panel in panels if panel.split]
         across = max(1, int(WIDTH / width)) if len(panels) == 1 else 1
         width, columns = WIDTH, _ACROSS
-        once = [panel for panel in panels if not panel.split]
+        once, repeated = ([one for one in panels if one.split == again] for again in (False, True))
         blocks = [(once, whole)] if once else []
         blocks += [(repeated, facet) for facet in facets]
     if options.size is not None:
@@ -94,7 +91,6 @@ def lay_out(
 def _draw(
     part: FigureBase, panels: Sequence[Panel], facet: Facet, columns: int, width: float
 ) -> None:
-    """Draws the panels of a facet, with a legend of groups below them."""
     columns = min(columns, len(panels))
     grid = part.add_gridspec(math.ceil(len(panels) / columns), columns)
     by_group: Any = None
@@ -154,7 +150,6 @@ def _fit(figure: Figure, grid: GridSpec, parts: Sequence[SubFigure], height: flo
 
 
 def _lines(part: SubFigure) -> int:
-    """The number of panels above each other."""
     grid = part.axes[0].get_gridspec()
     assert grid is not None
     return int(grid.nrows)

@@ -71,7 +71,6 @@ def curves(axes: Axes, facet: Facet, column: str) -> None:
 
 
 def _say_not_known(axes: Axes) -> None:
-    """Says in place of data that there are none."""
     axes.text(0.5, 0.5, "not known", transform=axes.transAxes, ha="center")
     axes.set_yticks([])
 
@@ -143,7 +142,6 @@ def _alpha(run: PooledRuns) -> float:
 
 
 def _at_end(facet: Facet, runs: Sequence[PooledRuns]) -> list[tuple[Floats, Floats]]:
-    """Means and bars of both regrets at T."""
     return [facet.summarised([run.metrics[column] for run in runs]) for column in REGRETS]
 
 

@@ -70,12 +70,8 @@ Dashes = str | tuple[float, tuple[float, ...]]
 class Look:
     """How figures draw one policy. `looks` gives policies different ones, also without colour.
 
-    Attributes:
-        name: the policy's name as it is written in figures.
-        colour: the colour of lines, points and bars.
-        dashes: the dash pattern of lines.
-        marker: the marker of points, which is repeated along lines.
-        hatch: the hatching of bars.
+    It is the name, the colour, the dashes of lines, the marker of points and along lines, and the
+    hatching of bars.
     """
 
     name: str
@@ -130,9 +126,6 @@ def looks(labels: Iterable[str]) -> dict[str, Look]:
     """Returns a look for each run of a figure.
 
     A named policy has its own, always; another label gets one by its name, or the next free one.
-
-    Args:
-        labels: the runs' labels, each once.
 
     >>> looks(["oful", "mine"])["oful"].name
     'OFUL'

@@ -60,17 +60,13 @@ class MeritFunction:
         and the proportions are those of f.
 
         Args:
-            values: rewards or ranks, (…, K); anything at empty places.
+            values: rewards or ranks, (…, K); anything at empty places, which get 0.
             present: which places hold a candidate, (…, K) bool.
-
-        Returns:
-            (…, K), from 0 to 1: 1 where the merit is greatest, and 0 at empty places.
         """
         logarithm = self._logarithm(values).masked_fill(~present, -torch.inf)
         return (logarithm - logarithm.amax(-1, keepdim=True)).exp()
 
     def _logarithm(self, values: Tensor) -> Tensor:
-        """ln f."""
         if self.merit is MeritForm.exponential:
             return (self.rate * values).clamp(min=math.log(self.floor))
         exponent = self.exponent if self.merit is MeritForm.power else 1.0

@@ -9,14 +9,10 @@ Floats = NDArray[np.float64]
 
 
 def moments(values: ArrayLike) -> tuple[Floats, Floats, Floats]:
-    """Returns count, mean and standard deviation (ddof 1) of the first dimension's known values.
+    """Returns count, mean and standard deviation (ddof 1) of the known values, (…), of (n, …).
 
-    Args:
-        values: (n, …), NaN where a value is unknown.
-
-    Returns:
-        Three arrays of shape (…): the mean is NaN where nothing is known, the standard deviation
-        where fewer than two values are.
+    A value is unknown if it is NaN; the mean is NaN where no value is known, and the standard
+    deviation where fewer than two are.
 
     >>> count, mean, std = moments([[1.0], [2.0], [6.0], [float("nan")]])
     >>> int(count[0]), float(mean[0]), round(float(std[0]), 4)
@@ -33,20 +29,16 @@ def moments(values: ArrayLike) -> tuple[Floats, Floats, Floats]:
 def merged(count: ArrayLike, mean: ArrayLike, std: ArrayLike) -> tuple[Floats, Floats, Floats]:
     """Merges samples of which only counts, means and standard deviations are known.
 
-    n = Σ nᵢ, mean = Σ nᵢmᵢ/n, (n − 1)·std² = Σ (nᵢ − 1)·sᵢ² + Σ nᵢ(mᵢ − mean)².
+    n = Σ nᵢ, mean = Σ nᵢmᵢ/n, (n − 1)·std² = Σ (nᵢ − 1)·sᵢ² + Σ nᵢ(mᵢ − mean)² (Chan, Golub,
+    LeVeque, "Updating Formulae and a Pairwise Algorithm for Computing Sample Variances", 1979).
 
     Args:
         count: nᵢ, one row for each sample.
         mean: mᵢ, in the same shape; ignored where nᵢ = 0.
-        std: sᵢ (ddof 1), in the same shape; ignored where nᵢ < 2.
+        std: sᵢ, in the same shape; ignored where nᵢ < 2.
 
     Returns:
-        Count, mean and standard deviation (ddof 1) of all samples together, without the first
-        dimension; NaN where there are too few values.
-
-    Reference:
-        Chan, Golub, LeVeque, "Updating Formulae and a Pairwise Algorithm for Computing Sample
-        Variances", 1979.
+        The same of all samples together, without the first dimension, as `moments` returns it.
 
     >>> count, mean, std = merged([2, 1], [1.5, 6.0], [0.5**0.5, float("nan")])  # 1, 2 and 6
     >>> int(count), float(mean), round(float(std), 4)

@@ -1,24 +1,33 @@
 """Ridge regressions on rows [r x], solved after the first i of them for many i at once.
 
 All sums are one matrix, G = Σ [r x]ᵀ[r x] + diag(0, λ, …, λ). It holds V = Σ xxᵀ + λI, b = Σ r x
-and Σ r². A regression is solved by the Cholesky factor of V. Some further rows are taken in by the
-formula of Sherman, Morrison and Woodbury, or, where these would lose digits, by a factor for each i.
+and Σ r². A regression is solved by the Cholesky factor of V. Further rows that V covers already are
+taken in by the formula of Sherman, Morrison and Woodbury; where it would lose digits, V is factored
+after each row.
 
-**Rounding.** Let u be the unit roundoff, γ_k = ku/(1 − ku), p = √diag(V⁻¹), D = √diag(G), and s the
-sum of pᵢDᵢ over the features. By the inequality of Cauchy and Schwarz, sums of n roundings in a
-chain have errors |ΔG|ᵢⱼ ≤ γ_{n+1}DᵢDⱼ, and a Cholesky factor is that of a matrix as near, with γ_{d+1}. So
-θ̂ with the computed residual ρ = b − Vθ̂, which is off by γ_{n+d}Dᵢ⟨D, |[−1 θ̂]|⟩ at most, has
-|θ̂ − θ|ᵢ = |V⁻¹(ρ + …)|ᵢ ≤ pᵢ⟨p, |ρ| + γ_k D⟨D, |[−1 θ̂]|⟩⟩ however it was computed. Likewise
-‖x‖_{V⁻¹} is off by γ_k(s²‖x‖_{V⁻¹}/2 + 2s⟨p, |x|⟩) at most; ‖x‖_{V⁻¹} ≤ ⟨p, |x|⟩. Terms of second
-order are left out, and eps = 2u stands for u.
+**Rounding.** Let γ be the roundoff of the longest chain of operations, each counted as eps, p the
+root of the diagonal of V⁻¹, D that of G, s = Σpᵢ√Vᵢᵢ, and T = ⟨D, |[−1 θ]|⟩. By the inequality of
+Cauchy and Schwarz, sums are off by |ΔG|ᵢⱼ ≤ γDᵢDⱼ, and a Cholesky factor is that of a matrix as
+near. If θ is off by e in the norm of V, then θᵢ is off by at most pᵢe.
 
-Reference: Higham, Accuracy and Stability of Numerical Algorithms, Sec. 3.5, 8.1 and 10.1.
+- A solution has e ≤ γsT. After updates of the root, ⟨p, |b − Vθ|⟩ + γsT.
+- A Woodbury update by n rows, with t = 1 + Σ‖x‖²_{V⁻¹} and z as in `Update`, adds no more than
+  γ((2 + s)T + (n + t + s + s²)‖z‖), since r − Xθ and XV⁻¹Xᵀ are off by γT and γt, and V⁻¹Xᵀ by
+  γ(s + s²), which is multiplied by residuals, of the norm ‖z‖ at most.
+- ‖x‖²_{V⁻¹} = ‖xF‖² is off by at most γs²‖xF‖² where sums and factors are, and by 4γs⟨p, |x|⟩‖xF‖
+  where the product is.
+
+Terms of second order are left out.
+
+References: Higham, Accuracy and Stability of Numerical Algorithms, Sec. 3.5, 8.1 and 10.1; Bierman,
+Factorization Methods for Discrete Sequential Estimation, Sec. V.2 (Potter's update of a root).
 """
 
 from __future__ import annotations
 
 import math
 from bisect import bisect_left
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
@@ -34,7 +43,13 @@ SMALL = 64
 """Rows of one Woodbury update; the cost of a row grows with the square of their number."""
 
 HEAVY = 1e3
-"""No Woodbury update takes in rows with a larger ‖x‖²_{V⁻¹}: it would lose too many digits."""
+"""No Woodbury update takes in rows with a larger 1 + Σ‖x‖²_{V⁻¹}: it would lose too many digits."""
+
+LIGHT = 2.0
+"""The same for updates of a root, which follow each other."""
+
+UPDATES = 256
+"""So many updates of a root may follow each other."""
 
 WORK = 1 << 18
 """Numbers in the largest work array of `factors`: they stay in cache."""
@@ -45,15 +60,19 @@ class Regression(NamedTuple):
 
     Attributes:
         gram: G, (B, d + 1, d + 1).
-        depth: an entry of G is the result of at most so many roundings in a chain.
+        depth: each entry of G is the result of at most so many roundings in a chain.
+        updates: how many updates of the root followed each other.
         theta: V⁻¹b, (B, d).
-        root: F with FFᵀ = V⁻¹, upper triangular with a positive diagonal, (B, d, d).
+        root: F with FFᵀ = V⁻¹, (B, d, d).
+        log_det: ln det V, (B,).
     """
 
     gram: Tensor
     depth: int
+    updates: int
     theta: Tensor
     root: Tensor
+    log_det: Tensor
 
     @classmethod
     def of(cls, gram: Tensor, depth: int) -> Regression:
@@ -62,44 +81,87 @@ class Regression(NamedTuple):
         Raises:
             FairbanditError: sums that are not finite, or a V that is not positive definite.
         """
-        lower = cholesky(gram)
-        theta = torch.cholesky_solve(gram[:, 1:, :1], lower)[..., 0]
-        return cls(gram, depth, theta, inverse_root(lower))
+        return cls(gram, depth, 0, *_solve(cholesky(gram), gram[:, 1:, 0]))
 
     def with_rows(self, rows: Tensor) -> Regression:
-        """The regression with n more rows [r x], (B, n, d + 1)."""
-        if not (n := rows.shape[1]):
-            return self
-        return Regression.of(_with_squares(self.gram, rows), max(self.depth, n) + 1)
+        """The regression with n ≥ 1 more rows [r x], (B, n, d + 1)."""
+        gram, n = _with_squares(self.gram, rows), rows.shape[1]
+        depth, x = max(self.depth, n) + 1, rows[..., 1:]
+        if n == 1 and self.updates < UPDATES:
+            y = torch.bmm(x, self.root)
+            square = y.square().sum(2, keepdim=True).add_(1)
+            if float(square.amax()) <= LIGHT:
+                along = (self.root * y).sum(2, keepdim=True)  # as a matrix product it is slow
+                missed = torch.baddbmm(rows[..., :1], x, self.theta[..., None], alpha=-1)
+                theta = torch.addcmul(self.theta, along[..., 0], (missed / square)[..., 0])
+                root = torch.addcmul(self.root, along / (square + square.sqrt()), y, value=-1)
+                log_det = self.log_det + square[:, 0, 0].log()
+                return Regression(gram, depth, self.updates + 1, theta, root, log_det)
+        return Regression.of(gram, depth)
+
+    def residual(self) -> Tensor:
+        """b − Vθ, (B, d)."""
+        b, v = self.gram[:, 1:, :1], self.gram[:, 1:, 1:]
+        return torch.baddbmm(b, v, self.theta[..., None], alpha=-1)[..., 0]
 
     def after(self, rows: Tensor, at: list[int]) -> Regressions:
         """The regressions with the first i of n more rows, for each i of U ascending numbers."""
+        if (every := at[0]) > SMALL:  # rows in all of them are cheaper to sum
+            rest = [i - every for i in at]
+            return self.with_rows(rows[:, :every]).after(rows[:, every:], rest)
+        if not rows.shape[1]:
+            theta = self.theta[:, None].expand(-1, len(at), -1)
+            return Regressions(self, rows, at, theta, self.root[:, None], self.log_det[:, None])
         y = rows[..., 1:] @ self.root
-        squares = y.square().sum(2)
-        if not rows.shape[1] or float(squares.amax()) <= HEAVY:
-            starts, w, z, logs = _woodbury(self, rows)
-            theta = _up_to(self.theta, z * w, at)
-            spread = 1 + squares.sum(1)
-            return Regressions(self, rows, at, theta, self.root[:, None], w, logs, starts, spread)
-        lower, b = factors(self.gram, rows, at)
-        theta = torch.cholesky_solve(b[..., None], lower)[..., 0]
-        none = rows[:, :0]
-        return Regressions(
-            self, rows, at, theta, inverse_root(lower), none[..., 1:], none[..., 0], [], None
+        spread = y.square().sum((1, 2)).add_(1)
+        if not float(spread.amax()) <= HEAVY:
+            each = [_solve(lower, b) for lower, b in factors(self.gram, rows, at)]
+            theta, root, log_det = (torch.cat(parts, 1) for parts in zip(*each, strict=True))
+            return Regressions(self, rows, at, theta, root, log_det)
+        update = _woodbury(self, rows, y, spread)
+        theta = _up_to(self.theta, update.z * update.w, at)
+        return Regressions(self, rows, at, theta, self.root[:, None], self.log_det[:, None], update)
+
+
+class Update(NamedTuple):
+    """A Woodbury update: Vᵢ⁻¹ = V⁻¹ − Σ_{j≤i} wⱼwⱼᵀ and θᵢ = θ + Σ_{j≤i} zⱼwⱼ.
+
+    Attributes:
+        w: (B, n, d).
+        z: (B, n, 1).
+        diagonal: ln det Vᵢ = ln det V + 2Σ_{j≤i} ln of these, (B, n).
+        starts: the regressions that every `SMALL` rows begin with.
+        spread: t = 1 + Σ‖x‖²_{V⁻¹}, (B,).
+    """
+
+    w: Tensor
+    z: Tensor
+    diagonal: Tensor
+    starts: list[Regression]
+    spread: Tensor
+
+    @property
+    def sizes(self) -> tuple[Tensor, Tensor, Tensor]:
+        """t, and the sums of s and of s² over the regressions that it begins with, (B, 1, 1)."""
+        every = [(_norms(one.root) * _sides(one.gram)).sum(1) for one in self.starts]
+        s = torch.stack(every, 1)
+        t, linear, square = (
+            one[:, None, None] for one in (self.spread, s.sum(1), s.square().sum(1))
         )
+        return t, linear, square
 
 
 @dataclass(eq=False)
 class Regressions:
-    """U regressions: Vᵤ⁻¹ = FFᵀ − Σ_{j≤iᵤ} wⱼwⱼᵀ.
+    """U regressions: Vᵤ⁻¹ = FFᵀ, or FFᵀ − Σ_{j≤iᵤ} wⱼwⱼᵀ where there is an update.
 
     Attributes:
         start: the regression before the rows.
         rows: n further rows [r x], (B, n, d + 1).
         at: iᵤ, how many of them each regression includes.
         theta: (B, U, d).
-        root: F, (B, 1, d, d); or (B, U, d, d) where there is one for each, and no w.
-        steps: w, (B, n, d), or (B, 0, d).
+        root: F, (B, 1, d, d), or (B, U, d, d) where there is one for each.
+        update: w and more; None where F says all.
     """
 
     start: Regression
@@ -107,66 +169,70 @@ class Regressions:
     at: list[int]
     theta: Tensor
     root: Tensor
-    steps: Tensor
-    _logs: Tensor
-    _starts: list[Regression]
-    _spread: Tensor | None
+    _log_det: Tensor
+    update: Update | None = None
 
     @property
     def log_det(self) -> Tensor:
         """ln det V, (B, U)."""
-        start = -2 * self.root.diagonal(dim1=-2, dim2=-1).log().sum(-1)
-        return start + _up_to(torch.zeros_like(start[:, 0]), self._logs, self.at)
+        start = self._log_det.expand(-1, len(self.at))
+        if self.update is None:
+            return start
+        return start + 2 * _up_to(
+            torch.zeros_like(start[:, 0]), self.update.diagonal.log(), self.at
+        )
 
     def theta_error(self) -> Tensor:
         """How far rounding may have moved θ, and a product with θ: (B, U, d)."""
-        theta, gram, rows = self.theta, self.start.gram, self.rows
-        both = torch.cat([-torch.ones_like(theta[..., :1]), theta], 2)
-        residual = both @ gram[..., 1:]
-        if rows.shape[1]:
-            counts = torch.tensor(self.at, device=rows.device)[:, None]
-            included = torch.arange(rows.shape[1], device=rows.device) < counts
-            residual = residual + (both @ rows.mT * included) @ rows[..., 1:]
-        sides = self._sides
-        through = (sides * both.abs()).sum(2, keepdim=True)
-        off = residual.abs() + self._rounding * sides[..., 1:] * through
-        p = self._spreads
-        return p * (p * off).sum(2, keepdim=True) + theta.shape[2] * EPS * theta.abs()
+        (p, sides, s), start, update = self._sizes, self.start, self.update
+        size = self.theta.abs()
+        through = (sides[..., 1:] * size).sum(2, keepdim=True).add_(sides[..., :1])
+        off = self._gamma * s * through
+        if start.updates:
+            off += (p * start.residual().abs()[:, None]).sum(2, keepdim=True)
+        if update is not None:
+            t, linear, square = update.sizes
+            gain = self._gamma * (self.rows.shape[1] + t + linear + square) + self._drift * s
+            off += self._gamma * (linear + 2) * through + gain * _norms(update.z.mT)[..., None]
+        return torch.addcmul(p.shape[2] * EPS * size, p, off)
 
-    def norm_error(self) -> Tensor:
-        """c such that each ‖x‖_{V⁻¹} is off by at most ⟨c, |x|⟩, (B, U or 1, d).
+    def norm_error(self) -> tuple[Tensor, Tensor]:
+        """f (B, U or 1) and c (B, U or 1, d): ‖x‖_{V⁻¹} is off by at most f‖x‖_{V⁻¹} + ⟨c, |x|⟩.
 
-        With Y = XF for the n rows X and t = 1 + Σ‖yⱼ‖², Woodbury's formula subtracts from
-        ‖x‖²_{V⁻¹} what is off by (n + t)·γ_{n+d}·‖x‖²_{V⁻¹}, and leaves at least ‖x‖²_{V⁻¹}/t.
+        An update subtracts from ‖xF‖² what is off by (n + t)γ‖xF‖², and leaves ‖xF‖²/t or more.
         """
-        p, n = self._spreads, self.rows.shape[1]
-        if self._spread is None:
-            s = (p * self._sides[..., 1:]).sum(2, keepdim=True)
-            return self._rounding * s * (s + 2) * p
-        spread, total = self._spread[:, None, None], torch.zeros_like(p[..., :1])
-        for start in self._starts:
-            s = (_norms(start.root) * _sides(start.gram)[:, 1:]).sum(1)[:, None, None]
-            total = total + s * (s + 2)
-        return self._rounding * spread.sqrt() * (total + (n + spread) / 2) * p
+        p, _, s = self._sizes
+        if self.update is None:
+            relative, absolute = s.square() + 1, 2 * s
+        else:
+            t, linear, square = self.update.sizes
+            relative = square + t * (self.rows.shape[1] + t)
+            absolute = 2 * t.sqrt() * linear
+        relative = (self._gamma * relative + self._drift * s)[..., 0] / 2
+        return relative, self._gamma * absolute * p
 
     @property
-    def _rounding(self) -> float:
-        n, d = self.rows.shape[1], self.theta.shape[2]
-        return EPS * (self.start.depth + 2 * n + d + 8)
+    def _gamma(self) -> float:
+        return EPS * (self.start.depth + 2 * (self.rows.shape[1] + self.theta.shape[2]) + 8)
+
+    @property
+    def _drift(self) -> float:
+        """‖FᵀVF − I‖/s may be this after updates of the root, by 4(d + 8)eps each."""
+        return 4 * EPS * (self.theta.shape[2] + 8) * self.start.updates
 
     @cached_property
-    def _spreads(self) -> Tensor:
-        """p, or more: (B, U or 1, d)."""
-        return _norms(self.root)
+    def _sizes(self) -> tuple[Tensor, Tensor, Tensor]:
+        """p (B, U or 1, d), D (B, U or 1, d + 1) and s (B, U or 1, 1), or more."""
+        p, squares = _norms(self.root), self.start.gram.diagonal(dim1=1, dim2=2)[:, None]
+        if self.update is not None:
+            squares = squares + self.rows.square().sum(1, keepdim=True)
+        elif self.rows.shape[1]:
+            squares = _up_to(squares[:, 0], self.rows.square(), self.at)
+        sides = squares.sqrt()
+        return p, sides, (p * sides[..., 1:]).sum(2, keepdim=True)
 
-    @cached_property
-    def _sides(self) -> Tensor:
-        """D, (B, U, d + 1)."""
-        squares = self.start.gram.diagonal(dim1=1, dim2=2)
-        return _up_to(squares, self.rows.square(), self.at).sqrt()
 
-
-def factors(gram: Tensor, rows: Tensor, at: list[int]) -> tuple[Tensor, Tensor]:
+def factors(gram: Tensor, rows: Tensor, at: list[int]) -> Iterator[tuple[Tensor, Tensor]]:
     """The Cholesky factors of V, and b, with the first i of some rows, for each i of some numbers.
 
     Args:
@@ -174,25 +240,23 @@ def factors(gram: Tensor, rows: Tensor, at: list[int]) -> tuple[Tensor, Tensor]:
         rows: [r x], (B, n, d + 1).
         at: U ascending numbers of rows, at most n.
 
-    Returns:
-        Lower triangular L with LLᵀ = V, (B, U, d, d), and b, (B, U, d).
+    Yields:
+        Lower triangular L with LLᵀ = V, (B, u, d, d), and b, (B, u, d), for some u at a time.
 
     Raises:
         FairbanditError: sums that are not finite, or a V that is not positive definite.
     """
     most = max(WORK // gram.numel(), 1)
-    lower, b, low, done = [], [], 0, 0
+    low = done = 0
     while low < len(at):
         start = at[low]
         gram, done = _with_squares(gram, rows[:, done:start]), start
         high = min(bisect_left(at, start + most, low), low + most)
         some = rows[:, start : at[high - 1]]
-        squares = torch.cat([gram[:, None], some[..., None] * some[..., None, :]], 1)
-        sums = squares.cumsum(1)[:, [i - start for i in at[low:high]]]
-        lower.append(cholesky(sums))
-        b.append(sums[..., 1:, 0])
+        squares = some[..., None] * some[..., None, :]
+        sums = _up_to(gram, squares, [i - start for i in at[low:high]])
+        yield cholesky(sums), sums[..., 1:, 0]
         low = high
-    return torch.cat(lower, 1), torch.cat(b, 1)
 
 
 def cholesky(gram: Tensor) -> Tensor:
@@ -210,34 +274,36 @@ def cholesky(gram: Tensor) -> Tensor:
     return lower
 
 
-def inverse_root(lower: Tensor) -> Tensor:
-    """F = L⁻ᵀ, (…, d, d)."""
+def _solve(lower: Tensor, b: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """θ (…, d), F = L⁻ᵀ (…, d, d) and ln det V (…), of L and b."""
+    theta = torch.cholesky_solve(b[..., None], lower)[..., 0]
     one = torch.eye(lower.shape[-1], dtype=lower.dtype, device=lower.device)
-    return torch.linalg.solve_triangular(lower.mT, one, upper=True)
+    root = torch.linalg.solve_triangular(lower.mT, one, upper=True)
+    return theta, root, 2 * lower.diagonal(dim1=-2, dim2=-1).log().sum(-1)
 
 
-def _woodbury(start: Regression, rows: Tensor) -> tuple[list[Regression], Tensor, Tensor, Tensor]:
-    """W (B, n, d), z (B, n, 1) and 2 ln Lⱼⱼ (B, n), and the regressions where updates begin.
+def _woodbury(start: Regression, rows: Tensor, y: Tensor, spread: Tensor) -> Update:
+    """The update by some rows X, with Y = XF, `SMALL` rows at a time.
 
-    With rows X and P = V⁻¹, let LLᵀ = I + XPXᵀ, W = L⁻¹XP and z = L⁻¹(r − Xθ). After the first i
-    rows, θᵢ = θ + Σ_{j≤i} zⱼwⱼ, Vᵢ⁻¹ = P − Σ_{j≤i} wⱼwⱼᵀ, ln det Vᵢ = ln det V + 2Σ_{j≤i} ln Lⱼⱼ.
+    LLᵀ = I + YYᵀ, W = L⁻¹YFᵀ and z = L⁻¹(r − Xθ); the diagonal is that of L.
     """
-    some, x = rows[:, :SMALL], rows[:, :SMALL, 1:]
-    if not some.shape[1]:
-        return [start], x, some[..., :1], some[..., 0]
-    y = x @ start.root
-    gram = y @ y.mT
-    gram.diagonal(dim1=1, dim2=2).add_(1)
-    lower = torch.linalg.cholesky(gram)
-    both = torch.cat([y, some[..., :1] - x @ start.theta[..., None]], 2)
-    both = torch.linalg.solve_triangular(lower, both, upper=False)
-    w, z = both[..., :-1] @ start.root.mT, both[..., -1:]
-    logs = 2 * lower.diagonal(dim1=1, dim2=2).log()
-    if rows.shape[1] <= SMALL:
-        return [start], w, z, logs
-    starts, *later = _woodbury(start.with_rows(some), rows[:, SMALL:])
-    w, z, logs = (torch.cat(parts, 1) for parts in zip((w, z, logs), later, strict=True))
-    return [start, *starts], w, z, logs
+    parts, starts = list[tuple[Tensor, Tensor, Tensor]](), [start]
+    for low in range(0, rows.shape[1], SMALL):
+        some = rows[:, low : low + SMALL]
+        if low:
+            start = start.with_rows(rows[:, low - SMALL : low])
+            starts.append(start)
+            y = some[..., 1:] @ start.root
+        y = y[:, :SMALL]
+        gram = y @ y.mT
+        gram.diagonal(dim1=1, dim2=2).add_(1)
+        lower, _ = torch.linalg.cholesky_ex(gram)
+        missed = torch.baddbmm(some[..., :1], some[..., 1:], start.theta[..., None], alpha=-1)
+        both = torch.linalg.solve_triangular(lower, torch.cat([y, missed], 2), upper=False)
+        w, z = both[..., :-1] @ start.root.mT, both[..., -1:]
+        parts.append((w, z, lower.diagonal(dim1=1, dim2=2)))
+    w, z, diagonal = (torch.cat(pieces, 1) for pieces in zip(*parts, strict=True))
+    return Update(w, z, diagonal, starts, spread)
 
 
 def _with_squares(gram: Tensor, rows: Tensor) -> Tensor:
@@ -249,18 +315,16 @@ def _with_squares(gram: Tensor, rows: Tensor) -> Tensor:
 
 def _up_to(start: Tensor, steps: Tensor, at: list[int]) -> Tensor:
     """A start (B, …) plus the first i of n steps (B, n, …), for each i: (B, U, …)."""
-    first, n = start[:, None], steps.shape[1]
-    if not n or at[-1] == 0:
-        return first.expand(-1, len(at), *start.shape[1:])
-    sums = first + steps.cumsum(1)
-    if at == list(range(1, n + 1)):
-        return sums
-    return torch.cat([first, sums], 1)[:, at]
+    sums = torch.cat([start[:, None], steps], 1).cumsum(1)
+    first, u = at[0], len(at)
+    return sums[:, first : first + u] if at == list(range(first, first + u)) else sums[:, at]
 
 
 def _norms(root: Tensor) -> Tensor:
-    return root.square().sum(-1).sqrt()
+    """p, (…, d)."""
+    return root.square().sum(-1).sqrt_()
 
 
 def _sides(gram: Tensor) -> Tensor:
-    return gram.diagonal(dim1=1, dim2=2).sqrt()
+    """D of the features, (B, d)."""
+    return gram.diagonal(dim1=1, dim2=2)[:, 1:].sqrt()

@@ -13,8 +13,6 @@ from fairbandit.maths.checks import typed
 def group_shares(given: Any, groups: int | None = None) -> list[float]:
     """The share of every group, from a list of them or from one number for all.
 
-    The shares may sum to 1: larger ones cannot all be kept, however picks are made.
-
     Args:
         given: a number from 0 to 1, or a list of one for each group. None stands for 0.1, and for
             half of an equal part, 1/(2G), where that is less.
@@ -24,8 +22,8 @@ def group_shares(given: Any, groups: int | None = None) -> list[float]:
         G shares; while G is not known, those that are given.
 
     Raises:
-        FairbanditError: anything else, shares that sum to more than 1, or a list of another length
-            than G.
+        FairbanditError: anything else, a list of another length than G, or shares that sum to more
+            than 1: these cannot all be kept, however picks are made.
 
     >>> group_shares(None, groups=3), group_shares([0.2, 0.1], groups=2)
     ([0.1, 0.1, 0.1], [0.2, 0.1])
@@ -33,7 +31,7 @@ def group_shares(given: Any, groups: int | None = None) -> list[float]:
     if given is None:
         return [min(0.1, 0.5 / groups)] * groups if groups else []
     listed = isinstance(given, Sequence) and not isinstance(given, str)
-    shares = list(given) if listed else [given]
+    shares = list(given) if listed else [given] * (1 if groups is None else groups)
     if not all(type(share) in (int, float) and 0 <= share <= 1 for share in shares):
         raise FairbanditError(
             "shares (r): expected a number from 0 to 1 for all groups, or a list with one for each "
@@ -44,8 +42,6 @@ def group_shares(given: Any, groups: int | None = None) -> list[float]:
             f"shares (r): expected one for each of {groups} groups, or one number for all; got "
             f"{len(shares)}: {given}"
         )
-    if groups is not None and not listed:
-        shares = shares * groups
     if math.fsum(shares) > 1:
         raise FairbanditError(
             f"shares (r) must sum to at most 1; got {given}"

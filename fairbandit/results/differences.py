@@ -8,6 +8,8 @@ from typing import Any
 
 from fairbandit.errors import FairbanditError
 
+_CHOICES = ("policy", "environment")
+
 
 def differing(settings: Sequence[Mapping[str, Any]]) -> list[str]:
     """Returns the keys in which not all settings agree, in the order of the settings.
@@ -15,10 +17,7 @@ def differing(settings: Sequence[Mapping[str, Any]]) -> list[str]:
     >>> differing([{"seed": 0, "a": 1}, {"seed": 1, "a": 1, "b": 2}])
     ['seed', 'b']
     """
-    columns = {key: [one.get(key) for one in settings] for key in union(settings)}
-    # True equals 1 in Python, so the type is compared too
-    distinct = {key: {(isinstance(v, bool), v) for v in values} for key, values in columns.items()}
-    return [key for key, values in distinct.items() if len(values) > 1]
+    return [key for key in union(settings) if len({_value(one, key) for one in settings}) > 1]
 
 
 def distinguishing(rows: Sequence[Mapping[str, Any]]) -> list[str]:
@@ -32,20 +31,19 @@ def distinguishing(rows: Sequence[Mapping[str, Any]]) -> list[str]:
     ['seed']
     """
 
-    def named(row: Mapping[str, Any], key: str) -> Any:
-        if key.startswith("environment."):
-            return row.get("environment")
-        return row.get("policy") if key.startswith("policy.") else None
-
     found = []
     for key in differing(rows):
-        values: dict[Any, set[Any]] = {}
-        for row in rows:
-            value = row.get(key)
-            values.setdefault(named(row, key), set()).add((isinstance(value, bool), value))
-        if key not in ("policy", "environment") and any(len(own) > 1 for own in values.values()):
+        owner, dot, _ = key.partition(".")
+        owner = owner if dot and owner in _CHOICES else ""  # the owner of environment.noise
+        pairs = {(row.get(owner), _value(row, key)) for row in rows}
+        if key not in _CHOICES and len(pairs) > len({named for named, _ in pairs}):
             found.append(key)
     return found
+
+
+def _value(row: Mapping[str, Any], key: str) -> tuple[bool, Any]:
+    """A value, and whether it is a truth value, since True equals 1 in Python."""
+    return isinstance(row.get(key), bool), row.get(key)
 
 
 def short_names(keys: Sequence[str]) -> dict[str, str]:
@@ -106,11 +104,11 @@ def chosen(settings: Sequence[Mapping[str, Any]], where: Mapping[str, Sequence[A
 
     Args:
         settings: those of each run.
-        where: for a key or its end, such as policy.estimator.regularization or regularization, the
-            values of which a run must have one, or texts that write them in JSON.
+        where: for a key, as `full_key` reads it, the values of which a run must have one, or texts
+            that write them in JSON.
 
     Raises:
-        FairbanditError: no setting has such a key, several have, or no run has such a value.
+        FairbanditError: as `full_key`, or no run has such a value.
 
     >>> chosen([{"a": 1.0}, {"a": 2.0}, {"a": True}], {"a": ["1", "3"]})
     [0]
@@ -119,11 +117,7 @@ def chosen(settings: Sequence[Mapping[str, Any]], where: Mapping[str, Sequence[A
     for end, values in where.items():
         key = full_key(settings, end)
         there = [settings[at].get(key) for at in kept]
-        kept = [
-            at
-            for at, value in zip(kept, there, strict=True)
-            if any(_same(value, wanted) for wanted in values)
-        ]
+        kept = [at for at in kept if any(_same(settings[at].get(key), one) for one in values)]
         if not kept:
             known = dict.fromkeys(v if isinstance(v, str) else json.dumps(v) for v in there)
             raise FairbanditError(

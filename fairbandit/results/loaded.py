@@ -55,8 +55,10 @@ class Runs(Sequence[SavedRun]):
     """Finished runs, as `load` finds them: a sequence, and tables of what they came to.
 
     Every method pools runs that differ only in the settings `over`, by default their seeds, into
-    one with all their replicas; `over=()` leaves every run alone. Means, standard deviations and
-    intervals are over replicas; an interval is Student's, at 95 %.
+    one with all their replicas; `over=()` leaves every run alone. Means, standard deviations (ddof
+    1) and intervals are over replicas; an interval is Student's, at 95 %. A `metric` is a column of
+    the round log, such as `fair_regret`. A metric or setting that no run has, and a damaged file,
+    raise `FairbanditError`.
     """
 
     def __init__(self, runs: Sequence[SavedRun]) -> None:
@@ -92,17 +94,11 @@ class Runs(Sequence[SavedRun]):
     def pooled(self, over: str | Sequence[str] = "seed") -> pd.DataFrame:
         """Returns a row a setting, with all replicas of its runs together.
 
-        Args:
-            over: the keys of the settings over which runs are pooled.
-
         Returns:
             `label`; the settings in which the rows differ; `runs`, how many were pooled; and of
-            each metric and each group's selection rate the mean, the standard deviation (ddof 1),
-            the number n of replicas and the interval of the mean: `fair_regret_mean`,
-            `_std`, `_n`, `_low` and `_high`.
-
-        Raises:
-            FairbanditError: no run has such a setting.
+            each metric and each group's selection rate the mean, the standard deviation, the number
+            n of replicas and the interval of the mean: `fair_regret_mean`, `_std`, `_n`, `_low` and
+            `_high`.
         """
         rows = [run for scene in self._scenes(over) for run in scene.runs]
         table = tidy(rows).to_pandas()
@@ -112,17 +108,10 @@ class Runs(Sequence[SavedRun]):
     def curves(self, metric: str, over: str | Sequence[str] = "seed") -> pd.DataFrame:
         """Returns a metric after rounds 1 … t, in long form: a row a setting and round t.
 
-        Args:
-            metric: a column of the round log, such as `fair_regret`.
-            over: the keys of the settings over which runs are pooled.
-
         Returns:
             `label`; the settings in which the rows differ; `round`, evenly spaced and, at the
             beginning, log-spaced ones; and `mean`, `std`, `n`, `low`, `high`. Settings without the
             metric have no rows.
-
-        Raises:
-            FairbanditError: no run has such a metric or setting, or a run's files are damaged.
         """
         column = self._column(metric)
         rows = [run for scene in self._scenes(over) for run in scene.runs if column in run.metrics]
@@ -147,9 +136,6 @@ class Runs(Sequence[SavedRun]):
 
         Returns:
             These columns, where `group` is the group's label, and `folder`, that of `table`.
-
-        Raises:
-            FairbanditError: a run's files are not what it wrote, or a run has no such column.
         """
         import pandas as pd
 
@@ -178,8 +164,8 @@ class Runs(Sequence[SavedRun]):
             baseline: the label or the policy of the setting to compare with, or values of its
                 settings by their keys or the ends of these, as `{"policy": "greedy", "noise": 0}`.
                 There must be one such setting in each environment.
-            metric: a column of the round log, such as `fair_regret`; after the last round.
-            over: the keys of the settings over which runs are pooled.
+            metric: what is compared, after the last round.
+            over: as for all methods.
 
         Returns:
             A row for each other setting of the same environment and number of rounds: `label`; the
@@ -188,33 +174,24 @@ class Runs(Sequence[SavedRun]):
             have, known in both; and the interval of the mean, `low` to `high`.
 
         Raises:
-            FairbanditError: the baseline names no setting or several, no run has such a metric, or
-                two settings have no seed and replica together.
+            FairbanditError: the baseline names no setting or several, or two settings have no seed
+                and replica together.
         """
         column = self._column(metric)
-        rows: list[PooledRuns] = []
-        numbers: list[dict[str, Any]] = []
-        for scene in self._scenes(over):
-            for alike in _of_equal_rounds(scene):
-                base = _baseline(baseline, scene.name, alike)
-                for run in alike:
-                    if run is not base and column in run.metrics:
-                        found = paired_difference(run, base, column)
-                        if found is None:
-                            ours, theirs = (
-                                sorted({one.summary["seed"] for one in each.runs})
-                                for each in (run, base)
-                            )
-                            raise FairbanditError(
-                                f"{run.label!r} and {base.label!r} have no pools together: the "
-                                f"seeds of one are {ours}, of the other {theirs}"
-                            )
-                        rows.append(run)
-                        numbers.append({"baseline": base.label} | found)
-        if not rows:
+        pairs = [
+            (run, base)
+            for scene in self._scenes(over)
+            for rounds in dict.fromkeys(run.rounds for run in scene.runs)
+            for alike in [[run for run in scene.runs if run.rounds == rounds]]
+            for base in [_baseline(baseline, scene.name, alike)]
+            for run in alike
+            if run is not base and column in run.metrics
+        ]
+        if not pairs:
             raise FairbanditError(f"there is no run beside {baseline!r} to compare with it")
-        table = self._settings(rows)
-        return table.assign(**{key: [one[key] for one in numbers] for key in numbers[0]})
+        found = [_compared(run, base, column) for run, base in pairs]
+        table = self._settings([run for run, _ in pairs])
+        return table.assign(**{key: [one[key] for one in found] for key in found[0]})
 
     def _scenes(self, over: str | Sequence[str]) -> list[Scene]:
         return scenes_of(self._runs, (over,) if isinstance(over, str) else tuple(over))
@@ -234,9 +211,15 @@ class Runs(Sequence[SavedRun]):
         return table
 
 
-def _of_equal_rounds(scene: Scene) -> list[list[PooledRuns]]:
-    rounds = dict.fromkeys(run.rounds for run in scene.runs)
-    return [[run for run in scene.runs if run.rounds == each] for each in rounds]
+def _compared(run: PooledRuns, base: PooledRuns, column: str) -> dict[str, Any]:
+    found = paired_difference(run, base, column)
+    if found is None:
+        ours, theirs = (sorted({one.summary["seed"] for one in each.runs}) for each in (run, base))
+        raise FairbanditError(
+            f"{run.label!r} and {base.label!r} have no pools together: the seeds of one are "
+            f"{ours}, of the other {theirs}"
+        )
+    return {"baseline": base.label} | found
 
 
 def _baseline(

@@ -12,22 +12,14 @@ from fairbandit.results.runs import FOLDER
 from fairbandit.run.table import Sheet, meanings, metric_header, spread
 
 
-def overview(rows: Sequence[PooledRuns], *, folders: bool = False, title: str = "") -> Sheet:
-    """Returns a table with a row for each setting.
+def overview(rows: Sequence[PooledRuns], *, folders: bool = False) -> Sheet:
+    """Returns a table with a row for each setting, and with `folders` where its first run is.
 
-    Args:
-        rows: the settings.
-        folders: whether to say where the first run of each is.
-        title: stands above the table.
-
-    Returns:
-        Policy, with a mark if it knows the truth, environment, the other settings that differ,
-        rounds, how many runs were pooled if any were, and how many replicas they have together;
-        mean ± standard deviation of every metric over all replicas, a dash where it is unknown; and
-        the seconds of all runs together. What is the same in several rows, policies and results
-        aside, stands above.
+    Policies have a mark if they know the truth. Metrics are mean ± standard deviation over all
+    replicas. What is the same in several rows, policies and results aside, stands above.
     """
-    apart = [key for key in distinguishing([row.settings for row in rows]) if key not in _SETTINGS]
+    always = ("policy", "environment", "rounds", "replicas")
+    apart = [key for key in distinguishing([row.settings for row in rows]) if key not in always]
     named = {
         "policy": [f"{row.policy}{' *' * row.knows_truth}" for row in rows],
         "environment": [row.runs[0].summary["environment"] for row in rows],
@@ -55,10 +47,7 @@ def overview(rows: Sequence[PooledRuns], *, folders: bool = False, title: str = 
         results[FOLDER] = [row.runs[0].place for row in rows]
     cells = list(zip(*named.values(), *results.values(), strict=True))
     below = meanings([*results, *(text for row in cells for text in row)]) if rows else ""
-    return Sheet([*named, *results], cells, len(named), title, above, below)
-
-
-_SETTINGS = ("policy", "environment", "rounds", "replicas")
+    return Sheet([*named, *results], cells, len(named), above, below)
 
 
 def _text(value: Any) -> str:

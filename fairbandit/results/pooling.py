@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -14,8 +15,10 @@ from numpy.typing import ArrayLike, NDArray
 from fairbandit.errors import FairbanditError
 from fairbandit.maths.moments import Floats, merged, moments
 from fairbandit.results.differences import differing
-from fairbandit.results.runs import PLACES, SavedRun
+from fairbandit.results.runs import PLACES, SavedRun, columns_of
 from fairbandit.run.curves import Curve
+
+Found = TypeVar("Found")
 
 LEVEL = 0.95
 """The confidence level of all intervals."""
@@ -67,13 +70,12 @@ class PooledRuns:
     @property
     def policy(self) -> str:
         """The name of the policy."""
-        name: str = self.runs[0].summary["policy"]
-        return name
+        return str(self.runs[0].summary["policy"])
 
     @property
     def knows_truth(self) -> bool:
         """Whether a part of the policy reads what only the environment knows."""
-        return self.runs[0].knows_truth
+        return bool(self.runs[0].summary.get("knows_truth"))
 
     @property
     def rounds(self) -> int:
@@ -98,11 +100,9 @@ class PooledRuns:
         from `low` to `high`, None where unknown; a metric has the first run's `reduce` and
         `lower_is_better`.
         """
-        first, *others = (run.spreads for run in self.runs)
         return {
-            column: {**described, **self._pooled([run.spreads[column] for run in self.runs])}
-            for column, described in first.items()
-            if all(column in one for one in others)
+            column: {**spreads[0], **self._pooled(spreads)}
+            for column, spreads in _in_all([run.spreads for run in self.runs]).items()
         }
 
     @property
@@ -114,10 +114,7 @@ class PooledRuns:
     @cached_property
     def results(self) -> dict[str, Any]:
         """Every number of the pooled runs by its column, such as fair_regret_mean."""
-        parts = ("mean", "std", "n", "low", "high")
-        found = {
-            f"{name}_{part}": one[part] for name, one in self.spreads.items() for part in parts
-        }
+        found = columns_of(self.spreads, ("mean", "std", "n", "low", "high"))
         return {"runs": len(self.runs), **found, "seconds": self.seconds}
 
     @property
@@ -132,18 +129,19 @@ class PooledRuns:
         Raises:
             FairbanditError: a file is damaged, or the runs have not the same number of rounds.
         """
-        lengths = {run.summary["rounds"] for run in self.runs}
+        lengths = sorted({run.summary["rounds"] for run in self.runs})
         if len(lengths) > 1:
             raise FairbanditError(
                 f"runs of different rounds have no curve together; {self.label!r} pools runs of "
-                f"{sorted(lengths)}. Do not pool over rounds"
+                f"{lengths}. Do not pool over rounds"
             )
-        first, *others = (run.curves for run in self.runs)
-        return {
-            name: _merged([first[name], *(one[name] for one in others)])
-            for name in first
-            if all(name in one for one in others)
-        }
+        found = {}
+        for name, curves in _in_all([run.curves for run in self.runs]).items():
+            parts = ([getattr(one, part) for one in curves] for part in ("count", "mean", "std"))
+            finals = np.concatenate([one.final for one in curves])
+            count, mean, std = _together(*parts)
+            found[name] = Curve(curves[0].rounds, count, mean, std, finals)
+        return found
 
     def by_group(self, quantity: str) -> tuple[Floats, Floats]:
         """Returns mean and std of `selection_rate`, `selected` or `received`, (G,) each.
@@ -160,37 +158,32 @@ class PooledRuns:
         return np.sum([run.picks() for run in self.runs], axis=0)
 
     def _pooled(self, spreads: Sequence[Mapping[str, Any]]) -> dict[str, float | None]:
-        counts = [_known(one, run) for one, run in zip(spreads, self.runs, strict=True)]
+        counts = [
+            one.get("n", 0 if one["mean"] is None else run.summary["replicas"])
+            for one, run in zip(spreads, self.runs, strict=True)
+        ]
         means, stds = np.array([[one["mean"], one["std"]] for one in spreads], np.float64).T
-        # the moments of a single run are kept as they are, digit by digit
-        count, mean, std = (
-            merged(counts, means, stds)
-            if len(counts) > 1
-            else (np.float64(counts[0]), means[0], stds[0])
-        )
-        numbers = _numbers(count, mean, std)
+        numbers = _numbers(*_together(counts, means, stds))
         return {key: None if np.isnan(value) else value for key, value in numbers.items()}
 
 
-def _merged(curves: Sequence[Curve]) -> Curve:
-    """Pools the curve of a metric in several runs; that of a single run stays digit by digit."""
-    if len(curves) == 1:
-        return curves[0]
-    parts = ([getattr(one, part) for one in curves] for part in ("count", "mean", "std"))
-    finals = np.concatenate([one.final for one in curves])
-    return Curve(curves[0].rounds, *merged(*parts), finals)
+def _in_all(runs: Sequence[Mapping[str, Found]]) -> dict[str, list[Found]]:
+    """What all runs have, by name, with one entry for each run."""
+    first, *others = runs
+    return {key: [one[key] for one in runs] for key in first if all(key in one for one in others)}
+
+
+def _together(*moments: Sequence[Any]) -> Sequence[Any]:
+    """Count, mean and std of several samples; those of a single one stay digit by digit."""
+    return merged(*moments) if len(moments[0]) > 1 else [part[0] for part in moments]
 
 
 def pool(runs: Sequence[SavedRun], over: Sequence[str] = ("seed",)) -> list[PooledRuns]:
-    """Pools runs that differ only in some settings, in the order of the first of each.
+    """Pools runs that differ only in the settings `over`, in the order of the first of each.
 
     How and from where a run was played, such as its device, makes no difference. Runs with the same
     values of `over`, as of a command that was given twice, are never pooled, since their replicas
-    are the same.
-
-    Args:
-        runs: the runs.
-        over: the keys of these settings; with none, every run stands alone.
+    are the same. With no `over`, every run stands alone.
 
     Raises:
         FairbanditError: no run has a setting of such a key.
@@ -204,11 +197,11 @@ def pool(runs: Sequence[SavedRun], over: Sequence[str] = ("seed",)) -> list[Pool
     if not over:
         return [PooledRuns((run,)) for run in runs]
     pools: dict[tuple[Any, ...], list[SavedRun]] = {}
-    copies: dict[tuple[Any, ...], int] = {}
+    copies = Counter[tuple[str, str]]()
     for run in runs:
         shared = _key({k: v for k, v in run.settings.items() if k not in over})
         whole = shared, _key({k: run.settings.get(k) for k in over})
-        copies[whole] = copies.get(whole, 0) + 1
+        copies[whole] += 1
         pools.setdefault((shared, run.groups, copies[whole]), []).append(run)
     return [PooledRuns(tuple(alike), tuple(over)) for alike in pools.values()]
 
@@ -218,19 +211,8 @@ def _key(settings: Mapping[str, Any]) -> str:
     return json.dumps({k: v for k, v in settings.items() if not k.startswith(NO_DIFFERENCE)})
 
 
-def _known(spread: Mapping[str, Any], run: SavedRun) -> int:
-    """How many replicas a mean and a std are of; summaries say it where it is not all or none."""
-    everyone = 0 if spread["mean"] is None else run.summary["replicas"]
-    return int(spread.get("n", everyone))
-
-
 def paired_difference(run: PooledRuns, base: PooledRuns, column: str) -> dict[str, Any] | None:
-    """Returns how far a metric of a setting is from that of a baseline, replica by replica.
-
-    Args:
-        run: the setting.
-        base: the baseline.
-        column: the metric, after the last round.
+    """Returns how far a metric after the last round is from that of a baseline, by replicas.
 
     Returns:
         `mean`, `std` and `n` of the differences over the replicas that both have, and the interval

@@ -16,10 +16,10 @@ from numpy.typing import NDArray
 
 from fairbandit.errors import FairbanditError
 from fairbandit.maths.moments import Floats
-from fairbandit.results.files import damaged, opened, row_groups
+from fairbandit.results.files import opened, row_groups
 from fairbandit.run import summary as summaries
 from fairbandit.run.curves import Curve, of_table
-from fairbandit.run.folder import CURVES, REWARDS, ROUNDS, SUMMARY, finished_below
+from fairbandit.run.folder import CURVES, REWARDS, SUMMARY, finished_below
 from fairbandit.run.settings import BY_GROUP, dotted
 
 KEYS = summaries.KEYS
@@ -81,20 +81,14 @@ class SavedRun:
         return tuple(self.summary["groups"])
 
     @property
-    def knows_truth(self) -> bool:
-        """Whether a part of the policy reads what only the environment knows."""
-        return bool(self.summary.get("knows_truth", False))
-
-    @property
     def metrics(self) -> dict[str, Mapping[str, Any]]:
         """Every metric by its column, with `mean`, `std`, `reduce` and `lower_is_better`."""
-        found: dict[str, Mapping[str, Any]] = self.summary["metrics"]
-        return found
+        return dict(self.summary["metrics"])
 
     @cached_property
     def spreads(self) -> dict[str, Mapping[str, Any]]:
         """`mean` and `std` of every metric, and of every group's quantities, by column."""
-        found = dict(self.metrics)
+        found = self.metrics
         for quantity in BY_GROUP:
             found |= {f"{quantity}_{name}": one for name, one in self.summary[quantity].items()}
         return found
@@ -104,18 +98,10 @@ class SavedRun:
         """Every metric by its column, and `selection_rate/GROUP` where groups are few.
 
         Raises:
-            FairbanditError: the file is damaged, or lacks a metric.
+            FairbanditError: the file is damaged.
         """
         with opened(self.folder, CURVES, self.summary) as file:
-            read = file.read()
-        try:
-            found = of_table(read)
-        except (ValueError, TypeError) as error:
-            raise damaged(self.folder / CURVES, str(error)) from error
-        missing = sorted(self.metrics.keys() - found.keys())
-        if missing:
-            raise damaged(self.folder / CURVES, f"it has no curve of {', '.join(missing)}")
-        return found
+            return of_table(file.read())
 
     @cached_property
     def rewards(self) -> tuple[RewardDistribution | None, ...]:
@@ -123,10 +109,7 @@ class SavedRun:
         if not (self.folder / REWARDS).exists():
             return (None,) * len(self.groups)
         with opened(self.folder, REWARDS, self.summary) as file:
-            table = file.read()
-        codes, *columns = (
-            table.column(name).to_numpy() for name in ("group", "value", "density", "cdf")
-        )
+            codes, *columns = (column.to_numpy() for column in file.read().columns)
         return tuple(
             RewardDistribution(*(column[codes == code] for column in columns))
             if code in codes
@@ -137,31 +120,25 @@ class SavedRun:
     @cached_property
     def results(self) -> dict[str, Any]:
         """Every result by its column in tables, such as fair_regret_mean, and `folder`."""
-        parts = ("mean", "std")
-        found = {
-            f"{name}_{part}": one[part] for name, one in self.spreads.items() for part in parts
-        }
+        found = columns_of(self.spreads, ("mean", "std"))
         return found | {"seconds": self.summary["seconds"], FOLDER: self.place}
 
     def picks(self) -> NDArray[np.int64]:
         """Counts in how many replicas each group was picked in each round, (T, G).
 
         Raises:
-            FairbanditError: a file is damaged, rounds are missing, or a round or group is not
-                known.
+            FairbanditError: a file is missing or damaged.
         """
         counts = np.zeros((self.summary["rounds"], len(self.groups)), np.int64)
         for table in row_groups(self.folder, self.summary, ["round", "group"]):
             rounds, groups = (table.column(name).to_numpy() for name in ("round", "group"))
-            if not (1 <= rounds.min() <= rounds.max() <= len(counts)) or not (
-                0 <= groups.min() <= groups.max() < counts.shape[1]
-            ):
-                raise FairbanditError(
-                    f"{self.folder / ROUNDS} holds rounds or groups that {SUMMARY} does not speak "
-                    "of; play the run again"
-                )
             np.add.at(counts, (rounds - 1, groups), 1)
         return counts
+
+
+def columns_of(spreads: Mapping[str, Mapping[str, Any]], parts: Sequence[str]) -> dict[str, Any]:
+    """Returns some parts of all spreads by the names of their columns, as fair_regret_mean."""
+    return {f"{name}_{part}": one[part] for name, one in spreads.items() for part in parts}
 
 
 def read_runs(folders: Sequence[Path]) -> list[SavedRun]:
@@ -171,7 +148,7 @@ def read_runs(folders: Sequence[Path]) -> list[SavedRun]:
         folders: where to look, at any depth.
 
     Returns:
-        The runs in natural order of their places, each once.
+        The runs, each once, in the order of their places, whose numbers count by value.
 
     Raises:
         FairbanditError: a folder does not exist, a file is no summary, or there is no run.
@@ -188,7 +165,7 @@ def read_runs(folders: Sequence[Path]) -> list[SavedRun]:
         raise FairbanditError(
             f"no finished run below {', '.join(map(str, folders))}: a run leaves a {SUMMARY}"
         )
-    ordered = sorted(found.values(), key=lambda pair: natural_order(pair[0]))
+    ordered = sorted(found.values(), key=lambda pair: _natural_order(pair[0]))
     runs = [SavedRun(Path(path), summaries.read(path), place) for place, path in ordered]
     for run in runs:
         run.summary.pop("identity")  # repeats the config, and compares no runs
@@ -199,11 +176,6 @@ def _refuse(error: OSError) -> None:
     raise FairbanditError(f"cannot read {error.filename}: {error.strerror}") from error
 
 
-def natural_order(text: str) -> list[tuple[bool, float, str]]:
-    """Returns a sort key by which numbers are ordered by their values.
-
-    >>> sorted(["seed-10", "seed-2", "noise-0.5", "noise-0.25"], key=natural_order)
-    ['noise-0.25', 'noise-0.5', 'seed-2', 'seed-10']
-    """
+def _natural_order(text: str) -> list[tuple[bool, float, str]]:
     pieces = re.findall(r"([0-9]+(?:\.[0-9]+)?(?:e-?[0-9]+)?)|([^0-9]+)", text)
     return [(bool(letters), float(digits or 0), letters) for digits, letters in pieces]

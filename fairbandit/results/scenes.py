@@ -54,10 +54,9 @@ class Scene:
 
     @cached_property
     def rewards(self) -> tuple[RewardDistribution | None, ...]:
-        """The distribution of the true (noise-free) rewards of each group, in order of codes.
+        """The distribution of the true (noise-free) rewards of each group; None without a truth.
 
         They are those of the first run that stored any, since all runs have the same environment.
-        An entry is None where none was stored: all are, if the environment has no truth.
         """
         stored = (run.rewards for pooled in self.runs for run in pooled.runs)
         known = (rewards for rewards in stored if any(one is not None for one in rewards))
@@ -65,11 +64,10 @@ class Scene:
 
     @cached_property
     def sampled_rewards(self) -> tuple[RewardDistribution | None, ...]:
-        """The distribution of the observed, noisy rewards of each group's picks, in order of codes.
+        """The distribution of the observed, noisy rewards of each group's picks; None without any.
 
         The picks are those of the policy `uniform` if there is one, which are a random sample of
         the candidates, and else those of all runs, where better candidates are picked more often.
-        An entry is None for a group that was never picked.
         """
         pools = [run for run in self.runs if run.policy == SAMPLER] or self.runs
         logs = [run for pooled in pools for run in pooled.runs]
@@ -105,26 +103,18 @@ class Scene:
         """
         if policies is None:
             return self
-        kept = tuple(run for run in self.runs if run.policy in policies)
+        kept = [run for run in self.runs if run.policy in policies]
         if not kept:
-            have = sorted({run.policy for run in self.runs})
-            raise FairbanditError(
-                f"no run in {self.name} is of {' or '.join(map(repr, policies))}; there are runs "
-                f"of {', '.join(map(repr, have))}"
-            )
+            have = ", ".join(sorted({repr(run.policy) for run in self.runs}))
+            wanted = " or ".join(map(repr, policies))
+            raise FairbanditError(f"no run in {self.name} is of {wanted}; there are runs of {have}")
         return self.among(kept)
 
 
 def read_scenes(folders: Sequence[Path], over: Sequence[str] = ("seed",)) -> list[Scene]:
-    """Reads the runs below some folders, one scene for each environment.
+    """Reads the runs below some folders as `read_runs` does, one scene for each environment.
 
-    Args:
-        folders: where to look, at any depth.
-        over: the keys of the settings over which runs are pooled.
-
-    Raises:
-        FairbanditError: a folder does not exist, a file is no summary, there is no run, or no run
-            has a setting of such a key.
+    Runs are pooled over the settings `over`, as `pool` does.
     """
     return scenes_of(read_runs(folders), over)
 
@@ -148,10 +138,9 @@ def labels(settings: Sequence[Mapping[str, Any]], kind: str) -> list[str]:
         kind: `policy`, or `environment`, which only its own parameters distinguish.
 
     Returns:
-        The name of each, with the settings in which those of that name differ. Settings that only
-        say how or from where a run was played, such as its device, do not count. A key with one
-        value wherever it is found, such as a parameter of a part that only some policies have, is
-        left out if the other settings distinguish as many.
+        The name of each, with the settings in which those of that name differ, but for how or from
+        where a run was played. A key with one value wherever it is found, such as a parameter of a
+        part that only some policies have, is left out if the other settings distinguish as many.
 
     >>> labels([{"policy": "oful", "seed": 0}, {"policy": "oful", "seed": 1},
     ...         {"policy": "gmf", "seed": 0}], "policy")
@@ -165,16 +154,14 @@ def labels(settings: Sequence[Mapping[str, Any]], kind: str) -> list[str]:
         by_several, by_all = ({tuple(map(one.get, ks)) for one in alike} for ks in (several, keys))
         shown[name] = short_names(several if len(by_several) == len(by_all) else keys)
     return [
-        ", ".join(
-            [one[kind]]
-            + [
-                f"{short}={'null' if one[key] is None else one[key]}"
-                for key, short in shown[one[kind]].items()
-                if key in one
-            ]
-        )
+        ", ".join([one[kind], *(f"{shown[one[kind]][key]}={_text(one[key])}" for key in keys)])
         for one in settings
+        for keys in [[key for key in shown[one[kind]] if key in one]]
     ]
+
+
+def _text(value: Any) -> str:
+    return "null" if value is None else str(value)
 
 
 def _differences(settings: Sequence[Mapping[str, Any]], kind: str) -> list[str]:
@@ -205,16 +192,16 @@ def _labelled(runs: Sequence[PooledRuns]) -> tuple[PooledRuns, ...]:
     named, keys = list(policy_labels()), _differences([run.settings for run in runs], "policy")
 
     def order(run: PooledRuns) -> tuple[Any, ...]:
-        values = [run.settings.get(key) for key in keys]
-        ordered = [
-            (value is not None, float(value or 0), "")
-            if value is None or isinstance(value, int | float)
-            else (2, 0.0, str(value))
-            for value in values
-        ]
-        return named.index(run.policy) if run.policy in named else len(named), run.policy, ordered
+        place = named.index(run.policy) if run.policy in named else len(named)
+        return place, run.policy, [_order(run.settings.get(key)) for key in keys]
 
     return tuple(sorted(made.values(), key=order))
+
+
+def _order(value: Any) -> tuple[int, float, str]:
+    if value is None or isinstance(value, int | float):
+        return value is not None, float(value or 0), ""
+    return 2, 0.0, str(value)
 
 
 def _environment(settings: Mapping[str, Any]) -> str:

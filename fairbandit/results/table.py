@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.csv
@@ -21,19 +21,7 @@ ENDINGS = (".parquet", ".csv")
 """The endings of the files that a table can be written to."""
 
 
-class Row(Protocol):
-    """What has a row in tables: a run, or runs that were pooled."""
-
-    @property
-    def settings(self) -> Mapping[str, Any]:
-        """The settings by dotted keys."""
-
-    @property
-    def results(self) -> Mapping[str, Any]:
-        """The results by their columns."""
-
-
-def tidy(rows: Sequence[Row]) -> pa.Table:
+def tidy(rows: Sequence[Any]) -> pa.Table:
     """Makes one table of runs, or of pooled runs, a row each.
 
     Its columns are `KEYS` but for those over which all rows are pooled, the settings in which the

@@ -13,20 +13,11 @@ _BESIDE = 8  # numbers kept for a candidate beside its features: group, score, r
 
 
 def replica_batches(replicas: int, *, rounds: int, places: int, features: int) -> list[range]:
-    """Divides replicas into batches of nearly equal size.
+    """Divides replicas into batches of nearly equal size, and returns the numbers in each.
 
     The rule assumes that a replica keeps every candidate it has seen, and one piece of pools of
     `CHUNK_ROUNDS` rounds: (T + CHUNK_ROUNDS)·K·(d + 8) numbers of 8 bytes. It does not depend on the machine, so
     that a config always gives the same batches and therefore the same files.
-
-    Args:
-        replicas: the number of replicas.
-        rounds: T.
-        places: K.
-        features: d.
-
-    Returns:
-        The replica numbers of each batch.
 
     >>> replica_batches(10, rounds=5000, places=4, features=17)
     [range(0, 10)]

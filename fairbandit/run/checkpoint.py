@@ -11,8 +11,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -31,17 +30,13 @@ SECONDS = 5.0
 TIMES = 60
 """The least time between two checkpoints, as a multiple of the time that the last one took."""
 
-_UNFIT = (FairbanditError, LookupError, TypeError, ValueError, AttributeError, RuntimeError)
 _NEW_FOLDER = "resume=false starts from round 1 in a new folder and leaves this one as it is"
 
 
 class Checkpoints:
     """Writes and reads the checkpoint of one run.
 
-    Args:
-        folder: the folder of the run.
-        identity: the result of `identity.continued`; a run continues from a checkpoint of the same
-            identity only.
+    A run continues from a checkpoint of the same `identity.continued` only.
     """
 
     def __init__(self, folder: Path, identity: Mapping[str, Any]) -> None:
@@ -66,39 +61,27 @@ class Checkpoints:
         """
         if not self._path.exists():
             return None
-        with self.restoring():
+        try:
             saved = state.read(self._path)
-            contents = {**saved["contents"], "parts": dict(saved["parts"])}
-            different = differences(saved["identity"], self._identity)
+        except (OSError, ValueError) as error:
+            raise FairbanditError(
+                f"{self._path} is no whole checkpoint ({error}); remove it to start this run over "
+                f"in its folder; {_NEW_FOLDER}"
+            ) from error
+        different = differences(saved["identity"], self._identity)
         if different:
             raise FairbanditError(
                 f"{self._path} is of a run that differs from this one: {'; '.join(different)}. "
                 f"To go on with it, make these the same again; {_NEW_FOLDER}"
             )
-        for name, digest in contents["parts"].items():
+        for name, digest in saved["parts"].items():
             part = self._folder / ROUNDS / name
             if not part.is_file() or sha256(part) != digest:
-                has = "not as it was" if part.is_file() else "not there"
                 raise FairbanditError(
-                    f"{self._path} builds upon {part}, which is {has}; put it back, or remove the "
-                    f"checkpoint to start this run over in its folder; {_NEW_FOLDER}"
+                    f"{self._path} builds upon {part}, which is not as it was; put it back, or "
+                    f"remove the checkpoint to start this run over in its folder; {_NEW_FOLDER}"
                 )
-        return contents
-
-    @contextmanager
-    def restoring(self) -> Iterator[None]:
-        """Reports an error that arises while the state is restored as damage of the checkpoint.
-
-        Raises:
-            FairbanditError: the state does not fit the run.
-        """
-        try:
-            yield
-        except _UNFIT as error:
-            raise FairbanditError(
-                f"{self._path} is no whole checkpoint ({error}); remove it to start this run over "
-                f"in its folder; {_NEW_FOLDER}"
-            ) from error
+        return {**saved["contents"], "parts": saved["parts"]}
 
     @property
     def due(self) -> bool:

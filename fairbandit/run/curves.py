@@ -85,19 +85,11 @@ def table(curves: Mapping[str, Curve]) -> pa.Table:
 
 
 def of_table(read: pa.Table) -> dict[str, Curve]:
-    """Returns the curves in a table of `SCHEMA` by their names.
-
-    Raises:
-        ValueError: the table is no such table.
-    """
-    if not read.schema.equals(SCHEMA):
-        raise ValueError("its columns are not those of curves")
+    """Returns the curves in a table of `SCHEMA` by their names."""
     found = {}
     for name in dict.fromkeys(read.column("metric").to_pylist()):
-        rows = read.filter(pc.equal(read.column("metric"), name))
-        rounds, count, mean, std = (
-            rows.column(part).to_numpy() for part in ("round", "count", "mean", "std")
-        )
-        final = np.array(rows.column("final")[-1].as_py(), np.float64)
+        _, *columns, finals = read.filter(pc.equal(read.column("metric"), name)).columns
+        rounds, count, mean, std = (column.to_numpy() for column in columns)
+        final = np.array(finals[-1].as_py(), np.float64)
         found[name] = Curve(rounds, count, mean, std, final)
     return found

@@ -7,13 +7,13 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import torch
 from torch import Tensor
 
 from fairbandit import registry
-from fairbandit.building import build
+from fairbandit.building import build_policy
 from fairbandit.engine import Engine
 from fairbandit.environments import Environment
 from fairbandit.errors import FairbanditError
@@ -41,8 +41,6 @@ beside another busy process it costs twenty times as much. A sweep uses cores by
 Watch = Callable[[int, Mapping[str, float]], None]
 """Called during a run with a round t, and the mean over replicas of each metric after round t."""
 
-Made = TypeVar("Made")
-
 
 def execute(
     config: Mapping[str, Any],
@@ -54,7 +52,7 @@ def execute(
     progress: bool = True,
     watch: Watch | None = None,
 ) -> dict[str, Any]:
-    """Plays a policy in an environment and writes what came of it.
+    """Plays a policy in an environment and writes what came of it; returns the summary.
 
     A finished run is left as it is while nothing that decides its results has changed. If
     something has, its files move to the sibling `NAME.old-HASH`, and the run is played again. A
@@ -63,8 +61,7 @@ def execute(
     Args:
         config: plain data: `policy` and `environment` as `fairbandit.build` takes them, and any
             of the keys of `Settings`.
-        folder: where `rounds/part-*.parquet`, `curves.parquet`, TensorBoard's events and, last of
-            all, `summary.json` go.
+        folder: where its files go, the summary last of all.
         wait: if another process writes to the folder, waits until it is done.
         started: is called when a run begins, once its folder is locked: with an empty text, or
             with the round at which an interrupted run continues.
@@ -73,16 +70,13 @@ def execute(
         watch: is called after each piece of rounds while the first batch of replicas is played. An
             exception that it raises leaves the run unfinished.
 
-    Returns:
-        The summary.
-
     Raises:
         FairbanditError: a bad config; a folder that cannot be written to, is in use, or holds a
             run of another config; with `resume` false, a folder that holds any run; or data that
             change while they are read.
     """
     checked = settings(config)
-    policy = _built(config, "policy", Policy)
+    policy = build_policy(config["policy"])
     now = identity(policy, config["environment"], checked)
     summary, changed = finished(folder, now, resume=checked.resume)
     if summary is not None and not changed:
@@ -91,7 +85,7 @@ def execute(
         summary, changed = finished(folder, now, resume=checked.resume)
         if summary is not None and not changed:  # by the process that was waited for
             return summary
-        environment = _built(config, "environment", Environment)  # type: ignore[type-abstract]
+        environment: Environment = registry.create("environment", config["environment"])
         before = now["data"]
         if before != "":  # data were read
             now = identity(policy, config["environment"], checked)
@@ -129,21 +123,18 @@ class _Run:
             column: registry.create("metric", spec) for column, spec in checked.metrics.items()
         }
         self.statistics = RunStatistics(self.rounds, environment.group_names, self.metrics)
-        self.batches = replica_batches(
-            checked.replicas,
-            rounds=self.rounds,
-            places=environment.places,
-            features=environment.features,
-        )
+        sizes = {"places": environment.places, "features": environment.features}
+        self.batches = replica_batches(checked.replicas, rounds=self.rounds, **sizes)
 
     def record(self, started: Callable[[str], None] | None, *, progress: bool) -> dict[str, Any]:
         """Plays the run, and writes its files, the summary last."""
         saved = self.checkpoints.load()
         where, first, self.before = "", 0, 0.0
         if saved:
-            with self.checkpoints.restoring():
-                where, first, self.before = self._place(saved)
-            self.parts = saved["parts"]
+            first, self.before, self.parts = saved["batch"], saved["seconds"], saved["parts"]
+            where = f"round {saved['round'] + 1:,} of {self.rounds:,}"
+            if len(self.batches) > 1:
+                where += f" of replicas {self.batches[first][0]} to {self.batches[first][-1]}"
         clear(self.folder, keep=self.parts)
         if started is not None:
             started(where)
@@ -185,13 +176,6 @@ class _Run:
             metrics=self.metrics,
         )
 
-    def _place(self, saved: Mapping[str, Any]) -> tuple[str, int, float]:
-        """Returns where a checkpoint continues, in words and as a batch number, and its seconds."""
-        index, played = saved["batch"], saved["round"]
-        batch = self.batches[index]
-        which = f" of replicas {batch[0]} to {batch[-1]}" if len(self.batches) > 1 else ""
-        return f"round {played + 1:,} of {self.rounds:,}{which}", index, float(saved["seconds"])
-
     def _events(self, config: Mapping[str, Any]) -> EventWriter:
         """Begins an event file, with the run's config and the layout of its charts."""
         events = EventWriter(self.folder)
@@ -214,10 +198,9 @@ class _Run:
         if saved is None:
             self.statistics.start(len(replicas))
         else:
-            with self.checkpoints.restoring():
-                engine.load_state(saved["engine"])
-                self.statistics.load_state(saved["statistics"], len(replicas))
-                log.load_state(saved["log"])
+            engine.load_state(saved["engine"])
+            self.statistics.load_state(saved["statistics"], len(replicas))
+            log.load_state(saved["log"])
             advance(engine.played * len(replicas))
             events.add(scalars(self.statistics.curves(), 1, self.rounds))
         for played in map(_on_cpu, engine.play()):
@@ -244,13 +227,6 @@ class _Run:
     @property
     def _seconds(self) -> float:
         return float(self.before + time.perf_counter() - self.began)
-
-
-def _built(config: Mapping[str, Any], key: str, kind: type[Made]) -> Made:
-    made = build(config[key])
-    if not isinstance(made, kind):
-        raise FairbanditError(f"{key} describes no {key}: {config[key]}")
-    return made
 
 
 def _on_cpu(played: Played) -> Played:

@@ -41,7 +41,7 @@ ERROR = "error.txt"
 
 _REPLACED = re.compile(r"\.old-[0-9a-f]{12}(-\d+)?\Z")  # how the name of a folder set aside ends
 _FULL = {errno.ENOSPC, errno.EDQUOT, errno.EROFS}
-_FORBIDDEN = {errno.EACCES, errno.EPERM}
+_FORBIDDEN = {errno.EACCES, errno.EPERM, errno.ENOTDIR, errno.EEXIST}
 
 
 class StorageError(FairbanditError):
@@ -52,23 +52,17 @@ class StorageError(FairbanditError):
 def claim(folder: Path, taken: str = "", *, wait: bool = False) -> Iterator[None]:
     """Makes a folder and locks it; the lock of a killed process is free.
 
-    Args:
-        folder: where a run or a sweep writes.
-        taken: what to say if another process holds it; by default, that a run is writing to it.
-        wait: waits until the folder is free, which otherwise is an error.
-
     Raises:
-        FairbanditError: the folder cannot be written to, or another process holds it.
+        FairbanditError: the folder cannot be written to; or another process holds it, which the
+            message `taken` tells, unless this process shall `wait`.
     """
     lock = FileLock(folder / LOCK)
     try:
-        folder.mkdir(parents=True, exist_ok=True)
-        lock.acquire(timeout=-1 if wait else 0, poll_interval=0.1)
+        with writing(folder):
+            folder.mkdir(parents=True, exist_ok=True)
+            lock.acquire(timeout=-1 if wait else 0, poll_interval=0.1)
     except Timeout:
         raise FairbanditError(taken or f"another run is writing to {folder}") from None
-    except OSError as error:
-        kind = StorageError if error.errno in _FULL else FairbanditError
-        raise kind(f"cannot write to the output folder {folder}: {error.strerror}") from error
     try:
         yield
     finally:
@@ -80,13 +74,8 @@ def claim(folder: Path, taken: str = "", *, wait: bool = False) -> Iterator[None
 def set_aside(folder: Path) -> Path:
     """Moves the files of a finished run to the sibling `NAME.old-HASH`, which readers ignore.
 
-    The summary goes first: if the process is killed midway, the folder holds an unfinished run.
-
-    Returns:
-        The sibling. HASH is of the summary.
-
-    Raises:
-        OSError: the files cannot be moved.
+    HASH is of the summary, which goes first: if the process is killed midway, the folder holds an
+    unfinished run.
     """
     digest = hashlib.sha256((folder / SUMMARY).read_bytes()).hexdigest()[:12]
     aside = fresh(folder.absolute().with_name(f"{folder.absolute().name}.old-{digest}"))
@@ -117,11 +106,7 @@ def clear(folder: Path, keep: Collection[str] = ()) -> None:
 def walk(
     folder: Path, onerror: Callable[[OSError], None] | None = None
 ) -> Iterator[tuple[str, list[str], list[str]]]:
-    """Walks through a folder and all folders below it, as `os.walk`, except for replaced results.
-
-    Yields:
-        A folder, and the names of the folders and of the files in it.
-    """
+    """Walks through a folder and all folders below it, as `os.walk`, but for replaced results."""
     for place, folders, files in os.walk(folder, onerror=onerror):
         folders[:] = [name for name in folders if not _REPLACED.search(name)]
         yield place, folders, files

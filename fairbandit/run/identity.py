@@ -40,11 +40,7 @@ def identity(policy: Policy, world: Mapping[str, Any], settings: Settings) -> di
     """Returns all that decides the results of a run, as plain data, without loading its data.
 
     The package counts by its version alone, so whoever edits it plays anew with `resume=false`.
-
-    Args:
-        policy: the policy, not bound yet.
-        world: the environment as plain data.
-        settings: those of the run.
+    The policy is not bound yet, and `world` is the environment as plain data.
 
     Returns:
         `config`, without what changes no result; `version` of fairbandit; `plugins`, one hash of
@@ -80,11 +76,7 @@ def identity(policy: Policy, world: Mapping[str, Any], settings: Settings) -> di
 
 
 def continued(identity: Mapping[str, Any], environment: Environment) -> dict[str, Any]:
-    """Returns all that must be the same for a run to continue from a checkpoint.
-
-    This is the identity of the run with the environment's fingerprint, the versions of torch and
-    numpy, and the grid of rounds.
-    """
+    """Returns all that must be the same for a run to continue from a checkpoint."""
     versions = {name: summaries.installed(name) for name in ("torch", "numpy")}
     return {**identity, **versions, "grid": CHUNK_ROUNDS, "fingerprint": environment.fingerprint()}
 
@@ -146,7 +138,6 @@ def _data(known: type[Environment], described: Mapping[str, Any]) -> str | None:
     """Returns one hash of the files that an environment reads; None if one is missing.
 
     An environment that names no file, and has a fingerprint of its own, is built and asked for it.
-    The inherited fingerprint says no more than the config.
     """
     parameters = {key: value for key, value in described.items() if key != "name"}
     hashes = [data_hash(path) for path in map(Path, known.data_files(parameters))]
@@ -164,12 +155,7 @@ def _together(hashes: Iterable[str]) -> str:
 def finished(
     folder: Path, now: Mapping[str, Any], *, resume: bool
 ) -> tuple[dict[str, Any] | None, str]:
-    """Looks for a finished run in a folder.
-
-    Args:
-        folder: the folder.
-        now: the identity of the run that writes its results there.
-        resume: whether a finished run may be served or replaced.
+    """Looks for a finished run in a folder, where one of the identity `now` writes its results.
 
     Returns:
         The summary, None if there is no finished run, and why its results are not those that the

@@ -7,13 +7,7 @@ from contextlib import contextmanager
 from functools import partial
 
 from rich.console import Console
-from rich.progress import (
-    BarColumn,
-    MofNCompleteColumn,
-    Progress,
-    TextColumn,
-    TimeRemainingColumn,
-)
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 _live: list[Progress] = []  # the bars that this process shows
 
@@ -33,7 +27,7 @@ def progress_bar(
         shown: whether to show the bar at all; workers that run side by side do not.
 
     Yields:
-        A function that counts one more thing as done, or as many as it is given.
+        A function that counts so many more things as done, by default one.
     """
     if _live and shown:
         line = _live[-1].add_task(title, total=total)

@@ -24,7 +24,6 @@ FILE_ROWS = 2**18
 GROUP_ROWS = 2**17
 """About how many rows a row group holds."""
 
-
 _REWARDS = pa.schema(
     [("group", pa.int64()), *((name, pa.float64()) for name in ("value", "density", "cdf"))]
 )
@@ -36,11 +35,6 @@ class RoundLog:
     Rows are ordered by round, then by replica. A file is written at once when its last round is
     known, so that a run that continues from a checkpoint writes the same bytes as an uninterrupted
     one. `finish` writes the last file.
-
-    Args:
-        folder: where the files go.
-        replicas: the batch's replica numbers.
-        metrics: the columns of all metrics, both regrets among them.
 
     Attributes:
         written: the SHA-256 hash of each file written, by its name.
@@ -105,11 +99,7 @@ class RoundLog:
 
 
 def write_rewards(environment: Environment, folder: Path) -> dict[str, str]:
-    """Writes `rewards.parquet`, or nothing for an environment that does not know its rewards.
-
-    Returns:
-        The SHA-256 hash of the file, by its name.
-    """
+    """Writes the file `REWARDS`, if the environment knows them; returns its hash, by its name."""
     pieces = []
     for code in range(len(environment.group_names)):
         found = environment.reward_distribution(code)

@@ -116,8 +116,7 @@ def settings(config: Mapping[str, Any]) -> Settings:
 
 
 def _check_device(device: str) -> None:
-    """Refuses a device to which no float64 number can be moved and read back."""
-    try:
+    try:  # to move a number there, and to read it back
         torch.ones(1, dtype=torch.float64, device=device).item()
     except (RuntimeError, TypeError, NotImplementedError, AssertionError) as error:
         usable = ["cpu", *(f"cuda:{index}" for index in range(torch.cuda.device_count()))]
@@ -130,16 +129,12 @@ def _check_device(device: str) -> None:
 def check_metrics(given: Any) -> dict[str, dict[str, Any]]:
     """Checks the metrics of a config without building them.
 
-    Args:
-        given: the registered name of a metric, or a mapping with `name` and parameters, by the
-            column that it shall have; None for no metrics.
-
     Returns:
         Both regrets, which every run records, and then the same with all parameters.
 
     Raises:
-        FairbanditError: no mapping; a column that cannot be one or that every run has already; an
-            unknown metric or parameter; or a metric that declares an unknown `reduce`.
+        FairbanditError: the value is not one of `Settings.metrics`, or a metric declares an unknown
+            `reduce`.
     """
     if not isinstance(given, Mapping | None):
         raise FairbanditError(

@@ -25,11 +25,9 @@ _DIGEST = 64  # hexadecimal digits
 def packed(value: Any) -> bytes:
     """Returns the contents of a file for nested data.
 
-    Args:
-        value: tensors, numbers, texts, booleans and None, in mappings with text keys and in lists.
-
     Raises:
-        FairbanditError: anything else, with the place where it is.
+        FairbanditError: the value is, or holds, anything but tensors, numbers, texts, booleans and
+            None, in mappings with text keys and in lists.
     """
     stream = io.BytesIO()
     torch.save(_checked(value, ""), stream)

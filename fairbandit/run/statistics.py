@@ -7,9 +7,10 @@ from typing import Any
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
-from fairbandit.maths.moments import Floats, merged, moments
+from fairbandit.maths.moments import merged, moments
 from fairbandit.metrics import Metric, Played, RunningReduction
 from fairbandit.run.curves import RATE, Curve, sampled_rounds
 from fairbandit.streams import CHUNK_ROUNDS
@@ -21,15 +22,11 @@ _TOTALS = ("finals", "selected", "received")
 
 
 class Samples:
-    """Count, mean and standard deviation over the replicas so far, at some rounds.
+    """Count, mean and standard deviation over the replicas so far, at some ascending rounds."""
 
-    Args:
-        rounds: the rounds, ascending.
-    """
-
-    def __init__(self, rounds: Sequence[int] | np.ndarray[Any, Any]) -> None:
-        self.rounds = np.asarray(rounds, np.int64)
-        self.moments = np.zeros((3, len(self.rounds)))
+    def __init__(self, rounds: NDArray[np.int64]) -> None:
+        self.rounds = rounds
+        self.moments = np.zeros((3, len(rounds)))
         self.moments[1:] = np.nan
 
     def add(self, first: int, values: Tensor) -> None:
@@ -37,14 +34,8 @@ class Samples:
         low, high = np.searchsorted(self.rounds, [first, first + values.shape[1]])
         if low < high:
             sample = values[:, torch.from_numpy(self.rounds[low:high] - first)]
-            here = self.moments[:, low:high]
-            both = np.stack([here, moments(sample.numpy())], axis=1)
+            both = np.stack([self.moments[:, low:high], moments(sample.numpy())], axis=1)
             self.moments[:, low:high] = merged(*both)
-
-    def curve(self, final: Floats) -> Curve:
-        """Returns the curve, with the final value of each replica."""
-        count, mean, std = self.moments
-        return Curve(self.rounds, count, mean, std, final)
 
 
 class RunStatistics:
@@ -53,12 +44,9 @@ class RunStatistics:
     Candidates received are known at the ends of pieces of `CHUNK_ROUNDS` rounds, so selection rates
     are sampled at the first such end from each sampled round on.
 
-    Args:
-        rounds: T.
+    Attributes:
         group_names: the names of the G groups, in order of their codes.
         metrics: all metrics of the run, by column.
-
-    Attributes:
         finals: each metric of every replica, reduced over its rounds so far, (R,).
         selected: the picks of each group, (R, G) int64.
         received: the candidates of each group, (R, G) int64.
@@ -124,15 +112,13 @@ class RunStatistics:
 
         Where the first batch is still being played, later rounds have a count of 0.
         """
-        rates = self.selection_rate.numpy()
-        found = {
-            column: samples.curve(self.finals[column].numpy())
-            for column, samples in self._curves.items()
-        }
-        return found | {
-            f"{RATE}/{name}": samples.curve(rates[:, code])
-            for code, (name, samples) in enumerate(self._rates.items())
-        }
+        rates = zip(self.groups_drawn, self.selection_rate.unbind(1), strict=False)
+        finals = {**self.finals, **{f"{RATE}/{name}": rate for name, rate in rates}}
+        found = {}
+        for (name, final), samples in zip(finals.items(), self._samples, strict=True):
+            count, mean, std = samples.moments
+            found[name] = Curve(samples.rounds, count, mean, std, final.numpy())
+        return found
 
     def state(self) -> dict[str, Any]:
         """All sums and curves so far, as plain data and tensors."""

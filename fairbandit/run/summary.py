@@ -17,10 +17,8 @@ from torch import Tensor
 from fairbandit import registry, version
 from fairbandit.errors import FairbanditError
 from fairbandit.files import written_aside
-from fairbandit.maths.checks import shown
 from fairbandit.maths.moments import moments
-from fairbandit.metrics import REDUCTIONS, REGRETS
-from fairbandit.run.folder import CURVES, SUMMARY
+from fairbandit.run.folder import SUMMARY
 from fairbandit.run.settings import BY_GROUP
 from fairbandit.run.statistics import RunStatistics
 
@@ -33,14 +31,6 @@ SECONDS = "seconds"
 CHECKSUM = "checksum"
 """The key of a summary's own checksum."""
 
-_TYPES: dict[str, type | tuple[type, ...]] = {
-    **dict.fromkeys(("policy", "environment", CHECKSUM), str),
-    **dict.fromkeys(("rounds", "replicas", "seed"), int),
-    **dict.fromkeys(("config", "metrics", "versions", "identity", "files", *BY_GROUP), dict),
-    "groups": list,
-    SECONDS: (int, float),
-}
-_MOST_DIGITS = 300  # of an integer; it can be compared with numbers in double precision
 _PACKAGES = ("torch", "numpy", "omegaconf", "pyarrow", "tensorboard")
 
 
@@ -55,16 +45,12 @@ def summarise(
     """Makes the summary of a finished run, as plain data.
 
     Args:
-        config: the resolved config: settings, `policy` and `environment` as they describe
-            themselves.
+        config: settings, `policy` and `environment`, as `identity.resolved` gives them.
         statistics: those of the whole run.
         seconds: from the first pool drawn to the last file closed; for an interrupted run, the
             sum over its pieces, each up to the checkpoint from which the next one continued.
         files: the SHA-256 hash of every Parquet file, by its path in the run's folder.
         identity: all that decides the results of the run.
-
-    Returns:
-        The contents of `summary.json`.
     """
     names = statistics.group_names
     summary = {
@@ -110,7 +96,7 @@ def installed(package: str) -> str:
 def checksum(summary: Mapping[str, Any]) -> str:
     """Returns the SHA-256 hash of a summary without its seconds and its own checksum."""
     kept = {key: value for key, value in summary.items() if key not in (CHECKSUM, SECONDS)}
-    return hashlib.sha256(json.dumps(kept, allow_nan=False).encode()).hexdigest()
+    return hashlib.sha256(json.dumps(kept).encode()).hexdigest()
 
 
 def write(summary: Mapping[str, Any], folder: Path) -> None:
@@ -121,16 +107,16 @@ def write(summary: Mapping[str, Any], folder: Path) -> None:
 
 
 def read(folder: Path | str) -> dict[str, Any]:
-    """Reads and checks the summary of the finished run in a folder.
+    """Reads the summary of the finished run in a folder.
 
     Raises:
-        FairbanditError: the file cannot be read, is cut short or damaged, or is something else.
+        FairbanditError: the file cannot be read, or its checksum is not that of its contents.
     """
     path = Path(folder, SUMMARY)
     if path.exists() and not path.is_file():  # a pipe would block the reader
         raise FairbanditError(f"{path} is not a regular file; remove it")
     try:
-        summary = json.loads(path.read_bytes(), parse_int=_integer)
+        summary = json.loads(path.read_bytes())
     except OSError as error:
         raise FairbanditError(f"cannot read {path}: {error.strerror}") from error
     except (ValueError, RecursionError) as error:
@@ -138,50 +124,18 @@ def read(folder: Path | str) -> dict[str, Any]:
             f"{path} is not valid JSON: {error}; it may be cut short. Mend or remove it, and try "
             "again; a run whose summary is removed is played again by its command"
         ) from error
-    if isinstance(summary, dict) and "fair_pseudo_regret" in summary:
+    if not isinstance(summary, dict) or CHECKSUM not in summary:
         raise FairbanditError(
-            f"{path} was written before runs had a {CURVES}, and cannot be read by this version; "
-            "move its folder away, and give its command again"
+            f"{path} has no {CHECKSUM}, so that no run of this version wrote it; move its folder "
+            "away, and give its command again"
         )
-    fault = _fault(summary)
-    if fault:
-        raise FairbanditError(f"{path} is no summary of a run: {fault}")
-    assert isinstance(summary, dict)
+    seconds = type(summary.get(SECONDS)) in (int, float)  # which the checksum leaves out
+    if not seconds or summary[CHECKSUM] != checksum(summary):
+        raise FairbanditError(
+            f"{path} is no summary of a run: its {CHECKSUM} is not that of its contents: it was "
+            "damaged, or changed by hand"
+        )
     return summary
-
-
-def _integer(digits: str) -> int:
-    if len(digits) > _MOST_DIGITS:
-        raise ValueError(f"an integer has {len(digits)} digits")
-    return int(digits)
-
-
-def _fault(summary: Any) -> str:
-    """Returns why something is no summary that readers can rely on; empty if it is one."""
-    if not isinstance(summary, dict):
-        return f"it holds a {type(summary).__name__}, not a mapping"
-    for key, kind in _TYPES.items():
-        value = summary.get(key)
-        if not isinstance(value, kind) or isinstance(value, bool):
-            return f"{key!r} cannot be {shown(value)}"
-    try:
-        if summary[CHECKSUM] != checksum(summary):
-            return "its checksum is not that of its contents: it was damaged, or changed by hand"
-        # what follows is so in every summary that a run wrote
-        metrics, config = summary["metrics"], summary["config"]
-        spreads = [metrics[column] for column in {*REGRETS, *metrics}]
-        spreads += [summary[key][group] for key in BY_GROUP for group in summary["groups"]]
-        numbers = [(one["mean"], one["std"], one.get("n")) for one in spreads]
-        sound = (
-            {type(number) for three in numbers for number in three} <= {int, float, type(None)}
-            and all(one["reduce"] in REDUCTIONS for one in metrics.values())
-            and min(summary["rounds"], summary["replicas"]) >= 1
-            and {type(config[key]) for key in KEYS[:2]} == {dict}
-            and isinstance(summary["identity"]["config"], dict)
-        )
-    except (TypeError, ValueError, LookupError, AttributeError):
-        sound = False
-    return "" if sound else "its metrics, groups or config are not those of a run"
 
 
 def _spread(values: Tensor) -> dict[str, float | int | None]:

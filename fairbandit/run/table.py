@@ -78,13 +78,9 @@ def make_table(
     right: Collection[str] = (),
     **options: Any,
 ) -> Table:
-    """Returns a table with its title on the left, whose long words are folded.
+    """Returns a table of cells, whose long words are folded; the columns `right` end on the right.
 
-    Args:
-        headers: the columns.
-        rows: the cells of each row.
-        right: the headers of the columns whose cells stand on the right.
-        options: further options of `rich.table.Table`.
+    Any `options` are those of `rich.table.Table`.
     """
     table = Table(title_justify="left", **options)
     for header in headers:
@@ -97,7 +93,7 @@ def make_table(
 
 @dataclass(frozen=True)
 class Sheet:
-    """A table of results with its title and remarks.
+    """A table of results with its remarks.
 
     On the screen, columns that find no room beside the others follow below them, with the names of
     the rows again; where no terminal gives a width, the table is 80 columns wide.
@@ -106,7 +102,6 @@ class Sheet:
         headers: the columns.
         rows: the cells of each row.
         names: how many of the first columns name the rows; numbers stand on the right.
-        title: stands above the table.
         above: what is the same in all rows.
         below: what the columns are.
     """
@@ -114,12 +109,11 @@ class Sheet:
     headers: Sequence[str]
     rows: Sequence[Sequence[str]]
     names: int = 1
-    title: str = ""
     above: str = ""
     below: str = ""
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        """Yields what rich prints: title, table and remarks."""
+        """Yields what rich prints: table and remarks."""
         width = options.max_width if console.is_terminal else _NARROW
         try:
             "".join(map(chr, _PLAIN)).encode(console.encoding)
@@ -130,8 +124,6 @@ class Sheet:
         columns = [
             self._column(at, column, width) for at, column in enumerate(zip(*cells, strict=True))
         ]
-        if self.title:
-            yield Text(self.title, style="bold")
         if self.above:
             yield Text(textwrap.fill(self.above, width))
         for block in self._blocks([size for size, _ in columns], width):
@@ -159,18 +151,18 @@ class Sheet:
     def _blocks(self, sizes: Sequence[int], width: int) -> Iterable[list[int]]:
         """Divides the columns into blocks that fit the width, each with the names of the rows."""
         names = list(range(self.names))
-        block = list(names)
+        block = names
         for at in range(self.names, len(sizes)):
             taken = sum(sizes[one] + _BETWEEN for one in block)
             if taken + sizes[at] > width and len(block) > self.names:
                 yield block
-                block = list(names)
-            block.append(at)
+                block = names
+            block = [*block, at]
         yield block
 
     def exported(self, form: str) -> str:
         """Returns the table as `markdown` or as `latex`, which needs the package booktabs."""
-        texts = [" ".join(text.split()) for text in (self.title, self.above, self.below)]
+        texts = [" ".join(text.split()) for text in (self.above, self.below)]
         rows = [[" ".join(cell.split()) for cell in row] for row in (self.headers, *self.rows)]
         numbers = len(self.headers) - self.names
         if form == "latex":
@@ -180,11 +172,11 @@ class Sheet:
             return "\n".join(
                 [*head, lines[0], r"\midrule", *lines[1:], r"\bottomrule", r"\end{tabular}", ""]
             )
-        title, above, below = (_MARKDOWN.sub(r"\\\1", text) for text in texts)
+        above, below = (_MARKDOWN.sub(r"\\\1", text) for text in texts)
         rows = [[_MARKDOWN.sub(r"\\\1", cell) for cell in row] for row in rows]
         rows.insert(1, [":--"] * self.names + ["--:"] * numbers)
         table = "\n".join(f"| {' | '.join(row)} |" for row in rows)
-        return "\n\n".join(filter(None, (title, above, table, below))) + "\n"
+        return "\n\n".join(filter(None, (above, table, below))) + "\n"
 
 
 def metric_header(column: str, metric: Mapping[str, Any]) -> str:

@@ -36,10 +36,8 @@ _SECONDS_BETWEEN_FLUSHES = 2.0
 class EventWriter:
     """Writes summaries to an event file that TensorBoard can follow while it grows.
 
-    Each step is one record, which holds the scalars of all tags.
-
-    Args:
-        folder: where the file goes; TensorBoard calls the run by this folder's name.
+    Each step is one record, which holds the scalars of all tags. TensorBoard calls the run by the
+    name of its folder.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -80,11 +78,6 @@ def scalars(
     A metric has its mean, and mean ∓ std as lower and upper; a selection rate has its mean. The
     instantaneous regrets are the rises of the mean regrets, divided by the rounds, in the windows
     between two of at most `WINDOWS` log-spaced rounds.
-
-    Args:
-        curves: by the column of the metric, or `selection_rate/GROUP`.
-        first: the first round.
-        last: the last round.
 
     Yields:
         Round, and values by tag. What is not known has no value.
@@ -129,12 +122,7 @@ def titled(tag: str) -> str:
 
 
 def layout(metrics: Sequence[str], groups: Sequence[str] = ()) -> Summary:
-    """Lays out the charts of TensorBoard's Custom Scalars page.
-
-    Args:
-        metrics: the columns of all metrics, both regrets among them.
-        groups: the names of the groups whose selection rates have curves.
-    """
+    """Lays out the curves of all metrics and of some groups on the page Custom Scalars."""
     others = [column for column in metrics if column not in REGRETS]
     categories = {
         "regret": [_margin(column) for column in REGRETS],

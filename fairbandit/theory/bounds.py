@@ -16,14 +16,8 @@ from dataclasses import dataclass
 from fairbandit.errors import FairbanditError
 from fairbandit.theory.constants import Constants
 
-DELTA = 0.05
-"""δ where it is not given. Regret bounds hold with probability at least 1 − δ."""
-
-REGULARIZATION = 0.1
-"""λ of the ridge where it is not given, as in the paper's experiments."""
-
-ALPHA = 0.5
-"""α where it is not given: the share of a group's expected candidates that is counted on."""
+DELTA, REGULARIZATION, ALPHA = 0.05, 0.1, 0.5
+"""δ, λ of the ridge and α where they are not given; `regret` says what they are."""
 
 LIMIT = 10**30
 """`useful_from` does not search beyond this round."""
@@ -89,20 +83,19 @@ def received_round(
     rounds; it holds n = t − 1 − t̃ ≥ (t − 1)/2, and the Chernoff bound exp(−(1 − α)²·n·q_K/2) is at
     most δ/(GT) once n ≥ 2/((1 − α)²·q_K)·log(GT/δ).
 
-    Args:
-        problem: its constants.
-        rounds: T, at least 1.
-        delta: δ.
-        alpha: α.
+    The arguments are those of `regret`.
 
     Raises:
         FairbanditError: a value out of range.
     """
     _check(rounds, delta, alpha)
-    if not problem.random:
-        return 3.0
-    log = _log(problem.groups, rounds, 1 / delta)
-    return 3.0 + math.ceil(4 / ((1 - alpha) ** 2 * problem.candidates.value) * log)
+    return 3.0 + math.ceil(_window(problem, rounds, delta, alpha))
+
+
+def _window(problem: Constants, rounds: float, delta: float, alpha: float) -> float:
+    """4/((1 − α)²·q_K)·log(GT/δ) where groups are random, else 0."""
+    log = _log(problem.groups, rounds, 1 / delta) if problem.random else 0.0
+    return 4 / ((1 - alpha) ** 2 * problem.candidates.value) * log
 
 
 def repaired_floor(
@@ -117,21 +110,14 @@ def repaired_floor(
     Both also hold with λ̄ (`Constants.place_eigenvalue`) for λ and 1 for q̄; the larger bound counts.
     Without further assumptions no larger λ' is possible.
 
-    Args:
-        problem: its constants.
-        rounds: T, at least 1; it matters for t_N only.
-        delta: δ.
-        alpha: α.
+    The arguments are those of `regret`; T matters for t_N only.
 
     Raises:
         FairbanditError: a value out of range.
     """
     received = received_round(problem, rounds, delta, alpha)
     square, places = problem.norm.value**2, problem.places
-    pairs = (
-        (problem.eigenvalue.value, problem.share),
-        (problem.place_eigenvalue.value, 1.0),
-    )
+    pairs = (problem.eigenvalue.value, problem.share), (problem.place_eigenvalue.value, 1.0)
     growth, least = max(
         (share * value * (value / square) ** (places - 1), value) for value, share in pairs
     )
@@ -167,7 +153,7 @@ def regret(
     Args:
         problem: its constants.
         rounds: T, at least 1.
-        delta: δ.
+        delta: δ; the bound holds with probability at least 1 − δ.
         regularization: λ of the ridge.
         alpha: α, the share of a group's expected candidates that is counted on.
         repaired: whether to return the repaired bound rather than the paper's.
@@ -185,7 +171,12 @@ def regret(
         growth, warm_up = 2 * floor.moment, floor.warm_up
     else:
         growth = problem.eigenvalue.value * problem.share
-        warm_up = 4 * max(_taus(problem, rounds, delta, alpha)) + 3
+        log = _log(5 * problem.groups, math.e, 1 / delta)
+        first = 32 * problem.places**3 * (log / problem.counted(alpha)) ** 1.5
+        least, log = problem.eigenvalue.value, _log(4 * problem.features, 1 / delta)
+        second = 54 * problem.norm.value**2 / least * log if least else math.inf
+        third = _window(problem, rounds, delta, alpha) / 2
+        warm_up = 4 * max(first, second, third) + 3
     ridge, norm = regularization, problem.norm.value
     lead = 96 * problem.density.value * norm / math.sqrt(growth) if growth else math.inf
     log = _log(8 + 4 * rounds * max(norm**2 / ridge, 1), 1 / delta)
@@ -201,30 +192,12 @@ def regret(
     )
 
 
-def _taus(problem: Constants, rounds: float, delta: float, alpha: float) -> list[float]:
-    """The paper's τ₁, τ₂ and, where groups are random, τ₃."""
-    log = _log(5 * problem.groups, math.e, 1 / delta)
-    taus = [32 * problem.places**3 * (log / problem.counted(alpha)) ** 1.5]
-    least, log = problem.eigenvalue.value, _log(4 * problem.features, 1 / delta)
-    taus.append(54 * problem.norm.value**2 / least * log if least else math.inf)
-    if problem.random:
-        log = _log(problem.groups, rounds, 1 / delta)
-        taus.append(2 / ((1 - alpha) ** 2 * problem.candidates.value) * log)
-    return taus
-
-
 def useful_from(bound: Callable[[float], Bound]) -> int | None:
     """The first T at which a bound on the fair regret R_F(T) says something: it is below T.
 
     R_F(T) ≤ T holds for any policy. The ratio of the bound to T must fall as T grows, as it does
     for the bounds of this module; the round is then found by bisection. Above 2⁵³ it is exact up
-    to the spacing of floating-point numbers.
-
-    Args:
-        bound: gives the bound for a T.
-
-    Returns:
-        The round; None if it is beyond `LIMIT`.
+    to the spacing of floating-point numbers. It is None if it is beyond `LIMIT`.
 
     A bound of 10√T for the confidence set, and a warm-up of 3 rounds:
 

@@ -17,30 +17,22 @@ from fairbandit.environments.table import PoolKind, RewardSource
 from fairbandit.errors import FairbanditError
 from fairbandit.streams import Streams
 
-REPLICAS, ROUNDS = 32, 64
-"""Pools are drawn in blocks of REPLICAS × ROUNDS."""
+REPLICAS, ROUNDS, BLOCKS = 32, 64, 32
+"""Estimates are made of BLOCKS blocks of REPLICAS × ROUNDS pools: 65,536 of them."""
 
-BLOCKS = 32
-"""The number of blocks that estimates are made of unless stated otherwise: 65,536 pools."""
+_POOLS = f"from {BLOCKS * REPLICAS * ROUNDS:,} pools"
 
 KAPPAS = (0.0, 0.01, 0.02, 0.05, 0.1)
 """The κ that `fairbandit theory` takes."""
 
-CHUNK = 1 << 15
-"""The number of rows that are factored at once."""
+_CHUNK = 1 << 15  # rows that are factored at once
 
 Known = TypeVar("Known", Simulation, Table)
 
 
 @dataclass(frozen=True)
 class Estimate:
-    """A number and how it is known.
-
-    Attributes:
-        value: the number.
-        how: the method by which it was found, in a few words.
-        error: its standard error; 0 where it was not sampled.
-    """
+    """A number, in a few words how it was found, and its standard error: 0 if not sampled."""
 
     value: float
     how: str = ""
@@ -98,8 +90,7 @@ class Constants:
     def counted(self, alpha: float) -> float:
         """αq_K of `lm:chernoff`: the candidates of each group that a round is counted on to bring.
 
-        Args:
-            alpha: α where groups are random. Where they are fixed, α is 1.
+        Where groups are not random, α is 1.
         """
         return (alpha if self.random else 1.0) * self.candidates.value
 
@@ -167,48 +158,39 @@ def pick_moments(environment: Environment, kappas: Sequence[float] = KAPPAS) -> 
         powers = [(ranks - 2 * kappa).clamp(min=0) ** (environment.places - 1) for kappa in kappas]
         moments.append(torch.stack([rows.T @ (rows * power[:, None]) for power in powers]).cpu())
     by_block = torch.stack(moments, 1) / (REPLICAS * ROUNDS)  # (κ, blocks, r, r)
-    how = f"from {BLOCKS * REPLICAS * ROUNDS:,} pools"
     found = []
     for blocks in by_block:
         values, vectors = torch.linalg.eigh(blocks.mean(0))
         if values[0] <= len(values) * torch.finfo(values.dtype).eps * values[-1]:
-            found.append(Estimate(0.0, how))
+            found.append(Estimate(0.0, _POOLS))
             continue
         each = torch.einsum("bij,i,j->b", blocks, vectors[:, 0], vectors[:, 0])
         error = float(each.std()) / math.sqrt(BLOCKS)
-        found.append(Estimate(float(values[0]), how, error))
+        found.append(Estimate(float(values[0]), _POOLS, error))
     return found
 
 
 def _draws_as(environment: Environment, kind: type[Known]) -> TypeGuard[Known]:
-    """Whether pools are drawn as the simulation, or a table, draws them."""
     return isinstance(environment, kind) and type(environment)._pools is kind._pools
 
 
 def drawn_pools(environment: Environment, blocks: int = BLOCKS) -> Iterator[Pools]:
-    """Blocks of REPLICAS × ROUNDS pools, the same at every call; binds the environment to streams.
-
-    Args:
-        environment: what to draw from.
-        blocks: how many.
-    """
+    """Blocks of REPLICAS × ROUNDS pools, the same at every call; binds to streams of its own."""
     environment.bind(Streams(0, range(REPLICAS)))
     for block in range(blocks):
         yield environment.pools(1 + block * ROUNDS, ROUNDS)
 
 
 def _of_simulation(world: Simulation, known: partial[Constants]) -> Constants:
-    least = _least(world, "closed form")
-    caveats, density = list[str](), _density(world)
-    flat = [
-        name for name, row in zip(world.group_names, world.weights, strict=True) if not any(row)
-    ]
-    if flat:
+    least, density = _least(world, "closed form"), _density(world)
+    caveats: tuple[str, ...] = ()
+    names = zip(world.group_names, world.weights, strict=True)
+    if flat := [name for name, row in names if not any(row)]:
         density = Estimate(math.inf, "a group has one reward")
-        caveats.append(
+        caveats = (
             f"every candidate of group {', '.join(flat)} has one reward, and so no reward density "
             "(assumption iv): M is infinite, and so are the bounds; give the group a weight other "
-            "than 0 in environment.theta"
+            "than 0 in environment.theta",
         )
     largest = math.hypot(math.sqrt(world.slice), world.bias * (world.groups - 1))
     return known(
@@ -217,7 +199,7 @@ def _of_simulation(world: Simulation, known: partial[Constants]) -> Constants:
         place_eigenvalue=least,
         density=density,
         noise=Estimate(world.noise, "normal noise"),
-        caveats=tuple(caveats),
+        caveats=caveats,
     )
 
 
@@ -233,9 +215,8 @@ def _of_table(world: Table, known: partial[Constants]) -> Constants:
         left = members.rewards - members.expected
         ranges = [left[members.groups == g] for g in range(len(world.group_names))]
         half = max(float(some.max() - some.min()) for some in ranges) / 2
-        noise = Estimate(
-            math.hypot(half, world.noise), "half the range of the column's noise (Hoeffding)"
-        )
+        range_ = "half the range of the column's noise (Hoeffding)"
+        noise = Estimate(math.hypot(half, world.noise), range_)
         caveats.append(
             "the noisy reward is a column, so its noise given the candidate has not mean zero "
             "(assumption i): R is that of a random member of a group"
@@ -257,7 +238,7 @@ def _of_table(world: Table, known: partial[Constants]) -> Constants:
 
 def _of_pools(world: Environment, known: partial[Constants]) -> Constants:
     """Estimates from drawn pools; of the eigenvalues and of R without a standard error."""
-    count, drawn = len(world.group_names), f"from {BLOCKS * REPLICAS * ROUNDS:,} pools"
+    count = len(world.group_names)
     norm, squares, received, fixed = 0.0, 0.0, torch.zeros(count, dtype=torch.int64), True
     first = None
     for pools in drawn_pools(world):
@@ -267,21 +248,20 @@ def _of_pools(world: Environment, known: partial[Constants]) -> Constants:
         received += torch.bincount(pools.groups[taken].cpu(), minlength=count)
         first = pools.groups[:1, :1] if first is None else first
         fixed = fixed and bool((pools.groups == first).all())
-    missing = [world.group_names[g] for g in range(count) if not received[g]]
-    if missing:
+    if missing := [repr(world.group_names[g]) for g in range(count) if not received[g]]:
         raise FairbanditError(
-            f"among the pools of environment {world.part_name!r} ({drawn}) there is no candidate "
-            f"of {', '.join(map(repr, missing))}: nothing can be estimated"
+            f"among the pools of environment {world.part_name!r} ({_POOLS}) there is no candidate "
+            f"of {', '.join(missing)}: nothing can be estimated"
         )
     rarest = float(received.min()) / (BLOCKS * REPLICAS * ROUNDS)
     spread = math.sqrt(squares / float(received.sum()))
     return known(
-        norm=Estimate(norm, f"largest {drawn}"),
-        eigenvalue=_least(world, drawn),
-        place_eigenvalue=_least(world, drawn, by_place=True),
+        norm=Estimate(norm, f"largest {_POOLS}"),
+        eigenvalue=_least(world, _POOLS),
+        place_eigenvalue=_least(world, _POOLS, by_place=True),
         density=_density(world),
-        noise=Estimate(spread, f"standard deviation {drawn}; R is no smaller"),
-        candidates=Estimate(rarest, drawn),
+        noise=Estimate(spread, f"standard deviation {_POOLS}; R is no smaller"),
+        candidates=Estimate(rarest, _POOLS),
         random=not fixed,
         caveats=(
             "constants are estimated from drawn pools, x_max and R from below; the paper's "
@@ -304,13 +284,9 @@ def _density(world: Environment) -> Estimate:
 def context_factor(environment: Environment, *, by_place: bool = False) -> Tensor:
     """A factor A, (n, d), of a mean second moment of contexts: AᵀA = Σ.
 
-    Σ is G⁻¹ Σ_i E[X̂_i X̂_iᵀ], or K⁻¹ Σ_a E[X_a X_aᵀ], in which groups count as often as they come.
-    The product is never formed: it would square the condition number, and eigenvalues that are
-    small could not be distinguished from 0.
-
-    Args:
-        environment: the simulation, a table, or one from which pools are drawn.
-        by_place: whether to take the mean over places rather than over groups.
+    Σ is G⁻¹ Σ_i E[X̂_i X̂_iᵀ] or, by place, K⁻¹ Σ_a E[X_a X_aᵀ], in which groups count as often as
+    they come. The product is never formed: it would square the condition number, and eigenvalues
+    that are small could not be distinguished from 0.
     """
     if _draws_as(environment, Simulation):
         return _simulated_factor(environment)
@@ -328,7 +304,7 @@ def context_factor(environment: Environment, *, by_place: bool = False) -> Tenso
         for g in range(count):
             rows = contexts[groups == g].cpu()
             sizes[g] += len(rows)
-            for chunk in rows.split(CHUNK):
+            for chunk in rows.split(_CHUNK):
                 factors[g] = torch.linalg.qr(torch.cat([factors[g], chunk]), mode="r").R
     means = [places if by_place else count * size for size in sizes]
     return torch.cat([each / math.sqrt(n) for each, n in zip(factors, means, strict=True) if n])
@@ -341,18 +317,14 @@ def _simulated_factor(world: Simulation) -> Tensor:
     of the mean: 1/2 for each of these features, and bias·a for the last.
     """
     spread = torch.eye(world.features, dtype=torch.float64)[:-1] / math.sqrt(12)
-    means = torch.zeros(world.groups, world.features, dtype=torch.float64)
-    for a in range(world.groups):
-        means[a, a * world.slice : (a + 1) * world.slice] = 1 / 2
-        means[a, -1] = world.bias * a
+    own = torch.eye(world.groups, dtype=torch.float64).repeat_interleave(world.slice, 1) / 2
+    last = world.bias * torch.arange(world.groups, dtype=torch.float64)
+    means = torch.cat([own, last[:, None]], 1)
     return torch.cat([spread, means]) / math.sqrt(world.groups)
 
 
 def least_eigenvalue(factor: Tensor) -> tuple[float, Tensor]:
-    """λ⁺_min(Σ), Σ = AᵀA, and a basis of the range of Σ.
-
-    Args:
-        factor: A, (n, d) float64.
+    """λ⁺_min(Σ), Σ = AᵀA, of a factor A, (n, d) float64, and a basis of the range of Σ.
 
     Returns:
         The square of the smallest singular value of A that is not zero but for rounding (0 if none
@@ -363,6 +335,6 @@ def least_eigenvalue(factor: Tensor) -> tuple[float, Tensor]:
     (4.0, (3, 2))
     """
     _, singular, vectors = torch.linalg.svd(factor, full_matrices=False)
-    rounding = CHUNK * torch.finfo(singular.dtype).eps * singular[0]
+    rounding = _CHUNK * torch.finfo(singular.dtype).eps * singular[0]
     rank = int((singular > rounding).sum())
     return float(singular[rank - 1]) ** 2 if rank else 0.0, vectors[:rank].T

@@ -24,8 +24,7 @@ class TradeOff:
         epsilon: ε of greatest ε·p(ε), or the one that was given.
         share: p(ε), how often the fair optimum loses more than ε of reward.
         mean_loss: the reward that the fair optimum loses on average; the integral of p.
-        mean_unfairness: the rank that the reward optimum loses on average, its fair pseudo-regret
-            a round.
+        mean_unfairness: the rank that the reward optimum loses on average.
     """
 
     epsilon: float
@@ -41,9 +40,7 @@ class TradeOff:
     def chance(self, norm: float, theta: float) -> float:
         """How probable a regret of at least T·εp/2 is at least: εp/(4L‖μ*‖) ≤ ½, for any T.
 
-        Args:
-            norm: L.
-            theta: ‖μ*‖₂.
+        `norm` is L, and `theta` is ‖μ*‖₂.
         """
         return self.rate / (4 * norm * theta) if self.rate else 0.0
 
@@ -59,10 +56,10 @@ def trade_off(environment: Environment, epsilon: float | None = None) -> TradeOf
 
     Args:
         environment: one whose pools have true ranks; it is bound to streams.
-        epsilon: an ε to take instead of the best one.
+        epsilon: an ε, at least 0, to take instead of the best one.
 
     Raises:
-        FairbanditError: an ε that is negative or not finite.
+        FairbanditError: an ε out of range.
     """
     if epsilon is not None and not 0 <= epsilon < math.inf:
         raise FairbanditError(f"epsilon must be at least 0 and finite, got {epsilon}")

@@ -5,6 +5,8 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from fairbandit.parts.model import FactoredOptimisticModel, OptimisticModel, RewardModel
+from fairbandit.parts.ridge import HEAVY
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -12,8 +14,6 @@ from fairbandit import Agent, Engine, Policy, build
 from fairbandit.agent.inputs import LARGEST
 from fairbandit.environments.base import Environment, Pools, Truth
 from fairbandit.maths.grouped_cdf import GroupedCdf
-from fairbandit.parts.model import FactoredOptimisticModel, OptimisticModel, RewardModel
-from fairbandit.parts.ridge import HEAVY
 from fairbandit.streams import Purpose
 from tests import support
 from tests.agent import worlds

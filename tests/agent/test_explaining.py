@@ -10,7 +10,6 @@ import torch
 from fairbandit import Agent, Explanation, Truth, registry
 from tests import support
 from tests.agent import worlds
-from tests.agent.test_undone import moody
 
 NAMES = [*support.PRESETS, *support.NOTIONS]
 
@@ -44,21 +43,17 @@ def test_every_policy_does_what_it_says(name: str, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("estimator", "rank"),
-    [("ridge", rank) for rank in (*registry.names("rank"), "moody")]
+    [("ridge", rank) for rank in registry.names("rank")]
     + [(estimator, "recent_cdf") for estimator in registry.names("estimator")],
 )
 def test_an_agent_that_was_asked_decides_like_its_twin(estimator: str, rank: str) -> None:
     """With pools of any size, groups that come late, rewards out of order, and a refresh."""
     given = worlds.stories(4, 24)
-    truth = Truth(torch.ones(3), lambda groups, values: torch.special.ndtr(values + groups))
-    beside = support.beside(rank) if rank != "moody" else {}
-    config = {"split": "halves", "estimator": estimator, "rank": rank, **beside}
+    truth = Truth(torch.ones(3), lambda groups, values, rounds: torch.special.ndtr(values + groups))
+    config = {"split": "halves", "estimator": estimator, "rank": rank, **support.beside(rank)}
     refresh = 1.2 if rank == "recent_cdf" else None
     agent, twin = (
-        moody()  # of a plugin, and writes over its state
-        if rank == "moody"
-        else Agent.from_config(config, features=3, truth=truth, refresh=refresh)
-        for _ in range(2)
+        Agent.from_config(config, features=3, truth=truth, refresh=refresh) for _ in range(2)
     )
     for t, (x, labels) in enumerate(zip(given.contexts, given.labels, strict=True), 1):
         found, other = agent.explain(x, labels), agent.explain(-x, ["other", *labels[1:]])

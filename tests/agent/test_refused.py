@@ -16,7 +16,7 @@ from fairbandit import Agent, FairbanditError, Truth
 from tests.agent import worlds
 
 X = np.arange(6.0).reshape(3, 2)
-NAN, INF = float("nan"), float("inf")
+NAN = float("nan")
 
 
 class Shy:
@@ -54,23 +54,18 @@ def refused(agent: Agent, message: str, call: Any) -> None:
 @pytest.mark.parametrize(
     ("contexts", "groups", "message"),
     [
-        (np.zeros((3, 5)), "aab", r"expected \(K, 2\), a row of 2 features .* got shape \(3, 5\)"),
-        (np.zeros((0, 2)), [], r"at least one candidate; got shape \(0, 2\)"),
+        (np.zeros((3, 5)), "aab", r"expected \(K, 2\), .* got shape \(3, 5\)"),
         ([[1, 2], [3]], ["a", "b"], "contexts: expected real numbers, in rows of one length"),
         ([["1", "2"]], ["a"], "contexts: expected real numbers, .* got list"),
-        ([[0, 1], [NAN, 2]], ["a", "b"], r"expected finite numbers .* got nan at \[1, 0\]"),
-        ([[1e200, 0]], ["a"], r"at most 1e\+100 in size, got 1e\+200"),
-        ([[10**400, 1]], ["a"], "contexts: expected real numbers"),
+        ([[0, 1], [NAN, 2]], ["a", "b"], r"contexts: expected numbers .* got nan at \[1, 0\]"),
+        ([[1e200, 0]], ["a"], r"from 1e-100 to 1e\+100 in size, got 1e\+200"),
+        ([[1e-150, 0]], ["a"], r"from 1e-100 to 1e\+100 in size, got 1e-150"),
         (np.ma.array(X, mask=X == 3), ["a"] * 3, "contexts: expected .* masked entries"),
-        (torch.from_numpy(X).to_sparse(), ["a"] * 3, "contexts: expected real numbers"),
         (Shy(), ["a"], "contexts: expected real numbers, in rows of one length"),
         (X, ["a", "b"], "groups: expected 3 labels, one a candidate; got 2"),
         (X, "abc", "groups: expected an array or a list, got str 'abc'"),
-        (X, [["a"], ["b"], ["c"]], r"hashable label for each candidate, got \['a'\] \(list\)"),
         (X, ["a", "new", Shy()], r"one hashable label .* one that cannot be shown .*\(Shy\)"),
-        (X, ["a", "new", NAN], "expected labels equal to themselves, got nan"),
         (X, ["a", "new", (1, (2, np.float32(NAN)))], "labels equal to themselves, got nan"),
-        (X, ["a", "new", Decimal("sNaN")], "one hashable label for each candidate, got Decimal"),
     ],
 )
 def test_pools(agent: Agent, contexts: Any, groups: Any, message: str) -> None:
@@ -81,13 +76,11 @@ def test_pools(agent: Agent, contexts: Any, groups: Any, message: str) -> None:
 @pytest.mark.parametrize(
     ("reward", "ticket", "message"),
     [
-        (NAN, 3, "reward: expected finite numbers of at most .* got nan"),
-        ("1.5", 3, "reward: expected real numbers, .* got str '1.5'"),
+        (NAN, 3, "reward: expected numbers that are 0 or from .* got nan"),
         ([1.0, 2.0], 3, r"reward: expected one number, got an array of shape \(2,\)"),
         (1.0, 1, "round 1 waits for no reward: it came already.* those that wait are 3, 6"),
         (1.0, None, "round 8 waits for no reward: it came already"),
         (1.0, 9, "no decision has ticket 9; those that wait for a reward are 3, 6"),
-        (1.0, 3.0, "no decision has ticket 3.0"),
         (1.0, Shy(), "no decision has ticket one that cannot be shown"),
     ],
 )
@@ -120,14 +113,12 @@ LOG = {
     [
         ({"contexts": np.zeros((2, 3, 4))}, r"expected \(n, K, 2\), .* got shape \(2, 3, 4\)"),
         ({"contexts": [X, X[:, :1]]}, r"contexts\[1\]: .* got shape \(3, 1\)"),
-        ({"contexts": [X, X * NAN]}, r"contexts\[1\]: expected finite numbers .* at \[0, 0\]"),
         ({"contexts": np.zeros((1, 3, 2))}, "groups: expected 1 pools, got 2"),
         ({"groups": [list("abc"), list("ab")]}, "groups: expected 3 labels in pool 1, got 2"),
         ({"groups": [["new", "b", NAN]] * 2}, "labels equal to themselves"),
         ({"actions": [0, 3]}, "actions: expected places from 0 to 2 in pool 1, got 3"),
         ({"actions": [0.0, 1.0]}, "actions: expected whole numbers, got float64"),
-        ({"actions": [0]}, r"one for each of the 2 pools, shape \(2,\); got \(1,\)"),
-        ({"rewards": [1.0, NAN]}, r"rewards: expected finite numbers .* got nan at \[1\]"),
+        ({"rewards": [1.0, NAN]}, r"rewards: expected numbers .* got nan at \[1\]"),
     ],
 )
 def test_logs(agent: Agent, changed: dict[str, Any], message: str) -> None:
@@ -142,7 +133,7 @@ def test_an_empty_log_changes_nothing(agent: Agent) -> None:
     assert worlds.held(agent) == before
 
 
-TRUTH = Truth(torch.ones(3), lambda groups, values: torch.ones_like(values))
+TRUTH = Truth(torch.ones(3), lambda groups, values, rounds: torch.ones_like(values))
 
 
 @pytest.mark.parametrize(
@@ -151,12 +142,6 @@ TRUTH = Truth(torch.ones(3), lambda groups, values: torch.ones_like(values))
         ("fairest", {}, "unknown policy 'fairest'; the named ones are epsilon_greedy, "),
         (3, {}, "expected a policy's name or a mapping, got 3"),
         ({"name": "simulation"}, {}, "expected a policy, got an environment"),
-        ({"split": "halves"}, {}, "a policy is made of"),
-        (
-            "greedy",
-            {"features": 0},
-            "features: expected a whole number of at least 1 .*, got 0",
-        ),
         ("greedy", {"features": 10**9}, "at most 1,000,000, got 1000000000"),
         ("greedy", {"features": 10**6}, "does not fit into memory"),
         ("greedy", {"seed": -1}, "seed: expected a whole number of at least 0, got -1"),
@@ -164,13 +149,10 @@ TRUTH = Truth(torch.ones(3), lambda groups, values: torch.ones_like(values))
         ("greedy", {"refresh": 1e30}, r"above 1 and at most 1e\+09, got 1e\+30"),
         ("greedy", {"groups": "ab"}, "groups: expected a list of labels, or a number G"),
         ("greedy", {"groups": ["a", "a"]}, "expected labels that differ"),
-        ("greedy", {"groups": 10**9}, "a number G ≤ 1,000,000 for"),
         ("greedy", {"groups": [("a", NAN)]}, "labels equal to themselves"),
         ("greedy", {"exploration": -1}, "exploration: expected at least 0, got -1"),
-        ("greedy", {"exploration": INF}, "exploration: expected finite numbers"),
         ("greedy", {"truth": 3}, "truth: expected a fairbandit.Truth"),
         ("optimal", {}, "estimator 'oracle' needs a truth"),
-        ("fair_greedy_oracle_cdf", {}, "needs a truth"),
         ("optimal", {"truth": TRUTH}, r"truth.theta: expected shape \(2,\), .* got \(3,\)"),
     ],
 )

@@ -1,8 +1,10 @@
 """Agents go on from their files as if never stopped; other files are refused."""
 
+import copy
 import json
 import os
 import pickle
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -12,9 +14,21 @@ import torch
 
 from fairbandit import Agent, FairbanditError, registry
 from fairbandit.agent import saving
-from fairbandit.parts import Identity
+from fairbandit.ranks import Identity
 from tests import support
 from tests.agent import saver, worlds
+
+
+def reloaded(agent: Agent, path: Path) -> Agent:
+    agent.save(path)
+    return Agent.load(path, truth=worlds.Coarse().truth)
+
+
+WAYS: dict[str, Callable[[Agent, Path], Agent]] = {
+    "a file": reloaded,
+    "a pickle": lambda agent, _: pickle.loads(pickle.dumps(agent)),  # noqa: S301
+    "a copy": lambda agent, _: copy.deepcopy(agent),
+}
 
 
 @pytest.mark.parametrize("name", support.PRESETS)
@@ -22,40 +36,35 @@ def test_every_preset_goes_on(name, tmp_path):
     world = worlds.Coarse()
     pools = worlds.pools_of(world, 90, 5)
     whole = worlds.play(worlds.agent_for(world, name, 5), pools)
-    agent, path = worlds.agent_for(world, name, 5), tmp_path / "agent"
-    picked = []
+    agent, picked = worlds.agent_for(world, name, 5), []
     for first in range(1, 91, 15):
         picked += worlds.play(agent, pools, first, first + 14)
-        agent.save(path)
-        before = worlds.held(agent)
-        agent = Agent.load(path, truth=world.truth)
-        assert worlds.held(agent) == before
+        again = reloaded(agent, tmp_path / "agent")
+        assert worlds.held(again) == worlds.held(agent)
+        agent = again
     assert picked == whole
     assert [file.name for file in tmp_path.iterdir()] == ["agent"]
 
 
+@pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("refresh", [None, 1.5])
 @pytest.mark.parametrize("rank", ["empirical_cdf", "recent_cdf", "noisy_rewards_cdf"])
-def test_what_waits_and_who_is_new_goes_on(rank, refresh, tmp_path):
-    """Late rewards of rounds before the file, labels of every kind, groups that appear after it."""
-    given, config = worlds.stories(9, 80, delay=12), {"split": "halves", "estimator": "ridge"}
-    whole = Agent.from_config({**config, "rank": rank}, features=3, refresh=refresh, patience=60)
-    picked = worlds.live(whole, given)
-    agent = Agent.from_config({**config, "rank": rank}, features=3, refresh=refresh, patience=60)
-    again, tickets = [], []
-    for t, (x, labels) in enumerate(zip(given.contexts, given.labels, strict=True), 1):
-        decision = agent.act(x, labels)
-        again.append(decision.candidate)
-        tickets.append(decision.ticket)
-        for s in [s for s in range(t) if given.comes[s] == t]:
-            agent.update(given.rewards[s][again[s]], tickets[s])
-        if t % 16 == 0:
-            agent.save(tmp_path / "agent")
-            agent = Agent.load(tmp_path / "agent")
-    assert again == picked
-    assert agent.groups == whole.groups
-    assert agent.pending == whole.pending
-    agent.update(1.0, agent.pending[-1])
+def test_what_waits_and_who_is_new_goes_on(rank, refresh, way, tmp_path):
+    """Late rewards of earlier rounds, labels of every kind, groups that appear afterwards."""
+    pieces = worlds.spans(worlds.stories(9, 80, delay=12), 16, 32, 48, 64)
+    selector = {"name": "minimum_pull", "shares": 0.1}
+    config = {"split": "halves", "estimator": "ridge", "rank": rank, "selector": selector}
+    options = {"features": 3, "refresh": refresh, "patience": 60}
+    whole, agent = (Agent.from_config(config, **options) for _ in range(2))
+    for piece in pieces:
+        agent, left = WAYS[way](agent, tmp_path / "agent"), agent
+        assert left.lock is not agent.lock
+        for one in (whole, agent):
+            for ticket in one.pending[::3]:
+                one.update(ticket / 7, ticket)
+        assert worlds.live(agent, piece) == worlds.live(whole, piece)
+        assert worlds.held(agent) == worlds.held(whole)
+    assert len(agent.pending) > 5
 
 
 def test_labels_that_no_file_holds(tmp_path):

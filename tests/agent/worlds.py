@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -15,7 +16,7 @@ from fairbandit import Agent
 from fairbandit.environments.base import Environment, Pools, Truth
 from fairbandit.maths.grouped_cdf import GroupedCdf
 from fairbandit.streams import Purpose, Streams
-from tests import literal, support
+from tests import literal
 
 Array = NDArray[Any]
 
@@ -87,9 +88,21 @@ def comparable(value: Any) -> Any:
     return value, isinstance(value, bool)
 
 
-def sums(agent: Agent) -> tuple[Tensor, Tensor]:
-    """V and b of an agent whose estimator is a ridge."""
-    return support.ridge_sums(agent._policy.estimator.state())
+def scores(agent: Agent) -> NDArray[np.float64]:
+    """What the model of the next round makes of some contexts."""
+    d = agent._now.known.problem.features
+    pool = np.concatenate([np.eye(d), np.ones((1, d))])
+    return agent.explain(pool, [agent.groups[0]] * (d + 1)).scores.numpy()
+
+
+def spans(given: Stories, *ends: int) -> list[Stories]:
+    """Some rounds and the next ones, each of which counts its rounds from 1."""
+    parts = []
+    for low, high in pairwise([0, *ends, len(given.labels)]):
+        some = Stories(*(part[low:high] for part in vars(given).values()))
+        some.comes = [comes - low for comes in some.comes]
+        parts.append(some)
+    return parts
 
 
 @dataclass

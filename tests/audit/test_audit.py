@@ -24,12 +24,10 @@ PARITY = {"fair_greedy": True, "gmf": True, "uniform": True, "fairx_rank": True,
 pytestmark = pytest.mark.xdist_group("audit")  # the runs audited are played once
 
 
-def play(
-    folder: Path, policy: str, rounds: int, replicas: int, environment: Any, **parts: Any
-) -> None:
+def play(folder: Path, policy: str, rounds: int, replicas: int, world: Any, **parts: Any) -> None:
     named = {**support.PRESETS, **support.NOTIONS}[policy]
     spec = {"selector": "argmax", **named, **parts, "name": policy}
-    config = {"policy": spec, "environment": environment, "rounds": rounds, "replicas": replicas}
+    config = {"policy": spec, "environment": world, "rounds": rounds, "replicas": replicas}
     execute(config, folder)
 
 
@@ -129,7 +127,7 @@ def test_which_parts_look_at_their_own_pool_alone():
     for kind in registry.PART_KINDS:
         parts = [registry.lookup(kind, name) for name in registry.names(kind)]
         parts = [part for part in parts if part.__module__.startswith("fairbandit.")]
-        own |= {part.part_name for part in parts if not part.reads_past}
+        own |= {part.part_name for part in parts if not part.reads_past()}
     selectors = {"argmax", "epsilon_greedy", "group_parity", "chain", "proportional"}
     assert own == {"halves", "full", "oracle", "zero", "oracle_cdf", "identity", *selectors}
 

@@ -14,8 +14,7 @@ from tests.benchmarks import report
 from tests.benchmarks.batch import batch
 from tests.benchmarks.command import command
 from tests.benchmarks.libraries import libraries
-from tests.benchmarks.long import long
-from tests.benchmarks.memory import memory
+from tests.benchmarks.long import long, memory
 from tests.benchmarks.online import online
 from tests.benchmarks.rows import Row
 from tests.benchmarks.worlds import Bench, Scale
@@ -38,10 +37,9 @@ def main(words: Sequence[str] | None = None) -> None:
     given = _parser().parse_args(words)
     before = report.saved(given.compare) if given.compare else None
     busy = report.busyness()
-    rows = run(given.only or list(BENCHMARKS), Scale[given.scale])
-    console = Console()
-    if not console.is_terminal:
-        console = Console(width=WIDTH)
+    rows = run(given.only or list(BENCHMARKS), Scale.quick if given.quick else Scale.full)
+    shown = Console()
+    console = shown if shown.is_terminal else Console(width=WIDTH)
     console.print(report.table(rows, busy, before))
     if given.save:
         report.save(rows, given.save, busy)
@@ -72,21 +70,11 @@ def run(names: Sequence[str], scale: Scale) -> list[Row]:
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m tests.benchmarks", description=__doc__)
-    parser.add_argument(
-        "--quick",
-        dest="scale",
-        action="store_const",
-        const="quick",
-        default="full",
-        help="smaller sizes, in under two minutes",
-    )
-    parser.add_argument(
-        "--only", nargs="+", choices=BENCHMARKS, metavar="NAME", help=", ".join(BENCHMARKS)
-    )
-    parser.add_argument("--save", type=Path, metavar="FILE", help="keep the results, as JSON")
-    parser.add_argument(
-        "--compare", type=Path, metavar="FILE", help="set saved results beside, row by row"
-    )
+    add, names = parser.add_argument, ", ".join(BENCHMARKS)
+    add("--quick", action="store_true", help="smaller sizes, in under two minutes")
+    add("--only", nargs="+", choices=BENCHMARKS, metavar="NAME", help=names)
+    add("--save", type=Path, metavar="FILE", help="keep the results, as JSON")
+    add("--compare", type=Path, metavar="FILE", help="set saved results beside, row by row")
     return parser
 
 

@@ -2,24 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import partial
 from statistics import mean
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from fairbandit.environments import Environment
 from fairbandit.run.execute import THREADS
 from tests import literal, support
 from tests.adversary import Flipping
-from tests.benchmarks import lean
 from tests.benchmarks.measure import WARM, median, threads, timed
 from tests.benchmarks.rows import Measure, Row, Target
 from tests.benchmarks.worlds import SIMULATION, Bench, Scale, built, ethnicity, truth
 
+GUESSES = Target(Measure.longer, 1.3)
 LEARNERS = ("greedy", "oful", "fair_greedy_oracle_cdf")
 
 
@@ -68,8 +66,7 @@ def batch(bench: Bench) -> Iterator[Row]:
     for match in _matches(bench, SIZES[bench.scale]):
         bench.say(match.name)
         ours, loop = compare(match)
-        if match.policy in lean.POLICIES and match.world == "simulation":
-            yield _beside_lean(match, match.name in stated)
+        few = match.seeds < match.replicas  # the loop is then timed in these alone
         yield Row(
             match.name,
             ours,
@@ -77,7 +74,7 @@ def batch(bench: Bench) -> Iterator[Row]:
             loop,
             targets=(Target(Measure.faster, match.least),),
             stated=match.name in stated,
-            note=_timed(match.seeds, match.replicas),
+            note=f"loop: {match.seeds} of {match.replicas} replicas timed" if few else "",
         )
     bench.say("every guess wrong")
     yield _against_guesses(SIZES[bench.scale])
@@ -107,59 +104,13 @@ def _against_guesses(size: Size) -> Row:
 
     with threads(THREADS):
         ours, alone = zip(*((play(None), play(1)) for _ in range(size.times + 1)), strict=True)
-    return Row(
-        f"greedy, every guess wrong, {size.rounds:,} rounds × 10",
-        median(ours[1:]),
-        "one round at a time",
-        median(alone[1:]),
-        longer=True,
-        targets=(Target(Measure.longer, 1.3),),
-    )
+    name, targets = f"greedy, every guess wrong, {size.rounds:,} rounds × 10", (GUESSES,)
+    beside = "one round at a time", median(alone[1:])
+    return Row(name, median(ours[1:]), *beside, longer=True, targets=targets)
 
 
-LEAN = {("oful", 10): 5, ("greedy", 10): 8, ("oful", 200): 8, ("greedy", 200): 8}
-"""How many times faster the engine is to be than the lean loop, by policy and replicas."""
-
-
-def _beside_lean(match: Match, stated: bool) -> Row:
-    """The engine beside the lean loop, both drawing their pools."""
-    ours, loop = compare(replace(match, seeds=match.times), _lean)
-    return Row(
-        f"{match.name}, beside a lean loop",
-        ours,
-        "lean NumPy loop",
-        loop,
-        targets=(Target(Measure.faster, LEAN.get((match.policy, match.replicas), 2)),),
-        stated=stated,
-        note=_timed(match.times, match.replicas),
-    )
-
-
-def _timed(loops: int, replicas: int) -> str:
-    """Of how many replicas a loop was timed, unless of all."""
-    return f"loop: {loops} of {replicas} replicas timed" if loops < replicas else ""
-
-
-Loop = Callable[[], NDArray[np.int64]]
-
-
-def _lean(match: Match, world: Environment, replica: int) -> Loop:
-    def play() -> NDArray[np.int64]:
-        return lean.play(match.policy, support.draws(world, match.rounds, 0, replica=replica))
-
-    return play
-
-
-def _literal(match: Match, world: Environment, replica: int) -> Loop:
-    """The literal loop, whose draws are not timed."""
-    draws = support.draws(world, match.rounds, 0, replica=replica)
-    return partial(literal.play, match.policy, draws, truth(world))
-
-
-def compare(
-    match: Match, prepared: Callable[[Match, Environment, int], Loop] = _literal
-) -> tuple[float, float]:
-    """Seconds of the engine and of a loop, turn about, for all replicas; they must agree.
+def compare(match: Match) -> tuple[float, float]:
+    """Seconds of the engine and of the loop, turn about, for all replicas; they must agree.
 
     Raises:
         AssertionError: the loop decides otherwise than the engine, so a ratio means nothing.
@@ -174,7 +125,8 @@ def compare(
                 plays.append(timed(play))
             if turn < match.seeds:
                 replica = turn % match.replicas
-                actions, taken = timed(prepared(match, world, replica))
+                draws = support.draws(world, match.rounds, 0, replica=replica)  # not timed
+                actions, taken = timed(literal.play, match.policy, draws, truth(world))
                 np.testing.assert_array_equal(plays[0][0][replica].numpy(), actions)
                 loops.append(taken)
     return median(taken for _, taken in plays), mean(loops) * match.replicas

@@ -27,25 +27,16 @@ def command(bench: Bench) -> Iterator[Row]:
     for _ in range(TIMES[bench.scale]):
         torch.append(timed(_python, ["-c", "import torch"])[1])
         whole.append(timed(_python, ["-m", "fairbandit.cli.main", *words])[1])
-    yield Row(
-        name,
-        median(whole),
-        "import torch",
-        median(torch),
-        longer=True,
-        targets=(Target(Measure.beyond, 3),),
-        stated=bench.scale is not Scale.tiny,
-    )
+    stated, targets = bench.scale is not Scale.tiny, (Target(Measure.beyond, 3),)
+    beside = "import torch", median(torch)
+    yield Row(name, median(whole), *beside, longer=True, targets=targets, stated=stated)
     jobs = JOBS[bench.scale]
     words = ["-m", f"seed=range(0,{jobs})", "rounds=10", "replicas=1"]
     name = f"fairbandit {' '.join(words)}"
     bench.say(name)
-    yield Row(
-        name,
-        timed(_python, ["-m", "fairbandit.cli.main", *words])[1],
-        targets=(Target(Measure.seconds, 60),),
-        stated=bench.scale is Scale.full,
-    )
+    taken = timed(_python, ["-m", "fairbandit.cli.main", *words])[1]
+    targets = (Target(Measure.seconds, 60),)
+    yield Row(name, taken, targets=targets, stated=bench.scale is Scale.full)
 
 
 def _python(words: Sequence[str]) -> None:

@@ -1,10 +1,9 @@
-"""Long runs: how time and memory grow with the rounds, each run in a process of its own."""
+"""How time and memory grow with rounds and with replicas, each run in a process of its own."""
 
 from __future__ import annotations
 
 import tempfile
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -23,26 +22,21 @@ LIMITS = (Target(Measure.seconds, 600), Target(Measure.gigabytes, 6))
 TIMES = 3
 
 
-@dataclass(frozen=True)
-class Size:
-    """Rounds, each some times the ones before."""
-
-    simulation: tuple[int, ...]
-    ethnicity: tuple[int, ...]
-
-
-SIZES = {
-    Scale.full: Size((10_000, 100_000, 1_000_000), (10_000, 100_000)),
-    Scale.quick: Size((10_000, 100_000), ()),
-    Scale.tiny: Size((20, 40), (20,)),
+SIZES: dict[Scale, tuple[tuple[int, ...], tuple[int, ...]]] = {
+    Scale.full: ((10_000, 100_000, 1_000_000), (10_000, 100_000)),
+    Scale.quick: ((10_000, 100_000), ()),
+    Scale.tiny: ((20, 40), (20,)),
 }
+"""Rounds of the simulation and of the ethnicity shape, each some times the ones before."""
+
+REPLICAS = {Scale.full: (5_000, 10_000), Scale.quick: (500,), Scale.tiny: (2,)}
 
 
 def long(bench: Bench) -> Iterator[Row]:
     """fair_greedy, one replica, written to files as the command does."""
-    size = SIZES[bench.scale]
-    yield from _growth(bench, "simulation", SIMULATION, size.simulation)
-    yield from _growth(bench, "ethnicity shape", ethnicity(bench.folder), size.ethnicity)
+    rounds, ethnic = SIZES[bench.scale]
+    yield from _growth(bench, "simulation", SIMULATION, rounds)
+    yield from _growth(bench, "ethnicity shape", ethnicity(bench.folder), ethnic)
 
 
 def _growth(
@@ -64,6 +58,18 @@ def _growth(
             stated=rounds >= 100_000,
         )
         beside, before = f"{rounds:,} rounds", seconds
+
+
+def memory(bench: Bench) -> Iterator[Row]:
+    """Many replicas of short runs: they play in batches, so that memory does not grow with them."""
+    for policy in ("fair_greedy", "oful"):
+        beside, before = "", None
+        for replicas in REPLICAS[bench.scale]:
+            name = f"{policy}, simulation, 500 rounds × {replicas:,}"
+            bench.say(name)
+            seconds, peak = alone(run, SIMULATION, policy, 500, replicas, bench.folder)
+            yield Row(name, seconds, beside, before, longer=True, peak=peak)
+            beside, before = f"{replicas:,} replicas", seconds
 
 
 def run(config: dict[str, Any], policy: str, rounds: int, replicas: int, folder: Path) -> float:

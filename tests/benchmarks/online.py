@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -23,50 +22,33 @@ AT_ONCE = 10_000
 """Rounds handed to `observe` at a time."""
 
 
-@dataclass(frozen=True)
-class Size:
-    """Rounds of history, from short to long, and decisions timed after each."""
-
-    histories: tuple[int, ...]
-    decisions: int
-
-
 SIZES = {
-    Scale.full: Size((10_000, 1_000_000), 2_000),
-    Scale.quick: Size((10_000, 100_000), 500),
-    Scale.tiny: Size((50, 100), 20),
+    Scale.full: ((10_000, 1_000_000), 2_000),
+    Scale.quick: ((10_000, 100_000), 500),
+    Scale.tiny: ((50, 100), 20),
 }
+"""Rounds of history, from short to long, and decisions timed after each."""
 
 
-@dataclass(frozen=True)
-class Timings:
-    """What a process measured.
+class Timings(NamedTuple):
+    """What a process measured, in seconds; Vowpal Wabbit's are empty if it is not installed."""
 
-    Attributes:
-        filling: seconds that `observe` took in all.
-        agent: seconds of each decision, act and update.
-        vowpal: the same of Vowpal Wabbit on the same pools, used as its tutorials use it; empty if
-            it is not installed.
-        fastest: the same, used in the fastest way.
-        note: why something is not there.
-    """
-
-    filling: float
-    agent: list[float]
-    vowpal: list[float]
-    fastest: list[float]
-    note: str
+    filling: float  # of `observe` in all
+    agent: list[float]  # of each decision, act and update
+    vowpal: list[float]  # the same on the same pools, used as its tutorials use it
+    fastest: list[float]  # the same, used in the fastest way
+    note: str  # why something is not there
 
 
 def online(bench: Bench) -> Iterator[Row]:
     """Act plus update on pools of ethnicity's shape, each history in a process of its own."""
-    size, config = SIZES[bench.scale], ethnicity(bench.folder)
+    (histories, decisions), config = SIZES[bench.scale], ethnicity(bench.folder)
     first: tuple[str, float] | None = None
-    for history in size.histories:
+    for history in histories:
         name = f"Agent, act + update after {history:,} rounds"
         bench.say(name)
-        found, peak = alone(measured, config, history, size.decisions)
-        stated = history in SIZES[Scale.full].histories
+        found, peak = alone(measured, config, history, decisions)
+        stated = history in SIZES[Scale.full][0]
         row = partial(Row, seconds=median(found.agent), longer=True, peak=peak, stated=stated)
         if first is None:
             yield row(f"{name}, median", targets=VOWPAL, note=found.note, **_vowpal(found, 0.5))

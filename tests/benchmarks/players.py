@@ -94,10 +94,8 @@ class VowpalText(Vowpal):
     name = "vowpalwabbit by its tutorials"
 
     def act(self, contexts: Array, groups: Array) -> int:
-        self.lines = [
-            "|f " + " ".join(f"{i}:{value:.6g}" for i, value in enumerate(x))
-            for x in contexts.tolist()
-        ]
+        pairs = ([f"{i}:{value:.6g}" for i, value in enumerate(x)] for x in contexts.tolist())
+        self.lines = [f"|f {' '.join(words)}" for words in pairs]
         self.shares = self.model.predict(self.lines)
         self.action = self._sampled()
         return self.action
@@ -141,19 +139,13 @@ def _library(name: str) -> Any:
 
 def pace(players: Sequence[Player], pools: Pools) -> list[list[float]]:
     """Seconds of each round, act and learn, for players that take turns on the same pools."""
-    rounds = list(
-        zip(
-            pools.contexts[0].numpy(),
-            pools.groups[0].numpy(),
-            pools.rewards[0].tolist(),
-            strict=True,
-        )
-    )
+    arrays = (part[0].numpy() for part in (pools.contexts, pools.groups, pools.rewards))
+    rounds = list(zip(*arrays, strict=True))
     taken: list[list[float]] = [[] for _ in players]
     for low in range(0, len(rounds), STRETCH):
         for player, times in zip(players, taken, strict=True):
             for contexts, groups, rewards in rounds[low : low + STRETCH]:
                 start = time.perf_counter()
-                player.learn(rewards[player.act(contexts, groups)])
+                player.learn(float(rewards[player.act(contexts, groups)]))
                 times.append(time.perf_counter() - start)
     return taken

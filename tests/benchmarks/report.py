@@ -16,6 +16,7 @@ from typing import Any
 from rich import box
 from rich.table import Table
 
+from fairbandit.files import written_aside
 from fairbandit.run.execute import THREADS
 from tests import support
 from tests.benchmarks.rows import Row
@@ -107,22 +108,15 @@ def _git(*words: str) -> str | None:
 
 
 def save(rows: Sequence[Row], path: Path, busy: str) -> None:
-    """Writes the results beside the path, then gives them its name."""
-    kept = [
-        asdict(row)
-        | {
-            "targets": [
-                {"target": str(target), "holds": row.holds(target)} for target in row.targets
-            ],
-            "ratio": row.ratio,
-        }
-        for row in rows
-    ]
+    """Writes the results, whole or not at all."""
+    kept = []
+    for row in rows:
+        targets = [{"target": str(one), "holds": row.holds(one)} for one in row.targets]
+        kept.append(asdict(row) | {"targets": targets, "ratio": row.ratio})
     path.parent.mkdir(parents=True, exist_ok=True)
-    unfinished = path.with_name(path.name + ".tmp")
     text = json.dumps({"about": about(busy), "rows": kept}, indent=2, ensure_ascii=False)
-    unfinished.write_text(text + "\n", encoding="utf-8")
-    unfinished.replace(path)
+    with written_aside(path) as file:
+        file.write(f"{text}\n".encode())
 
 
 def saved(path: Path) -> dict[str, float]:

@@ -29,30 +29,17 @@ class Target:
 
 @dataclass(frozen=True)
 class Row:
-    """One measurement, and what it is set beside.
+    """One measurement, and what it is set beside."""
 
-    Attributes:
-        name: what was timed, with its size; a saved row is found again by it.
-        seconds: of the whole, or of one round where the name says so; None if it was not run.
-        beside: what the yardstick is.
-        yardstick: its seconds, for the same work.
-        longer: whether the ratio says how many times longer this takes than the yardstick, and
-            not how many times faster it is.
-        peak: the most memory that the measurement's own process held, in bytes.
-        targets: what is asked of it.
-        stated: whether this is the size that the targets are stated for.
-        note: anything that a reader of the figures must know.
-    """
-
-    name: str
-    seconds: float | None = None
-    beside: str = ""
-    yardstick: float | None = None
-    longer: bool = False
-    peak: int | None = None
-    targets: tuple[Target, ...] = ()
-    stated: bool = True
-    note: str = ""
+    name: str  # what was timed, with its size; a saved row is found again by it
+    seconds: float | None = None  # of the whole, or of one round where the name says so
+    beside: str = ""  # what the yardstick is
+    yardstick: float | None = None  # its seconds, for the same work
+    longer: bool = False  # the ratio says how many times longer this takes, not how much faster
+    peak: int | None = None  # the most memory that its own process held, in bytes
+    targets: tuple[Target, ...] = ()  # what is asked of it
+    stated: bool = True  # this is the size that the targets are stated for
+    note: str = ""  # anything that a reader of the figures must know
 
     @property
     def ratio(self) -> float | None:
@@ -77,6 +64,5 @@ class Row:
         figure = self.figure(target.measure)
         if figure is None:
             return None
-        return (
-            figure >= target.bound if target.measure is Measure.faster else figure <= target.bound
-        )
+        least = target.measure is Measure.faster
+        return figure >= target.bound if least else figure <= target.bound

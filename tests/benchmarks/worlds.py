@@ -38,17 +38,11 @@ class Scale(Enum):
 
 @dataclass(frozen=True)
 class Bench:
-    """What a benchmark is given.
-
-    Attributes:
-        scale: how large it is to be.
-        folder: an empty place for files.
-        say: tells the person who waits what runs now.
-    """
+    """What a benchmark is given."""
 
     scale: Scale
-    folder: Path
-    say: Callable[[str], None]
+    folder: Path  # an empty place for files
+    say: Callable[[str], None]  # tells the person who waits what runs now
 
 
 def ethnicity(folder: Path) -> dict[str, Any]:

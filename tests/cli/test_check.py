@@ -1,5 +1,3 @@
-import pytest
-
 from fairbandit import conformance
 
 
@@ -12,15 +10,9 @@ def test_a_good_part(command):
     docs = [check.__doc__ or "" for check in conformance.checks("rank")]
     labels = [doc.split("\n")[0].rstrip(".") for doc in docs]
     assert lines == [f"  ✓ {label}" for label in labels]
-    assert cost.startswith("  plays in 0.")
+    assert cost.startswith("  plays in ")
     assert "ms a round of 3 replicas (empirical_cdf: " in cost
     assert count == f"  {len(labels)} of {len(labels)} checks passed"
-
-
-def test_several_parts_of_any_kind(command):
-    code, out, _ = command("check", "selector=argmax", "environment=simulation")
-    assert code == 0
-    assert out.index("selector argmax (") < out.index("environment simulation (")
 
 
 def test_a_plugin_with_hyperparameters(command, plugin):
@@ -33,29 +25,7 @@ def test_a_plugin_with_hyperparameters(command, plugin):
     assert code == 1
     assert "constructor arguments without a default: weight" in out
     plugin("broken", index="super()._index(candidates) / 0")
-    code, out, err = command("check", "rank=broken")
+    code, out, err = command("check", "selector=argmax", "rank=broken", "rank=identity", "rank.x=1")
     assert (code, err) == (1, "")
-    assert "  ✗ " in out
-
-
-@pytest.mark.parametrize(
-    ("words", "message"),
-    [
-        ([], "fairbandit check: the following arguments are required: KIND=NAME"),
-        (["policy=greedy"], "'policy=greedy' describes no part; expected KIND=NAME or KIND.KEY=VA"),
-        (["rank=no_such"], "unknown rank 'no_such'; the registered ones are empirical_cdf"),
-        (["rank=identity", "split.x=1"], "'split.x=1' must come after the split"),
-        (["rank=recent_cdf", "rank.size=["], "size=[: the value cannot be read: while parsing a"),
-    ],
-)
-def test_wrong_words(command, words, message):
-    code, out, err = command("check", *words)
-    assert (code, out) == (1, "")
-    assert err.startswith("fairbandit: error: ")
-    assert message in err
-
-
-def test_an_unknown_hyperparameter_is_a_failed_check(command):
-    code, out, _ = command("check", "rank=identity", "rank.alpha=1")
-    assert code == 1
-    assert "rank 'identity' has no parameter 'alpha'; it takes none" in out
+    assert out.index("selector argmax (") < out.index("  ✗ ") < out.index("rank identity (x=1")
+    assert "rank 'identity' has no parameter 'x'; it takes none" in out

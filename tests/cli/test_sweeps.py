@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from fairbandit.cli.names import LONGEST, job_name, sweep_name
+from fairbandit.cli.names import LONGEST, folder_name
 from fairbandit.figures.draw import CHOICE
 from fairbandit.run.folder import claim
 from tests import support
@@ -32,22 +32,22 @@ def table(folder: Path, name: str = "people.csv", bad: str = "") -> list[str]:
 
 
 def test_names_are_short_plain_and_apart():
-    long = job_name([f"environment.theta=[{','.join('1234567890')}]"] * 5)
+    long = folder_name([f"environment.theta=[{','.join('1234567890')}]"] * 5)
     assert len(long) <= LONGEST
     assert set(long) <= set("abcdefghijklmnopqrstuvwxyz0123456789-_.+")
     fixed = ["policy.estimator.smoothing_of_the_interval=0.123456789", "environment.cdf=sampled"]
     names = {
-        job_name([*fixed, "policy.estimator.regularization=3.268"]),
-        job_name([*fixed, "policy.estimator.regularization=4.729"]),
-        *(job_name([f"policy{sign}rank=x"]) for sign in "/."),
-        *(job_name([word]) for word in ("policy.name=a/b", "policy.name=a b", "theta=1,2")),
-        *(job_name([f"{key}.noise=1"]) for key in ("policy.estimator", "environment")),
-        *(sweep_name(["seed"], [word]) for word in ("rounds=1", "rounds=2")),
-        sweep_name(["rounds"], ["seed=1"]),
+        folder_name([*fixed, "policy.estimator.regularization=3.268"]),
+        folder_name([*fixed, "policy.estimator.regularization=4.729"]),
+        *(folder_name([f"policy{sign}rank=x"]) for sign in "/."),
+        *(folder_name([word]) for word in ("policy.name=a/b", "policy.name=a b", "theta=1,2")),
+        *(folder_name([f"{key}.noise=1"]) for key in ("policy.estimator", "environment")),
+        *(folder_name([word], swept=["seed"]) for word in ("rounds=1", "rounds=2")),
+        folder_name(["seed=1"], swept=["rounds"]),
     }
     assert len(names) == 12
-    assert job_name(["resume=false", "++threads=2", "seed=1"]) == job_name(["seed=1"])
-    assert job_name([]) == job_name(["resume=false"]) == "default"
+    assert folder_name(["resume=false", "++threads=2", "seed=1"]) == folder_name(["seed=1"])
+    assert folder_name([]) == folder_name(["resume=false"]) == "default"
 
 
 def test_the_same_command_with_further_values_goes_on(command, tmp_path):

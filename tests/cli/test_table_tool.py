@@ -38,10 +38,3 @@ def test_what_the_messages_say_to_type_works(command, tmp_path):
     code, out, _ = command(*words, "group_feature=false")
     assert code == 0
     assert "The group is no feature" in out
-
-
-def test_parameters_are_those_of_the_environment(command, tmp_path):
-    write(tmp_path / "people.csv", people())
-    code, _, err = command("table", "people.csv", "group=group", "reward=wage", "grop=1")
-    assert code == 1
-    assert "environment 'table' has no parameter 'grop'; it takes path, group, reward" in err

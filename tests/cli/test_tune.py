@@ -158,9 +158,8 @@ def test_a_metric_that_needs_a_truth_where_there_is_none(command, monkeypatch):
 def test_another_study_and_a_damaged_one(command, tmp_path):
     assert command(*WORDS, "trials=1")[0] == 0
     assert "rounds: 30 there, 31 here" in command(*WORDS, "rounds=31")[2]
-    assert (
-        'policy.split.name: "halves" there' in command(*PLAIN, "search={policy/split: [full]}")[2]
-    )
+    other = command(*PLAIN, "search={policy/split: [full]}")[2]
+    assert 'policy.split.name: "halves" there' in other
     assert command(*WORDS, "rounds=31", "trials=1", "resume=false")[0] == 0
     assert len(trials(tmp_path / "study-2")) == 1
     database = tmp_path / "study" / "study.db"

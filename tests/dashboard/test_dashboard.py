@@ -13,8 +13,7 @@ import pytest
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 from tensorboard.plugins.hparams import metadata
 
-from fairbandit.cli import hparams
-from fairbandit.cli.dashboard import MOST_LINES, UNFINISHED, page, write_pooled
+from fairbandit.cli.dashboard import MOST_LINES, UNFINISHED, columns_of, page, rows_of, write_pooled
 from fairbandit.results import SavedRun, pool, read_runs
 from fairbandit.run.execute import execute
 from tests.dashboard.conftest import POLICIES, wait_for
@@ -54,7 +53,7 @@ def test_names_and_columns_say_what_differs(played, tmp_path):
             "pooled/simulation, noise=2.0/greedy, noise=1e-08",
         ],
     }
-    (value,) = hparams.columns(hparams.rows(pool(runs)), ["fair_regret"]).value
+    (value,) = columns_of(rows_of(pool(runs)), ["fair_regret"]).value
     shown = metadata.parse_experiment_plugin_data(value.metadata.plugin_data.content)
     columns = {one.name: one.domain_interval for one in shown.hparam_infos}
     told = ("policy", "environment", "policy.estimator.noise", "environment.noise")

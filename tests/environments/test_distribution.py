@@ -44,10 +44,9 @@ def test_of_few_or_equal_rewards(values):
 def test_the_simulation(cdf):
     world = support.environment(cdf=cdf, cdf_samples=1_000_000)
     assert isinstance(world, Simulation)
-    for group in range(4):
+    for group, (weights, offset) in enumerate(zip(world.weights, world.offsets, strict=True)):
         found = world.reward_distribution(group)
         assert found is not None
-        weights, offset = world.weights[group], world.offsets[group]
         density = uniform_sum_pdf(found.values, weights, offset)
         tolerance = 0.005 if cdf == "exact" else 0.05  # differences of a sample's shares
         np.testing.assert_allclose(found.density[20:-20], density[20:-20], atol=tolerance)

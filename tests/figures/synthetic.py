@@ -16,6 +16,7 @@ from fairbandit.results.scenes import scenes_of
 ROUNDS = 500
 STEPS = np.arange(1, ROUNDS + 1, 50)
 REPLICAS = 4
+SIX = [0.01, 0.05, 0.1, 0.5, 1.0, 10.0]
 
 
 def saved(
@@ -27,12 +28,8 @@ def saved(
 ) -> SavedRun:
     """A run of four replicas, of whose metrics the values after the last round are given.
 
-    Args:
-        policy: its name.
-        finals: the values of each metric in each replica; NaN where not known.
-        groups: their names.
-        config: of the policy.
-        changes: to the summary; `higher` names the metrics of which higher is better.
+    `finals` has the values of each metric in each replica, NaN where not known; `config` is the
+    policy's; `changes` are to the summary, and `higher` names metrics of which higher is better.
     """
     higher = changes.pop("higher", ())
     spreads, curves = {}, {}

@@ -28,14 +28,11 @@ def cells(axes: Any) -> list[list[tuple[str, bool, Any]]]:
     """By row and column: the texts of each cell, whether the first is bold, and the colour."""
     (image,) = axes.get_images()
     found = np.asarray(image.get_array())
-    pairs = zip(axes.texts[::2], axes.texts[1::2], strict=True)
-    texts = {
-        tuple(np.rint(above.get_position()).astype(int)): (
-            " ".join(filter(None, (above.get_text(), below.get_text()))),
-            above.get_weight() == "bold",
-        )
-        for above, below in pairs
-    }
+    texts = {}
+    for above, below in zip(axes.texts[::2], axes.texts[1::2], strict=True):
+        text = f"{above.get_text()} {below.get_text()}".strip()
+        place = tuple(np.rint(above.get_position()).astype(int))
+        texts[place] = text, above.get_weight() == "bold"
     height, width, _ = found.shape
     return [
         [(*texts[at, row], tuple(found[row, at])) for at in range(width)] for row in range(height)
@@ -65,20 +62,12 @@ def test_runs_of_different_rounds_are_ranked_apart():
 
 def test_cells_and_what_is_said_about_them():
     ends = {"uniform": 9.0, "oful": 5.0, "fair_greedy": 7.0, "gmf": 1.0}
+    more = {"same": [2.0] * 4, "no": [NAN] * 4}
     made = scene_of(
         *(
-            saved(
-                name,
-                {
-                    "fair_regret": around(end),
-                    "share": around(end),
-                    "same": [2.0] * 4,
-                    "no": [NAN] * 4,
-                },
-                higher=["share"],
-                knows_truth=name == "gmf",
-            )
+            saved(name, both | more, higher=["share"], knows_truth=name == "gmf")
             for name, end in ends.items()
+            for both in [dict.fromkeys(("fair_regret", "share"), around(end))]
         )
     )
     figure = compose("notions", made)

@@ -8,10 +8,9 @@ from fairbandit.building import policy_labels
 from fairbandit.errors import FairbanditError
 from fairbandit.figures.facets import MOST_FACETS, MOST_RUNS, Facet, Options, split
 from fairbandit.figures.style import looks
-from tests.figures.synthetic import crossed
+from tests.figures.synthetic import SIX, crossed
 
 THREE = ("uniform", "greedy", "fair_greedy")
-SIX = [0.01, 0.05, 0.1, 0.5, 1.0, 10.0]
 
 
 def names(facet: Facet) -> list[str]:

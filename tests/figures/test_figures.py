@@ -18,7 +18,7 @@ from fairbandit.figures.draw import _slugs, kept_choice
 from fairbandit.figures.facets import Options
 from fairbandit.figures.style import group_name
 from fairbandit.results import Scene, interval
-from tests.figures.synthetic import around, crossed, saved, scene_of
+from tests.figures.synthetic import SIX, around, crossed, saved, scene_of
 
 NAMES = ["Uniform random", "Greedy", "Fair-Greedy"]
 
@@ -33,8 +33,7 @@ def check_regret(axes: Any, drawn: Scene, kind: str, spread: str = "mean ± 1 st
     found = zip(drawn.runs, lines(axes).values(), axes.collections, strict=True)
     for run, line, band in found:
         curve = run.curves[f"{kind}_regret"]
-        np.testing.assert_array_equal(line.get_xdata(), curve.rounds)
-        np.testing.assert_array_equal(line.get_ydata(), curve.mean)
+        np.testing.assert_array_equal(line.get_data(), (curve.rounds, curve.mean))
         ends = curve.mean - curve.std, curve.mean + curve.std
         if spread != "mean ± 1 std":
             ends = interval(curve.count, curve.mean, curve.std)
@@ -49,8 +48,7 @@ def check_rewards(axes: Any, drawn: Scene, which: str, label: str) -> None:
     assert list(lines(axes)) == [group_name(group) for group in drawn.groups]
     for rewards, line in zip(drawn.rewards, lines(axes).values(), strict=True):
         assert rewards is not None
-        np.testing.assert_array_equal(line.get_xdata(), rewards.values)
-        np.testing.assert_array_equal(line.get_ydata(), getattr(rewards, which))
+        np.testing.assert_array_equal(line.get_data(), (rewards.values, getattr(rewards, which)))
 
 
 def check_groups(axes: Any, drawn: Scene, quantity: str, scale: float) -> None:
@@ -59,37 +57,31 @@ def check_groups(axes: Any, drawn: Scene, quantity: str, scale: float) -> None:
     assert [one.get_label() for one in found] == NAMES
     for run, one in zip(drawn.runs, found, strict=True):
         mean, std = run.by_group(quantity)
-        heights = (
-            [patch.get_height() for patch in one.patches]
-            if hasattr(one, "patches")
-            else one[0].get_ydata()
-        )
+        bars = getattr(one, "patches", None)
+        heights = [bar.get_height() for bar in bars] if bars else one[0].get_ydata()
         np.testing.assert_allclose(heights, scale * mean)
-        (bars,) = getattr(one, "errorbar", one)[2]
-        ends = np.array([segment[:, 1] for segment in bars.get_segments()])
+        (errors,) = getattr(one, "errorbar", one)[2]
+        ends = np.array([segment[:, 1] for segment in errors.get_segments()])
         np.testing.assert_allclose(ends, scale * np.stack([mean - std, mean + std], 1), atol=1e-9)
     names = [text.get_text() for text in axes.get_xticklabels()]
     assert names == [group_name(group) for group in drawn.groups]
 
 
-def legends(figure: Any) -> list[list[str]]:
-    parts = [figure, *figure.subfigs]
-    found = [legend for part in parts for legend in part.legends]
-    return [[text.get_text() for text in legend.get_texts()] for legend in found]
+def legends(figure: Any) -> list[Any]:
+    return [legend for part in (figure, *figure.subfigs) for legend in part.legends]
 
 
 def test_the_papers_figures(scene, mixed_scene):
     groups = [group_name(group) for group in scene.groups]
-    density, *regrets = compose("overview", scene).axes
-    check_rewards(density, scene, "density", "density")
     figure = compose("distributions", scene)
-    density, cdf, *others = figure.axes
-    check_rewards(density, scene, "density", "density")
+    _, cdf, *_ = figure.axes
     check_rewards(cdf, scene, "cdf", "CDF")
-    for pair in (regrets, others):
-        check_regret(pair[0], scene, "standard")
-        check_regret(pair[1], scene, "fair")
-    assert legends(figure) == [NAMES, groups]
+    for density, *_, standard, fair in (figure.axes, compose("overview", scene).axes):
+        check_rewards(density, scene, "density", "density")
+        check_regret(standard, scene, "standard")
+        check_regret(fair, scene, "fair")
+    named = [[text.get_text() for text in legend.get_texts()] for legend in legends(figure)]
+    assert named == [NAMES, groups]
     share, *_ = compose("selection", mixed_scene).axes
     assert share.get_ylabel() == "selected candidates [%]\n(mean ± 1 std)"
     check_groups(share, mixed_scene, "selection_rate", 100)
@@ -114,13 +106,11 @@ def test_price(scene):
     (axes,) = compose("price", scene).axes
     assert axes.get_xlabel() == "standard regret at T = 400"
     assert axes.get_ylabel() == "fair regret at T = 400\n(mean ± 1 std)"
-    for run, point in zip(scene.runs, axes.containers, strict=True):
-        x, y = run.metrics["standard_regret"], run.metrics["fair_regret"]
-        marker, _, (across, along) = point
-        assert (marker.get_xdata()[0], marker.get_ydata()[0]) == (x["mean"], y["mean"])
-        for bar, at, one in ((across, 0, x), (along, 1, y)):
-            ends = one["mean"] - one["std"], one["mean"] + one["std"]
-            assert bar.get_segments()[0][:, at] == pytest.approx(ends)
+    for run, (marker, _, bars) in zip(scene.runs, axes.containers, strict=True):
+        for at, kind in enumerate(("standard", "fair")):
+            mean, std = (run.metrics[f"{kind}_regret"][part] for part in ("mean", "std"))
+            assert marker.get_xydata()[0, at] == mean
+            assert bars[at].get_segments()[0][:, at] == pytest.approx((mean - std, mean + std))
 
 
 def test_frontier():
@@ -139,13 +129,9 @@ def test_frontier():
         compose("frontier", scene_of(weighted[0]))
 
 
-def test_metrics_by_their_names(scene, simulated, tmp_path):
+def test_metrics_by_their_names(scene):
     (axes,) = compose("metrics", scene, Options(metrics=["fair_regret"])).axes
     check_regret(axes, scene, "fair")
-    with pytest.raises(FairbanditError, match="no run in simulation has a metric beside both"):
-        compose("metrics", scene)
-    with pytest.raises(FairbanditError, match="unknown metric 'nope'; the metrics are stan"):
-        draw([simulated], tmp_path, {"metrics": None}, options=Options(metrics=["nope"]))
 
 
 def test_a_group_that_is_never_selected_has_its_point_at_0():
@@ -165,7 +151,6 @@ def test_without_true_rewards_sampled_ones_are_drawn(scene):
             np.testing.assert_array_equal(line.get_ydata(), getattr(rewards, which))
 
 
-SIX = [0.01, 0.05, 0.1, 0.5, 1.0, 10.0]
 LONG = "a_policy_with_a_name_of_almost_as_many_letters_as_can_be"
 GROUPS = ("American Indian or Alaska Native alone", "$50k-$60k", *"abcde", "two or more races")
 SCENES = {
@@ -189,8 +174,7 @@ def test_nothing_is_covered_cut_off_or_crushed(made, name):
     figure: Any = compose(name, drawn, Options(metrics=["fair_regret"]))
     figure.draw_without_rendering()
     extents = [axes.get_tightbbox() for axes in figure.axes]
-    shown = [legend for part in (figure, *figure.subfigs) for legend in part.legends]
-    extents += [legend.get_window_extent() for legend in shown]
+    extents += [legend.get_window_extent() for legend in legends(figure)]
     inside = figure.bbox.padded(2)
     for one in extents:
         assert inside.x0 <= one.x0 <= one.x1 <= inside.x1
@@ -203,12 +187,12 @@ def test_nothing_is_covered_cut_off_or_crushed(made, name):
 
 def test_files_are_the_same_bytes_each_time(simulated, scene, tmp_path):
     assert general(scene) == ["overview", "selection", "distributions", "counts", "price"]
-    drawn = draw([simulated], tmp_path / "one", {"selection": None})
-    again = draw([simulated], tmp_path / "two", {"selection": None})
-    for one, two in zip(drawn, again, strict=True):
-        assert [file.suffix for file in one.files] == [".png", ".pdf"]
-        for first, second in zip(one.files, two.files, strict=True):
-            assert first.read_bytes() == second.read_bytes()
+    (one,), (two,) = (
+        draw([simulated], tmp_path / name, {"selection": None}) for name in ("one", "two")
+    )
+    assert [file.suffix for file in one.files] == [".png", ".pdf"]
+    for first, second in zip(one.files, two.files, strict=True):
+        assert first.read_bytes() == second.read_bytes()
 
 
 def test_files_need_no_backend(simulated, tmp_path):
@@ -248,11 +232,16 @@ def test_a_damaged_choice_of_figures(tmp_path):
             kept_choice(tmp_path)
 
 
-def test_what_cannot_be_drawn(simulated, tmp_path):
-    with pytest.raises(FairbanditError, match="unknown figure 'nope'; the figures are overview"):
-        draw([simulated], tmp_path, {"nope": None})
-    with pytest.raises(FairbanditError, match="no finished run below"):
-        draw([tmp_path], tmp_path)
+def test_what_cannot_be_drawn(simulated, scene, tmp_path):
+    with pytest.raises(FairbanditError, match="no run in simulation has a metric beside both"):
+        compose("metrics", scene)
     (tmp_path / "file").write_text("")
-    with pytest.raises(FairbanditError, match="cannot write figures to"):
-        draw([simulated], tmp_path / "file" / "figures", {"price": None})
+    unknown, price = Options(metrics=["nope"]), {"price": None}
+    for folder, out, choice, options, message in (
+        (simulated, tmp_path, {"nope": None}, None, "unknown figure 'nope'; the figures are over"),
+        (simulated, tmp_path, price, unknown, "unknown metric 'nope'; the metrics are stan"),
+        (simulated, tmp_path / "file" / "figures", price, None, "cannot write figures to"),
+        (tmp_path, tmp_path, price, None, "no finished run below"),
+    ):
+        with pytest.raises(FairbanditError, match=message):
+            draw([folder], out, choice, options=options)

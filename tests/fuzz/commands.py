@@ -14,6 +14,7 @@ import sys
 import warnings
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import torch
 
@@ -51,28 +52,13 @@ FLAGS = ("--help", "--version", "--cfg", "--cfg=job", "--resolve", "-m", "--nope
 TOOLS = ("collect", "check", "figures", "theory", "parity", "nope", "")
 
 TOOL_WORDS = (
-    *("kept", "nothing", ".", "", "kept/summary.json", "--out", "x.csv", "x.txt", "--only"),
-    *(
-        "overview",
-        "nope",
-        "--level",
-        "0.5",
-        "nan",
-        "--help",
-        "--nope",
-        "rank=recent_cdf",
-        "=",
-        "a=",
-    ),
-    *("rank.size=[", "rank.size=0", "rank=nope", "environment=simulation", "delta=0.1", "\x00"),
+    *("kept", "nothing", ".", "", "kept/summary.json", "--out", "x.csv", "x.txt", "--only", "="),
+    *("overview", "nope", "--level", "0.5", "nan", "--help", "--nope", "rank=recent_cdf", "\x00"),
+    *("rank.size=[", "rank.size=0", "rank=nope", "environment=simulation", "delta=0.1", "a="),
 )
 
-RUN = {
-    "policy": {"name": "greedy", "split": "full", "estimator": "ridge", "rank": "identity"},
-    "environment": {"name": "simulation"},
-    "rounds": 12,
-    "replicas": 2,
-}
+RUN: dict[str, Any] = {"policy": {"name": "greedy"}, "environment": {"name": "simulation"}}
+RUN |= {"rounds": 12, "replicas": 2}
 
 
 def commands(draw: random.Random, folder: Path) -> None:

@@ -8,33 +8,20 @@ import json
 import random
 import shutil
 import tempfile
-from collections.abc import Iterator
-from contextlib import suppress
 from functools import cache
 from pathlib import Path
 from typing import Any
-from unittest.mock import patch
 
 from fairbandit import Agent
-from fairbandit.engine import Engine
-from fairbandit.metrics import Played
 from fairbandit.results import read_runs
 from fairbandit.run.execute import execute
 from tests.agent import worlds
 from tests.fuzz.values import crafted, damaged
-from tests.killing import outcome
+from tests.killing import cut_off, outcome
 
-RUN = {
-    "policy": {"name": "greedy", "split": "full", "estimator": "ridge", "rank": "identity"},
-    "environment": {"name": "simulation"},
-    "rounds": 260,
-    "replicas": 2,
-}
+RUN: dict[str, Any] = {"policy": {"name": "greedy"}, "environment": {"name": "simulation"}}
+RUN |= {"rounds": 260, "replicas": 2}
 """The second piece of its rounds is short."""
-
-
-class Killed(KeyboardInterrupt):
-    """Stands for SIGKILL: what a run does on errors, it does not do on this one."""
 
 
 def files(draw: random.Random, folder: Path) -> None:
@@ -55,15 +42,7 @@ def _whole() -> Path:
                 agent.update(t / 7)
         agent.save(folder / f"{config}.agent")
     execute(RUN, folder / "run", progress=False)
-    play = Engine.play
-
-    def stops(self: Engine) -> Iterator[Played]:
-        yield next(play(self))
-        raise Killed
-
-    often = patch.dict("os.environ", {"FAIRBANDIT_CHECKPOINT_SECONDS": "0"})
-    with patch.object(Engine, "play", stops), often, suppress(Killed):
-        execute(RUN, folder / "cut", progress=False)
+    cut_off(RUN, folder / "cut", 1)
     return folder
 
 

@@ -103,32 +103,17 @@ def crafted(draw: random.Random, content: Any) -> Any:
         odd = (value[..., :0], value.flatten(), value.float(), value * math.nan, value.long() - 10)
         holder[key] = draw.choice([*odd, torch.zeros(1, 2, 3)])
     else:
-        plain: tuple[Any, ...] = (
-            0,
-            -1,
-            2**31,
-            2**63,
-            10**30,
-            0.5,
-            math.nan,
-            True,
-            None,
-            "",
-            "../x",
-            "ridge",
-            [],
-        )
-        holder[key] = draw.choice([*plain, "simulation", "census_gender", "cuda:99", {}])
+        plain: list[Any] = [0, -1, 2**31, 2**63, 10**30, 0.5, math.nan, True, None, "", "../x"]
+        plain += ["ridge", [], "simulation", "census_gender", "cuda:99", {}]
+        holder[key] = draw.choice(plain)
     return content
 
 
 def _places(content: Any) -> Iterator[tuple[Any, Any]]:
     """Every entry of nested mappings and lists, as its holder and key."""
-    entries: Any = ()
-    if isinstance(content, dict):
-        entries = content.items()
-    elif isinstance(content, list):
-        entries = enumerate(content)
+    if not isinstance(content, dict | list):
+        return
+    entries: Any = content.items() if isinstance(content, dict) else enumerate(content)
     for key, value in entries:
         yield content, key
         yield from _places(value)

@@ -35,36 +35,31 @@ def test_is_a_cdf(weights: list[float]) -> None:
     assert bool((shares.diff() >= -1e-9).all())
 
 
-@pytest.mark.parametrize(
-    "weights", [[1e-110] * 3, [1e50] * 12, [1e-28] * 12, [1e-30] + [1e110] * 3]
-)
-def test_weights_out_of_range(weights: list[float]) -> None:
-    for values in (uniform_sum_cdf, uniform_sum_pdf):
-        with pytest.raises(FairbanditError, match="leaves the range of double precision"):
-            values(torch.ones(2, dtype=torch.float64), weights)
-
-
-@pytest.mark.parametrize("unit", [1e-50, 2.0**-500, 2.0**170, 1e50])
+@pytest.mark.parametrize("unit", [1e-50, 2.0**170, 1e50])
 def test_weights_within_range(unit: float) -> None:
     """Weights of another unit give the same CDF, up to the largest and the smallest of them."""
     weights, places = [4.0, 3.0, 7.0], torch.linspace(0, 14, 40, dtype=torch.float64)
-    if unit == 2.0**-500:
-        weights, places = [1.0], places / 14
     found = uniform_sum_cdf(places * unit, [w * unit for w in weights])
     torch.testing.assert_close(found, uniform_sum_cdf(places, weights), rtol=1e-9, atol=1e-12)
 
 
-def test_too_many_terms() -> None:
-    with pytest.raises(FairbanditError, match=f"at most {MAX_TERMS} nonzero weights"):
-        uniform_sum_cdf(torch.zeros(1), [1.0] * (MAX_TERMS + 1))
+@pytest.mark.parametrize(
+    ("weights", "message"),
+    [
+        ([1e-110] * 3, "leaves the range of double precision"),
+        ([1e50] * 12, "leaves the range of double precision"),
+        ([1e-30] + [1e110] * 3, "leaves the range of double precision"),
+        ([1.0] * (MAX_TERMS + 1), f"at most {MAX_TERMS} nonzero weights"),
+        ([1.0, 2.0, 8.5e-118], "lose too many digits"),
+        ([1.0, 1e-5, 1e-5], "lose too many digits"),
+    ],
+)
+def test_weights_that_are_refused(weights: list[float], message: str) -> None:
+    for values in (uniform_sum_cdf, uniform_sum_pdf):
+        with pytest.raises(FairbanditError, match=message):
+            values(torch.ones(2, dtype=torch.float64), weights)
     with pytest.raises(FairbanditError, match="at least one nonzero weight"):
         uniform_sum_pdf(torch.zeros(1), [0.0])
-
-
-@pytest.mark.parametrize("weights", [[1.0, 2.0, 8.5e-118], [1.0, 1e-5, 1e-5]])
-def test_weights_too_uneven(weights: list[float]) -> None:
-    with pytest.raises(FairbanditError, match="lose too many digits"):
-        uniform_sum_cdf(torch.zeros(1), weights)
 
 
 @given(st.integers(0, 2**32 - 1), st.integers(1, 6))

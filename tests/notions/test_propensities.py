@@ -6,6 +6,7 @@ its own, and is asked for a pick of each of them with DRAWS of the selector's un
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -14,7 +15,9 @@ from torch import Tensor
 from torch.nn.functional import one_hot
 
 from fairbandit import Engine, Policy
-from fairbandit.parts import Candidates, Selection
+from fairbandit.candidates import Candidates
+from fairbandit.selectors import Selection
+from fairbandit.streams import Streams
 from tests import support
 from tests.agent.worlds import Coarse
 
@@ -35,24 +38,22 @@ class Repeated:
     Args:
         once: the candidates.
         n: how many rounds.
-        shift: how many rounds later the first of them is.
+        seed: of the selector's uniform numbers, in which alone the rounds differ.
     """
 
-    def __init__(self, once: Candidates, n: int, shift: int = 0) -> None:
-        self._once, self._n, self.first = once, n, once.first + shift
-
-    @property
-    def rounds(self) -> Tensor:
-        return self._once.rounds.expand(self._n)  # the same one: only the uniform numbers change
+    def __init__(self, once: Candidates, n: int, seed: int) -> None:
+        self._once, self._n, self.rounds = once, n, once.rounds.expand(n)
+        self.problem = replace(once.problem, streams=Streams(seed, range(POOLS)))
 
     def __getattr__(self, name: str) -> Any:
         return self._repeated(getattr(self._once, name))
 
-    def index_bounds(self) -> tuple[Tensor, ...]:
-        return tuple(map(self._repeated, self._once.index_bounds()))
-
-    def _repeated(self, value: Tensor) -> Tensor:
-        return value.expand(value.shape[0], self._n, *value.shape[2:])
+    def _repeated(self, value: Any) -> Any:
+        if isinstance(value, tuple):
+            return tuple(map(self._repeated, value))
+        if isinstance(value, Tensor):
+            return value.expand(value.shape[0], self._n, *value.shape[2:])
+        return value
 
 
 def fixed_pools(policy: Policy) -> Candidates:
@@ -61,18 +62,16 @@ def fixed_pools(policy: Policy) -> Candidates:
     for _ in engine.play():
         pass
     pools = engine.environment.pools(ROUNDS + 1, 1)
-    engine.history.add_pools(pools.contexts, pools.groups)
-    last = ROUNDS + 1, pools.contexts, pools.groups, engine.history
-    candidates, outcomes = policy.candidates(*last)
-    policy.rank.set_index(candidates, learned=outcomes is not None)
-    return candidates
+    past = engine.known.past.with_pools(pools.contexts, pools.groups)
+    known = engine.known._replace(past=past)
+    return policy.candidates(known, ROUNDS + 1, pools.contexts, pools.groups)
 
 
 def picked(policy: Policy, candidates: Candidates) -> tuple[Tensor, Tensor]:
     """How often each place was picked, and the probabilities reported, (POOLS, K) both."""
     counts = torch.zeros_like(candidates.index[:, 0])
-    for shift in range(0, DRAWS, PIECE):
-        many: Any = Repeated(candidates, PIECE, shift)
+    for seed in range(DRAWS // PIECE):
+        many: Any = Repeated(candidates, PIECE, seed)
         selection: Selection = policy.selector.select(many, many.index)
         probabilities = selection.probabilities
         reported = probabilities.gather(2, selection.actions[..., None])[..., 0]

@@ -102,10 +102,7 @@ def test_runs_of_other_seeds_have_no_pairs(tmp_path):
         (lambda runs: runs.curves("regret"), "no run has a metric 'regret'; there are standard_r"),
         (lambda runs: runs.rounds(["x"]), "it has no column 'x'"),
         (lambda runs: runs.compare("oful"), "'oful' names no setting of .* choose one of 'unif"),
-        (
-            lambda runs: runs.compare("greedy", over=()),
-            "'greedy' names several settings of .* 'greedy, seed=0', 'greedy, seed=1'",
-        ),
+        (lambda runs: runs.compare("greedy", over=()), "several settings of .* 'greedy, seed=1'"),
         (lambda _: fairbandit.load("nowhere"), "nowhere is not a folder"),
         (lambda _: fairbandit.load(), "load needs a folder"),
     ],

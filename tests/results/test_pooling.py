@@ -5,7 +5,7 @@ import pyarrow.dataset
 import pytest
 
 from fairbandit.errors import FairbanditError
-from fairbandit.maths.moments import merged
+from fairbandit.maths.moments import merged, moments
 from fairbandit.results import interval, pool, read_runs
 from tests.figures.conftest import sweep
 
@@ -55,10 +55,10 @@ def test_pooled_numbers_are_those_of_all_rows(seeds):
         mean, std = run.by_group("selection_rate")
         assert mean[2] == pytest.approx(picked.mean(), rel=1e-12)
         assert std[2] == pytest.approx(picked.std(ddof=1), rel=1e-12)
-        rows = [row for t in tables for row in zip(t["round"], t["group"], strict=True)]
         counts = np.zeros((400, 4), int)
-        for t, group in rows:
-            counts[t - 1, group] += 1
+        for table in tables:
+            for t, group in zip(table["round"], table["group"], strict=True):
+                counts[t - 1, group] += 1
         assert (run.picks() == counts).all()
 
 
@@ -90,25 +90,17 @@ def test_what_is_pooled(seeds, tmp_path):
     runs = read_runs([seeds, tmp_path])
     assert sorted(len(run.runs) for run in pool(runs)) == [1, 3, 3]  # a copy is not pooled
     assert len(pool(runs, over=())) == 7
-    assert sorted(len(run.runs) for run in pool(runs, ["seed", "policy.estimator.noise"])) == [
-        1,
-        3,
-        3,
-    ]
-    with pytest.raises(
-        FairbanditError, match=r"pooled over 'sed', .*; they differ in policy, seed"
-    ):
+    both = pool(runs, ["seed", "policy.estimator.noise"])
+    assert sorted(len(run.runs) for run in both) == [1, 3, 3]
+    message = r"pooled over 'sed', .*; they differ in policy, seed"
+    with pytest.raises(FairbanditError, match=message):
         pool(runs, ["sed"])
 
 
 def test_merged_samples_of_any_sizes():
     rng = np.random.default_rng(3)
     samples = [rng.normal(1e6, 1, n) for n in (0, 1, 2, 50)]
-    parts = [
-        (len(s), s.mean() if len(s) else np.nan, s.std(ddof=1) if len(s) > 1 else np.nan)
-        for s in samples
-    ]
-    count, mean, std = merged(*zip(*parts, strict=True))
+    count, mean, std = merged(*zip(*map(moments, samples), strict=True))
     together = np.concatenate(samples)
     assert count == 53
     assert mean == pytest.approx(together.mean(), rel=1e-14)

@@ -6,7 +6,6 @@ import io
 import pickle
 import re
 import time
-from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -14,16 +13,14 @@ from typing import Any
 import pytest
 import torch
 
-from fairbandit.engine import Engine
 from fairbandit.environments import Simulation
 from fairbandit.errors import FairbanditError
-from fairbandit.metrics import Played
 from fairbandit.run import batches, round_log, state
 from fairbandit.run.checkpoint import VARIABLE, Checkpoints
 from fairbandit.run.execute import execute
 from fairbandit.run.folder import CHECKPOINT, StorageError
 from fairbandit.version import VERSION
-from tests.killing import leftovers, outcome
+from tests.killing import cut_off, leftovers, outcome
 from tests.run.test_curves import scalars
 
 
@@ -33,33 +30,11 @@ def _often(monkeypatch):
     monkeypatch.setenv(VARIABLE, "0")
 
 
-class Killed(KeyboardInterrupt):
-    """Stands for SIGKILL: what a run does on errors, it does not do on this one."""
-
-
-def cut_off(config: dict[str, Any], folder: Path, pieces: int, monkeypatch: Any) -> None:
-    """A run that ends after so many pieces."""
-    play = Engine.play
-    left = [pieces]
-
-    def stops(self: Engine) -> Iterator[Played]:
-        for played in play(self):
-            if not left[0]:
-                raise Killed
-            left[0] -= 1
-            yield played
-
-    with monkeypatch.context() as broken:
-        broken.setattr(Engine, "play", stops)
-        with pytest.raises(Killed):
-            execute(config, folder)
-
-
 @pytest.fixture
-def stopped(config, tmp_path, monkeypatch):
+def stopped(config, tmp_path):
     """The config and the folder of a run that was cut off after its first checkpoint."""
     config["rounds"] = 600
-    cut_off(config, tmp_path, 1, monkeypatch)
+    cut_off(config, tmp_path, 1)
     return config, tmp_path
 
 
@@ -71,16 +46,13 @@ def test_cut_off_anywhere_it_ends_as_if_never_stopped(config, tmp_path, monkeypa
         monkeypatch.setattr(round_log, "FILE_ROWS", 1200)
         monkeypatch.setattr(round_log, "GROUP_ROWS", 600)
     split, estimator, rank = policy.split()
-    config |= {
-        "policy": {"split": split, "estimator": estimator, "rank": rank},
-        "rounds": 1400,
-    }
+    config |= {"policy": {"split": split, "estimator": estimator, "rank": rank}, "rounds": 1400}
     execute(config, tmp_path / "whole")
     assert len(list((tmp_path / "whole" / "rounds").iterdir())) == (1 if whole else 5)
     folder, places = tmp_path / "stopped", list[str]()
     stops = (1, 2, 3, 4, 5, *(() if whole else (6, 7, 9, 10, 11)))  # cut off after each in turn
     for before, at in pairwise((0, *stops)):
-        cut_off(config, folder, at - before, monkeypatch)
+        cut_off(config, folder, at - before)
     execute(config, folder, started=places.append)
     assert outcome(folder) == outcome(tmp_path / "whole")
     assert leftovers(folder) == []
@@ -110,14 +82,11 @@ def test_a_checkpoint_of_another_run_is_refused_with_what_differs(stopped, monke
     config, folder = stopped
     held = {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
     monkeypatch.setattr("fairbandit.version.VERSION", "9.9")
-    with pytest.raises(FairbanditError) as caught:
+    words = (
+        f'seed: 1 there, 5 here; version: "{VERSION}" there, "9.9" here.*resume=false starts from'
+    )
+    with pytest.raises(FairbanditError, match=words):
         execute({**config, "seed": 5}, folder)
-    for words in (
-        "seed: 1 there, 5 here",
-        f'version: "{VERSION}" there, "9.9" here',
-        "resume=false starts from round 1",
-    ):
-        assert words in str(caught.value)
     assert {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()} == held
 
 
@@ -129,7 +98,7 @@ def test_without_resume_a_folder_with_a_run_is_not_touched(stopped):
         execute({**config, "threads": 2}, folder)
 
 
-@pytest.mark.parametrize("damage", ["cut", "bit", "other", "empty", "structure"])
+@pytest.mark.parametrize("damage", ["cut", "bit", "other", "empty"])
 def test_a_damaged_checkpoint_is_named(stopped, damage):
     config, folder = stopped
     path = folder / CHECKPOINT
@@ -139,7 +108,6 @@ def test_a_damaged_checkpoint_is_named(stopped, damage):
         "bit": whole[:-9] + bytes([whole[-9] ^ 1]) + whole[-8:],
         "other": b"{}" * 500,
         "empty": b"",
-        "structure": state.packed({"other": torch.ones(2)}),
     }
     path.write_bytes(changed[damage])
     with pytest.raises(FairbanditError, match="is no whole checkpoint") as caught:
@@ -152,14 +120,14 @@ def test_a_damaged_checkpoint_is_named(stopped, damage):
 def test_a_missing_or_changed_part_is_named(config, tmp_path, monkeypatch):
     monkeypatch.setattr(round_log, "FILE_ROWS", 1200)
     config["rounds"] = 1400
-    cut_off(config, tmp_path, 3, monkeypatch)
+    cut_off(config, tmp_path, 3)
     part = tmp_path / "rounds" / "part-000000-000000001.parquet"
     whole = part.read_bytes()
     part.write_bytes(whole[:-9] + bytes([whole[-9] ^ 1]) + whole[-8:])
     with pytest.raises(FairbanditError, match=rf"{part.name}, which is not as it was"):
         execute(config, tmp_path)
     part.unlink()
-    with pytest.raises(FairbanditError, match="not there"):
+    with pytest.raises(FairbanditError, match="not as it was"):
         execute(config, tmp_path)
 
 
@@ -195,7 +163,7 @@ def test_checkpoints_cost_less_than_two_per_cent(tmp_path, monkeypatch):
     assert len(writes) * 2.0 / now[0] < 0.02
 
 
-@pytest.mark.parametrize("number", [errno.ENOSPC, errno.EROFS])
+@pytest.mark.parametrize("number", [errno.ENOSPC, errno.EROFS, errno.EPERM])
 def test_a_disk_that_can_not_be_written_to(config, tmp_path, monkeypatch, number):
     config["rounds"] = 600
 
@@ -204,9 +172,10 @@ def test_a_disk_that_can_not_be_written_to(config, tmp_path, monkeypatch, number
 
     with monkeypatch.context() as full:
         full.setattr(state, "write", fails)
-        with pytest.raises(StorageError, match="the same command goes on from there") as caught:
+        with pytest.raises(FairbanditError, match="the same command goes on from there") as caught:
             execute(config, tmp_path)
     assert str(tmp_path) in str(caught.value)
+    assert isinstance(caught.value, StorageError) == (number != errno.EPERM)
     execute(config, tmp_path)
 
 

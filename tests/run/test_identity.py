@@ -2,20 +2,18 @@
 
 import json
 from collections.abc import Callable
-from functools import partial
 from importlib.metadata import EntryPoint
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from fairbandit import build
 from fairbandit import plugins as loading
-from fairbandit.environments import CensusGender, Simulation, Table
+from fairbandit import registry
+from fairbandit.environments import Simulation, Table
 from fairbandit.errors import FairbanditError
 from fairbandit.plugins import load_plugins
 from fairbandit.registry import register
-from fairbandit.run import execute as executing
 from fairbandit.run import identity
 from fairbandit.run.execute import execute
 from fairbandit.version import VERSION
@@ -44,19 +42,15 @@ def sweep(tmp_path, config, folder) -> Callable[..., list[int]]:
         forget(tmp_path)
         identity._hash_of_modules.cache_clear()
         load_plugins()
+        begun: list[str] = []
         new: list[int] = []
         for number, change in enumerate(changes):
-            begun = partial(_note, new, number)
-            execute(
-                {**config, "rounds": 12, **change}, tmp_path / "sweep" / str(number), started=begun
-            )
+            place = tmp_path / "sweep" / str(number)
+            execute({**config, "rounds": 12, **change}, place, started=begun.append)
+            new += [number] * (len(begun) - len(new))
         return new
 
     return play
-
-
-def _note(new: list[int], number: int, where: str) -> None:
-    new.append(number)
 
 
 def ranked(*names: str) -> list[dict[str, Any]]:
@@ -154,13 +148,14 @@ def test_data_that_change_while_they_are_read(config, tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     path = write(tmp_path / "people.csv", people())
 
-    def reads(described: Any) -> Any:
-        made = build(described)
-        if described.get("name") == "table":
+    def reads(kind: str, described: Any) -> Any:
+        made = create(kind, described)
+        if kind == "environment":
             write(path, people(seed=1))
         return made
 
-    monkeypatch.setattr(executing, "build", reads)
+    create = registry.create
+    monkeypatch.setattr(registry, "create", reads)
     with pytest.raises(FairbanditError, match="changed while they were read; run again"):
         execute({**config, "environment": arguments(path)}, tmp_path / "run")
     assert not list(tmp_path.rglob("summary.json"))
@@ -211,8 +206,3 @@ def test_the_data_files_of_environments(tmp_path, monkeypatch):
     for scaler, files in (("./a.csv", ["a.csv"]), ("b.csv", ["a.csv", "b.csv"])):
         found = Table.data_files({"path": "a.csv", "scaler_path": scaler})
         assert found == [Path(name) for name in files]
-    census = {"root": "r", "year": 2018, "states": ["VT"]}
-    assert CensusGender.data_files({**census, "scaler_year": 2017, "scaler_states": None}) == [
-        Path("r/2018/1-Year/psam_p50.csv"),
-        Path("r/2017/1-Year/psam_p50.csv"),
-    ]

@@ -16,10 +16,8 @@ def refuted(held: Tensor, promised: float, error: float = ERROR) -> bool:
     below `error`; one that asserts `refuted(…)` of a changed statement shows that the test would
     notice the change.
 
-    Args:
-        held: whether the statement held, by replica, (B,) bool.
-        promised: the probability with which it holds at least.
-        error: see above.
+    `held` says whether the statement held, by replica, (B,) bool, and `promised` with which
+    probability it holds at least.
     """
     replicas, failed = len(held), int((~held).sum())
     missed = 1 - promised

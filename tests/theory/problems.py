@@ -34,14 +34,9 @@ MIXED = replace(OWN, places=10, groups=4, random=True, candidates=Estimate(0.5))
 class Tight(Environment):
     """The problem on which the repaired bound on a pick's second moment is attained.
 
-    With probability p, X = (hU₁, 1 − hU₂), else X = (1 − hU₁, hU₂), U₁ and U₂ uniform; μ* = (1, 0).
-    As h → 0, λ⁺_min(Σ)/x_max² → p, and the second moment of a pick along (0, 1) → p^K.
-
-    Args:
-        places: K.
-        groups: G; place a belongs to group a mod G unless groups are random.
-        p: at most ½.
-        random: whether groups are drawn with equal probabilities.
+    With probability p ≤ ½, X = (hU₁, 1 − hU₂), else X = (1 − hU₁, hU₂), U₁ and U₂ uniform, and
+    μ* = (1, 0). As h → 0, λ⁺_min(Σ)/x_max² → p, and the second moment of a pick along (0, 1) → p^K.
+    Place a belongs to group a mod G, or to a random one with equal probabilities.
     """
 
     part_name = "tight"
@@ -54,7 +49,7 @@ class Tight(Environment):
         self.group_names = tuple(map(str, range(groups)))
         self.truth = Truth(torch.tensor([1.0, 0.0], dtype=torch.float64), self._cdf)
 
-    def _cdf(self, groups: Tensor, values: Tensor) -> Tensor:
+    def _cdf(self, groups: Tensor, values: Tensor, rounds: Tensor) -> Tensor:
         low, high = (values / self.h).clamp(0, 1), ((values - 1) / self.h + 1).clamp(0, 1)
         return self.p * low + (1 - self.p) * high
 
@@ -69,16 +64,13 @@ class Tight(Environment):
         groups = groups % len(self.group_names)
         expected = contexts[..., 0].contiguous()
         noise = self.streams[Purpose.REWARDS].normal(first, count, self.places)
-        ranks = self._cdf(groups, expected)
+        ranks = self._cdf(groups, expected, groups)
         return Pools(contexts, groups, expected + noise / 10, expected, ranks)
 
     def constants(self) -> Constants:
         """The exact ones."""
-        large, small, mean = (
-            1 - self.h + self.h**2 / 3,
-            self.h**2 / 3,
-            (1 - self.h / 2) * self.h / 2,
-        )
+        h = self.h
+        large, small, mean = 1 - h + h**2 / 3, h**2 / 3, (1 - h / 2) * h / 2
         one = self.p * small + (1 - self.p) * large
         two = self.p * large + (1 - self.p) * small
         least = Estimate(float(np.linalg.eigvalsh([[one, mean], [mean, two]])[0]))
@@ -86,10 +78,10 @@ class Tight(Environment):
             places=self.places,
             groups=len(self.group_names),
             features=2,
-            norm=Estimate(float(np.sqrt(1 + self.h**2))),
+            norm=Estimate(float(np.sqrt(1 + h**2))),
             eigenvalue=least,
             place_eigenvalue=least,
-            density=Estimate((1 - self.p) / self.h),
+            density=Estimate((1 - self.p) / h),
             noise=Estimate(0.1),
             theta=1.0,
             candidates=Estimate(self.places / len(self.group_names)),

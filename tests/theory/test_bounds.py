@@ -30,8 +30,7 @@ def test_th_regret_by_hand():
     tau_1 = 32 * 27 * (math.log(150) + 1) ** 1.5
     tau_2 = 54 * 4 / 0.25 * math.log(200)
     assert bound.warm_up == pytest.approx(4 * max(tau_1, tau_2) + 3)
-    parts = bound.confidence + bound.shrinkage + bound.ranks + bound.warm_up
-    assert bound.total == pytest.approx(parts)
+    assert bound.total == bound.confidence + bound.shrinkage + bound.ranks + bound.warm_up
 
 
 def test_th_regret_2_by_hand():
@@ -53,16 +52,11 @@ def test_the_repaired_theorems(known, alpha):
     given = known, 1000, 0.1, 4.0, alpha
     stated, repaired = regret(*given), regret(*given, repaired=True)
     floor = repaired_floor(known, 1000, 0.05 if known.random else 0.1, alpha)
-    assert repaired.growth == pytest.approx(
-        max(
-            known.share * 0.25 * (0.25 / 4) ** (known.places - 1),
-            0.25 ** (known.places) / 4 ** (known.places - 1),
-        )
-    )
+    larger = max(known.share, 1) * 0.25 * (0.25 / 4) ** (known.places - 1)
+    assert repaired.growth == pytest.approx(larger)
     factor = math.sqrt(stated.growth / repaired.growth)
-    assert repaired.confidence == pytest.approx(factor * stated.confidence)
-    assert repaired.shrinkage == pytest.approx(factor * stated.shrinkage)
-    assert repaired.ranks == stated.ranks
+    scaled = (factor * stated.confidence, factor * stated.shrinkage, stated.ranks)
+    assert (repaired.confidence, repaired.shrinkage, repaired.ranks) == pytest.approx(scaled)
     assert repaired.warm_up == 2 * math.ceil(max(floor.start, 2 * floor.lost)) + 1
 
 
@@ -98,8 +92,8 @@ def test_values_out_of_range(given, message):
 
 
 @pytest.mark.parametrize("share", [0.02, 0.5])
-@pytest.mark.parametrize("places", [2, 4, 10])
-@pytest.mark.parametrize("delta", [0.9, 0.05, 1e-6])
+@pytest.mark.parametrize("places", [2, 10])
+@pytest.mark.parametrize("delta", [0.9, 1e-6])
 def test_the_burn_in_by_its_union_bound(share, places, delta):
     """s anew: the failures of Dvoretzky, Kiefer and Wolfowitz from s + 1 on sum up to δ/4.
 
@@ -141,14 +135,12 @@ def lower_tail(trials: int, chance: Fraction, below: Fraction) -> float:
 )
 def test_the_received_round(places, groups, chance, alpha, delta, rounds):
     """The exact tails of all groups and rounds from t_N on, added up, are at most δ."""
-    known = replace(
-        MIXED, places=places, groups=groups, candidates=Estimate(float(places * chance))
-    )
+    received = Estimate(float(places * chance))
+    known = replace(MIXED, places=places, groups=groups, candidates=received)
     first = int(received_round(known, rounds, delta, float(alpha)))
     assert first < rounds
     windows = [t - 1 - (t - 1) // 2 for t in range(first, rounds + 1)]
-    tails = {
-        n: lower_tail(places * n, chance, alpha * places * chance * n) for n in sorted(set(windows))
-    }
+    mean = places * chance
+    tails = {n: lower_tail(places * n, chance, alpha * mean * n) for n in set(windows)}
     assert groups * sum(tails[n] for n in windows) <= delta
     assert received_round(OWN, rounds) == 3

@@ -104,11 +104,9 @@ class Mixed(Environment):
     features, places, group_names = 2, 3, ("a", "b")
 
     def __init__(self, truth: bool = True, rare: float = 0.2) -> None:
-        theta = torch.tensor([1.0, 0.5], dtype=torch.float64)
-        self.truth = Truth(theta, lambda groups, values: (values / 1.5).clamp(0, 1))
-        self.rare = rare
-        if not truth:
-            self.truth = None
+        self.rare, self.theta = rare, torch.tensor([1.0, 0.5], dtype=torch.float64)
+        known = Truth(self.theta, lambda groups, values, rounds: (values / 1.5).clamp(0, 1))
+        self.truth = known if truth else None
 
     def _pools(self, first: int, count: int) -> Pools:
         drawn = self.streams[Purpose.POOLS].uniform(first, count, 9)
@@ -116,7 +114,7 @@ class Mixed(Environment):
         groups = (drawn[..., 0] > self.rare).long()
         groups[..., 2] = torch.where(drawn[..., 2, 0] > 0.9, -1, groups[..., 2])
         contexts = drawn[..., 1:].contiguous()
-        expected = contexts @ torch.tensor([1.0, 0.5], dtype=torch.float64)
+        expected = contexts @ self.theta
         noise = self.streams[Purpose.REWARDS].normal(first, count, 3)
         return Pools(contexts, groups, expected + noise, expected, expected / 1.5)
 

@@ -34,7 +34,7 @@ def test_disjoint_supports():
     assert trade_off(uniforms(shift=3.0), 4.0).share.value == 0
 
 
-@pytest.mark.parametrize("shift", [0.2, 0.7, 1.0])
+@pytest.mark.parametrize("shift", [0.2, 1.0])
 def test_shifted_uniforms(shift):
     """U and U + b: p(ε) = (b − ε) − (b − ε)²/2 below b ≤ 1."""
     for epsilon in (0.0, 0.3 * shift, 0.8 * shift):
@@ -55,8 +55,7 @@ def test_the_best_epsilon():
 
 def test_equal_laws_cost_nothing():
     found = trade_off(uniforms(shift=0.0))
-    assert found.mean_loss.value == pytest.approx(0, abs=1e-12)
-    assert found.rate == pytest.approx(0, abs=1e-12)
+    assert (found.mean_loss.value, found.rate) == pytest.approx((0, 0), abs=1e-12)
 
 
 def test_a_table_by_all_pairs(tmp_path):
@@ -84,16 +83,10 @@ def test_a_table_by_all_pairs(tmp_path):
     near(found.mean_unfairness, float((unfair * best / best.sum(0)).sum(0).mean()))
 
 
-@pytest.mark.parametrize(
-    "parameters",
-    [
-        {"groups": 2, "theta": [2, 1, 1], "bias": 3.0},
-        {"groups": 2, "theta": [4, -3, 2, 1, 1, 1, 1], "bias": 0.0},
-    ],
-)
-def test_the_fair_optimum_loses_as_computed(parameters):
+@pytest.mark.parametrize(("theta", "bias"), [([2, 1, 1], 3.0), ([4, -3, 2, 1, 1, 1, 1], 0.0)])
+def test_the_fair_optimum_loses_as_computed(theta, bias):
     """Its losses in play, at 5 standard errors: a correct engine fails with probability 1e-5."""
-    world = support.environment(**parameters)
+    world = support.environment(groups=2, theta=theta, bias=bias)
     engine = Engine(support.policy("gmf"), world, rounds=500, seed=5, replicas=range(100))
     lost = torch.cat([played.standard_regret.flatten() for played in engine.play()])
     best = trade_off(world)

@@ -13,10 +13,8 @@ from torch import Tensor
 
 from fairbandit import Engine, Policy, build
 from fairbandit.conformance import Scattered
-from fairbandit.parts import (
-    Division,
+from fairbandit.ranks import (
     EmpiricalCdf,
-    Full,
     Identity,
     NoisyRewardsCdf,
     Rank,
@@ -25,8 +23,10 @@ from fairbandit.parts import (
     SmoothedCdf,
     Tradeoff,
 )
+from fairbandit.selectors import best
+from fairbandit.splits import Division, Full
 from tests import support
-from tests.parts.asking import Array, World, ask, awkward, window, world
+from tests.asking import Array, World, ask, awkward, window, world
 
 ROUNDING = 1e-12
 
@@ -107,18 +107,16 @@ def test_the_formula(
     for seed in range(4):
         # a smoothed score may lie within rounding of a tie, and is no share then
         given = awkward(seed, integers=seed % 2 == 0 and isinstance(rank, RecentCdf | ShrunkCdf))
-        index, asked = ask(rank, given, last=last, split=split, blocks=blocks)
-        scores, draw = asked.scores, asked.uniform()
-        for b, n, a in np.ndindex(*index.shape):
-            group, t = int(asked.groups[b, n, a]), asked.first + n
-            if group < 0:
-                continue
-            past = [window(given, b, t, asked.division, n, g) for g in range(3)]
+        asked = ask(rank, given, last=last, split=split, blocks=blocks)
+        draw = asked.drawn_where(asked.present, asked.scores)
+        for b, n, a in asked.present.nonzero().tolist():
+            group = int(asked.groups[b, n, a])
+            past = [window(given, b, asked, n, g) for g in range(3)]
             picks = given.groups[b].gather(1, given.picks[b][:, None])[:, 0]
-            start, stop = int(asked.division.start[n]), int(asked.division.stop[n])
+            start, stop = (int(end[n]) for end in asked.rank_window)
             rewards = given.rewards[b, start:stop][picks[start:stop] == group].numpy()
-            case = Case(past, rewards, group, float(scores[b, n, a]), float(draw[b, n, a]))
-            assert float(index[b, n, a]) == pytest.approx(formula(case), abs=1e-10)
+            case = Case(past, rewards, group, float(asked.scores[b, n, a]), float(draw[b, n, a]))
+            assert float(asked.index[b, n, a]) == pytest.approx(formula(case), abs=1e-10)
 
 
 def policy(rank: Any, split: str = "halves", estimator: str = "ridge") -> Policy:
@@ -157,37 +155,31 @@ def test_ties_at_the_ends(integers: bool) -> None:
         given.contexts[:, :, 3] = given.contexts[:, :, 2] * (1 + 2**-52)
         given.groups[:, :, 2:4] = 0
         for alpha, end in ((0.0, EmpiricalCdf()), (1.0, Identity())):
-            best = []
-            for rank in (Tradeoff(alpha=alpha), end):
-                index, asked = ask(rank, given, last=30)
-                present = asked.groups >= 0
-                top = index.masked_fill(~present, -torch.inf).amax(2, keepdim=True)
-                best.append((rank.upper_index(index, asked) >= top) & present)
-            assert torch.equal(*best)
+            both = [ask(rank, given, last=30) for rank in (Tradeoff(alpha=alpha), end)]
+            assert torch.equal(*(best(asked, asked.index, asked.present) for asked in both))
 
 
 def test_scores_that_do_not_differ() -> None:
     """Everyone ties, whether the model knows nothing or the bandwidth is rounding."""
     given = awkward(2)
     given.theta.zero_()
-    assert bool((ask(Tradeoff(alpha=1.0), given)[0] == 0).all())
-    index, asked = ask(SmoothedCdf(), given)
-    assert bool((index[asked.past.count > 0] == 1).all())
+    assert bool((ask(Tradeoff(alpha=1.0), given).index == 0).all())
+    asked = ask(SmoothedCdf(), given)
+    assert bool((asked.index[asked.past.count > 0] == 1).all())
     past = torch.full((1, 7, 5), 0.3, dtype=torch.float64)
     past[0, :6, 1] += 2**-54  # some are a rounding higher
     past[0, 6] = torch.tensor([0.3, 0.1 + 0.2, 0.3 - 1e-9, 0.3 + 1e-9, 0.3], dtype=past.dtype)
-    index, _ = ask(SmoothedCdf(), world(past[..., None], torch.zeros(1, 7, 5).long()))
-    assert index.flatten().tolist() == [1, 1, 0, 1, 1]
+    asked = ask(SmoothedCdf(), world(past[..., None], torch.zeros(1, 7, 5).long()))
+    assert asked.index.flatten().tolist() == [1, 1, 0, 1, 1]
 
 
 def test_the_same_person_twice_ties_in_the_smoothed_cdf() -> None:
     draws = np.random.default_rng(4)
     x = torch.from_numpy(draws.normal(size=(1, 60, 3, 1)))
     x[0, -1, 1] = x[0, -1, 0] * (1 + 2**-51)
-    rank = SmoothedCdf()
-    index, asked = ask(rank, world(x, torch.zeros(1, 60, 3).long()))
-    tie = rank.upper_index(index, asked)[0, 0]
-    one, other, third = index[0, 0].tolist()
+    asked = ask(SmoothedCdf(), world(x, torch.zeros(1, 60, 3).long()))
+    one, other, third = asked.index[0, 0].tolist()
+    tie = asked.tie_ceiling[0, 0]
     assert tie[0] >= other
     assert tie[1] >= one
     assert (tie[2] >= one) == (third > one)
@@ -203,7 +195,7 @@ def samples(scores: Array, kinds: Array, at: Array) -> World:
 
 
 def error(rank: Rank, given: World, truth: Tensor) -> float:
-    return float(((ask(rank, given)[0] - truth) ** 2).mean())
+    return float(((ask(rank, given).index - truth) ** 2).mean())
 
 
 def test_the_smoothed_cdf_errs_less() -> None:
@@ -247,11 +239,11 @@ def test_a_split_whose_windows_end_early() -> None:
 
     class Early(Full):
         def _divide(self, t: Tensor) -> Division:
-            return super()._divide(t)._replace(stop=(t - 4).clamp(min=0))
+            return super()._divide(t)._replace(rank_stop=(t - 4).clamp(min=0))
 
     def play(at_once: int) -> Tensor:
         made = policy({"name": "recent_cdf", "size": 9}, estimator="oracle")
-        made.split = Early()
+        made = support.replaced(made, split=Early())
         return support.actions(made, Scattered(), 60, replicas=2, at_once=at_once)
 
     assert torch.equal(play(64), play(1))
@@ -263,6 +255,6 @@ def test_bounded_memory_is_flat(split: str) -> None:
     made = policy({"name": "recent_cdf", "size": 16}, split, "oracle")
     engine = Engine(made, Scattered(), rounds=1024, seed=0, replicas=[0])
     for _ in engine.play():
-        state = engine.state()["history"]
-        assert state["picks"]["rows"].numel() == 0
-        assert [part.shape for part in state["contexts"]["contexts"]] == [(1, 16, 4)] * 3
+        past = engine.state()["known"]["past"]
+        assert past["rows"][0][1].numel() == 0
+        assert past["contexts"]["contexts"].shape[1] <= 3 * 16

@@ -1,6 +1,6 @@
 """What ranks and selectors see: past picks, and bounds."""
 
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import pytest
@@ -8,10 +8,13 @@ import torch
 from torch import Tensor
 
 from fairbandit import Agent, Engine, FairbanditError, Policy, build
+from fairbandit.candidates import Candidates
 from fairbandit.conformance import Scattered
 from fairbandit.metrics import Played
-from fairbandit.parts import Argmax, Candidates
+from fairbandit.selectors import Argmax, Selector
 from tests import support
+
+S = TypeVar("S", bound=Selector)
 
 
 class Watching(Argmax):
@@ -25,12 +28,14 @@ class Watching(Argmax):
         self.last: dict[int, Tensor] = {}
         self.bounds: dict[int, list[Tensor]] = {}
 
-    def last_pick_read(self, t: int) -> int:
+    def _last_pick_read(self, t: int) -> int:
         return max(t - self.lag, 0)
 
     def _weights(self, candidates: Candidates, index: Tensor) -> Tensor:
-        self.picks.append(candidates.picks)
-        self.last.update(enumerate(candidates.picks.unbind(1), candidates.first))
+        self.picks.append(candidates.pick_counts)
+        self.last.update(
+            zip(candidates.rounds.tolist(), candidates.pick_counts.unbind(1), strict=True)
+        )
         return super()._weights(candidates, index)
 
     def seen(self) -> Tensor:
@@ -39,10 +44,13 @@ class Watching(Argmax):
 
 
 def watched(lag: int = 1, **parts: Any) -> tuple[Policy, Watching]:
+    return of(Watching(lag), **parts)
+
+
+def of(selector: S, **parts: Any) -> tuple[Policy, S]:
     made = build({"split": "halves", "estimator": "ridge", "rank": "identity", **parts})
     assert isinstance(made, Policy)
-    made.selector = watching = Watching(lag)
-    return made, watching
+    return support.replaced(made, selector=selector), selector
 
 
 @pytest.mark.parametrize("lag", [1, 5, 300])
@@ -103,11 +111,10 @@ def test_picks_that_no_part_declares_to_read() -> None:
         part_kind, part_name = "selector", "silent"
 
         def _weights(self, candidates: Candidates, index: Tensor) -> Tensor:
-            return super()._weights(candidates, index) + 0 * candidates.picks[..., :1]
+            return super()._weights(candidates, index) + 0 * candidates.pick_counts[..., :1]
 
-    policy, _ = watched()
-    policy.selector = Silent()
-    with pytest.raises(FairbanditError, match=r"reads past picks: let its `last_pick_read\(t\)`"):
+    policy, _ = of(Silent())
+    with pytest.raises(FairbanditError, match=r"reads past picks: let its `_last_pick_read\(t\)`"):
         support.actions(policy, Scattered(), 5)
 
 
@@ -115,21 +122,20 @@ class Bounded(Watching):
     """Keeps the bounds of the candidates and those of their index."""
 
     def _weights(self, candidates: Candidates, index: Tensor) -> Tensor:
-        ends = [*candidates.bounds(), *candidates.index_bounds()]
-        for at in range(index.shape[1]):
-            self.bounds[candidates.first + at] = [end[:, at] for end in ends]
+        ends = [*candidates.bounds(), *candidates.index_bounds]
+        for at, t in enumerate(candidates.rounds.tolist()):
+            self.bounds[t] = [end[:, at] for end in ends]
         return super()._weights(candidates, index)
 
 
 @pytest.mark.parametrize("split", ["halves", "full"])
 def test_bounds(split: str) -> None:
     """Those of the index are the rewards' for `identity`; none is known before any reward is."""
-    policy, _ = watched(split=split, estimator="optimistic_ridge")
-    policy.selector = bounded = Bounded()
+    policy, bounded = of(Bounded(), split=split, estimator="optimistic_ridge")
     support.actions(policy, Scattered(), 12, replicas=2)
-    blind = 2 if split == "halves" else 1
+    uninformed = 2 if split == "halves" else 1
     assert sorted(bounded.bounds) == list(range(1, 13))
     for t, (low, high, *of_index) in bounded.bounds.items():
         assert all(map(torch.equal, (low, high), of_index))
-        assert bool(low.isinf().all()) == bool(high.isinf().all()) == (t <= blind)
+        assert bool(low.isinf().all()) == bool(high.isinf().all()) == (t <= uninformed)
         assert bool((low <= high).all())

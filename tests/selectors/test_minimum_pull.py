@@ -10,9 +10,9 @@ import torch
 from fairbandit import Agent, Engine, FairbanditError
 from fairbandit.building import build_policy
 from fairbandit.conformance import Scattered
-from fairbandit.parts import MinimumPull
+from fairbandit.selectors import MinimumPull
 from tests import support
-from tests.parts.selecting import select
+from tests.asking import select
 
 
 @pytest.mark.parametrize(("groups", "tolerance"), [(2, 0.0), (3, 0.7), (5, 2.0)])
