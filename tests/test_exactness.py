@@ -46,7 +46,7 @@ def decisions(
     split: str = "halves",
     replicas: int = 2,
     at_once: int | None = None,
-    **ridge: float,
+    **ridge: Any,
 ) -> Decisions:
     """Plays Fair-Greedy."""
     estimator = {"name": "ridge", **ridge}
@@ -88,8 +88,11 @@ def alike(one: Decisions, other: Decisions) -> None:
 @pytest.mark.parametrize("kind", support.KINDS)
 @pytest.mark.parametrize(("noise", "regularization"), [*product((1e-8, 1.0), (1e-8, 10.0))])
 def test_a_segment_that_is_sorted(kind: str, noise: float, regularization: float) -> None:
-    world, ridge = support.world_of(kind), {"noise": noise, "regularization": regularization}
-    scanned, forced = (decisions(way, world, 1500, **ridge) for way in (Way.scanned, Way.forced))
+    world = support.world_of(kind)
+    scanned, forced = (
+        decisions(way, world, 1500, noise=noise, regularization=regularization)
+        for way in (Way.scanned, Way.forced)
+    )
     assert scanned.answered == 0
     assert forced.answered > forced.asked / 3
     alike(scanned, forced)

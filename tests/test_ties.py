@@ -14,11 +14,12 @@ from torch import Tensor
 from fairbandit import Agent, Policy
 from fairbandit.building import build_policy
 from fairbandit.environments import Environment, Pools
-from fairbandit.streams import Purpose
+from fairbandit.streams import Purpose, Streams
 from tests import support
 from tests.exact import Uneven
 
-GREEDY = {"split": "full", "estimator": {"name": "ridge", "noise": 0.0}, "rank": "identity"}
+RIDGE: dict[str, Any] = {"name": "ridge", "noise": 0.0}
+GREEDY = {"split": "full", "estimator": RIDGE, "rank": "identity"}
 
 LASTING: dict[str, dict[str, Any]] = {
     **{name: {"name": name} for name in ("greedy", "oful", *support.NOTIONS)},
@@ -87,7 +88,7 @@ def test_decisions_are_the_same_in_any_company(name: str, world: Environment) ->
 def chosen(policy: Policy, world: Environment, rounds: int) -> tuple[Tensor, list[int], Pools]:
     """The probabilities of all places in replica 0, (T, K), the picks, and the pools."""
     agent = Agent(policy, features=world.features, groups=len(world.group_names), seed=0)
-    world.bind(support.Streams(0, [0]))
+    world.bind(Streams(0, [0]))
     pools, found, picks = world.pools(1, rounds), [], []
     for x, g, r in zip(pools.contexts[0], pools.groups[0], pools.rewards[0], strict=True):
         found.append(agent.explain(x, g).probabilities)
@@ -99,7 +100,7 @@ def chosen(policy: Policy, world: Environment, rounds: int) -> tuple[Tensor, lis
 @pytest.mark.parametrize("regularization", [1.0, 0.1, 1e-8])
 def test_greedy_in_rational_numbers(regularization: float) -> None:
     """Exactly those are the best who would be, were nothing rounded."""
-    estimator = {**GREEDY["estimator"], "regularization": regularization}
+    estimator = {**RIDGE, "regularization": regularization}
     policy, tied = build_policy({**GREEDY, "estimator": estimator}), 0
     found, picks, pools = chosen(policy, Categories(), rounds=60)
     X, r = pools.contexts[0].numpy(), pools.rewards[0].numpy()
@@ -116,7 +117,7 @@ def test_greedy_in_rational_numbers(regularization: float) -> None:
 
 def test_a_tie_by_hand() -> None:
     """Rows (1, 1), (0, 1), (1, 1) with rewards 0, 1, 1 give θ = (0, ½) for λ = 1."""
-    estimator = {**GREEDY["estimator"], "regularization": 1.0}
+    estimator = {**RIDGE, "regularization": 1.0}
     agent = Agent.from_config({**GREEDY, "estimator": estimator}, features=2, groups=1)
     agent.observe([[[1, 1]], [[0, 1]], [[1, 1]]], [[0]] * 3, [0, 0, 0], [0, 1, 1])
     assert agent.explain([[0, 0], [1, 0]], [0, 0]).probabilities.tolist() == [0.5, 0.5]

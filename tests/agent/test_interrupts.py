@@ -10,6 +10,7 @@ import threading
 import time
 from collections.abc import Callable
 from contextlib import AbstractContextManager
+from functools import partial
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -323,7 +324,7 @@ def test_an_oracle_that_calls_back() -> None:
         ("update", (1.0,)),
         ("observe", ([[[1.0, 2.0]]], [["a"]], [0], [1.0])),
     ):
-        inner[:] = [lambda method=method, given=given: getattr(agent, method)(*given)]
+        inner[:] = [partial(getattr(agent, method), *given)]
         with pytest.raises(FairbanditError, match="called from within one of its own calls"):
             agent.act([[3.0, 2.0]], ["a"])
         getattr(twin, method)(*given)
