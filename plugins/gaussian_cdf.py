@@ -7,6 +7,9 @@ from fairbandit import register
 from fairbandit.candidates import Candidates
 from fairbandit.ranks import Rank
 
+ROUNDING = 8 * torch.finfo(torch.float64).eps
+"""What rounding may add to a share."""
+
 
 @register("rank", "gaussian_cdf")
 class GaussianCdf(Rank):
@@ -29,3 +32,11 @@ class GaussianCdf(Rank):
         step = torch.where(above.abs() <= tolerance, 0.5, (above > 0).to(above.dtype))
         share = torch.where(deviation <= tolerance, step, torch.special.ndtr(above / deviation))
         return candidates.drawn_where(past.count == 0, share)
+
+    def _tie_ceiling(self, candidates: Candidates, index: Tensor) -> Tensor:
+        past, errors = candidates.past, candidates.errors
+        deviation = past.variance.sqrt()
+        z = (candidates.scores - past.mean) / deviation
+        # errors e of s, m and v move the index by at most φ(z)·(2 + |z|)·e/v
+        moved = 0.4 * torch.exp(-(z**2) / 2) * (2 + z.abs()) * errors / deviation
+        return index + moved.where(deviation > 2 * errors, 0) + ROUNDING

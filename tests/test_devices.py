@@ -242,6 +242,7 @@ DECIDING = [
 FACTORIES = {"arange", "empty", "eye", "full", "linspace", "ones", "tensor", "zeros"}
 
 UNPLACED = {
+    "counting/scan.py": 1,  # of no elements, until it is known whose memory it is
     "metrics/reduction.py": 2,  # of results too
     "maths/uniform_sum.py": 4,  # made with an environment, and moved by `to`
 }

@@ -12,7 +12,8 @@ from torch import Tensor
 
 from fairbandit.building import build_policy
 from fairbandit.candidates import Candidates
-from fairbandit.counting import DenseContexts, DenseScores, PastScores
+from fairbandit.counting import DenseContexts, DenseScores
+from fairbandit.counting.linear import LinearCounts
 from fairbandit.environments import Environment
 from fairbandit.ranks import Rank
 from tests import support
@@ -45,15 +46,15 @@ def decisions(
     split: str = "halves",
     replicas: int = 2,
     at_once: int | None = None,
-    **ridge: float,
+    **ridge: Any,
 ) -> Decisions:
     """Plays Fair-Greedy."""
     estimator = {"name": "ridge", **ridge}
     chosen = build_policy({"split": split, "estimator": estimator, "rank": "empirical_cdf"})
-    counted, ask, rank = [0, 0], PastScores._count_sorted, Rank.index
+    counted, ask, rank = [0, 0], LinearCounts._count_sorted, Rank.index
     seen: dict[int, Tensor] = {}
 
-    def count_sorted(self: PastScores, *given: Any) -> Tensor | None:
+    def count_sorted(self: LinearCounts, *given: Any) -> Tensor | None:
         counts = None if way is Way.scanned else ask(self, *given)
         counted[0] += 1
         counted[1] += counts is not None
@@ -68,7 +69,7 @@ def decisions(
 
     with ExitStack() as stack:
         stack.enter_context(patch.object(Rank, "index", index))
-        stack.enter_context(patch.object(PastScores, "_count_sorted", count_sorted))
+        stack.enter_context(patch.object(LinearCounts, "_count_sorted", count_sorted))
         stack.enter_context(ways(searched=way is Way.forced))
         if way is Way.dense:
             stack.enter_context(patch("fairbandit.past.past.Contexts", DenseContexts))
@@ -87,8 +88,11 @@ def alike(one: Decisions, other: Decisions) -> None:
 @pytest.mark.parametrize("kind", support.KINDS)
 @pytest.mark.parametrize(("noise", "regularization"), [*product((1e-8, 1.0), (1e-8, 10.0))])
 def test_a_segment_that_is_sorted(kind: str, noise: float, regularization: float) -> None:
-    world, ridge = support.world_of(kind), {"noise": noise, "regularization": regularization}
-    scanned, forced = (decisions(way, world, 1500, **ridge) for way in (Way.scanned, Way.forced))
+    world = support.world_of(kind)
+    scanned, forced = (
+        decisions(way, world, 1500, noise=noise, regularization=regularization)
+        for way in (Way.scanned, Way.forced)
+    )
     assert scanned.answered == 0
     assert forced.answered > forced.asked / 3
     alike(scanned, forced)

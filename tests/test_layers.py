@@ -50,7 +50,7 @@ def imported(nodes: Iterable[ast.AST]) -> Iterator[str]:
             named = node.args[0]  # a text, or the folder that a formatted text begins with
             first = named.values[0] if isinstance(named, ast.JoinedStr) else named
             if isinstance(first, ast.Constant):
-                yield first.value.rstrip(".")
+                yield str(first.value).rstrip(".")
 
 
 @cache

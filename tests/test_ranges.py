@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from fairbandit import FairbanditError, estimators, ranks, selectors
-from fairbandit.maths.merit import MeritForm, MeritFunction
+from fairbandit.maths.merit import MeritFunction
 from fairbandit.splits import Full, Schedule
 
 NAN, INF = float("nan"), float("inf")
@@ -53,7 +53,6 @@ CASES: list[tuple[Callable[..., Any], str, list[float], str]] = [
 def test_out_of_range(
     make: Callable[..., Any], name: str, values: list[float], message: str
 ) -> None:
-    form = {"form": MeritForm.identity} if make is MeritFunction else {}
     for value in values:
         with pytest.raises(FairbanditError, match=message):
-            make(**form, **{name: value})
+            make(**{name: value})

@@ -23,6 +23,7 @@ from fairbandit.environments.base import Truth
 from fairbandit.errors import FairbanditError
 from fairbandit.maths.checks import shown
 from fairbandit.part import Problem
+from fairbandit.past import Outcomes
 from fairbandit.policy import Knowledge, Policy
 from fairbandit.streams import Streams
 
@@ -237,7 +238,7 @@ class Agent:
 
         Raises:
             FairbanditError: a reward that is no finite number, a ticket that is not known or whose
-                reward came already. Nothing changes.
+                reward came already, an outcome that is too large for the model. Nothing changes.
         """
         value = inputs.number(reward, "reward")
         before = self._now
@@ -245,7 +246,7 @@ class Agent:
         if given is None:
             raise FairbanditError("no decision was made yet that a reward could be of")
         t = before.tickets.find(given, self.rounds)
-        known = self._policy.tell(before.known, before.tickets.outcome(t, value))
+        known = self._told(before.known, before.tickets.outcome(t, value))
         self._commit(before, before._replace(known=known, tickets=before.tickets.remove(t)))
 
     @_call
@@ -279,7 +280,7 @@ class Agent:
         known = now.known
         for x, g, outcomes in log.pieces(codes, first=self.rounds + 1):
             known = known._replace(past=known.past.with_pools(x, g))
-            known = self._policy.tell(self._policy.advance(known, outcomes.groups), outcomes)
+            known = self._told(self._policy.advance(known, outcomes.groups), outcomes)
         tickets = now.tickets.give_up(known.past.rounds)
         self._commit(before, _Now(known, now.groups, tickets))
 
@@ -345,6 +346,17 @@ class Agent:
                 "returned"
             )
         self._now = now
+
+    def _told(self, known: Knowledge, outcomes: Outcomes) -> Knowledge:
+        """What is known with further outcomes, if the estimator can take them in.
+
+        Some are taken in by a later call, which could not refuse them any more.
+        """
+        known = self._policy.tell(known, outcomes)
+        (included, state), *_ = known.states
+        if int(outcomes.rounds[-1]) > included:
+            self._policy.estimator.advance(state, outcomes)
+        return known
 
     def _welcome(self, now: _Now, labels: Sequence[Any]) -> tuple[_Now, inputs.Codes]:
         """The codes of labels, and the agent as it is once it knows those that are new."""

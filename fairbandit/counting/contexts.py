@@ -51,8 +51,7 @@ class Memory:
         rows: the contexts, (B, R, d).
         keys: (B, R) int64.
         most: for how many entries of each group there is room, as `needed`.
-        address: the row of entry 0 of each group, forgotten or not, and the last row, (G + 1,)
-            int64, so that entries of group −1 are written there.
+        address: the row of entry 0 of each group, forgotten or not, (G,) int64.
         addresses: the same as a list.
         base: the key of round 0 of each group, (G,) int64.
         stamps: has the number of rounds in the memory as its key, unless an append is writing.
@@ -64,8 +63,9 @@ class Memory:
     def __init__(self, like: Tensor, first: Tensor, needed: Tensor) -> None:
         room = (2 * (needed - first)).clamp(min=LEAST_ROOM)
         self.most, start, length = first + room, room.cumsum(0) - room, int(room.sum()) + 1
-        self.address = pad(start - first, (0, 1), value=length - 1)
+        self.address = start - first
         self.addresses = self.address.tolist()
+        self._before = pad(self.address - 1, (0, 1), value=length - 1)  # the last is for group −1
         self.base = torch.arange(len(room), device=room.device) << BITS
         keys = pad(self.base.repeat_interleave(room) + LATEST, (0, 1), value=POSITIVE)
         self.keys = keys.repeat(len(like), 1)
@@ -74,16 +74,17 @@ class Memory:
         self.sorted: SortedSegment | None = None
         self.not_worth_sorting = 0.0
 
-    def write(self, contexts: Tensor, keys: Tensor, entries: Tensor) -> None:
+    def write(self, contexts: Tensor, keys: Tensor, groups: Tensor, numbers: Tensor) -> None:
         """Writes M contexts of each replica.
 
         Args:
             contexts: (B, M, d).
             keys: (B, M) int64, or (1, M) for the same in all replicas; those below 0 are left out.
-            entries: the number of each among those of its group, as `keys`.
+            groups: their groups, −1 for those left out.
+            numbers: the number of each among those of its group, from 1, as `keys`.
         """
         b, length, d = self.rows.shape
-        row, keys = self.address[keys >> BITS] + entries, keys & POSITIVE
+        row, keys = self._before[groups].add_(numbers), keys & POSITIVE
         row.clamp_(max=length - 1)
         if b > 1:
             row = row + torch.arange(b, device=row.device)[:, None] * length
@@ -139,7 +140,7 @@ class Contexts:
 
     def state(self) -> dict[str, Any]:
         """All that later rounds can read, as plain tensors and numbers."""
-        keys, _ = self._held(self._first())
+        keys = self._held(self._first())[0]
         some = (keys >= 0).any(0)
         return {
             "contexts": self.memory.rows[:, :-1][:, some],
@@ -206,7 +207,7 @@ class Contexts:
             every = wanted.view(1, -1).expand(len(memory.keys), -1).contiguous()
             row = torch.searchsorted(memory.keys, every, right=True)
             row = row.view(-1, w, n, self.groups).transpose(0, 1)
-        return row - memory.address[:-1]
+        return row - memory.address
 
     def entries(self, group: int, low: int, high: int) -> Tensor:
         """Entries low … high − 1 of a group, (B, L, d); any where a replica has fewer."""
@@ -233,14 +234,14 @@ class Contexts:
         groups = (keys >> BITS)[..., None]
         number = (groups == torch.arange(self.groups, device=keys.device)).cumsum(1)
         number += total[:, None]
-        entries = number.gather(2, groups.clamp(min=0)).squeeze(2).sub_(1).clamp_(min=0)
+        own = number.gather(2, groups.clamp(min=0)).squeeze(2)
         total, memory = number[:, -1].clone(), self.memory
         if bool((total > memory.most).any()) or not memory.stamps.pop(self.rounds, False):
             first = self._first()
             memory, held = self._copied(first, total.amax(0)), memory.sorted
             if held is not None and held.within(first, self.total.amin(0)):
                 memory.sorted = held
-        memory.write(contexts, keys, entries)
+        memory.write(contexts, keys, groups.squeeze(2), own)
         memory.stamps[rounds] = True
         window = self.max_contexts, self.forgotten
         return Contexts(rounds, largest, *window, total, self.settled, memory)
@@ -253,13 +254,18 @@ class Contexts:
             gone = torch.maximum(gone, self.settled - self.max_contexts)
         return gone.amin(0)
 
-    def _held(self, first: Tensor) -> tuple[Tensor, Tensor]:
-        """The key of each row, −1 if its entry is not kept, and the entry's number: (b, R − 1)."""
+    def _held(self, first: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """Key, group and number (from 1) of each row's entry: (b, R − 1).
+
+        Keys and groups are −1 for rows whose entry is not kept.
+        """
         keys = self.memory.keys[: len(self.total), :-1]
         groups = keys >> BITS
-        number = torch.arange(keys.shape[1], device=keys.device) - self.memory.address[groups]
-        gone = (keys & LATEST > self.rounds) | (number < first[groups])
-        return keys.masked_fill(gone, -1), number
+        number = (
+            torch.arange(1, keys.shape[1] + 1, device=keys.device) - self.memory.address[groups]
+        )
+        gone = (keys & LATEST > self.rounds) | (number <= first[groups])
+        return keys.masked_fill(gone, -1), groups.masked_fill(gone, -1), number
 
     def _copied(self, first: Tensor, needed: Tensor) -> Memory:
         """New memory with what is kept, and room for so many entries of each group in all."""

@@ -11,7 +11,6 @@ import math
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from itertools import pairwise
-from typing import NamedTuple
 
 import torch
 from torch import Tensor
@@ -43,19 +42,8 @@ class Scratch(threading.local):
 _scores, _below, _started, _unended = Scratch(), Scratch(), Scratch(), Scratch()
 
 
-class Limits(NamedTuple):
-    """The limits of the windows of all rounds, as entries of one group.
-
-    Attributes:
-        least_start, greatest_start: of the windows' first entries.
-        least_stop, greatest_stop: of the entries after the windows' last ones.
-    """
-
-    least_start: int
-    greatest_start: int
-    least_stop: int
-    greatest_stop: int
-
+Limits = tuple[int, int, int, int]
+"""Of all windows in a group: the least and the greatest first entry, and those of the stops."""
 
 Score = Callable[[Tensor, int], Tensor]
 """Scores contexts (B, L, d) of a group under every model: (B, U, L)."""
@@ -137,7 +125,9 @@ class Windows:
                 if rounds:
                     known.append(self._contexts.rounds_of(group, low, high)[:, None, None])
                 step = max(1, 4 * CHUNK // (b * u * (high - low)))
-                parts = zip(*(part.split(step, 2) for part in whole), strict=True)
+                parts = [whole]
+                if width > step:
+                    parts = list(map(list, zip(*(x.split(step, 2) for x in whole), strict=True)))
                 for total, start, stop, *given in parts:
                     mask = _inside(low, high, start, stop, limits)
                     if counted and mask is not None:  # it counts where windows leave entries out
@@ -159,7 +149,7 @@ def limits_of(ends: Tensor) -> list[Limits]:
     """The limits of windows (2, b, N, G), for each of the G groups."""
     least, greatest = ends.flatten(1, 2).aminmax(dim=1)
     (first, least_stop), (greatest_start, last) = least.tolist(), greatest.tolist()
-    return list(map(Limits, first, greatest_start, least_stop, last))
+    return list(zip(first, greatest_start, least_stop, last, strict=True))
 
 
 def products(theta: Tensor) -> Score:
@@ -219,13 +209,16 @@ def _inside(low: int, high: int, start: Tensor, stop: Tensor, limits: Limits) ->
 
     Multiplying floats is faster than using booleans. The mask is valid until the next call.
     """
+    starts, stops = low < limits[1], high > limits[2]
+    if not (starts or stops):
+        return None
     entry = torch.arange(low, high, dtype=torch.float64, device=start.device)
     shape, masks = (*start.shape[:3], high - low), list[Tensor]()
-    if low < limits.greatest_start:
+    if starts:
         masks.append(torch.ge(entry, start, out=_started.empty(shape, entry)))
-    if high > limits.least_stop:
+    if stops:
         masks.append(torch.lt(entry, stop, out=_unended.empty(shape, entry)))
-    return masks[0].mul_(masks[1]) if len(masks) > 1 else masks[0] if masks else None
+    return masks[0].mul_(masks[1]) if len(masks) > 1 else masks[0]
 
 
 def _chunks(limits: Limits, segment: tuple[int, int], size: int) -> Iterator[tuple[int, int, bool]]:

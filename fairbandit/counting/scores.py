@@ -105,7 +105,7 @@ class PastScores:
 
         Raises:
             FairbanditError: the reward model has no confidence bounds, or no such `of`, or no own
-                scores, or a window that starts in rounds that are forgotten.
+                scores, or a window with rounds that are forgotten or not yet known.
         """
         if of not in get_args(Of):
             raise FairbanditError(f"of: expected one of {', '.join(get_args(Of))}; got {of!r}")
@@ -179,6 +179,10 @@ class PastScores:
             raise FairbanditError(
                 f"the window of a round starts at round {least + 1}, and rounds 1 to "
                 f"{contexts.forgotten} are forgotten: the start of a window must never move back"
+            )
+        if (last := int(stop[-1])) > contexts.rounds:
+            raise FairbanditError(
+                f"the window of a round ends at round {last}, of {contexts.rounds} that are known"
             )
         if contexts.max_contexts is None:
             return contexts.up_to(torch.stack([start, stop]))

@@ -75,6 +75,8 @@ class Ridge(Estimator):
 
     def _grow(self, state: Regression, problem: Problem) -> Regression:
         more = self._width(problem) - state.theta.shape[1]
+        if not more:
+            return state
         return self._with_penalty(pad(state.gram, (0, more, 0, more)), more, state.depth)
 
     def _width(self, problem: Problem) -> int:

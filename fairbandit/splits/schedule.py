@@ -16,6 +16,9 @@ from fairbandit.streams import CHUNK_ROUNDS
 PIECE = 8 * CHUNK_ROUNDS
 """The division of so many rounds is computed at a time, and kept for look-ups."""
 
+CPU = torch.device("cpu")
+"""Where divisions are computed; a block of them goes to where it is asked for."""
+
 MOST = 1e9
 """The largest `refresh`: with a larger one a number of training rounds would exceed int64."""
 
@@ -58,7 +61,7 @@ class Schedule:
         """The division at rounds first … last."""
         number, place = divmod(first - 1, PIECE)
         if place + last - first >= PIECE:
-            division = self._divide(torch.arange(first, last + 1))
+            division = self._divide(torch.arange(first, last + 1, device=CPU))
         else:
             some = slice(place, place + last - first + 1)
             division = Division(*(field[some] for field in self._piece(number)[0]))
@@ -91,7 +94,7 @@ class Schedule:
         kept = self._kept
         if kept is None or kept[0] != number:
             first = number * PIECE + 1
-            division = self._divide(torch.arange(first, first + PIECE))
+            division = self._divide(torch.arange(first, first + PIECE, device=CPU))
             kept = self._kept = number, division, torch.stack(division, 1).numpy()
         return kept[1], kept[2]
 
@@ -100,6 +103,6 @@ class Schedule:
         if self._refresh is None:
             return division
         self.refreshed(int(division.n_train.max()))
-        trained = torch.tensor(self._trained)
+        trained = torch.tensor(self._trained, device=CPU)
         at = torch.searchsorted(trained, division.n_train, right=True) - 1
         return division._replace(n_train=trained[at])

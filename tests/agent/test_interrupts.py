@@ -10,6 +10,7 @@ import threading
 import time
 from collections.abc import Callable
 from contextlib import AbstractContextManager
+from functools import partial
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -69,6 +70,8 @@ class Operations(TorchFunctionMode):
     def __torch_function__(
         self, func: Any, types: Any, args: Any = (), kwargs: dict[str, Any] | None = None
     ) -> Any:
+        if func is torch._C._set_grad_enabled:
+            return func(*args)  # a setting, which is given back whatever happens
         self.count += 1
         if self.count == self.at and not self.after:
             raise BrokenError
@@ -178,7 +181,7 @@ def test_broken_off_anywhere(name: str, how: Any, monkeypatch: pytest.MonkeyPatc
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 def test_an_interval_timer() -> None:
     """Where a signal comes is where the interpreter looks for one."""
-    draws, given = random.Random(0), worlds.stories(6, 80)
+    draws, given = random.Random(0), worlds.stories(6, 120)
     agent, twin = (Agent.from_config("fair_greedy", features=3) for _ in range(2))
     cut = 0
     for one in (agent, twin):  # what is imported first takes longer than the timer
@@ -193,7 +196,7 @@ def test_an_interval_timer() -> None:
         for x, labels, rewards in zip(given.contexts, given.labels, given.rewards, strict=True):
             while agent.rounds == twin.rounds:
                 try:
-                    signal.setitimer(signal.ITIMER_REAL, draws.uniform(1e-5, 4e-3))
+                    signal.setitimer(signal.ITIMER_REAL, draws.uniform(1e-5, 3e-3))
                     agent.act(x, labels)
                     signal.setitimer(signal.ITIMER_REAL, 0)
                 except BrokenOff:
@@ -202,7 +205,7 @@ def test_an_interval_timer() -> None:
             twin.update(reward)
             while agent.pending:
                 try:
-                    signal.setitimer(signal.ITIMER_REAL, draws.uniform(1e-5, 1e-3))
+                    signal.setitimer(signal.ITIMER_REAL, draws.uniform(1e-5, 7e-4))
                     agent.update(reward)
                     signal.setitimer(signal.ITIMER_REAL, 0)
                 except BrokenOff:
@@ -211,7 +214,7 @@ def test_an_interval_timer() -> None:
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, before)
-    assert cut > 50
+    assert cut > 20
     assert worlds.held(agent) == worlds.held(twin)
 
 
@@ -321,7 +324,7 @@ def test_an_oracle_that_calls_back() -> None:
         ("update", (1.0,)),
         ("observe", ([[[1.0, 2.0]]], [["a"]], [0], [1.0])),
     ):
-        inner[:] = [lambda method=method, given=given: getattr(agent, method)(*given)]
+        inner[:] = [partial(getattr(agent, method), *given)]
         with pytest.raises(FairbanditError, match="called from within one of its own calls"):
             agent.act([[3.0, 2.0]], ["a"])
         getattr(twin, method)(*given)

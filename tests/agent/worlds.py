@@ -40,7 +40,7 @@ class Coarse(Environment):
         groups = (drawn[..., k * d :] > 0.6).long() + (drawn[..., k * d :] > 0.95).long()
         expected = contexts @ self.truth.theta
         rewards = expected + self.streams[Purpose.REWARDS].normal(first, count, k)
-        return Pools(contexts, groups, rewards, expected, self.truth.cdf(groups, expected))
+        return Pools(contexts, groups, rewards, expected, self.truth.cdf(groups, expected, groups))
 
 
 def pools_of(world: Environment, rounds: int, seed: int) -> Pools:

@@ -117,19 +117,21 @@ def test_memory_is_flat(most: int | None) -> None:
     assert max(rows) < 3000
 
 
-def test_windows_of_forgotten_rounds_are_refused() -> None:
+def test_windows_of_rounds_that_are_not_there_are_refused() -> None:
     value = Contexts.empty(torch.empty(1, 0, 1).double(), 1)
     value = value.append(torch.ones(1, 9, 1, 1).double(), torch.zeros(1, 9, 1, dtype=torch.int64))
     model, zero = Weights(torch.ones(1, 1, 1).double(), shown=True), torch.zeros(1).long()
 
-    def count(start: int) -> float:
-        window = zero + start, zero + 9
-        past = PastScores(value.forget(4), 10, *window, zero.view(1, 1, 1), model, zero)
+    def count(start: int, stop: int = 9) -> float:
+        window = zero + start, zero + stop
+        past = PastScores(value.forget(4), 11, *window, zero.view(1, 1, 1), model, zero)
         return float(past.count)
 
     assert count(4) == 5
     with pytest.raises(FairbanditError, match="starts at round 4, and rounds 1 to 4 are forgotten"):
         count(3)
+    with pytest.raises(FairbanditError, match="ends at round 10, of 9 that are known"):
+        count(4, 10)
 
 
 def test_scratch_belongs_to_its_thread() -> None:

@@ -137,7 +137,7 @@ def test_replacing_nothing_when_the_new_run_cannot_begin(sweep, folder, tmp_path
     sweep(*ranked("one"))
     before = regret(tmp_path / "sweep" / "0")
     text = file.read_text()
-    file.write_text(text + "    def bind(self, problem):\n        raise ValueError('too few')\n")
+    file.write_text(text + "    def _check(self, problem):\n        raise ValueError('too few')\n")
     with pytest.raises(ValueError, match="too few"):
         sweep(*ranked("one"))
     assert regret(tmp_path / "sweep" / "0") == before
