@@ -30,7 +30,7 @@ _REWARDS = pa.schema(
 
 
 class RoundLog:
-    """Writes one batch's rounds; files and row groups end on fixed multiples of `CHUNK_ROUNDS` rounds.
+    """Writes one batch's rounds; files and row groups end on fixed multiples of `CHUNK_ROUNDS`.
 
     Rows are ordered by round, then by replica. A file is written at once when its last round is
     known, so that a run that continues from a checkpoint writes the same bytes as an uninterrupted
