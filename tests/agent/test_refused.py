@@ -6,6 +6,7 @@ plain ones.
 
 from decimal import Decimal
 from fractions import Fraction
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -102,11 +103,11 @@ def test_rewards_twice_or_of_nothing() -> None:
     agent = Agent.from_config("greedy", features=2)
     with pytest.raises(FairbanditError, match="no decision was made yet"):
         agent.update(1.0)
-    for end in (lambda: agent.update(1.0, 1), lambda: agent.drop(2)):
-        agent.act(X, ["a"] * 3)
-        end()
+    for call in (partial(agent.update, 1.0), agent.drop):
+        ticket = agent.act(X, ["a"] * 3).ticket
+        call(ticket)
         with pytest.raises(FairbanditError, match=r"round \d waits for no reward.* wait are none"):
-            end()
+            call(ticket)
 
 
 def test_an_empty_log_changes_nothing(agent: Agent) -> None:

@@ -33,6 +33,7 @@ class Coarse(Environment):
         self.truth = Truth(theta, GroupedCdf([sample, sample + 1, sample / 2]))
 
     def _pools(self, first: int, count: int) -> Pools:
+        assert self.truth is not None
         k, d = self.places, self.features
         drawn = self.streams[Purpose.POOLS].uniform(first, count, k * (d + 1))
         contexts = (drawn[..., : k * d].unflatten(-1, (k, d)) * 5).floor() - 2
@@ -42,8 +43,12 @@ class Coarse(Environment):
         return Pools(contexts, groups, rewards, expected, self.truth.cdf(groups, expected, groups))
 
 
-TRUTH = Truth(torch.ones(3), lambda groups, values, rounds: torch.special.ndtr(values + groups))
-"""Of any groups."""
+def _normal(groups: Tensor, values: Tensor, rounds: Tensor) -> Tensor:
+    return torch.special.ndtr(values + groups)
+
+
+TRUTH = Truth(torch.ones(3), _normal)
+"""Of three features and any groups."""
 
 
 def every_part(split: str) -> dict[str, dict[str, Any]]:
