@@ -7,7 +7,7 @@ from enum import Enum
 import torch
 from torch import Tensor
 
-from fairbandit.estimators.models import RewardModel, products
+from fairbandit.estimators.models import LinearModel, RewardModel, Rounding
 from fairbandit.estimators.ridge import Ridge
 from fairbandit.maths.regressions import Regressions
 from fairbandit.part import Problem
@@ -40,31 +40,26 @@ class Shared(Enum):
         return (own[..., None] * contexts[..., None, :]).flatten(-2)
 
 
-class GroupModel(RewardModel):
+class GroupModel(LinearModel):
     """Rewards that are linear in each group: score(x, g) = ⟨θ, z(x, g)⟩.
 
     Args:
         shared: what the groups share; it gives z.
         theta: (B, U, p).
-        theta_error: as for `LinearModel`, (B, U, p).
+        rounding: as for `LinearModel`.
     """
 
-    def __init__(self, shared: Shared, theta: Tensor, theta_error: Tensor) -> None:
-        super().__init__(theta, theta_error)
+    def __init__(self, shared: Shared, theta: Tensor, rounding: Rounding | None = None) -> None:
+        super().__init__(theta, rounding)
         self._shared = shared
 
     @property
-    def is_off(self) -> bool:
-        """Whether an error of θ is stated; see `RewardModel`."""
-        return len(self.parameters) > 1
+    def theta(self) -> None:
+        """None: rewards are not linear in contexts alone."""
+        return None
 
-    def _score(self, contexts: Tensor, groups: Tensor) -> Tensor:
-        theta, _ = self.parameters
-        return products(theta, self._shared.expand(contexts, groups, theta.shape[2]))
-
-    def _error(self, contexts: Tensor, groups: Tensor, scores: Tensor) -> Tensor:
-        _, error = self.parameters
-        return products(error, self._shared.expand(contexts, groups, error.shape[2]).abs())
+    def _features(self, contexts: Tensor, groups: Tensor) -> Tensor:
+        return self._shared.expand(contexts, groups, self.parameters[0].shape[2])
 
 
 @register("estimator", "group_ridge")
@@ -106,7 +101,6 @@ class GroupRidge(Ridge):
         found: Regressions,
         n_train: list[int],
         theta: Tensor,
-        theta_error: Tensor | None,
+        rounding: Rounding | None,
     ) -> RewardModel:
-        assert theta_error is not None  # there is no noise
-        return GroupModel(self.shared, theta, theta_error)
+        return GroupModel(self.shared, theta, rounding)

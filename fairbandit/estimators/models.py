@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from copy import copy
-from typing import Self
+from typing import NamedTuple, Self
 
 import torch
 from torch import Tensor
 
 from fairbandit.errors import FairbanditError
 
-ROUNDING = 4 * torch.finfo(torch.float64).eps
+EPS = torch.finfo(torch.float64).eps
+
+ROUNDING = 4 * EPS
 """How far rounding moves a product of given numbers, relative to the sum of its absolute terms."""
 
 
@@ -114,34 +116,60 @@ class RewardModel(ABC):
         )
 
 
+class Rounding(NamedTuple):
+    """How far rounding has moved θ: each ⟨θ, x⟩ is off by at most ⟨ω, |xF|⟩ because θ is.
+
+    Attributes:
+        weights: ω, (B, U, d).
+        root: F, (B, U, d, d), or (B, 1, d, d) if it is the same for all models.
+    """
+
+    weights: Tensor
+    root: Tensor
+
+
 class LinearModel(RewardModel):
     """Linear rewards: score(x) = ⟨θ, x⟩.
 
     Args:
         theta: (B, U, d).
-        theta_error: how far rounding may have moved each coefficient and its product with a
-            feature, (B, U, d); None is what it is where θ is exact.
+        rounding: how far rounding has moved θ; None where θ is given or drawn.
     """
 
-    def __init__(self, theta: Tensor, theta_error: Tensor | None = None) -> None:
-        super().__init__(theta, *(() if theta_error is None else (theta_error,)))
+    def __init__(self, theta: Tensor, rounding: Rounding | None = None) -> None:
+        super().__init__(theta, *(() if rounding is None else rounding[:1]))
+        self._root = None if rounding is None else rounding.root
 
     @property
-    def theta(self) -> Tensor:
+    def theta(self) -> Tensor | None:
         """θ, (B, U, d)."""
         return self.parameters[0]
 
     @property
     def is_off(self) -> bool:
-        """Whether an error of θ is stated; see `RewardModel`."""
-        return len(self.parameters) > 1
+        """Whether rounding has moved θ; see `RewardModel`."""
+        return self._root is not None
+
+    def take(self, index: Tensor) -> Self:
+        """The models at the given positions; see `RewardModel`."""
+        taken = super().take(index)
+        if self._root is not None and self._root.shape[1] > 1:
+            taken._root = self._root.index_select(1, index)
+        return taken
+
+    def _features(self, contexts: Tensor, groups: Tensor) -> Tensor:
+        """What θ multiplies, as a function of contexts and groups."""
+        return contexts
 
     def _score(self, contexts: Tensor, groups: Tensor) -> Tensor:
-        return products(self.theta, contexts)
+        return products(self.parameters[0], self._features(contexts, groups))
 
     def _error(self, contexts: Tensor, groups: Tensor, scores: Tensor) -> Tensor:
-        theta, *error = self.parameters
-        return products(error[0] if error else ROUNDING * theta.abs(), contexts.abs())
+        features, theta = self._features(contexts, groups), self.parameters[0]
+        error = products(max(ROUNDING, theta.shape[2] * EPS) * theta.abs(), features.abs())
+        if self._root is None:
+            return error
+        return error + products(self.parameters[1], projected(features, self._root).abs_())
 
 
 def products(theta: Tensor, contexts: Tensor) -> Tensor:
@@ -149,3 +177,10 @@ def products(theta: Tensor, contexts: Tensor) -> Tensor:
     if contexts.shape[1] == 1 and theta.shape[1] * contexts.shape[2] > 64:
         return torch.matmul(theta, contexts[:, 0].mT)
     return (contexts * theta.unsqueeze(2)).sum(-1)  # many small products are slow as matrices
+
+
+def projected(contexts: Tensor, root: Tensor) -> Tensor:
+    """xF of (B, U or 1, M, d) and (B, U or 1, d, d): (B, U or 1, M, d)."""
+    if root.shape[1] > 1:
+        return contexts @ root
+    return (contexts.flatten(1, 2) @ root[:, 0]).view(contexts.shape)

@@ -4,53 +4,61 @@ from __future__ import annotations
 
 import math
 from enum import Enum
-from typing import Self
 
 import torch
 from torch import Tensor
 
 from fairbandit.errors import FairbanditError
-from fairbandit.estimators.models import ROUNDING, RewardModel, products
+from fairbandit.estimators.models import (
+    LinearModel,
+    RewardModel,
+    Rounding,
+    products,
+    projected,
+)
 from fairbandit.estimators.ridge import Ridge
 from fairbandit.maths.regressions import Regressions
 from fairbandit.part import Problem
 from fairbandit.registry import register
 
 
-class OptimisticModel(RewardModel):
+class OptimisticModel(LinearModel):
     """Linear rewards with a confidence bonus: score(x) = ⟨θ, x⟩ + β·‖x‖_{V⁻¹}.
 
     Args:
         theta: (B, U, d).
         width: β, (B, U).
-        theta_error: as for `LinearModel`, (B, U, d).
+        rounding: as for `LinearModel`.
         found: gives V⁻¹ of the U models.
     """
 
-    def __init__(
-        self, theta: Tensor, width: Tensor, theta_error: Tensor, found: Regressions
-    ) -> None:
-        counts = torch.tensor(found.at, device=theta.device).expand(len(theta), -1)
-        relative, absolute = found.norm_error()
-        error = theta_error + width[..., None] * absolute
-        super().__init__(theta, width, error, relative.expand(width.shape), counts)
-        self._root, self._steps = found.root, found.update.w if found.update else None
+    _root: Tensor
 
-    def take(self, index: Tensor) -> Self:
-        """The models at the given positions; see `RewardModel`."""
-        taken = super().take(index)
-        if self._root.shape[1] > 1:
-            taken._root = self._root.index_select(1, index)
-        return taken
+    def __init__(
+        self, theta: Tensor, width: Tensor, rounding: Rounding | None, found: Regressions
+    ) -> None:
+        weights = torch.zeros_like(theta) if rounding is None else rounding.weights
+        super().__init__(theta, Rounding(weights, found.root))
+        counts = torch.tensor(found.at, device=theta.device).expand(width.shape)
+        relative, absolute = found.norm_error()
+        moved = relative.expand(width.shape), width[..., None] * absolute
+        self.parameters += (width, counts, *moved)
+        self._steps = None if found.update is None else found.update.w
+
+    @property
+    def theta(self) -> None:
+        """None: rewards are not linear."""
+        return None
 
     def _score(self, contexts: Tensor, groups: Tensor) -> Tensor:
         return products(self.parameters[0], contexts) + self._bonus(contexts)
 
     def _error(self, contexts: Tensor, groups: Tensor, scores: Tensor) -> Tensor:
         """What rounding may have moved ⟨θ, x⟩ and ‖x‖_{V⁻¹}; β is the same for all candidates."""
-        theta, _, error, relative, _ = self.parameters
-        bonus = scores - products(theta, contexts)
-        return products(error, contexts.abs()) + relative[..., None] * bonus.abs()
+        theta, _, _, _, relative, absolute = self.parameters
+        bonus = (scores - products(theta, contexts)).abs_()
+        off = relative[..., None] * bonus + products(absolute, contexts.abs())
+        return super()._error(contexts, groups, scores) + off
 
     def _bounds(self, contexts: Tensor, groups: Tensor) -> tuple[Tensor, Tensor]:
         middle, bonus = products(self.parameters[0], contexts), self._bonus(contexts)
@@ -58,8 +66,8 @@ class OptimisticModel(RewardModel):
 
     def _bonus(self, contexts: Tensor) -> Tensor:
         """β·‖x‖_{V⁻¹} = β·√(‖xF‖² − Σⱼ⟨wⱼ, x⟩²), (B, U, M)."""
-        _, width, *_, counts = self.parameters
-        squares = self._squares(contexts)
+        _, _, width, counts, _, _ = self.parameters
+        squares = projected(contexts, self._root).square_().sum(-1)
         if self._steps is not None:
             n = self._steps.shape[1]
             along = (contexts.flatten(1, 2) @ self._steps.mT).square_()
@@ -71,14 +79,6 @@ class OptimisticModel(RewardModel):
             else:
                 squares = squares - along.mul_(weights[:, :, None]).sum(-1)
         return width[..., None] * squares.clamp(min=0).sqrt()
-
-    def _squares(self, contexts: Tensor) -> Tensor:
-        """‖xF‖², (B, U or 1, M)."""
-        if self._root.shape[1] > 1:
-            return (contexts @ self._root).square_().sum(-1)
-        # sums over few features are slow along the last dimension
-        columns = self._root[:, 0].mT @ contexts.flatten(1, 2).mT
-        return columns.square_().sum(1).view(contexts.shape[:3])
 
 
 class Radius(Enum):
@@ -143,7 +143,7 @@ class OptimisticRidge(Ridge):
         found: Regressions,
         n_train: list[int],
         theta: Tensor,
-        theta_error: Tensor | None,
+        rounding: Rounding | None,
     ) -> RewardModel:
         growth = found.log_det - problem.features * math.log(self.regularization)
         growth = growth.clamp(min=0)
@@ -154,5 +154,4 @@ class OptimisticRidge(Ridge):
             spread = (growth - 2 * math.log(self.delta)).sqrt()
             beta = self.subgaussian * spread + math.sqrt(self.regularization) * self.norm
         width = beta * (problem.exploration if self.exploration is None else self.exploration)
-        error = ROUNDING * theta.abs() if theta_error is None else theta_error
-        return OptimisticModel(theta, width, error, found)
+        return OptimisticModel(theta, width, rounding, found)

@@ -10,7 +10,7 @@ from torch.nn.functional import pad
 
 from fairbandit.errors import FairbanditError
 from fairbandit.estimators.base import Estimator
-from fairbandit.estimators.models import LinearModel, RewardModel
+from fairbandit.estimators.models import LinearModel, RewardModel, Rounding
 from fairbandit.maths.regressions import Regression, Regressions
 from fairbandit.part import PAPER, Problem
 from fairbandit.past.outcomes import Outcomes
@@ -64,7 +64,8 @@ class Ridge(Estimator):
         found = state.after(self._rows(state, outcomes.rows(0, at[-1])), at)
         theta = found.theta
         if not self.noise:
-            return self._model(problem, found, n_train, theta, found.theta_error())
+            rounding = Rounding(found.theta_error(), found.root)
+            return self._model(problem, found, n_train, theta, rounding)
         if n_train[-1] > 0:
             theta = theta + self._injected(problem, n_train)
         return self._model(problem, found, n_train, theta, None)
@@ -99,10 +100,10 @@ class Ridge(Estimator):
         found: Regressions,
         n_train: list[int],
         theta: Tensor,
-        theta_error: Tensor | None,
+        rounding: Rounding | None,
     ) -> RewardModel:
-        """The model of θ with its noise, (B, U, width); the error is None where there is noise."""
-        return LinearModel(theta, theta_error)
+        """The model of θ with its noise, (B, U, width); with noise there is no rounding of it."""
+        return LinearModel(theta, rounding)
 
     def _injected(self, problem: Problem, n_train: list[int]) -> Tensor:
         """ρ/(d√n)·γ_n for each n, (B, U, d); after no round there is no noise."""

@@ -5,19 +5,15 @@ and Σ r². A regression is solved by the Cholesky factor of V. Further rows tha
 taken in by the formula of Sherman, Morrison and Woodbury; where it would lose digits, V is factored
 after each row.
 
-**Rounding.** Let γ be the roundoff of the longest chain of operations, each counted as eps, p the
-root of the diagonal of V⁻¹, D that of G, s = Σpᵢ√Vᵢᵢ, and T = ⟨D, |[−1 θ]|⟩. By the inequality of
-Cauchy and Schwarz, sums are off by |ΔG|ᵢⱼ ≤ γDᵢDⱼ, and a Cholesky factor is that of a matrix as
-near. If θ is off by e in the norm of V, then θᵢ is off by at most pᵢe.
-
-- A solution has e ≤ γsT. After updates of the root, ⟨p, |b − Vθ|⟩ + γsT.
-- A Woodbury update by n rows, with t = 1 + Σ‖x‖²_{V⁻¹} and z as in `Update`, adds no more than
-  γ((2 + s)T + (n + t + s + s²)‖z‖), since r − Xθ and XV⁻¹Xᵀ are off by γT and γt, and V⁻¹Xᵀ by
-  γ(s + s²), which is multiplied by residuals, of the norm ‖z‖ at most.
-- ‖x‖²_{V⁻¹} = ‖xF‖² is off by at most γs²‖xF‖² where sums and factors are, and by 4γs⟨p, |x|⟩‖xF‖
-  where the product is.
-
-Terms of second order are left out.
+**Rounding.** Let γ be the roundoff of the longest chain of operations, each counted as eps, D the
+root of the diagonal of G, T = ⟨D, |[−1 θ]|⟩, FFᵀ = V⁻¹ and g = |F|ᵀD. By the inequality of Cauchy
+and Schwarz, sums are off by |ΔG|ᵢⱼ ≤ γDᵢDⱼ, and a Cholesky factor is that of a matrix as near.
+Whatever computed θ, with the residual ρ = b − Vθ a prediction ⟨x, θ⟩ is off by
+⟨x, V⁻¹(ρ + Δb − ΔVθ)⟩, which is at most ⟨|xF|, η⟩ with η = |ρF| + γTg. After an update by n rows X
+with Y = XF, V⁻¹ is F(I + YᵀY)⁻¹Fᵀ, and that is at most ⟨|xF|, η + κ⟩, where κ = ⟨c, η⟩/2 and c has
+the norms of the columns of Y. In the same way ‖x‖²_{V⁻¹} is off by at most γα² where sums and
+factors are, with α = ‖g‖·‖x‖_{V⁻¹}; and by 2γα√d⟨p, |x|⟩ where the product xF is, p having the norms
+of the rows of F. Terms of second order are left out.
 
 References: Higham, Accuracy and Stability of Numerical Algorithms, Sec. 3.5, 8.1 and 10.1; Bierman,
 Factorization Methods for Discrete Sequential Estimation, Sec. V.2 (Potter's update of a root).
@@ -29,7 +25,6 @@ import math
 from bisect import bisect_left
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cached_property
 from typing import NamedTuple
 
 import torch
@@ -43,13 +38,10 @@ SMALL = 64
 """Rows of one Woodbury update; the cost of a row grows with the square of their number."""
 
 HEAVY = 1e3
-"""No Woodbury update takes in rows with a larger 1 + Σ‖x‖²_{V⁻¹}: it would lose too many digits."""
+"""No Woodbury update takes in rows with a larger Σ‖x‖²_{V⁻¹}: it would lose too many digits."""
 
-LIGHT = 2.0
-"""The same for updates of a root, which follow each other."""
-
-UPDATES = 256
-"""So many updates of a root may follow each other."""
+UPDATES = 256.0
+"""The root is factored anew before the sum of 1 + ‖x‖²_{V⁻¹} over its updates exceeds this."""
 
 WORK = 1 << 18
 """Numbers in the largest work array of `factors`: they stay in cache."""
@@ -61,7 +53,7 @@ class Regression(NamedTuple):
     Attributes:
         gram: G, (B, d + 1, d + 1).
         depth: each entry of G is the result of at most so many roundings in a chain.
-        updates: how many updates of the root followed each other.
+        updates: the sum of 1 + ‖x‖²_{V⁻¹} over updates of the root since it was factored.
         theta: V⁻¹b, (B, d).
         root: F with FFᵀ = V⁻¹, (B, d, d).
         log_det: ln det V, (B,).
@@ -69,7 +61,7 @@ class Regression(NamedTuple):
 
     gram: Tensor
     depth: int
-    updates: int
+    updates: float
     theta: Tensor
     root: Tensor
     log_det: Tensor
@@ -81,28 +73,24 @@ class Regression(NamedTuple):
         Raises:
             FairbanditError: sums that are not finite, or a V that is not positive definite.
         """
-        return cls(gram, depth, 0, *_solve(cholesky(gram), gram[:, 1:, 0]))
+        return cls(gram, depth, 0.0, *_solve(cholesky(gram), gram[:, 1:, 0]))
 
     def with_rows(self, rows: Tensor) -> Regression:
         """The regression with n ≥ 1 more rows [r x], (B, n, d + 1)."""
         gram, n = _with_squares(self.gram, rows), rows.shape[1]
         depth, x = max(self.depth, n) + 1, rows[..., 1:]
-        if n == 1 and self.updates < UPDATES:
+        if n == 1:
             y = torch.bmm(x, self.root)
             square = y.square().sum(2, keepdim=True).add_(1)
-            if float(square.amax()) <= LIGHT:
+            updates = self.updates + float(square.amax())
+            if updates <= UPDATES:
                 along = (self.root * y).sum(2, keepdim=True)  # as a matrix product it is slow
                 missed = torch.baddbmm(rows[..., :1], x, self.theta[..., None], alpha=-1)
                 theta = torch.addcmul(self.theta, along[..., 0], (missed / square)[..., 0])
                 root = torch.addcmul(self.root, along / (square + square.sqrt()), y, value=-1)
                 log_det = self.log_det + square[:, 0, 0].log()
-                return Regression(gram, depth, self.updates + 1, theta, root, log_det)
+                return Regression(gram, depth, updates, theta, root, log_det)
         return Regression.of(gram, depth)
-
-    def residual(self) -> Tensor:
-        """b − Vθ, (B, d)."""
-        b, v = self.gram[:, 1:, :1], self.gram[:, 1:, 1:]
-        return torch.baddbmm(b, v, self.theta[..., None], alpha=-1)[..., 0]
 
     def after(self, rows: Tensor, at: list[int]) -> Regressions:
         """The regressions with the first i of n more rows, for each i of U ascending numbers."""
@@ -113,12 +101,12 @@ class Regression(NamedTuple):
             theta = self.theta[:, None].expand(-1, len(at), -1)
             return Regressions(self, rows, at, theta, self.root[:, None], self.log_det[:, None])
         y = rows[..., 1:] @ self.root
-        spread = y.square().sum((1, 2)).add_(1)
-        if not float(spread.amax()) <= HEAVY:
+        squares = y.square().sum(1)
+        if not float(squares.sum(1).amax()) <= HEAVY:
             each = [_solve(lower, b) for lower, b in factors(self.gram, rows, at)]
             theta, root, log_det = (torch.cat(parts, 1) for parts in zip(*each, strict=True))
             return Regressions(self, rows, at, theta, root, log_det)
-        update = _woodbury(self, rows, y, spread)
+        update = _woodbury(self, rows, y, squares.sqrt_())
         theta = _up_to(self.theta, update.z * update.w, at)
         return Regressions(self, rows, at, theta, self.root[:, None], self.log_det[:, None], update)
 
@@ -130,25 +118,13 @@ class Update(NamedTuple):
         w: (B, n, d).
         z: (B, n, 1).
         diagonal: ln det Vᵢ = ln det V + 2Σ_{j≤i} ln of these, (B, n).
-        starts: the regressions that every `SMALL` rows begin with.
-        spread: t = 1 + Σ‖x‖²_{V⁻¹}, (B,).
+        norms: c, of the columns of Y = XF, (B, d).
     """
 
     w: Tensor
     z: Tensor
     diagonal: Tensor
-    starts: list[Regression]
-    spread: Tensor
-
-    @property
-    def sizes(self) -> tuple[Tensor, Tensor, Tensor]:
-        """t, and the sums of s and of s² over the regressions that it begins with, (B, 1, 1)."""
-        every = [(_norms(one.root) * _sides(one.gram)).sum(1) for one in self.starts]
-        s = torch.stack(every, 1)
-        t, linear, square = (
-            one[:, None, None] for one in (self.spread, s.sum(1), s.square().sum(1))
-        )
-        return t, linear, square
+    norms: Tensor
 
 
 @dataclass(eq=False)
@@ -183,53 +159,51 @@ class Regressions:
         )
 
     def theta_error(self) -> Tensor:
-        """How far rounding may have moved θ, and a product with θ: (B, U, d)."""
-        (p, sides, s), start, update = self._sizes, self.start, self.update
-        size = self.theta.abs()
-        through = (sides[..., 1:] * size).sum(2, keepdim=True).add_(sides[..., :1])
-        off = self._gamma * s * through
-        if start.updates:
-            off += (p * start.residual().abs()[:, None]).sum(2, keepdim=True)
-        if update is not None:
-            t, linear, square = update.sizes
-            gain = self._gamma * (self.rows.shape[1] + t + linear + square) + self._drift * s
-            off += self._gamma * (linear + 2) * through + gain * _norms(update.z.mT)[..., None]
-        return torch.addcmul(p.shape[2] * EPS * size, p, off)
+        """ω, (B, U, d): each ⟨θ, x⟩ is off by at most ⟨ω, |xF|⟩ because θ is."""
+        gram, rows = self.start.gram, self.rows
+        both = torch.cat([torch.full_like(self.theta[..., :1], -1), self.theta], 2)
+        residual = both @ gram[..., 1:]
+        if n := rows.shape[1]:
+            counts = torch.tensor(self.at, device=both.device)[:, None]
+            included = torch.arange(n, device=both.device) < counts
+            missed = (both @ rows.mT).mul_(included)
+            residual = torch.baddbmm(residual, missed, rows[..., 1:])
+        squares = gram.diagonal(dim1=1, dim2=2)[:, None]
+        if self.root.shape[1] > 1:  # each has its own sums
+            squares = _up_to(squares[:, 0], rows.square(), self.at)
+        elif n:
+            squares = squares + rows.square().sum(1, keepdim=True)
+        sides = squares.sqrt()
+        size = self._gamma * (both.abs_() * sides).sum(2, keepdim=True)
+        off = _times(residual, self.root).abs_()
+        off = torch.addcmul(off, size, _times(sides[..., 1:], self.root.abs()))
+        if self.update is None:
+            return off
+        return off + (off * self.update.norms[:, None]).sum(2, keepdim=True) / 2
 
     def norm_error(self) -> tuple[Tensor, Tensor]:
-        """f (B, U or 1) and c (B, U or 1, d): ‖x‖_{V⁻¹} is off by at most f‖x‖_{V⁻¹} + ⟨c, |x|⟩.
+        """f (B, U or 1) and e (B, U or 1, d): ‖x‖_{V⁻¹} is off by at most f‖x‖_{V⁻¹} + ⟨e, |x|⟩.
 
-        An update subtracts from ‖xF‖² what is off by (n + t)γ‖xF‖², and leaves ‖xF‖²/t or more.
+        An update by n rows subtracts what is off by (n + t)γ‖xF‖² and leaves at least ‖xF‖²/t,
+        where t = 1 + Σc². Updates of the root leave ‖FᵀVF − I‖ ≤ 4(d + 8)eps·⟨p, D⟩ for each
+        1 + ‖x‖²_{V⁻¹}.
         """
-        p, _, s = self._sizes
-        if self.update is None:
-            relative, absolute = s.square() + 1, 2 * s
-        else:
-            t, linear, square = self.update.sizes
-            relative = square + t * (self.rows.shape[1] + t)
-            absolute = 2 * t.sqrt() * linear
-        relative = (self._gamma * relative + self._drift * s)[..., 0] / 2
-        return relative, self._gamma * absolute * p
+        gamma, d = self._gamma, self.theta.shape[2]
+        p = self.root.square().sum(-1).sqrt_()
+        squares = self.start.gram.diagonal(dim1=1, dim2=2)[:, None, 1:]
+        if self.root.shape[1] > 1:
+            squares = _up_to(squares[:, 0], self.rows[..., 1:].square(), self.at)
+        sides = squares.sqrt()
+        q = _times(sides, self.root.abs()).square().sum(2, keepdim=True)
+        f = gamma * q + 4 * EPS * (d + 8) * self.start.updates * (p * sides).sum(2, keepdim=True)
+        if self.update is not None:
+            t = 1 + self.update.norms.square().sum(1)[:, None, None]
+            f = f + gamma * t * (self.rows.shape[1] + t)
+        return f[..., 0] / 2, gamma * math.sqrt(d) * q.sqrt() * p
 
     @property
     def _gamma(self) -> float:
         return EPS * (self.start.depth + 2 * (self.rows.shape[1] + self.theta.shape[2]) + 8)
-
-    @property
-    def _drift(self) -> float:
-        """‖FᵀVF − I‖/s may be this after updates of the root, by 4(d + 8)eps each."""
-        return 4 * EPS * (self.theta.shape[2] + 8) * self.start.updates
-
-    @cached_property
-    def _sizes(self) -> tuple[Tensor, Tensor, Tensor]:
-        """p (B, U or 1, d), D (B, U or 1, d + 1) and s (B, U or 1, 1), or more."""
-        p, squares = _norms(self.root), self.start.gram.diagonal(dim1=1, dim2=2)[:, None]
-        if self.update is not None:
-            squares = squares + self.rows.square().sum(1, keepdim=True)
-        elif self.rows.shape[1]:
-            squares = _up_to(squares[:, 0], self.rows.square(), self.at)
-        sides = squares.sqrt()
-        return p, sides, (p * sides[..., 1:]).sum(2, keepdim=True)
 
 
 def factors(gram: Tensor, rows: Tensor, at: list[int]) -> Iterator[tuple[Tensor, Tensor]]:
@@ -282,17 +256,16 @@ def _solve(lower: Tensor, b: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     return theta, root, 2 * lower.diagonal(dim1=-2, dim2=-1).log().sum(-1)
 
 
-def _woodbury(start: Regression, rows: Tensor, y: Tensor, spread: Tensor) -> Update:
+def _woodbury(start: Regression, rows: Tensor, y: Tensor, norms: Tensor) -> Update:
     """The update by some rows X, with Y = XF, `SMALL` rows at a time.
 
     LLᵀ = I + YYᵀ, W = L⁻¹YFᵀ and z = L⁻¹(r − Xθ); the diagonal is that of L.
     """
-    parts, starts = list[tuple[Tensor, Tensor, Tensor]](), [start]
+    parts = list[tuple[Tensor, Tensor, Tensor]]()
     for low in range(0, rows.shape[1], SMALL):
         some = rows[:, low : low + SMALL]
         if low:
             start = start.with_rows(rows[:, low - SMALL : low])
-            starts.append(start)
             y = some[..., 1:] @ start.root
         y = y[:, :SMALL]
         gram = y @ y.mT
@@ -303,7 +276,7 @@ def _woodbury(start: Regression, rows: Tensor, y: Tensor, spread: Tensor) -> Upd
         w, z = both[..., :-1] @ start.root.mT, both[..., -1:]
         parts.append((w, z, lower.diagonal(dim1=1, dim2=2)))
     w, z, diagonal = (torch.cat(pieces, 1) for pieces in zip(*parts, strict=True))
-    return Update(w, z, diagonal, starts, spread)
+    return Update(w, z, diagonal, norms)
 
 
 def _with_squares(gram: Tensor, rows: Tensor) -> Tensor:
@@ -320,11 +293,6 @@ def _up_to(start: Tensor, steps: Tensor, at: list[int]) -> Tensor:
     return sums[:, first : first + u] if at == list(range(first, first + u)) else sums[:, at]
 
 
-def _norms(root: Tensor) -> Tensor:
-    """p, (…, d)."""
-    return root.square().sum(-1).sqrt_()
-
-
-def _sides(gram: Tensor) -> Tensor:
-    """D of the features, (B, d)."""
-    return gram.diagonal(dim1=1, dim2=2)[:, 1:].sqrt()
+def _times(rows: Tensor, root: Tensor) -> Tensor:
+    """xF of (B, U or 1, d) and (B, U or 1, d, d): (B, U or 1, d)."""
+    return rows @ root[:, 0] if root.shape[1] == 1 else (rows[:, :, None] @ root)[:, :, 0]
