@@ -72,10 +72,10 @@ def world(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
 def test_decisions_are_the_same_in_any_company(name: str, world: Environment) -> None:
     """In blocks and round by round, alone and among twenty, on one thread and on two."""
     policy = build_policy(LASTING[name])
-    rounds = 200 if "contexts" in policy.needs else 400
+    rounds = 120 if "contexts" in policy.needs else 300
     many = support.actions(policy, world, rounds, 20)
     assert torch.equal(support.actions(policy, world, rounds, 20, at_once=1), many)
-    for replica, at_once in ((13, 256), (13, 7), (4, 1)):
+    for replica, at_once in ((13, 256), (4, 1)):
         alone = support.actions(policy, world, rounds, [replica], at_once=at_once)
         assert torch.equal(alone, many[replica : replica + 1])
     torch.set_num_threads(2)

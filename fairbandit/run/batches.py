@@ -16,8 +16,8 @@ def replica_batches(replicas: int, *, rounds: int, places: int, features: int) -
     """Divides replicas into batches of nearly equal size, and returns the numbers in each.
 
     The rule assumes that a replica keeps every candidate it has seen, and one piece of pools of
-    `CHUNK_ROUNDS` rounds: (T + CHUNK_ROUNDS)·K·(d + 8) numbers of 8 bytes. It does not depend on the
-    machine, so that a config always gives the same batches and therefore the same files.
+    `CHUNK_ROUNDS` rounds: (T + CHUNK_ROUNDS)·K·(d + 8) numbers of 8 bytes. It does not depend on
+    the machine, so that a config always gives the same batches and therefore the same files.
 
     >>> replica_batches(10, rounds=5000, places=4, features=17)
     [range(0, 10)]

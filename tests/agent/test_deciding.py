@@ -4,9 +4,8 @@ import itertools
 
 import numpy as np
 import pytest
-import torch
 
-from fairbandit import Agent, FairbanditError, Truth, registry
+from fairbandit import Agent, FairbanditError, registry
 from fairbandit.building import build_policy
 from fairbandit.conformance import Scattered
 from fairbandit.plugins import load_plugins
@@ -19,44 +18,27 @@ load_plugins()
 ROUNDS = 70
 
 
-@pytest.mark.parametrize("name", support.PRESETS)
+CONFIGS = {**support.PRESETS, **worlds.every_part("halves"), **worlds.every_part("full")}
+
+
+@pytest.mark.parametrize("name", CONFIGS)
 @pytest.mark.parametrize(
     "world", [support.environment(), worlds.Coarse()], ids=["simulation", "ties"]
 )
-def test_every_preset_decides_as_in_the_simulation(name, world):
-    theirs = support.actions(support.policy(name), world, 150, replicas=2, seed=4)[0].tolist()
-    pools = worlds.pools_of(world, 150, 4)
-    assert worlds.play(worlds.agent_for(world, name, 4), pools) == theirs
+def test_every_policy_decides_as_in_the_simulation(name, world):
+    config, rounds = CONFIGS[name], 150 if name in support.PRESETS else ROUNDS
+    theirs = support.actions(build_policy(config), world, rounds, replicas=2, seed=4)[0].tolist()
+    pools = worlds.pools_of(world, rounds, 4)
+    assert worlds.play(worlds.agent_for(world, config, 4), pools) == theirs
 
 
-@pytest.mark.parametrize("split", registry.names("split"))
-@pytest.mark.parametrize(
-    ("estimator", "rank"),
-    [("ridge", rank) for rank in registry.names("rank")]
-    + [(estimator, "recent_cdf") for estimator in registry.names("estimator")],
-)
-def test_every_part_decides_as_in_the_simulation(split, estimator, rank):
-    world = worlds.Coarse()
-    config = {"split": split, "estimator": estimator, "rank": rank, **support.beside(rank)}
-    theirs = support.actions(build_policy(config), world, ROUNDS, seed=2)[0].tolist()
-    pools = worlds.pools_of(world, ROUNDS, 2)
-    assert worlds.play(worlds.agent_for(world, config, 2), pools) == theirs
+EMPTY = {**support.PRESETS, **support.NOTIONS, **worlds.every_part("halves")}
 
 
-HALVES = {"split": "halves", "estimator": "ridge"}
-
-
-@pytest.mark.parametrize(
-    "config",
-    [
-        *(dict(support.PRESETS, **support.NOTIONS).values()),
-        *({**HALVES, "rank": rank, **support.beside(rank)} for rank in registry.names("rank")),
-    ],
-    ids=lambda config: f"{config['rank']} {config.get('selector', '')}",
-)
-def test_a_pool_without_its_empty_places(config):
+@pytest.mark.parametrize("name", EMPTY)
+def test_a_pool_without_its_empty_places(name):
     """Places that are empty in the simulation are not there online, and draw nothing there."""
-    world = Scattered(rare_after=30)
+    world, config = Scattered(rare_after=30), EMPTY[name]
     theirs = support.actions(build_policy(config), world, ROUNDS, seed=1)[0]
     pools = worlds.pools_of(world, ROUNDS, 1)
     agent, picked = worlds.agent_for(world, config, 1), []
@@ -91,9 +73,9 @@ def test_groups_known_before_or_met_later(estimator, rank):
     given = worlds.stories(3, 60)
     names = list(dict.fromkeys(itertools.chain(*given.labels)))
     config = {"split": "halves", "estimator": estimator, "rank": rank}
-    truth = Truth(torch.ones(3), lambda groups, values, rounds: torch.special.ndtr(values + groups))
     later, before = (
-        Agent.from_config(config, features=3, groups=known, truth=truth) for known in ((), names)
+        Agent.from_config(config, features=3, groups=known, truth=worlds.TRUTH)
+        for known in ((), names)
     )
     assert worlds.live(later, given) == worlds.live(before, given)
     assert later.groups == before.groups == tuple(names)

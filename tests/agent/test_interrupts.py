@@ -15,7 +15,6 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
-import numpy as np
 import pytest
 import torch
 from torch import Tensor
@@ -259,49 +258,6 @@ def test_a_fork_while_a_thread_is_inside() -> None:
     thread.join()
     assert ended == (child, 0)
     assert (agent.rounds, agent.groups) == (1, ("a", "new"))
-
-
-class Moody(EmpiricalCdf):
-    """Raises what it is told to."""
-
-    part_kind, part_name = "rank", "moody"
-    fault: BaseException | None = None
-
-    def _index(self, candidates: Candidates) -> Tensor:
-        if self.fault is not None:
-            raise self.fault
-        return super()._index(candidates)
-
-
-@pytest.mark.parametrize(
-    "fault", [RuntimeError("no"), FairbanditError("no"), KeyboardInterrupt(), SystemExit(0)]
-)
-def test_a_part_that_raises(fault: BaseException) -> None:
-    past, future = worlds.spans(worlds.stories(7, 60), 30)
-    policy, mood = build_policy("fair_greedy"), Moody()
-    agent, twin = (Agent(support.replaced(policy, rank=mood), features=3) for _ in range(2))
-    assert worlds.live(agent, past) == worlds.live(twin, past)
-    before, wild = worlds.held(agent), np.tile([[1e3] * 3, [-1e3] * 3], (100, 1))
-    mood.fault = fault
-    for pool, labels in ((wild, ["new", "a"] * 100), (future.contexts[0], future.labels[0])):
-        with pytest.raises(type(fault)):
-            agent.act(pool, labels)
-        assert worlds.held(agent) == before
-    mood.fault = None
-    assert worlds.live(agent, future) == worlds.live(twin, future)
-    assert worlds.held(agent) == worlds.held(twin)
-
-
-def test_an_agent_that_could_not_be_made() -> None:
-    """Neither does it change another one with the same parts."""
-    policy = build_policy({"split": "halves", "estimator": "ridge", "rank": "recent_cdf"})
-    kept, twin = (Agent(policy, features=2, groups=["a"]) for _ in range(2))
-    for options in ({"refresh": 0.5}, {"groups": "ab"}, {"exploration": -1.0}, {"truth": 3}):
-        with pytest.raises(FairbanditError):
-            Agent(policy, **{"features": 5, **options})  # type: ignore[arg-type]
-    for one in (kept, twin):
-        one.act([[1.0, 2.0]], ["a"])
-    assert worlds.held(kept) == worlds.held(twin)
 
 
 def test_an_oracle_that_calls_back() -> None:

@@ -12,11 +12,11 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from fairbandit import Agent
+from fairbandit import Agent, registry
 from fairbandit.environments.base import Environment, Pools, Truth
 from fairbandit.maths.grouped_cdf import GroupedCdf
 from fairbandit.streams import Purpose, Streams
-from tests import literal
+from tests import literal, support
 
 Array = NDArray[Any]
 
@@ -41,6 +41,27 @@ class Coarse(Environment):
         expected = contexts @ self.truth.theta
         rewards = expected + self.streams[Purpose.REWARDS].normal(first, count, k)
         return Pools(contexts, groups, rewards, expected, self.truth.cdf(groups, expected, groups))
+
+
+def _normal(groups: Tensor, values: Tensor, rounds: Tensor) -> Tensor:
+    return torch.special.ndtr(values + groups)
+
+
+TRUTH = Truth(torch.ones(3), _normal)
+"""Of three features and any groups."""
+
+
+def every_part(split: str) -> dict[str, dict[str, Any]]:
+    """Policies with each rank and each estimator that is registered."""
+    parts = [("ridge", rank) for rank in registry.names("rank")]
+    parts += [(estimator, "recent_cdf") for estimator in registry.names("estimator")]
+    return {
+        f"{split} {estimator} {rank}": {
+            **{"split": split, "estimator": estimator, "rank": rank},
+            **support.beside(rank),
+        }
+        for estimator, rank in parts
+    }
 
 
 def pools_of(world: Environment, rounds: int, seed: int) -> Pools:
