@@ -1,7 +1,6 @@
 """However past contexts are counted, decisions are the same."""
 
 from contextlib import ExitStack
-from enum import Enum
 from itertools import product
 from typing import Any, NamedTuple
 from unittest.mock import patch
@@ -20,15 +19,6 @@ from tests import support
 from tests.counting.test_against_dense import ways
 
 
-class Way(Enum):
-    """How past contexts are counted."""
-
-    dense = "by the dense reference"
-    scanned = "by scanning"
-    searched = "by the sorted segment where it pays"
-    forced = "by the sorted segment wherever it can"
-
-
 class Decisions(NamedTuple):
     """What was decided, (B, T), by which ranks, and how often the sorted segment gave counts."""
 
@@ -39,7 +29,7 @@ class Decisions(NamedTuple):
 
 
 def decisions(
-    way: Way,
+    way: str,
     world: Environment,
     rounds: int,
     *,
@@ -48,35 +38,36 @@ def decisions(
     at_once: int | None = None,
     **ridge: Any,
 ) -> Decisions:
-    """Plays Fair-Greedy."""
+    """Plays Fair-Greedy.
+
+    Past contexts are counted by the dense reference ("dense"), by scanning ("scanned"), by the
+    sorted segment where it pays ("searched"), or by it wherever it can ("forced").
+    """
     estimator = {"name": "ridge", **ridge}
     chosen = build_policy({"split": split, "estimator": estimator, "rank": "empirical_cdf"})
-    counted, ask, rank = [0, 0], LinearCounts._count_sorted, Rank.index
+    answers, ask, rank = list[bool](), LinearCounts._count_sorted, Rank.index
     seen: dict[int, Tensor] = {}
 
     def count_sorted(self: LinearCounts, *given: Any) -> Tensor | None:
-        counts = None if way is Way.scanned else ask(self, *given)
-        counted[0] += 1
-        counted[1] += counts is not None
+        counts = None if way == "scanned" else ask(self, *given)
+        answers.append(counts is not None)
         return counts
 
     def index(self: Rank, candidates: Candidates) -> Tensor:
         found = rank(self, candidates)
-        seen.update(
-            zip(candidates.rounds.tolist(), found.unbind(1), strict=True)
-        )  # a round's last counts
+        seen.update(zip(candidates.rounds.tolist(), found.unbind(1), strict=True))
         return found
 
     with ExitStack() as stack:
         stack.enter_context(patch.object(Rank, "index", index))
         stack.enter_context(patch.object(LinearCounts, "_count_sorted", count_sorted))
-        stack.enter_context(ways(searched=way is Way.forced))
-        if way is Way.dense:
+        stack.enter_context(ways(searched=way == "forced"))
+        if way == "dense":
             stack.enter_context(patch("fairbandit.past.past.Contexts", DenseContexts))
             stack.enter_context(patch("fairbandit.candidates.PastScores", DenseScores))
         actions = support.actions(chosen, world, rounds, replicas, at_once=at_once)
     ranked = torch.stack([seen[t] for t in sorted(seen)], 1)
-    return Decisions(actions, ranked, *counted)
+    return Decisions(actions, ranked, len(answers), sum(answers))
 
 
 def alike(one: Decisions, other: Decisions) -> None:
@@ -91,7 +82,7 @@ def test_a_segment_that_is_sorted(kind: str, noise: float, regularization: float
     world = support.world_of(kind)
     scanned, forced = (
         decisions(way, world, 1500, noise=noise, regularization=regularization)
-        for way in (Way.scanned, Way.forced)
+        for way in ("scanned", "forced")
     )
     assert scanned.answered == 0
     assert forced.answered > forced.asked / 3
@@ -106,7 +97,7 @@ def test_the_dense_reference(kind: str, at_once: int | None, split: str) -> None
     world, rounds = support.world_of(kind), 120 if at_once or split == "full" else 600
     dense, forced = (
         decisions(way, world, rounds, split=split, at_once=at_once, noise=1e-2)
-        for way in (Way.dense, Way.forced)
+        for way in ("dense", "forced")
     )
     assert dense.asked == 0 < forced.answered
     alike(dense, forced)
@@ -116,7 +107,7 @@ def test_where_it_pays() -> None:
     """As it is used by itself: given up and taken up again, now and then."""
     scanned, searched = (
         decisions(way, support.environment(), 24_000, noise=1.0, replicas=1)
-        for way in (Way.scanned, Way.searched)
+        for way in ("scanned", "searched")
     )
     assert 0 < searched.answered < searched.asked
     alike(scanned, searched)
