@@ -12,8 +12,8 @@ Whatever computed θ, with the residual ρ = b − Vθ a prediction ⟨x, θ⟩ 
 ⟨x, V⁻¹(ρ + Δb − ΔVθ)⟩, which is at most ⟨|xF|, η⟩ with η = |ρF| + γTg. After an update by n rows X
 with Y = XF, V⁻¹ is F(I + YᵀY)⁻¹Fᵀ, and that is at most ⟨|xF|, η + κ⟩, where κ = ⟨c, η⟩/2 and c has
 the norms of the columns of Y. In the same way ‖x‖²_{V⁻¹} is off by at most γα² where sums and
-factors are, with α = ‖g‖·‖x‖_{V⁻¹}; and by 2γα√d⟨p, |x|⟩ where the product xF is, p having the norms
-of the rows of F. Terms of second order are left out.
+factors are, with α = ‖g‖·‖x‖_{V⁻¹}; and by 2γα√d⟨p, |x|⟩ where the product xF is, p having the
+norms of the rows of F. Terms of second order are left out.
 
 References: Higham, Accuracy and Stability of Numerical Algorithms, Sec. 3.5, 8.1 and 10.1; Bierman,
 Factorization Methods for Discrete Sequential Estimation, Sec. V.2 (Potter's update of a root).
