@@ -70,10 +70,16 @@ class Candidates:
         """Each candidate's score under its own round's model, (B, N, K)."""
         return self._scored[0]
 
-    @property
+    @cached_property
     def errors(self) -> Tensor:
         """How far rounding may have moved each score, (B, N, K): two tie within their sum."""
-        return self._scored[1]
+        errors = self.model.error(self.contexts, self.groups, self.scores)
+        return _alike(errors, self._scored[2])
+
+    @property
+    def apart(self) -> bool:
+        """Whether the index is the score, and rounding can have parted no two of a pool."""
+        return self.index is self.scores and not self._scored[1]
 
     def bounds(self) -> tuple[Tensor, Tensor]:
         """Lower and upper confidence bounds of the candidates' true rewards, (B, N, K) each.
@@ -194,12 +200,16 @@ class Candidates:
         return values.where(self._informed[:, None], otherwise)
 
     @cached_property
-    def _scored(self) -> tuple[Tensor, Tensor, Tensor | None]:
-        """Scores and their errors, the same for equal candidates of a pool, and who is equal."""
+    def _scored(self) -> tuple[Tensor, bool, Tensor | None]:
+        """Scores, the same for equal candidates; whether others are near; and who is equal."""
         scores = self.model.score(self.contexts, self.groups)
-        errors = self.model.error(self.contexts, self.groups, scores)
-        twins = _twins(self.contexts, self.groups, scores, errors)
-        return _alike(scores, twins), _alike(errors, twins), twins
+        ordered, order = scores.sort(2)
+        gap = ordered.diff(dim=2)
+        tied = gap <= 2 * self.model.error_limit(self.contexts, self.groups, scores)
+        if not bool((tied & (gap > 0)).any()):  # equal scores need no care
+            return scores, False, None
+        twins = _twins(self.contexts, self.groups, order, tied)
+        return _alike(scores, twins), True, twins
 
 
 def _alike(values: Tensor, twins: Tensor | None) -> Tensor:
@@ -207,16 +217,17 @@ def _alike(values: Tensor, twins: Tensor | None) -> Tensor:
     return values if twins is None else values.gather(2, twins)
 
 
-def _twins(contexts: Tensor, groups: Tensor, scores: Tensor, errors: Tensor) -> Tensor | None:
-    """The first place of each pool that holds an equal candidate, (B, N, K); None if all differ.
+def _twins(contexts: Tensor, groups: Tensor, order: Tensor, tied: Tensor) -> Tensor:
+    """The first place of each pool that holds an equal candidate, (B, N, K).
 
     Two kernels may score equal contexts a few units in the last place apart.
+
+    Args:
+        contexts: (B, N, K, d).
+        groups: (B, N, K).
+        order: the places of each pool in the order of their scores, (B, N, K).
+        tied: which of them have nearly the score of the next one, (B, N, K − 1).
     """
-    ordered, order = scores.sort(2)
-    gap = ordered.diff(dim=2)
-    tied = gap <= 2 * errors.max()
-    if not bool((tied & (gap > 0)).any()):  # equal scores need no care
-        return None
     k = groups.shape[2]
     near = torch.zeros_like(groups, dtype=torch.bool)
     near[..., 1:] |= tied

@@ -7,7 +7,7 @@ from enum import Enum
 import torch
 from torch import Tensor
 
-from fairbandit.estimators.models import LinearModel, RewardModel, Rounding
+from fairbandit.estimators.models import LinearModel, RewardModel
 from fairbandit.estimators.ridge import Ridge
 from fairbandit.maths.regressions import Regressions
 from fairbandit.part import Problem
@@ -46,11 +46,11 @@ class GroupModel(LinearModel):
     Args:
         shared: what the groups share; it gives z.
         theta: (B, U, p).
-        rounding: as for `LinearModel`.
+        found: as for `LinearModel`.
     """
 
-    def __init__(self, shared: Shared, theta: Tensor, rounding: Rounding | None = None) -> None:
-        super().__init__(theta, rounding)
+    def __init__(self, shared: Shared, theta: Tensor, found: Regressions | None = None) -> None:
+        super().__init__(theta, found)
         self._shared = shared
 
     @property
@@ -96,11 +96,6 @@ class GroupRidge(Ridge):
         return self.shared.expand(outcomes.contexts, outcomes.groups, width)
 
     def _model(
-        self,
-        problem: Problem,
-        found: Regressions,
-        n_train: list[int],
-        theta: Tensor,
-        rounding: Rounding | None,
+        self, problem: Problem, found: Regressions, n_train: list[int], theta: Tensor
     ) -> RewardModel:
-        return GroupModel(self.shared, theta, rounding)
+        return GroupModel(self.shared, theta, found)

@@ -4,17 +4,23 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from copy import copy
-from typing import NamedTuple, Self
+from typing import Self
 
 import torch
 from torch import Tensor
 
 from fairbandit.errors import FairbanditError
+from fairbandit.maths.regressions import Regressions
 
 EPS = torch.finfo(torch.float64).eps
 
 ROUNDING = 4 * EPS
 """How far rounding moves a product of given numbers, relative to the sum of its absolute terms."""
+
+
+MOST = 1e-9
+"""No error is larger than this, relative to the largest score that a ridge regression could give.
+Scores that lie further apart never tie, even where rounding may have parted them."""
 
 
 class NoBounds(FairbanditError):  # noqa: N818
@@ -86,6 +92,14 @@ class RewardModel(ABC):
         """
         return self._error(contexts, groups, scores)
 
+    def error_limit(self, contexts: Tensor, groups: Tensor, scores: Tensor) -> float:
+        """No error of these scores exceeds this; it may be cheaper to compute, and much larger.
+
+        Args:
+            contexts, groups, scores: as for `error`.
+        """
+        return self._error_limit(contexts, groups, scores)
+
     def bounds(self, contexts: Tensor, groups: Tensor) -> tuple[Tensor, Tensor]:
         """Lower and upper confidence bounds of the true rewards of contexts.
 
@@ -108,6 +122,10 @@ class RewardModel(ABC):
         """See `error`; a model whose terms cancel, or that is itself off, overrides it."""
         return ROUNDING * scores.abs()
 
+    def _error_limit(self, contexts: Tensor, groups: Tensor, scores: Tensor) -> float:
+        """See `error_limit`."""
+        return float(self.error(contexts, groups, scores).max())
+
     def _bounds(self, contexts: Tensor, groups: Tensor) -> tuple[Tensor, Tensor]:
         """See `bounds`."""
         raise NoBounds(
@@ -116,29 +134,20 @@ class RewardModel(ABC):
         )
 
 
-class Rounding(NamedTuple):
-    """How far rounding has moved θ: each ⟨θ, x⟩ is off by at most ⟨ω, |xF|⟩ because θ is.
-
-    Attributes:
-        weights: ω, (B, U, d).
-        root: F, (B, U, d, d), or (B, 1, d, d) if it is the same for all models.
-    """
-
-    weights: Tensor
-    root: Tensor
-
-
 class LinearModel(RewardModel):
     """Linear rewards: score(x) = ⟨θ, x⟩.
 
     Args:
         theta: (B, U, d).
-        rounding: how far rounding has moved θ; None where θ is given or drawn.
+        found: the regressions that gave θ, and know how far rounding has moved it; None where θ is
+            given or drawn.
     """
 
-    def __init__(self, theta: Tensor, rounding: Rounding | None = None) -> None:
-        super().__init__(theta, *(() if rounding is None else rounding[:1]))
-        self._root = None if rounding is None else rounding.root
+    _index: Tensor | None  # which of the models that were solved these are; None if all
+
+    def __init__(self, theta: Tensor, found: Regressions | None = None) -> None:
+        super().__init__(theta)
+        self._found, self._index = found, None
 
     @property
     def theta(self) -> Tensor | None:
@@ -148,13 +157,12 @@ class LinearModel(RewardModel):
     @property
     def is_off(self) -> bool:
         """Whether rounding has moved θ; see `RewardModel`."""
-        return self._root is not None
+        return self._found is not None
 
     def take(self, index: Tensor) -> Self:
         """The models at the given positions; see `RewardModel`."""
         taken = super().take(index)
-        if self._root is not None and self._root.shape[1] > 1:
-            taken._root = self._root.index_select(1, index)
+        taken._index = index if self._index is None else self._index[index]
         return taken
 
     def _features(self, contexts: Tensor, groups: Tensor) -> Tensor:
@@ -167,9 +175,36 @@ class LinearModel(RewardModel):
     def _error(self, contexts: Tensor, groups: Tensor, scores: Tensor) -> Tensor:
         features, theta = self._features(contexts, groups), self.parameters[0]
         error = products(max(ROUNDING, theta.shape[2] * EPS) * theta.abs(), features.abs())
-        if self._root is None:
+        if self._found is None:
             return error
-        return error + products(self.parameters[1], projected(features, self._root).abs_())
+        error = error + self._moved(self._found, features, scores)
+        return torch.minimum(error, self._most(self._found, features))
+
+    def _error_limit(self, contexts: Tensor, groups: Tensor, scores: Tensor) -> float:
+        if self._found is None:
+            return super()._error_limit(contexts, groups, scores)
+        return float(self._most(self._found, self._features(contexts, groups)).max())
+
+    def _moved(self, found: Regressions, features: Tensor, scores: Tensor) -> Tensor:
+        """How far the rounding of the parameters may have moved each score, (B, U, M)."""
+        along = projected(features, self._each(found.root)).abs_()
+        return products(self._each(found.theta_error), along)
+
+    def _most(self, found: Regressions, features: Tensor) -> Tensor:
+        """The largest error that is stated, (B, U, 1)."""
+        root, rewards = found.size
+        size = features.square().sum(3).amax(2, keepdim=True).sqrt_()
+        return MOST * (self._each(root) * self._scale(rewards))[..., None] * size
+
+    def _scale(self, rewards: Tensor) -> Tensor:
+        """The size of scores where ‖xF‖ is 1, (B, U or 1), given ‖r‖."""
+        return rewards
+
+    def _each(self, values: Tensor) -> Tensor:
+        """What belongs to these models of values (B, U or 1, …) of all models that were solved."""
+        if values.shape[1] == 1 or self._index is None:
+            return values
+        return values.index_select(1, self._index)
 
 
 def products(theta: Tensor, contexts: Tensor) -> Tensor:

@@ -9,13 +9,7 @@ import torch
 from torch import Tensor
 
 from fairbandit.errors import FairbanditError
-from fairbandit.estimators.models import (
-    LinearModel,
-    RewardModel,
-    Rounding,
-    products,
-    projected,
-)
+from fairbandit.estimators.models import LinearModel, RewardModel, products, projected
 from fairbandit.estimators.ridge import Ridge
 from fairbandit.maths.regressions import Regressions
 from fairbandit.part import Problem
@@ -28,22 +22,15 @@ class OptimisticModel(LinearModel):
     Args:
         theta: (B, U, d).
         width: β, (B, U).
-        rounding: as for `LinearModel`.
         found: gives V⁻¹ of the U models.
+        noisy: whether noise was injected into θ, so that its rounding does not count.
     """
 
-    _root: Tensor
-
-    def __init__(
-        self, theta: Tensor, width: Tensor, rounding: Rounding | None, found: Regressions
-    ) -> None:
-        weights = torch.zeros_like(theta) if rounding is None else rounding.weights
-        super().__init__(theta, Rounding(weights, found.root))
+    def __init__(self, theta: Tensor, width: Tensor, found: Regressions, noisy: bool) -> None:
+        super().__init__(theta, found)
         counts = torch.tensor(found.at, device=theta.device).expand(width.shape)
-        relative, absolute = found.norm_error()
-        moved = relative.expand(width.shape), width[..., None] * absolute
-        self.parameters += (width, counts, *moved)
-        self._steps = None if found.update is None else found.update.w
+        self.parameters += (width, counts)
+        self._noisy, self._solved = noisy, found
 
     @property
     def theta(self) -> None:
@@ -53,12 +40,17 @@ class OptimisticModel(LinearModel):
     def _score(self, contexts: Tensor, groups: Tensor) -> Tensor:
         return products(self.parameters[0], contexts) + self._bonus(contexts)
 
-    def _error(self, contexts: Tensor, groups: Tensor, scores: Tensor) -> Tensor:
-        """What rounding may have moved ⟨θ, x⟩ and ‖x‖_{V⁻¹}; β is the same for all candidates."""
-        theta, _, _, _, relative, absolute = self.parameters
-        bonus = (scores - products(theta, contexts)).abs_()
-        off = relative[..., None] * bonus + products(absolute, contexts.abs())
-        return super()._error(contexts, groups, scores) + off
+    def _moved(self, found: Regressions, features: Tensor, scores: Tensor) -> Tensor:
+        """See `LinearModel`; β is the same for all candidates, whatever rounding did to it."""
+        theta, width, _ = self.parameters
+        relative, absolute = map(self._each, found.norm_error)
+        bonus = (scores - products(theta, features)).abs_()
+        moved = relative[..., None] * bonus
+        moved = moved + width[..., None] * products(absolute, features.abs())
+        return moved if self._noisy else moved + super()._moved(found, features, scores)
+
+    def _scale(self, rewards: Tensor) -> Tensor:
+        return rewards + self.parameters[1]
 
     def _bounds(self, contexts: Tensor, groups: Tensor) -> tuple[Tensor, Tensor]:
         middle, bonus = products(self.parameters[0], contexts), self._bonus(contexts)
@@ -66,11 +58,11 @@ class OptimisticModel(LinearModel):
 
     def _bonus(self, contexts: Tensor) -> Tensor:
         """β·‖x‖_{V⁻¹} = β·√(‖xF‖² − Σⱼ⟨wⱼ, x⟩²), (B, U, M)."""
-        _, _, width, counts, _, _ = self.parameters
-        squares = projected(contexts, self._root).square_().sum(-1)
-        if self._steps is not None:
-            n = self._steps.shape[1]
-            along = (contexts.flatten(1, 2) @ self._steps.mT).square_()
+        _, width, counts = self.parameters
+        squares = projected(contexts, self._each(self._solved.root)).square_().sum(-1)
+        if (update := self._solved.update) is not None:
+            n = update.w.shape[1]
+            along = (contexts.flatten(1, 2) @ update.w.mT).square_()
             along = along.view(*contexts.shape[:3], n)
             included = torch.arange(n, device=counts.device) < counts[:1, :, None]  # of all alike
             weights = included.to(along.dtype)
@@ -138,12 +130,7 @@ class OptimisticRidge(Ridge):
         self.subgaussian, self.norm, self.delta = subgaussian, norm, delta
 
     def _model(
-        self,
-        problem: Problem,
-        found: Regressions,
-        n_train: list[int],
-        theta: Tensor,
-        rounding: Rounding | None,
+        self, problem: Problem, found: Regressions, n_train: list[int], theta: Tensor
     ) -> RewardModel:
         growth = found.log_det - problem.features * math.log(self.regularization)
         growth = growth.clamp(min=0)
@@ -154,4 +141,4 @@ class OptimisticRidge(Ridge):
             spread = (growth - 2 * math.log(self.delta)).sqrt()
             beta = self.subgaussian * spread + math.sqrt(self.regularization) * self.norm
         width = beta * (problem.exploration if self.exploration is None else self.exploration)
-        return OptimisticModel(theta, width, rounding, found)
+        return OptimisticModel(theta, width, found, self.noise > 0)

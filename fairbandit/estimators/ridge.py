@@ -10,7 +10,7 @@ from torch.nn.functional import pad
 
 from fairbandit.errors import FairbanditError
 from fairbandit.estimators.base import Estimator
-from fairbandit.estimators.models import LinearModel, RewardModel, Rounding
+from fairbandit.estimators.models import LinearModel, RewardModel
 from fairbandit.maths.regressions import Regression, Regressions
 from fairbandit.part import PAPER, Problem
 from fairbandit.past.outcomes import Outcomes
@@ -63,12 +63,9 @@ class Ridge(Estimator):
         at = outcomes.counts(n_train)
         found = state.after(self._rows(state, outcomes.rows(0, at[-1])), at)
         theta = found.theta
-        if not self.noise:
-            rounding = Rounding(found.theta_error(), found.root)
-            return self._model(problem, found, n_train, theta, rounding)
-        if n_train[-1] > 0:
+        if self.noise > 0 and n_train[-1] > 0:
             theta = theta + self._injected(problem, n_train)
-        return self._model(problem, found, n_train, theta, None)
+        return self._model(problem, found, n_train, theta)
 
     def _advance(self, state: Regression, outcomes: Outcomes) -> Regression:
         return state.with_rows(self._rows(state, outcomes))
@@ -95,15 +92,10 @@ class Ridge(Estimator):
         return torch.cat([outcomes.rewards[..., None], regressors], 2)
 
     def _model(
-        self,
-        problem: Problem,
-        found: Regressions,
-        n_train: list[int],
-        theta: Tensor,
-        rounding: Rounding | None,
+        self, problem: Problem, found: Regressions, n_train: list[int], theta: Tensor
     ) -> RewardModel:
-        """The model of θ with its noise, (B, U, width); with noise there is no rounding of it."""
-        return LinearModel(theta, rounding)
+        """The model of θ with its noise, (B, U, width)."""
+        return LinearModel(theta, None if self.noise else found)
 
     def _injected(self, problem: Problem, n_train: list[int]) -> Tensor:
         """ρ/(d√n)·γ_n for each n, (B, U, d); after no round there is no noise."""

@@ -9,11 +9,11 @@ after each row.
 root of the diagonal of G, T = ⟨D, |[−1 θ]|⟩, FFᵀ = V⁻¹ and g = |F|ᵀD. By the inequality of Cauchy
 and Schwarz, sums are off by |ΔG|ᵢⱼ ≤ γDᵢDⱼ, and a Cholesky factor is that of a matrix as near.
 Whatever computed θ, with the residual ρ = b − Vθ a prediction ⟨x, θ⟩ is off by
-⟨x, V⁻¹(ρ + Δb − ΔVθ)⟩, which is at most ⟨|xF|, η⟩ with η = |ρF| + γTg. After an update by n rows X
-with Y = XF, V⁻¹ is F(I + YᵀY)⁻¹Fᵀ, and that is at most ⟨|xF|, η + κ⟩, where κ = ⟨c, η⟩/2 and c has
-the norms of the columns of Y. In the same way ‖x‖²_{V⁻¹} is off by at most γα² where sums and
-factors are, with α = ‖g‖·‖x‖_{V⁻¹}; and by 2γα√d⟨p, |x|⟩ where the product xF is, p having the
-norms of the rows of F. Terms of second order are left out.
+⟨x, V⁻¹(ρ + Δb − ΔVθ)⟩, which is at most ⟨|xF|, η⟩ with η = |ρF| + γTg, and η = γTg after a Cholesky
+factor. After an update by n rows X, with Y = XF, V⁻¹ is F(I + YᵀY)⁻¹Fᵀ, and the error is at most
+⟨|xF|, η + κ⟩, where κ = ⟨c, η⟩/2 and c has the norms of the columns of Y. The square of ‖x‖_{V⁻¹}
+is off by at most γα² where sums and factors are, with α = ‖g‖·‖x‖_{V⁻¹}; and by 2γα√d⟨p, |x|⟩ where
+the product xF is, p having the norms of the rows of F. Terms of second order are left out.
 
 References: Higham, Accuracy and Stability of Numerical Algorithms, Sec. 3.5, 8.1 and 10.1; Bierman,
 Factorization Methods for Discrete Sequential Estimation, Sec. V.2 (Potter's update of a root).
@@ -22,9 +22,10 @@ Factorization Methods for Discrete Sequential Estimation, Sec. V.2 (Potter's upd
 from __future__ import annotations
 
 import math
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from typing import NamedTuple
 
 import torch
@@ -119,12 +120,14 @@ class Update(NamedTuple):
         z: (B, n, 1).
         diagonal: ln det Vᵢ = ln det V + 2Σ_{j≤i} ln of these, (B, n).
         norms: c, of the columns of Y = XF, (B, d).
+        grams: G before each `SMALL` rows.
     """
 
     w: Tensor
     z: Tensor
     diagonal: Tensor
     norms: Tensor
+    grams: list[Tensor]
 
 
 @dataclass(eq=False)
@@ -158,29 +161,41 @@ class Regressions:
             torch.zeros_like(start[:, 0]), self.update.diagonal.log(), self.at
         )
 
+    @property
+    def size(self) -> tuple[Tensor, Tensor]:
+        """‖F‖ (B, U or 1) and ‖r‖ (B, 1): |⟨θ, x⟩| ≤ ‖x‖·‖F‖·‖r‖ and ‖x‖_{V⁻¹} ≤ ‖x‖·‖F‖."""
+        squares = self.start.gram[:, 0, :1] + self.rows[..., 0].square().sum(1, keepdim=True)
+        return self.root.square().sum((2, 3)).sqrt_(), squares.sqrt_()
+
+    @cached_property
     def theta_error(self) -> Tensor:
         """ω, (B, U, d): each ⟨θ, x⟩ is off by at most ⟨ω, |xF|⟩ because θ is."""
-        gram, rows = self.start.gram, self.rows
         both = torch.cat([torch.full_like(self.theta[..., :1], -1), self.theta], 2)
-        residual = both @ gram[..., 1:]
-        if n := rows.shape[1]:
-            counts = torch.tensor(self.at, device=both.device)[:, None]
-            included = torch.arange(n, device=both.device) < counts
-            missed = (both @ rows.mT).mul_(included)
-            residual = torch.baddbmm(residual, missed, rows[..., 1:])
-        squares = gram.diagonal(dim1=1, dim2=2)[:, None]
-        if self.root.shape[1] > 1:  # each has its own sums
-            squares = _up_to(squares[:, 0], rows.square(), self.at)
-        elif n:
-            squares = squares + rows.square().sum(1, keepdim=True)
-        sides = squares.sqrt()
-        size = self._gamma * (both.abs_() * sides).sum(2, keepdim=True)
-        off = _times(residual, self.root).abs_()
-        off = torch.addcmul(off, size, _times(sides[..., 1:], self.root.abs()))
-        if self.update is None:
-            return off
-        return off + (off * self.update.norms[:, None]).sum(2, keepdim=True) / 2
+        sides = self._sides
+        size = self._gamma * (both.abs() * sides).sum(2, keepdim=True)
+        off = size * _times(sides[..., 1:], self.root.abs())
+        if self.update is not None:
+            off += (self._residuals(both) @ self.root[:, 0]).abs_()
+            return off + (off * self.update.norms[:, None]).sum(2, keepdim=True) / 2
+        if self.start.updates and self.root.shape[1] == 1:  # else ρ is small already
+            off += (both[:, :1] @ self.start.gram[..., 1:] @ self.root[:, 0]).abs_()
+        return off
 
+    def _residuals(self, both: Tensor) -> Tensor:
+        """−ρ of each θ, (B, U, d), of [−1 θ]."""
+        assert self.update is not None
+        found, u = list[Tensor](), 0
+        for number, gram in enumerate(self.update.grams):
+            low, first = number * SMALL, u
+            u = bisect_right(self.at, low + SMALL)
+            rows, some = self.rows[:, low : low + SMALL], both[:, first:u]
+            counts = torch.tensor(self.at[first:u], device=rows.device)[:, None] - low
+            included = torch.arange(rows.shape[1], device=rows.device) < counts
+            missed = (some @ rows.mT).mul_(included)
+            found.append(torch.baddbmm(some @ gram[..., 1:], missed, rows[..., 1:]))
+        return torch.cat(found, 1)
+
+    @cached_property
     def norm_error(self) -> tuple[Tensor, Tensor]:
         """f (B, U or 1) and e (B, U or 1, d): ‖x‖_{V⁻¹} is off by at most f‖x‖_{V⁻¹} + ⟨e, |x|⟩.
 
@@ -190,16 +205,23 @@ class Regressions:
         """
         gamma, d = self._gamma, self.theta.shape[2]
         p = self.root.square().sum(-1).sqrt_()
-        squares = self.start.gram.diagonal(dim1=1, dim2=2)[:, None, 1:]
-        if self.root.shape[1] > 1:
-            squares = _up_to(squares[:, 0], self.rows[..., 1:].square(), self.at)
-        sides = squares.sqrt()
+        sides = self._sides[..., 1:]
         q = _times(sides, self.root.abs()).square().sum(2, keepdim=True)
         f = gamma * q + 4 * EPS * (d + 8) * self.start.updates * (p * sides).sum(2, keepdim=True)
         if self.update is not None:
             t = 1 + self.update.norms.square().sum(1)[:, None, None]
             f = f + gamma * t * (self.rows.shape[1] + t)
         return f[..., 0] / 2, gamma * math.sqrt(d) * q.sqrt() * p
+
+    @cached_property
+    def _sides(self) -> Tensor:
+        """D, (B, U or 1, d + 1), or more."""
+        squares = self.start.gram.diagonal(dim1=1, dim2=2)[:, None]
+        if self.root.shape[1] > 1:  # each has its own sums
+            squares = _up_to(squares[:, 0], self.rows.square(), self.at)
+        elif self.rows.shape[1]:
+            squares = squares + self.rows.square().sum(1, keepdim=True)
+        return squares.sqrt()
 
     @property
     def _gamma(self) -> float:
@@ -261,11 +283,12 @@ def _woodbury(start: Regression, rows: Tensor, y: Tensor, norms: Tensor) -> Upda
 
     LLᵀ = I + YYᵀ, W = L⁻¹YFᵀ and z = L⁻¹(r − Xθ); the diagonal is that of L.
     """
-    parts = list[tuple[Tensor, Tensor, Tensor]]()
+    parts, grams = list[tuple[Tensor, Tensor, Tensor]](), [start.gram]
     for low in range(0, rows.shape[1], SMALL):
         some = rows[:, low : low + SMALL]
         if low:
             start = start.with_rows(rows[:, low - SMALL : low])
+            grams.append(start.gram)
             y = some[..., 1:] @ start.root
         y = y[:, :SMALL]
         gram = y @ y.mT
@@ -276,7 +299,7 @@ def _woodbury(start: Regression, rows: Tensor, y: Tensor, norms: Tensor) -> Upda
         w, z = both[..., :-1] @ start.root.mT, both[..., -1:]
         parts.append((w, z, lower.diagonal(dim1=1, dim2=2)))
     w, z, diagonal = (torch.cat(pieces, 1) for pieces in zip(*parts, strict=True))
-    return Update(w, z, diagonal, norms)
+    return Update(w, z, diagonal, norms, grams)
 
 
 def _with_squares(gram: Tensor, rows: Tensor) -> Tensor:

@@ -122,6 +122,6 @@ def best(candidates: Candidates, index: Tensor, among: Tensor) -> Tensor:
     Returns:
         (B, N, K) bool; nowhere true in a pool of which no place is among them.
     """
-    ceiling = candidates.tie_ceiling
+    ceiling = index if candidates.apart and index is candidates.index else candidates.tie_ceiling
     floor = index if ceiling is index else 2 * index - ceiling
     return (ceiling >= floor.where(among, -torch.inf).amax(2, keepdim=True)) & among
