@@ -13,6 +13,7 @@ import torch
 from torch import Tensor
 
 from fairbandit import Engine, Policy, build, registry
+from fairbandit.building import preset, presets
 from fairbandit.environments import Environment, Table
 from fairbandit.errors import FairbanditError
 from fairbandit.run import state
@@ -42,66 +43,11 @@ PRESETS: dict[str, dict[str, Any]] = {
 """The paper's policies, written out here so that conf/policy is checked against them."""
 
 NOTIONS: dict[str, dict[str, Any]] = {
-    "epsilon_greedy": {
-        "split": "full",
-        "estimator": {"name": "ridge", "noise": 0.0},
-        "rank": "identity",
-        "selector": "epsilon_greedy",
-    },
-    "fairx_lints": {
-        "split": "full",
-        "estimator": "thompson_ridge",
-        "rank": "identity",
-        "selector": "proportional",
-    },
-    "fairx_rank": {
-        "split": "halves",
-        "estimator": "ridge",
-        "rank": "empirical_cdf",
-        "selector": "proportional",
-    },
-    "group_parity": {
-        "split": "full",
-        "estimator": {"name": "ridge", "noise": 0.0},
-        "rank": "identity",
-        "selector": {"name": "group_parity", "chance": "uniform"},
-    },
-    "lin_ts": {"split": "full", "estimator": "thompson_ridge", "rank": "identity"},
-    "minimum_pull": {
-        "split": "full",
-        "estimator": {"name": "ridge", "noise": 0.0},
-        "rank": "identity",
-        "selector": {"name": "minimum_pull", "shares": None, "tolerance": 0.0},
-    },
-    "interval_chain": {
-        "split": "full",
-        "estimator": {
-            "name": "optimistic_ridge",
-            "radius": "textbook",
-            "exploration": 1.0,
-            "subgaussian": 2.0,
-            "norm": 14.4,
-            "delta": 0.05,
-        },
-        "rank": "identity",
-        "selector": "chain",
-    },
-    "rank_interval_chain": {
-        "split": "full",
-        "refresh": 1.1,
-        "estimator": {
-            "name": "optimistic_ridge",
-            "radius": "textbook",
-            "exploration": 1.0,
-            "subgaussian": 2.0,
-            "norm": 14.4,
-            "delta": 0.025,
-        },
-        "rank": {"name": "interval_cdf", "delta": 0.025},
-        "selector": "chain",
-    },
+    name: {key: part for key, part in preset(name).items() if key != "name"}
+    for name in presets()
+    if name not in PRESETS
 }
-"""The policies of other notions of fairness, likewise."""
+"""The policies of other notions of fairness, which tests/notions compares with loops."""
 
 
 def beside(rank: str) -> dict[str, str]:

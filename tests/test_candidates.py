@@ -1,24 +1,19 @@
-"""What ranks and selectors see: past picks, and bounds."""
-
-from typing import Any, TypeVar
+"""What selectors see of past picks."""
 
 import numpy as np
 import pytest
 import torch
 from torch import Tensor
 
-from fairbandit import Agent, Engine, FairbanditError, Policy, build
+from fairbandit import Agent, Engine, FairbanditError, Policy
 from fairbandit.candidates import Candidates
 from fairbandit.conformance import Scattered
-from fairbandit.metrics import Played
 from fairbandit.selectors import Argmax, Selector
 from tests import support
 
-S = TypeVar("S", bound=Selector)
-
 
 class Watching(Argmax):
-    """`Argmax` that keeps what it is shown of past picks, with some delay, and of bounds."""
+    """`Argmax` that keeps what it is shown of past picks, with some delay."""
 
     part_kind, part_name = "selector", "watching"
 
@@ -26,7 +21,6 @@ class Watching(Argmax):
         self.lag = lag
         self.picks: list[Tensor] = []
         self.last: dict[int, Tensor] = {}
-        self.bounds: dict[int, list[Tensor]] = {}
 
     def _last_pick_read(self, t: int) -> int:
         return max(t - self.lag, 0)
@@ -43,45 +37,35 @@ class Watching(Argmax):
         return torch.stack([self.last[t] for t in sorted(self.last)], 1)
 
 
-def watched(lag: int = 1, **parts: Any) -> tuple[Policy, Watching]:
-    return of(Watching(lag), **parts)
-
-
-def of(selector: S, **parts: Any) -> tuple[Policy, S]:
-    made = build({"split": "halves", "estimator": "ridge", "rank": "identity", **parts})
-    assert isinstance(made, Policy)
-    return support.replaced(made, selector=selector), selector
+def greedy(selector: Selector) -> Policy:
+    return support.replaced(support.policy("greedy"), selector=selector)
 
 
 @pytest.mark.parametrize("lag", [1, 5, 300])
 def test_picks_in_simulation(lag: int) -> None:
     """Round t sees the picks of rounds 1 … t − lag, also across pieces and from a saved state."""
     rounds = 300
-    policy, watching = watched(lag)
-    whole = Engine(policy, Scattered(), rounds=rounds, seed=0, replicas=range(2))
-    played = list[Played]()
-    for piece in whole.play():
-        played.append(piece)
-        if piece.last < rounds:
-            state = whole.state()
-    groups, seen = torch.cat([piece.groups for piece in played], 1), watching.seen()
+    watching = Watching(lag)
+    policy = greedy(watching)
+    engine = Engine(policy, Scattered(), rounds=rounds, seed=0, replicas=range(2))
+    groups = list[Tensor]()
+    while engine.played < rounds:
+        groups.append(next(engine.play()).groups)
+        state = engine.state()
+        engine = Engine(policy, Scattered(), rounds=rounds, seed=0, replicas=range(2))
+        engine.load_state(state)
+    picked, seen = torch.cat(groups, 1), watching.seen()
     for t in range(1, rounds + 1):
-        past = groups[:, : max(t - lag, 0)]
+        past = picked[:, : max(t - lag, 0)]
         counts = torch.stack([(past == group).sum(1) for group in range(3)], 1)
         assert torch.equal(seen[:, t - 1], counts)
-    policy, watching = watched(lag)
-    resumed = Engine(policy, Scattered(), rounds=rounds, seed=0, replicas=range(2))
-    resumed.load_state(state)
-    (rest,) = resumed.play()
-    assert torch.equal(rest.groups, groups[:, rest.first - 1 :])
-    assert torch.equal(watching.seen(), seen[:, rest.first - 1 :])
 
 
 @pytest.mark.parametrize("refresh", [None, 1.5])
 def test_picks_online(refresh: float | None) -> None:
     """Whether a reward is awaited, given up or known; observed rounds count; groups may be new."""
-    policy, watching = watched()
-    agent = Agent(policy, features=2, groups=["a"], refresh=refresh, patience=40)
+    watching = Watching()
+    agent = Agent(greedy(watching), features=2, groups=["a"], refresh=refresh, patience=40)
     draws, picked = np.random.default_rng(0), list[str]()
     for t in range(300):
         labels = [["a", "b", "c"][code] for code in draws.integers(0, 1 + min(t // 20, 2), 3)]
@@ -113,29 +97,5 @@ def test_picks_that_no_part_declares_to_read() -> None:
         def _weights(self, candidates: Candidates, index: Tensor) -> Tensor:
             return super()._weights(candidates, index) + 0 * candidates.pick_counts[..., :1]
 
-    policy, _ = of(Silent())
     with pytest.raises(FairbanditError, match=r"reads past picks: let its `_last_pick_read\(t\)`"):
-        support.actions(policy, Scattered(), 5)
-
-
-class Bounded(Watching):
-    """Keeps the bounds of the candidates and those of their index."""
-
-    def _weights(self, candidates: Candidates, index: Tensor) -> Tensor:
-        ends = [*candidates.bounds(), *candidates.index_bounds]
-        for at, t in enumerate(candidates.rounds.tolist()):
-            self.bounds[t] = [end[:, at] for end in ends]
-        return super()._weights(candidates, index)
-
-
-@pytest.mark.parametrize("split", ["halves", "full"])
-def test_bounds(split: str) -> None:
-    """Those of the index are the rewards' for `identity`; none is known before any reward is."""
-    policy, bounded = of(Bounded(), split=split, estimator="optimistic_ridge")
-    support.actions(policy, Scattered(), 12, replicas=2)
-    uninformed = 2 if split == "halves" else 1
-    assert sorted(bounded.bounds) == list(range(1, 13))
-    for t, (low, high, *of_index) in bounded.bounds.items():
-        assert all(map(torch.equal, (low, high), of_index))
-        assert bool(low.isinf().all()) == bool(high.isinf().all()) == (t <= uninformed)
-        assert bool((low <= high).all())
+        support.actions(greedy(Silent()), Scattered(), 5)

@@ -50,9 +50,13 @@ def test_every_guess_wrong(rounds: int, late: int) -> None:
 
 @pytest.mark.parametrize("name", support.PRESETS)
 def test_presets(name: str) -> None:
+    """In blocks and together, as round by round and alone."""
     for world, rounds in ((Scattered(), 300), (support.environment(), 520)):
         found, _ = play(support.policy(name), world, rounds, seed=3)
-        assert torch.equal(found, play(support.policy(name), world, rounds, seed=3, at_once=1)[0])
+        how = {"seed": 3, "at_once": 1}
+        assert torch.equal(found, play(support.policy(name), world, rounds, **how)[0])
+        alone, _ = play(support.policy(name), world, rounds, **how, replicas=[2])
+        assert torch.equal(found[2:], alone)
 
 
 def fits(split: str, estimator: str, rank: str, selector: str) -> bool:

@@ -106,14 +106,6 @@ def test_policies_share_pools_and_noise() -> None:
         assert torch.equal(getattr(pools[0], field), getattr(pools[1], field))
 
 
-@pytest.mark.parametrize("name", support.PRESETS)
-def test_replicas_and_blocks_decide_as_alone(name: str) -> None:
-    world = support.environment()
-    together = support.actions(support.policy(name), world, 150, replicas=4, seed=2)
-    alone = support.actions(support.policy(name), world, 150, replicas=[3], seed=2, at_once=1)
-    assert torch.equal(together[3:], alone)
-
-
 @pytest.fixture(scope="module")
 def paper() -> dict[str, tuple[Tensor, Tensor]]:
     """Cumulative regrets (fair, standard) of the eight policies at the paper's size, (B, T)."""

@@ -188,7 +188,7 @@ def fair_greedy(given: Stories, seed: int, refresh: float | None = None) -> list
     for t in range(1, rounds + 1):
         pool, labels = given.contexts[t - 1], given.labels[t - 1]
         half = (t - 1) // 2
-        node = half if refresh is None else floor_of_grid(half, refresh)
+        node = half if refresh is None else literal.refreshed(half, refresh)
         known = [s for s in range(node) if given.comes[s] < t]
         index = np.zeros(len(pool))
         if known:
@@ -208,11 +208,3 @@ def fair_greedy(given: Stories, seed: int, refresh: float | None = None) -> list
         picked.append(literal.pick(index, index, ties[t - 1]))
         place += len(pool)
     return picked
-
-
-def floor_of_grid(n: int, factor: float) -> int:
-    """The largest number of the refresh's grid that is not above n."""
-    grid = [0, 1]
-    while grid[-1] <= n:
-        grid.append(max(grid[-1] + 1, math.ceil(factor * grid[-1])))
-    return max(number for number in grid if number <= n)

@@ -1,7 +1,5 @@
 """Splits, and reward models that change seldom: against loops, in simulation as online."""
 
-import math
-
 import pytest
 import torch
 from hypothesis import given, settings
@@ -12,17 +10,9 @@ from fairbandit import Agent, FairbanditError
 from fairbandit.building import build_policy
 from fairbandit.splits import Division, Schedule, Split
 from fairbandit.splits.schedule import MOST, PIECE
-from tests import support
+from tests import literal, support
 from tests.agent import worlds
 from tests.asking import SPLITS
-
-
-def trained(factor: float, most: int) -> list[int]:
-    """0, 1, ⌈f⌉, ⌈f⌈f⌉⌉, …, each at least one more than the one before, to the first above most."""
-    numbers = [0, 1]
-    while numbers[-1] <= most:
-        numbers.append(max(numbers[-1] + 1, math.ceil(factor * numbers[-1])))
-    return numbers
 
 
 @pytest.mark.parametrize("name", SPLITS)
@@ -36,15 +26,14 @@ def test_the_division(name: str, factor: float | None, first: int) -> None:
     schedule = Schedule(SPLITS[name](), factor)
     last = first + 300
     block = schedule.block(first, last, torch.device("cpu"))
-    numbers = trained(factor, last) if factor else list(range(last + 1))
     for i, now in enumerate(range(first, last + 1)):
         half = (now - 1) // 2
         past, start = (half, half) if name == "halves" else (now - 1, 0)
-        known = max(number for number in numbers if number <= past)
+        known = literal.refreshed(past, factor) if factor else past
         assert [int(field[i]) for field in block] == [known, start, now - 1]
         assert (schedule.n_train(now), schedule.rank_start(now)) == (known, start)
-        including = min(number for number in numbers if number >= past)
-        assert schedule.refreshed(past) == including
+        assert schedule.refreshed(known) == known
+        assert known == past or schedule.refreshed(past) > past
 
 
 class Ahead(Split):
