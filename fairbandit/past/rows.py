@@ -35,6 +35,7 @@ class Rows:
         parts: the first rows, (·, n, …) each.
         first: the number of the first of them.
 
+    >>> import torch
     >>> short = Rows([torch.zeros(1, 2)])
     >>> long = short.append(torch.ones(1, 1))
     >>> short.stop, long.stop, long[1, 3]
