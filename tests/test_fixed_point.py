@@ -154,17 +154,3 @@ def test_rewards_that_come_late(late: int, estimator: str) -> None:
     few = late < 10
     assert engine.size.next(rounds, late) >= (64 if few else late)
     assert (engine.decisions > rounds) == few
-
-
-def test_a_resumed_run_takes_the_same_blocks() -> None:
-    policy, world = support.policy("greedy"), support.environment()
-    _, whole = play(policy, world, 900)
-    half = Engine(policy, world, rounds=900, seed=0, replicas=range(3))
-    pieces = half.play()
-    next(pieces), next(pieces)
-    state, before = half.state(), half.decisions
-    again = Engine(support.policy("greedy"), world, rounds=900, seed=0, replicas=range(3))
-    again.load_state(state)
-    for _ in again.play():
-        pass
-    assert before + again.decisions == whole.decisions

@@ -216,24 +216,6 @@ def test_the_shrunk_cdf_helps_a_rare_group(few: int) -> None:
     assert error(ShrunkCdf(), given, truth) < 0.9 * error(EmpiricalCdf(), given, truth)
 
 
-def test_the_tradeoff_trades() -> None:
-    """Over 600 rounds of the simulation: standard regret falls with α, fair regret rises."""
-    lost = []
-    for alpha in (0.0, 0.5, 1.0):
-        chosen = policy({"name": "tradeoff", "alpha": alpha})
-        run = Engine(chosen, support.environment(), rounds=600, seed=0, replicas=range(4))
-        pieces = list(run.play())
-        lost.append(
-            [
-                float(sum(getattr(piece, name).sum() for piece in pieces))
-                for name in ("fair_regret", "standard_regret")
-            ]
-        )
-    (fair, standard) = zip(*lost, strict=True)
-    assert fair[0] < fair[1] < fair[2]
-    assert standard[0] > standard[1] > standard[2]
-
-
 def test_a_split_whose_windows_end_early() -> None:
     """Of the last m contexts before the round, those in the window, in blocks as in rounds."""
 

@@ -170,13 +170,20 @@ def test_a_chain_without_bounds_is_refused(parts: dict[str, str], message: str) 
         support.actions(made, Scattered(), 5)
 
 
-@pytest.mark.parametrize("scale", [1e-300, 0.5, 1e300])
-def test_weights_need_no_norm(scale: float) -> None:
-    index, weights = torch.zeros(1, 1000, 4).double(), torch.tensor([1.0, 3.0, 0.0, 6.0]).double()
-    one = select(Given(lambda _: weights.expand(index.shape)), index)
-    other = select(Given(lambda _: (scale * weights).expand(index.shape)), index)
-    assert torch.equal(one.actions, other.actions)
-    torch.testing.assert_close(other.propensities[0], weights[other.actions[0]] / 10)
+@pytest.mark.parametrize("scale", [1e-300, 1.0, 1e300])
+def test_picks_are_as_likely_as_reported(scale: float) -> None:
+    """The first place whose cumulative weight exceeds u·Σw; weights need no norm."""
+    index, weights = torch.zeros(3, 300, 5).double(), torch.rand(3, 300, 5).double()
+    weights[:, :, 2] = 0
+    selection = select(Given(lambda _: scale * weights), index)
+    uniform = Streams(5, range(3))[Purpose.SELECTOR].uniform(1, 300, 1)
+    cumulative = weights.cumsum(2)
+    expected = (cumulative <= uniform * cumulative[..., -1:]).sum(2)
+    assert torch.equal(selection.actions, expected)
+    shares = weights / cumulative[..., -1:]
+    torch.testing.assert_close(selection.probabilities, shares)
+    reported = shares.gather(2, expected[..., None])[..., 0]
+    torch.testing.assert_close(selection.propensities, reported)
 
 
 @pytest.mark.parametrize("kind", [torch.bool, torch.int64, torch.float32])
