@@ -10,6 +10,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import fairbandit.building  # noqa: F401 - registers all parts
 from fairbandit import registry
 from fairbandit.constructors import parameters_of
 from fairbandit.run.settings import Settings
@@ -28,6 +29,10 @@ short. This page is made by `docs/keys.py` from the docstrings of the package.
 
 OTHERS = {
     "policy": ("fair_greedy", "a file of `conf/policy/`, or four parts"),
+    "policy.refresh": (
+        "null",
+        "f > 1: the reward model changes only when n_train has grown by this factor",
+    ),
     "environment": ("simulation", "a registered environment"),
     "figures": ("null", "what a sweep draws at its end, as `figures=[overview,price]`"),
     "hydra.run.dir": ("outputs/runs/…", "the folder of a run"),

@@ -11,7 +11,7 @@ from typing import Any
 from omegaconf import OmegaConf
 
 import fairbandit.environments
-import fairbandit.parts  # noqa: F401 - both register their classes
+import fairbandit.metrics  # noqa: F401 - these register their classes; `policy` imports the others
 from fairbandit import registry
 from fairbandit.environments.base import Environment
 from fairbandit.errors import FairbanditError
@@ -26,7 +26,8 @@ def build(config: Mapping[str, Any]) -> Policy | Environment:
 
     Args:
         config: for a policy, `split`, `estimator`, `rank` and, if not `argmax`, `selector`: each
-            a part's name, or a mapping with `name` and hyperparameters; and, if wished, `name`.
+            a part's name, or a mapping with `name` and hyperparameters; and, if wished, `name` and
+            `refresh`.
             A `name` of `conf/policy/` supplies the parts left out. `label` and `order`, which
             figures use, are ignored. For an environment, `name` and its parameters.
 
@@ -69,16 +70,19 @@ def build_policy(config: str | Mapping[str, Any]) -> Policy:
         raise FairbanditError(f"expected a policy, got an environment: {shown(dict(config))}")
     if config.get("name") in presets() and not config.keys() >= set(registry.PART_KINDS):
         config = {**preset(config["name"]), **config}
-    unknown = sorted(set(config) - {*registry.PART_KINDS, *_OF_FIGURES, "name"})
+    unknown = sorted(set(config) - {*registry.PART_KINDS, *_OF_FIGURES, "name", "refresh"})
     missing = sorted({"split", "estimator", "rank"} - set(config))
     if unknown or missing:
         raise FairbanditError(
-            f"a policy is made of {', '.join(registry.PART_KINDS)} and may have a name; "
-            f"unknown: {unknown or 'none'}, missing: {missing or 'none'}"
+            f"a policy is made of {', '.join(registry.PART_KINDS)} and may have a name and a "
+            f"refresh; unknown: {unknown or 'none'}, missing: {missing or 'none'}"
         )
     described = {"selector": "argmax", **config}
     parts = {kind: registry.create(kind, described[kind]) for kind in registry.PART_KINDS}
-    return Policy(**parts, name=config.get("name") or "custom")
+    refresh = config.get("refresh")
+    if type(refresh) not in (int, float, type(None)):
+        raise FairbanditError(f"refresh: expected a number above 1, or null; got {shown(refresh)}")
+    return Policy(**parts, refresh=refresh, name=config.get("name") or "custom")
 
 
 def _describes_policy(config: Mapping[str, Any]) -> bool:
@@ -125,7 +129,9 @@ def preset(name: str) -> dict[str, Any]:
     """
     plain = _read(presets()[name])
     chosen = [pair for entry in plain["defaults"] if entry != "_self_" for pair in entry.items()]
-    return {"name": name, **{k: {**_option(k, part), **plain.get(k, {})} for k, part in chosen}}
+    parts = {kind: {**_option(kind, part), **plain.get(kind, {})} for kind, part in chosen}
+    refresh = {"refresh": plain["refresh"]} if "refresh" in plain else {}
+    return {"name": name, **refresh, **parts}
 
 
 def _option(kind: str, choice: str) -> dict[str, Any]:

@@ -38,8 +38,8 @@ def name_enums(cls: Any) -> None:
     init, hints = cls.__init__, get_type_hints(cls.__init__)
     kinds = {key: {hints[key], *get_args(hints[key])} for key in parameters_of(cls)}
     enums = {key: one for key, found in kinds.items() for one in found if isinstance(one, EnumType)}
-    if not enums or "__init__" not in vars(cls):
-        return  # an inherited constructor was wrapped where it is defined
+    if not enums:
+        return
 
     @wraps(init)
     def checked(self: Any, **values: Any) -> None:

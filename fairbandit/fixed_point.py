@@ -12,103 +12,83 @@ so that each repetition draws the same.
 from __future__ import annotations
 
 import math
-from bisect import bisect_right
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import torch
 
 from fairbandit.environments.base import Pools
-from fairbandit.errors import FairbanditError
-from fairbandit.maths.picks import of_pick
-from fairbandit.parts import History, Outcomes, Selection
-from fairbandit.policy import Policy, Proposal
-from fairbandit.streams import GRID
-
-
-def block_end(policy: Policy, rounds: int, played: int) -> int:
-    """The last round that can be decided once some rounds are played: last_read(t) ≤ played.
-
-    Args:
-        policy: a bound policy.
-        rounds: the last round, above `played`.
-        played: how many rounds are played already.
-
-    Raises:
-        FairbanditError: a part whose decision at round t reads round t or later.
-    """
-    end, step = played, 1  # most blocks are of one round, or of very many
-    while end < rounds and policy.last_read(min(end + step, rounds)) <= played:
-        end = min(end + step, rounds)
-        step = end - played
-    between = range(end + 1, min(end + step, rounds))
-    end += bisect_right(between, played, key=policy.last_read)
-    if end == played:
-        raise FairbanditError(
-            f"round {played + 1} cannot be decided: policy {policy.name!r} says that it reads "
-            f"the reward or the pick of round {policy.last_read(played + 1)}"
-        )
-    return end
+from fairbandit.maths.picks import gather_picks
+from fairbandit.part import Problem
+from fairbandit.past import Outcomes
+from fairbandit.policy import Knowledge, Policy
+from fairbandit.selectors import Selection
+from fairbandit.streams import CHUNK_ROUNDS
 
 
 class Solution(NamedTuple):
     """The fixed point of a block, and what it took.
 
     Attributes:
-        proposal: the picks of the block's rounds, and what their last models were trained on.
+        selection: the picks of the block's rounds.
         repetitions: how often rounds were decided.
         changes: how many repetitions changed a pick.
         decisions: how many rounds were decided in all repetitions together.
     """
 
-    proposal: Proposal
+    selection: Selection
     repetitions: int
     changes: int
     decisions: int
 
 
-def fixed_point(policy: Policy, history: History, first: int, pools: Pools, alone: int) -> Solution:
+def outcomes_of(first: int, pools: Pools, selection: Selection) -> Outcomes:
+    """The outcomes of picks in rounds first, first + 1, …, of which all rewards are drawn."""
+    n, actions = selection.actions.shape[1], selection.actions
+    rounds = torch.arange(first, first + n, device=actions.device)
+    parts = pools.contexts, pools.groups, pools.rewards
+    return Outcomes(rounds, *(gather_picks(part, actions) for part in parts))
+
+
+def fixed_point(
+    policy: Policy, known: Knowledge, first: int, pools: Pools, n_ready: int
+) -> Solution:
     """Decides N rounds at once, although later ones depend on outcomes of earlier ones.
 
     It guesses the outcomes, decides, and repeats with the outcomes of these picks until no pick
-    changes, N times at most. Policy and history are left as they were.
+    changes, N times at most.
 
     Args:
-        policy: a bound policy for which `can_suppose` is true.
-        history: the outcomes of the rounds before `first`; the pools of the N rounds are added.
+        policy: decides; no refresh makes it sum outcomes ahead.
+        known: what is known before the block, and its pools.
         first: the first round of the block, from 1.
         pools: the N rounds, with the rewards of all their candidates.
-        alone: how many leading rounds depend on no outcome of the block, at least 1.
+        n_ready: how many leading rounds depend on no outcome of the block, at least 1.
 
     Returns:
         Picks equal to those of deciding round by round.
     """
-    parts = contexts, groups, _ = pools.contexts, pools.groups, pools.rewards
-    zeros = Outcomes(*(torch.zeros_like(part[:, :, 0]) for part in parts))
-    history.suppose(first, zeros._replace(groups=zeros.groups - 1), known=history.played)
-    proposal = policy.propose(first, contexts, groups, history)
-    before, n = first - 1, groups.shape[1]
-    # The first `right` picks are those of sequential play; the first `done` of them are put aside.
-    right, done, decisions, selections = alone, 0, n, list[Selection]()
-    repetitions, changes = 1, 0
-    while right < n:
-        guess = proposal.selection
-        picks = (of_pick(part[:, done:], guess.actions) for part in parts)
-        history.suppose(first + done, Outcomes(*picks))
-        selections.append(Selection(*(part[:, : right - done] for part in guess)))
-        guessed, done = guess.actions[:, right - done :], right
-        proposal = policy.propose(first + done, contexts[:, done:], groups[:, done:], history)
-        repetitions, decisions = repetitions + 1, decisions + n - done
-        changed = (proposal.selection.actions != guessed).any(0).nonzero()
+    contexts, groups = pools.contexts, pools.groups
+    n = groups.shape[1]
+    selection = policy.propose(known, first, contexts, groups)
+    # The first `confirmed` picks are those of sequential play, and are not decided again.
+    confirmed, repetitions, changes, decisions = n_ready, 1, 0, n
+    while confirmed < n:
+        outcomes = outcomes_of(first, pools, selection)
+        supposed = known._replace(past=known.past.supposing(outcomes))
+        rest = slice(confirmed, n)
+        again = policy.propose(supposed, first + confirmed, contexts[:, rest], groups[:, rest])
+        repetitions, decisions = repetitions + 1, decisions + n - confirmed
+        changed = (again.actions != selection.actions[:, rest]).any(0).nonzero()
+        both = zip(selection, again, strict=True)
+        selection = Selection(*(torch.cat([old[:, :confirmed], new], 1) for old, new in both))
         if not len(changed):
             break
         # A round that reads only confirmed picks is decided rightly, even if its own pick changed.
-        right = block_end(policy, before + n, before + right + int(changed[0])) - before
+        last = first - 1 + confirmed + int(changed[0])
+        confirmed = last + policy.n_ready(last, first - 1 + n) - (first - 1)
         changes += 1
-    history.retract(history.played)
-    both = zip(*selections, proposal.selection, strict=True)
-    selection = Selection(*(torch.cat(parts, 1) for parts in both))
-    return Solution(Proposal(selection, proposal.outcomes), repetitions, changes, decisions)
+    return Solution(selection, repetitions, changes, decisions)
 
 
 WORK = 1 << 18
@@ -139,50 +119,50 @@ class BlockSize:
     choice depends on the device, the sizes of tensors and these counts, never on a clock.
 
     Args:
-        policy: a bound policy.
+        policy: decides.
+        problem: what is played.
         places: K.
     """
 
-    def __init__(self, policy: Policy, places: int) -> None:
-        problem = policy.problem
+    def __init__(self, policy: Policy, problem: Problem, places: int) -> None:
         self._policy, self._size, self._wait, self._left = policy, 8, 1, 0
         self._places, self._features = problem.replicas * places, problem.features
         self._work = WORK if problem.device.type == "cpu" else ELSEWHERE
 
-    def next(self, played: int, alone: int = 1) -> int:
-        """How many rounds to decide after `played`; the next `alone` of them need no guess."""
-        if not self._policy.can_suppose:
-            return alone
+    def next(self, played: int, n_ready: int = 1) -> int:
+        """How many rounds to decide after `played`; the next `n_ready` of them need no guess."""
+        if self._policy.sums_ahead:
+            return n_ready
         places, features, work = self._places, self._features, self._work
-        most = min(GRID, math.isqrt(work // places), work // (places * features))
+        most = min(CHUNK_ROUNDS, math.isqrt(work // places), work // (places * features))
         if "contexts" in self._policy.needs:
-            window = played - self._policy.split.start(played + 1)
+            window = played - self._policy.schedule.rank_start(played + 1)
             if window * places * features > WINDOW:
                 most = 1
-        if most < LEAST * alone:
-            return alone
-        if self._size <= alone and self._left:
+        if most < LEAST * n_ready:
+            return n_ready
+        if self._size <= n_ready and self._left:
             self._left -= 1
-            return alone
-        wanted = min(max(self._size, 2 * alone), most)
+            return n_ready
+        wanted = min(max(self._size, 2 * n_ready), most)
         return 1 << wanted.bit_length() - 1  # so that blocks fill the grid
 
-    def learn(self, size: int, changes: int, alone: int = 1) -> None:
+    def learn(self, size: int, changes: int, n_ready: int = 1) -> None:
         """Adapts the size to what a block took.
 
         Args:
             size: the rounds of the block.
             changes: how many repetitions changed a pick.
-            alone: how many of its first rounds needed no guess.
+            n_ready: how many of its first rounds needed no guess.
         """
-        if 4 * changes * alone >= size:
+        if 4 * changes * n_ready >= size:
             self._size = max(size // 2, 1)
-            if self._size <= alone:
+            if self._size <= n_ready:
                 self._left, self._wait = self._wait, min(2 * self._wait, PATIENCE)
         else:
             self._wait = 1
             if changes <= 2:
-                self._size = min(max(self._size, 2 * size), GRID)
+                self._size = min(max(self._size, 2 * size), CHUNK_ROUNDS)
 
     def state(self) -> dict[str, int]:
         """Plain numbers to continue from."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
@@ -10,56 +9,56 @@ import torch
 from torch import Tensor
 
 from fairbandit import registry
+from fairbandit.candidates import Candidates
 from fairbandit.errors import FairbanditError
-from fairbandit.maths.picks import of_pick
-from fairbandit.parts import (
-    Candidates,
-    Estimator,
-    History,
-    Outcomes,
-    Part,
-    Problem,
-    Rank,
-    RewardModel,
-    Selection,
-    Selector,
-    Split,
-    Unlearned,
-)
-from fairbandit.parts.base import KEYS_STAY
-from fairbandit.streams import Purpose
+from fairbandit.estimators import Estimator, State
+from fairbandit.part import Part, Problem
+from fairbandit.past import Outcomes, Past
+from fairbandit.ranks import Rank
+from fairbandit.selectors import Selection, Selector
+from fairbandit.splits import Schedule, Split
+from fairbandit.streams import CHUNK_ROUNDS
 
 
-class Proposal(NamedTuple):
-    """What a policy decides about some rounds, given a past, part of which may be supposed.
+class Knowledge(NamedTuple):
+    """All that a policy knows, as a value: each step of a policy returns a new one.
 
     Attributes:
-        selection: the picks.
-        outcomes: those that the models of the last round were trained on; None before any.
+        problem: what is played.
+        states: of the estimator, each with the number of first rounds of which it includes all
+            outcomes known so far, ascending. The first one is what the next round's model begins
+            with; there are others only where outcomes are taken in ahead of a lazy refresh.
+        past: the pools, picks and rewards so far.
     """
 
-    selection: Selection
-    outcomes: Outcomes | None
+    problem: Problem
+    states: tuple[tuple[int, State], ...]
+    past: Past
 
 
 class Policy:
     """Decides rounds from the past, by composition of its four parts.
+
+    It holds nothing of a run: `init` gives the knowledge before the first round, `propose` decides
+    rounds, `advance` moves on after decided rounds, and `tell` takes in rewards.
 
     Args:
         split: which past rounds feed what.
         estimator: turns the past into reward models.
         rank: turns scores into the index.
         selector: picks from the index.
+        refresh: the reward model changes only when n_train has grown by this factor, above 1; see
+            `Schedule`. None changes it with each n_train.
         name: what results call it.
 
+    Raises:
+        FairbanditError: a refresh out of range.
+
     Attributes:
-        problem: what it is bound to. `bind` sets this attribute and the following ones.
-        needs: what to keep of the past for the parts; a subset of `NEEDS`.
+        needs: what to keep of the past for the parts; a subset of `part.NEEDS`.
         reads_picks: whether a part reads how often groups were picked.
-        absorbs: whether the estimator takes in outcomes as they come, so that none are kept: where
-            reward models change rarely, they would have to be kept for long.
-        can_suppose: whether `propose` can be asked about outcomes that are only supposed. It cannot
-            if a part observes pools, which is not taken back, or if the estimator `absorbs`.
+        sums_ahead: whether outcomes are summed as they come, and none are kept: where reward models
+            change rarely, outcomes would have to wait for long.
     """
 
     def __init__(
@@ -68,283 +67,244 @@ class Policy:
         estimator: Estimator,
         rank: Rank,
         selector: Selector,
+        refresh: float | None = None,
         name: str = "custom",
     ) -> None:
         self.split, self.estimator, self.rank, self.selector = split, estimator, rank, selector
-        self.name = name
+        self.refresh, self.name = refresh, name
+        self.schedule = Schedule(split, refresh)
+        parts = self.parts.values()
+        self.needs = frozenset[str]().union(*(part.needs for part in parts))
+        self._reward_readers, self._pick_readers = (
+            [part for part in parts if getattr(type(part), method) is not getattr(Part, method)]
+            for method in ("_last_reward_read", "_last_pick_read")
+        )  # asked for each round
+        self.reads_picks = bool(self._pick_readers)
+        self.sums_ahead = refresh is not None and estimator.learns and "rewards" not in self.needs
 
     @property
     def parts(self) -> dict[str, Part]:
         """The parts by kind."""
         return {kind: getattr(self, kind) for kind in registry.PART_KINDS}
 
-    def mode(self) -> torch.inference_mode:
-        """The context to decide and learn in: torch's inference mode, if no part differentiates."""
-        return torch.inference_mode(self._inference)
-
-    def bind(self, problem: Problem) -> None:
-        """Prepares every part for a problem.
+    def init(self, problem: Problem) -> Knowledge:
+        """What is known before the first round of a problem.
 
         Raises:
-            FairbanditError: a part needs a truth that the problem lacks, or confidence bounds that
-                another part does not have.
+            FairbanditError: a problem that a part cannot play.
         """
-        self.rank.check_bounds(self.estimator)
-        self.selector.check_bounds(self.rank, self.estimator)
-        self.problem, parts = problem, self.parts.values()
-        self.needs = frozenset[str]().union(*(part.needs for part in parts))
-        self._readers = {
-            method: [p for p in parts if getattr(type(p), method) is not getattr(Part, method)]
-            for method in ("last_reward_read", "last_pick_read")
-        }  # the parts that read any; it is asked for each round
-        self.reads_picks = bool(self._readers["last_pick_read"])
-        sums = self.estimator.sums and "rewards" not in self.needs
-        self.absorbs = self.split.refresh is not None and sums
-        self.can_suppose = not self.absorbs and not any(part.observes for part in parts)
-        self._inference = not any(part.autograd for part in parts)
-        for part in parts:
-            part.bind(problem)
-        self._keys = self._state_keys()
-
-    def grow(self, problem: Problem) -> None:
-        """Continues in a problem with more groups."""
-        self.problem = problem
         for part in self.parts.values():
-            part.grow(problem)
-        self._keys = self._state_keys()
-
-    def state(self) -> dict[str, Any]:
-        """What every part must remember, by kind.
-
-        Raises:
-            FairbanditError: a part whose state has other keys than it had when it was bound, so
-                that it could not be loaded.
-        """
-        states = {kind: part.state() for kind, part in self.parts.items()}
-        for kind, state in states.items():
-            if set(state) != self._keys[kind]:
-                raise FairbanditError(
-                    f"the state of {kind} {self.parts[kind].part_name!r} had the keys "
-                    f"{sorted(self._keys[kind])} after `bind` and has {sorted(state)} now: "
-                    f"{KEYS_STAY}"
-                )
-        return states
-
-    def snapshot(self) -> dict[str, Any]:
-        """A copy of the state that later changes of the parts do not affect."""
-        return {kind: part.snapshot() for kind, part in self.parts.items()}
-
-    def load_state(self, state: Mapping[str, Any]) -> None:
-        """Replaces the state of every part, so that it decides as the saved policy would have.
-
-        Args:
-            state: what `state` or `snapshot` of a policy with the same parts and hyperparameters
-                returned. Both policies are bound to problems of equal sizes and seeds.
-
-        Raises:
-            FairbanditError: a state of other parts or sizes.
-        """
-        for kind, part in self.parts.items():
-            part.load_state(state[kind])
-
-    def _state_keys(self) -> dict[str, set[str]]:
-        return {kind: set(part.state()) for kind, part in self.parts.items()}
-
-    def history(self) -> History:
-        """An empty history for the problem, which keeps what the parts need."""
-        return History(
-            self.problem,
-            self.needs,
-            outcomes=not self.absorbs,
+            part.check(problem)
+        past = Past.empty(
+            problem,
+            contexts="contexts" in self.needs,
             picks=self.reads_picks,
-            memory=self.rank.memory,
+            max_contexts=self.rank.max_contexts,
         )
+        return Knowledge(problem, ((0, self.estimator.init(problem)),), past)
 
-    def last_read(self, t: int) -> int:
-        """The last round whose reward or pick the decision at round t depends on."""
-        rewards = [part.last_reward_read(t) for part in self._readers["last_reward_read"]]
-        return max(self._trained(t), self.last_pick_read(t), *rewards)
+    def grow(self, known: Knowledge, problem: Problem) -> Knowledge:
+        """The same knowledge in a problem with more groups.
 
-    def last_pick_read(self, t: int) -> int:
-        """The last round whose pick a part reads at round t."""
-        return max((p.last_pick_read(t) for p in self._readers["last_pick_read"]), default=0)
+        Raises:
+            FairbanditError: a problem that a part cannot play.
+        """
+        for part in self.parts.values():
+            part.check(problem)
+        states = tuple((n, self.estimator.grow(state, problem)) for n, state in known.states)
+        return Knowledge(problem, states, known.past.grow(problem.groups))
 
-    def decide(self, first: int, contexts: Tensor, groups: Tensor, history: History) -> Selection:
-        """Decides N consecutive rounds, none of which reads a reward that is not known yet.
+    def propose(self, known: Knowledge, first: int, contexts: Tensor, groups: Tensor) -> Selection:
+        """Decides N consecutive rounds.
 
         Args:
+            known: what is known before them and, if there are several, their pools. Outcomes of
+                some of them may be supposed.
             first: the first of the rounds, from 1.
             contexts: (B, N, K, d).
             groups: (B, N, K) int64, −1 an empty place.
-            history: past outcomes, and the pools up to the last of these rounds; the picks are
-                counted there.
 
         Returns:
             The picks and their probabilities.
         """
-        proposal = self.propose(first, contexts, groups, history)
-        self.accept(first, contexts, groups, proposal, history)
-        return proposal.selection
+        candidates = self.candidates(known, first, contexts, groups)
+        return self.selector.select(candidates, candidates.index)
 
-    def propose(self, first: int, contexts: Tensor, groups: Tensor, history: History) -> Proposal:
-        """What `decide` would return, given a history; neither the policy nor it is changed.
+    def advance(self, known: Knowledge, groups: Tensor) -> Knowledge:
+        """Moves on after N rounds, whose pools are in the past and whose picks are of some groups.
 
-        Args:
-            first, contexts, groups: as for `decide`.
-            history: past outcomes, and those supposed for the N rounds (`History.suppose`).
-
-        Returns:
-            The picks, and the outcomes that the last round's model was trained on.
-        """
-        n = groups.shape[1]
-        blind = self._blind(first, n, history)
-        if 0 < blind < n:
-            one = self.propose(first, contexts[:, :blind], groups[:, :blind], history)
-            two = self.propose(first + blind, contexts[:, blind:], groups[:, blind:], history)
-            both = zip(one.selection, two.selection, strict=True)
-            return Proposal(Selection(*(torch.cat(parts, 1) for parts in both)), two.outcomes)
-        candidates, outcomes = self.candidates(first, contexts, groups, history)
-        self.rank.set_index(candidates, learned=outcomes is not None)
-        return Proposal(self.selector.select(candidates, candidates.index), outcomes)
-
-    def accept(
-        self, first: int, contexts: Tensor, groups: Tensor, proposal: Proposal, history: History
-    ) -> None:
-        """Moves on after N rounds that were decided as proposed.
+        Outcomes that no later round reads separately are summed up, and what no later round reads
+        is forgotten.
 
         Args:
-            first, contexts, groups, history: as for `decide`.
-            proposal: of these rounds, or of the last of them.
+            known: what was known before.
+            groups: of the picks, (B, N) int64.
         """
-        n = groups.shape[1]
-        self._show(first, contexts, groups)
-        if proposal.outcomes is not None:
-            self.commit(self._trained(first + n - 1), history, proposal.outcomes)
-        history.add_rounds(n)
-        if self.reads_picks:
-            history.count_picks(of_pick(groups, proposal.selection.actions))
+        problem, states, past = known
+        past, rounds = past.with_picks(groups), past.rounds
+        n = self.n_train(rounds + 1)
+        start, state = states[0]
+        if n > start:
+            if self.sums_ahead:
+                number = sum(m <= n for m, _ in states) - 1
+                states = ((n, states[number][1]), *states[number + 1 :])
+            else:
+                low, high = past.outcomes.counts([start, n])
+                state = self.estimator.advance(state, past.outcomes.rows(low, high))
+                states = ((n, state),)
+                if "rewards" not in self.needs:
+                    past = past.forget(outcomes=high)
+        if (rounds - groups.shape[1]) // CHUNK_ROUNDS < rounds // CHUNK_ROUNDS:
+            contexts, picks = self.schedule.rank_start(rounds + 1), self.last_pick_read(rounds + 1)
+            past = past.forget(contexts=contexts, picks=picks)
+        return Knowledge(problem, states, past)
 
-    def candidates(
-        self, first: int, contexts: Tensor, groups: Tensor, history: History
-    ) -> tuple[Candidates, Outcomes | None]:
-        """The candidates of N rounds, and the outcomes that their models are trained on.
-
-        These are None if the estimator has learned from no reward in the first of the rounds; the
-        candidates are right up to the round in which it has. Arguments are those of `propose`.
-        """
-        n, problem = groups.shape[1], self.problem
-        division, stream = self.split.block(first, first + n - 1), problem.streams[Purpose.RANK]
-        if history.known < first + n:
-            division = division._replace(n_train=division.n_train.clamp(max=history.known))
-        model: RewardModel
-        outcomes = None
-        if self._blind(first, 1, history):
-            model = Unlearned(problem.zeros(problem.replicas, 1, problem.features))
-            of_round = torch.zeros_like(division.n_train)
-        else:
-            outcomes = self._outcomes(min(self._trained(first + n - 1), history.known), history)
-            rounds = torch.arange(first, first + n, device=groups.device)
-            model, of_round = self.estimator.models(rounds, division.n_train, outcomes)
-        candidates = Candidates(first, division, contexts, groups, model, of_round, history, stream)
-        if self.reads_picks:
-            last = [self.last_pick_read(t) for t in range(first, first + n)]
-            candidates.read_picks(torch.tensor(last, device=groups.device))
-        return candidates, outcomes
-
-    def _trained(self, t: int) -> int:
-        """The number of rounds that train the estimator at round t; 0 if it does not learn."""
-        return self.split.n_train(t) if self.estimator.learns else 0
-
-    def _outcomes(self, n_train: int, history: History) -> Outcomes:
-        """The outcomes that the estimator is given for models after so many training rounds."""
-        start = 0 if "rewards" in self.estimator.needs else history.committed
-        return history.outcomes(start, max(start, n_train))
-
-    def commit(self, n: int, history: History, outcomes: Outcomes | None = None) -> None:
-        """Lets the estimator take in the outcomes of the first n rounds for good.
+    def tell(self, known: Knowledge, outcomes: Outcomes) -> Knowledge:
+        """Takes in rewards of decided rounds, now or late.
 
         Args:
-            n: the number of rounds.
-            history: holds the outcomes, if none are given.
-            outcomes: those that the estimator was given for its last models.
+            known: what was known before.
+            outcomes: of any decided rounds, in order of round.
         """
-        if n > history.committed:
-            self.estimator.commit(n, outcomes or self._outcomes(n, history))
-            history.committed = n
+        problem, states, past = known
+        keeps = "rewards" in self.needs
+        if not self.estimator.learns or not outcomes.n:
+            return Knowledge(problem, states, past.with_outcomes(outcomes, keep=keeps))
+        if self.sums_ahead:
+            return Knowledge(
+                problem, self._summed(states, outcomes), past.with_outcomes(outcomes, keep=False)
+            )
+        n, state = states[0]
+        late = outcomes.counts([n])[0]
+        states = ((n, self.estimator.advance(state, outcomes.rows(0, late))),)
+        kept = past.with_outcomes(outcomes, keep=keeps)
+        if not keeps:
+            kept = kept.with_outcomes(outcomes.rows(late, outcomes.n), keep=True)
+        return Knowledge(problem, states, kept)
 
-    def _blind(self, first: int, n: int, history: History) -> int:
-        """The number of the n rounds in which a learning estimator has no reward to learn from."""
-        known, earliest, n_train = history.known, history.earliest, self.split.n_train
-        if not self.estimator.learns or min(n_train(first), known) >= earliest:
-            return 0  # the usual case
-        return bisect_left(range(first, first + n), earliest, key=lambda t: min(n_train(t), known))
-
-    def take_in(self, first: int, outcomes: Outcomes, history: History) -> None:
-        """Takes in the outcomes of N consecutive rounds, the latest decided.
-
-        Args:
-            first, history: as for `decide`.
-            outcomes: their picks, groups and rewards, (B, N, …).
-        """
-        history.add_outcomes(first, outcomes)
-        low, last = first - 1, first - 1 + outcomes.rewards.shape[1]
-        while self.absorbs and low < last:
-            n = self.split.refreshed(low + 1)
-            some = slice(low + 1 - first, min(n, last) + 1 - first)
-            self.estimator.absorb(n, Outcomes(*(part[:, some] for part in outcomes)))
-            low = n
-
-    def observe(
-        self, first: int, contexts: Tensor, groups: Tensor, outcomes: Outcomes, history: History
-    ) -> None:
-        """Takes in N consecutive rounds that others decided.
-
-        Args:
-            first, contexts, groups: as for `decide`.
-            outcomes: their picks, groups and rewards, (B, N, …).
-            history: what is known of the past, with the pools of these rounds.
-        """
-        self._show(first, contexts, groups)
-        history.add_rounds(outcomes.groups.shape[1])
-        if self.reads_picks:
-            history.count_picks(outcomes.groups)
-        self.take_in(first, outcomes, history)
-        n = self._trained(history.played)
-        if n >= history.earliest:
-            self.commit(n, history)
-        self.forget(history)
-
-    def _show(self, first: int, contexts: Tensor, groups: Tensor) -> None:
-        """Lets the parts that may keep a state of past pools see those of N rounds."""
-        self.rank.observe(first, contexts, groups)
-        self.selector.observe(first, contexts, groups)
-
-    def learn(self, t: int, outcome: Outcomes, history: History) -> None:
-        """Takes in the reward of a round that was decided before, whenever it comes.
-
-        Args:
-            t: the round.
-            outcome: its pick, group and reward, (B, 1, …).
-            history: what is known of the past; holds the round as unknown.
+    def n_ready(self, played: int, last: int) -> int:
+        """How many rounds after those played, up to a last one, need no guess.
 
         Raises:
-            FairbanditError: the estimator has learned from later rewards and has no `absorb`.
+            FairbanditError: a part whose decision at round t reads round t or later.
         """
-        if t <= history.committed:
-            self.estimator.absorb(history.committed, outcome)
-        elif self.absorbs:
-            self.estimator.absorb(self.split.refreshed(t), outcome)
-        history.learn(t, outcome)
+        end, step = played, 1  # most blocks are of one round, or of very many
+        while end < last and self._is_ready(min(end + step, last), played):
+            end = min(end + step, last)
+            step = 2 * (end - played)
+        low, high = end, min(end + step, last + 1)  # `end` is ready, `high` is not
+        while high - low > 1:
+            middle = (low + high) // 2
+            low, high = (middle, high) if self._is_ready(middle, played) else (low, middle)
+        if low == played:
+            raise FairbanditError(
+                f"round {played + 1} cannot be decided: policy {self.name!r} says that it reads "
+                f"the reward or the pick of round {self.last_read(played + 1)}"
+            )
+        return low - played
 
-    def forget(self, history: History) -> None:
-        """Forgets what no later round reads. All rounds played must have been decided."""
-        played = history.played
-        history.forget(
-            outcomes=history.committed if self.estimator.learns else played,
-            contexts=self.split.start(played + 1),
-            picks=self.last_pick_read(played + 1),
+    def last_read(self, t: int) -> int:
+        """The last round whose reward or pick the decision at round t depends on."""
+        rewards = [part.last_reward_read(t) for part in self._reward_readers]
+        return max(self.n_train(t), self.last_pick_read(t), *rewards)
+
+    def last_pick_read(self, t: int) -> int:
+        """The last round whose pick a part reads at round t."""
+        return max((part.last_pick_read(t) for part in self._pick_readers), default=0)
+
+    def n_train(self, t: int) -> int:
+        """How many first rounds train the estimator at round t; 0 if it does not learn."""
+        return self.schedule.n_train(t) if self.estimator.learns else 0
+
+    def candidates(
+        self, known: Knowledge, first: int, contexts: Tensor, groups: Tensor
+    ) -> Candidates:
+        """The candidates of N rounds, as `propose` shows them to the rank and the selector."""
+        problem, ((start, state), *_), past = known
+        n, device = groups.shape[1], groups.device
+        division = self.schedule.block(first, first + n - 1, device)
+        outcomes, supposed = past.outcomes, past.supposed
+        # a first guess is made with the models of the rounds that are played
+        played = first - 1 if supposed is None else int(supposed.rounds[-1])
+        n_train = division.n_train.clamp(max=played)
+        rounds = torch.arange(first, first + n, device=device)
+        low, high = outcomes.counts([start, min(self.n_train(first + n - 1), played)])
+        outcomes = outcomes.rows(0 if "rewards" in self.estimator.needs else low, high)
+        models, model_of_round = self.estimator.models(problem, state, rounds, n_train, outcomes)
+        one_each = len(models) == n
+        informed = None
+        if self.estimator.learns and min(self.n_train(first), played) < past.first_reward:
+            informed = n_train >= past.first_reward
+        return Candidates(
+            problem=problem,
+            rounds=rounds,
+            contexts=contexts,
+            groups=groups,
+            rank_window=(division.rank_start, division.rank_stop),
+            model=models if one_each else models.take(model_of_round),
+            _rank=self.rank,
+            _informed=informed,
+            _shared=(models, model_of_round),
+            _first=first,
+            _past=past,
+            _last_pick=self.last_pick_read,
         )
 
     def describe(self) -> dict[str, Any]:
         """Plain data from which `fairbandit.build` makes the same policy again."""
-        return {"name": self.name} | {k: registry.describe(p) for k, p in self.parts.items()}
+        parts = {kind: registry.describe(part) for kind, part in self.parts.items()}
+        return {"name": self.name, "refresh": self.refresh, **parts}
+
+    def state(self, known: Knowledge) -> dict[str, Any]:
+        """Knowledge as plain tensors and numbers."""
+        return {
+            "states": [(n, _plain(state)) for n, state in known.states],
+            "past": known.past.state(),
+        }
+
+    def restored(self, known: Knowledge, state: Mapping[str, Any]) -> Knowledge:
+        """The knowledge that gave a state.
+
+        Args:
+            known: of the same policy about the same problem, such as `init` gives.
+            state: what `state` gave.
+        """
+        like = known.states[0][1]
+        states = tuple((n, _shaped(like, plain)) for n, plain in state["states"])
+        return Knowledge(known.problem, states, known.past.restored(state["past"]))
+
+    def _is_ready(self, t: int, played: int) -> bool:
+        """Whether round t needs no guess; where outcomes are summed ahead, all models are equal."""
+        if self.sums_ahead and self.n_train(t) > self.n_train(played + 1):
+            return False
+        return self.last_read(t) <= played
+
+    def _summed(
+        self, states: tuple[tuple[int, State], ...], outcomes: Outcomes
+    ) -> tuple[tuple[int, State], ...]:
+        """The states, with outcomes in all those that include their rounds."""
+        start = states[0][0]
+        including = [max(start, self.schedule.refreshed(t)) for t in outcomes.rounds.tolist()]
+        for n in sorted(set(including)):
+            some = outcomes.rows(including.index(n), including.index(n) + including.count(n))
+            before = [pair for pair in states if pair[0] <= n]
+            if before[-1][0] < n:
+                before.append((n, before[-1][1]))
+            after = [pair for pair in states if pair[0] > n]
+            *same, (_, state) = before
+            more = [(m, self.estimator.advance(state, some)) for m, state in [(n, state), *after]]
+            states = (*same, *more)
+        return states
+
+
+def _plain(state: Any) -> Any:
+    """A state without the names of its tuples."""
+    return tuple(map(_plain, state)) if isinstance(state, tuple) else state
+
+
+def _shaped(like: Any, plain: Any) -> Any:
+    """A plain state, with the names of the tuples of one that is like it."""
+    if not isinstance(like, tuple):
+        return plain
+    values = [_shaped(*pair) for pair in zip(like, plain, strict=True)]
+    return type(like)(*values) if hasattr(like, "_fields") else tuple(values)

@@ -1,5 +1,8 @@
 """The registry of parts by name; a class is added with `@register(kind, name)`.
 
+The package's own parts are registered once their folders are imported, as `fairbandit.building`
+does.
+
 Building from plain data and composing on the command line both use the typed node (an OmegaConf
 structured config) of the constructor's signature, which alone defines keys, types and defaults.
 """
@@ -10,7 +13,6 @@ import inspect
 import re
 from collections.abc import Callable, Mapping
 from enum import Enum
-from importlib import import_module
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -96,16 +98,9 @@ def register(kind: str, name: str) -> Callable[[C], C]:
     return decorate
 
 
-def _classes(kind: str) -> dict[str, type[Any]]:
-    """The registered classes of one kind, by name."""
-    if not _registry[kind]:
-        import_module("fairbandit.engine")  # which imports, and so registers, the package's own
-    return _registry[kind]
-
-
 def names(kind: str) -> list[str]:
     """The registered names of one kind, sorted."""
-    return sorted(_classes(kind))
+    return sorted(_registry[kind])
 
 
 def lookup(kind: str, name: str) -> type[Any]:
@@ -115,7 +110,7 @@ def lookup(kind: str, name: str) -> type[Any]:
         FairbanditError: no such name; the message lists the valid ones.
     """
     try:
-        return _classes(kind)[name]
+        return _registry[kind][name]
     except KeyError:
         raise FairbanditError(
             f"unknown {kind} {name!r}; the registered ones are {', '.join(names(kind))}; "
@@ -198,11 +193,6 @@ def summary(cls: type[Any]) -> str:
 def having(kind: str, parameter: str) -> list[str]:
     """The registered names of one kind whose constructor takes a parameter, sorted."""
     return [name for name in names(kind) if parameter in parameters_of(lookup(kind, name))]
-
-
-def with_bounds(kind: str) -> list[str]:
-    """The registered names of the estimators, or of the ranks, that have confidence bounds."""
-    return [name for name in names(kind) if lookup(kind, name).has_bounds]
 
 
 def _plain(one: Any) -> Any:

@@ -16,14 +16,13 @@ import numpy as np
 import torch
 from torch import Tensor
 
-GRID = 256
+from fairbandit.locks import without_locks
+
+CHUNK_ROUNDS = 256
 """Rounds are drawn, decided and recorded in pieces that never cross a multiple of this."""
 
 AHEAD = 32
 """Smaller requests are served from cached blocks of this many rounds."""
-
-PERIOD = 2**128
-"""The period of PCG64; seeking backwards is advancing modulo the period."""
 
 _LARGEST = 1.0 - 2.0**-53
 
@@ -38,11 +37,9 @@ class Purpose(IntEnum):
     SELECTOR = 4
 
 
+@without_locks
 class Stream:
-    """One purpose's random numbers for B replicas, addressed by round t from 1 on.
-
-    A round's numbers begin at place `(t − 1)·width + shift` of the sequence. A caller whose width
-    is the same in all rounds needs no `shift`.
+    """One purpose's random numbers for B replicas: for each of them a sequence, read at any place.
 
     Args:
         seed: the run's seed, at least 0.
@@ -55,15 +52,20 @@ class Stream:
         self, seed: int, replicas: Sequence[int], purpose: Purpose, device: torch.device
     ) -> None:
         self._seed, self._keys = seed, [(b, int(purpose)) for b in replicas]
-        self._position, self._device = 0, device
-        self._kept: dict[tuple[int, int, int], Tensor] = {}
+        self._device, self._kept = device, dict[tuple[int, int], Tensor]()
 
-    def uniform(self, first: int, count: int, width: int, shift: int = 0) -> Tensor:
-        """Uniform draws in [0, 1) for rounds first … first+count−1: (B, count, width) float64."""
+    def uniform(self, first: int, count: int, width: int) -> Tensor:
+        """Uniform draws in [0, 1) for rounds first … first+count−1, `width` of them for each.
+
+        Round t's are those at places (t − 1)·width … t·width − 1 of the sequence.
+
+        Returns:
+            (B, count, width) float64.
+        """
         if count >= AHEAD:
-            return self._draw(first, count, width, shift)
+            return self._rounds(first, count, width)
         low, high = (first - 1) // AHEAD, (first + count - 2) // AHEAD
-        pieces = [self._ahead(index, width, shift) for index in range(low, high + 1)]
+        pieces = [self._ahead(index, width) for index in range(low, high + 1)]
         rows = pieces[0] if len(pieces) == 1 else torch.cat(pieces, dim=1)
         start = first - 1 - low * AHEAD
         return rows[:, start : start + count]
@@ -74,31 +76,44 @@ class Stream:
         shifted = (self.uniform(first, count, width) + 2.0**-54).clamp(max=_LARGEST)
         return torch.special.ndtri(shifted)
 
-    def _ahead(self, index: int, width: int, shift: int) -> Tensor:
+    def runs(self, starts: Sequence[int], counts: Sequence[int]) -> Tensor:
+        """Uniform draws in [0, 1) of each replica from a place of its own, one after the other.
+
+        Args:
+            starts: the first place of each replica's draws, from 0.
+            counts: how many each replica gets.
+
+        Returns:
+            (Σ counts,) float64, replica by replica.
+        """
+        drawn = np.empty(sum(counts))
+        parts = np.split(drawn, np.cumsum(counts)[:-1])
+        for (generator, state), start, part in zip(self._sources, starts, parts, strict=True):
+            # starting anew each time, a draw that was interrupted leaves nothing behind
+            generator.bit_generator.state = state
+            generator.bit_generator.advance(start)  # type: ignore[attr-defined]
+            generator.random(out=part)
+        return torch.from_numpy(drawn).to(self._device)
+
+    def _ahead(self, index: int, width: int) -> Tensor:
         """A cached block of `AHEAD` rounds."""
-        key = (index, width, shift)
+        key = (index, width)
         if key not in self._kept:
             while len(self._kept) >= 2:  # consecutive rounds ask for at most two blocks
                 del self._kept[next(iter(self._kept))]
-            self._kept[key] = self._draw(index * AHEAD + 1, AHEAD, width, shift)
+            self._kept[key] = self._rounds(index * AHEAD + 1, AHEAD, width)
         return self._kept[key]
 
     @cached_property
-    def _generators(self) -> list[np.random.Generator]:
-        """A generator for each replica; thousands take a while to seed, and may never be needed."""
+    def _sources(self) -> list[tuple[np.random.Generator, dict[str, object]]]:
+        """Generators, and their first states; thousands take a while to seed."""
         seeds = (np.random.SeedSequence(self._seed, spawn_key=key) for key in self._keys)
-        return [np.random.Generator(np.random.PCG64(seed)) for seed in seeds]
+        generators = [np.random.Generator(np.random.PCG64(seed)) for seed in seeds]
+        return [(one, dict(one.bit_generator.state)) for one in generators]
 
-    def _draw(self, first: int, count: int, width: int, shift: int) -> Tensor:
-        drawn = np.empty((len(self._keys), count * width))
-        position = (first - 1) * width + shift
-        skip = (position - self._position) % PERIOD
-        for row, generator in zip(drawn, self._generators, strict=True):
-            if skip:
-                generator.bit_generator.advance(skip)  # type: ignore[attr-defined]
-            generator.random(out=row)
-        self._position = position + count * width
-        return torch.from_numpy(drawn).to(self._device).view(-1, count, width)
+    def _rounds(self, first: int, count: int, width: int) -> Tensor:
+        b = len(self._keys)
+        return self.runs([(first - 1) * width] * b, [count * width] * b).view(b, count, width)
 
 
 class Streams:
@@ -122,10 +137,6 @@ class Streams:
         self.replicas = list(replicas)
         self.device = torch.device(device)
         self._streams: dict[Purpose, Stream] = {}
-
-    def restart(self) -> None:
-        """Recreates all streams, as after an interrupted draw; their numbers stay the same."""
-        self._streams = {}
 
     def __getitem__(self, purpose: Purpose) -> Stream:
         if purpose not in self._streams:

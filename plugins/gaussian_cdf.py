@@ -4,7 +4,11 @@ import torch
 from torch import Tensor
 
 from fairbandit import register
-from fairbandit.parts import Candidates, Rank
+from fairbandit.candidates import Candidates
+from fairbandit.ranks import Rank
+
+ROUNDING = 8 * torch.finfo(torch.float64).eps
+"""What rounding may add to a share."""
 
 
 @register("rank", "gaussian_cdf")
@@ -20,15 +24,19 @@ class GaussianCdf(Rank):
 
     reference = "The plug-in estimate Φ((s − m)/v) of a normal CDF; e.g. Casella and Berger 2002"
     needs = frozenset({"contexts"})
-    draws = True
 
     def _index(self, candidates: Candidates) -> Tensor:
-        past, scores = candidates.past, candidates.scores
-        mean = past.sum(lambda old: old) / past.count
-        variance = past.sum(lambda old, m: (old - m) ** 2, mean) / past.count
-        above = scores - mean
-        tolerance = candidates.upper_scores - scores  # below this a difference is no difference
-        equal = variance.sqrt() <= tolerance
-        step = torch.where(above.abs() <= tolerance, 0.5, (above > 0).to(scores.dtype))
-        share = torch.where(equal, step, torch.special.ndtr(above / variance.sqrt()))
-        return torch.where(past.count == 0, candidates.uniform(), share)
+        past = candidates.past
+        above, deviation = candidates.scores - past.mean, past.variance.sqrt()
+        tolerance = 2 * candidates.errors  # below this a difference is no difference
+        step = torch.where(above.abs() <= tolerance, 0.5, (above > 0).to(above.dtype))
+        share = torch.where(deviation <= tolerance, step, torch.special.ndtr(above / deviation))
+        return candidates.drawn_where(past.count == 0, share)
+
+    def _tie_ceiling(self, candidates: Candidates, index: Tensor) -> Tensor:
+        past, errors = candidates.past, candidates.errors
+        deviation = past.variance.sqrt()
+        z = (candidates.scores - past.mean) / deviation
+        # errors e of s, m and v move the index by at most φ(z)·(2 + |z|)·e/v
+        moved = 0.4 * torch.exp(-(z**2) / 2) * (2 + z.abs()) * errors / deviation
+        return index + moved.where(deviation > 2 * errors, 0) + ROUNDING

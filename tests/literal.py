@@ -6,6 +6,7 @@ same decision in every round. Scores tie within 8·eps·Σ|xᵢθᵢ|, the rule 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -58,6 +59,14 @@ def ridge(X: Array, r: Array, regularization: float) -> tuple[Array, Array]:
 def injected(gamma: Array, node: int, noise: float) -> Array:
     """ρ/(d√n)·γ_n."""
     return noise / (gamma.shape[1] * np.sqrt(node)) * gamma[node - 1]
+
+
+def refreshed(n: int, factor: float) -> int:
+    """The largest number not above n of 0, 1, ⌈f⌉, ⌈f⌈f⌉⌉, …, each at least one above the last."""
+    at, following = 0, 1
+    while following <= n:
+        at, following = following, max(following + 1, math.ceil(factor * following))
+    return at
 
 
 def empirical_share(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from functools import cache
 from itertools import pairwise
 from pathlib import Path
@@ -13,9 +13,9 @@ import torch
 from torch import Tensor
 
 from fairbandit import Engine, Policy, build, registry
+from fairbandit.building import preset, presets
 from fairbandit.environments import Environment, Table
 from fairbandit.errors import FairbanditError
-from fairbandit.fixed_point import block_end
 from fairbandit.run import state
 from fairbandit.streams import Purpose, Streams
 from tests.literal import Draws
@@ -43,65 +43,11 @@ PRESETS: dict[str, dict[str, Any]] = {
 """The paper's policies, written out here so that conf/policy is checked against them."""
 
 NOTIONS: dict[str, dict[str, Any]] = {
-    "epsilon_greedy": {
-        "split": "full",
-        "estimator": {"name": "ridge", "noise": 0.0},
-        "rank": "identity",
-        "selector": "epsilon_greedy",
-    },
-    "fairx_lints": {
-        "split": "full",
-        "estimator": "thompson_ridge",
-        "rank": "identity",
-        "selector": "proportional",
-    },
-    "fairx_rank": {
-        "split": "halves",
-        "estimator": "ridge",
-        "rank": "empirical_cdf",
-        "selector": "proportional",
-    },
-    "group_parity": {
-        "split": "full",
-        "estimator": {"name": "ridge", "noise": 0.0},
-        "rank": "identity",
-        "selector": {"name": "group_parity", "chance": "uniform"},
-    },
-    "lin_ts": {"split": "full", "estimator": "thompson_ridge", "rank": "identity"},
-    "minimum_pull": {
-        "split": "full",
-        "estimator": {"name": "ridge", "noise": 0.0},
-        "rank": "identity",
-        "selector": {"name": "minimum_pull", "shares": None, "tolerance": 0.0},
-    },
-    "interval_chain": {
-        "split": "full",
-        "estimator": {
-            "name": "optimistic_ridge",
-            "radius": "textbook",
-            "exploration": 1.0,
-            "subgaussian": 2.0,
-            "norm": 14.4,
-            "delta": 0.05,
-        },
-        "rank": "identity",
-        "selector": "chain",
-    },
-    "rank_interval_chain": {
-        "split": {"name": "full", "refresh": 1.1},
-        "estimator": {
-            "name": "optimistic_ridge",
-            "radius": "textbook",
-            "exploration": 1.0,
-            "subgaussian": 2.0,
-            "norm": 14.4,
-            "delta": 0.025,
-        },
-        "rank": {"name": "interval_cdf", "delta": 0.025},
-        "selector": "chain",
-    },
+    name: {key: part for key, part in preset(name).items() if key != "name"}
+    for name in presets()
+    if name not in PRESETS
 }
-"""The policies of other notions of fairness, likewise."""
+"""The policies of other notions of fairness, which tests/notions compares with loops."""
 
 
 def beside(rank: str) -> dict[str, str]:
@@ -120,11 +66,10 @@ def policy(name: str, **estimator: Any) -> Policy:
     return made
 
 
-def ridge_sums(state: Mapping[str, Any]) -> tuple[Tensor, Tensor]:
-    """V (B, d, d) and b (B, d) of all rows, from the state of a ridge."""
-    rows = state["pending"]
-    sums = rows[..., :-1].transpose(1, 2) @ rows
-    return state["V"] + sums[..., :-1], state["b"] + sums[..., -1]
+def replaced(chosen: Policy, **parts: Any) -> Policy:
+    """A policy with some other parts."""
+    whole: dict[str, Any] = {**chosen.parts, **parts}
+    return Policy(**whole, refresh=chosen.refresh, name=chosen.name)
 
 
 def read_state(path: Path) -> Any:
@@ -164,12 +109,15 @@ def draws(world: Environment, rounds: int, seed: int, replica: int = 0) -> Draws
     streams = Streams(seed, [replica])
     world.bind(streams)
     pools = world.pools(1, rounds)
+    present = pools.groups[0].numpy() >= 0
+    unseen = np.zeros(present.shape)  # by the candidate's number among all candidates
+    unseen[present] = streams[Purpose.RANK].runs([0], [int(present.sum())]).numpy()
     return Draws(
         contexts=pools.contexts[0].numpy(),
         groups=pools.groups[0].numpy(),
         rewards=pools.rewards[0].numpy(),
         gamma=streams[Purpose.ESTIMATOR].normal(1, rounds, world.features)[0].numpy(),
-        unseen=streams[Purpose.RANK].uniform(1, rounds, world.places)[0].numpy(),
+        unseen=unseen,
         ties=streams[Purpose.SELECTOR].uniform(1, rounds, 1)[0, :, 0].numpy(),
     )
 
@@ -225,6 +173,6 @@ def blocks(policy: Policy, rounds: int) -> Iterator[tuple[int, int]]:
     """Stretches of rounds, n+1 … m, that can each be decided once the n before are played."""
     played = 0
     while played < rounds:
-        end = block_end(policy, rounds, played)
+        end = played + policy.n_ready(played, rounds)
         yield played, end
         played = end

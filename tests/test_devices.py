@@ -6,9 +6,8 @@ handing one to NumPy. It asks for more than a real one: an index has to be on th
 indexes, and whoever makes a tensor has to say where. Where there is a GPU, it plays the same runs.
 """
 
-import ast
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -17,16 +16,16 @@ import pytest
 import torch
 from torch import Tensor
 from torch.overrides import TorchFunctionMode
-from torch.utils._pytree import tree_flatten, tree_map
+from torch.utils._pytree import tree_leaves, tree_map
 
 import fairbandit
-from fairbandit import Engine, Policy, build, registry
-from fairbandit.counting import sorted_segment
-from fairbandit.counting.sorted_segment import Costs, SortedCounts
+from fairbandit import Engine, Policy, build
+from fairbandit.counting.sorted_segment import SortedSegment
 from fairbandit.environments import Environment
 from fairbandit.metrics import Played
 from tests import support
-from tests.counting.test_against_dense import free
+from tests.agent import worlds
+from tests.counting.test_against_dense import ways
 
 PACKAGE = Path(fairbandit.__file__).parent
 
@@ -63,7 +62,7 @@ class SecondDevice(TorchFunctionMode):
         kwargs = dict(kwargs or {})
         if func is torch.device:
             return func(*args, **kwargs)
-        given = list(_leaves((args, kwargs)))
+        given = tree_leaves((args, kwargs))
         tensors = [value for value in given if isinstance(value, Tensor)]
         there = any(isinstance(value, There) for value in tensors)
         if func == Tensor.device.__get__:
@@ -89,17 +88,6 @@ class SecondDevice(TorchFunctionMode):
         return _each(_sent, made) if there or named else made
 
 
-def _leaves(value: Any) -> Iterator[Any]:
-    """What `tree_flatten` finds in the arguments of an operation, in a third of the time."""
-    if isinstance(value, (tuple, list)):
-        for part in value:
-            yield from _leaves(part)
-    elif isinstance(value, dict):
-        yield from _leaves([*value.values()])
-    else:
-        yield value
-
-
 def _each(change: Callable[[Any], Any], value: Any) -> Any:
     """A result, or each of several, changed."""
     return tree_map(change, value) if isinstance(value, (tuple, list)) else change(value)
@@ -123,7 +111,7 @@ def _must_not_be_ours(func: Any) -> None:
 
 def same(one: Any, two: Any) -> None:
     """What was played on both devices has equal values."""
-    pairs = zip(tree_flatten(one)[0], tree_flatten(two)[0], strict=True)
+    pairs = zip(tree_leaves(one), tree_leaves(two), strict=True)
     for a, b in pairs:
         if isinstance(a, Tensor):
             a, b = a.as_subclass(Tensor).cpu(), b.as_subclass(Tensor).cpu()
@@ -160,7 +148,7 @@ def everywhere(
         ours = play(settings, world, rounds, THERE, **engine)
     assert device.made > 0
     same(ours[0], theirs[0])  # a state has rows that hold anything
-    kept = [value for value in tree_flatten(ours)[0] if isinstance(value, Tensor)]
+    kept = [value for value in tree_leaves(ours) if isinstance(value, Tensor)]
     assert all(isinstance(value, There) for value in kept)
     if GPU is not None:
         same(play(settings, make(), rounds, GPU, **engine)[0], theirs[0])
@@ -168,13 +156,9 @@ def everywhere(
 
 REFERENCE = {"split": "halves", "estimator": "ridge", "rank": "empirical_cdf"}
 
-POLICIES: dict[str, dict[str, Any]] = {
+POLICIES: dict[str, Any] = {
     **{name: {"name": name} for name in (*support.PRESETS, *support.NOTIONS)},
-    **{
-        rank: {**REFERENCE, "split": "full", "rank": rank, **support.beside(rank)}
-        for rank in registry.names("rank")
-    },
-    **{name: {**REFERENCE, "estimator": name} for name in registry.names("estimator")},
+    **worlds.every_part("full"),
 }
 
 
@@ -195,17 +179,16 @@ def test_a_sampled_truth() -> None:
 
 def test_the_sorted_segment(monkeypatch: pytest.MonkeyPatch) -> None:
     """Past contexts are sorted wherever that can be done."""
-    answered, ask = [0], SortedCounts.count_le
+    answered, ask = [0], SortedSegment.count_le
 
-    def count_le(self: SortedCounts, *given: Any, **named: Any) -> Tensor | None:
-        counts = ask(self, *given, **named)
+    def count_le(self: SortedSegment, *given: Any) -> Any:
+        counts = ask(self, *given)
         answered[0] += counts is not None
         return counts
 
-    monkeypatch.setattr(SortedCounts, "count_le", count_le)
-    monkeypatch.setattr(Costs, "of", free)
-    monkeypatch.setattr(sorted_segment, "SHORTEST", 16)
-    everywhere(REFERENCE, support.environment, 1100)
+    monkeypatch.setattr(SortedSegment, "count_le", count_le)
+    with ways(searched=True):
+        everywhere(REFERENCE, support.environment, 1100)
     assert answered[0] > 8
 
 
@@ -234,38 +217,3 @@ def test_the_second_device_is_strict() -> None:
         source = "torch.arange(3)"
         with pytest.raises(RuntimeError, match="does not say where"):
             exec(compile(source, str(PACKAGE / "made_up.py"), "exec"), {"torch": torch})
-
-
-DECIDING = ["counting", "parts", "maths", "policy.py", "engine.py", "metrics"]
-
-FACTORIES = {"arange", "empty", "eye", "full", "linspace", "ones", "tensor", "zeros"}
-
-UNPLACED = {
-    "maths/buffers.py": 1,  # of no elements, until it is known whose memory it is
-    "metrics/reduction.py": 2,  # of results too
-    "maths/uniform_sum.py": 4,  # made with an environment, and moved by `to`
-}
-"""Where a tensor is made without saying on which device, and how often."""
-
-
-def test_every_tensor_is_placed() -> None:
-    """Whoever makes a tensor says where, also on paths that no test plays on another device."""
-
-    def unplaced(node: ast.AST) -> bool:
-        return (
-            isinstance(node, ast.Call)
-            and isinstance(node.func, ast.Attribute)
-            and ast.unparse(node.func.value) == "torch"
-            and node.func.attr in FACTORIES
-            and all(word.arg != "device" for word in node.keywords)
-        )
-
-    files = [file for place in DECIDING for file in (PACKAGE / place).rglob("*.py")]
-    files += [PACKAGE / place for place in DECIDING if place.endswith(".py")]
-    found = {
-        file.relative_to(PACKAGE).as_posix(): sum(
-            map(unplaced, ast.walk(ast.parse(file.read_text(encoding="utf-8"))))
-        )
-        for file in files
-    }
-    assert {name: count for name, count in found.items() if count} == UNPLACED

@@ -1,7 +1,6 @@
 """However past contexts are counted, decisions are the same."""
 
 from contextlib import ExitStack
-from enum import Enum
 from itertools import product
 from typing import Any, NamedTuple
 from unittest.mock import patch
@@ -10,26 +9,18 @@ import pytest
 import torch
 from torch import Tensor
 
-from fairbandit import Policy, build
-from fairbandit.counting import DenseStore, sorted_segment
-from fairbandit.counting.sorted_segment import Costs, SortedCounts
+from fairbandit.building import build_policy
+from fairbandit.candidates import Candidates
+from fairbandit.counting import DenseContexts, DenseScores
+from fairbandit.counting.linear import LinearCounts
 from fairbandit.environments import Environment
-from fairbandit.parts import Candidates, Rank
+from fairbandit.ranks import Rank
 from tests import support
-from tests.counting.test_against_dense import free
-
-
-class Way(Enum):
-    """How past contexts are counted."""
-
-    dense = "by the dense reference"
-    scanned = "by scanning"
-    searched = "by the sorted segment where it pays"
-    forced = "by the sorted segment wherever it can"
+from tests.counting.test_against_dense import ways
 
 
 class Decisions(NamedTuple):
-    """What was decided, (S·B, T), by which ranks, and how often the sorted segment gave counts."""
+    """What was decided, (B, T), by which ranks, and how often the sorted segment gave counts."""
 
     actions: Tensor
     ranked: Tensor
@@ -38,45 +29,45 @@ class Decisions(NamedTuple):
 
 
 def decisions(
-    way: Way,
+    way: str,
     world: Environment,
     rounds: int,
     *,
-    noise: float = 1e-8,
-    regularization: float = 0.1,
     split: str = "halves",
     replicas: int = 2,
     at_once: int | None = None,
+    **ridge: Any,
 ) -> Decisions:
-    """Plays Fair-Greedy."""
-    estimator = {"name": "ridge", "noise": noise, "regularization": regularization}
-    chosen = build({"split": split, "estimator": estimator, "rank": "empirical_cdf"})
-    assert isinstance(chosen, Policy)
-    counted, ask, rank = [0, 0], SortedCounts.count_le, Rank.index
+    """Plays Fair-Greedy.
+
+    Past contexts are counted by the dense reference ("dense"), by scanning ("scanned"), by the
+    sorted segment where it pays ("searched"), or by it wherever it can ("forced").
+    """
+    estimator = {"name": "ridge", **ridge}
+    chosen = build_policy({"split": split, "estimator": estimator, "rank": "empirical_cdf"})
+    answers, ask, rank = list[bool](), LinearCounts._count_sorted, Rank.index
     seen: dict[int, Tensor] = {}
 
-    def count_le(self: SortedCounts, *given: Any, **named: Any) -> Tensor | None:
-        counts = None if way is Way.scanned else ask(self, *given, **named)
-        counted[0] += 1
-        counted[1] += counts is not None
+    def count_sorted(self: LinearCounts, *given: Any) -> Tensor | None:
+        counts = None if way == "scanned" else ask(self, *given)
+        answers.append(counts is not None)
         return counts
 
     def index(self: Rank, candidates: Candidates) -> Tensor:
         found = rank(self, candidates)
-        seen.update(enumerate(found.unbind(1), candidates.first))  # a round's last counts
+        seen.update(zip(candidates.rounds.tolist(), found.unbind(1), strict=True))
         return found
 
     with ExitStack() as stack:
         stack.enter_context(patch.object(Rank, "index", index))
-        stack.enter_context(patch.object(SortedCounts, "count_le", count_le))
-        if way is Way.dense:
-            stack.enter_context(patch("fairbandit.parts.past.ContextStore", DenseStore))
-        if way is Way.forced:
-            stack.enter_context(patch.object(Costs, "of", free))
-            stack.enter_context(patch.object(sorted_segment, "SHORTEST", 16))
+        stack.enter_context(patch.object(LinearCounts, "_count_sorted", count_sorted))
+        stack.enter_context(ways(searched=way == "forced"))
+        if way == "dense":
+            stack.enter_context(patch("fairbandit.past.past.Contexts", DenseContexts))
+            stack.enter_context(patch("fairbandit.candidates.PastScores", DenseScores))
         actions = support.actions(chosen, world, rounds, replicas, at_once=at_once)
     ranked = torch.stack([seen[t] for t in sorted(seen)], 1)
-    return Decisions(actions, ranked, *counted)
+    return Decisions(actions, ranked, len(answers), sum(answers))
 
 
 def alike(one: Decisions, other: Decisions) -> None:
@@ -85,46 +76,28 @@ def alike(one: Decisions, other: Decisions) -> None:
     assert torch.equal(one.ranked, other.ranked)
 
 
-@pytest.fixture
-def world(request: pytest.FixtureRequest) -> Environment:
-    return support.world_of(request.param)
-
-
-everywhere = pytest.mark.parametrize("world", support.KINDS, indirect=True)
-
-
-@everywhere
+@pytest.mark.parametrize("kind", support.KINDS)
 @pytest.mark.parametrize(("noise", "regularization"), [*product((1e-8, 1.0), (1e-8, 10.0))])
-def test_a_segment_that_is_sorted_once(
-    world: Environment, noise: float, regularization: float
-) -> None:
-    how: dict[str, Any] = {"noise": noise, "regularization": regularization}
-    scanned, forced = (decisions(way, world, 1500, **how) for way in (Way.scanned, Way.forced))
+def test_a_segment_that_is_sorted(kind: str, noise: float, regularization: float) -> None:
+    world = support.world_of(kind)
+    scanned, forced = (
+        decisions(way, world, 1500, noise=noise, regularization=regularization)
+        for way in ("scanned", "forced")
+    )
     assert scanned.answered == 0
     assert forced.answered > forced.asked / 3
     alike(scanned, forced)
 
 
-@everywhere
+@pytest.mark.parametrize("kind", support.KINDS)
+@pytest.mark.parametrize("at_once", [None, 1])
 @pytest.mark.parametrize("split", ["halves", "full"])
-def test_round_by_round(world: Environment, split: str) -> None:
+def test_the_dense_reference(kind: str, at_once: int | None, split: str) -> None:
     """A few candidates at a time are counted in another way, beside the sorted segment too."""
-    how: dict[str, Any] = {"regularization": 1e-8, "split": split, "at_once": 1}
-    scanned, forced = (decisions(way, world, 250, **how) for way in (Way.scanned, Way.forced))
-    assert forced.answered > forced.asked / 3
-    alike(scanned, forced)
-
-
-@everywhere
-@pytest.mark.parametrize(
-    ("at_once", "rounds", "noise"), [(None, 600, 1e-8), (1, 120, 1.0)], ids=["blocks", "rounds"]
-)
-def test_the_dense_reference(
-    world: Environment, at_once: int | None, rounds: int, noise: float
-) -> None:
+    world, rounds = support.world_of(kind), 120 if at_once or split == "full" else 600
     dense, forced = (
-        decisions(way, world, rounds, noise=noise, at_once=at_once)
-        for way in (Way.dense, Way.forced)
+        decisions(way, world, rounds, split=split, at_once=at_once, noise=1e-2)
+        for way in ("dense", "forced")
     )
     assert dense.asked == 0 < forced.answered
     alike(dense, forced)
@@ -134,7 +107,7 @@ def test_where_it_pays() -> None:
     """As it is used by itself: given up and taken up again, now and then."""
     scanned, searched = (
         decisions(way, support.environment(), 24_000, noise=1.0, replicas=1)
-        for way in (Way.scanned, Way.searched)
+        for way in ("scanned", "searched")
     )
     assert 0 < searched.answered < searched.asked
     alike(scanned, searched)

@@ -17,9 +17,12 @@ from typing import Any
 import numpy as np
 import torch
 
+from fairbandit import Policy
+from fairbandit.building import build_policy
 from fairbandit.environments import Environment
 from tests import support
 from tests.agent.worlds import Coarse
+from tests.test_ties import LASTING, Categories, table
 
 ROUNDS, REPLICAS = 300, 2
 
@@ -31,34 +34,24 @@ OLD = {
 """As a processor would compute that has no instructions beyond SSE4.2."""
 
 
-def table(folder: Path) -> Environment:
-    """Few people with features that depend on each other: the same one comes again and again."""
-    draws, rows = np.random.default_rng(0), ["group,age,hours,both,wage"]
-    for _ in range(120):
-        age, hours = draws.integers(18, 24), draws.integers(1, 5)
-        wage = 3 * age + 7 * hours + draws.normal()
-        rows.append(f"{draws.choice(['a', 'b', 'c'])},{age},{hours},{age + hours},{wage}")
-    path = folder / "people.csv"
-    path.write_text("\n".join(rows) + "\n")
-    columns = dict.fromkeys(("age", "hours", "both"))
-    how: dict[str, Any] = {"pool": "random", "candidates": 6, "rewards": "model", "noise": 0.2}
-    return support.environment(
-        "table", path=str(path), group="group", reward="wage", columns=columns, **how
-    )
-
-
 def report(folder: Path) -> dict[str, Any]:
     """Plays; all decisions by policy and environment, and what they were computed by."""
     one, other = torch.from_numpy(np.random.default_rng(0).normal(size=(2, 200, 200)))
-    worlds = {"simulation": support.environment(), "coarse": Coarse(), "table": table(folder)}
-    chosen = {name: support.policy(name) for name in support.PRESETS}
+    simulation, categories = support.environment(), Categories()
+    worlds = {"simulation": simulation, "coarse": Coarse(), "table": table(folder)}
+    plays: dict[str, tuple[Policy, Environment]] = {
+        f"{name} on {place}": (support.policy(name), world)
+        for name in support.PRESETS
+        for place, world in worlds.items()
+    }
     for name in ("greedy", "fair_greedy", "oful"):
-        chosen[f"{name} at a tiny regularization"] = support.policy(name, regularization=1e-8)
+        tiny = support.policy(name, regularization=1e-8)
+        plays[f"{name} at a tiny regularization"] = tiny, simulation
+    for name, config in LASTING.items():
+        plays[f"{name} on categories"] = build_policy(config), categories
     decisions = {
-        f"{name} on {world}": support.actions(policy, played, ROUNDS, REPLICAS).tolist()
-        for world, played in worlds.items()
-        for name, policy in chosen.items()
-        if world == "simulation" or name in support.PRESETS
+        name: support.actions(policy, world, ROUNDS, REPLICAS).tolist()
+        for name, (policy, world) in plays.items()
     }
     kernels = {
         "vectorized": torch.backends.cpu.get_cpu_capability(),
@@ -86,7 +79,6 @@ def test_two_processors_decide_alike(tmp_path: Path) -> None:
     assert old["kernels"]["vectorized"] == "DEFAULT"
     if new["kernels"]["vectorized"] != "DEFAULT" and torch.backends.mkl.is_available():
         assert new["kernels"]["products"] != old["kernels"]["products"]
-    assert len(new["decisions"]) == 3 * len(support.PRESETS) + 3
     for what, decided in new["decisions"].items():
         assert decided == old["decisions"][what], what
 

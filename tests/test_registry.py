@@ -10,11 +10,10 @@ from typing import Any, Literal
 import pytest
 from torch import Tensor
 
-import fairbandit
 from fairbandit import FairbanditError, build, registry
 from fairbandit.environments import Simulation
-from fairbandit.parts import Argmax, Identity, Selector
-from fairbandit.plugins import load_plugins
+from fairbandit.ranks import Identity
+from fairbandit.selectors import Argmax, Selector
 
 
 class Shade(Enum):
@@ -75,52 +74,55 @@ def test_enums_are_named_in_python_too(part: Any) -> None:
         part(shade="grey")
 
 
-def test_unknown_name_lists_the_valid_ones() -> None:
-    with pytest.raises(FairbanditError, match=r"unknown split 'thirds'.*full, halves"):
-        build({"split": "thirds", "estimator": "ridge", "rank": "identity"})
-    with pytest.raises(FairbanditError, match=r"unknown environment 'mars'.*simulation"):
-        build({"name": "mars"})
+@pytest.mark.parametrize(
+    ("config", "message"),
+    [
+        ({"split": "thirds", "estimator": "ridge", "rank": "identity"}, "'thirds'.*full, halves"),
+        ({"name": "mars"}, "unknown environment 'mars'.*simulation"),
+        (
+            {"split": "full", "estimator": "ridge", "ranks": "identity"},
+            r"unknown: \['ranks'\], missing: \['rank'\]",
+        ),
+        ({"split": 3, "estimator": "ridge", "rank": "identity"}, "expected a registered name, or"),
+        (
+            {"split": "full", "estimator": "ridge", "rank": "mine"},
+            r"load_plugins\(\).*FAIRBANDIT_PLUGINS",
+        ),
+    ],
+)
+def test_what_cannot_be_built(config: dict[str, Any], message: str) -> None:
+    with pytest.raises(FairbanditError, match=message):
+        build(config)
 
 
-def test_missing_and_unknown_kinds() -> None:
-    with pytest.raises(FairbanditError, match=r"unknown: \['ranks'\], missing: \['rank'\]"):
-        build({"split": "full", "estimator": "ridge", "ranks": "identity"})
-    with pytest.raises(FairbanditError, match="expected a registered name, or a mapping"):
-        build({"split": 3, "estimator": "ridge", "rank": "identity"})
+class Lacking(Selector):
+    """Writes nothing."""
 
 
-def test_two_classes_under_one_name(part: Any) -> None:
-    class Other(Argmax):
-        """Another."""
-
-    with pytest.raises(FairbanditError, match=r"two classes.*TestPart.*Other"):
-        registry.register("selector", "test_part")(Other)
-
-
-def test_an_unknown_kind() -> None:
-    with pytest.raises(FairbanditError, match="kinds are split, estimator, rank, selector"):
-        registry.register("oven", "x")
+class Other(Argmax):
+    """Another."""
 
 
 @pytest.mark.parametrize(
-    "name", ["a/b ../c", "", ".x", "-x", "1st", "a=b", "ä", "x" * 65, "null", 5]
+    ("kind", "name", "cls", "message"),
+    [
+        ("selector", "test_part", Other, "two classes.*TestPart.*Other"),
+        ("oven", "x", Other, "kinds are split, estimator, rank, selector"),
+        ("selector", "mine", Lacking, r"Lacking \(.*\) as selector .* that writes _weights"),
+        *(
+            ("selector", "mine", cls, r"expected a subclass of fairbandit\.sel.*Selector")
+            for cls in (object, Identity, Simulation, lambda: None)
+        ),
+        *(  # they would mean something else in a config, on the command line or in a path
+            ("selector", name, Other, "expected a name of at most 64 letters")
+            for name in ("a/b ../c", "", ".x", "-x", "1st", "a=b", "ä", "x" * 65, "null", 5)
+        ),
+    ],
 )
-def test_names_that_are_refused(name: Any) -> None:
-    """They would mean something else in a config, on the command line or in a path."""
-    with pytest.raises(FairbanditError, match="expected a name of at most 64 letters"):
-        registry.register("selector", name)
-
-
-def test_classes_that_are_no_part_of_the_kind() -> None:
-    class Lacking(Selector):
-        """Writes nothing."""
-
+def test_what_cannot_be_registered(part: Any, kind: str, name: Any, cls: Any, message: str) -> None:
     known = registry.names("selector")
-    for cls in (object, Identity, Simulation, lambda: None):
-        with pytest.raises(FairbanditError, match=r"expected a subclass of fairbandit\.parts\.Sel"):
-            registry.register("selector", "mine")(cls)  # type: ignore[type-var]
-    with pytest.raises(FairbanditError, match=r"Lacking \(.*\) as sel.* that writes _weights"):
-        registry.register("selector", "mine")(Lacking)
+    with pytest.raises(FairbanditError, match=message):
+        registry.register(kind, name)(cls)
     assert registry.names("selector") == known
 
 
@@ -190,11 +192,3 @@ def test_annotations_that_a_config_can_hold(
     made = registry.create("selector", {"name": "annotated", "x": value})
     assert made.x == value
     assert registry.create("selector", registry.describe(made)).x == value
-
-
-def test_an_unknown_part_says_how_plugins_are_loaded() -> None:
-    policy = {"split": "halves", "estimator": "ridge", "rank": "my_rank"}
-    for make in (build, lambda config: fairbandit.Agent.from_config(config, features=2)):
-        with pytest.raises(FairbanditError, match=r"load_plugins\(\).*FAIRBANDIT_PLUGINS"):
-            make(policy)
-    assert fairbandit.load_plugins is load_plugins

@@ -46,11 +46,15 @@ def test_few_rounds_at_a_time_across_a_stretch() -> None:
     assert torch.equal(torch.cat(pieces, 1), other.uniform(1, 3 * len(pieces), 2))
 
 
-@given(st.lists(st.integers(1, 12), min_size=1, max_size=60))
-def test_pools_of_any_size_draw_one_after_the_other(sizes: list[int]) -> None:
+@given(st.lists(st.tuples(st.integers(0, 4), st.integers(0, 4)), min_size=1, max_size=30))
+def test_runs_continue_the_same_sequence(counts: list[tuple[int, int]]) -> None:
+    """Replicas read pieces of different lengths, each after what it read before."""
     one, other = (Streams(0, [0, 1])[Purpose.RANK] for _ in range(2))
-    places, pieces = 0, []
-    for first, k in enumerate(sizes, 1):
-        pieces.append(one.uniform(first, 1, k, places - (first - 1) * k)[:, 0])
-        places += k
-    assert torch.equal(torch.cat(pieces, 1), other.uniform(1, places, 1)[..., 0])
+    read, pieces = [0, 0], [list[float](), list[float]()]
+    for sizes in counts:
+        drawn = one.runs(read, sizes).split(sizes)
+        for b, size in enumerate(sizes):
+            pieces[b] += drawn[b].tolist()
+            read[b] += size
+    for b, table in enumerate(other.uniform(1, max(read), 1)[..., 0].tolist() if any(read) else []):
+        assert pieces[b] == table[: read[b]]

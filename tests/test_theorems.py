@@ -62,7 +62,8 @@ class RareLoss(Environment):
     def __init__(self) -> None:
         theta = torch.ones(1, dtype=torch.float64)
         self.truth = Truth(
-            theta, lambda groups, values: 10 * torch.where(values > 0, values - 0.9, values + 1)
+            theta,
+            lambda groups, values, rounds: 10 * torch.where(values > 0, values - 0.9, values + 1),
         )
 
     def _pools(self, first: int, count: int) -> Pools:
@@ -103,14 +104,6 @@ def test_policies_share_pools_and_noise() -> None:
         pools.append(world.pools(1, 10))
     for field in ("contexts", "groups", "rewards", "expected", "ranks"):
         assert torch.equal(getattr(pools[0], field), getattr(pools[1], field))
-
-
-@pytest.mark.parametrize("name", support.PRESETS)
-def test_replicas_and_blocks_decide_as_alone(name: str) -> None:
-    world = support.environment()
-    together = support.actions(support.policy(name), world, 150, replicas=4, seed=2)
-    alone = support.actions(support.policy(name), world, 150, replicas=[3], seed=2, at_once=1)
-    assert torch.equal(together[3:], alone)
 
 
 @pytest.fixture(scope="module")

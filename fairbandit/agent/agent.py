@@ -2,29 +2,70 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+import os
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import replace
+from functools import wraps
 from os import PathLike
 from pathlib import Path
 from threading import RLock
-from typing import Any, Self
+from typing import Any, Concatenate, NamedTuple, ParamSpec, Self, TypeVar
+from weakref import WeakSet
 
 import torch
-from torch import Tensor
 
 from fairbandit.agent import inputs, saving, truths
 from fairbandit.agent.decisions import Decision, Explanation, explanation
 from fairbandit.agent.groups import Groups
 from fairbandit.agent.tickets import Tickets
-from fairbandit.agent.undo import Guard
 from fairbandit.building import build_policy
 from fairbandit.environments.base import Truth
 from fairbandit.errors import FairbanditError
 from fairbandit.maths.checks import shown
-from fairbandit.parts import Problem, Selection
-from fairbandit.policy import Policy
-from fairbandit.streams import GRID, Streams
+from fairbandit.part import Problem
+from fairbandit.past import Outcomes
+from fairbandit.policy import Knowledge, Policy
+from fairbandit.streams import Streams
+
+_agents: WeakSet[Agent] = WeakSet()
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+class _Now(NamedTuple):
+    """All that an agent is between two calls, as a value."""
+
+    known: Knowledge
+    groups: Groups
+    tickets: Tickets
+
+
+def _call(
+    method: Callable[Concatenate[Agent, P], T],
+) -> Callable[Concatenate[Agent, P], T]:
+    """A call that other threads wait for, on one core and without gradients.
+
+    Pools are small, so that a second core costs more than it saves, most of all where others use
+    it. The caller's settings are restored.
+    """
+
+    @wraps(method)
+    def call(self: Agent, /, *args: P.args, **kwargs: P.kwargs) -> T:
+        with self.lock:
+            gradients, threads = torch.is_grad_enabled(), torch.get_num_threads()
+            try:
+                torch.set_grad_enabled(False)
+                if threads > 1:
+                    torch.set_num_threads(1)
+                return method(self, *args, **kwargs)
+            finally:  # of functions in C, which no interrupt keeps from being called
+                try:
+                    torch._C._set_grad_enabled(gradients)
+                finally:
+                    torch.set_num_threads(threads)
+
+    return call
 
 
 class Agent:
@@ -36,23 +77,24 @@ class Agent:
     Before the first known reward, all candidates of a learning policy tie.
 
     With `refresh` the reward model changes only when the number of training rounds has grown by
-    this factor; see `Split`. Between two changes it changes only by rewards of rounds it includes
-    that come late. Where the estimator is a ridge and no part reads rewards, outcomes are then
-    kept as sums. Together with a rank of bounded memory, such as `recent_cdf`, the agent's memory
-    does not grow, except for the rewards it waits for, which `patience` bounds.
+    this factor; see `Policy`. Between two changes it changes only by rewards of rounds it includes
+    that come late. Unless a part reads all rewards, outcomes are then kept as sums. Together with a
+    rank of bounded memory, such as `recent_cdf`, the agent's memory does not grow, except for the
+    rewards it waits for, which `patience` bounds.
 
     Threads may share an agent: each call holds its `lock`, so that calls take effect one after the
-    other. A call that raises, whatever it raises, has changed nothing.
+    other. What the agent knows is one value; a call computes the next one and ends by assigning it.
+    So a call that raises, whatever it raises, has changed nothing.
 
     Args:
-        policy: decides; bound here, and not to be used elsewhere.
+        policy: decides.
         features: d.
         groups: the labels of the groups that are known, in the order of a truth's groups; a
             number G stands for 0 … G−1. Labels that appear later join them.
         seed: of all random numbers.
         exploration: of optimistic estimators that leave theirs unset.
         truth: the truth, for policies that need it.
-        refresh: the `refresh` of the policy's split, above 1; None leaves the split's own.
+        refresh: the `refresh` of the policy, above 1; None leaves the policy's own.
         patience: a reward that has not come after so many further rounds is not waited for any
             more; None waits for ever.
 
@@ -83,29 +125,21 @@ class Agent:
                 f"policy: expected a fairbandit.Policy, got {shown(policy)}; "
                 "Agent.from_config takes the name of one, or a mapping"
             )
-        own = policy.split.refresh
-        options = inputs.options(features, seed, exploration, refresh, patience, own)
-        self._config, self._options = policy.describe(), options
-        self._policy, self._groups = policy, Groups(groups)
-        self._problem = Problem(
+        options = inputs.options(features, seed, exploration, patience)
+        refresh = inputs.refresh(refresh, policy.refresh)
+        self._policy = Policy(**policy.parts, refresh=refresh, name=policy.name)  # type: ignore[arg-type]
+        self._options, labels = options, Groups.of(groups)
+        problem = Problem(
             features=options["features"],
-            groups=len(self._groups),
+            groups=len(labels),
             streams=Streams(options["seed"], [0]),
             exploration=options["exploration"],
             truth=None if truth is None else truths.checked(truth, options["features"]),
         )
-        self._vetted = self._problem.truth if policy.rank.needs_truth else None
-        truths.vet(self._vetted, self._groups.labels, 0)
-        self._tickets = Tickets(options["features"], options["patience"])
-        self._guard = Guard()
-        parts = list(policy.parts.values())
-        with self._guard.alone(), self._guard.undoing([policy, *parts], lambda: None):
-            if refresh is not None:
-                policy.split.refresh = options["refresh"]
-            policy.bind(self._problem)
-            self._history = policy.history()
-        self._foreign = [part for part in parts if not part.own]
-        self._held = [self, self._groups, self._tickets, *self._history.stores(), policy, *parts]
+        truths.vet(self._vetted(problem), labels.labels, 0)
+        known = self._policy.init(problem)
+        self._now = _Now(known, labels, Tickets(options["patience"]))
+        self._renew_locks()
 
     @classmethod
     def from_config(cls, config: str | Mapping[str, Any], **options: Any) -> Self:
@@ -130,26 +164,24 @@ class Agent:
 
         Hold it to make several calls one, such as a decision and its line in a log.
         """
-        return self._guard.lock
+        return self._lock
 
     @property
     def rounds(self) -> int:
         """How many rounds there were, decided and observed."""
-        with self.lock:
-            return self._history.played
+        return self._now.known.past.rounds
 
     @property
     def groups(self) -> tuple[Hashable, ...]:
         """The labels of all groups so far, in the order of their codes."""
-        with self.lock:
-            return self._groups.labels
+        return self._now.groups.labels
 
     @property
     def pending(self) -> tuple[int, ...]:
         """The tickets whose rewards have not come, oldest first."""
-        with self.lock:
-            return tuple(self._tickets)
+        return tuple(self._now.tickets.picks)
 
+    @_call
     def act(self, contexts: Any, groups: Any) -> Decision:
         """Picks a candidate of a pool: the next round.
 
@@ -165,20 +197,21 @@ class Agent:
             FairbanditError: contexts of the wrong shape or not finite, labels that are too many,
                 too few or not hashable, a group that the truth does not know. Nothing changes.
         """
-        pool, labels = inputs.pool(contexts, groups, self._problem.features)
-        with self._guard.alone(), self._undoing():
-            codes, fresh = self._groups.coded(labels)
-            x, g = torch.from_numpy(pool[None, None]), torch.from_numpy(codes[None, None])
-            t = self._history.played + 1
-            with self._policy.mode():
-                self._welcome(fresh)
-                selection = self._select(x, g)
-                if t % GRID == 0:
-                    self._policy.forget(self._history)
-            place = int(selection.actions)
-            self._tickets.add(t, x[:, :, place].clone(), int(codes[place]))
-        return Decision(place, t, float(selection.propensities))
+        before = self._now
+        pool, labels = inputs.pool(contexts, groups, self._options["features"])
+        now, codes = self._welcome(before, labels)
+        x, g = torch.from_numpy(pool[None, None]), torch.from_numpy(codes[None, None])
+        known = now.known._replace(past=now.known.past.with_pools(x, g))
+        t = known.past.rounds
+        selection = self._policy.propose(known, t, x, g)
+        place = int(selection.actions)
+        known = self._policy.advance(known, g[:, :, place])
+        tickets = now.tickets.add(t, x[:, :, place].clone(), int(codes[place]))
+        decision = Decision(place, t, float(selection.propensities))
+        self._commit(before, _Now(known, now.groups, tickets))
+        return decision
 
+    @_call
     def explain(self, contexts: Any, groups: Any) -> Explanation:
         """Says what `act` would decide about a pool now, and from what; nothing changes.
 
@@ -190,15 +223,12 @@ class Agent:
         Raises:
             FairbanditError: as for `act`.
         """
-        pool, given = inputs.pool(contexts, groups, self._problem.features)
-        with self._guard.alone():
-            codes, fresh = self._groups.coded(given)
-            with self._undoing(always=bool(fresh)):  # nothing else is changed
-                with self._policy.mode():
-                    self._welcome(fresh)
-                x, g = torch.from_numpy(pool[None, None]), torch.from_numpy(codes[None, None])
-                return explanation(self._policy, x, g, self._groups.labels, self._history)
+        pool, given = inputs.pool(contexts, groups, self._options["features"])
+        now, codes = self._welcome(self._now, given)
+        x, g = torch.from_numpy(pool[None, None]), torch.from_numpy(codes[None, None])
+        return explanation(self._policy, now.known, x, g, now.groups.labels)
 
+    @_call
     def update(self, reward: Any, ticket: int | None = None) -> None:
         """Learns the reward of a decision, now or however late, in any order.
 
@@ -208,27 +238,29 @@ class Agent:
 
         Raises:
             FairbanditError: a reward that is no finite number, a ticket that is not known or whose
-                reward came already. Nothing changes.
+                reward came already, an outcome that is too large for the model. Nothing changes.
         """
         value = inputs.number(reward, "reward")
-        with self._guard.alone(), self._undoing():
-            given = self._tickets.latest if ticket is None else ticket
-            if given is None:
-                raise FairbanditError("no decision was made yet that a reward could be of")
-            t = self._tickets.find(given, self._history.played)
-            with self._policy.mode():
-                self._policy.learn(t, self._tickets.outcome(t, value), self._history)
-            self._tickets.remove(t)
+        before = self._now
+        given = before.tickets.latest if ticket is None else ticket
+        if given is None:
+            raise FairbanditError("no decision was made yet that a reward could be of")
+        t = before.tickets.find(given, self.rounds)
+        known = self._told(before.known, before.tickets.outcome(t, value))
+        self._commit(before, before._replace(known=known, tickets=before.tickets.remove(t)))
 
+    @_call
     def drop(self, ticket: int) -> None:
         """Waits no longer for the reward of a decision: it never comes.
 
         Raises:
             FairbanditError: a ticket that is not known or whose reward came already.
         """
-        with self._guard.alone(), self._undoing():
-            self._tickets.remove(self._tickets.find(ticket, self.rounds))
+        before = self._now
+        t = before.tickets.find(ticket, self.rounds)
+        self._commit(before, before._replace(tickets=before.tickets.remove(t)))
 
+    @_call
     def observe(self, contexts: Any, groups: Any, actions: Any, rewards: Any) -> None:
         """Takes in logged rounds, whoever decided them, as the next ones.
 
@@ -242,15 +274,15 @@ class Agent:
             FairbanditError: shapes that do not match, values that are not finite, actions that are
                 no candidate, a group that the truth does not know. Nothing changes.
         """
-        log = inputs.Log(contexts, groups, actions, rewards, self._problem.features)
-        with self._guard.alone(), self._undoing():
-            codes, fresh = self._groups.coded(log.labels)
-            with self._policy.mode():
-                self._welcome(fresh)
-                for pools, places, outcomes in log.pieces(codes):
-                    self._history.add_pools(*pools, places=places)
-                    self._policy.observe(self.rounds + 1, *pools, outcomes, self._history)
-            self._tickets.give_up(self.rounds)
+        before = self._now
+        log = inputs.Log(contexts, groups, actions, rewards, self._options["features"])
+        now, codes = self._welcome(before, log.labels)
+        known = now.known
+        for x, g, outcomes in log.pieces(codes, first=self.rounds + 1):
+            known = known._replace(past=known.past.with_pools(x, g))
+            known = self._told(self._policy.advance(known, outcomes.groups), outcomes)
+        tickets = now.tickets.give_up(known.past.rounds)
+        self._commit(before, _Now(known, now.groups, tickets))
 
     def save(self, path: str | PathLike[str]) -> None:
         """Writes all that is needed to go on; the file is whole, or as it was before.
@@ -263,11 +295,8 @@ class Agent:
         Raises:
             FairbanditError: a label that no file can hold, or a file that cannot be written.
         """
-        with ExitStack() as turn:
-            with self._guard.alone():
-                contents = saving.packed(self._state())
-                turn.enter_context(self._guard.writing)
-            saving.write(Path(path), contents)
+        with self._writing:
+            saving.write(Path(path), saving.packed(self._state()))
 
     @classmethod
     def load(cls, path: str | PathLike[str], *, truth: Truth | None = None) -> Self:
@@ -282,61 +311,78 @@ class Agent:
                 version, or whose policy has a part that is not registered here.
         """
         with saving.reading(Path(path)) as saved:
-            policy, options = build_policy(saved["config"]), saved["options"]
-            agent = cls(policy, truth=truth, **options)
-            policy.load_state(saved["parts"])
-            agent._history.load_state(saved["history"])
-            agent._tickets.load_state(saved["pending"], saved["latest"])
+            agent = cls(build_policy(saved["config"]), truth=truth, **saved["options"])
+            agent._restore(saved)
         return agent
 
     def __getstate__(self) -> dict[str, Any]:
-        """What copies are made of, as it is between two calls."""
-        with self._guard.alone():
-            return vars(self).copy()
+        """What copies are made of; they share no memory with this agent."""
+        truth = self._now.known.problem.truth
+        return {**self._state(), "policy": self._policy, "truth": truth}
+
+    def __setstate__(self, state: Mapping[str, Any]) -> None:
+        Agent.__init__(self, state["policy"], truth=state["truth"], **state["options"])
+        self._restore(state)
 
     def _state(self) -> dict[str, Any]:
+        now = self._now
         return {
-            "config": self._config,
-            "options": {**self._options, "groups": self._groups.labels},
-            "parts": self._policy.snapshot(),
-            "history": self._history.state(),
-            "pending": self._tickets.state(),
-            "latest": self._tickets.latest,
+            "config": self._policy.describe(),
+            "options": {**self._options, "groups": now.groups.labels},
+            "known": self._policy.state(now.known),
+            "waiting": now.tickets.state(self._options["features"]),
         }
 
-    @contextmanager
-    def _undoing(self, always: bool = False) -> Iterator[None]:
-        """Undoes what a call changes, always or if anything is raised.
+    def _restore(self, state: Mapping[str, Any]) -> None:
+        known = self._policy.restored(self._now.known, state["known"])
+        tickets = self._now.tickets.restored(state["waiting"])
+        self._now = self._now._replace(known=known, tickets=tickets)
 
-        Parts of plugins, which may have written over what their attributes held, are then bound
-        again and get their state back.
+    def _commit(self, before: _Now, now: _Now) -> None:
+        """Ends a call that began with one value by assigning the next one."""
+        if self._now is not before:
+            raise FairbanditError(
+                "the agent was called from within one of its own calls; wait until that one has "
+                "returned"
+            )
+        self._now = now
+
+    def _told(self, known: Knowledge, outcomes: Outcomes) -> Knowledge:
+        """What is known with further outcomes, if the estimator can take them in.
+
+        Some are taken in by a later call, which could not refuse them any more.
         """
-        self._tickets.begin()
-        states = [part.snapshot() for part in self._foreign]
+        known = self._policy.tell(known, outcomes)
+        (included, state), *_ = known.states
+        if int(outcomes.rounds[-1]) > included:
+            self._policy.estimator.advance(state, outcomes)
+        return known
 
-        def recover() -> None:
-            self._tickets.undo(self._history.played)
-            # these two may have been left in the midst of something
-            self._history.contexts.recover()
-            self._problem.streams.restart()
-            for part, state in zip(self._foreign, states, strict=True):
-                part.bind(self._problem)
-                part.load_state(state)
+    def _welcome(self, now: _Now, labels: Sequence[Any]) -> tuple[_Now, inputs.Codes]:
+        """The codes of labels, and the agent as it is once it knows those that are new."""
+        codes, fresh = now.groups.coded(labels)
+        if not fresh:
+            return now, codes
+        truths.vet(self._vetted(now.known.problem), fresh, len(now.groups))
+        groups = now.groups.joined_by(fresh)
+        problem = replace(now.known.problem, groups=len(groups))
+        return _Now(self._policy.grow(now.known, problem), groups, now.tickets), codes
 
-        with self._guard.undoing(self._held, recover, always):
-            yield
+    def _vetted(self, problem: Problem) -> Truth | None:
+        """The truth, if it must know every group."""
+        return problem.truth if self._policy.rank.needs_truth else None
 
-    def _select(self, x: Tensor, g: Tensor) -> Selection:
-        """Decides the next round, of a pool (1, 1, K, d) and its groups (1, 1, K)."""
-        self._history.add_pools(x, g)
-        return self._policy.decide(self._history.played + 1, x, g, self._history)
+    def _renew_locks(self) -> None:
+        """Sets locks that nobody holds."""
+        self._lock, self._writing = RLock(), RLock()
+        _agents.add(self)
 
-    def _welcome(self, labels: list[Hashable]) -> None:
-        """Makes room for new groups."""
-        if not labels:
-            return
-        truths.vet(self._vetted, labels, len(self._groups))
-        self._groups.add(labels)
-        self._problem = replace(self._problem, groups=len(self._groups))
-        self._policy.grow(self._problem)
-        self._history.grow(self._problem)
+
+def _renew_all_locks() -> None:
+    """A forked process has no thread that would give back what another one held."""
+    for agent in list(_agents):
+        agent._renew_locks()
+
+
+if hasattr(os, "register_at_fork"):  # not on Windows
+    os.register_at_fork(after_in_child=_renew_all_locks)

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, fields
 from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
 
+from fairbandit.estimators import NoBounds
 from fairbandit.maths.checks import shown
-from fairbandit.parts import History
-from fairbandit.policy import Policy
+from fairbandit.policy import Knowledge, Policy
 
 
 class Decision(NamedTuple):
@@ -34,8 +35,7 @@ class Explanation:
     """What the decision about a pool of K candidates rests upon; printed, it is a table.
 
     Scores, bounds and θ are those of the reward model that the next round uses, with that round's
-    draws. Until there is a reward to learn from, a policy that learns does not ask its rank: all
-    scores and indices are 0, and each candidate is compared with 0 past contexts.
+    draws. Until there is a reward to learn from, all indices of a policy that learns are 0.
 
     Attributes:
         groups: the candidates' labels, K of them.
@@ -87,39 +87,28 @@ class Explanation:
 
 
 def explanation(
-    policy: Policy,
-    contexts: Tensor,
-    groups: Tensor,
-    labels: Sequence[Hashable],
-    history: History,
+    policy: Policy, known: Knowledge, contexts: Tensor, groups: Tensor, labels: Sequence[Hashable]
 ) -> Explanation:
-    """Explains how a policy decides the next round; neither the policy nor the history is changed.
+    """Explains how a policy decides the next round.
 
     Args:
-        policy: all of its groups are known.
+        policy: decides.
+        known: what is known before the round, all groups of the pool included.
         contexts: of the pool, (1, 1, K, d).
         groups: (1, 1, K) int64.
         labels: of all groups, by number.
-        history: of the rounds before. It need not hold the pool, which is in no window of its own
-            round.
     """
     found: dict[str, Any] = dict.fromkeys(field.name for field in fields(Explanation))
-    rank, estimator = policy.rank, policy.estimator
-    with policy.mode():
-        candidates, outcomes = policy.candidates(history.played + 1, contexts, groups, history)
-        rank.set_index(candidates, learned=outcomes is not None)
-        selection = policy.selector.select(candidates, candidates.index)
-        found["probabilities"] = selection.probabilities
-        found["scores"], found["index"] = candidates.scores, candidates.index
-        found["theta"] = candidates.own_model.theta
-        if estimator.has_bounds:
-            found["lower"], found["upper"] = candidates.bounds()
-        if estimator.has_bounds and rank.has_bounds:
-            found["index_lower"], found["index_upper"] = candidates.index_bounds()
-        if "contexts" in rank.needs:
-            asked = outcomes is not None
-            count = candidates.past.count if asked else torch.zeros_like(candidates.scores)
-            found["past_count"] = count.to(torch.int64)
+    candidates = policy.candidates(known, known.past.rounds + 1, contexts, groups)
+    selection = policy.selector.select(candidates, candidates.index)
+    found["probabilities"] = selection.probabilities
+    found["scores"], found["index"] = candidates.scores, candidates.index
+    found["theta"] = candidates.model.theta
+    with suppress(NoBounds):
+        found["lower"], found["upper"] = candidates.bounds()
+        found["index_lower"], found["index_upper"] = candidates.index_bounds
+    if "contexts" in policy.rank.needs:
+        found["past_count"] = candidates.past.count.to(torch.int64)
     # copies, which the caller may write to and differentiate
     for name, tensor in found.items():
         found[name] = None if tensor is None else tensor[0, 0].detach().clone()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable
+from collections.abc import Hashable, Iterable, Mapping
 from contextlib import suppress
 from itertools import count
 from typing import Any
@@ -19,22 +19,27 @@ MOST = 1_000_000
 
 
 class Groups:
-    """Labels in the order in which they were given or came.
+    """Labels in the order in which they were given or came: a value.
 
     Labels are equal as Python has it, so that 1, 1.0 and True are one group. NumPy's scalars and
     tensors of one number are the Python numbers that they hold. A label has to be equal to itself,
     since every NaN would be another group.
 
     Args:
-        given: the first ones; a number G stands for 0 … G−1.
-
-    Raises:
-        FairbanditError: neither a number of groups nor a list of labels, a label given twice, or
-            one that is not hashable or not equal to itself.
+        codes: of the labels, 0 … G−1.
     """
 
-    def __init__(self, given: int | Iterable[Hashable]) -> None:
-        self._codes: dict[Hashable, int] = {}
+    def __init__(self, codes: Mapping[Hashable, int]) -> None:
+        self._codes = codes
+
+    @classmethod
+    def of(cls, given: int | Iterable[Hashable]) -> Groups:
+        """Some first labels; a number G stands for 0 … G−1.
+
+        Raises:
+            FairbanditError: neither a number of groups nor a list of labels, a label given twice,
+                or one that is not hashable or not equal to itself.
+        """
         labels: list[Hashable] | None = None
         if isinstance(given, (int, np.integer)) and not isinstance(given, bool):
             labels = list(range(given)) if 0 <= given <= MOST else None
@@ -46,9 +51,11 @@ class Groups:
                 f"groups: expected a list of labels, or a number G ≤ {MOST:,} for 0 … G−1; got "
                 f"{shown(given)}"
             )
-        self.add(self.coded(labels)[1])
-        if len(self._codes) < len(labels):
+        none = cls({})
+        groups = none.joined_by(none.coded(labels)[1])
+        if len(groups) < len(labels):
             raise FairbanditError(f"groups: expected labels that differ, got {shown(labels)}")
+        return groups
 
     def __len__(self) -> int:
         """G."""
@@ -59,9 +66,9 @@ class Groups:
         """The labels, by code."""
         return tuple(self._codes)
 
-    def add(self, labels: Iterable[Hashable]) -> None:
-        """Gives new labels the next codes."""
-        self._codes = {**self._codes, **dict(zip(labels, count(len(self)), strict=False))}
+    def joined_by(self, labels: Iterable[Hashable]) -> Groups:
+        """With new labels, which get the next codes."""
+        return Groups({**self._codes, **dict(zip(labels, count(len(self)), strict=False))})
 
     def coded(self, given: Any) -> tuple[NDArray[np.int64], list[Hashable]]:
         """Codes of labels; those which are not known get the next ones, in order of appearance.
@@ -70,7 +77,7 @@ class Groups:
             given: a list of labels, or a flat array.
 
         Returns:
-            The codes, and the labels that are new; nothing is added yet.
+            The codes, and the labels that are new.
 
         Raises:
             FairbanditError: a label that is not hashable, or not equal to itself.

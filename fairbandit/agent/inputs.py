@@ -13,11 +13,15 @@ from torch import Tensor
 
 from fairbandit.errors import FairbanditError
 from fairbandit.maths.checks import shown, typed
-from fairbandit.parts import Outcomes
-from fairbandit.parts.splits import check_refresh
+from fairbandit.past import Outcomes
+from fairbandit.splits.schedule import check_refresh
 
-LARGEST = 1e100
-"""Numbers beyond it are refused, for sums of their squares would overflow."""
+LARGEST, SMALLEST = 1e100, 1e-100
+"""Numbers beyond the one, or nearer to 0 than the other, are refused: their squares would not be
+numbers of double precision."""
+
+Codes = NDArray[np.int64]
+"""The groups' codes of some candidates."""
 
 FEATURES = 1_000_000
 """Contexts have at most so many features."""
@@ -50,13 +54,15 @@ def numbers(values: Any, what: str) -> NDArray[Any]:
         raise FairbanditError(
             f"{what}: expected real numbers, in rows of one length; got {typed(values)}: {error}"
         ) from error
-    # NaN is no less than anything
-    if array.dtype.kind == "f" and array.size and not float(np.abs(array).max()) <= LARGEST:
-        at = np.argwhere(~(np.abs(array) <= LARGEST))[0].tolist()
-        raise FairbanditError(
-            f"{what}: expected finite numbers of at most {LARGEST:g} in size, got "
-            f"{array[tuple(at)]}" + (f" at {at}" if at else "")
-        )
+    if array.dtype.kind == "f" and array.size:
+        sizes = np.abs(array)
+        good = (sizes <= LARGEST) & ((sizes >= SMALLEST) | (sizes == 0))  # NaN is neither
+        if not good.all():
+            at = np.argwhere(~good)[0].tolist()
+            raise FairbanditError(
+                f"{what}: expected numbers that are 0 or from {SMALLEST:g} to {LARGEST:g} in size, "
+                f"got {array[tuple(at)]}" + (f" at {at}" if at else "")
+            )
     return array
 
 
@@ -66,7 +72,7 @@ def number(value: Any, what: str) -> float:
     Raises:
         FairbanditError: anything else.
     """
-    if type(value) is float and abs(value) <= LARGEST:
+    if type(value) is float and (SMALLEST <= abs(value) <= LARGEST or value == 0):
         return value
     array = numbers(value, what)
     if array.size != 1:
@@ -89,30 +95,36 @@ def whole(value: Any, what: str, least: int, most: int | None = None) -> int:
     return int(value)
 
 
-def options(
-    features: Any, seed: Any, exploration: Any, refresh: Any, patience: Any, own: float | None
-) -> dict[str, Any]:
-    """What an `Agent` is given beside its policy, groups and truth, by name.
+def refresh(given: Any, own: float | None) -> float | None:
+    """The refresh of an agent, given one and its policy's own.
 
     Raises:
-        FairbanditError: a value out of range, or another `refresh` than the split's own.
+        FairbanditError: a value out of range, or two that differ.
+    """
+    if given is None:
+        return own
+    factor = number(given, "refresh")
+    check_refresh(factor)
+    if own not in (None, factor):
+        raise FairbanditError(
+            f"refresh: the policy has {own:g} and the agent was given {factor:g}; give one of them"
+        )
+    return factor
+
+
+def options(features: Any, seed: Any, exploration: Any, patience: Any) -> dict[str, Any]:
+    """What an `Agent` is given beside its policy, groups, truth and refresh, by name.
+
+    Raises:
+        FairbanditError: a value out of range.
     """
     exploration = number(exploration, "exploration")
     if exploration < 0:
         raise FairbanditError(f"exploration: expected at least 0, got {exploration:g}")
-    if refresh is not None:
-        refresh = number(refresh, "refresh")
-        check_refresh(refresh)
-        if own not in (None, refresh):
-            raise FairbanditError(
-                f"refresh: the policy's split has {own:g} and the agent was given {refresh:g}; "
-                "give one of them"
-            )
     return {
         "features": whole(features, "features", 1, FEATURES),
         "seed": whole(seed, "seed", 0),
         "exploration": exploration,
-        "refresh": refresh,
         "patience": None if patience is None else whole(patience, "patience", 0),
     }
 
@@ -191,17 +203,16 @@ class Log:
         self._rewards, self._ends = given.astype(np.float64), np.append(0, sizes.cumsum())
         self._picked = self._ends[:-1] + places.astype(np.int64)  # among all candidates
 
-    def pieces(
-        self, codes: NDArray[np.int64]
-    ) -> Iterator[tuple[tuple[Tensor, Tensor], int, Outcomes]]:
+    def pieces(self, codes: Codes, first: int) -> Iterator[tuple[Tensor, Tensor, Outcomes]]:
         """Cuts the rounds into pieces of about `PIECE` numbers.
 
         Args:
             codes: the groups of all M candidates.
+            first: the first of the rounds.
 
         Yields:
             Of N consecutive rounds, the pools, (1, N, K, d) float64 and (1, N, K) int64, small ones
-            filled up with empty places; how many candidates they have; and the outcomes.
+            filled up with empty places, and the outcomes.
         """
         n, d = len(self._rewards), self._contexts.shape[1]
         largest = int(np.diff(self._ends).max(initial=1))
@@ -214,7 +225,7 @@ class Log:
             at = self._picked[low:high]
             picks = self._contexts[at].astype(np.float64), codes[at], self._rewards[low:high]
             x, g, *outcomes = (torch.from_numpy(part)[None] for part in (contexts, groups, *picks))
-            yield (x, g), int(sizes.sum()), Outcomes(*outcomes)
+            yield x, g, Outcomes(torch.arange(first + low, first + high), *outcomes)
 
 
 def _flat(contexts: Any, features: int) -> tuple[NDArray[Any], NDArray[np.int64]]:

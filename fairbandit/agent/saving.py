@@ -15,7 +15,7 @@ from fairbandit.run import state
 FORMAT = "fairbandit.Agent"
 """The name of the format, the first entry of every file."""
 
-VERSION = 5
+VERSION = 6
 """The version of the format; files of other versions are refused."""
 
 

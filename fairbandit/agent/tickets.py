@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -12,50 +13,41 @@ from torch import Tensor
 
 from fairbandit.errors import FairbanditError
 from fairbandit.maths.checks import shown
-from fairbandit.parts import Outcomes
+from fairbandit.past import Outcomes
 
 SHOWN = 10
 """A message names at most so many of those that wait."""
 
 
+@dataclass(frozen=True, eq=False)
 class Tickets:
-    """The picks of rounds that wait for a reward, oldest first; a ticket is the round's number.
-
-    Once the attributes are what they were, `undo` takes back the changes since the last `begin`.
-
-    Args:
-        features: d.
-        patience: a reward that has not come after so many further rounds is not waited for any
-            more; None waits for ever.
+    """The picks of rounds that wait for a reward, a value; a ticket is the round's number.
 
     Attributes:
+        patience: a reward that has not come after so many further rounds is not waited for any
+            more; None waits for ever.
+        picks: the context (1, 1, d) and the group of each pick by its ticket, oldest first.
         latest: the ticket of the last decision, None before there is one.
     """
 
-    def __init__(self, features: int, patience: int | None) -> None:
-        self._patience = patience
-        self._none = torch.zeros(1, 0, features, dtype=torch.float64)
-        self._picks: dict[int, tuple[Tensor, int]] = {}
-        self._gone: dict[int, tuple[Tensor, int]] = {}  # since `begin`
-        self.latest: int | None = None
+    patience: int | None
+    picks: Mapping[int, tuple[Tensor, int]] = field(default_factory=dict)
+    latest: int | None = None
 
-    def __iter__(self) -> Iterator[int]:
-        """The tickets."""
-        return iter(self._picks)
+    def add(self, t: int, context: Tensor, group: int) -> Tickets:
+        """With the pick of the latest round, of a context (1, 1, d)."""
+        return replace(self, picks={**self.picks, t: (context, group)}, latest=t).give_up(t)
 
-    def add(self, t: int, context: Tensor, group: int) -> None:
-        """Waits for the reward of the latest round, whose pick had this context, (1, 1, d)."""
-        self._picks[t], self.latest = (context, group), t
-        self.give_up(t)
+    def remove(self, t: int) -> Tickets:
+        """Without a round."""
+        return replace(self, picks={other: self.picks[other] for other in self.picks if other != t})
 
-    def begin(self) -> None:
-        """Changes from here on may be taken back."""
-        self._gone = {}
-
-    def undo(self, rounds: int) -> None:
-        """Waits for the same rewards as at `begin`, when there were so many rounds."""
-        picks = {**self._picks, **self._gone}
-        self._picks = {t: picks[t] for t in sorted(picks) if t <= rounds}
+    def give_up(self, rounds: int) -> Tickets:
+        """After so many rounds, without rewards that patience has run out for."""
+        last = 0 if self.patience is None else rounds - self.patience
+        if next(iter(self.picks), last) >= last:
+            return self
+        return replace(self, picks={t: pick for t, pick in self.picks.items() if t >= last})
 
     def find(self, given: Any, rounds: int) -> int:
         """The round that a ticket stands for, where there were so many rounds so far.
@@ -67,10 +59,10 @@ class Tickets:
             t = operator.index(given)
         except TypeError:
             t = 0
-        if t in self._picks:
+        if t in self.picks:
             return t
-        kept = ", ".join(map(str, list(self._picks)[:SHOWN])) or "none"
-        kept += ", …" if len(self._picks) > SHOWN else ""
+        kept = ", ".join(map(str, list(self.picks)[:SHOWN])) or "none"
+        kept += ", …" if len(self.picks) > SHOWN else ""
         raise FairbanditError(
             f"round {t} waits for no reward: it came already, was given up, or the round was "
             f"observed with it; those that wait are {kept}"
@@ -80,33 +72,25 @@ class Tickets:
 
     def outcome(self, t: int, reward: float) -> Outcomes:
         """What a round gave, whose reward has come."""
-        context, group = self._picks[t]
-        numbers = np.array([[group]]), np.array([[reward]])  # much faster than torch.tensor
-        return Outcomes(context, *map(torch.from_numpy, numbers))
+        context, group = self.picks[t]
+        numbers = np.array([t]), np.array([[group]]), np.array([[reward]])
+        rounds, groups, rewards = map(torch.from_numpy, numbers)  # much faster than torch.tensor
+        return Outcomes(rounds, context, groups, rewards)
 
-    def remove(self, t: int) -> None:
-        """Waits no longer for a round's reward."""
-        self._gone[t] = self._picks[t]
-        del self._picks[t]
-
-    def give_up(self, rounds: int) -> None:
-        """After so many rounds, waits no longer for rewards that patience has run out for."""
-        if self._patience is not None:
-            while self._picks and (oldest := next(iter(self._picks))) < rounds - self._patience:
-                self.remove(oldest)
-
-    def state(self) -> dict[str, Any]:
-        """All that is kept, as plain tensors and numbers."""
-        contexts = [context for context, _ in self._picks.values()]
+    def state(self, features: int) -> dict[str, Any]:
+        """All that waits, as plain tensors and numbers."""
+        none = torch.zeros(1, 0, features, dtype=torch.float64)
         return {
-            "tickets": list(self._picks),
-            "groups": [group for _, group in self._picks.values()],
-            "contexts": torch.cat([self._none, *contexts], 1),
+            "latest": self.latest,
+            "tickets": list(self.picks),
+            "groups": [group for _, group in self.picks.values()],
+            "contexts": torch.cat([none, *(context for context, _ in self.picks.values())], 1),
         }
 
-    def load_state(self, state: Mapping[str, Any], latest: int | None) -> None:
-        """Continues from a state that `state` gave."""
-        self.latest = latest
-        contexts = state["contexts"].unbind(1)
-        for t, code, context in zip(state["tickets"], state["groups"], contexts, strict=True):
-            self._picks[t] = context[:, None].clone(), code
+    def restored(self, state: Mapping[str, Any]) -> Tickets:
+        """The tickets that gave a state."""
+        contexts = [context[:, None].clone() for context in state["contexts"].unbind(1)]
+        picks = dict(
+            zip(state["tickets"], zip(contexts, state["groups"], strict=True), strict=True)
+        )
+        return replace(self, picks=picks, latest=state["latest"])

@@ -49,7 +49,7 @@ def vet(truth: Truth | None, labels: Sequence[Hashable], first: int) -> None:
     top = torch.full((1,), LARGEST, dtype=torch.float64)
     for code, label in enumerate(labels, first):
         try:
-            share = float(truth.cdf(torch.tensor([code]), top))
+            share = float(truth.cdf(torch.tensor([code]), top, torch.tensor([1])))
             known, reason = abs(share - 1) < 1e-6, f"it is {share:g} at {LARGEST:g}, not 1"
         except Exception as error:
             known, reason = False, f"it raises {type(error).__name__}: {error}"

@@ -71,7 +71,7 @@ def _picks(run: PooledRuns, environment: str, shared: bool) -> Picks:
     exchanged = [f"{kind}={name}" for kind, name in parts.items() if name != named[kind]]
     added = [part for part in exchanged if part not in run.label]
     try:
-        reads_past = any(registry.lookup(kind, name).reads_past for kind, name in parts.items())
+        reads_past = any(registry.lookup(kind, name).reads_past() for kind, name in parts.items())
     except FairbanditError:
         reads_past = None  # a plugin that is not loaded
     return Picks(

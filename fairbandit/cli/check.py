@@ -88,7 +88,10 @@ def _examine(kind: str, spec: dict[str, Any], show: Callable[[Text | str], None]
     if all(result.tried for result in results):  # so that it can be played
         cost = conformance.attempt(conformance.cost, kind, spec)
         if isinstance(cost, conformance.Cost):
-            show(_timed(kind, cls, cost))
+            show(
+                f"  plays in {cost.own:.3f} ms a round of {conformance.REPLICAS} replicas "
+                f"({conformance.REFERENCES[kind]}: {cost.reference:.3f} ms)"
+            )
         else:
             results.append(conformance.CheckResult("cost", "Plays the rounds that are timed", cost))
             show(_line(results[-1]))
@@ -104,14 +107,3 @@ def _line(result: conformance.CheckResult) -> Text:
         mark, style = "–", "dim"
     line = Text("  ").append(mark, style=style).append(f" {result.label}")
     return line if result.reason is None else line.append(f": {result.reason}", style=style)
-
-
-def _timed(kind: str, cls: type[Any], cost: conformance.Cost) -> str:
-    cost_line = (
-        f"  plays in {cost.own:.3f} ms a round of {conformance.REPLICAS} replicas "
-        f"({conformance.REFERENCES[kind]}: {cost.reference:.3f} ms)"
-    )
-    if kind not in registry.PART_KINDS:
-        return cost_line
-    alone = "one round at a time, since it overrides `observe`"
-    return f"{cost_line}; under split full: {alone if cls.observes else 'in blocks of rounds'}"

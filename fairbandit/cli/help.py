@@ -35,6 +35,7 @@ Examples:
 
 _SETTINGS = {
     "policy": "one of the policies below",
+    "policy.refresh": "the reward model changes only when n_train has grown by this factor [null]",
     "environment": "one of the environments below",
     "rounds": "T; left null, the environment's own",
     "replicas": "independent runs, side by side",

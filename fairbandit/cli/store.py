@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from hydra.core.config_store import ConfigStore
@@ -24,13 +24,13 @@ class Config(Settings):
     """The schema of the root config: the settings, a policy and an environment.
 
     Attributes:
-        policy: a preset, or parts.
+        policy: a preset, or parts; and `refresh`, which any of them may have.
         environment: a registered one.
         figures: what a sweep draws at its end: a list of names, each alone or with the
             policies that it shows.
     """
 
-    policy: Any = MISSING
+    policy: dict[str, Any] = field(default_factory=lambda: {"refresh": None})
     environment: Any = MISSING
     figures: Any = None
 

@@ -38,7 +38,7 @@ from fairbandit.run.folder import StorageError, claim
 from fairbandit.run.identity import differences, identity
 from fairbandit.run.settings import settings
 from fairbandit.run.table import console, make_table, named
-from fairbandit.streams import GRID
+from fairbandit.streams import CHUNK_ROUNDS
 
 try:
     import optuna
@@ -252,7 +252,7 @@ class _Study:
         """
         ((column, lower),) = self.objectives.items()
         rounds, value = self.asked["config"]["rounds"], means[column]
-        every = max(1, rounds // (_REPORTS * GRID)) * GRID
+        every = max(1, rounds // (_REPORTS * CHUNK_ROUNDS)) * CHUNK_ROUNDS
         if t % every or t >= rounds or not isfinite(value):
             return
         trial.report(value, t)

@@ -2,137 +2,162 @@
 
 from __future__ import annotations
 
-import inspect
+import math
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import replace
 
 import torch
+from torch import Tensor
 
 from fairbandit import registry
 from fairbandit.conformance.world import (
     ASKERS,
-    CLOSE,
     ConformanceError,
     Spec,
     asked,
     class_of,
+    differ,
     engine_with,
+    refuse,
 )
+from fairbandit.constructors import parameters_of
+from fairbandit.environments.base import Environment, Pools
+from fairbandit.estimators import NoBounds
 from fairbandit.streams import Streams
+
+DRAWN = 200
+"""How many rounds of pools an environment draws for `ASKERS` replicas."""
+
+ERROR_RATE, SLACK = 1e-6, 0.05
+"""The probability with which chance alone would refuse an environment whose CDFs are right, and how
+far they may be off, since some are estimates."""
 
 
 def constructible(kind: str, spec: Spec) -> None:
-    """Builds from its name alone, and again from its own description."""
-    given = spec if isinstance(spec, Mapping) else {"name": spec}
-    signature = inspect.signature(class_of(kind, spec))
-    missing = [
-        key
-        for key, parameter in signature.parameters.items()
-        if parameter.default is parameter.empty and key not in given
-    ]
+    """Has a docstring, and is built from its name alone and from its own description."""
+    cls, given = class_of(kind, spec), spec if isinstance(spec, Mapping) else {"name": spec}
+    if not cls.__doc__:
+        raise ConformanceError("the class has no docstring; expected what it is in the first line")
+    parameters = parameters_of(cls).items()
+    missing = [key for key, one in parameters if one.default is one.empty and key not in given]
     if missing and kind == "environment":
         return  # no table has a path by default
     if missing:
         raise ConformanceError(f"constructor arguments without a default: {', '.join(missing)}")
-    made = registry.create(kind, given)
-    again = registry.create(kind, registry.describe(made))
-    if registry.describe(again) != registry.describe(made):
+    described = registry.describe(registry.create(kind, given))
+    again = registry.describe(registry.create(kind, described))
+    if again != described:
         raise ConformanceError(
-            "built again from its own description it differs: "
-            f"{registry.describe(made)} became {registry.describe(again)}"
+            f"built again from its own description it differs: {described} became {again}"
         )
 
 
 def splits_soundly(kind: str, spec: Spec) -> None:
-    """Gives whole rounds before t, a field (N,) each, that never move back as t grows."""
+    """Gives a field (N,) each, of which none falls as t grows."""
     split, t = engine_with(kind, spec).policy.split, torch.arange(1, 200)
     for name, field in split.divide(t)._asdict().items():
         if field.shape != t.shape:
             raise ConformanceError(f"`{name}` has shape {tuple(field.shape)}; expected (N,)")
-        back = (field.diff() < 0).nonzero()
-        if len(back):
-            raise ConformanceError(f"`{name}` moves back after round {int(t[back[0]])}")
+        refuse(field.diff() < 0, f"`{name}` moves back", before=field[:-1], after=field[1:])
 
 
-def ties(kind: str, spec: Spec) -> None:
-    """Gives an upper index of the index's shape, nowhere below the index itself."""
-    candidates, policy = asked(kind, spec)
-    index = policy.rank.index(candidates)
-    upper = policy.rank.upper_index(index, candidates)
-    if upper.shape != index.shape or bool((upper < index)[candidates.present].any()):
-        raise ConformanceError(
-            "`upper_index` must be as large as the index or larger, place by place"
-        )
+def models_soundly(kind: str, spec: Spec) -> None:
+    """Gives models whose scores are finite, and the same alone and among U models."""
+    candidates, _ = asked(kind, spec)
+    model, x, groups = candidates.model, candidates.contexts, candidates.groups
+    scores = model.score(x, groups)
+    errors = model.error(x, groups, scores)
+    wrong = ~(scores + errors).isfinite() | (errors < 0)
+    refuse(wrong, "scores are not finite, or errors below 0", score=scores, error=errors)
+    shared = model.score(x[:, :1], groups[:, :1])  # one pool for all models
+    for n in range(len(model)):
+        one = model.take(torch.tensor([n]))
+        for all_, of in ((scores, slice(n, n + 1)), (shared, slice(1))):
+            alone, among = one.score(x[:, of], groups[:, of]), all_[:, n, None]
+            what = f"model {n} scores differently among others"
+            refuse(differ(alone, among), what, alone=alone, among=among)
+    if model.theta is not None:
+        linear = (x @ model.theta[..., None])[..., 0]
+        refuse(differ(scores, linear), "scores differ from ⟨theta, x⟩", score=scores, linear=linear)
+    with suppress(NoBounds):
+        low, high = candidates.bounds()
+        refuse((low > high) & candidates.present, "bounds that cross", lower=low, upper=high)
 
 
 def permutes(kind: str, spec: Spec) -> None:
     """Permuting the candidates of a pool permutes their indices."""
     order = torch.tensor([3, 0, 5, 1, 4, 2])
-    candidates, policy = asked(kind, spec)
-    index = policy.rank.index(candidates)[:, :, order]
-    again, policy = asked(kind, spec)
-    contexts, groups = again.contexts[:, :, order], again.groups[:, :, order]
-    shuffled = replace(again, contexts=contexts, groups=groups)
-    apart = ~policy.rank.index(shuffled).isclose(index, rtol=CLOSE, atol=CLOSE)
-    apart &= shuffled.groups >= 0
-    if bool(apart.any()):
-        b, n, k = apart.nonzero()[0].tolist()
-        raise ConformanceError(
-            "permuting the candidates does more than permute their indices, as for the one from "
-            f"place {order[k]} of replica {b} in round {again.first + n}"
-        )
+    candidates, _ = asked(kind, spec)
+    x, groups = candidates.contexts[:, :, order], candidates.groups[:, :, order]
+    shuffled = replace(candidates, contexts=x, groups=groups)
+    what = "permuting the candidates does more than permute their indices"
+    for name in ("index", "tie_ceiling"):
+        before, after = getattr(candidates, name)[:, :, order], getattr(shuffled, name)
+        refuse(differ(before, after) & shuffled.present, what, before=before, after=after)
 
 
 def monotone(kind: str, spec: Spec) -> None:
     """Within a group, a higher score never has a lower index."""
-    candidates, policy = asked(kind, spec)
-    index, scores, groups = policy.rank.index(candidates), candidates.scores, candidates.groups
-    above = scores[..., :, None] > candidates.upper_scores[..., None, :]
-    above &= (groups[..., :, None] == groups[..., None, :]) & candidates.present[..., None]
-    fallen = above & (index[..., :, None] < index[..., None, :] - 1e-12)
-    if bool(fallen.any()):
-        b, n, one, other = fallen.nonzero()[0].tolist()
-        raise ConformanceError(
-            f"not monotone: in round {candidates.first + n}, group {groups[b, n, one]}, "
-            f"scores {scores[b, n, other]:.6g} < {scores[b, n, one]:.6g} have indices "
-            f"{index[b, n, other]:.6g} > {index[b, n, one]:.6g}"
-        )
-
-
-def models_soundly(kind: str, spec: Spec) -> None:
-    """Gives finite scores (B, U, M), which are those of `theta` where a model has one."""
     candidates, _ = asked(kind, spec)
-    model, contexts = candidates.model, candidates.contexts[:, :1, :, :]
-    score = model.score(contexts, candidates.groups[:, :1])
-    expected = (ASKERS, len(model), contexts.shape[2])
-    if tuple(score.shape) != expected or score.dtype != torch.float64:
-        raise ConformanceError(
-            f"scores have shape {tuple(score.shape)} and {score.dtype}; "
-            f"expected (B, U, M) = {expected} and torch.float64"
-        )
-    if not bool(score.isfinite().all()):
-        raise ConformanceError("scores are not all finite")
-    if int(candidates.of_round.max()) >= len(model):
-        raise ConformanceError("fewer models than numbers of training rounds")
-    if model.theta is not None:
-        gap = float((model.theta @ contexts[:, 0].mT - score).abs().max())
-        if gap > CLOSE:
-            raise ConformanceError(f"scores differ from ⟨theta, x⟩ by up to {gap:.3g}")
-    if bool((candidates.upper_scores < candidates.scores).any()):
-        raise ConformanceError("an upper score is below its score")
+    index, groups = candidates.index, candidates.groups
+    low, high = candidates.scores - candidates.errors, candidates.scores + candidates.errors
+    fallen = (low[..., None] > high[..., None, :]) & (groups[..., None] == groups[..., None, :])
+    fallen &= (index[..., None] < index[..., None, :] - 1e-12) & candidates.present[..., None]
+    what = "not monotone: of two candidates of a group, the one of the higher score is lower"
+    refuse(fallen, what, index=index[..., None], other=index[..., None, :])
 
 
 def draws_soundly(kind: str, spec: Spec) -> None:
-    """Pools are sound: true rewards are the truth's, and ranks between 0 and 1."""
-    world = registry.create(kind, spec)
-    world.bind(Streams(0, range(2)))
-    pools = world.pools(1, 200)
+    """True rewards are the truth's, and pools stay as they are when others are drawn."""
+    world, pools, rounds = _drawn(kind, spec)
+    kept = [part.clone() for part in vars(pools).values()]
+    world.pools(DRAWN + 1, DRAWN)
+    for (name, part), before in zip(vars(pools).items(), kept, strict=True):
+        refuse(part != before, f"{name} change when other pools are drawn", was=before, now=part)
     if world.truth is not None:
-        true = world.truth.score(pools.contexts, pools.groups.clamp(min=0))
-        gap = float((true - pools.expected)[pools.groups >= 0].abs().max())
-        if gap > 1e-6:
-            raise ConformanceError(
-                f"expected rewards differ from the truth's score by up to {gap:.3g}"
-            )
-    if float(pools.ranks.min()) < 0 or float(pools.ranks.max()) > 1:
-        raise ConformanceError("relative ranks must be from 0 to 1")
+        true = world.truth.score(pools.contexts, pools.groups.clamp(min=0), rounds)
+        wrong = ((true - pools.expected).abs() > 1e-6) & (pools.groups >= 0)
+        refuse(wrong, "not the truth's score", expected=pools.expected, score=true)
+
+
+def ranks_soundly(kind: str, spec: Spec) -> None:
+    """True ranks are the truth's CDFs, which are those of the true rewards that are drawn.
+
+    With the CDF F, F(X) is at least a uniform number in distribution, and P(X' < X | X) at most
+    one. So the empirical CDFs of n independent ones are off the diagonal by at most
+    √(ln(2G/rate)/(2n)) on the one side each, for all groups with the probability 1 − rate
+    (Dvoretzky, Kiefer, Wolfowitz). Candidates of one pool may depend on each other: one counts.
+    """
+    world, pools, rounds = _drawn(kind, spec)
+    if world.truth is None:
+        return
+    groups, expected, ranks, cdf = pools.groups, pools.expected, pools.ranks, world.truth.cdf
+    tie = 1e-9 * (1 + expected.abs())  # rewards that tie may differ by rounding
+    low, high = (cdf(groups, expected + side * tie, rounds) for side in (-1, 1))
+    least, most = torch.minimum(low, high) - tie, torch.maximum(low, high) + tie
+    wrong = (ranks < least.clamp(min=0)) | (ranks > most.clamp(max=1))
+    what = "a true rank that is not the truth's CDF, or not from 0 to 1,"
+    refuse(wrong & (groups >= 0), what, rank=ranks, cdf=high)
+    for group in range(len(world.group_names)):
+        values = expected[groups == group].sort().values
+        shares = cdf(torch.full_like(values, group).long(), values, rounds[:1, 0])
+        refuse(shares.diff() < -1e-9, f"the CDF of group {group} falls", at=values[1:])
+        one = (groups == group) & ((groups == group).cumsum(2) == 1)
+        n = max(int(one.sum()), 1)
+        steps = torch.arange(n + 1) / n
+        gaps = steps[1:] - high[one].sort().values, low[one].sort().values - steps[:-1]
+        band = SLACK + math.sqrt(math.log(2 * len(world.group_names) / ERROR_RATE) / (2 * n))
+        what = (
+            f"the CDF of group {group} is further than {band:.3g} from that of {n} true rewards "
+            f"drawn, which chance does with probability {ERROR_RATE:g},"
+        )
+        for gap in gaps:
+            refuse(gap > band, what, by=gap)
+
+
+def _drawn(kind: str, spec: Spec) -> tuple[Environment, Pools, Tensor]:
+    """An environment, its first pools, and their rounds, (N, 1)."""
+    world: Environment = registry.create(kind, spec)
+    world.bind(Streams(0, range(ASKERS)))
+    return world, world.pools(1, DRAWN), torch.arange(1, DRAWN + 1)[:, None]

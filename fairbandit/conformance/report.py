@@ -10,7 +10,7 @@ from pathlib import Path
 from timeit import timeit
 from typing import NamedTuple, TypeVar
 
-from fairbandit.conformance import contract, leaving, playing
+from fairbandit.conformance import contract, purity, relations
 from fairbandit.conformance.world import REFERENCES, Spec, class_of, engine_with, run
 from fairbandit.errors import FairbanditError
 
@@ -22,27 +22,16 @@ Done = TypeVar("Done")
 Check = Callable[[str, Spec], None]
 """Takes a kind and a part, and raises `ConformanceError` with the reason if the check fails."""
 
-_SHARED: list[Check] = [
-    contract.constructible,
-    playing.plays,
-    leaving.leaves_all_as_found,
-    playing.repeats,
-    playing.replicas_alone,
-    playing.rounds_alone,
-]
-"""The checks of every kind, in their order."""
+_OF_PARTS: list[Check] = [relations.resumes, relations.online, relations.reads_no_later]
 
-_OF_PARTS: list[Check] = [playing.resumes, playing.grows, playing.reads_no_later]
-
-_OF_KIND: dict[str, list[Check]] = {
+_CHECKS: dict[str, list[Check]] = {
     "split": [*_OF_PARTS, contract.splits_soundly],
-    "estimator": [*_OF_PARTS, contract.models_soundly, playing.learns_late],
-    "rank": [*_OF_PARTS, contract.ties, contract.permutes, contract.monotone],
+    "estimator": [*_OF_PARTS, contract.models_soundly],
+    "rank": [*_OF_PARTS, contract.permutes, contract.monotone],
     "selector": _OF_PARTS,
-    "environment": [contract.draws_soundly],
-    "metric": [playing.resumes],
+    "environment": [contract.draws_soundly, contract.ranks_soundly],
+    "metric": [relations.resumes],
 }
-"""The checks of each kind after the shared ones."""
 
 
 @dataclass(frozen=True)
@@ -76,7 +65,8 @@ class Cost(NamedTuple):
 
 def checks(kind: str) -> list[Check]:
     """The checks that parts of a kind must pass, the simplest first."""
-    return [*_SHARED, *_OF_KIND[kind]]
+    first = [contract.constructible, relations.plays, purity.changes_nothing]
+    return [*first, relations.replicas_alone, relations.rounds_alone, *_CHECKS[kind]]
 
 
 def examine(kind: str, spec: Spec) -> Iterator[CheckResult]:
@@ -101,7 +91,7 @@ def examine(kind: str, spec: Spec) -> Iterator[CheckResult]:
             continue
         reason = attempt(check, kind, spec)
         yield CheckResult(check.__name__, label, reason)
-        gated = reason is not None and check is playing.plays
+        gated = reason is not None and check is relations.plays
 
 
 def attempt(work: Callable[[str, Spec], Done], kind: str, spec: Spec) -> Done | str:
@@ -116,7 +106,7 @@ def attempt(work: Callable[[str, Spec], Done], kind: str, spec: Spec) -> Done | 
     """
     cls = class_of(kind, spec)
     try:
-        with leaving.restored():
+        with purity.restored():
             return work(kind, spec)
     except FairbanditError as error:
         return " ".join(str(error).split())

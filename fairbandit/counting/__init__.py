@@ -1,12 +1,13 @@
 """Counts of past scores: how many past contexts of a group a model scores no higher than a value.
 
-A `ContextStore` keeps the past contexts. `ContextStore.past_scores` answers a `Query`, which names
-the rounds, their rank windows and their models. `DenseStore` gives the same answers in the plainest
-way; it is what the fast store is tested against.
+`Contexts` holds the past contexts of every group, and is a value: an append gives a longer one.
+`PastScores` answers what a rank asks about some rounds' windows of them. `DenseScores` gives the
+same answers in the plainest way; it is what the fast ones are tested against.
 """
 
-from fairbandit.counting.dense import DenseStore
-from fairbandit.counting.interface import PastScores, Query, ScoringModel
-from fairbandit.counting.store import ContextStore
+from fairbandit.counting.contexts import Contexts
+from fairbandit.counting.dense import DenseContexts, DenseScores
+from fairbandit.counting.model import ScoringModel
+from fairbandit.counting.scores import Of, PastScores
 
-__all__ = ["ContextStore", "DenseStore", "PastScores", "Query", "ScoringModel"]
+__all__ = ["Contexts", "DenseContexts", "DenseScores", "Of", "PastScores", "ScoringModel"]

@@ -1,86 +1,120 @@
-"""The reference store: scores every past context for every round, and masks by group and window."""
+"""The reference: scores every past context for every round, and masks by group and window."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
 
 import torch
 from torch import Tensor
 
-from fairbandit.counting.interface import PastScores, Query
+from fairbandit.counting.scores import Of, PastScores
 
 
-class DenseStore:
-    """All past contexts in one tensor; it gives the answers of `ContextStore`, and never forgets.
-
-    Args:
-        empty: a (B, 0, d) tensor that fixes d, the dtype and the device.
-        groups: G.
-        memory: how many of its last contexts count of each group; None counts all.
-    """
-
-    def __init__(self, empty: Tensor, groups: int, memory: int | None = None) -> None:
-        self.groups, self.memory, self.rounds, self.contexts = groups, memory, 0, empty
-        self.group_of = self.round_of = empty.new_zeros(empty.shape[:2], dtype=torch.int64)
-
-    def append(self, contexts: Tensor, groups: Tensor) -> None:
-        """Appends the pools of the next N rounds: (B, N, K, d) and (B, N, K)."""
-        _, n, k = groups.shape
-        new = torch.arange(self.rounds + 1, self.rounds + n + 1, device=groups.device)
-        self.contexts = torch.cat([self.contexts, contexts.flatten(1, 2)], 1)
-        self.group_of = torch.cat([self.group_of, groups.flatten(1)], 1)
-        rounds = new.repeat_interleave(k).expand(len(groups), -1)
-        self.round_of = torch.cat([self.round_of, rounds], 1)
-        self.rounds += n
-
-    def forget(self, rounds: int) -> None:
-        """Forgets nothing."""
-
-    def past_scores(self, query: Query, groups: Tensor) -> DensePastScores:
-        """The past scores of the groups (B, N, M) that values are compared with."""
-        came, first, n = self.round_of[:, None, None], query.first, len(query.start)
-        rounds = torch.arange(first, first + n, device=groups.device)[:, None, None]
-        start, stop = query.start[:, None, None], query.stop[:, None, None]
-        member = (self.group_of[:, None, None] == groups[..., None]) & (groups[..., None] >= 0)
-        inside = member & (came > start) & (came <= stop)
-        if self.memory is not None:
-            before = member & (came < rounds)
-            later = before.flip(3).cumsum(3).flip(3)  # members from this one to the last before t
-            inside &= later <= self.memory
-        scores = query.model.score(self.contexts[:, None], self.group_of[:, None])
-        scores = scores.index_select(1, query.of_round)
-        return DensePastScores(scores[:, :, None], inside, (rounds - came).clamp(min=1).double())
-
-
-@dataclass(eq=False)
-class DensePastScores(PastScores):
-    """All L past scores, whatever their groups; see `PastScores`.
+@dataclass(frozen=True, eq=False)
+class DenseContexts:
+    """All past contexts; takes the calls of `Contexts`, and never forgets.
 
     Attributes:
-        scores: (B, N, 1, L).
-        inside: which of them count for each value, (B, N, M, L) bool.
-        ages: how many rounds ago each came, (B, N, 1, L) float64.
+        groups: G.
+        max_contexts: how many of its last contexts count of each group; None counts all.
+        contexts: (B, L, d).
+        group_of, round_of: of each context, (B, L) int64.
+        rounds: how many rounds were appended.
+        forgotten: 0.
     """
 
-    scores: Tensor
-    inside: Tensor
-    ages: Tensor
+    groups: int
+    max_contexts: int | None
+    contexts: Tensor
+    group_of: Tensor
+    round_of: Tensor
+    rounds: int = 0
+    forgotten: int = 0
+
+    @classmethod
+    def empty(cls, like: Tensor, groups: int, max_contexts: int | None = None) -> DenseContexts:
+        """No contexts; see `Contexts.empty`."""
+        none = torch.zeros(like.shape[:2], dtype=torch.int64, device=like.device)
+        return cls(groups, max_contexts, like, none, none)
 
     @property
+    def largest(self) -> Tensor:
+        """The largest |x| in each feature, (B, d); see `Contexts`."""
+        b, _, d = self.contexts.shape
+        there = self.contexts.abs() * (self.group_of >= 0)[..., None]
+        return torch.cat([there, there.new_zeros(b, 1, d)], 1).amax(1)
+
+    def append(self, contexts: Tensor, groups: Tensor) -> DenseContexts:
+        """The value with the pools of the next N rounds: (B, N, K, d) and (B, N, K)."""
+        _, n, k = groups.shape
+        new = torch.arange(self.rounds + 1, self.rounds + n + 1, device=groups.device)
+        new = new.repeat_interleave(k).expand(len(groups), -1)
+        return replace(
+            self,
+            contexts=torch.cat([self.contexts, contexts.flatten(1, 2)], 1),
+            group_of=torch.cat([self.group_of, groups.flatten(1)], 1),
+            round_of=torch.cat([self.round_of, new], 1),
+            rounds=self.rounds + n,
+        )
+
+    def forget(self, rounds: int) -> DenseContexts:
+        """The same value."""
+        return self
+
+    def grow(self, groups: int) -> DenseContexts:
+        """The value with G groups in all."""
+        return replace(self, groups=groups)
+
+
+class DenseScores(PastScores):
+    """Answers as `PastScores` does, from all L past contexts, whatever their groups."""
+
+    _contexts: Any  # DenseContexts, where the other class has Contexts
+
+    @cached_property
     def count(self) -> Tensor:
         """See `PastScores`."""
-        return self.inside.sum(3, dtype=torch.float64)
-
-    def count_le(self, values: Tensor) -> Tensor:
-        """See `PastScores`."""
-        below = self.scores <= values[..., None]
-        return (below & self.inside).sum(3, dtype=torch.float64)
+        return self._inside.sum(3, dtype=torch.float64)
 
     def sum(self, f: Callable[..., Tensor], *values: Tensor, ages: bool = False) -> Tensor:
         """See `PastScores`."""
-        past = self.scores.expand(self.inside.shape)
+        past = self._known("score").expand(self._inside.shape)
         given = [past, *(value[..., None] for value in values)]
         if ages:
-            given.append(self.ages.expand(past.shape))
-        return f(*given).where(self.inside, 0).sum(3, dtype=torch.float64)
+            given.append(self._ages.clamp(min=1).double().expand(past.shape))
+        return f(*given).where(self._inside, 0).sum(3, dtype=torch.float64)
+
+    def _count_le(self, values: Tensor, of: Of) -> Tensor:
+        below = self._known(of) <= values[..., None]
+        return (below & self._inside).sum(3, dtype=torch.float64)
+
+    def _known(self, of: Of) -> Tensor:
+        """The scores or bounds of all contexts in each round, (B, N, 1, L)."""
+        given = self._contexts.contexts[:, None], self._contexts.group_of[:, None]
+        if of == "score":
+            known = self._model.score(*given)
+        else:
+            known = self._model.bounds(*given)[of == "upper"]
+        return known.index_select(1, self._model_of_round)[:, :, None]
+
+    @cached_property
+    def _ages(self) -> Tensor:
+        """How many rounds before each round every context came, (B, N, 1, L) int64."""
+        first, n = self._first, len(self._start)
+        rounds = torch.arange(first, first + n, device=self._start.device)[:, None, None]
+        return rounds - self._contexts.round_of[:, None, None]
+
+    @cached_property
+    def _inside(self) -> Tensor:
+        """Which contexts count for each value, (B, N, M, L) bool."""
+        came, groups = self._contexts.round_of[:, None, None], self._groups[..., None]
+        member = (self._contexts.group_of[:, None, None] == groups) & (groups >= 0)
+        inside = member & (came > self._start[:, None, None]) & (came <= self._stop[:, None, None])
+        if self._contexts.max_contexts is not None:
+            before = member & (self._ages > 0)
+            later = before.flip(3).cumsum(3).flip(3)  # members from this one to the last before t
+            inside &= later <= self._contexts.max_contexts
+        return inside

@@ -1,4 +1,4 @@
-"""Segment counts: for many short segments of one table, how many rows score at most some values."""
+"""Segment counts: of many short segments of one table, how many rows score at most a value."""
 
 from __future__ import annotations
 
@@ -7,6 +7,9 @@ from torch import Tensor
 
 CHUNK = 1 << 17
 """How many numbers of contexts are gathered at a time, so that they stay in cache."""
+
+MOST = 1 << 22
+"""How many rows are counted at a time, so that work memory stays small."""
 
 
 def count_segments(
@@ -17,37 +20,38 @@ def count_segments(
     theta: Tensor,
     model: Tensor | None,
 ) -> Tensor:
-    """For each segment and each of its V values, how many rows score no higher.
+    """For each of P segments, how many of its rows score no higher than its value.
 
     Args:
-        table: (R, w).
-        begin: the first row of each segment, (…) int64.
-        length: how many rows it has, (…) int64.
-        values: what its rows are compared with, (…, V); nothing is at most NaN.
-        theta: weights of linear models, (U, w).
-        model: which of them scores each segment, (…) int64; None if there is only one.
+        table: (R, d).
+        begin, length: the first row of each segment and the number of its rows, (P,) int64.
+        values: what the rows are compared with, (P,); nothing is at most NaN.
+        theta: weights of linear models, (U, d).
+        model: which of them scores each segment, (P,) int64; None if there is only one.
 
     Returns:
-        Counts, (…, V) float64.
+        Counts, (P,) float64.
     """
-    shape, lengths = values.shape, length.reshape(-1)
-    values = values.reshape(-1, shape[-1])
-    counts = torch.zeros_like(values)
+    stop = length.cumsum(0)
+    start = stop - length
+    count = int(stop[-1]) if len(stop) else 0
+    if count > MOST and len(values) > 1:
+        halves = [None] * 2 if model is None else model.chunk(2)
+        parts = zip(begin.chunk(2), length.chunk(2), values.chunk(2), halves, strict=True)
+        return torch.cat([count_segments(table, *part[:3], theta, part[3]) for part in parts])
     # all rows of all segments: the segment of each, and its row in the table
-    segments = torch.repeat_interleave(lengths)
-    shift = begin.reshape(-1) - (lengths.cumsum(0) - lengths)
-    count, size = segments.shape[0], max(1, CHUNK // table.shape[1])
-    rows = shift.index_select(0, segments) + torch.arange(count, device=segments.device)
-    chunks = [(segments, rows)]
-    if count > size:
-        chunks = list(zip(segments.split(size), rows.split(size), strict=True))
-    for segment, row in chunks:
+    segments = torch.repeat_interleave(length, output_size=count)
+    rows = torch.arange(count, device=begin.device)
+    rows += (begin - start).index_select(0, segments)
+    size, scores = max(1, CHUNK // table.shape[1]), list[Tensor]()
+    for segment, row in zip(segments.split(size), rows.split(size), strict=True):
         contexts = table.index_select(0, row)
         if model is None:
-            scores = torch.mv(contexts, theta[0])[:, None]
+            scores.append(torch.mv(contexts, theta[0]))
         else:
-            own = theta.index_select(0, model.reshape(-1).index_select(0, segment))
-            scores = contexts.mul_(own).sum(1, keepdim=True)
-        asked = values.index_select(0, segment)
-        counts.index_add_(0, segment, torch.le(scores, asked, out=asked))
-    return counts.view(shape)
+            own = theta.index_select(0, model.index_select(0, segment))
+            scores.append(contexts.mul_(own).sum(1))
+    every = scores[0] if len(scores) == 1 else torch.cat(scores)
+    asked, before = values.index_select(0, segments), values.new_zeros(count + 1)
+    torch.le(every, asked, out=before[1:]).cumsum_(0)
+    return before.index_select(0, stop) - before.index_select(0, start)

@@ -24,32 +24,35 @@ from fairbandit.streams import Streams
 class Truth:
     """The ground truth, which only an environment knows: true rewards, and their CDF by group.
 
+    It may depend on the round t, so that rewards can drift.
+
     Args:
         theta: the true θ, (d,), the paper's μ*, if true rewards are ⟨θ, x⟩; otherwise None.
-        cdf: cdf(groups, values), both (…), gives the CDF of each group at each value, (…).
-        rewards: rewards(contexts, groups), of (…, d) and (…), gives the true rewards, (…); None if
-            `theta` is given.
+        cdf: cdf(groups, values, rounds), three tensors that broadcast to (…), gives the CDF of each
+            group at each value in each round, (…).
+        rewards: rewards(contexts, groups, rounds), of (…, d), (…) and rounds that broadcast to (…),
+            gives the true rewards, (…); None if `theta` is given.
 
     Raises:
         FairbanditError: neither θ nor the rewards are given, or both are.
 
-    >>> square = Truth(None, lambda g, v: v.sqrt(), rewards=lambda x, g: x[..., 0] ** 2)
-    >>> square.score(torch.tensor([[0.5]]), torch.tensor([0]))
+    >>> square = Truth(None, lambda g, v, t: v.sqrt(), rewards=lambda x, g, t: x[..., 0] ** 2)
+    >>> square.score(torch.tensor([[0.5]]), torch.tensor([0]), torch.tensor([1]))
     tensor([0.2500])
     """
 
     theta: Tensor | None
-    cdf: Callable[[Tensor, Tensor], Tensor]
-    rewards: Callable[[Tensor, Tensor], Tensor] | None = None
+    cdf: Callable[[Tensor, Tensor, Tensor], Tensor]
+    rewards: Callable[[Tensor, Tensor, Tensor], Tensor] | None = None
 
     def __post_init__(self) -> None:
         if (self.theta is None) == (self.rewards is None):
             raise FairbanditError("a truth has either theta or rewards, and not both")
 
-    def score(self, contexts: Tensor, groups: Tensor) -> Tensor:
-        """The true rewards, (…), of contexts (…, d) of groups (…) int64."""
+    def score(self, contexts: Tensor, groups: Tensor, rounds: Tensor) -> Tensor:
+        """The true rewards, (…), of contexts (…, d) of groups (…) int64 in rounds (…) int64."""
         if self.rewards is not None:
-            return self.rewards(contexts, groups)
+            return self.rewards(contexts, groups, rounds)
         return contexts @ self.linear_theta()
 
     def linear_theta(self) -> Tensor:
@@ -170,8 +173,8 @@ class Environment(ABC):
     def reward_distribution(self, group: int) -> Distribution | None:
         """The distribution of a group's true rewards, for figures; None without a truth.
 
-        By default it is computed from `truth.cdf`, of the group with this code. A subclass that
-        knows the density overrides this method.
+        By default it is computed from `truth.cdf` in round 1, of the group with this code. A
+        subclass that knows the density overrides this method.
         """
         if self.truth is None:
             return None
@@ -179,7 +182,8 @@ class Environment(ABC):
 
         def share(values: Tensor) -> Tensor:
             values = values if theta is None else values.to(theta.device)
-            return cdf(torch.full_like(values, group, dtype=torch.int64), values).cpu()
+            groups = torch.full_like(values, group, dtype=torch.int64)
+            return cdf(groups, values, torch.ones_like(groups)).cpu()
 
         return of_cdf(share)
 

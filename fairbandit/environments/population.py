@@ -25,8 +25,7 @@ from fairbandit.environments.columns import CHOOSE, codes_and_reference, resolve
 from fairbandit.environments.reading import MOST_COLUMNS, NUMBER, Source, listed, read_table, remark
 from fairbandit.errors import FairbanditError
 from fairbandit.maths.grouped_cdf import GroupedCdf
-from fairbandit.maths.roots import ridge_fit
-from fairbandit.maths.ties import upper_score
+from fairbandit.maths.least_squares import ridge_fit
 
 REGULARIZATION = 1e-8
 """λ of the ridge regression on D2 that makes θ, as in the paper (App. D.2)."""
@@ -35,6 +34,9 @@ GAP = 0.1
 """The difference of two groups' mean rewards, in standard deviations, that calls for a notice."""
 
 _CHUNK = 1 << 16
+
+ROUNDING = 8 * torch.finfo(torch.float64).eps
+"""How far apart two computations of one expected reward may be, relative to Σᵢ|xᵢθᵢ|."""
 
 
 class Missing(Enum):
@@ -327,7 +329,9 @@ def _truth(
     order = groups.sort(stable=True).indices
     members_of = order.split(sizes.tolist())
     cdf = GroupedCdf([expected[rows[counted[rows]]] for rows in members_of])
-    upper, ranks = upper_score(expected, magnitudes), torch.empty_like(expected)
+    # members with equal features may be scored a few units in the last place apart
+    upper = expected + ROUNDING * magnitudes
+    ranks = torch.empty_like(expected)
     for group, rows in enumerate(members_of):
         ranks[rows] = cdf.share(group, upper[rows])
     starts = sizes.cumsum(0) - sizes

@@ -129,5 +129,6 @@ class Simulation(Environment):
         groups = torch.arange(self.groups, device=drawn.device).expand(replicas, count, -1)
         expected = contexts @ theta
         noise = streams[Purpose.REWARDS].normal(first, count, self.groups)
-        ranks = self.truth.cdf(groups, expected)
+        rounds = torch.arange(first, first + count, device=drawn.device)[:, None]
+        ranks = self.truth.cdf(groups, expected, rounds)
         return Pools(contexts, groups, expected + self.noise * noise, expected, ranks)

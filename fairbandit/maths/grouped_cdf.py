@@ -28,8 +28,10 @@ class GroupedCdf:
         # NumPy sorts millions three times as fast as torch
         self._sorted = [torch.from_numpy(np.sort(s.cpu().numpy())).to(s.device) for s in samples]
 
-    def __call__(self, groups: Tensor, values: Tensor) -> Tensor:
+    def __call__(self, groups: Tensor, values: Tensor, rounds: Tensor | None = None) -> Tensor:
         """The CDF at values of groups of one shape; −1 marks an empty place, which gets 0.
+
+        It is the same in all `rounds`.
 
         Returns:
             Shares in [0, 1], of the values' shape and dtype: the nearest number to each fraction.

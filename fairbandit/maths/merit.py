@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from enum import Enum
 
 import torch
@@ -20,15 +19,14 @@ class MeritForm(Enum):
     exponential = "exp(βx)"
 
 
-@dataclass(frozen=True)
 class MeritFunction:
     """A merit function with a floor: f(x) = max(h(x), γ), where h is x, max(x, 0)^p or exp(βx).
 
     Negative values are clipped: where h(x) is below γ, the merit is γ. All candidates thus have a
-    positive probability, up to underflow.
+    positive probability, up to underflow. A part with such a function derives from this class too.
 
     Args:
-        form: h.
+        merit: h.
         exponent: p > 0 (power).
         rate: β > 0 (exponential).
         floor: γ > 0.
@@ -37,22 +35,25 @@ class MeritFunction:
         FairbanditError: a number out of range.
 
     >>> pool = torch.tensor([-1.0, 1.0, 3.0])
-    >>> MeritFunction(MeritForm.identity, floor=0.5).weights(pool, pool < 9)
+    >>> MeritFunction(floor=0.5).merits(pool, pool < 9)
     tensor([0.1667, 0.3333, 1.0000])
     """
 
-    form: MeritForm
-    exponent: float = 1.0
-    rate: float = 1.0
-    floor: float = 0.01
-
-    def __post_init__(self) -> None:
-        for name, sign in (("exponent", "p"), ("rate", "β"), ("floor", "γ")):
-            value = getattr(self, name)
+    def __init__(
+        self,
+        *,
+        merit: MeritForm = MeritForm.identity,
+        exponent: float = 1.0,
+        rate: float = 1.0,
+        floor: float = 0.01,
+    ) -> None:
+        numbers = {"exponent (p)": exponent, "rate (β)": rate, "floor (γ)": floor}
+        for name, value in numbers.items():
             if not 0 < value < math.inf:
-                raise FairbanditError(f"{name} ({sign}) must be above 0 and finite, got {value}")
+                raise FairbanditError(f"{name} must be above 0 and finite, got {value}")
+        self.merit, self.exponent, self.rate, self.floor = merit, exponent, rate, floor
 
-    def weights(self, values: Tensor, present: Tensor) -> Tensor:
+    def merits(self, values: Tensor, present: Tensor) -> Tensor:
         """The merits of each pool's candidates, divided by the greatest among them.
 
         The quotient is the exponential of a difference of logarithms, so that no merit overflows
@@ -66,7 +67,7 @@ class MeritFunction:
         return (logarithm - logarithm.amax(-1, keepdim=True)).exp()
 
     def _logarithm(self, values: Tensor) -> Tensor:
-        if self.form is MeritForm.exponential:
+        if self.merit is MeritForm.exponential:
             return (self.rate * values).clamp(min=math.log(self.floor))
-        exponent = self.exponent if self.form is MeritForm.power else 1.0
+        exponent = self.exponent if self.merit is MeritForm.power else 1.0
         return (exponent * values.clamp(min=0).log()).clamp(min=math.log(self.floor))

@@ -67,7 +67,7 @@ class UniformSums:
         self._constant = torch.tensor([not own for own in terms])
         self._any_constant = not all(terms)
 
-    def __call__(self, groups: Tensor, values: Tensor) -> Tensor:
+    def __call__(self, groups: Tensor, values: Tensor, rounds: Tensor | None = None) -> Tensor:
         """P(offset + Σᵢ wᵢUᵢ ≤ v), in [0, 1], at values v; groups have the same shape.
 
         Where a group is −1, which marks an empty place, the result is arbitrary.

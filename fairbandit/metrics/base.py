@@ -14,10 +14,11 @@ from torch import Tensor
 from fairbandit.environments.base import Pools
 from fairbandit.errors import FairbanditError
 from fairbandit.maths.checks import typed
-from fairbandit.maths.picks import of_pick
+from fairbandit.maths.picks import gather_picks
 from fairbandit.metrics.reduction import REDUCTIONS, Reduce
-from fairbandit.parts import Problem, Selection
+from fairbandit.part import Problem
 from fairbandit.registry import base
+from fairbandit.selectors import Selection
 
 
 @dataclass(frozen=True)
@@ -50,12 +51,12 @@ class Judged:
         """The probability with which each place would have been picked, (B, N, K)."""
         return self.selection.probabilities
 
-    def of_pick(self, values: Tensor) -> Tensor:
-        """Returns what stands at the places picked: (B, N, K, …) to (B, N, …)."""
-        return of_pick(values, self.actions)
+    def gather_picks(self, values: Tensor) -> Tensor:
+        """What stands at the places picked: (B, N, K, …) to (B, N, …)."""
+        return gather_picks(values, self.actions)
 
     def best(self, values: Tensor) -> Tensor:
-        """Returns the greatest value of each round's candidates: (B, N, K) to (B, N)."""
+        """The greatest value of each round's candidates: (B, N, K) to (B, N)."""
         return values.masked_fill(self.pools.groups < 0, -torch.inf).amax(2)
 
 
@@ -74,7 +75,7 @@ class Metric(ABC):
         ...     reduce = "mean"
         ...
         ...     def _values(self, judged: Judged) -> Tensor:
-        ...         return (judged.of_pick(judged.pools.groups) == 0).double()
+        ...         return (judged.gather_picks(judged.pools.groups) == 0).double()
     """
 
     part_kind: ClassVar[str]

@@ -11,8 +11,14 @@ from torch import Tensor
 
 from fairbandit.environments.base import Pools
 from fairbandit.metrics.base import Judged, Metric
-from fairbandit.metrics.regret import FairRegret, StandardRegret
-from fairbandit.parts import Problem, Selection
+from fairbandit.metrics.fair_regret import FairRegret
+from fairbandit.metrics.standard_regret import StandardRegret
+from fairbandit.part import Problem
+from fairbandit.selectors import Selection
+
+REGRETS = ("standard_regret", "fair_regret")
+"""The metrics that every run records. Both are pseudo-regrets: they compare true rewards, and true
+ranks, without the noise."""
 
 
 @dataclass(frozen=True)
@@ -99,10 +105,10 @@ class Judge:
             first=first,
             replicas=problem.streams.replicas,
             actions=selection.actions,
-            groups=judged.of_pick(pools.groups),
-            rewards=judged.of_pick(pools.rewards),
-            expected=judged.of_pick(pools.expected),
-            ranks=judged.of_pick(pools.ranks),
+            groups=judged.gather_picks(pools.groups),
+            rewards=judged.gather_picks(pools.rewards),
+            expected=judged.gather_picks(pools.expected),
+            ranks=judged.gather_picks(pools.ranks),
             propensities=selection.propensities,
             metrics=values,
             received=(pools.groups[..., None] == every).sum((1, 2)),

@@ -140,7 +140,7 @@ class _Run:
             started(where)
         self.began = time.perf_counter()
         engine: Engine | None = self.engine(self.batches[first])
-        config = resolved(self.policy, self.environment, self.settings)  # the policy is bound now
+        config = resolved(self.policy, self.environment, self.settings)
         files = write_rewards(self.environment, self.folder)
         total = self.rounds * self.settings.replicas
         bar = progress_bar(self.policy.name, total, shown=progress)
@@ -201,7 +201,7 @@ class _Run:
             engine.load_state(saved["engine"])
             self.statistics.load_state(saved["statistics"], len(replicas))
             log.load_state(saved["log"])
-            advance(engine.history.played * len(replicas))
+            advance(engine.played * len(replicas))
             events.add(scalars(self.statistics.curves(), 1, self.rounds))
         for played in map(_on_cpu, engine.play()):
             log.add(played)
@@ -214,7 +214,7 @@ class _Run:
             if self.checkpoints.due:
                 contents = {
                     "batch": index,
-                    "round": engine.history.played,
+                    "round": engine.played,
                     "seconds": self._seconds,
                     "engine": engine.state(),
                     "statistics": self.statistics.state(),

@@ -21,7 +21,7 @@ from fairbandit.registry import describe
 from fairbandit.run import summary as summaries
 from fairbandit.run.folder import CHECKPOINT, SUMMARY
 from fairbandit.run.settings import Settings, dotted
-from fairbandit.streams import GRID
+from fairbandit.streams import CHUNK_ROUNDS
 
 _NO_MATTER = ("threads", "resume")
 """Settings that do not change the results of a run."""
@@ -78,7 +78,7 @@ def identity(policy: Policy, world: Mapping[str, Any], settings: Settings) -> di
 def continued(identity: Mapping[str, Any], environment: Environment) -> dict[str, Any]:
     """Returns all that must be the same for a run to continue from a checkpoint."""
     versions = {name: summaries.installed(name) for name in ("torch", "numpy")}
-    return {**identity, **versions, "grid": GRID, "fingerprint": environment.fingerprint()}
+    return {**identity, **versions, "grid": CHUNK_ROUNDS, "fingerprint": environment.fingerprint()}
 
 
 def differences(then: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:

@@ -16,7 +16,7 @@ from fairbandit.environments import Environment
 from fairbandit.files import sha256, written_aside
 from fairbandit.metrics import REGRETS, Played
 from fairbandit.run.folder import REWARDS
-from fairbandit.streams import GRID
+from fairbandit.streams import CHUNK_ROUNDS
 
 FILE_ROWS = 2**18
 """About how many rows a file holds, and how many are kept in memory before it is written."""
@@ -30,7 +30,7 @@ _REWARDS = pa.schema(
 
 
 class RoundLog:
-    """Writes one batch's rounds; files and row groups end on fixed multiples of `GRID` rounds.
+    """Writes one batch's rounds; files and row groups end on fixed multiples of `CHUNK_ROUNDS`.
 
     Rows are ordered by round, then by replica. A file is written at once when its last round is
     known, so that a run that continues from a checkpoint writes the same bytes as an uninterrupted
@@ -135,5 +135,5 @@ def _arrow(column: Tensor, kind: pa.DataType) -> pa.Array:
 
 
 def _on_grid(rows: int, replicas: int) -> int:
-    """Returns the multiple of `GRID` rounds that makes at most so many rows, but at least one."""
-    return max(1, rows // replicas // GRID) * GRID
+    """Returns the multiple of `CHUNK_ROUNDS` that makes at most so many rows, but at least one."""
+    return max(1, rows // replicas // CHUNK_ROUNDS) * CHUNK_ROUNDS

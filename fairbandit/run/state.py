@@ -18,7 +18,7 @@ from torch import Tensor
 from fairbandit.errors import FairbanditError
 from fairbandit.files import written_aside
 
-_PLAIN = (bool, int, float, str, type(None))
+_PLAIN = {bool, int, float, str, type(None)}
 _DIGEST = 64  # hexadecimal digits
 
 
@@ -45,15 +45,13 @@ def write(contents: bytes, path: Path) -> None:
         file.write(contents)
 
 
-def read(path: Path) -> Any:
-    """Reads a file that `write` wrote; tensors return to the devices that they came from.
+def unpacked(whole: bytes) -> Any:
+    """The nested data that `packed` made bytes of; tensors return to their devices.
 
     Raises:
-        OSError: the file cannot be read.
-        ValueError: the file is cut short, damaged, of another kind, or of a device that is not
+        ValueError: the bytes are cut short, damaged, of another kind, or of a device that is not
             here.
     """
-    whole = path.read_bytes()
     digest, contents = whole[:_DIGEST], whole[_DIGEST:]
     if digest != hashlib.sha256(contents).hexdigest().encode():
         raise ValueError("its contents do not have the digest that it begins with")
@@ -62,6 +60,16 @@ def read(path: Path) -> Any:
     except Exception as error:  # whatever the file of a stranger may lead to
         reason = (str(error).splitlines() or [type(error).__name__])[0]
         raise ValueError(f"torch cannot read it: {reason}") from error
+
+
+def read(path: Path) -> Any:
+    """Reads a file that `write` wrote.
+
+    Raises:
+        OSError: the file cannot be read.
+        ValueError: as for `unpacked`.
+    """
+    return unpacked(path.read_bytes())
 
 
 def _checked(value: Any, path: str) -> Any:
@@ -73,7 +81,7 @@ def _checked(value: Any, path: str) -> Any:
         return {key: _checked(item, f"{path}.{key}") for key, item in value.items()}
     if isinstance(value, (list, tuple)):
         return [_checked(item, f"{path}[{index}]") for index, item in enumerate(value)]
-    if isinstance(value, _PLAIN):
+    if type(value) in _PLAIN:  # a NumPy number is a float too, and is not read without pickle
         return value
     raise FairbanditError(
         f"the state {path.lstrip('.')} cannot be saved: expected tensors, numbers, texts, or "

@@ -13,7 +13,7 @@ from torch import Tensor
 from fairbandit.maths.moments import merged, moments
 from fairbandit.metrics import Metric, Played, RunningReduction
 from fairbandit.run.curves import RATE, Curve, sampled_rounds
-from fairbandit.streams import GRID
+from fairbandit.streams import CHUNK_ROUNDS
 
 MAX_GROUPS = 8
 """The largest number of groups whose selection rates have curves."""
@@ -41,8 +41,8 @@ class Samples:
 class RunStatistics:
     """The totals of every replica so far, R in number, and curves over them.
 
-    Candidates received are known at the ends of pieces of `GRID` rounds, so selection rates are
-    sampled at the first such end from each sampled round on.
+    Candidates received are known at the ends of pieces of `CHUNK_ROUNDS` rounds, so selection rates
+    are sampled at the first such end from each sampled round on.
 
     Attributes:
         group_names: the names of the G groups, in order of their codes.
@@ -59,7 +59,7 @@ class RunStatistics:
         self.finals = {column: torch.zeros(0, dtype=torch.float64) for column in metrics}
         self.selected, self.received = torch.zeros(2, 0, len(group_names), dtype=torch.int64)
         steps = sampled_rounds(rounds)
-        ends = np.unique(np.minimum(-(-steps // GRID) * GRID, rounds))
+        ends = np.unique(np.minimum(-(-steps // CHUNK_ROUNDS) * CHUNK_ROUNDS, rounds))
         self._curves = {column: Samples(steps) for column in metrics}
         self._rates = {name: Samples(ends) for name in self.groups_drawn}
         self._running: dict[str, RunningReduction] = {}

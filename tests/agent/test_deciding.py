@@ -4,12 +4,12 @@ import itertools
 
 import numpy as np
 import pytest
-import torch
 
-from fairbandit import Agent, FairbanditError, Policy, Truth, build, registry
+from fairbandit import Agent, FairbanditError, registry
+from fairbandit.building import build_policy
 from fairbandit.conformance import Scattered
 from fairbandit.plugins import load_plugins
-from fairbandit.streams import GRID
+from fairbandit.streams import CHUNK_ROUNDS
 from tests import support
 from tests.agent import worlds
 
@@ -18,39 +18,30 @@ load_plugins()
 ROUNDS = 70
 
 
-@pytest.mark.parametrize("name", support.PRESETS)
+CONFIGS = {**support.PRESETS, **worlds.every_part("halves"), **worlds.every_part("full")}
+
+
+@pytest.mark.parametrize("name", CONFIGS)
 @pytest.mark.parametrize(
     "world", [support.environment(), worlds.Coarse()], ids=["simulation", "ties"]
 )
-def test_every_preset_decides_as_in_the_simulation(name, world):
-    theirs = support.actions(support.policy(name), world, 150, replicas=2, seed=4)[0].tolist()
-    pools = worlds.pools_of(world, 150, 4)
-    assert worlds.play(worlds.agent_for(world, name, 4), pools) == theirs
+def test_every_policy_decides_as_in_the_simulation(name, world):
+    config, rounds = CONFIGS[name], 150 if name in support.PRESETS else ROUNDS
+    theirs = support.actions(build_policy(config), world, rounds, replicas=2, seed=4)[0].tolist()
+    pools = worlds.pools_of(world, rounds, 4)
+    assert worlds.play(worlds.agent_for(world, config, 4), pools) == theirs
 
 
-@pytest.mark.parametrize("split", registry.names("split"))
-@pytest.mark.parametrize(
-    ("estimator", "rank"),
-    [("ridge", rank) for rank in registry.names("rank")]
-    + [(estimator, "recent_cdf") for estimator in registry.names("estimator")],
-)
-def test_every_part_decides_as_in_the_simulation(split, estimator, rank):
-    world = worlds.Coarse()
-    config = {"split": split, "estimator": estimator, "rank": rank, **support.beside(rank)}
-    made = build(config)
-    assert isinstance(made, Policy)
-    theirs = support.actions(made, world, ROUNDS, seed=2)[0].tolist()
-    pools = worlds.pools_of(world, ROUNDS, 2)
-    assert worlds.play(worlds.agent_for(world, config, 2), pools) == theirs
+EMPTY = {**support.PRESETS, **support.NOTIONS, **worlds.every_part("halves")}
 
 
-@pytest.mark.parametrize("name", ["greedy", "oful", "uniform", "optimal", "gmf"])
+@pytest.mark.parametrize("name", EMPTY)
 def test_a_pool_without_its_empty_places(name):
-    """Places that are empty in the simulation are not there online."""
-    world = Scattered()
-    theirs = support.actions(support.policy(name), world, ROUNDS, seed=1)[0]
+    """Places that are empty in the simulation are not there online, and draw nothing there."""
+    world, config = Scattered(rare_after=30), EMPTY[name]
+    theirs = support.actions(build_policy(config), world, ROUNDS, seed=1)[0]
     pools = worlds.pools_of(world, ROUNDS, 1)
-    agent, picked = worlds.agent_for(world, name, 1), []
+    agent, picked = worlds.agent_for(world, config, 1), []
     for t in range(ROUNDS):
         here = (pools.groups[0, t] >= 0).nonzero()[:, 0]
         decision = agent.act(pools.contexts[0, t, here], pools.groups[0, t, here])
@@ -82,9 +73,9 @@ def test_groups_known_before_or_met_later(estimator, rank):
     given = worlds.stories(3, 60)
     names = list(dict.fromkeys(itertools.chain(*given.labels)))
     config = {"split": "halves", "estimator": estimator, "rank": rank}
-    truth = Truth(torch.ones(3), lambda groups, values: torch.special.ndtr(values + groups))
     later, before = (
-        Agent.from_config(config, features=3, groups=known, truth=truth) for known in ((), names)
+        Agent.from_config(config, features=3, groups=known, truth=worlds.TRUTH)
+        for known in ((), names)
     )
     assert worlds.live(later, given) == worlds.live(before, given)
     assert later.groups == before.groups == tuple(names)
@@ -102,20 +93,16 @@ def test_observed_rounds_are_as_decided_ones(split, rank, refresh):
         Agent.from_config(config, features=3, refresh=refresh, groups=["a", 7]) for _ in range(2)
     )
     given.comes = [float(t) for t in range(1, 81)]
-    past, future = (
-        worlds.Stories(*(part[span] for part in vars(given).values()))
-        for span in (slice(50), slice(50, None))
-    )
+    past, future = worlds.spans(given, 50)
     picked = worlds.live(acting, past)
     rewards = [float(r[a]) for r, a in zip(past.rewards, picked, strict=True)]
     watching.observe(past.contexts[:20], past.labels[:20], picked[:20], rewards[:20])
     watching.observe(past.contexts[20:], past.labels[20:], picked[20:], rewards[20:])
     assert watching.rounds == acting.rounds == 50
     assert watching.groups == acting.groups
-    future.comes = [comes - 50 for comes in future.comes]
     assert worlds.live(watching, future) == worlds.live(acting, future)
-    for one, other in zip(worlds.sums(watching), worlds.sums(acting), strict=True):
-        torch.testing.assert_close(one, other, rtol=1e-10, atol=1e-10)
+    found, expected = map(worlds.scores, (watching, acting))
+    np.testing.assert_allclose(found, expected, rtol=1e-10, atol=1e-10)
 
 
 def test_memory_does_not_grow(tmp_path):
@@ -140,8 +127,8 @@ def test_memory_does_not_grow(tmp_path):
         agent.save(tmp_path / "agent")
         return (tmp_path / "agent").stat().st_size
 
-    # all as long after the end of a grid of rounds, when what no round reads any more is forgotten
-    sizes = [size(300 + more * GRID) for more in (0, 10, 100)]
+    # all as long after the end of a chunk of rounds, when what no round reads any more is forgotten
+    sizes = [size(300 + more * CHUNK_ROUNDS) for more in (0, 10, 100)]
     assert max(sizes) <= 1.2 * sizes[0]
 
 

@@ -1,65 +1,28 @@
 """What `explain` says is what `act` then does, and it changes nothing."""
 
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
 
-from fairbandit import Agent, Explanation, Truth, registry
+from fairbandit import Agent, Explanation
 from tests import support
 from tests.agent import worlds
-from tests.agent.test_undone import moody
 
-NAMES = [*support.PRESETS, *support.NOTIONS]
-
-
-def saved(agent: Agent, path: Path) -> bytes:
-    """The bytes of a file."""
-    agent.save(path)
-    return path.read_bytes()
+CONFIGS: dict[str, Any] = {
+    **{name: name for name in (*support.PRESETS, *support.NOTIONS)},
+    **worlds.every_part("halves"),
+}
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_every_policy_does_what_it_says(name: str, tmp_path: Path) -> None:
-    """On pools with ties, one of whose groups is new when it comes; few rewards are known."""
-    world, shared = worlds.Coarse(), 0
-    pools = worlds.pools_of(world, 260, 0)  # more than are decided together
-    contexts, labels = pools.contexts[0].numpy(), pools.groups[0].tolist()
-    agent = Agent.from_config(name, features=3, groups=2, seed=0, truth=world.truth)
-    for t in range(260):
-        compare = t % 99 == 0 or (2 in labels[t] and 2 not in agent.groups)
-        before = saved(agent, tmp_path / "agent") if compare else None
-        probabilities = agent.explain(contexts[t], labels[t]).probabilities.tolist()
-        assert before is None or saved(agent, tmp_path / "agent") == before
-        decision = agent.act(contexts[t], labels[t])
-        assert probabilities[decision.candidate] == decision.propensity > 0
-        assert max(probabilities) < 1 or decision.propensity == 1
-        shared += decision.propensity < 1
-        if t % 4 == 0:
-            agent.update(float(pools.rewards[0, t, decision.candidate]))
-    assert shared > 1  # there are ties after the first pool, too
-
-
-@pytest.mark.parametrize(
-    ("estimator", "rank"),
-    [("ridge", rank) for rank in (*registry.names("rank"), "moody")]
-    + [(estimator, "recent_cdf") for estimator in registry.names("estimator")],
-)
-def test_an_agent_that_was_asked_decides_like_its_twin(estimator: str, rank: str) -> None:
+@pytest.mark.parametrize("name", CONFIGS)
+def test_an_agent_that_was_asked_decides_like_its_twin(name: str) -> None:
     """With pools of any size, groups that come late, rewards out of order, and a refresh."""
-    given = worlds.stories(4, 24)
-    truth = Truth(torch.ones(3), lambda groups, values: torch.special.ndtr(values + groups))
-    beside = support.beside(rank) if rank != "moody" else {}
-    config = {"split": "halves", "estimator": estimator, "rank": rank, **beside}
-    refresh = 1.2 if rank == "recent_cdf" else None
-    agent, twin = (
-        moody()  # of a plugin, and writes over its state
-        if rank == "moody"
-        else Agent.from_config(config, features=3, truth=truth, refresh=refresh)
-        for _ in range(2)
-    )
+    given, options = worlds.stories(4, 40), {"features": 3, "truth": worlds.TRUTH, "seed": 1}
+    if "recent_cdf" in name:
+        options["refresh"] = 1.2
+    agent, twin = (Agent.from_config(CONFIGS[name], **options) for _ in range(2))
     for t, (x, labels) in enumerate(zip(given.contexts, given.labels, strict=True), 1):
         found, other = agent.explain(x, labels), agent.explain(-x, ["other", *labels[1:]])
         assert found.groups == tuple(labels)
@@ -68,25 +31,23 @@ def test_an_agent_that_was_asked_decides_like_its_twin(estimator: str, rank: str
             if isinstance(tensor, torch.Tensor) and tensor is not found.probabilities:
                 tensor.zero_()
         decision = agent.act(x, labels)
-        assert float(found.probabilities[decision.candidate]) == decision.propensity
+        assert float(found.probabilities[decision.candidate]) == decision.propensity > 0
         assert twin.act(x, labels) == decision
         for one in (agent, twin):
             if t % 3:
                 one.update(1.0)
             elif t > 5:
                 one.update(2.0, one.pending[0])
-    assert agent.groups == twin.groups
     assert worlds.held(agent) == worlds.held(twin)
 
 
 def asked(config: Any, rounds: int) -> tuple[Explanation, worlds.Stories]:
-    """What an agent says of the pool after so many rounds, with the history that it has."""
+    """What an agent says of the pool after so many rounds, and all that it has met."""
     given = worlds.stories(1, rounds + 1)
     given.comes = [float(t) for t in range(1, rounds + 2)]
-    agent, last = Agent.from_config(config, features=3), -1
-    past = worlds.Stories(*(part[:rounds] for part in vars(given).values()))
-    worlds.live(agent, past)
-    return agent.explain(given.contexts[last], given.labels[last]), given
+    agent = Agent.from_config(config, features=3)
+    worlds.live(agent, worlds.spans(given, rounds)[0])
+    return agent.explain(given.contexts[-1], given.labels[-1]), given
 
 
 def test_what_it_says() -> None:
@@ -94,8 +55,8 @@ def test_what_it_says() -> None:
     found, given = asked("fair_greedy", 40)
     x, labels = given.contexts[-1], given.labels[-1]
     assert found.theta is not None
-    np.testing.assert_allclose(found.scores, x @ found.theta.numpy(), rtol=1e-12)
     theta = found.theta.numpy()
+    np.testing.assert_allclose(found.scores, x @ theta, rtol=1e-12)
     shares, counts = [], []
     for context, label in zip(x, labels, strict=True):
         past = [
@@ -111,49 +72,25 @@ def test_what_it_says() -> None:
     np.testing.assert_allclose(found.index, shares, rtol=1e-12)
     assert (found.probabilities > 0).tolist() == (found.index == found.index.max()).tolist()
     assert found.lower is found.upper is found.index_lower is found.index_upper is None
+    head, *rows = str(found).splitlines()
+    assert head.split() == ["candidate", "group", "score", "index", "past", "probability"]
+    assert [row.split()[0] for row in rows] == [str(place) for place in range(len(labels))]
 
 
-def test_bounds_and_no_theta() -> None:
-    found, _ = asked("oful", 40)
+@pytest.mark.parametrize("rounds", [0, 40])
+def test_bounds_and_no_theta(rounds: int) -> None:
+    """Before the first reward nothing is known, and everything may be true."""
+    found, _ = asked("oful", rounds)
     assert found.lower is not None
     assert found.upper is not None
     assert bool((found.lower < found.upper).all())
-    assert torch.equal(found.upper, found.scores)
+    assert bool(found.lower.isinf().all()) == (rounds == 0)
+    expected = found.upper if rounds else torch.zeros_like(found.upper)
     for of_index, of_score in (
-        (found.index, found.scores),
+        (found.index, expected),
         (found.index_lower, found.lower),
         (found.index_upper, found.upper),
     ):
         assert of_index is not None
         assert torch.equal(of_index, of_score)
     assert found.theta is found.past_count is None
-
-
-@pytest.mark.parametrize("name", ["fair_greedy", "oful"])
-def test_before_the_first_reward(name: str) -> None:
-    """Nothing is known, and everything may be true."""
-    agent = Agent.from_config(name, features=2)
-    found = agent.explain([[1.0, 2.0], [3.0, 4.0]], ["a", "b"])
-    assert found.scores.tolist() == found.index.tolist() == [0, 0]
-    assert found.probabilities.tolist() == [0.5, 0.5]
-    if name == "oful":
-        assert found.lower is not None
-        assert found.lower.tolist() == [-torch.inf] * 2
-    else:
-        assert found.past_count is not None
-        assert found.past_count.tolist() == [0, 0]
-    assert agent.groups == ()
-    assert agent.rounds == 0
-
-
-def test_a_printed_explanation_is_a_table() -> None:
-    given = {"split": "full", "estimator": "ridge", "rank": "empirical_cdf"}
-    found, _ = asked(given, 3)
-    assert repr(found).splitlines() == [
-        "candidate  group   score   index  past  probability",
-        "        0    'a'  0.9165    0.75    12            0",
-        "        1    'a'  0.7127  0.6667    12            0",
-        "        2    'a'   -5.74       0    12            0",
-        "        3    'a'   1.842    0.75    12            0",
-        "        4    'a'   7.786       1    12            1",
-    ]

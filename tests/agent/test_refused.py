@@ -1,4 +1,4 @@
-"""What agents refuse: each error says what came and what is valid, and nothing changes.
+"""What agents refuse: each error names what is wrong, and nothing changes.
 
 A case a class of mistake; `make fuzz` tries many more values of each, with twins that meet only
 plain ones.
@@ -6,17 +6,17 @@ plain ones.
 
 from decimal import Decimal
 from fractions import Fraction
+from functools import partial
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
 
-from fairbandit import Agent, FairbanditError, Truth
+from fairbandit import Agent, FairbanditError
 from tests.agent import worlds
 
-X = np.arange(6.0).reshape(3, 2)
-NAN, INF = float("nan"), float("inf")
+X, NAN = np.arange(6.0).reshape(3, 2), float("nan")
 
 
 class Shy:
@@ -31,8 +31,9 @@ class Shy:
         raise ZeroDivisionError
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def agent() -> Agent:
+    """One that waits for the rewards of rounds 3 and 6 of 8."""
     made = Agent.from_config(
         {"split": "halves", "estimator": "ridge", "rank": "recent_cdf"}, features=2, groups=["a"]
     )
@@ -43,96 +44,70 @@ def agent() -> Agent:
     return made
 
 
-def refused(agent: Agent, message: str, call: Any) -> None:
-    """Makes a call that is an error and changes nothing."""
-    before = worlds.held(agent)
-    with pytest.raises(FairbanditError, match=message):
-        call()
-    assert worlds.held(agent) == before
+POOLS: list[tuple[Any, Any, str]] = [
+    (np.zeros((3, 5)), "aab", r"contexts: .* got shape \(3, 5\)"),
+    ([[1, 2], [3]], ["a", "b"], "contexts: expected real numbers, in rows of one length"),
+    ([["1", "2"]], ["a"], "contexts: expected real numbers"),
+    ([[0, 1], [NAN, 2]], ["a", "b"], r"contexts: .* got nan at \[1, 0\]"),
+    ([[1e200, 0]], ["a"], r"contexts: .* got 1e\+200"),
+    ([[1e-150, 0]], ["a"], "contexts: .* got 1e-150"),
+    (np.ma.array(X, mask=X == 3), ["a"] * 3, "contexts: .* masked entries"),
+    (Shy(), ["a"], "contexts: expected real numbers"),
+    (X, ["a", "b"], "groups: expected 3 labels"),
+    (X, "abc", "groups: expected an array or a list"),
+    (X, ["a", "new", Shy()], "groups: .* hashable .* one that cannot be shown"),
+    (X, ["a", "new", (1, (2, np.float32(NAN)))], "groups: .* equal to themselves, got nan"),
+]
 
-
-@pytest.mark.parametrize(
-    ("contexts", "groups", "message"),
-    [
-        (np.zeros((3, 5)), "aab", r"expected \(K, 2\), a row of 2 features .* got shape \(3, 5\)"),
-        (np.zeros((0, 2)), [], r"at least one candidate; got shape \(0, 2\)"),
-        ([[1, 2], [3]], ["a", "b"], "contexts: expected real numbers, in rows of one length"),
-        ([["1", "2"]], ["a"], "contexts: expected real numbers, .* got list"),
-        ([[0, 1], [NAN, 2]], ["a", "b"], r"expected finite numbers .* got nan at \[1, 0\]"),
-        ([[1e200, 0]], ["a"], r"at most 1e\+100 in size, got 1e\+200"),
-        ([[10**400, 1]], ["a"], "contexts: expected real numbers"),
-        (np.ma.array(X, mask=X == 3), ["a"] * 3, "contexts: expected .* masked entries"),
-        (torch.from_numpy(X).to_sparse(), ["a"] * 3, "contexts: expected real numbers"),
-        (Shy(), ["a"], "contexts: expected real numbers, in rows of one length"),
-        (X, ["a", "b"], "groups: expected 3 labels, one a candidate; got 2"),
-        (X, "abc", "groups: expected an array or a list, got str 'abc'"),
-        (X, [["a"], ["b"], ["c"]], r"hashable label for each candidate, got \['a'\] \(list\)"),
-        (X, ["a", "new", Shy()], r"one hashable label .* one that cannot be shown .*\(Shy\)"),
-        (X, ["a", "new", NAN], "expected labels equal to themselves, got nan"),
-        (X, ["a", "new", (1, (2, np.float32(NAN)))], "labels equal to themselves, got nan"),
-        (X, ["a", "new", Decimal("sNaN")], "one hashable label for each candidate, got Decimal"),
-    ],
-)
-def test_pools(agent: Agent, contexts: Any, groups: Any, message: str) -> None:
-    refused(agent, message, lambda: agent.act(contexts, groups))
-    refused(agent, message, lambda: agent.explain(contexts, groups))
-
-
-@pytest.mark.parametrize(
-    ("reward", "ticket", "message"),
-    [
-        (NAN, 3, "reward: expected finite numbers of at most .* got nan"),
-        ("1.5", 3, "reward: expected real numbers, .* got str '1.5'"),
-        ([1.0, 2.0], 3, r"reward: expected one number, got an array of shape \(2,\)"),
-        (1.0, 1, "round 1 waits for no reward: it came already.* those that wait are 3, 6"),
-        (1.0, None, "round 8 waits for no reward: it came already"),
-        (1.0, 9, "no decision has ticket 9; those that wait for a reward are 3, 6"),
-        (1.0, 3.0, "no decision has ticket 3.0"),
-        (1.0, Shy(), "no decision has ticket one that cannot be shown"),
-    ],
-)
-def test_rewards(agent: Agent, reward: Any, ticket: Any, message: str) -> None:
-    refused(agent, message, lambda: agent.update(reward, ticket))
-
-
-def test_rewards_twice_or_of_nothing(agent: Agent) -> None:
-    """Only `update` has a default."""
-    fresh = Agent.from_config("greedy", features=2)
-    refused(fresh, "no decision was made yet", lambda: fresh.update(1.0))
-    refused(fresh, "no decision has ticket 1; .* are none", lambda: fresh.drop(1))
-    refused(agent, "no decision has ticket None", lambda: agent.drop(None))  # type: ignore[arg-type]
-    agent.update(1.0, 3)
-    refused(agent, "round 3 waits for no reward", lambda: agent.update(1.0, 3))
-    agent.drop(6)
-    refused(agent, "round 6 waits for no reward.* wait are none", lambda: agent.update(1.0, 6))
-
-
-LOG = {
+LOG: dict[str, Any] = {
     "contexts": np.zeros((2, 3, 2)),
     "groups": [list("abc")] * 2,
     "actions": [0, 2],
     "rewards": [1, 2],
 }
 
+LOGS: list[tuple[str, Any, str]] = [
+    ("contexts", np.zeros((2, 3, 4)), r"contexts: .* got shape \(2, 3, 4\)"),
+    ("contexts", [X, X[:, :1]], r"contexts\[1\]: .* got shape \(3, 1\)"),
+    ("contexts", np.zeros((1, 3, 2)), "groups: expected 1 pools, got 2"),
+    ("groups", [list("abc"), list("ab")], "groups: expected 3 labels in pool 1, got 2"),
+    ("groups", [["new", "b", NAN]] * 2, "groups: .* equal to themselves"),
+    ("actions", [0, 3], "actions: expected places from 0 to 2 in pool 1, got 3"),
+    ("actions", [0.0, 1.0], "actions: expected whole numbers"),
+    ("rewards", [1.0, NAN], r"rewards: .* got nan at \[1\]"),
+]
 
-@pytest.mark.parametrize(
-    ("changed", "message"),
-    [
-        ({"contexts": np.zeros((2, 3, 4))}, r"expected \(n, K, 2\), .* got shape \(2, 3, 4\)"),
-        ({"contexts": [X, X[:, :1]]}, r"contexts\[1\]: .* got shape \(3, 1\)"),
-        ({"contexts": [X, X * NAN]}, r"contexts\[1\]: expected finite numbers .* at \[0, 0\]"),
-        ({"contexts": np.zeros((1, 3, 2))}, "groups: expected 1 pools, got 2"),
-        ({"groups": [list("abc"), list("ab")]}, "groups: expected 3 labels in pool 1, got 2"),
-        ({"groups": [["new", "b", NAN]] * 2}, "labels equal to themselves"),
-        ({"actions": [0, 3]}, "actions: expected places from 0 to 2 in pool 1, got 3"),
-        ({"actions": [0.0, 1.0]}, "actions: expected whole numbers, got float64"),
-        ({"actions": [0]}, r"one for each of the 2 pools, shape \(2,\); got \(1,\)"),
-        ({"rewards": [1.0, NAN]}, r"rewards: expected finite numbers .* got nan at \[1\]"),
-    ],
-)
-def test_logs(agent: Agent, changed: dict[str, Any], message: str) -> None:
-    given: dict[str, Any] = {**LOG, **changed}
-    refused(agent, message, lambda: agent.observe(**given))
+CALLS: list[tuple[str, tuple[Any, ...], str]] = [
+    *(("act", (x, groups), message) for x, groups, message in POOLS),
+    *(("explain", (x, groups), message) for x, groups, message in POOLS[-1:]),
+    *(("observe", tuple({**LOG, key: odd}.values()), message) for key, odd, message in LOGS),
+    ("update", (NAN, 3), "reward: .* got nan"),
+    ("update", ([1.0, 2.0], 3), "reward: expected one number"),
+    ("update", (1.0, 1), "round 1 waits for no reward: it came .* those that wait are 3, 6"),
+    ("update", (1.0,), "round 8 waits for no reward: it came already"),
+    ("update", (1.0, 9), "no decision has ticket 9"),
+    ("update", (1.0, Shy()), "no decision has ticket one that cannot be shown"),
+    ("drop", (None,), "no decision has ticket None"),
+]
+
+
+@pytest.mark.parametrize(("method", "given", "message"), CALLS)
+def test_calls(agent: Agent, method: str, given: tuple[Any, ...], message: str) -> None:
+    before = worlds.held(agent)
+    with pytest.raises(FairbanditError, match=message):
+        getattr(agent, method)(*given)
+    assert worlds.held(agent) == before
+
+
+def test_rewards_twice_or_of_nothing() -> None:
+    agent = Agent.from_config("greedy", features=2)
+    with pytest.raises(FairbanditError, match="no decision was made yet"):
+        agent.update(1.0)
+    for call in (partial(agent.update, 1.0), agent.drop):
+        ticket = agent.act(X, ["a"] * 3).ticket
+        call(ticket)
+        with pytest.raises(FairbanditError, match=r"round \d waits for no reward.* wait are none"):
+            call(ticket)
 
 
 def test_an_empty_log_changes_nothing(agent: Agent) -> None:
@@ -142,36 +117,23 @@ def test_an_empty_log_changes_nothing(agent: Agent) -> None:
     assert worlds.held(agent) == before
 
 
-TRUTH = Truth(torch.ones(3), lambda groups, values: torch.ones_like(values))
-
-
 @pytest.mark.parametrize(
     ("config", "options", "message"),
     [
         ("fairest", {}, "unknown policy 'fairest'; the named ones are epsilon_greedy, "),
         (3, {}, "expected a policy's name or a mapping, got 3"),
         ({"name": "simulation"}, {}, "expected a policy, got an environment"),
-        ({"split": "halves"}, {}, "a policy is made of"),
-        (
-            "greedy",
-            {"features": 0},
-            "features: expected a whole number of at least 1 .*, got 0",
-        ),
-        ("greedy", {"features": 10**9}, "at most 1,000,000, got 1000000000"),
+        ("greedy", {"features": 10**9}, "features: .* at most 1,000,000, got 1000000000"),
         ("greedy", {"features": 10**6}, "does not fit into memory"),
         ("greedy", {"seed": -1}, "seed: expected a whole number of at least 0, got -1"),
         ("greedy", {"patience": 0.5}, "patience: expected a whole number of at least 0, got 0.5"),
-        ("greedy", {"refresh": 1e30}, r"above 1 and at most 1e\+09, got 1e\+30"),
+        ("greedy", {"refresh": 1e30}, r"refresh: .* above 1 and at most 1e\+09, got 1e\+30"),
         ("greedy", {"groups": "ab"}, "groups: expected a list of labels, or a number G"),
-        ("greedy", {"groups": ["a", "a"]}, "expected labels that differ"),
-        ("greedy", {"groups": 10**9}, "a number G ≤ 1,000,000 for"),
-        ("greedy", {"groups": [("a", NAN)]}, "labels equal to themselves"),
+        ("greedy", {"groups": ["a", "a"]}, "groups: expected labels that differ"),
         ("greedy", {"exploration": -1}, "exploration: expected at least 0, got -1"),
-        ("greedy", {"exploration": INF}, "exploration: expected finite numbers"),
         ("greedy", {"truth": 3}, "truth: expected a fairbandit.Truth"),
         ("optimal", {}, "estimator 'oracle' needs a truth"),
-        ("fair_greedy_oracle_cdf", {}, "needs a truth"),
-        ("optimal", {"truth": TRUTH}, r"truth.theta: expected shape \(2,\), .* got \(3,\)"),
+        ("optimal", {"truth": worlds.TRUTH}, r"truth.theta: expected shape \(2,\), .* got \(3,\)"),
     ],
 )
 def test_agents(config: Any, options: dict[str, Any], message: str) -> None:
@@ -185,23 +147,19 @@ def test_what_is_no_policy() -> None:
 
 
 @pytest.mark.parametrize(
-    ("odd", "plain"),
+    "odd",
     [
-        *[(kind(3), 3.0) for kind in (np.int8, np.uint64, np.float16, np.longdouble, Fraction)],
-        *[(kind(3.0), 3.0) for kind in (Decimal, np.array, torch.tensor, np.ma.array)],
-        (np.array([3.0]), 3.0),
-        (np.array(Fraction(3), dtype=object), 3.0),
-        (torch.tensor(3.0, dtype=torch.bfloat16, requires_grad=True), 3.0),
-        (torch.complex(torch.tensor(1.0), torch.tensor(-3.0)).conj().imag, 3.0),
-        (-(10**99), -1e99),
-        (Decimal("1e40"), 1e40),
+        *[kind(3) for kind in (np.int8, np.float16, Fraction, Decimal, np.array, np.ma.array)],
+        np.array(Fraction(3), dtype=object),
+        torch.tensor(3.0, dtype=torch.bfloat16, requires_grad=True),
+        torch.complex(torch.tensor(1.0), torch.tensor(-3.0)).conj().imag,
     ],
 )
-def test_numbers_of_every_kind(odd: Any, plain: float) -> None:
+def test_numbers_of_every_kind(odd: Any) -> None:
     """As a reward, and exact ones as entries of a context, as a table of mixed columns has them."""
     agent, twin = (Agent.from_config("greedy", features=2) for _ in range(2))
     exact = np.array([[1, Fraction(1, 2)], [Decimal("2.5"), np.int8(3)]], dtype=object)
-    for one, pool, reward in ((agent, exact, odd), (twin, [[1.0, 0.5], [2.5, 3.0]], plain)):
+    for one, pool, reward in ((agent, exact, odd), (twin, [[1.0, 0.5], [2.5, 3.0]], 3.0)):
         one.act(pool, ["a", "b"])
         one.update(reward)
     assert worlds.held(agent) == worlds.held(twin)

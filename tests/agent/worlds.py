@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from fairbandit import Agent
+from fairbandit import Agent, registry
 from fairbandit.environments.base import Environment, Pools, Truth
 from fairbandit.maths.grouped_cdf import GroupedCdf
 from fairbandit.streams import Purpose, Streams
@@ -39,7 +40,28 @@ class Coarse(Environment):
         groups = (drawn[..., k * d :] > 0.6).long() + (drawn[..., k * d :] > 0.95).long()
         expected = contexts @ self.truth.theta
         rewards = expected + self.streams[Purpose.REWARDS].normal(first, count, k)
-        return Pools(contexts, groups, rewards, expected, self.truth.cdf(groups, expected))
+        return Pools(contexts, groups, rewards, expected, self.truth.cdf(groups, expected, groups))
+
+
+def _normal(groups: Tensor, values: Tensor, rounds: Tensor) -> Tensor:
+    return torch.special.ndtr(values + groups)
+
+
+TRUTH = Truth(torch.ones(3), _normal)
+"""Of three features and any groups."""
+
+
+def every_part(split: str) -> dict[str, dict[str, Any]]:
+    """Policies with each rank and each estimator that is registered."""
+    parts = [("ridge", rank) for rank in registry.names("rank")]
+    parts += [(estimator, "recent_cdf") for estimator in registry.names("estimator")]
+    return {
+        f"{split} {estimator} {rank}": {
+            **{"split": split, "estimator": estimator, "rank": rank},
+            **support.beside(rank),
+        }
+        for estimator, rank in parts
+    }
 
 
 def pools_of(world: Environment, rounds: int, seed: int) -> Pools:
@@ -87,9 +109,21 @@ def comparable(value: Any) -> Any:
     return value, isinstance(value, bool)
 
 
-def sums(agent: Agent) -> tuple[Tensor, Tensor]:
-    """V and b of an agent whose estimator is a ridge."""
-    return support.ridge_sums(agent._policy.estimator.state())
+def scores(agent: Agent) -> NDArray[np.float64]:
+    """What the model of the next round makes of some contexts."""
+    d = agent._now.known.problem.features
+    pool = np.concatenate([np.eye(d), np.ones((1, d))])
+    return agent.explain(pool, [agent.groups[0]] * (d + 1)).scores.numpy()
+
+
+def spans(given: Stories, *ends: int) -> list[Stories]:
+    """Some rounds and the next ones, each of which counts its rounds from 1."""
+    parts = []
+    for low, high in pairwise([0, *ends, len(given.labels)]):
+        some = Stories(*(part[low:high] for part in vars(given).values()))
+        some.comes = [comes - low for comes in some.comes]
+        parts.append(some)
+    return parts
 
 
 @dataclass
@@ -154,7 +188,7 @@ def fair_greedy(given: Stories, seed: int, refresh: float | None = None) -> list
     for t in range(1, rounds + 1):
         pool, labels = given.contexts[t - 1], given.labels[t - 1]
         half = (t - 1) // 2
-        node = half if refresh is None else floor_of_grid(half, refresh)
+        node = half if refresh is None else literal.refreshed(half, refresh)
         known = [s for s in range(node) if given.comes[s] < t]
         index = np.zeros(len(pool))
         if known:
@@ -174,11 +208,3 @@ def fair_greedy(given: Stories, seed: int, refresh: float | None = None) -> list
         picked.append(literal.pick(index, index, ties[t - 1]))
         place += len(pool)
     return picked
-
-
-def floor_of_grid(n: int, factor: float) -> int:
-    """The largest number of the refresh's grid that is not above n."""
-    grid = [0, 1]
-    while grid[-1] <= n:
-        grid.append(max(grid[-1] + 1, math.ceil(factor * grid[-1])))
-    return max(number for number in grid if number <= n)

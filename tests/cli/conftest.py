@@ -51,7 +51,7 @@ def clean(monkeypatch):
 
 RANK = """
 from fairbandit import register
-from fairbandit.parts import Identity
+from fairbandit.ranks import Identity
 
 @register("rank", "{name}")
 class Mine(Identity):

@@ -15,7 +15,7 @@ from fairbandit import FairbanditError, registry
 from fairbandit.building import build_policy, presets
 from fairbandit.cli.main import main, names_tool
 from fairbandit.cli.messages import memory_errors
-from fairbandit.parts import Identity
+from fairbandit.ranks import Identity
 from tests import support
 
 SMALL = ["rounds=12", "replicas=2"]
@@ -37,8 +37,6 @@ def test_every_policy_composes_and_runs_as_without_hydra(command, tmp_path, poli
     assert (code, err) == (0, "")
     (summary,) = summaries(tmp_path)
     described = build_policy(policy).describe()
-    if described["estimator"].get("exploration", 0) is None:  # is the environment's
-        described["estimator"]["exploration"] = 1.0
     assert (summary["policy"], summary["config"]["policy"]) == (policy, described)
     assert policy in out
     (folder,) = (tmp_path / "outputs" / "runs").iterdir()
@@ -161,7 +159,7 @@ def test_a_wrong_word_for_a_tool_is_one_message(command, words, message):
 
 
 def test_more_memory_than_there_is(command, monkeypatch):
-    monkeypatch.setattr(Identity, "bind", lambda _, problem: problem.zeros(10**15))
+    monkeypatch.setattr(Identity, "_check", lambda _, problem: problem.zeros(10**15))
     for mode in ((), ("-m",)):
         code, out, err = command(*mode, "policy/rank=identity", *SMALL)
         assert code == 1

@@ -1,15 +1,15 @@
 """Every registered part keeps its contract, plugins included."""
 
 import sys
+from pathlib import Path
 
 import pytest
-import torch
 from torch import Tensor
 
 from fairbandit import conformance, registry
-from fairbandit.parts import Candidates, Rank
+from fairbandit.candidates import Candidates
 from fairbandit.plugins import load_plugins
-from tests import support
+from fairbandit.ranks import Rank
 
 load_plugins()
 
@@ -20,33 +20,36 @@ class PastRewards(Rank):
 
     needs = frozenset({"rewards"})
 
-    def last_reward_read(self, t: int) -> int:
+    def _last_reward_read(self, t: int) -> int:
         return t - 1
 
     def _index(self, candidates: Candidates) -> Tensor:
-        rounds = candidates.rounds
-        past = candidates.outcomes(0, int(rounds[-1]) - 1).rewards[:, None, None]
-        before = torch.arange(1, int(rounds[-1]), device=rounds.device)
-        known = before < rounds[:, None]
-        below = ((past <= candidates.scores[..., None]) & known[:, None]).double().sum(-1)
-        return below / (rounds - 1).clamp(min=1)[:, None]
+        times, _, _, rewards = candidates.outcomes
+        known = times < candidates.rounds[:, None]
+        below = (rewards[:, None, None] <= candidates.scores[..., None]) & known[:, None]
+        return below.double().sum(-1) / (candidates.rounds - 1).clamp(min=1)[:, None]
 
+
+SAMPLES = {"simulation": {}, "census_gender": {"root": "sample"}}
+"""The environments that need no file of the user's."""
 
 CASES = [
-    pytest.param(check, kind, name, id=f"{kind}-{name}-{check.__name__}")
+    pytest.param(check, kind, {"name": name, **more}, id=f"{kind}-{name}-{check.__name__}")
     for kind in registry.KINDS
-    for name in (registry.names(kind) if kind != "environment" else ["simulation"])
+    for name, more in (
+        SAMPLES if kind == "environment" else {name: {} for name in registry.names(kind)}
+    ).items()
     for check in conformance.checks(kind)
 ]
 
 
-@pytest.mark.parametrize(("check", "kind", "name"), CASES)
-def test_part(check: conformance.Check, kind: str, name: str) -> None:
-    check(kind, name)
+@pytest.mark.parametrize(("check", "kind", "spec"), CASES)
+def test_part(check: conformance.Check, kind: str, spec: conformance.Spec) -> None:
+    check(kind, spec)
 
 
 def test_plugins_are_among_the_parts() -> None:
-    file = support.REPOSITORY / "plugins" / "gaussian_cdf.py"
+    file = Path(__file__).parents[2] / "plugins" / "gaussian_cdf.py"
     assert "gaussian_cdf" in registry.names("rank")
     assert sys.modules["gaussian_cdf"].__file__ == str(file)
 

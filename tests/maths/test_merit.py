@@ -1,20 +1,22 @@
 """Merit functions against their formulas, where these overflow too."""
 
 import math
+from typing import Any
 
 import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from fairbandit.errors import FairbanditError
 from fairbandit.maths.merit import MeritForm, MeritFunction
 
 
 def plain(f: MeritFunction, x: float) -> float:
     """f as it is written."""
-    if f.form is MeritForm.exponential:
+    if f.merit is MeritForm.exponential:
         return max(math.exp(f.rate * x), f.floor)
-    if f.form is MeritForm.power:
+    if f.merit is MeritForm.power:
         return max(max(x, 0.0) ** f.exponent, f.floor)
     return max(x, f.floor)
 
@@ -30,10 +32,10 @@ def plain(f: MeritFunction, x: float) -> float:
 def test_the_proportions_are_those_of_the_formula(
     form: MeritForm, exponent: float, rate: float, floor: float, pool: list[tuple[float, bool]]
 ) -> None:
-    f = MeritFunction(form, exponent, rate, floor)
+    f = MeritFunction(merit=form, exponent=exponent, rate=rate, floor=floor)
     pool = [*pool, (1.0, True)]  # no pool is empty
     values = torch.tensor([x for x, _ in pool], dtype=torch.float64)
-    weights = f.weights(values, torch.tensor([here for _, here in pool]))
+    weights = f.merits(values, torch.tensor([here for _, here in pool]))
     merits = torch.tensor([plain(f, x) * here for x, here in pool], dtype=torch.float64)
     torch.testing.assert_close(weights, merits / merits.max(), rtol=1e-12, atol=0)
     assert float(weights.max()) == 1
@@ -51,7 +53,21 @@ def test_the_proportions_are_those_of_the_formula(
     ],
 )
 def test_nothing_overflows(form: str, pool: list[float], expected: list[float]) -> None:
-    f = MeritFunction(MeritForm[form], exponent=2.0)
-    weights = f.weights(torch.tensor(pool, dtype=torch.float64), torch.ones(3, dtype=torch.bool))
+    f = MeritFunction(merit=MeritForm[form], exponent=2.0)
+    weights = f.merits(torch.tensor(pool, dtype=torch.float64), torch.ones(3, dtype=torch.bool))
     torch.testing.assert_close(weights, torch.tensor(expected, dtype=torch.float64))
     assert float(weights.max()) == 1
+
+
+@pytest.mark.parametrize(
+    ("numbers", "message"),
+    [
+        ({"floor": 0.0}, r"floor \(γ\) must be above 0 and finite"),
+        ({"floor": math.inf}, r"floor \(γ\) must be above 0 and finite"),
+        ({"exponent": -1.0}, r"exponent \(p\) must be above 0 and finite"),
+        ({"rate": math.nan}, r"rate \(β\) must be above 0 and finite"),
+    ],
+)
+def test_out_of_range(numbers: dict[str, Any], message: str) -> None:
+    with pytest.raises(FairbanditError, match=message):
+        MeritFunction(**numbers)

@@ -4,7 +4,8 @@ from torch import Tensor
 
 from fairbandit.conformance import Scattered
 from fairbandit.metrics import Judged, Metric
-from fairbandit.parts import Problem, Selection
+from fairbandit.part import Problem
+from fairbandit.selectors import Selection
 from fairbandit.streams import Purpose, Streams
 
 ROUNDS = 60

@@ -13,9 +13,10 @@ from fairbandit import Engine
 from fairbandit.building import build_policy
 from fairbandit.conformance import Scattered
 from fairbandit.environments import Pools
+from fairbandit.estimators import Ridge
 from fairbandit.metrics import Judged, Merit, PreferenceViolations
-from fairbandit.parts import Ridge, Selection
 from fairbandit.registry import create
+from fairbandit.selectors import Selection
 from tests import support
 from tests.metrics.rounds import judge, random_rounds
 
@@ -104,7 +105,7 @@ def test_rounding_is_no_preference() -> None:
 class Drawn(Ridge):
     """Stands for posterior sampling: each round has a drawn model of its own."""
 
-    every_round = True
+    draws_models = True
 
 
 @pytest.mark.parametrize("drawn", [False, True])

@@ -14,9 +14,10 @@ import torch
 from torch import Tensor
 
 from fairbandit import Engine, Policy, build
+from fairbandit.candidates import Candidates
 from fairbandit.environments import Environment, Pools, Truth
 from fairbandit.metrics import Merit, PreferenceViolations
-from fairbandit.parts import Candidates, IntervalCdf
+from fairbandit.ranks import IntervalCdf
 from fairbandit.streams import Purpose
 from tests import support
 
@@ -37,7 +38,7 @@ class Mirrored(Environment):
         self.features, self.places, self.group_names = 2, 2, ("left", "right")
         self.truth = Truth(
             torch.tensor([0.1, 1.0], dtype=torch.float64),
-            lambda groups, values: (values - 0.1 * groups).clamp(0, 1),
+            lambda groups, values, rounds: (values - 0.1 * groups).clamp(0, 1),
         )
 
     def _pools(self, first: int, count: int) -> Pools:
@@ -46,7 +47,7 @@ class Mirrored(Environment):
         skill = torch.cat([u, 1 - u], 2)
         groups = torch.arange(2).expand(skill.shape)
         contexts = torch.stack([groups.double(), skill], 3)
-        expected = self.truth.score(contexts, groups)
+        expected = self.truth.score(contexts, groups, groups)
         noise = self.streams[Purpose.REWARDS].normal(first, count, 2)
         return Pools(contexts, groups, expected + 0.01 * noise, expected, skill)
 
@@ -69,9 +70,9 @@ def chain(name: str, **estimator: Any) -> Policy:
         delta=DELTA if name == "interval_chain" else DELTA / 2,
         **estimator,
     )
-    if isinstance(policy.rank, IntervalCdf):
-        policy.rank.delta = DELTA / 2
-    return policy
+    if name == "interval_chain":
+        return policy
+    return support.replaced(policy, rank=IntervalCdf(delta=DELTA / 2))
 
 
 def played(policy: Policy, rounds: int, merit: Merit) -> tuple[int, float]:
@@ -107,8 +108,7 @@ def test_intervals_a_twentieth_as_wide_fail(name: str, rounds: int, merit: Merit
     if merit is Merit.reward:
         policy = chain(name, exploration=1 / 20)
     else:
-        policy = chain(name)
-        policy.rank = HastyCdf(delta=DELTA / 2)
+        policy = support.replaced(chain(name), rank=HastyCdf(delta=DELTA / 2))
     violated, _ = played(policy, rounds, merit)
     assert not holds(violated)
 

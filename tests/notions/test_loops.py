@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
 from fractions import Fraction
-from functools import cache, partial
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -15,7 +14,7 @@ from numpy.typing import NDArray
 from fairbandit import Policy
 from fairbandit.building import build_policy
 from tests import support
-from tests.literal import Array, injected, ridge, scored
+from tests.literal import Array, injected, refreshed, ridge, scored
 from tests.notions.worlds import Chances, Past, equals_its_loop
 
 Groups = NDArray[np.int64]
@@ -160,20 +159,11 @@ def interval_chain(past: Past, pool: Array, groups: Groups, *, exploration: floa
     return np.isin(np.arange(len(pool)), chained(low, high)).astype(float)
 
 
-@cache
-def refreshed(n: int) -> int:
-    """The rounds of the model after n rounds: they grow by a tenth, and by one at least."""
-    if n == 0:
-        return 0
-    before = refreshed(n - 1)
-    return n if n >= max(before + 1, math.ceil(1.1 * before)) else before
-
-
 def rank_interval_chain(past: Past, pool: Array, groups: Groups, *, exploration: float) -> Array:
     """The chain of intervals of the relative rank."""
     low, high = np.zeros(len(pool)), np.ones(len(pool))
     if past.t > 1:
-        d, n = pool.shape[1], refreshed(past.t - 1)
+        d, n = pool.shape[1], refreshed(past.t - 1, 1.1)
         every = np.concatenate([pool, past.pools.reshape(-1, d)])
         lower, upper = intervals(
             past.X[:n], past.r[:n], every, delta=0.025, exploration=exploration

@@ -11,7 +11,7 @@ from fairbandit import registry
 
 RANK = """
 from fairbandit import register
-from fairbandit.parts import EmpiricalCdf
+from fairbandit.ranks import EmpiricalCdf
 {imports}
 
 @register("rank", "{name}")

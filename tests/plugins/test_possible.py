@@ -9,9 +9,12 @@ import torch
 from torch import Tensor
 
 from fairbandit import Agent, Engine, Policy, build, registry
+from fairbandit.candidates import Candidates
 from fairbandit.conformance import Scattered
-from fairbandit.parts import Candidates, Outcomes, Problem, Selection
+from fairbandit.part import Problem
+from fairbandit.past import Outcomes
 from fairbandit.plugins import load_plugins
+from fairbandit.selectors import Selection
 from fairbandit.streams import Streams
 from tests import literal, support
 from tests.docs.pages import GUIDES
@@ -90,7 +93,7 @@ def test_kernel_ridge_is_the_literal_one():
     )
     index: dict[int, Tensor] = {}
     for candidates, _ in asked:  # a round may be decided again: the last time counts
-        index.update(enumerate(candidates.index[0], candidates.first))
+        index.update(zip(candidates.rounds.tolist(), candidates.index[0], strict=True))
     last = torch.stack([index[t] for t in sorted(index)])
     np.testing.assert_allclose(last.numpy(), scores, rtol=0, atol=1e-8)
     np.testing.assert_array_equal(actions, expected)
@@ -98,13 +101,14 @@ def test_kernel_ridge_is_the_literal_one():
 
 def test_a_model_that_is_not_linear_learns_what_no_linear_one_can():
     x = torch.linspace(-1, 1, 41, dtype=torch.float64)[None, :, None]
-    outcomes = Outcomes(x, torch.zeros(1, 41, dtype=torch.int64), x[..., 0] ** 2)
+    t, groups = torch.arange(1, 42), torch.zeros(1, 41, dtype=torch.int64)
+    outcomes, problem = Outcomes(t, x, groups, x[..., 0] ** 2), Problem(1, 1, Streams(0, [0]))
     errors = {}
     for spec in ({"name": "kernel_ridge", "length": 0.3, "regularization": 1e-3}, "ridge"):
         estimator = registry.create("estimator", spec)
-        estimator.bind(Problem(1, 1, Streams(0, [0])))
-        model, _ = estimator.models(torch.tensor([42]), torch.tensor([41]), outcomes)
-        scores = model.score(x[:, None], outcomes.groups[:, None])[:, 0]
+        state = estimator.init(problem)
+        model, _ = estimator.models(problem, state, t[-1:] + 1, t[-1:], outcomes)
+        scores = model.score(x[:, None], groups[:, None])[:, 0]
         errors[estimator.part_name] = float((scores - outcomes.rewards).abs().max())
     assert errors["kernel_ridge"] < 0.01
     assert errors["ridge"] > 0.5
@@ -120,7 +124,7 @@ def test_overlapping_intervals_are_those_of_the_formula():
     support.actions(policy, support.environment(), 60, replicas=2)
     narrower = 0
     for candidates, selection in asked:
-        low, high = (bound.numpy() for bound in candidates.index_bounds())
+        low, high = (bound.numpy() for bound in candidates.index_bounds)
         for b, n in np.ndindex(low.shape[:2]):
             may = [bool(high[b, n, k] >= low[b, n].max()) for k in range(low.shape[2])]
             share = np.array(may) / sum(may)
@@ -140,8 +144,8 @@ def test_recent_contexts_weigh_more_as_in_the_formula():
     pools, compared = world.pools(1, 60), 0
     for candidates, _ in asked[-2:]:
         for n, t in enumerate(candidates.rounds.tolist()):
-            start, stop = (int(field[n]) for field in candidates.division[1:])
-            thetas = candidates.own_model.theta
+            start, stop = (int(field[n]) for field in candidates.rank_window)
+            thetas = candidates.model.theta
             assert thetas is not None
             theta = thetas[:, n]
             for b, k in np.ndindex(2, world.places):
@@ -158,52 +162,49 @@ def test_recent_contexts_weigh_more_as_in_the_formula():
     assert compared > 50
 
 
-# A share of the picks for every group.
+# Turns.
 
 
-def most_owed(present: Tensor, groups: Tensor, share: float) -> Tensor:
-    """What each group is owed after each round where it was present, (B, T, G)."""
-    picked = torch.nn.functional.one_hot(groups, present.shape[2]).cumsum(1)
-    return (share * present.cumsum(1) - picked).where(present, 0)
+def assert_turns(pools: Any, picked: Any, groups: int) -> None:
+    """Each pick is of a group of its pool that was picked least often before."""
+    counts = [0] * groups
+    for pool, group in zip(pools, picked, strict=True):
+        assert counts[group] == min(counts[other] for other in pool if other >= 0)
+        counts[group] += 1
 
 
 @pytest.mark.parametrize("name", ["greedy", "fair_greedy", "uniform"])
-def test_no_group_is_owed_a_whole_pick_in_play(name):
-    world, share = Scattered(), 1 / 3
-    selector = {"name": "guaranteed_share", "share": share}
-    policy = policy_of(**support.PRESETS[name], selector=selector)
-    run = Engine(policy, world, rounds=300, seed=0, replicas=range(4))
-    groups = torch.cat([played.groups for played in run.play()], 1)
+def test_groups_take_turns_in_play(name):
+    world = Scattered()
+    policy = policy_of(**support.PRESETS[name], selector="least_picked")
+    run = Engine(policy, world, rounds=300, seed=0, replicas=range(2))
+    picked = torch.cat([played.groups for played in run.play()], 1)
     pools = world.pools(1, 300).groups
-    present = (pools[..., None] == torch.arange(3)).any(2)
-    assert not bool(present.all((0, 1)).any())  # every group is absent at times
-    assert float(most_owed(present, groups, share).max()) < 1
+    for replica in range(2):
+        assert_turns(pools[replica].tolist(), picked[replica].tolist(), 3)
 
 
 @pytest.mark.parametrize("delay", [0, 50])
-def test_no_group_is_owed_a_whole_pick_online(delay):
+def test_groups_take_turns_online(delay):
     """Rewards come late: the first 50 rounds are decided without a model."""
-    draws, share = np.random.default_rng(0), 0.3
-    selector = {"name": "guaranteed_share", "share": share}
-    agent = Agent.from_config({"name": "greedy", "selector": selector}, features=3, seed=0)
-    present, groups, waiting = [], [], []
+    draws = np.random.default_rng(0)
+    agent = Agent.from_config({"name": "greedy", "selector": "least_picked"}, features=3, seed=0)
+    labels, pools, groups, waiting = ["a", "b", "late"], [], [], []
     for t in range(200):
-        labels = ["a", "b"] if t < 80 else ["a", "b", "late"]
-        pool = draws.choice(labels, size=4)
+        pool = draws.choice(labels[:2] if t < 80 else labels, size=4)
         decision = agent.act(draws.normal(size=(4, 3)), pool)
         waiting.append(decision.ticket)
-        present.append([label in pool for label in ("a", "b", "late")])
-        groups.append(["a", "b", "late"].index(pool[decision.candidate]))
+        pools.append([labels.index(label) for label in pool])
+        groups.append(pools[-1][decision.candidate])
         if len(waiting) > delay:
             agent.update(float(groups[waiting[0] - 1]), waiting.pop(0))  # the last group pays best
-    owed = most_owed(torch.tensor([present]), torch.tensor([groups]), share)
-    assert float(owed.max()) < 1
+    assert_turns(pools, groups, 3)
     assert len(set(groups)) == 3
 
 
 def test_logged_rounds_count_as_picks():
-    selector = {"name": "guaranteed_share", "share": 0.5}
-    agent = Agent.from_config({"name": "uniform", "selector": selector}, features=1, groups=2)
+    parts = {"name": "uniform", "selector": "least_picked"}
+    agent = Agent.from_config(parts, features=1, groups=2)
     agent.observe(np.ones((6, 2, 1)), [[0, 1]] * 6, [0] * 6, [1.0] * 6)
     picks = [agent.act([[1.0], [1.0]], [0, 1]).candidate for _ in range(6)]
     assert picks == [1] * 6
@@ -255,8 +256,8 @@ def test_whoever_knows_a_truth_that_is_not_linear_has_no_regret():
 def test_a_lazily_refreshed_model_is_that_of_the_agent():
     """tests/agent/test_deciding.py compares the agent with a plain loop."""
     rounds, world = 300, support.environment()
-    parts = {**support.PRESETS["fair_greedy"], "split": {"name": "halves", "refresh": 1.2}}
-    lazy = support.actions(policy_of(**parts), world, rounds)
+    parts = support.PRESETS["fair_greedy"]
+    lazy = support.actions(policy_of(**parts, refresh=1.2), world, rounds)
     draws = support.draws(world, rounds, seed=0)
     agent = Agent(
         support.policy("fair_greedy"), features=world.features, groups=world.places, refresh=1.2

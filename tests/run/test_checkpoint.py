@@ -19,6 +19,7 @@ from fairbandit.run import batches, round_log, state
 from fairbandit.run.checkpoint import VARIABLE, Checkpoints
 from fairbandit.run.execute import execute
 from fairbandit.run.folder import CHECKPOINT, StorageError
+from fairbandit.version import VERSION
 from tests.killing import cut_off, leftovers, outcome
 from tests.run.test_curves import scalars
 
@@ -81,7 +82,9 @@ def test_a_checkpoint_of_another_run_is_refused_with_what_differs(stopped, monke
     config, folder = stopped
     held = {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
     monkeypatch.setattr("fairbandit.version.VERSION", "9.9")
-    words = 'seed: 1 there, 5 here; version: "0.2.0" there, "9.9" here.*resume=false starts from'
+    words = (
+        f'seed: 1 there, 5 here; version: "{VERSION}" there, "9.9" here.*resume=false starts from'
+    )
     with pytest.raises(FairbanditError, match=words):
         execute({**config, "seed": 5}, folder)
     assert {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()} == held

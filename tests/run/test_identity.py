@@ -16,6 +16,7 @@ from fairbandit.plugins import load_plugins
 from fairbandit.registry import register
 from fairbandit.run import identity
 from fairbandit.run.execute import execute
+from fairbandit.version import VERSION
 from tests.cli.conftest import clean
 from tests.environments.data import arguments, people, write
 from tests.plugins.edited import edit, forget, rank
@@ -126,7 +127,9 @@ def test_the_version_of_the_package_counts(config, tmp_path, monkeypatch):
     execute(config, tmp_path / "run", replaced=lines.append)
     (old,) = tmp_path.glob("run.old-*")
     assert (tmp_path / "run" / "notes.txt").exists()
-    assert lines == [f'version: "0.2.0" there, "9.9" here; the results before are in {old.name}']
+    assert lines == [
+        f'version: "{VERSION}" there, "9.9" here; the results before are in {old.name}'
+    ]
 
 
 def test_replacing_nothing_when_the_new_run_cannot_begin(sweep, folder, tmp_path):
@@ -134,7 +137,7 @@ def test_replacing_nothing_when_the_new_run_cannot_begin(sweep, folder, tmp_path
     sweep(*ranked("one"))
     before = regret(tmp_path / "sweep" / "0")
     text = file.read_text()
-    file.write_text(text + "    def bind(self, problem):\n        raise ValueError('too few')\n")
+    file.write_text(text + "    def _check(self, problem):\n        raise ValueError('too few')\n")
     with pytest.raises(ValueError, match="too few"):
         sweep(*ranked("one"))
     assert regret(tmp_path / "sweep" / "0") == before

@@ -9,7 +9,7 @@ from torch import Tensor
 from fairbandit import Engine
 from fairbandit.environments import Environment, Pools
 from fairbandit.environments.base import Truth
-from fairbandit.maths.picks import of_pick
+from fairbandit.maths.picks import gather_picks
 from fairbandit.streams import Purpose
 from fairbandit.theory import Constants, Estimate
 from tests import support
@@ -49,7 +49,7 @@ class Tight(Environment):
         self.group_names = tuple(map(str, range(groups)))
         self.truth = Truth(torch.tensor([1.0, 0.0], dtype=torch.float64), self._cdf)
 
-    def _cdf(self, groups: Tensor, values: Tensor) -> Tensor:
+    def _cdf(self, groups: Tensor, values: Tensor, rounds: Tensor) -> Tensor:
         low, high = (values / self.h).clamp(0, 1), ((values - 1) / self.h + 1).clamp(0, 1)
         return self.p * low + (1 - self.p) * high
 
@@ -64,7 +64,7 @@ class Tight(Environment):
         groups = groups % len(self.group_names)
         expected = contexts[..., 0].contiguous()
         noise = self.streams[Purpose.REWARDS].normal(first, count, self.places)
-        ranks = self._cdf(groups, expected)
+        ranks = self._cdf(groups, expected, groups)
         return Pools(contexts, groups, expected + noise / 10, expected, ranks)
 
     def constants(self) -> Constants:
@@ -93,4 +93,4 @@ def picked_contexts(world: Environment, policy: str, rounds: int, replicas: int)
     """The contexts that a policy picks, (B, T, d)."""
     engine = Engine(support.policy(policy), world, rounds=rounds, seed=1, replicas=range(replicas))
     actions = torch.cat([played.actions for played in engine.play()], 1)
-    return torch.as_tensor(of_pick(world.pools(1, rounds).contexts, actions))
+    return torch.as_tensor(gather_picks(world.pools(1, rounds).contexts, actions))

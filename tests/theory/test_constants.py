@@ -105,7 +105,7 @@ class Mixed(Environment):
 
     def __init__(self, truth: bool = True, rare: float = 0.2) -> None:
         self.rare, self.theta = rare, torch.tensor([1.0, 0.5], dtype=torch.float64)
-        known = Truth(self.theta, lambda groups, values: (values / 1.5).clamp(0, 1))
+        known = Truth(self.theta, lambda groups, values, rounds: (values / 1.5).clamp(0, 1))
         self.truth = known if truth else None
 
     def _pools(self, first: int, count: int) -> Pools:

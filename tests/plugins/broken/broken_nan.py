@@ -3,7 +3,8 @@
 from torch import Tensor
 
 from fairbandit import register
-from fairbandit.parts import Candidates, Rank
+from fairbandit.candidates import Candidates
+from fairbandit.ranks import Rank
 
 
 @register("rank", "broken_nan")
@@ -13,4 +14,4 @@ class NotANumber(Rank):
     needs = frozenset({"contexts"})
 
     def _index(self, candidates: Candidates) -> Tensor:
-        return candidates.past.count_le(candidates.scores) / candidates.past.count
+        return candidates.past.count_le() / candidates.past.count

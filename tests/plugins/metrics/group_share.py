@@ -8,7 +8,7 @@ from torch import Tensor
 
 from fairbandit import register
 from fairbandit.metrics import Judged, Metric
-from fairbandit.parts import Problem
+from fairbandit.part import Problem
 
 
 @register("metric", "group_share")
@@ -31,7 +31,7 @@ class GroupShare(Metric):
         self._picked = problem.zeros(problem.replicas)
 
     def _values(self, judged: Judged) -> Tensor:
-        hits = (judged.of_pick(judged.pools.groups) == self.group).double()
+        hits = (judged.gather_picks(judged.pools.groups) == self.group).double()
         picked = self._picked[:, None] + hits.cumsum(1)
         self._picked = picked[:, -1].clone()
         rounds = torch.arange(judged.first, judged.first + hits.shape[1], device=hits.device)

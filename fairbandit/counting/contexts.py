@@ -1,0 +1,274 @@
+"""The past contexts of every group, in order of round, as a value: an append gives a longer one.
+
+Values share memory, to which entries are only ever added. The memory has a stamp: the number of
+rounds in it. An append takes the stamp away before it writes and leaves a new one afterwards, and
+only the value whose rounds are on the stamp writes in place; any other one copies its own entries
+first. So whoever is interrupted, wherever that is, has changed no value: the rows that were written
+belong to none, and without the stamp nobody writes over them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.nn.functional import pad
+
+from fairbandit.counting.sorted_segment import SortedSegment
+
+BITS = 40
+"""The bits of a key that hold the round; the group is above them."""
+
+LATEST = (1 << BITS) - 1
+"""Later than every round that is appended; marks rows that hold none."""
+
+POSITIVE = (1 << 62) - 1
+"""Makes the negative keys of empty places higher than all others."""
+
+MOST = 1 << 22
+"""So many numbers are written at a time, so that work memory stays small."""
+
+LEAST_ROOM = 64
+"""There is room for at least so many entries of each group."""
+
+
+class Memory:
+    """Rows for the contexts of each group, group by group, the same numbers for all replicas.
+
+    Entry i of a group (from 0) is i rows after the group's address. The key of a row is its group
+    and the round of its context. Keys ascend along the rows of a replica, so that one search finds
+    the entries up to a given round in all groups. The last row takes the contexts of empty places.
+
+    Args:
+        like: a tensor (B, d) that fixes sizes, dtype and device.
+        first: how many entries of each group are forgotten, (G,) int64.
+        needed: for how many there must be room, those forgotten included, (G,) int64.
+
+    Attributes:
+        rows: the contexts, (B, R, d).
+        keys: (B, R) int64.
+        most: for how many entries of each group there is room, as `needed`.
+        address: the row of entry 0 of each group, forgotten or not, (G,) int64.
+        addresses: the same as a list.
+        base: the key of round 0 of each group, (G,) int64.
+        stamps: has the number of rounds in the memory as its key, unless an append is writing.
+        sorted: some entries sorted by their scores. It is replaced by one assignment, and since
+            entries do not change, it is right for all values that share the memory.
+        not_worth_sorting: a scan that costs no more than this is not replaced by sorting.
+    """
+
+    def __init__(self, like: Tensor, first: Tensor, needed: Tensor) -> None:
+        room = (2 * (needed - first)).clamp(min=LEAST_ROOM)
+        self.most, start, length = first + room, room.cumsum(0) - room, int(room.sum()) + 1
+        self.address = start - first
+        self.addresses = self.address.tolist()
+        self._before = pad(self.address - 1, (0, 1), value=length - 1)  # the last is for group −1
+        self.base = torch.arange(len(room), device=room.device) << BITS
+        keys = pad(self.base.repeat_interleave(room) + LATEST, (0, 1), value=POSITIVE)
+        self.keys = keys.repeat(len(like), 1)
+        self.rows = like.new_zeros(len(like), length, like.shape[1])
+        self.stamps = dict[int, bool]()
+        self.sorted: SortedSegment | None = None
+        self.not_worth_sorting = 0.0
+
+    def write(self, contexts: Tensor, keys: Tensor, groups: Tensor, numbers: Tensor) -> None:
+        """Writes M contexts of each replica.
+
+        Args:
+            contexts: (B, M, d).
+            keys: (B, M) int64, or (1, M) for the same in all replicas; those below 0 are left out.
+            groups: their groups, −1 for those left out.
+            numbers: the number of each among those of its group, from 1, as `keys`.
+        """
+        b, length, d = self.rows.shape
+        row, keys = self._before[groups].add_(numbers), keys & POSITIVE
+        row.clamp_(max=length - 1)
+        if b > 1:
+            row = row + torch.arange(b, device=row.device)[:, None] * length
+            keys = keys.expand(b, -1)
+        row = row.flatten()
+        self.rows.view(-1, d).index_copy_(0, row, contexts.reshape(-1, d))
+        self.keys.view(-1).index_copy_(0, row, keys.reshape(-1))
+
+
+@dataclass(frozen=True, eq=False)
+class Contexts:
+    """The contexts of rounds 1 … `rounds`, in B replicas.
+
+    Attributes:
+        rounds: how many rounds were appended.
+        largest: the largest |x| in each feature of all contexts so far, (B, d).
+        max_contexts: how many of its last contexts count of each group; None counts all. If it is
+            set, memory does not grow with the rounds.
+        forgotten: how many first rounds are forgotten.
+        total: how many entries each group has had, (B, G) int64; (1, G) if all replicas are alike,
+            which means that they had contexts of the same groups in every round.
+        settled: `total` when rounds were last forgotten.
+        memory: the entries.
+    """
+
+    rounds: int
+    largest: Tensor
+    max_contexts: int | None
+    forgotten: int
+    total: Tensor
+    settled: Tensor
+    memory: Memory
+
+    @classmethod
+    def empty(cls, like: Tensor, groups: int, max_contexts: int | None = None) -> Contexts:
+        """No contexts.
+
+        Args:
+            like: a tensor (B, 0, d) that fixes sizes, dtype and device.
+            groups: G.
+            max_contexts: how many of its last contexts count of each group; None counts all.
+        """
+        none = torch.zeros(1, groups, dtype=torch.int64, device=like.device)
+        largest = like.new_zeros(like.shape[0], like.shape[2])
+        return cls(0, largest, max_contexts, 0, none, none, Memory(largest, none[0], none[0]))
+
+    @classmethod
+    def restored(cls, state: Mapping[str, Any], max_contexts: int | None = None) -> Contexts:
+        """The value whose `state` this is; `max_contexts` is as for `empty`."""
+        empty = cls.empty(state["contexts"][:, :0], state["group_count"], max_contexts)
+        value = empty._with(state["contexts"], state["keys"], state["rounds"], state["largest"])
+        return replace(value, forgotten=state["forgotten"])
+
+    def state(self) -> dict[str, Any]:
+        """All that later rounds can read, as plain tensors and numbers."""
+        keys = self._held(self._first())[0]
+        some = (keys >= 0).any(0)
+        return {
+            "contexts": self.memory.rows[:, :-1][:, some],
+            "keys": keys[:, some],
+            "group_count": self.groups,
+            "rounds": self.rounds,
+            "forgotten": self.forgotten,
+            "largest": self.largest,
+        }
+
+    @property
+    def groups(self) -> int:
+        """G."""
+        return self.total.shape[1]
+
+    @property
+    def alike(self) -> bool:
+        """Whether all replicas had contexts of the same groups in every round."""
+        return self.total.shape[0] == 1
+
+    def append(self, contexts: Tensor, groups: Tensor) -> Contexts:
+        """The value with the pools of the next N rounds; this one stays as it is.
+
+        Args:
+            contexts: (B, N, K, d), copied.
+            groups: (B, N, K) int64, −1 for an empty place.
+        """
+        rounds = self.rounds + groups.shape[1]
+        sizes = contexts.abs().masked_fill_((groups < 0)[..., None], 0).amax((1, 2))
+        came = torch.arange(self.rounds + 1, rounds + 1, device=groups.device)[:, None]
+        keys = torch.add(came, groups, alpha=1 << BITS)
+        largest = torch.maximum(self.largest, sizes)
+        return self._with(contexts.flatten(1, 2), keys.flatten(1), rounds, largest)
+
+    def forget(self, rounds: int) -> Contexts:
+        """The value without the first rounds, which no later window has.
+
+        All rounds so far must be decided: if `max_contexts` is m, what comes before the last m
+        contexts of each group is forgotten too. Memory is given back at a later append.
+        """
+        return replace(self, forgotten=max(self.forgotten, rounds), settled=self.total)
+
+    def grow(self, groups: int) -> Contexts:
+        """The value with room for new groups, G of them in all."""
+        more = 0, groups - self.groups
+        total, settled, first = (
+            pad(part, more) for part in (self.total, self.settled, self._first())
+        )
+        memory = self._copied(first, total.amax(0))
+        memory.stamps[self.rounds] = True
+        return replace(self, total=total, settled=settled, memory=memory)
+
+    def up_to(self, rounds: Tensor) -> Tensor:
+        """How many entries each group had after given rounds, (W, N): (W, b, N, G) int64.
+
+        Entries that are forgotten count too, but for rounds in which all kept ones were to come
+        this is no less than the number of those forgotten. b is 1 if all replicas are alike.
+        """
+        memory, (w, n) = self.memory, rounds.shape
+        wanted = rounds[..., None] + memory.base
+        if self.alike:
+            row = torch.searchsorted(memory.keys[0], wanted, right=True)[:, None]
+        else:
+            every = wanted.view(1, -1).expand(len(memory.keys), -1).contiguous()
+            row = torch.searchsorted(memory.keys, every, right=True)
+            row = row.view(-1, w, n, self.groups).transpose(0, 1)
+        return row - memory.address
+
+    def entries(self, group: int, low: int, high: int) -> Tensor:
+        """Entries low … high − 1 of a group, (B, L, d); any where a replica has fewer."""
+        address = self.memory.addresses[group]
+        return self.memory.rows[:, address + low : address + high]
+
+    def rounds_of(self, group: int, low: int, high: int) -> Tensor:
+        """The rounds of entries low … high − 1 of a group, (B, L) int64."""
+        address = self.memory.addresses[group]
+        return self.memory.keys[:, address + low : address + high] & LATEST
+
+    def _with(self, contexts: Tensor, keys: Tensor, rounds: int, largest: Tensor) -> Contexts:
+        """The value with M more contexts, (B, M, d), of the given keys, up to a round."""
+        if not keys.shape[1]:
+            return replace(self, rounds=rounds, largest=largest)
+        total, half = self.total, keys.shape[1] // 2
+        if half and keys.numel() * self.groups > MOST:
+            one = self._with(contexts[:, :half], keys[:, :half], rounds, largest)
+            return one._with(contexts[:, half:], keys[:, half:], rounds, largest)
+        if self.alike and (len(keys) == 1 or bool((keys == keys[:1]).all())):
+            keys = keys[:1]  # one replica stands for all
+        else:
+            total = total.expand(len(keys), -1)
+        groups = (keys >> BITS)[..., None]
+        number = (groups == torch.arange(self.groups, device=keys.device)).cumsum(1)
+        number += total[:, None]
+        own = number.gather(2, groups.clamp(min=0)).squeeze(2)
+        total, memory = number[:, -1].clone(), self.memory
+        if bool((total > memory.most).any()) or not memory.stamps.pop(self.rounds, False):
+            first = self._first()
+            memory, held = self._copied(first, total.amax(0)), memory.sorted
+            if held is not None and held.within(first, self.total.amin(0)):
+                memory.sorted = held
+        memory.write(contexts, keys, groups.squeeze(2), own)
+        memory.stamps[rounds] = True
+        window = self.max_contexts, self.forgotten
+        return Contexts(rounds, largest, *window, total, self.settled, memory)
+
+    def _first(self) -> Tensor:
+        """How many entries of each group are forgotten, (G,)."""
+        last = min(self.forgotten, self.rounds)
+        gone = self.up_to(self.total.new_tensor([[last]]))[0, :, 0]
+        if self.max_contexts is not None:
+            gone = torch.maximum(gone, self.settled - self.max_contexts)
+        return gone.amin(0)
+
+    def _held(self, first: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """Key, group and number (from 1) of each row's entry: (b, R − 1).
+
+        Keys and groups are −1 for rows whose entry is not kept.
+        """
+        keys = self.memory.keys[: len(self.total), :-1]
+        groups = keys >> BITS
+        number = (
+            torch.arange(1, keys.shape[1] + 1, device=keys.device) - self.memory.address[groups]
+        )
+        gone = (keys & LATEST > self.rounds) | (number <= first[groups])
+        return keys.masked_fill(gone, -1), groups.masked_fill(gone, -1), number
+
+    def _copied(self, first: Tensor, needed: Tensor) -> Memory:
+        """New memory with what is kept, and room for so many entries of each group in all."""
+        memory = Memory(self.largest, first, needed)
+        memory.write(self.memory.rows[:, :-1], *self._held(first))
+        return memory

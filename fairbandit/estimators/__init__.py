@@ -1,0 +1,30 @@
+"""Estimators: turn what was learned into reward models."""
+
+from fairbandit.estimators.base import Estimator, State
+from fairbandit.estimators.group_ridge import GroupModel, GroupRidge, Shared
+from fairbandit.estimators.models import LinearModel, NoBounds, RewardModel
+from fairbandit.estimators.optimistic_ridge import OptimisticModel, OptimisticRidge, Radius
+from fairbandit.estimators.oracle import Oracle, TrueLinearModel, TrueModel
+from fairbandit.estimators.ridge import Ridge
+from fairbandit.estimators.thompson_ridge import ThompsonRidge
+from fairbandit.estimators.zero import Zero
+
+__all__ = [
+    "Estimator",
+    "GroupModel",
+    "GroupRidge",
+    "LinearModel",
+    "NoBounds",
+    "OptimisticModel",
+    "OptimisticRidge",
+    "Oracle",
+    "Radius",
+    "RewardModel",
+    "Ridge",
+    "Shared",
+    "State",
+    "ThompsonRidge",
+    "TrueLinearModel",
+    "TrueModel",
+    "Zero",
+]

@@ -1,0 +1,126 @@
+"""Estimators: turn what was learned into reward models."""
+
+from __future__ import annotations
+
+import math
+from abc import abstractmethod
+from typing import Any, ClassVar
+
+import torch
+from torch import Tensor
+
+from fairbandit.errors import FairbanditError
+from fairbandit.estimators.models import RewardModel
+from fairbandit.part import Part, Problem
+from fairbandit.past.outcomes import Outcomes
+from fairbandit.registry import base
+
+State = Any
+"""What an estimator has learned: plain tuples of tensors and numbers, never changed in place."""
+
+
+@base("estimator")
+class Estimator(Part):
+    """Gives the reward models of a block of rounds; a subclass writes `_models`.
+
+    An estimator that keeps sums also writes `_init` and `_advance`, which takes in each outcome
+    once, in any order. One that refits all past outcomes declares `needs = frozenset({"rewards"})`
+    and is given all of them each time.
+    """
+
+    learns: ClassVar[bool] = True
+    """Whether models depend on rewards; one that does not is asked for 0 training rounds alone."""
+    draws_models: ClassVar[bool] = False
+    """Whether each round draws a model of its own, as in posterior sampling. The probabilities of a
+    policy are those given the draw."""
+
+    @classmethod
+    def reads_past(cls) -> bool:
+        """Whether models depend on earlier rounds."""
+        return cls.learns or super().reads_past()
+
+    def init(self, problem: Problem) -> State:
+        """The state before the first round."""
+        return self._init(problem)
+
+    def models(
+        self, problem: Problem, state: State, rounds: Tensor, n_train: Tensor, outcomes: Outcomes
+    ) -> tuple[RewardModel, Tensor]:
+        """The reward models of N rounds.
+
+        Args:
+            problem: what is played.
+            state: includes the outcomes of some first rounds.
+            rounds: t, (N,) int64, ascending.
+            n_train: how many first rounds train the model of each round, (N,) int64,
+                nondecreasing, and no less than the state includes.
+            outcomes: those that the state does not include, in order of round; all there are, if
+                the estimator needs rewards. The model of round t is trained on those of rounds up
+                to its n_train.
+
+        Returns:
+            U distinct models, and which of them each round uses, (N,) int64.
+
+        Raises:
+            FairbanditError: a model that is not finite.
+        """
+        n_train = n_train if self.learns else torch.zeros_like(n_train)
+        model_of_round = torch.arange(n_train.shape[0], device=n_train.device)
+        if not self._has_model_each_round(problem) and n_train.shape[0] > 1:
+            first = torch.ones_like(n_train, dtype=torch.bool)
+            first[1:] = n_train.diff() > 0
+            if not bool(first.all()):
+                model_of_round = first.cumsum(0) - 1
+                rounds, n_train = rounds[first], n_train[first]
+        numbers = n_train.tolist()
+        model = self._models(problem, state, rounds.tolist(), numbers, outcomes)
+        # a sum is finite where all terms are, up to overflow, and much cheaper to look at
+        if not all(
+            math.isfinite(float(p.sum())) or bool(p.isfinite().all()) for p in model.parameters
+        ):
+            raise FairbanditError(
+                f"estimator {self.part_name!r} gave a model that is not finite between rounds "
+                f"{numbers[0]} and {numbers[-1]}"
+            )
+        return model, model_of_round
+
+    def advance(self, state: State, outcomes: Outcomes) -> State:
+        """The state that includes further outcomes, which may be of any rounds."""
+        return self._advance(state, outcomes) if self.learns and outcomes.n else state
+
+    def grow(self, state: State, problem: Problem) -> State:
+        """The state in a problem with more groups."""
+        return self._grow(state, problem)
+
+    @abstractmethod
+    def _models(
+        self,
+        problem: Problem,
+        state: State,
+        rounds: list[int],
+        n_train: list[int],
+        outcomes: Outcomes,
+    ) -> RewardModel:
+        """U models, each after a number of training rounds; see `models`.
+
+        Args:
+            problem, state, outcomes: as for `models`.
+            rounds: the first round that uses each model.
+            n_train: ascending; `outcomes.counts(n_train)` says how many of the outcomes train each.
+        """
+
+    def _has_model_each_round(self, problem: Problem) -> bool:
+        """Whether rounds with the same training rounds may have different models."""
+        return self.draws_models
+
+    def _init(self, problem: Problem) -> State:
+        """See `init`."""
+        return ()
+
+    def _advance(self, state: State, outcomes: Outcomes) -> State:
+        """See `advance`."""
+        return state
+
+    def _grow(self, state: State, problem: Problem) -> State:
+        """See `grow`."""
+        return state

@@ -1,0 +1,101 @@
+"""Ridge regression that tells groups apart."""
+
+from __future__ import annotations
+
+from enum import Enum
+
+import torch
+from torch import Tensor
+
+from fairbandit.estimators.models import LinearModel, RewardModel
+from fairbandit.estimators.ridge import Ridge
+from fairbandit.maths.regressions import Regressions
+from fairbandit.part import Problem
+from fairbandit.past.outcomes import Outcomes
+from fairbandit.registry import register
+
+
+class Shared(Enum):
+    """What the groups' reward models have in common."""
+
+    slopes = "θ; each group has an offset of its own"
+    nothing = "each group has a θ of its own"
+
+    def expand(self, contexts: Tensor, groups: Tensor, width: int) -> Tensor:
+        """z(x, g), such that every group's model is ⟨θ, z(x, g)⟩ with one θ.
+
+        Args:
+            contexts: x, (…, d).
+            groups: g, (…) int64; −1 has no part in any group.
+            width: how many features z has: d + G for shared slopes, and else d·G.
+
+        Returns:
+            [x, e_g] for shared slopes, and else e_g ⊗ x, (…, width).
+        """
+        slopes, d = self is Shared.slopes, contexts.shape[-1]
+        every = torch.arange(width - d if slopes else width // d, device=groups.device)
+        own = (groups[..., None] == every).to(contexts.dtype)
+        if slopes:
+            return torch.cat([contexts, own], -1)
+        return (own[..., None] * contexts[..., None, :]).flatten(-2)
+
+
+class GroupModel(LinearModel):
+    """Rewards that are linear in each group: score(x, g) = ⟨θ, z(x, g)⟩.
+
+    Args:
+        shared: what the groups share; it gives z.
+        theta: (B, U, p).
+        found: as for `LinearModel`.
+    """
+
+    def __init__(self, shared: Shared, theta: Tensor, found: Regressions | None = None) -> None:
+        super().__init__(theta, found)
+        self._shared = shared
+
+    @property
+    def theta(self) -> None:
+        """None: rewards are not linear in contexts alone."""
+        return None
+
+    def _features(self, contexts: Tensor, groups: Tensor) -> Tensor:
+        return self._shared.expand(contexts, groups, self.parameters[0].shape[2])
+
+
+@register("estimator", "group_ridge")
+class GroupRidge(Ridge):
+    """Ridge regression with a reward model for each group, or an offset for each group.
+
+    Where groups share slopes, score(x, g) = ⟨θ, x⟩ + c_g; else score(x, g) = ⟨θ_g, x⟩. Both are
+    ridge regression on z(x, g), which is [x, e_g] or e_g ⊗ x, with e_g the unit vector of group g:
+    V = Σ_s z_s z_sᵀ + λI, b = Σ_s r_s z_s, (θ, c) = V⁻¹b. So offsets are penalised like θ, and a
+    group without picks has offset 0 or θ_g = 0. No noise is injected.
+
+    Args:
+        shared: what the groups share: `slopes` or `nothing`.
+        regularization: λ > 0.
+
+    Raises:
+        FairbanditError: a hyperparameter out of range.
+    """
+
+    reference = (
+        "Hsiao, Analysis of Panel Data, 2014, ch. 3 (variable intercepts) and 6 (variable "
+        "coefficients), with a ridge penalty"
+    )
+
+    def __init__(self, *, shared: Shared = Shared.slopes, regularization: float = 0.1) -> None:
+        super().__init__(regularization=regularization, noise=0.0)
+        self.shared = shared
+
+    def _width(self, problem: Problem) -> int:
+        d, groups = problem.features, problem.groups
+        return d + groups if self.shared is Shared.slopes else d * groups
+
+    def _regressors(self, width: int, outcomes: Outcomes) -> Tensor:
+        return self.shared.expand(outcomes.contexts, outcomes.groups, width)
+
+    def _model(
+        self, problem: Problem, found: Regressions, n_train: list[int], theta: Tensor
+    ) -> RewardModel:
+        return GroupModel(self.shared, theta, found)

@@ -1,0 +1,144 @@
+"""Ridge regression with the confidence bonus of OFUL."""
+
+from __future__ import annotations
+
+import math
+from enum import Enum
+
+import torch
+from torch import Tensor
+
+from fairbandit.errors import FairbanditError
+from fairbandit.estimators.models import LinearModel, RewardModel, products, projected
+from fairbandit.estimators.ridge import Ridge
+from fairbandit.maths.regressions import Regressions
+from fairbandit.part import Problem
+from fairbandit.registry import register
+
+
+class OptimisticModel(LinearModel):
+    """Linear rewards with a confidence bonus: score(x) = ⟨θ, x⟩ + β·‖x‖_{V⁻¹}.
+
+    Args:
+        theta: (B, U, d).
+        width: β, (B, U).
+        found: gives V⁻¹ of the U models.
+        noisy: whether noise was injected into θ, so that its rounding does not count.
+    """
+
+    def __init__(self, theta: Tensor, width: Tensor, found: Regressions, noisy: bool) -> None:
+        super().__init__(theta, found)
+        counts = torch.tensor(found.at, device=theta.device).expand(width.shape)
+        self.parameters += (width, counts)
+        self._noisy, self._solved = noisy, found
+
+    @property
+    def theta(self) -> None:
+        """None: rewards are not linear."""
+        return None
+
+    def _score(self, contexts: Tensor, groups: Tensor) -> Tensor:
+        return products(self.parameters[0], contexts) + self._bonus(contexts)
+
+    def _moved(self, found: Regressions, features: Tensor, scores: Tensor) -> Tensor:
+        """See `LinearModel`; β is the same for all candidates, whatever rounding did to it."""
+        theta, width, _ = self.parameters
+        relative, absolute = map(self._each, found.norm_error)
+        bonus = (scores - products(theta, features)).abs_()
+        moved = relative[..., None] * bonus
+        moved = moved + width[..., None] * products(absolute, features.abs())
+        return moved if self._noisy else moved + super()._moved(found, features, scores)
+
+    def _scale(self, rewards: Tensor) -> Tensor:
+        return rewards + self.parameters[1]
+
+    def _bounds(self, contexts: Tensor, groups: Tensor) -> tuple[Tensor, Tensor]:
+        middle, bonus = products(self.parameters[0], contexts), self._bonus(contexts)
+        return middle - bonus, middle + bonus
+
+    def _bonus(self, contexts: Tensor) -> Tensor:
+        """β·‖x‖_{V⁻¹} = β·√(‖xF‖² − Σⱼ⟨wⱼ, x⟩²), (B, U, M)."""
+        _, width, counts = self.parameters
+        squares = projected(contexts, self._each(self._solved.root)).square_().sum(-1)
+        if (update := self._solved.update) is not None:
+            n = update.w.shape[1]
+            along = (contexts.flatten(1, 2) @ update.w.mT).square_()
+            along = along.view(*contexts.shape[:3], n)
+            included = torch.arange(n, device=counts.device) < counts[:1, :, None]  # of all alike
+            weights = included.to(along.dtype)
+            if contexts.shape[1] == 1:
+                squares = squares - weights @ along[:, 0].mT
+            else:
+                squares = squares - along.mul_(weights[:, :, None]).sum(-1)
+        return width[..., None] * squares.clamp(min=0).sqrt()
+
+
+class Radius(Enum):
+    """How wide the confidence set of `OptimisticRidge` is."""
+
+    practical = "as in the paper's experiments"
+    textbook = "Abbasi-Yadkori et al. 2011, Theorem 2"
+
+
+@register("estimator", "optimistic_ridge")
+class OptimisticRidge(Ridge):
+    """Ridge regression plus OFUL's confidence bonus.
+
+    score(x) = ⟨θ_n, x⟩ + c·β_n·‖x‖_{V_n⁻¹}, with θ_n and V_n as in `Ridge`. The practical radius
+    is that of the paper's experiments, β_n = √(2 ln(det V_n / det λI))·√(ln(n + 1)), n + 1 being
+    the round under split `full`; the textbook one is
+    β_n = R√(2 ln(√det V_n / (√det λI · δ))) + √λ·S.
+
+    Args:
+        exploration: c ≥ 0; None takes the environment's own.
+        regularization: λ > 0.
+        noise: ρ in [0, 1]; 0 is plain ridge.
+        radius: `practical` or `textbook`.
+        subgaussian: R, the noise's subgaussian constant (textbook).
+        norm: S, a bound on ‖θ‖ (textbook).
+        delta: δ, the probability of leaving the confidence set (textbook).
+
+    Raises:
+        FairbanditError: a hyperparameter out of range.
+    """
+
+    reference = (
+        "Abbasi-Yadkori, Pal, Szepesvari, Improved Algorithms for Linear Stochastic Bandits, "
+        "NeurIPS 2011"
+    )
+
+    def __init__(
+        self,
+        *,
+        exploration: float | None = None,
+        regularization: float = 0.1,
+        noise: float = 0.0,
+        radius: Radius = Radius.practical,
+        subgaussian: float = 1.0,
+        norm: float = 1.0,
+        delta: float = 0.05,
+    ) -> None:
+        super().__init__(regularization=regularization, noise=noise)
+        if exploration is not None and not (exploration >= 0 and math.isfinite(exploration)):
+            raise FairbanditError(f"exploration (c) must be at least 0, got {exploration}")
+        if not (0 <= subgaussian < math.inf and 0 <= norm < math.inf and 0 < delta < 1):
+            raise FairbanditError(
+                "expected finite subgaussian (R) ≥ 0, norm (S) ≥ 0 and 0 < delta (δ) < 1; got "
+                f"{subgaussian}, {norm}, {delta}"
+            )
+        self.exploration, self.radius = exploration, radius
+        self.subgaussian, self.norm, self.delta = subgaussian, norm, delta
+
+    def _model(
+        self, problem: Problem, found: Regressions, n_train: list[int], theta: Tensor
+    ) -> RewardModel:
+        growth = found.log_det - problem.features * math.log(self.regularization)
+        growth = growth.clamp(min=0)
+        if self.radius is Radius.practical:
+            learned = theta.new_tensor([math.log(n + 1) for n in n_train])
+            beta = (2 * growth * learned).sqrt()
+        else:
+            spread = (growth - 2 * math.log(self.delta)).sqrt()
+            beta = self.subgaussian * spread + math.sqrt(self.regularization) * self.norm
+        width = beta * (problem.exploration if self.exploration is None else self.exploration)
+        return OptimisticModel(theta, width, found, self.noise > 0)

@@ -1,0 +1,73 @@
+"""The true rewards."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from fairbandit.environments.base import Truth
+from fairbandit.estimators.base import Estimator, State
+from fairbandit.estimators.models import LinearModel, RewardModel
+from fairbandit.part import PAPER, Problem
+from fairbandit.past.outcomes import Outcomes
+from fairbandit.registry import register
+
+
+class TrueLinearModel(LinearModel):
+    """The true rewards where they are linear; they are their own bounds.
+
+    Args:
+        theta: μ*, (B, 1, d).
+    """
+
+    def _bounds(self, contexts: Tensor, groups: Tensor) -> tuple[Tensor, Tensor]:
+        return (self.score(contexts, groups),) * 2
+
+
+class TrueModel(RewardModel):
+    """The true rewards of some rounds where they are not linear; they are their own bounds.
+
+    Args:
+        truth: the ground truth.
+        rounds: t, (B, U) int64.
+    """
+
+    def __init__(self, truth: Truth, rounds: Tensor) -> None:
+        super().__init__(rounds)
+        self._truth = truth
+
+    def _score(self, contexts: Tensor, groups: Tensor) -> Tensor:
+        (rounds,) = self.parameters
+        u = rounds.shape[1]
+        contexts, groups = contexts.expand(-1, u, -1, -1), groups.expand(-1, u, -1)
+        return self._truth.score(contexts, groups, rounds[..., None])
+
+    def _bounds(self, contexts: Tensor, groups: Tensor) -> tuple[Tensor, Tensor]:
+        return (self.score(contexts, groups),) * 2
+
+
+@register("estimator", "oracle")
+class Oracle(Estimator):
+    """The true rewards, such as ⟨μ*, x⟩."""
+
+    reference = PAPER
+    needs_truth = True
+    learns = False
+
+    def _has_model_each_round(self, problem: Problem) -> bool:
+        return problem.truth is not None and problem.truth.theta is None
+
+    def _models(
+        self,
+        problem: Problem,
+        state: State,
+        rounds: list[int],
+        n_train: list[int],
+        outcomes: Outcomes,
+    ) -> RewardModel:
+        truth = problem.truth
+        assert truth is not None
+        if truth.theta is not None:
+            return TrueLinearModel(truth.theta.expand(problem.replicas, 1, -1))
+        each = torch.tensor(rounds, device=problem.device)
+        return TrueModel(truth, each.expand(problem.replicas, -1))

@@ -1,0 +1,116 @@
+"""Ridge regression, with the paper's injected noise."""
+
+from __future__ import annotations
+
+import math
+
+import torch
+from torch import Tensor
+from torch.nn.functional import pad
+
+from fairbandit.errors import FairbanditError
+from fairbandit.estimators.base import Estimator
+from fairbandit.estimators.models import LinearModel, RewardModel
+from fairbandit.maths.regressions import Regression, Regressions
+from fairbandit.part import PAPER, Problem
+from fairbandit.past.outcomes import Outcomes
+from fairbandit.registry import register
+from fairbandit.streams import Purpose
+
+
+@register("estimator", "ridge")
+class Ridge(Estimator):
+    """Ridge regression on the picks and their rewards, with the paper's injected noise.
+
+    V_n = Σ_{s≤n} x_s x_sᵀ + λI, b_n = Σ_{s≤n} r_s x_s, θ_n = V_n⁻¹ b_n + ρ/(d√n)·γ_n with γ_n
+    standard normal, drawn once for each n (Algorithms 1 and 2, line 5).
+
+    Scores tie within the rounding of their last product where there is noise, since anything wider
+    undoes the parity that the noise buys. Without noise the rounding of θ_n counts too.
+
+    Args:
+        regularization: λ > 0.
+        noise: ρ in [0, 1]; 0 is plain ridge.
+
+    Raises:
+        FairbanditError: a hyperparameter out of range.
+    """
+
+    reference = PAPER
+
+    def __init__(self, *, regularization: float = 0.1, noise: float = 1e-8) -> None:
+        if not (regularization > 0 and math.isfinite(regularization)):
+            raise FairbanditError(
+                f"regularization (λ) must be above 0 and finite, got {regularization}"
+            )
+        if not 0 <= noise <= 1:
+            raise FairbanditError(f"noise (ρ) must be from 0 to 1, got {noise}")
+        self.regularization, self.noise = regularization, noise
+
+    def _init(self, problem: Problem) -> Regression:
+        width = self._width(problem)
+        gram = problem.zeros(problem.replicas, 1 + width, 1 + width)
+        return self._with_penalty(gram, width, 0)
+
+    def _models(
+        self,
+        problem: Problem,
+        state: Regression,
+        rounds: list[int],
+        n_train: list[int],
+        outcomes: Outcomes,
+    ) -> RewardModel:
+        at = outcomes.counts(n_train)
+        found = state.after(self._rows(state, outcomes.rows(0, at[-1])), at)
+        theta = found.theta
+        if self.noise > 0 and n_train[-1] > 0:
+            theta = theta + self._injected(problem, n_train)
+        return self._model(problem, found, n_train, theta)
+
+    def _advance(self, state: Regression, outcomes: Outcomes) -> Regression:
+        return state.with_rows(self._rows(state, outcomes))
+
+    def _grow(self, state: Regression, problem: Problem) -> Regression:
+        more = self._width(problem) - state.theta.shape[1]
+        if not more:
+            return state
+        return self._with_penalty(pad(state.gram, (0, more, 0, more)), more, state.depth)
+
+    def _width(self, problem: Problem) -> int:
+        """How many regressors there are."""
+        return problem.features
+
+    def _regressors(self, width: int, outcomes: Outcomes) -> Tensor:
+        """What rewards are regressed on, (B, n, width)."""
+        return outcomes.contexts
+
+    def _rows(self, state: Regression, outcomes: Outcomes) -> Tensor:
+        """Rows [r x], (B, n, 1 + width)."""
+        if not outcomes.n:
+            return state.gram[:, :0]
+        regressors = self._regressors(state.theta.shape[1], outcomes)
+        return torch.cat([outcomes.rewards[..., None], regressors], 2)
+
+    def _model(
+        self, problem: Problem, found: Regressions, n_train: list[int], theta: Tensor
+    ) -> RewardModel:
+        """The model of θ with its noise, (B, U, width)."""
+        return LinearModel(theta, None if self.noise else found)
+
+    def _injected(self, problem: Problem, n_train: list[int]) -> Tensor:
+        """ρ/(d√n)·γ_n for each n, (B, U, d); after no round there is no noise."""
+        first, d = max(n_train[0], 1), problem.features
+        drawn = problem.streams[Purpose.ESTIMATOR].normal(first, n_train[-1] - first + 1, d)
+        if len(n_train) == 1:
+            return drawn * (self.noise / (d * math.sqrt(first)))
+        at = torch.tensor(n_train, device=drawn.device)
+        if len(n_train) != drawn.shape[1] or n_train[0] == 0:
+            drawn = drawn[:, (at - first).clamp(min=0)]
+        scale = (self.noise / (d * at.to(drawn.dtype).sqrt())).where(at > 0, 0)
+        return drawn * scale[:, None]
+
+    def _with_penalty(self, gram: Tensor, features: int, depth: int) -> Regression:
+        """The regression of sums whose last features have no rows and no penalty yet."""
+        gram = gram.clone()
+        gram.diagonal(dim1=1, dim2=2)[:, gram.shape[1] - features :] = self.regularization
+        return Regression.of(gram, depth)

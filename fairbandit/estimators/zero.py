@@ -1,0 +1,27 @@
+"""A model that knows nothing."""
+
+from __future__ import annotations
+
+from fairbandit.estimators.base import Estimator, State
+from fairbandit.estimators.models import LinearModel, RewardModel
+from fairbandit.part import PAPER, Problem
+from fairbandit.past.outcomes import Outcomes
+from fairbandit.registry import register
+
+
+@register("estimator", "zero")
+class Zero(Estimator):
+    """A model that knows nothing: θ = 0, so that all scores tie."""
+
+    reference = PAPER
+    learns = False
+
+    def _models(
+        self,
+        problem: Problem,
+        state: State,
+        rounds: list[int],
+        n_train: list[int],
+        outcomes: Outcomes,
+    ) -> RewardModel:
+        return LinearModel(problem.zeros(problem.replicas, 1, problem.features))

@@ -1,0 +1,20 @@
+"""The regret of Remark 1: true reward lost."""
+
+from __future__ import annotations
+
+from torch import Tensor
+
+from fairbandit.metrics.base import Judged, Metric
+from fairbandit.registry import register
+
+
+@register("metric", "standard_regret")
+class StandardRegret(Metric):
+    """True reward that a pick loses: max_a ⟨θ, x_a⟩ − ⟨θ, x_pick⟩."""
+
+    reference = "Grazzi et al. 2022, Remark 1"
+    needs_truth = True
+
+    def _values(self, judged: Judged) -> Tensor:
+        expected = judged.pools.expected
+        return judged.best(expected) - judged.gather_picks(expected)

@@ -1,0 +1,144 @@
+"""What every part of a policy has in common, and the problem that a policy is played on."""
+
+from __future__ import annotations
+
+import math
+import os
+from abc import ABC
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import ClassVar
+
+import torch
+from torch import Tensor
+
+from fairbandit.environments.base import Truth
+from fairbandit.errors import FairbanditError
+from fairbandit.streams import Streams
+
+PAPER = "Grazzi et al., Group Meritocratic Fairness in Linear Contextual Bandits, NeurIPS 2022"
+
+NEEDS = frozenset({"contexts", "rewards"})
+"""What a part may declare to need of the past.
+
+contexts: those of the rank window, as `candidates.past`. rewards: all past picks with their
+rewards, as `candidates.outcomes`, and as the outcomes that an estimator is given.
+"""
+
+
+@dataclass(frozen=True)
+class Problem:
+    """What a policy may know before the first round.
+
+    Attributes:
+        features: d.
+        groups: G.
+        streams: the run's random numbers; their replicas are the B of every tensor.
+        exploration: the environment's own `exploration`, for parts that leave theirs unset.
+        truth: the truth, or None where nobody knows it.
+        dtype: of all real tensors.
+    """
+
+    features: int
+    groups: int
+    streams: Streams
+    exploration: float = 1.0
+    truth: Truth | None = None
+    dtype: torch.dtype = torch.float64
+
+    @property
+    def replicas(self) -> int:
+        """B, the number of independent runs decided together."""
+        return len(self.streams.replicas)
+
+    @property
+    def device(self) -> torch.device:
+        """Where tensors live."""
+        return self.streams.device
+
+    def zeros(self, *shape: int) -> Tensor:
+        """A zero tensor of the problem's dtype, on its device.
+
+        Raises:
+            FairbanditError: one that is larger than memory.
+        """
+        try:
+            # where memory is promised before it is there, asking for too much ends the process
+            if self.device.type == "cpu" and math.prod(shape) * self.dtype.itemsize > _memory():
+                raise OverflowError("more than all memory of this machine")
+            return torch.zeros(shape, dtype=self.dtype, device=self.device)
+        except (RuntimeError, TypeError, OverflowError) as error:
+            raise FairbanditError(
+                f"a tensor of shape {tuple(shape)} does not fit into memory ({self.features} "
+                f"features, {self.groups} groups, {self.replicas} replicas)"
+            ) from error
+
+
+class Part(ABC):
+    """A split, an estimator, a rank or a selector: a function and its hyperparameters.
+
+    A constructor takes plain, keyword-only hyperparameters and stores each under its own name.
+    Nothing else is ever stored, so that a part can be shared by policies, runs and threads. What a
+    part writes begins with an underscore; the public method of that name checks it.
+    """
+
+    part_kind: ClassVar[str]
+    part_name: ClassVar[str]
+    needs: ClassVar[frozenset[str]] = frozenset()
+    """What to keep of the past for the part: a subset of `NEEDS`."""
+    needs_truth: ClassVar[bool] = False
+    """Whether the part reads the problem's truth."""
+    reference: ClassVar[str] = ""
+    """Where the part comes from."""
+    checked_with: ClassVar[Mapping[str, str]] = {}
+    """The parts by kind beside which the conformance suite plays this one, where the reference
+    parts do not do, such as an estimator with confidence bounds for a rank that reads them."""
+
+    @classmethod
+    def reads_past(cls) -> bool:
+        """Whether what the part returns at a round depends on earlier rounds."""
+        readers = cls._last_reward_read, cls._last_pick_read
+        return bool(cls.needs) or readers != (Part._last_reward_read, Part._last_pick_read)
+
+    def check(self, problem: Problem) -> None:
+        """Refuses a problem that the part cannot play.
+
+        Raises:
+            FairbanditError: the part needs a truth and the problem has none, or whatever else the
+                part refuses.
+        """
+        if self.needs_truth and problem.truth is None:
+            raise FairbanditError(
+                f"{self.part_kind} {self.part_name!r} needs a truth (the true rewards and their "
+                "CDFs), and this problem has none"
+            )
+        if unknown := self.needs - NEEDS:
+            raise FairbanditError(f"a part can need {sorted(NEEDS)}; got {sorted(unknown)}")
+        self._check(problem)
+
+    def last_reward_read(self, t: int) -> int:
+        """The last round whose reward the part reads at round t, beside those that train."""
+        return self._last_reward_read(t)
+
+    def last_pick_read(self, t: int) -> int:
+        """The last round whose pick the part reads at round t."""
+        return self._last_pick_read(t)
+
+    def _check(self, problem: Problem) -> None:  # noqa: B027 - most parts play every problem
+        """Raises a `FairbanditError` for a problem that the part cannot play."""
+
+    def _last_reward_read(self, t: int) -> int:
+        """See `last_reward_read`; it is below t and never falls as t grows."""
+        return 0
+
+    def _last_pick_read(self, t: int) -> int:
+        """See `last_pick_read`; it is below t and never falls as t grows."""
+        return 0
+
+
+def _memory() -> float:
+    """The bytes of this machine's memory; infinite where the system does not say."""
+    try:
+        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    except (AttributeError, OSError, ValueError):
+        return math.inf

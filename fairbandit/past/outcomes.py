@@ -1,0 +1,49 @@
+"""Picks and their rewards."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+
+class Outcomes(NamedTuple):
+    """Picks whose rewards are known, in order of round; a round may have none, or several.
+
+    Attributes:
+        rounds: when each pick was made, (n,) int64, nondecreasing.
+        contexts: the picks' features, (B, n, d).
+        groups: the picks' groups, (B, n) int64.
+        rewards: their noisy rewards, (B, n).
+    """
+
+    rounds: Tensor
+    contexts: Tensor
+    groups: Tensor
+    rewards: Tensor
+
+    @property
+    def n(self) -> int:
+        """How many there are."""
+        return self.rounds.shape[0]
+
+    def counts(self, rounds: Sequence[int]) -> list[int]:
+        """How many outcomes are of rounds 1 … t, for each given t."""
+        if not self.n:
+            return [0] * len(rounds)
+        asked = torch.tensor(rounds, device=self.rounds.device)
+        return torch.searchsorted(self.rounds, asked, right=True).tolist()
+
+    def rows(self, start: int, stop: int) -> Outcomes:
+        """Outcomes number start … stop − 1, as views."""
+        rounds, *others = self
+        return Outcomes(rounds[start:stop], *(part[:, start:stop] for part in others))
+
+    def and_then(self, later: Outcomes) -> Outcomes:
+        """These outcomes, and others of rounds that are not earlier."""
+        if not self.n or not later.n:
+            return later if not self.n else self
+        rounds, *others = zip(self, later, strict=True)
+        return Outcomes(torch.cat(rounds), *(torch.cat(parts, 1) for parts in others))

@@ -1,0 +1,176 @@
+"""All that is known of the rounds so far, as a value."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from fairbandit.counting import Contexts
+from fairbandit.part import Problem
+from fairbandit.past.outcomes import Outcomes
+from fairbandit.past.rows import Rows
+
+NEVER = torch.iinfo(torch.int64).max
+"""Later than every round."""
+
+
+@dataclass(frozen=True, eq=False)
+class Past:
+    """The pools, picks and rewards so far; every method returns a longer past, and changes none.
+
+    Attributes:
+        rounds: how many rounds there were, those whose picks are not yet known included.
+        candidates: how many candidates these had, (B,) int64.
+        first_reward: the first round whose reward is known, `NEVER` while there is none.
+        contexts: the past contexts by group; None if no part needs them.
+        rows: the outcomes that are kept.
+        picks: how often each group was picked by the end of each round, one row of (B, ·, G) a
+            round from 0 on; None if no part reads them.
+        supposed: outcomes that are only supposed.
+    """
+
+    rounds: int
+    candidates: Tensor
+    first_reward: int
+    contexts: Contexts | None
+    rows: Rows
+    picks: Rows | None
+    supposed: Outcomes | None = None
+
+    @classmethod
+    def empty(
+        cls, problem: Problem, *, contexts: bool, picks: bool, max_contexts: int | None
+    ) -> Past:
+        """The past before the first round.
+
+        Args:
+            problem: sizes, device and dtype.
+            contexts: whether to keep contexts.
+            picks: whether to count picks by group.
+            max_contexts: how many of its last contexts count of each group; None counts all.
+        """
+        b, d, g, device = problem.replicas, problem.features, problem.groups, problem.device
+        none = problem.zeros(b, 0, d)
+        whole = torch.zeros(b, 0, dtype=torch.int64, device=device)
+        return cls(
+            rounds=0,
+            candidates=torch.zeros(b, dtype=torch.int64, device=device),
+            first_reward=NEVER,
+            contexts=Contexts.empty(none, g, max_contexts) if contexts else None,
+            rows=Rows([whole[:1], none, whole, problem.zeros(b, 0)]),
+            picks=Rows([whole.new_zeros(b, 1, g)]) if picks else None,
+        )
+
+    @property
+    def outcomes(self) -> Outcomes:
+        """The outcomes that are kept, and those that are supposed."""
+        rounds, *others = self.rows[self.rows.start, self.rows.stop]
+        kept = Outcomes(rounds[0], *others)
+        return kept if self.supposed is None else kept.and_then(self.supposed)
+
+    def pick_counts(self, rounds: Tensor) -> Tensor:
+        """How often each group was picked in rounds 1 … t, for each t of (N,): (B, N, G) int64."""
+        assert self.picks is not None
+        low, high = (int(end) for end in rounds.aminmax())
+        return self.picks[low, high + 1][0].index_select(1, rounds - low)
+
+    def with_pools(self, contexts: Tensor, groups: Tensor) -> Past:
+        """The past with the pools of the next N rounds, (B, N, K, d) and (B, N, K)."""
+        return replace(
+            self,
+            rounds=self.rounds + groups.shape[1],
+            candidates=self.candidates + (groups >= 0).sum((1, 2)),
+            contexts=None if self.contexts is None else self.contexts.append(contexts, groups),
+        )
+
+    def with_picks(self, groups: Tensor) -> Past:
+        """The past with the picks of the next N rounds, of groups (B, N), counted if need be."""
+        if self.picks is None:
+            return self
+        (last,) = self.picks[self.picks.stop - 1, self.picks.stop]
+        every = torch.arange(last.shape[2], device=groups.device)
+        counts = (groups[..., None] == every).cumsum(1).add_(last)
+        return replace(self, picks=self.picks.append(counts))
+
+    def with_outcomes(self, outcomes: Outcomes, *, keep: bool) -> Past:
+        """The past with outcomes of any rounds.
+
+        Args:
+            outcomes: in order of round.
+            keep: whether they are kept as rows; else only the first known reward is noted.
+        """
+        first = min(self.first_reward, int(outcomes.rounds[0])) if outcomes.n else self.first_reward
+        past = self if first == self.first_reward else replace(self, first_reward=first)
+        if not keep or not outcomes.n:
+            return past
+        rows = self.rows
+        if rows.stop > rows.start and bool(outcomes.rounds[0] < rows[rows.stop - 1, rows.stop][0]):
+            both = self.outcomes.and_then(outcomes)
+            order = both.rounds.argsort(stable=True)
+            rounds, *others = both
+            sorted_ = [rounds[None, order], *(part[:, order] for part in others)]
+            return replace(past, rows=Rows(sorted_, rows.start))
+        return replace(past, rows=rows.append(outcomes.rounds[None], *outcomes[1:]))
+
+    def supposing(self, outcomes: Outcomes) -> Past:
+        """The past if rounds that were not played yet had some outcomes, instead of other ones."""
+        past = replace(self.with_outcomes(outcomes, keep=False), supposed=outcomes)
+        return past.with_picks(outcomes.groups)
+
+    def forget(self, *, outcomes: int = 0, contexts: int = 0, picks: int = 0) -> Past:
+        """The past without what is not asked for again.
+
+        Args:
+            outcomes: so many first rows of outcomes may go.
+            contexts: the last round whose pool may go.
+            picks: the counts of picks by the end of earlier rounds may go.
+        """
+        return replace(
+            self,
+            rows=self.rows.forget(self.rows.start + outcomes),
+            contexts=None if self.contexts is None else self.contexts.forget(contexts),
+            picks=None if self.picks is None else self.picks.forget(picks),
+        )
+
+    def grow(self, groups: int) -> Past:
+        """The past with room for new groups, G of them in all."""
+        contexts, picks = self.contexts, self.picks
+        if picks is not None:
+            (counts,) = picks[picks.start, picks.stop]
+            more = groups - counts.shape[2]
+            picks = Rows([torch.nn.functional.pad(counts, (0, more))], picks.start)
+        contexts = None if contexts is None else contexts.grow(groups)
+        return replace(self, contexts=contexts, picks=picks)
+
+    def state(self) -> dict[str, Any]:
+        """All that is kept, as plain tensors and numbers."""
+        return {
+            "rounds": self.rounds,
+            "candidates": self.candidates,
+            "first_reward": self.first_reward,
+            "contexts": None if self.contexts is None else self.contexts.state(),
+            "rows": _state(self.rows),
+            "picks": None if self.picks is None else _state(self.picks),
+        }
+
+    def restored(self, state: Mapping[str, Any]) -> Past:
+        """The past that gave a state; this one is of the same problem and parts."""
+        contexts, picks = self.contexts, self.picks
+        most = None if contexts is None else contexts.max_contexts
+        return replace(
+            self,
+            rounds=state["rounds"],
+            candidates=state["candidates"],
+            first_reward=state["first_reward"],
+            contexts=None if contexts is None else contexts.restored(state["contexts"], most),
+            rows=Rows(*state["rows"]),
+            picks=None if picks is None else Rows(*state["picks"]),
+        )
+
+
+def _state(rows: Rows) -> tuple[list[Tensor], int]:
+    return [part.clone() for part in rows[rows.start, rows.stop]], rows.start

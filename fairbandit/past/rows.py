@@ -1,0 +1,88 @@
+"""An append-only buffer of rows."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from torch import Tensor
+
+
+@dataclass
+class _Memory:
+    """Tensors with room for further rows along dimension 1.
+
+    Attributes:
+        parts: (·, capacity, …) each.
+        first: the number of the first row.
+        filled: how many rows were written, or −1 while some are being written.
+    """
+
+    parts: Sequence[Tensor]
+    first: int
+    filled: int
+
+
+class Rows:
+    """Rows numbered from 0 along dimension 1 of some tensors; the first ones may be forgotten.
+
+    It is a value: `append` returns longer rows, which share the memory of the shorter ones. Only
+    the longest rows append in place, and any others copy what they keep. So rows that were
+    appended are taken back by using the shorter rows again, and whoever is interrupted has changed
+    no rows.
+
+    Args:
+        parts: the first rows, (·, n, …) each.
+        first: the number of the first of them.
+
+    >>> import torch
+    >>> short = Rows([torch.zeros(1, 2)])
+    >>> long = short.append(torch.ones(1, 1))
+    >>> short.stop, long.stop, long[1, 3]
+    (2, 3, [tensor([[0., 1.]])])
+    """
+
+    def __init__(self, parts: Sequence[Tensor], first: int = 0) -> None:
+        self.start, self.stop = first, first + parts[0].shape[1]
+        self._memory = _Memory(parts, first, self.stop)
+
+    def append(self, *parts: Tensor) -> Rows:
+        """These rows and n further ones, (·, n, …)."""
+        memory, stop = self._memory, self.stop + parts[0].shape[1]
+        if memory.filled != self.stop or stop - memory.first > memory.parts[0].shape[1]:
+            room, kept = max(64, 2 * (stop - self.start)), self[self.start, self.stop]
+            wider = [one.new_empty(len(one), room, *one.shape[2:]) for one in memory.parts]
+            for new, old in zip(wider, kept, strict=True):
+                new[:, : old.shape[1]] = old
+            memory = _Memory(wider, self.start, self.stop)
+        memory.filled = -1
+        for rows, new in zip(memory.parts, parts, strict=True):
+            rows[:, self.stop - memory.first : stop - memory.first] = new
+        memory.filled = stop
+        return self._between(memory, self.start, stop)
+
+    def forget(self, start: int) -> Rows:
+        """The rows without those before `start`; their memory is freed when more is needed."""
+        if start <= self.start:
+            return self
+        return self._between(self._memory, min(start, self.stop), self.stop)
+
+    def __getitem__(self, limits: tuple[int, int]) -> list[Tensor]:
+        """Rows start … stop − 1 of every tensor, as views.
+
+        Raises:
+            IndexError: rows that are not kept.
+        """
+        start, stop = limits
+        if not self.start <= start <= stop <= self.stop:
+            raise IndexError(
+                f"rows {start} to {stop - 1} are not kept; kept are {self.start} to {self.stop - 1}"
+            )
+        first = self._memory.first
+        return [part[:, start - first : stop - first] for part in self._memory.parts]
+
+    @staticmethod
+    def _between(memory: _Memory, start: int, stop: int) -> Rows:
+        rows = object.__new__(Rows)
+        rows._memory, rows.start, rows.stop = memory, start, stop
+        return rows

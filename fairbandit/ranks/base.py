@@ -1,0 +1,126 @@
+"""Ranks: turn a pool's scores into the index to be maximised."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from typing import ClassVar
+
+import torch
+from torch import Tensor
+
+from fairbandit.candidates import Candidates
+from fairbandit.errors import FairbanditError
+from fairbandit.estimators.models import NoBounds
+from fairbandit.part import Part, Problem
+from fairbandit.registry import base
+
+FINITE = torch.finfo(torch.float64).max
+"""The largest finite number."""
+
+
+@base("rank")
+class Rank(Part):
+    """Gives every candidate an index; a subclass writes `_index`."""
+
+    max_contexts: int | None = None
+    """How many of its last contexts `candidates.past` holds of each group; None if all in the
+    round's window. With a bound, the memory of a run does not grow with its rounds."""
+    range: ClassVar[tuple[float, float]] = (0.0, 1.0)
+    """The least and the greatest index."""
+
+    def index(self, candidates: Candidates) -> Tensor:
+        """The index of every candidate.
+
+        Args:
+            candidates: N rounds of scored candidates.
+
+        Returns:
+            (B, N, K) float64, finite and in `range`; empty places hold anything finite.
+
+        Raises:
+            FairbanditError: an index of the wrong shape, not finite or out of range.
+        """
+        index = self._index(candidates)
+        self._check_shape("an index", index, candidates)
+        low, high = self.range
+        least, greatest = (float(end) for end in index.aminmax())  # NaN if any is
+        if not (max(low, -FINITE) <= least and greatest <= min(high, FINITE)):
+            good = (index >= low) & (index <= high) & index.isfinite()
+            b, n, k = (~good).nonzero()[0].tolist()
+            raise FairbanditError(
+                f"rank {self.part_name!r} gave {index[b, n, k].item()} at replica "
+                f"{candidates.problem.streams.replicas[b]}, round {candidates.rounds[n]}, place "
+                f"{k}; expected finite values from {low} to {high}"
+            )
+        return index
+
+    def tie_ceiling(self, candidates: Candidates, index: Tensor) -> Tensor:
+        """The largest value with which each index ties.
+
+        A candidate is among the best if its ceiling reaches every other index, less as much as
+        that one's own ceiling is above it.
+
+        Args:
+            candidates: N rounds of scored candidates.
+            index: (B, N, K), as `index` gave it.
+
+        Returns:
+            (B, N, K), no less than the index.
+
+        Raises:
+            FairbanditError: a ceiling of the wrong shape.
+        """
+        ceiling = self._tie_ceiling(candidates, index)
+        self._check_shape("a tie ceiling", ceiling, candidates)
+        return ceiling
+
+    def bounds(self, candidates: Candidates) -> tuple[Tensor, Tensor]:
+        """Lower and upper bounds of the index that the true rewards give.
+
+        Args:
+            candidates: N rounds of scored candidates.
+
+        Returns:
+            The lower and the upper bounds, (B, N, K) float64 each.
+
+        Raises:
+            NoBounds: the rank has no bounds, or the reward model none that it reads.
+            FairbanditError: bounds of which the upper is below the lower.
+        """
+        low, high = self._bounds(candidates)
+        self._check_shape("bounds", low, candidates)
+        self._check_shape("bounds", high, candidates)
+        if not bool((low <= high)[candidates.present].all()):
+            raise FairbanditError(f"rank {self.part_name!r} gave bounds that cross")
+        return low, high
+
+    def _check_shape(self, what: str, values: Tensor, candidates: Candidates) -> None:
+        if values.shape != candidates.groups.shape or values.dtype != torch.float64:
+            raise FairbanditError(
+                f"rank {self.part_name!r} gave {what} of shape {tuple(values.shape)} and "
+                f"{values.dtype}; expected {tuple(candidates.groups.shape)} and torch.float64"
+            )
+
+    def _check(self, problem: Problem) -> None:
+        if self.max_contexts is not None and not (
+            type(self.max_contexts) is int and self.max_contexts >= 1
+        ):
+            raise FairbanditError(
+                f"rank {self.part_name!r}: expected max_contexts to be a whole number of at least "
+                f"1, or None; got {self.max_contexts!r}"
+            )
+
+    @abstractmethod
+    def _index(self, candidates: Candidates) -> Tensor:
+        """The index, (B, N, K)."""
+
+    def _tie_ceiling(self, candidates: Candidates, index: Tensor) -> Tensor:
+        """The largest value with which each index ties, (B, N, K): itself, unless overridden."""
+        return index
+
+    def _bounds(self, candidates: Candidates) -> tuple[Tensor, Tensor]:
+        """Bounds of the index, (B, N, K) each; see `bounds`."""
+        raise NoBounds(
+            f"rank {self.part_name!r} has no bounds on its index; a rank has them that writes "
+            "`_bounds`, as `identity` and `interval_cdf` do"
+        )

@@ -1,0 +1,95 @@
+"""A group's empirical CDF, drawn toward the shape that all groups share."""
+
+from __future__ import annotations
+
+import math
+
+import torch
+from torch import Tensor
+
+from fairbandit.candidates import Candidates
+from fairbandit.errors import FairbanditError
+from fairbandit.ranks.base import Rank
+from fairbandit.registry import register
+
+
+@register("rank", "shrunk_cdf")
+class ShrunkCdf(Rank):
+    """The group's empirical CDF, partially pooled with all groups' standardised one.
+
+    w·F̂_g(s) + (1 − w)·F̂_pool((s − m_g)/v_g), w = n_g/(n_g + p). F̂_g is the share of the n_g past
+    scores of group g in the round's window that are no higher, m_g and v_g are their mean and
+    standard deviation (divisor n_g), and F̂_pool is the empirical CDF of the past scores of all
+    groups, each standardised by its own group's mean and deviation. That is the posterior mean of
+    the group's CDF under a Dirichlet process prior of strength p around the pooled one. A group
+    of few members borrows the shape of the others; where shapes differ this is a bias, which goes
+    as p/n_g. The standardised scores of a group whose scores are all equal are 0, and a candidate
+    above or below them is above or below everyone. A candidate of a group that the window lacks
+    gets a rank drawn from U(0, 1).
+
+    Args:
+        prior: p ≥ 0, how many members the pooled CDF is worth; 0 is `empirical_cdf`.
+
+    Raises:
+        FairbanditError: a prior out of range.
+    """
+
+    reference = (
+        "Ferguson, A Bayesian analysis of some nonparametric problems, Annals of Statistics 1973 "
+        "(the posterior mean), with the pooled CDF as its base"
+    )
+    needs = frozenset({"contexts"})
+
+    def __init__(self, *, prior: float = 20.0) -> None:
+        if not (prior >= 0 and math.isfinite(prior)):
+            raise FairbanditError(f"prior must be at least 0 and finite, got {prior}")
+        self.prior = prior
+
+    def _index(self, candidates: Candidates) -> Tensor:
+        past, own = candidates.past, candidates.groups.clamp(min=0)
+        below = self._below(candidates)
+        pooled = below.sum(3) / past.every.count.sum(2, keepdim=True)
+        n = past.count
+        share = below.gather(3, own[..., None])[..., 0] / n
+        weight = n / (n + self.prior)
+        return candidates.drawn_where(past.count == 0, weight * share + (1 - weight) * pooled)
+
+    def _below(self, candidates: Candidates) -> Tensor:
+        """How many members of each group are no higher than the candidate, (B, N, K, G).
+
+        Members of other groups are compared as standardised scores, hence as scores with the
+        value that has the candidate's standardised score in their group.
+        """
+        past, groups, tolerance = candidates.past, candidates.groups, _tolerance(candidates)
+        every, own = past.every, groups.clamp(min=0)
+        mean, deviation = every.mean, every.variance.sqrt()
+        flat = deviation <= tolerance
+        standing = _standing(candidates, mean.gather(2, own), deviation.gather(2, own))[..., None]
+        flat_side = torch.where(standing >= 0, torch.inf, -torch.inf)
+        value = (mean + tolerance)[:, :, None] + deviation[:, :, None] * standing
+        value = torch.where(flat[:, :, None], flat_side, value)
+        value.scatter_(3, own[..., None], _top(candidates)[..., None])
+        b, n, k, g = value.shape
+        other = torch.arange(g, device=groups.device).expand(b, n, k, g)
+        other = other.masked_fill((groups < 0)[..., None], -1)
+        below = past.of(other.reshape(b, n, k * g)).count_le(value.reshape(b, n, k * g))
+        return below.view(b, n, k, g)
+
+
+def _standing(candidates: Candidates, mean: Tensor, deviation: Tensor) -> Tensor:
+    """The candidates' standardised scores, (B, N, K)."""
+    above = candidates.scores - mean
+    side = torch.where(above > 0, torch.inf, -torch.inf)
+    tolerance = _tolerance(candidates)
+    step = torch.where(above.abs() <= tolerance, 0.0, side)
+    return torch.where(deviation <= tolerance, step, (_top(candidates) - mean) / deviation)
+
+
+def _top(candidates: Candidates) -> Tensor:
+    """The largest past scores that tie with the candidates', (B, N, K)."""
+    return candidates.scores + 2 * candidates.errors
+
+
+def _tolerance(candidates: Candidates) -> Tensor:
+    """The most by which scores of each pool may differ that tie, (B, N, 1)."""
+    return (2 * candidates.errors).masked_fill(~candidates.present, 0).amax(2, keepdim=True)

@@ -1,0 +1,127 @@
+"""Selectors: pick one candidate of each pool, with known probabilities."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from fairbandit.candidates import Candidates
+from fairbandit.errors import FairbanditError
+from fairbandit.part import Part
+from fairbandit.registry import base
+from fairbandit.streams import Purpose
+
+
+class Selection(NamedTuple):
+    """The picks of N rounds.
+
+    Attributes:
+        actions: the places picked, (B, N) int64.
+        propensities: the probability of each pick, (B, N).
+        weights: what the probabilities are proportional to, (B, N, K).
+    """
+
+    actions: Tensor
+    propensities: Tensor
+    weights: Tensor
+
+    @property
+    def probabilities(self) -> Tensor:
+        """The probability of each place, (B, N, K)."""
+        weights = self.weights.to(self.propensities.dtype)
+        return weights / weights.sum(2, keepdim=True)
+
+
+@base("selector")
+class Selector(Part):
+    """Picks a place with a probability proportional to its weight; a subclass writes `_weights`."""
+
+    def select(self, candidates: Candidates, index: Tensor) -> Selection:
+        """Picks one place of each pool.
+
+        With the round's one uniform number u and the places' weights w, it is the first place
+        whose cumulative weight exceeds u·Σw.
+
+        Args:
+            candidates: N rounds of candidates, with their index and its tie ceiling.
+            index: (B, N, K), to be maximised.
+
+        Returns:
+            The picks, and how likely they were. The probabilities hold given the past, and given
+            the round's draws of the estimator and the rank.
+
+        Raises:
+            FairbanditError: a pool without candidates, or weights that are not non-negative, or
+                are positive at an empty place or nowhere.
+        """
+        weights = self._weights(candidates, index)
+        if weights.shape != index.shape:
+            raise FairbanditError(
+                f"selector {self.part_name!r} gave weights of shape {tuple(weights.shape)}; "
+                f"expected (B, N, K) = {tuple(index.shape)}"
+            )
+        positive = weights if weights.dtype is torch.bool else weights > 0
+        some, actions = positive.max(2)
+        if not bool(some.all()) or bool((positive > candidates.present).any()):
+            raise self._unsound(candidates, weights)
+        if positive is not weights:
+            total = weights.sum(2)
+            if not bool((weights >= 0).all()) or not bool(total.isfinite().all()):
+                raise self._unsound(candidates, weights)
+        if int(positive.count_nonzero()) == actions.numel():  # no pool leaves a choice
+            return Selection(actions, index.new_ones(actions.shape), weights)
+        weights = weights.to(index.dtype)
+        cumulative = weights.cumsum(2)
+        stream = candidates.problem.streams[Purpose.SELECTOR]
+        draw = stream.uniform(int(candidates.rounds[0]), index.shape[1], 1)
+        exceeds = cumulative > draw * cumulative[..., -1:]
+        actions = exceeds.to(torch.uint8).argmax(2)
+        propensities = weights.gather(2, actions[..., None]) / weights.sum(2, keepdim=True)
+        return Selection(actions, propensities[..., 0], weights)
+
+    @abstractmethod
+    def _weights(self, candidates: Candidates, index: Tensor) -> Tensor:
+        """Weights of all places, (B, N, K): finite, not negative, and 0 at empty places.
+
+        They need not be normalised.
+        """
+
+    def _unsound(self, candidates: Candidates, weights: Tensor) -> FairbanditError:
+        """What is wrong with some weights, and where."""
+        present = candidates.present
+        total = weights.sum(2)
+        wrong = (weights < 0) | (weights != 0) & ~present | ~weights.isfinite()
+        rounds = (wrong.any(2) | ~(total > 0) | ~total.isfinite()).nonzero()
+        b, n = rounds[0].tolist()
+        replica = candidates.problem.streams.replicas[b]
+        where = f"at replica {replica}, round {candidates.rounds[n]}"
+        if not bool(present[b, n].any()):
+            return FairbanditError(f"the pool {where} has no candidates")
+        return FairbanditError(
+            f"selector {self.part_name!r} gave weights {weights[b, n].tolist()} {where}; expected "
+            "finite numbers of at least 0, some above 0, and 0 beside the places "
+            f"{present[b, n].nonzero()[:, 0].tolist()}"
+        )
+
+
+def best(candidates: Candidates, index: Tensor, among: Tensor) -> Tensor:
+    """Which of some places of each pool tie with the greatest index of these places.
+
+    An index i with the tie ceiling c may be any number from 2i − c to c. A place is among the best
+    if it may be as great as every other one, so that all places are that would be the best, were
+    there no rounding.
+
+    Args:
+        candidates: N rounds of candidates, with the tie ceiling of their index.
+        index: (B, N, K).
+        among: the places to choose from, (B, N, K) bool, none of them empty.
+
+    Returns:
+        (B, N, K) bool; nowhere true in a pool of which no place is among them.
+    """
+    ceiling = index if candidates.apart and index is candidates.index else candidates.tie_ceiling
+    floor = index if ceiling is index else 2 * index - ceiling
+    return (ceiling >= floor.where(among, -torch.inf).amax(2, keepdim=True)) & among

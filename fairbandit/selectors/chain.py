@@ -1,0 +1,49 @@
+"""Uniform over the candidates whose confidence intervals are chained to the highest one."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import ClassVar
+
+import torch
+from torch import Tensor
+
+from fairbandit.candidates import Candidates
+from fairbandit.registry import register
+from fairbandit.selectors.base import Selector
+
+
+@register("selector", "chain")
+class Chain(Selector):
+    """Any one, with equal probability, of the candidates chained to the highest interval.
+
+    The interval of a candidate is [l, u], the bounds of its index. Two closed intervals that have
+    a point in common are linked, so that intervals that only touch are. The chain holds the
+    candidates that are connected, over any number of links, to the one of greatest u. With u in
+    descending order, it ends before the first u that is below every l before it.
+
+    If every index lies in its interval, whoever is outside the chain has a lower index than
+    everyone in it: among the candidates, nobody is preferred to anyone as good or better. That is
+    the fairness of Joseph et al., and it holds in a whole run with the probability that all
+    intervals hold at once. Bounds tie as indices do, up to the tie ceiling.
+    Where the bounds are the index itself, the chain is therefore what `argmax` chooses from.
+    """
+
+    reference = (
+        "Joseph, Kearns, Morgenstern and Roth, Fairness in Learning: Classic and Contextual "
+        "Bandits, NIPS 2016"
+    )
+    checked_with: ClassVar[Mapping[str, str]] = {
+        "estimator": "optimistic_ridge",
+        "rank": "identity",
+    }
+
+    def _weights(self, candidates: Candidates, index: Tensor) -> Tensor:
+        low, high = candidates.index_bounds
+        high = high + 2 * (candidates.tie_ceiling - index)
+        high, order = high.where(candidates.present, -torch.inf).sort(2, descending=True)
+        lowest = low.where(candidates.present, torch.inf).gather(2, order).cummin(2).values
+        ends = torch.zeros_like(candidates.present)
+        ends[..., 1:] = high[..., 1:] < lowest[..., :-1]
+        chained = ends.cumsum(2) == 0
+        return torch.zeros_like(chained).scatter_(2, order, chained) & candidates.present

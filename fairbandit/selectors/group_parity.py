@@ -1,0 +1,55 @@
+"""A group at random, and its best candidate."""
+
+from __future__ import annotations
+
+from enum import Enum
+
+import torch
+from torch import Tensor
+
+from fairbandit.candidates import Candidates
+from fairbandit.registry import register
+from fairbandit.selectors.base import Selector
+
+
+class GroupChance(Enum):
+    """How likely a group is to be drawn."""
+
+    uniform = "all groups in the pool alike"
+    pool = "in proportion to its candidates in the pool"
+
+
+@register("selector", "group_parity")
+class GroupParity(Selector):
+    """A group drawn at random, and the best candidate in it.
+
+    P(a) = P(g)/#ties for the candidates a of group g that tie with the best of g, and 0 for the
+    others. P(g) is 1 over the number of groups in the pool, or the part of the pool that is of
+    group g. Only groups in the pool are drawn.
+
+    With `uniform`, groups that are in the same pools are picked equally often, in expectation. With
+    `pool`, the expected number of picks of a group is in proportion to its candidates, so that in
+    pools of one size the selection rates of all groups are equal.
+
+    Args:
+        chance: P(g): `uniform` or `pool`.
+    """
+
+    reference = (
+        "After the baselines of Schumann, Lang, Mattei, Dickerson, Group Fairness in Bandits with "
+        "Biased Feedback, AAMAS 2022"
+    )
+
+    def __init__(self, *, chance: GroupChance = GroupChance.uniform) -> None:
+        self.chance = chance
+
+    def _weights(self, candidates: Candidates, index: Tensor) -> Tensor:
+        own, present = candidates.groups.clamp(min=0), candidates.present
+        none = index.new_zeros(*index.shape[:2], candidates.problem.groups)
+        floor = (2 * index - candidates.tie_ceiling).where(present, -torch.inf)  # as in `best`
+        greatest = (none - torch.inf).scatter_reduce(2, own, floor, "amax").gather(2, own)
+        top = ((candidates.tie_ceiling >= greatest) & present).to(index.dtype)
+        weight = 1 / none.scatter_add(2, own, top).gather(2, own).clamp(min=1)
+        if self.chance is GroupChance.pool:
+            weight = weight * none.scatter_add(2, own, present.to(index.dtype)).gather(2, own)
+        return top * weight

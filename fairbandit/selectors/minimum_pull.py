@@ -1,0 +1,80 @@
+"""A guaranteed share of the picks for every group."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from fairbandit.candidates import Candidates
+from fairbandit.errors import FairbanditError
+from fairbandit.maths.shares import group_shares
+from fairbandit.part import Problem
+from fairbandit.registry import register
+from fairbandit.selectors.base import Selector, best
+
+ROUNDING = 8 * torch.finfo(torch.float64).eps
+"""Lacks that differ by no more than this, relative to the round, are equal."""
+
+
+@register("selector", "minimum_pull")
+class MinimumPull(Selector):
+    """The best candidate of the group that lacks most of its share, if that is too much.
+
+    Before round t, group g lacks r_g·(t − 1) − N_g(t − 1) picks, where N_g counts its picks. If
+    the largest lack of the groups in the pool is above α, the best candidate of that group is
+    picked, and otherwise the best of all. Groups that lack equally much count as one, and so do
+    lacks that differ by rounding.
+
+    Where all groups are in every pool and r_g ≤ 1/G, r_g·t − N_g(t) never exceeds α + 1, whatever
+    the index. Proof by induction: for j = 1 … G, at most G − j groups lack more than α + j/G after
+    a round. In a round each lack grows by at most 1/G. If none was above α, all are at most
+    α + 1/G then. Otherwise the largest one, at most α + 1, falls to at most α + 1/G, and the other
+    groups that now lack more than α + j/G lacked more than α + (j − 1)/G before; they and the
+    group that was picked were at most G − j + 1. Larger shares may lack more: with the shares 0,
+    0.85 and 0.1 and α = 0 a group may lack 1.25.
+
+    The paper has arms where we have groups, and all of them in every round. As an extension, a
+    group that is not in a pool goes on to lack, and is repaid when it comes; this holds for
+    groups that are new online too, which lack their share of all rounds. The paper leaves room for
+    learning by shares that sum to less than 1; they may sum to 1 here, where the proof still holds.
+
+    Args:
+        shares: r, one number from 0 to 1 for all groups, or a list with one for each group in
+            their order; they sum to at most 1. None is 0.1 for each group, and 1/(2G) where that
+            is less. A list refuses groups that are new online, since it does not say what they are
+            guaranteed.
+        tolerance: α ≥ 0, how many picks a group may lack without consequence.
+
+    Raises:
+        FairbanditError: a value out of range; in `check`, a list of another length than there are
+            groups, or shares that sum to more than 1.
+    """
+
+    reference = (
+        "Patil, Ghalme, Nair, Narahari, Achieving Fairness in the Stochastic Multi-armed Bandit "
+        "Problem, AAAI 2020"
+    )
+
+    def __init__(self, *, shares: Any = None, tolerance: float = 0.0) -> None:
+        group_shares(shares)
+        if not (tolerance >= 0 and math.isfinite(tolerance)):
+            raise FairbanditError(f"tolerance (α) must be at least 0 and finite, got {tolerance}")
+        self.shares, self.tolerance = shares, tolerance
+
+    def _check(self, problem: Problem) -> None:
+        group_shares(self.shares, problem.groups)
+
+    def _last_pick_read(self, t: int) -> int:
+        return t - 1
+
+    def _weights(self, candidates: Candidates, index: Tensor) -> Tensor:
+        rounds = candidates.rounds[:, None].to(index.dtype)
+        shares = index.new_tensor(group_shares(self.shares, candidates.problem.groups))
+        lack = shares * (rounds - 1) - candidates.pick_counts
+        lack = lack.gather(2, candidates.groups.clamp(min=0)).where(candidates.present, -math.inf)
+        most, rounding = lack.amax(2, keepdim=True), ROUNDING * rounds
+        due = (lack >= most - rounding) | (most <= self.tolerance + rounding)
+        return best(candidates, index, due & candidates.present)

@@ -1,0 +1,35 @@
+"""Exposure in proportion to merit."""
+
+from __future__ import annotations
+
+from torch import Tensor
+
+from fairbandit.candidates import Candidates
+from fairbandit.maths.merit import MeritFunction
+from fairbandit.registry import register
+from fairbandit.selectors.base import Selector
+
+
+@register("selector", "proportional")
+class Proportional(MeritFunction, Selector):
+    """Every candidate with a probability proportional to the merit of its index.
+
+    π_a = f(index_a) / Σ_b f(index_b) with f(x) = max(h(x), γ), where h(x) is x (identity),
+    max(x, 0)^p (power) or exp(βx) (exponential). The paper requires f ≥ γ > 0 everywhere, which
+    the identity and powers meet only by this clipping: a candidate whose h is below γ, as all with
+    negative estimates, has the merit γ.
+
+    Args:
+        merit: h: `identity`, `power` or `exponential`.
+        exponent: p > 0 (power).
+        rate: β > 0 (exponential).
+        floor: γ > 0.
+
+    Raises:
+        FairbanditError: a hyperparameter out of range.
+    """
+
+    reference = "Wang, Bai, Sun, Joachims, Fairness of Exposure in Stochastic Bandits, ICML 2021"
+
+    def _weights(self, candidates: Candidates, index: Tensor) -> Tensor:
+        return self.merits(index, candidates.present)

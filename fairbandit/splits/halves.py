@@ -1,0 +1,24 @@
+"""Fair-Greedy's split: the first half of the past trains, the second half ranks."""
+
+from __future__ import annotations
+
+from torch import Tensor
+
+from fairbandit.part import PAPER
+from fairbandit.registry import register
+from fairbandit.splits.base import Division, Split
+
+
+@register("split", "halves")
+class Halves(Split):
+    """The first half of the past trains, the second half feeds the ranks.
+
+    n_train = ⌊(t − 1)/2⌋, and the rank window is rounds n_train + 1 … t − 1 (Algorithm 2, line 4).
+    So the model and the contexts that rank are independent of each other.
+    """
+
+    reference = PAPER
+
+    def _divide(self, t: Tensor) -> Division:
+        n_train = (t - 1) // 2
+        return Division(n_train=n_train, rank_start=n_train, rank_stop=t - 1)

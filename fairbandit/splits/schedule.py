@@ -1,0 +1,108 @@
+"""What every round reads of the past, looked up in pieces."""
+
+from __future__ import annotations
+
+import math
+from bisect import bisect_left
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from fairbandit.errors import FairbanditError
+from fairbandit.splits.base import Division, Split
+from fairbandit.streams import CHUNK_ROUNDS
+
+PIECE = 8 * CHUNK_ROUNDS
+"""The division of so many rounds is computed at a time, and kept for look-ups."""
+
+CPU = torch.device("cpu")
+"""Where divisions are computed; a block of them goes to where it is asked for."""
+
+MOST = 1e9
+"""The largest `refresh`: with a larger one a number of training rounds would exceed int64."""
+
+
+def check_refresh(factor: float) -> None:
+    """Refuses what no policy can have as its `refresh`.
+
+    Raises:
+        FairbanditError: a factor that is not above 1 and at most `MOST`.
+    """
+    if not 1 < factor <= MOST:
+        raise FairbanditError(
+            f"refresh: expected a factor above 1 and at most {MOST:g}, got {factor:g}"
+        )
+
+
+class Schedule:
+    """The divisions of a split, whose models may be refreshed rarely.
+
+    With `refresh` f the reward model of round t is not that after n_train rounds but that after
+    n, the largest not above n_train of the numbers 0, 1, ⌈f⌉, ⌈f⌈f⌉⌉, … (each at least one more
+    than the one before). The rank window stays as it is.
+
+    Args:
+        split: says what each round reads.
+        refresh: f, above 1 and at most `MOST`; None trains a model for each n_train.
+
+    Raises:
+        FairbanditError: a factor out of range.
+    """
+
+    def __init__(self, split: Split, refresh: float | None = None) -> None:
+        if refresh is not None:
+            check_refresh(refresh)
+        self._split, self._refresh = split, refresh
+        self._trained: tuple[int, ...] = (0, 1)
+        self._kept: tuple[int, Division, NDArray[np.int64]] | None = None
+
+    def block(self, first: int, last: int, device: torch.device) -> Division:
+        """The division at rounds first … last."""
+        number, place = divmod(first - 1, PIECE)
+        if place + last - first >= PIECE:
+            division = self._divide(torch.arange(first, last + 1, device=CPU))
+        else:
+            some = slice(place, place + last - first + 1)
+            division = Division(*(field[some] for field in self._piece(number)[0]))
+        return Division(*(field.to(device) for field in division))
+
+    def n_train(self, t: int) -> int:
+        """How many first rounds train the estimator at round t."""
+        return self._read(t, 0)
+
+    def rank_start(self, t: int) -> int:
+        """The last round before the rank window of round t."""
+        return self._read(t, 1)
+
+    def refreshed(self, t: int) -> int:
+        """The first number of training rounds, of those that occur, that includes round t."""
+        if self._refresh is None:
+            return t
+        if (trained := self._trained)[-1] < t:
+            numbers = list(trained)
+            while numbers[-1] < t:
+                numbers.append(max(numbers[-1] + 1, math.ceil(self._refresh * numbers[-1])))
+            trained = self._trained = tuple(numbers)
+        return trained[bisect_left(trained, t)]
+
+    def _read(self, t: int, field: int) -> int:
+        number, place = divmod(t - 1, PIECE)
+        return int(self._piece(number)[1][place, field])
+
+    def _piece(self, number: int) -> tuple[Division, NDArray[np.int64]]:
+        kept = self._kept
+        if kept is None or kept[0] != number:
+            first = number * PIECE + 1
+            division = self._divide(torch.arange(first, first + PIECE, device=CPU))
+            kept = self._kept = number, division, torch.stack(division, 1).numpy()
+        return kept[1], kept[2]
+
+    def _divide(self, t: torch.Tensor) -> Division:
+        division = self._split.divide(t)
+        if self._refresh is None:
+            return division
+        self.refreshed(int(division.n_train.max()))
+        trained = torch.tensor(self._trained, device=CPU)
+        at = torch.searchsorted(trained, division.n_train, right=True) - 1
+        return division._replace(n_train=trained[at])

@@ -1,0 +1,289 @@
+"""A call that is broken off changes nothing, or is whole: wherever that is, and by whatever."""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import sys
+import threading
+import time
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from functools import partial
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+from torch.overrides import TorchFunctionMode
+
+import fairbandit
+from fairbandit import Agent, FairbanditError, Truth
+from fairbandit.building import build_policy
+from fairbandit.candidates import Candidates
+from fairbandit.ranks import EmpiricalCdf
+from tests import support
+from tests.agent import worlds
+from tests.counting.test_against_dense import ways
+
+PACKAGE = str(Path(fairbandit.__file__).parent)
+
+CONFIGS: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
+    "rounds": ({"split": "halves", "estimator": "ridge", "rank": "empirical_cdf"}, {}),
+    "bonus": ({"split": "full", "estimator": "optimistic_ridge", "rank": "shrunk_cdf"}, {}),
+    "rewards": (
+        {
+            **{"split": "halves", "estimator": "group_ridge", "rank": "noisy_rewards_cdf"},
+            "selector": "minimum_pull",
+        },
+        {},
+    ),
+    "sums": (
+        {"split": "full", "estimator": "ridge", "rank": {"name": "recent_cdf", "size": 9}},
+        {"refresh": 1.2, "patience": 20},
+    ),
+}
+
+POINTS = 25
+"""Places in each call of each agent where it is broken off, in either way: 200 a call in all."""
+
+
+class BrokenOff(KeyboardInterrupt):
+    """What a user's interrupt raises."""
+
+
+class BrokenError(MemoryError):
+    """What an operation may raise."""
+
+
+class Operations(TorchFunctionMode):
+    """Raises at operation number `at` of torch, before or after it, counting from 1."""
+
+    def __init__(self, at: int = 0, after: bool = False) -> None:
+        super().__init__()
+        self.count, self.at, self.after = 0, at, after
+
+    def __torch_function__(
+        self, func: Any, types: Any, args: Any = (), kwargs: dict[str, Any] | None = None
+    ) -> Any:
+        if func is torch._C._set_grad_enabled:
+            return func(*args)  # a setting, which is given back whatever happens
+        self.count += 1
+        if self.count == self.at and not self.after:
+            raise BrokenError
+        made = func(*args, **kwargs or {})
+        if self.count == self.at:
+            raise BrokenError
+        return made
+
+
+class Lines(AbstractContextManager["Lines"]):
+    """Raises before line number `at` of those that the package runs, counting from 1.
+
+    What every call is wrapped in is left out: a line that ends a `with` statement may be traced
+    before the lock is given back, but an interrupt does not come there.
+    """
+
+    def __init__(self, at: int = 0, _: bool = False) -> None:
+        self.count, self.at = 0, at
+
+    def __enter__(self) -> Lines:
+        self._before = sys.gettrace()
+        sys.settrace(self._enter)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        sys.settrace(self._before)
+
+    def _enter(self, frame: FrameType, event: str, _: Any) -> Any:
+        code = frame.f_code
+        return (
+            self._line if code.co_filename.startswith(PACKAGE) and code.co_name != "call" else None
+        )
+
+    def _line(self, frame: FrameType, event: str, _: Any) -> Any:
+        self.count += event == "line"
+        if event == "line" and self.count == self.at:
+            sys.settrace(None)
+            raise BrokenOff
+        return self._line
+
+
+def calls(agent: Agent, given: worlds.Stories) -> list[Callable[[], object]]:
+    """Calls of every kind, with known and new groups, in which rounds are forgotten."""
+    x, labels = given.contexts, given.labels
+    logged = [["newer", *one[1:]] for one in labels[2:5]]
+    return [
+        lambda: agent.act(x[0], labels[0]),
+        lambda: agent.act(x[1], ["new", *labels[1][1:]]),
+        lambda: agent.update(2.0),
+        lambda: agent.update(1.0, agent.pending[0]),
+        lambda: agent.observe(x[2:5], logged, [0, 0, 0], [1.0, 2.0, 3.0]),
+        lambda: agent.act(x[5], labels[5]),
+        lambda: agent.drop(agent.pending[0]),
+        lambda: agent.explain(x[6], ["newest", *labels[6][1:]]),
+        lambda: agent.act(x[6], labels[6]),
+    ]
+
+
+def grown(name: str, given: worlds.Stories) -> Agent:
+    """An agent that has rewards to wait for, and the end of a chunk of rounds before it."""
+    config, options = CONFIGS[name]
+    agent = Agent.from_config(config, features=3, **options)
+    past, lived = worlds.spans(given, 210)
+    n = len(past.labels)
+    agent.observe(past.contexts, past.labels, [0] * n, [float(r[0]) for r in past.rewards])
+    worlds.live(agent, lived)
+    return agent
+
+
+def broken_off(call: Callable[[], object], when: AbstractContextManager[Any]) -> bool:
+    """Whether a call was broken off."""
+    try:
+        with when:
+            call()
+    except (BrokenOff, BrokenError, FairbanditError):  # which some errors become
+        return True
+    return False
+
+
+@pytest.mark.parametrize("how", [Operations, Lines])
+@pytest.mark.parametrize("name", CONFIGS)
+def test_broken_off_anywhere(name: str, how: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Either nothing has changed, or the call was whole; then it is made again from the start."""
+    monkeypatch.setattr("fairbandit.agent.inputs.PIECE", 20)  # logs come in several pieces
+    draw, broken = random.Random(f"{name} {how.__name__}"), 0
+    past, now, future = worlds.spans(worlds.stories(5, 300), 250, 260)
+    with ways(searched=name == "rounds"):  # past contexts are sorted wherever that can be done
+        agent, twin = (grown(name, past) for _ in range(2))
+        for call, same in zip(calls(agent, now), calls(twin, now), strict=True):
+            start, before = agent._now, worlds.held(twin)
+            with how() as counted:
+                same()
+            after = worlds.held(twin)
+            for _ in range(POINTS if counted.count else 0):
+                at, late = draw.randint(1, counted.count), draw.random() < 0.5
+                broken += broken_off(call, how(at, late))
+                assert worlds.held(agent) in (before, after), at
+                agent._now = start
+                assert worlds.held(agent) == before, at
+            call()
+            assert worlds.held(agent) == after
+        assert worlds.live(agent, future) == worlds.live(twin, future)
+    assert worlds.held(agent) == worlds.held(twin)
+    assert broken > 5 * POINTS
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+def test_an_interval_timer() -> None:
+    """Where a signal comes is where the interpreter looks for one."""
+    draws, given = random.Random(0), worlds.stories(6, 120)
+    agent, twin = (Agent.from_config("fair_greedy", features=3) for _ in range(2))
+    cut = 0
+    for one in (agent, twin):  # what is imported first takes longer than the timer
+        one.act(given.contexts[0], given.labels[0])
+        one.update(1.0)
+
+    def rings(*_: object) -> None:
+        raise BrokenOff
+
+    before = signal.signal(signal.SIGALRM, rings)
+    try:
+        for x, labels, rewards in zip(given.contexts, given.labels, given.rewards, strict=True):
+            while agent.rounds == twin.rounds:
+                try:
+                    signal.setitimer(signal.ITIMER_REAL, draws.uniform(1e-5, 3e-3))
+                    agent.act(x, labels)
+                    signal.setitimer(signal.ITIMER_REAL, 0)
+                except BrokenOff:
+                    cut += 1
+            reward = float(rewards[twin.act(x, labels).candidate])
+            twin.update(reward)
+            while agent.pending:
+                try:
+                    signal.setitimer(signal.ITIMER_REAL, draws.uniform(1e-5, 7e-4))
+                    agent.update(reward)
+                    signal.setitimer(signal.ITIMER_REAL, 0)
+                except BrokenOff:
+                    cut += 1
+            assert torch.is_grad_enabled()
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+    assert cut > 20
+    assert worlds.held(agent) == worlds.held(twin)
+
+
+class Slow(EmpiricalCdf):
+    """Waits within a call, in the process that made it, until it is let go."""
+
+    part_kind, part_name = "rank", "slow"
+
+    def __init__(self) -> None:
+        self.process, self.entered, self.go = os.getpid(), threading.Event(), threading.Event()
+
+    def _index(self, candidates: Candidates) -> Tensor:
+        if os.getpid() == self.process:
+            self.entered.set()
+            self.go.wait(60)
+        return super()._index(candidates)
+
+
+def test_a_fork_while_a_thread_is_inside() -> None:
+    """The child has no such thread, and its agent is as before the call."""
+    policy = build_policy("fair_greedy")
+    slow = Slow()
+    agent, pool = Agent(support.replaced(policy, rank=slow), features=1), [[1.0], [2.0]]
+    thread = threading.Thread(target=agent.act, args=(pool, ["a", "new"]))
+    thread.start()
+    assert slow.entered.wait(60)
+    child = os.fork()
+    if child == 0:
+        try:
+            right = agent.rounds == 0 and agent.act(pool, ["a", "b"]).ticket == 1
+            os._exit(0 if right and agent.groups == ("a", "b") else 2)
+        finally:
+            os._exit(3)
+    ended, waited = (0, 0), time.monotonic()
+    while ended[0] == 0 and time.monotonic() < waited + 30:
+        ended = os.waitpid(child, os.WNOHANG)
+        time.sleep(0.01)
+    if ended[0] == 0:
+        os.kill(child, signal.SIGKILL)
+        os.waitpid(child, 0)
+    slow.go.set()
+    thread.join()
+    assert ended == (child, 0)
+    assert (agent.rounds, agent.groups) == (1, ("a", "new"))
+
+
+def test_an_oracle_that_calls_back() -> None:
+    """A call from within another one is made, and the outer one is refused and changes nothing."""
+    inner: list[Callable[[], object]] = []
+
+    def cdf(groups: Tensor, values: Tensor, rounds: Tensor) -> Tensor:
+        while inner:
+            inner.pop()()
+        return torch.special.ndtr(values)
+
+    truth = Truth(torch.ones(2, dtype=torch.float64), cdf)
+    agent, twin = (
+        Agent.from_config("gmf", features=2, groups=["a"], truth=truth) for _ in range(2)
+    )
+    for one in (agent, twin):
+        one.act([[1.0, 2.0]], ["a"])
+    for method, given in (
+        ("act", ([[1.0, 2.0]], ["a"])),
+        ("update", (1.0,)),
+        ("observe", ([[[1.0, 2.0]]], [["a"]], [0], [1.0])),
+    ):
+        inner[:] = [partial(getattr(agent, method), *given)]
+        with pytest.raises(FairbanditError, match="called from within one of its own calls"):
+            agent.act([[3.0, 2.0]], ["a"])
+        getattr(twin, method)(*given)
+        assert worlds.held(agent) == worlds.held(twin)
+    inner[:] = [lambda: agent.explain([[1.0, 2.0]], ["a"])]  # which may be asked
+    assert agent.act([[1.0, 2.0]], ["a"]) == twin.act([[1.0, 2.0]], ["a"])

@@ -1,0 +1,50 @@
+"""Contexts and rewards of any accepted size: an agent goes on deciding."""
+
+import numpy as np
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from fairbandit import Agent, FairbanditError
+from fairbandit.agent.inputs import LARGEST, SMALLEST
+from tests.agent import worlds
+
+ROUNDS = 30
+"""How many rounds are lived through, the first ten of them ordinary."""
+
+SIZES = [[1e4], [1.0, 1e6], [1e9], [1.0, 1e9], [1e50], [SMALLEST, 1e-50, 1.0, 1e50, LARGEST]]
+"""What later contexts and rewards are multiplied by, one at random."""
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    name=st.sampled_from(["greedy", "fair_greedy", "oful", "lin_ts", "minimum_pull"]),
+    seed=st.integers(0, 2**32 - 1),
+    d=st.sampled_from([1, 3, 17]),
+    sizes=st.sampled_from(SIZES),
+    refresh=st.sampled_from([None, 1.1, 4.0]),
+)
+def test_no_size_stops_an_agent(
+    name: str, seed: int, d: int, sizes: list[float], refresh: float | None
+) -> None:
+    """A reward that the model cannot take in beside the others is refused when it comes."""
+    draws, config = np.random.default_rng(seed), {"name": name, "refresh": refresh}
+    agent, twin = (Agent.from_config(config, features=d, groups=2, seed=seed) for _ in range(2))
+    refused = 0
+    for t in range(ROUNDS):
+        size = draws.choice([1.0] if t < 10 else sizes, 2)
+        x, labels = draws.normal(size=(4, d)).clip(-1, 1) * size[1], draws.integers(0, 2, 4)
+        x[np.abs(x) < SMALLEST] = 0
+        decision = agent.act(x, labels)
+        assert twin.act(x, labels) == decision
+        reward = max(float(draws.uniform() * size[0]), SMALLEST)
+        try:
+            agent.update(reward)
+        except FairbanditError as error:
+            assert "smaller scale or a larger regularization" in str(error)  # noqa: PT017
+            for one in (agent, twin):
+                one.drop(decision.ticket)
+            refused += 1
+        else:
+            twin.update(reward)
+        assert worlds.held(agent) == worlds.held(twin)
+    assert not refused or max(sizes) > 1e6

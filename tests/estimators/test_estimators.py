@@ -1,0 +1,141 @@
+"""Estimators against the closed form, in blocks and one by one, alone and together."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+
+from fairbandit.errors import FairbanditError
+from fairbandit.estimators import Estimator, NoBounds
+from fairbandit.part import Problem
+from fairbandit.past import Outcomes
+from fairbandit.registry import create
+from fairbandit.streams import Purpose, Streams
+
+D, N, G = 4, 30, 2
+
+RIDGES = ("ridge", "optimistic_ridge", "group_ridge", "thompson_ridge")
+
+
+def problem(replicas: int = 3, groups: int = G, **given: Any) -> Problem:
+    return Problem(features=D, groups=groups, streams=Streams(5, range(replicas)), **given)
+
+
+def outcomes(replicas: int = 3, n: int = N, scale: float = 1.0) -> Outcomes:
+    draws = torch.Generator().manual_seed(0)
+    contexts = scale * torch.rand(3, n, D, generator=draws, dtype=torch.float64)
+    rewards = torch.randn(3, n, generator=draws, dtype=torch.float64)
+    groups = torch.arange(n).expand(3, n) % G
+    return Outcomes(torch.arange(1, n + 1), *(x[:replicas] for x in (contexts, groups, rewards)))
+
+
+def thetas(estimator: Estimator, state: Any, rest: Outcomes, at: list[int]) -> Tensor:
+    """The first parameter of the models after some numbers of rounds, (B, U, ·)."""
+    asked = problem(len(rest.rewards))
+    n_train = torch.tensor(at)
+    model, of_round = estimator.models(asked, state, n_train + 1, n_train, rest)
+    return model.parameters[0].index_select(1, of_round)
+
+
+@pytest.mark.parametrize("regularization", [1.0, 1e-8])
+def test_ridge_is_the_closed_form_with_its_noise(regularization: float) -> None:
+    estimator = create("estimator", {"name": "ridge", "regularization": regularization})
+    known, at = outcomes(), [0, 1, 5, N]
+    found = thetas(estimator, estimator.init(problem()), known, at)
+    gamma = problem().streams[Purpose.ESTIMATOR].normal(1, N, D)
+    for place, n in enumerate(at):
+        x, r = known.contexts[:, :n], known.rewards[:, :n, None]
+        V = x.mT @ x + regularization * torch.eye(D, dtype=torch.float64)
+        theta = torch.linalg.solve(V, x.mT @ r)[..., 0]
+        noise = 1e-8 / (D * math.sqrt(n)) * gamma[:, n - 1] if n else 0
+        torch.testing.assert_close(found[:, place], theta + noise, rtol=1e-6, atol=1e-8)
+
+
+@pytest.mark.parametrize("name", RIDGES)
+def test_models_do_not_depend_on_how_outcomes_were_taken_in(name: str) -> None:
+    estimator, known, at = create("estimator", name), outcomes(), [20, 25, N]
+    whole = thetas(estimator, estimator.init(problem()), known, at)
+    state = estimator.advance(estimator.init(problem()), known.rows(0, 20))
+    torch.testing.assert_close(thetas(estimator, state, known.rows(20, N), at), whole)
+    one = estimator.init(problem())
+    for place in torch.randperm(20, generator=torch.Generator().manual_seed(1)).tolist():
+        one = estimator.advance(one, known.rows(place, place + 1))
+    torch.testing.assert_close(thetas(estimator, one, known.rows(20, N), at), whole)
+
+
+@pytest.mark.parametrize("name", RIDGES)
+def test_a_replica_learns_the_same_alone(name: str) -> None:
+    estimator, at = create("estimator", name), [3, 9, N]
+    together = thetas(estimator, estimator.init(problem(3)), outcomes(3), at)
+    alone = thetas(estimator, estimator.init(problem(1)), outcomes(1), at)
+    torch.testing.assert_close(alone, together[:1])
+
+
+@pytest.mark.parametrize("name", RIDGES)
+def test_no_step_changes_a_state(name: str) -> None:
+    estimator = create("estimator", name)
+    state = estimator.advance(estimator.init(problem()), outcomes())
+    before = [(x.clone(), x._version) for x in state if isinstance(x, Tensor)]
+    thetas(estimator, state, outcomes(), [N])
+    estimator.advance(state, outcomes().rows(0, 1))
+    estimator.advance(state, outcomes())
+    estimator.grow(state, problem(groups=G + 1))
+    after = [x for x in state if isinstance(x, Tensor)]
+    for (value, version), now in zip(before, after, strict=True):
+        assert torch.equal(value, now)
+        assert now._version == version
+
+
+@pytest.mark.parametrize("shared", ["slopes", "nothing"])
+def test_new_groups_have_no_coefficients_and_change_no_others(shared: str) -> None:
+    estimator = create("estimator", {"name": "group_ridge", "shared": shared})
+    state = estimator.advance(estimator.init(problem()), outcomes())
+    grown = estimator.grow(state, problem(groups=G + 2))
+    wide, rest = problem(groups=G + 2), outcomes().rows(0, 0)
+    n_train = torch.tensor([N])
+    model, _ = estimator.models(wide, grown, n_train, n_train, rest)
+    narrow, _ = estimator.models(problem(), state, n_train, n_train, rest)
+    x, groups = outcomes().contexts[:, None], torch.arange(N).expand(3, 1, N) % G
+    torch.testing.assert_close(model.score(x, groups), narrow.score(x, groups))
+    unseen = model.score(x, torch.full_like(groups, G))[:, 0]
+    slopes = (x[:, 0] @ model.parameters[0][:, 0, :D, None])[..., 0]
+    torch.testing.assert_close(unseen, slopes if shared == "slopes" else torch.zeros_like(unseen))
+
+
+def test_optimism_is_the_norm_times_the_radius() -> None:
+    estimator = create("estimator", "optimistic_ridge")
+    known, n_train = outcomes(), torch.tensor([N])
+    asked = problem(exploration=0.5)
+    model, _ = estimator.models(asked, estimator.init(asked), n_train + 1, n_train, known)
+    V = known.contexts.mT @ known.contexts + 0.1 * torch.eye(D, dtype=torch.float64)
+    theta = torch.linalg.solve(V, known.contexts.mT @ known.rewards[..., None])
+    growth = torch.logdet(V) - D * math.log(0.1)
+    beta = (2 * growth).sqrt() * math.sqrt(math.log(N + 1))
+    x = known.contexts[:, None]
+    norm = (x[:, 0] @ torch.linalg.inv(V) * x[:, 0]).sum(-1).sqrt()
+    middle, bonus = (x[:, 0] @ theta)[..., 0], 0.5 * beta[:, None] * norm
+    groups = torch.zeros(3, 1, N, dtype=torch.int64)
+    low, high = model.bounds(x, groups)
+    torch.testing.assert_close(model.score(x, groups)[:, 0], middle + bonus)
+    torch.testing.assert_close(low[:, 0], middle - bonus)
+    torch.testing.assert_close(high[:, 0], middle + bonus)
+    assert estimator.exploration is None
+
+
+def test_models_without_bounds_say_so() -> None:
+    estimator, n_train = create("estimator", "ridge"), torch.tensor([1])
+    model, _ = estimator.models(
+        problem(), estimator.init(problem()), n_train + 1, n_train, outcomes()
+    )
+    with pytest.raises(NoBounds, match="LinearModel has no confidence bounds"):
+        model.bounds(outcomes().contexts[:, None], outcomes().groups[:, None])
+
+
+def test_contexts_too_large_for_double_precision_are_refused() -> None:
+    estimator = create("estimator", "ridge")
+    with pytest.raises(FairbanditError, match="not finite or not positive definite"):
+        thetas(estimator, estimator.init(problem()), outcomes(scale=1e200), [N])

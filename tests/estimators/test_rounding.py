@@ -1,0 +1,204 @@
+"""Rounding moves predictions by no more than is stated, against rational arithmetic."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from fractions import Fraction
+from itertools import pairwise
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor
+
+from fairbandit.estimators import OptimisticModel, RewardModel
+from fairbandit.maths.regressions import Regression, Regressions
+from fairbandit.part import Problem
+from fairbandit.past import Outcomes
+from fairbandit.registry import create
+from fairbandit.streams import Streams
+from tests.exact import Array, Uneven
+
+Draws = np.random.Generator
+
+
+def collinear(draws: Draws, n: int, d: int) -> Array:
+    x = draws.integers(0, 11, (n, d)) / 10
+    x[:, -1] = 1 - x[:, 0]
+    return x
+
+
+KINDS: dict[str, Callable[[Draws, int, int], Array]] = {
+    "one-hot": lambda draws, n, d: np.eye(d)[draws.integers(0, d, n)],
+    "binary": lambda draws, n, d: draws.integers(0, 2, (n, d)).astype(float),
+    "decimals": lambda draws, n, d: draws.integers(0, 11, (n, d)) / 10,
+    "integers": lambda draws, n, d: draws.integers(-3, 4, (n, d)).astype(float),
+    "eighths": lambda draws, n, d: draws.integers(-8, 9, (n, d)) / 8,
+    "large": lambda draws, n, d: draws.integers(0, 10_000, (n, d)) / 10,
+    "uneven": lambda draws, n, d: draws.normal(size=(n, d)) * 10.0 ** draws.integers(-3, 4, d),
+    "collinear": collinear,
+}
+
+
+def solved(draws: Draws, rows: Array, regularization: float) -> Iterator[tuple[Regressions, int]]:
+    """Regressions of some blocks, and how many rows came before each, in chains and in updates."""
+    n, width = rows.shape
+    gram = torch.diag(torch.tensor([0.0] + [regularization] * (width - 1)).double())[None]
+    gram[0].diagonal()[1:] = regularization
+    start = Regression.of(gram, 0)
+    for low, high in pairwise(sorted({0, n, *draws.integers(0, n + 1, 3).tolist()})):
+        block = torch.from_numpy(rows[low:high])[None]
+        yield (
+            start.after(block, sorted({1, high - low, *draws.integers(0, high - low + 1, 2)})),
+            low,
+        )
+        if draws.random() < 0.5:
+            start = start.with_rows(block)
+        else:
+            for row in block.split(1, 1):
+                start = start.with_rows(row)
+        yield start.after(block[:, :0], [0]), high
+
+
+def fraction(value: float) -> Fraction:
+    return Fraction(float(value))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("regularization", [1.0, 0.1, 1e-8])
+def test_bounds_hold(kind: str, regularization: float) -> None:
+    """Of predictions and of norms; they are 20 times the actual errors or more, here."""
+    draws, shares = np.random.default_rng(3), [0.0]
+    for _ in range(3):
+        d, n = int(draws.integers(1, 5)), int(draws.integers(1, 41))
+        x, r = KINDS[kind](draws, n, d), draws.integers(-5, 6, n) / 5
+        for found, low in solved(draws, np.c_[r, x], regularization):
+            relative, absolute = found.norm_error
+            asked = KINDS[kind](draws, 3, d)
+            for u, more in enumerate(found.at):
+                exact = Uneven(x[: low + more], r[: low + more], regularization)
+                shared = 0 if found.root.shape[1] == 1 else u
+                root = found.root[0, shared]
+                for y in asked:
+                    rational, point = [fraction(one) for one in y], torch.from_numpy(y)
+                    along = point @ root
+                    stated = float(found.theta_error[0, u] @ along.abs())
+                    theta = [fraction(one) for one in found.theta[0, u]]
+                    off = sum(
+                        (a * (b - c) for a, b, c in zip(rational, theta, exact.theta, strict=True)),
+                        Fraction(0),
+                    )
+                    assert abs(off) <= fraction(stated)
+                    shares.append(float(abs(off)) / stated if off else 0.0)
+                    square = along.square().sum()
+                    if found.update is not None:
+                        square = square - (found.update.w[0, :more] @ point).square().sum()
+                    norm = sum(a * b for a, b in zip(rational, exact.solve(rational), strict=True))
+                    true = math.sqrt(norm)
+                    place = min(u, relative.shape[1] - 1)
+                    wide = float(relative[0, place] * true + absolute[0, place] @ point.abs())
+                    computed = float(square.clamp(min=0).sqrt())
+                    assert abs(computed - true) <= wide + 2e-15 * true
+    assert max(shares) < 0.1
+
+
+def learned(name: str, rows: int, d: int, step: int, **how: object) -> tuple[RewardModel, Tensor]:
+    """A model after some rows, taken in a few at a time, and contexts."""
+    draws = torch.Generator().manual_seed(0)
+    x = torch.rand(1, rows, d, generator=draws, dtype=torch.float64)
+    r = x.mean(2) + 0.2 * torch.randn(1, rows, generator=draws, dtype=torch.float64)
+    none = torch.zeros(1, rows, dtype=torch.int64)
+    known = Outcomes(torch.arange(1, rows + 1), x, none, r)
+    estimator = create("estimator", {"name": name, **how})
+    asked = Problem(d, 1, Streams(0, [0]))
+    state = estimator.init(asked)
+    for low in range(0, rows - step, step):
+        state = estimator.advance(state, known.rows(low, low + step))
+    n = torch.tensor([rows])
+    return estimator.models(asked, state, n + 1, n, known.rows(rows - step, rows))[0], x[:, None]
+
+
+@pytest.mark.parametrize("step", [1, 50, 500])
+@pytest.mark.parametrize("name", ["ridge", "optimistic_ridge", "group_ridge"])
+def test_bounds_are_far_below_what_counts(name: str, step: int) -> None:
+    """After 1,500 rows of a well-conditioned problem, one by one and in blocks."""
+    how = {"noise": 0.0} if name == "ridge" else {}
+    model, contexts = learned(name, 1500, 10, step, **how)
+    groups = torch.zeros(contexts.shape[:3], dtype=torch.int64)
+    scores = model.score(contexts, groups)
+    errors = model.error(contexts, groups, scores)
+    assert 0 < float(errors.max()) < 1e-9
+    assert float(errors.max()) <= model.error_limit(contexts, groups, scores) < 1e-5
+    nothing = torch.zeros_like(contexts)
+    if name != "group_ridge":  # which has an offset
+        assert not model.error(nothing, groups, model.score(nothing, groups)).any()
+
+
+@pytest.mark.parametrize("name", ["ridge", "thompson_ridge"])
+def test_where_models_are_drawn_only_products_round(name: str) -> None:
+    model, contexts = learned(name, 60, 5, 20)
+    groups = torch.zeros(contexts.shape[:3], dtype=torch.int64)
+    theta = model.theta
+    assert theta is not None
+    expected = 5 * 2**-52 * (contexts.abs() * theta.abs()[:, :, None]).sum(3)
+    torch.testing.assert_close(
+        model.error(contexts, groups, model.score(contexts, groups)), expected
+    )
+
+
+def test_nothing_drifts() -> None:
+    """A chain of 2,000 single rows ends where one factorisation of all of them does."""
+    draws = torch.Generator().manual_seed(1)
+    rows = torch.rand(2, 2000, 7, generator=draws, dtype=torch.float64)
+    gram = torch.diag(torch.tensor([0.0] + [1.0] * 6).double()).repeat(2, 1, 1)
+    chain = Regression.of(gram, 0)
+    for row in rows.split(1, 1):
+        chain = chain.with_rows(row)
+        assert chain.updates <= 256
+    whole = Regression.of(gram, 0).with_rows(rows)
+    torch.testing.assert_close(chain.theta, whole.theta, rtol=1e-12, atol=1e-13)
+    torch.testing.assert_close(chain.log_det, whole.log_det, rtol=1e-13, atol=0)
+    one, other = (found.root @ found.root.mT for found in (chain, whole))
+    torch.testing.assert_close(one, other, rtol=1e-11, atol=1e-15)
+
+
+@pytest.mark.parametrize("rows", [1, 64, 65, 200])
+def test_blocks_are_solved_as_if_one_by_one(rows: int) -> None:
+    """θ, ln det V and the norms of V⁻¹, by updates and, where V is ill-conditioned, by factors."""
+    draws = torch.Generator().manual_seed(2)
+    block = torch.rand(2, rows, 5, generator=draws, dtype=torch.float64)
+    at = sorted({0, 1, rows // 2, rows})
+    for regularization in (1.0, 1e-6):
+        gram = torch.diag(torch.tensor([0.0] + [regularization] * 4).double()).repeat(2, 1, 1)
+        found = Regression.of(gram, 0).after(block, at)
+        assert (found.update is None) == (regularization < 1)
+        for u, i in enumerate(at):
+            x, r = block[:, :i, 1:], block[:, :i, :1]
+            V = x.mT @ x + regularization * torch.eye(4, dtype=torch.float64)
+            theta = torch.linalg.solve(V, x.mT @ r)[..., 0]
+            torch.testing.assert_close(found.theta[:, u], theta, rtol=1e-7, atol=1e-8)
+            torch.testing.assert_close(found.log_det[:, u], torch.logdet(V))
+
+
+def test_optimistic_models_that_are_taken_score_as_before() -> None:
+    for regularization in (1.0, 1e-8):
+        draws = torch.Generator().manual_seed(0)
+        x = torch.rand(2, 20, 3, generator=draws, dtype=torch.float64)
+        groups = torch.zeros(2, 20, dtype=torch.int64)
+        known = Outcomes(torch.arange(1, 21), x, groups, x.sum(2))
+        estimator = create(
+            "estimator", {"name": "optimistic_ridge", "regularization": regularization}
+        )
+        asked, n = Problem(3, 1, Streams(0, range(2))), torch.tensor([2, 5, 20])
+        model, _ = estimator.models(asked, estimator.init(asked), n + 1, n, known)
+        assert isinstance(model, OptimisticModel)
+        scores = model.score(x[:, None], groups[:, None])
+        errors = model.error(x[:, None], groups[:, None], scores)
+        index = torch.tensor([2, 0, 0, 1])
+        taken = model.take(index).take(torch.tensor([3, 0]))
+        again = taken.score(x[:, None], groups[:, None])
+        torch.testing.assert_close(again, scores[:, [1, 2]])
+        torch.testing.assert_close(
+            taken.error(x[:, None], groups[:, None], again), errors[:, [1, 2]]
+        )

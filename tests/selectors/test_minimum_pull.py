@@ -1,0 +1,81 @@
+"""Every group gets its share of the picks; what is owed to absent groups is repaid."""
+
+import itertools
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from fairbandit import Agent, Engine, FairbanditError
+from fairbandit.building import build_policy
+from fairbandit.conformance import Scattered
+from fairbandit.selectors import MinimumPull
+from tests import support
+from tests.asking import select
+
+
+@pytest.mark.parametrize(("groups", "tolerance"), [(2, 0.0), (3, 0.7), (5, 2.0)])
+def test_no_group_ever_lacks_more_than_the_tolerance_and_one_pick(
+    groups: int, tolerance: float
+) -> None:
+    """Whatever else is picked: the adversary prefers the group that has had most of its share."""
+    draws = np.random.default_rng(groups)
+    for shares in ([1 / groups] * groups, (draws.random(groups) / groups).tolist()):
+        past: list[int] = []
+        for t in range(1, 60):
+            lack = np.array(shares) * (t - 1) - np.bincount(past, minlength=groups)
+            index = (-lack + draws.normal(size=groups)).tolist()
+            selector = MinimumPull(shares=shares, tolerance=tolerance)
+            shown = torch.tensor([[index]], dtype=torch.float64)
+            past.append(int(select(selector, shown, torch.arange(groups), past).actions))
+            lack = np.array(shares) * t - np.bincount(past, minlength=groups)
+            assert lack.max() <= tolerance + 1 + 1e-12
+
+
+def test_a_group_that_was_absent_is_repaid_in_play() -> None:
+    world, rounds = Scattered(rare_after=100), 200
+    policy = build_policy(
+        {"name": "minimum_pull", "selector": {"name": "minimum_pull", "shares": 0.25}}
+    )
+    run = Engine(policy, world, rounds=rounds, seed=0, replicas=range(3))
+    picks = torch.cat([played.groups for played in run.play()], 1)
+    present = (world.pools(1, rounds).groups[..., None] == torch.arange(3)).any(2)
+    came = 0
+    for b, t in itertools.product(range(3), range(rounds)):
+        lack = 0.25 * t - np.bincount(picks[b, :t], minlength=3)
+        lack[~present[b, t].numpy()] = -np.inf
+        if lack.max() > 1e-9:
+            assert lack[picks[b, t]] == pytest.approx(lack.max())
+            came += int(picks[b, t] == 2 and lack[2] > 5)
+    assert came > 30
+
+
+def test_online_a_new_group_is_owed_its_share_of_all_rounds() -> None:
+    agent = Agent.from_config("minimum_pull", features=1, seed=0)
+    for _ in range(50):
+        agent.update(1.0, agent.act([[1.0], [0.9]], ["a", "b"]).ticket)
+    picks = [agent.act([[1.0], [0.9], [-9.0]], ["a", "b", "new"]).candidate for _ in range(6)]
+    assert picks == [2] * 5 + picks[5:]
+
+
+def test_online_a_list_refuses_new_groups_and_nothing_changes(tmp_path) -> None:
+    selector = {"name": "minimum_pull", "shares": [0.4, 0.2]}
+    settings = {"name": "minimum_pull", "selector": selector}
+    agent = Agent.from_config(settings, features=1, groups=["a", "b"])
+    agent.act([[1.0], [2.0]], ["a", "b"])
+    with pytest.raises(FairbanditError, match="expected one for each of 3 groups, or one number"):
+        agent.act([[1.0], [2.0]], ["a", "c"])
+    assert (agent.rounds, agent.groups) == (1, ("a", "b"))
+    agent.save(tmp_path / "agent")
+    assert agent.act([[1.0], [2.0]], ["a", "b"]) == Agent.load(tmp_path / "agent").act(
+        [[1.0], [2.0]], ["a", "b"]
+    )
+
+
+@pytest.mark.parametrize("shares", [0.26, [0.1, 0.1]])
+def test_what_is_refused_when_the_groups_are_known(shares: Any) -> None:
+    selector = {"name": "minimum_pull", "shares": shares}
+    policy = build_policy({"name": "minimum_pull", "selector": selector})
+    with pytest.raises(FairbanditError, match="4 groups"):
+        Engine(policy, support.environment(), rounds=1, seed=0, replicas=[0])

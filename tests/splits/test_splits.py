@@ -1,0 +1,86 @@
+"""Splits, and reward models that change seldom: against loops, in simulation as online."""
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch import Tensor
+
+from fairbandit import Agent, FairbanditError
+from fairbandit.building import build_policy
+from fairbandit.splits import Division, Schedule, Split
+from fairbandit.splits.schedule import MOST, PIECE
+from tests import literal, support
+from tests.agent import worlds
+from tests.asking import SPLITS
+
+
+@pytest.mark.parametrize("name", SPLITS)
+@settings(max_examples=25, deadline=None)
+@given(
+    factor=st.one_of(st.none(), st.floats(1, 4, exclude_min=True), st.just(MOST)),
+    first=st.integers(1, 3 * PIECE),
+)
+def test_the_division(name: str, factor: float | None, first: int) -> None:
+    """Asked for round by round, in blocks, and wherever its look-ups end."""
+    schedule = Schedule(SPLITS[name](), factor)
+    last = first + 300
+    block = schedule.block(first, last, torch.device("cpu"))
+    for i, now in enumerate(range(first, last + 1)):
+        half = (now - 1) // 2
+        past, start = (half, half) if name == "halves" else (now - 1, 0)
+        known = literal.refreshed(past, factor) if factor else past
+        assert [int(field[i]) for field in block] == [known, start, now - 1]
+        assert (schedule.n_train(now), schedule.rank_start(now)) == (known, start)
+        assert schedule.refreshed(known) == known
+        assert known == past or schedule.refreshed(past) > past
+
+
+class Ahead(Split):
+    """Learns from the round it decides."""
+
+    part_kind, part_name = "split", "ahead"
+
+    def _divide(self, t: Tensor) -> Division:
+        return Division(t, t - 1, t - 1)
+
+
+def test_a_split_that_reads_the_future() -> None:
+    with pytest.raises(FairbanditError, match="split 'ahead' at round 3: expected 0 ≤ n_train < 3"):
+        Ahead().divide(torch.tensor([3]))
+
+
+@pytest.mark.parametrize("split", SPLITS)
+@pytest.mark.parametrize("refresh", [1.3, 3.0])
+@pytest.mark.parametrize(
+    ("estimator", "rank"),
+    [("ridge", "empirical_cdf"), ("optimistic_ridge", "identity"), ("ridge", "noisy_rewards_cdf")],
+)
+def test_a_lazy_model_in_simulation_and_online(
+    split: str, refresh: float, estimator: str, rank: str
+) -> None:
+    """Where outcomes are summed as they come, and where a rank needs them: equal decisions."""
+    world, rounds = worlds.Coarse(), 70
+    given = {"split": split, "estimator": estimator, "rank": rank}
+    lazy = {**given, "refresh": refresh}
+    played = [
+        support.actions(build_policy(lazy), world, rounds, 2, seed=4, at_once=at_once)
+        for at_once in (256, 1)
+    ]
+    assert torch.equal(*played)
+    assert not torch.equal(support.actions(build_policy(given), world, rounds, 2, 4), played[0])
+    pools = worlds.pools_of(world, rounds, 4)
+    for config, options in ((given, {"refresh": refresh}), (lazy, {})):
+        agent = worlds.agent_for(world, config, 4, **options)
+        assert worlds.play(agent, pools) == played[0][0].tolist()
+
+
+def test_two_refreshes_that_differ() -> None:
+    made = build_policy({"split": "full", "estimator": "ridge", "rank": "identity", "refresh": 1.5})
+    with pytest.raises(
+        FairbanditError,
+        match=r"refresh: the policy has 1.5 and the agent was given 2; give one of them",
+    ):
+        Agent(made, features=2, refresh=2.0)
+    assert made.refresh == 1.5
+    Agent(made, features=2, refresh=1.5)

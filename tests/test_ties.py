@@ -1,0 +1,142 @@
+"""Scores that tie in exact arithmetic tie, however they were computed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor
+
+from fairbandit import Agent, Policy
+from fairbandit.building import build_policy
+from fairbandit.environments import Environment, Pools
+from fairbandit.streams import Purpose, Streams
+from tests import support
+from tests.exact import Uneven
+
+RIDGE: dict[str, Any] = {"name": "ridge", "noise": 0.0}
+GREEDY = {"split": "full", "estimator": RIDGE, "rank": "identity"}
+
+LASTING: dict[str, dict[str, Any]] = {
+    **{name: {"name": name} for name in ("greedy", "oful", *support.NOTIONS)},
+    "fair_greedy without noise": {**GREEDY, "split": "halves", "rank": "empirical_cdf"},
+    "tradeoff": {**GREEDY, "rank": "tradeoff"},
+    "group_ridge": {**GREEDY, "estimator": "group_ridge"},
+    "a tiny regularization": {**GREEDY, "estimator": {**RIDGE, "regularization": 1e-8}},
+}
+"""Policies without injected noise."""
+
+
+class Categories(Environment):
+    """Two features of three categories each, one-hot, and an intercept; rewards 0 and 1."""
+
+    part_kind, part_name = "environment", "categories"
+
+    def __init__(self) -> None:
+        self.features, self.places, self.group_names = 7, 6, ("one", "other")
+        self.truth = None
+
+    def _pools(self, first: int, count: int) -> Pools:
+        drawn = self.streams[Purpose.POOLS].uniform(first, count, 4 * self.places)
+        one, two, group, luck = drawn.unflatten(2, (self.places, 4)).unbind(3)
+        levels = [torch.nn.functional.one_hot((3 * part).long(), 3) for part in (one, two)]
+        contexts = torch.cat([*levels, torch.ones_like(levels[0][..., :1])], 3).double()
+        chance = (contexts @ torch.arange(7.0).double()) / 20
+        return Pools(contexts, (2 * group).long(), (luck < chance).double(), chance, chance)
+
+
+def table(folder: Path) -> Environment:
+    """A table of categories and of numbers with one decimal, with a reward of 0 or 1."""
+    draws, rows = np.random.default_rng(0), ["group,school,work,hours,hired"]
+    for _ in range(150):
+        row = [draws.choice(list(names)) for names in ("ab", "xyz", "pqr")]
+        rows.append(",".join([*row, f"{draws.integers(0, 4) / 10}", str(draws.integers(0, 2))]))
+    path = folder / "people.csv"
+    path.write_text("\n".join(rows) + "\n")
+    columns = {"school": ["x", "y", "z"], "work": ["p", "q", "r"], "hours": None}
+    how: dict[str, Any] = {"pool": "random", "candidates": 6, "rewards": "column"}
+    return support.environment(
+        "table", path=str(path), group="group", reward="hired", columns=columns, **how
+    )
+
+
+@pytest.fixture(scope="module", params=["categories", "table"])
+def world(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Environment:
+    return Categories() if request.param == "categories" else table(tmp_path_factory.mktemp("ties"))
+
+
+@pytest.mark.parametrize("name", LASTING)
+def test_decisions_are_the_same_in_any_company(name: str, world: Environment) -> None:
+    """In blocks and round by round, alone and among twenty, on one thread and on two."""
+    policy = build_policy(LASTING[name])
+    rounds = 120 if "contexts" in policy.needs else 300
+    many = support.actions(policy, world, rounds, 20)
+    assert torch.equal(support.actions(policy, world, rounds, 20, at_once=1), many)
+    for replica, at_once in ((13, 256), (4, 1)):
+        alone = support.actions(policy, world, rounds, [replica], at_once=at_once)
+        assert torch.equal(alone, many[replica : replica + 1])
+    torch.set_num_threads(2)
+    try:
+        assert torch.equal(support.actions(policy, world, rounds, 20), many)
+    finally:
+        torch.set_num_threads(1)
+
+
+def chosen(policy: Policy, world: Environment, rounds: int) -> tuple[Tensor, list[int], Pools]:
+    """The probabilities of all places in replica 0, (T, K), the picks, and the pools."""
+    agent = Agent(policy, features=world.features, groups=len(world.group_names), seed=0)
+    world.bind(Streams(0, [0]))
+    pools, found, picks = world.pools(1, rounds), [], []
+    for x, g, r in zip(pools.contexts[0], pools.groups[0], pools.rewards[0], strict=True):
+        found.append(agent.explain(x, g).probabilities)
+        picks.append(agent.act(x, g).candidate)
+        agent.update(float(r[picks[-1]]))
+    return torch.stack(found), picks, pools
+
+
+@pytest.mark.parametrize("regularization", [1.0, 0.1, 1e-8])
+def test_greedy_in_rational_numbers(regularization: float) -> None:
+    """Exactly those are the best who would be, were nothing rounded."""
+    estimator = {**RIDGE, "regularization": regularization}
+    policy, tied = build_policy({**GREEDY, "estimator": estimator}), 0
+    found, picks, pools = chosen(policy, Categories(), rounds=60)
+    X, r = pools.contexts[0].numpy(), pools.rewards[0].numpy()
+    for t, pool in enumerate(X):
+        before = range(t), picks[:t]
+        theta = Uneven(X[before], r[before], regularization).theta
+        scores = [sum(c for one, c in zip(x, theta, strict=True) if one) for x in pool]
+        best = [score == max(scores) for score in scores]
+        assert (found[t] > 0).tolist() == best, t
+        tied += len(np.unique(pool[best], axis=0)) > 1
+    assert tied >= 5
+
+
+def test_a_tie_by_hand() -> None:
+    """Rows (1, 1), (0, 1), (1, 1) with rewards 0, 1, 1 give θ = (0, ½) for λ = 1."""
+    estimator = {**RIDGE, "regularization": 1.0}
+    agent = Agent.from_config({**GREEDY, "estimator": estimator}, features=2, groups=1)
+    agent.observe([[[1, 1]], [[0, 1]], [[1, 1]]], [[0]] * 3, [0, 0, 0], [0, 1, 1])
+    assert agent.explain([[0, 0], [1, 0]], [0, 0]).probabilities.tolist() == [0.5, 0.5]
+
+
+@pytest.mark.parametrize("name", [*support.PRESETS, *LASTING])
+def test_twins_have_equal_chances(name: str) -> None:
+    """Whatever kernels score a pool, in which two candidates are the same to the last bit."""
+    config = {**support.PRESETS, **LASTING}[name]
+    draws, d, k = np.random.default_rng(0), 11, 37
+    world = support.environment()
+    if "oracle" in str(build_policy(config).describe()):
+        d = world.features
+    agent = Agent.from_config(config, features=d, groups=2, truth=world.truth if d > 11 else None)
+    for t in range(40):
+        x, labels = draws.normal(size=(k, d)), draws.integers(0, 2, k)
+        of = draws.integers(0, 5, 20)  # a quarter of them are the best one's twins, more or less
+        x[-20:], labels[-20:] = x[of], labels[of]
+        shares = agent.explain(x, labels)
+        if t > 3:  # until then some draw a rank
+            assert shares.probabilities[-20:].tolist() == shares.probabilities[of].tolist()
+            assert shares.index[-20:].tolist() == shares.index[of].tolist()
+        agent.update(float(x[agent.act(x, labels).candidate].sum()))
