@@ -16,7 +16,7 @@ from fairbandit.part import Part, Problem
 from fairbandit.past import Outcomes, Past
 from fairbandit.ranks import Rank
 from fairbandit.selectors import Selection, Selector
-from fairbandit.splits import Schedule, Split
+from fairbandit.splits import Division, Schedule, Split
 from fairbandit.streams import CHUNK_ROUNDS
 
 
@@ -130,6 +130,23 @@ class Policy:
         candidates = self.candidates(known, first, contexts, groups)
         return self.selector.select(candidates, candidates.index)
 
+    def frozen(self, known: Knowledge, contexts: Tensor, groups: Tensor) -> Tensor:
+        """The probabilities of all places of N pools, each decided as if it were the next round.
+
+        Each has draws of its own; nothing is learned from one for another.
+
+        Args:
+            known: what is known.
+            contexts: (B, N, K, d).
+            groups: (B, N, K) int64, −1 an empty place.
+
+        Returns:
+            (B, N, K).
+        """
+        first = known.past.rounds + 1
+        candidates = self.candidates(known, first, contexts, groups, frozen=True)
+        return self.selector.select(candidates, candidates.index).probabilities
+
     def advance(self, known: Knowledge, groups: Tensor) -> Knowledge:
         """Moves on after N rounds, whose pools are in the past and whose picks are of some groups.
 
@@ -217,18 +234,29 @@ class Policy:
         return self.schedule.n_train(t) if self.estimator.learns else 0
 
     def candidates(
-        self, known: Knowledge, first: int, contexts: Tensor, groups: Tensor
+        self,
+        known: Knowledge,
+        first: int,
+        contexts: Tensor,
+        groups: Tensor,
+        frozen: bool = False,
     ) -> Candidates:
-        """The candidates of N rounds, as `propose` shows them to the rank and the selector."""
+        """The candidates of N rounds, as `propose` shows them to the rank and the selector.
+
+        If they are frozen, all of them read of the past what the first one does.
+        """
         problem, ((start, state), *_), past = known
         n, device = groups.shape[1], groups.device
-        division = self.schedule.block(first, first + n - 1, device)
+        last = first if frozen else first + n - 1
+        division = self.schedule.block(first, last, device)
+        if frozen:
+            division = Division(*(field.expand(n) for field in division))
         outcomes, supposed = past.outcomes, past.supposed
         # a first guess is made with the models of the rounds that are played
         played = first - 1 if supposed is None else int(supposed.rounds[-1])
         n_train = division.n_train.clamp(max=played)
         rounds = torch.arange(first, first + n, device=device)
-        low, high = outcomes.counts([start, min(self.n_train(first + n - 1), played)])
+        low, high = outcomes.counts([start, min(self.n_train(last), played)])
         outcomes = outcomes.rows(0 if "rewards" in self.estimator.needs else low, high)
         models, model_of_round = self.estimator.models(problem, state, rounds, n_train, outcomes)
         one_each = len(models) == n

@@ -12,6 +12,7 @@ from threading import RLock
 from typing import Any, Concatenate, NamedTuple, ParamSpec, Self, TypeVar
 from weakref import WeakSet
 
+import numpy as np
 import torch
 
 from fairbandit.agent import inputs, saving, truths
@@ -21,6 +22,7 @@ from fairbandit.agent.tickets import Tickets
 from fairbandit.building import build_policy
 from fairbandit.environments.base import Truth
 from fairbandit.errors import FairbanditError
+from fairbandit.logs import Log
 from fairbandit.maths.checks import shown
 from fairbandit.part import Problem
 from fairbandit.past import Outcomes
@@ -28,6 +30,8 @@ from fairbandit.policy import Knowledge, Policy
 from fairbandit.streams import Streams
 
 _agents: WeakSet[Agent] = WeakSet()
+
+FROZEN = 1 << 10
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -227,6 +231,71 @@ class Agent:
         now, codes = self._welcome(self._now, given)
         x, g = torch.from_numpy(pool[None, None]), torch.from_numpy(codes[None, None])
         return explanation(self._policy, now.known, x, g, now.groups.labels)
+
+    @classmethod
+    def from_log(cls, policy: Any, log: Log, **options: Any) -> Self:
+        """An agent that has learned from logged decisions, whoever made them, and can go on.
+
+        Args:
+            policy: a policy, or what `from_config` takes.
+            log: with contexts; rewards that are missing never come.
+            options: whatever an `Agent` takes beside `features` and `groups`.
+
+        Raises:
+            FairbanditError: a log without contexts, or whatever an `Agent` raises.
+        """
+        if log.contexts is None:
+            raise FairbanditError("nothing is learned from a log that leaves out the contexts")
+        made = policy if isinstance(policy, Policy) else build_policy(policy)
+        features = log.contexts.shape[2]
+        agent = cls(made, features=features, groups=log.labels, **options)
+        agent._learn(log)
+        return agent
+
+    @_call
+    def _learn(self, log: Log) -> None:
+        assert log.contexts is not None
+        before = self._now
+        known, size = before.known, inputs.PIECE // max(log.contexts[0].size, 1) + 1
+        for low in range(0, len(log), size):
+            some = log[low : low + size]
+            assert some.contexts is not None
+            x, g = torch.from_numpy(some.contexts)[None], torch.from_numpy(some.groups)[None]
+            known = known._replace(past=known.past.with_pools(x, g))
+            picked = some.at_picks(some.groups)[:, 0]
+            known = self._policy.advance(known, torch.from_numpy(picked)[None])
+            seen = ~np.isnan(some.rewards[:, 0])
+            if seen.any():
+                rounds = torch.from_numpy(np.flatnonzero(seen) + low + 1)
+                parts = some.at_picks(some.contexts)[seen, 0], picked[seen], some.rewards[seen, 0]
+                outcomes = Outcomes(rounds, *(torch.from_numpy(part)[None] for part in parts))
+                known = self._told(known, outcomes)
+        self._commit(before, before._replace(known=known))
+
+    @_call
+    def probabilities(self, contexts: Any, groups: Any, labels: Sequence[Hashable]) -> Any:
+        """The probability of each candidate in n pools, each as if it were the next one.
+
+        Args:
+            contexts: (n, K, d).
+            groups: the place of each candidate's label in `labels`, (n, K); −1 where it is empty.
+            labels: of groups, known or new.
+
+        Returns:
+            (n, K).
+        """
+        now, codes = self._welcome(self._now, list(labels))
+        numbers = np.append(codes, -1)[groups]
+        found = []
+        for low in range(0, len(numbers), FROZEN):
+            x = torch.from_numpy(contexts[None, low : low + FROZEN])
+            g = torch.from_numpy(numbers[None, low : low + FROZEN])
+            found.append(self._policy.frozen(now.known, x, g)[0].numpy())
+        return np.concatenate(found)
+
+    @property
+    def log_hash(self) -> str | None:
+        return None
 
     @_call
     def update(self, reward: Any, ticket: int | None = None) -> None:

@@ -1,0 +1,3 @@
+from fairbandit.logs.log import Floats, Ints, Log
+
+__all__ = ["Floats", "Ints", "Log"]
