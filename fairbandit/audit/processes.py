@@ -59,7 +59,9 @@ def drift(log: Log, group: int, seed: int = 0) -> Floats:
         at = np.nonzero(here)[0]
         ranks = sequential_ranks(scores[here], draws.random(len(at)))
         for decision in range(stop - start):
-            for rank in ranks[np.searchsorted(at, decision) : np.searchsorted(at, decision, "right")]:
+            for rank in ranks[
+                np.searchsorted(at, decision) : np.searchsorted(at, decision, "right")
+            ]:
                 wealth.bet(rank)
             found[start + decision] = wealth.log_wealth
         start = stop

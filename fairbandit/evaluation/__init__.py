@@ -1,4 +1,5 @@
 """Off-policy evaluation."""
+
 from fairbandit.evaluation.evaluate import COLUMNS, evaluate
 
 __all__ = ["COLUMNS", "evaluate"]

@@ -160,4 +160,3 @@ def weighted_cdf(values: Floats, weights: Floats) -> Floats:
     shares = np.empty_like(values)
     shares[order] = sums / max(float(sums[-1]) if len(sums) else 0.0, 1e-300)
     return shares
-

@@ -16,7 +16,7 @@ from fairbandit.errors import FairbanditError
 from fairbandit.evaluation.betting import anytime_interval
 from fairbandit.evaluation.direct import LinearModel, Values, direct_values
 from fairbandit.evaluation.plan import Part, plan
-from fairbandit.evaluation.weighted import Estimate, doubly_robust, effective, ips, snips, win
+from fairbandit.evaluation.weighted import Estimate, Weighted, win
 from fairbandit.logs import Floats, Log
 from fairbandit.policy import Policy
 
@@ -173,6 +173,8 @@ class _Judge:
         self.level, self.span, self.filled = level, span, self.log.picks >= 0
         self.size = self.filled.sum(1)
         self.known = ~(np.isnan(self.log.rewards) & self.filled).any(1)
+        if not self.known.any():
+            raise FairbanditError("none of the decisions that judge has a reward")
         modelled = [
             LinearModel(log[part.modelled]).scores(log.contexts[part.judged]) for part in parts
         ]
@@ -187,9 +189,20 @@ class _Judge:
         logged = np.where(filled, log.propensities, 1.0)
         weights = np.where(filled, log.at_picks(chances) / logged, 0.0)
         reason, lacking = self._support(chances, weights)
-        largest, ess = float(weights.max()), effective(weights)
+        rows = self.known
+        w, r = weights[rows], np.where(filled, log.rewards, 0.0)[rows]
+        model = self.model[rows]
+        expected = (chances[rows] * np.where(log.groups[rows] >= 0, model, 0)).sum(1)
+        # a mean over m picks becomes one over those that there are
+        w = w * (filled.shape[1] / self.size)[rows, None]
+        sums = Weighted.of(w, r, log[rows].at_picks(model), expected / self.size[rows])
         result.diagnostics.append(
-            {"policy": name, "ess": ess, "largest_weight": largest, "unsupported": lacking}
+            {
+                "policy": name,
+                "ess": sums.ess,
+                "largest_weight": float(weights.max()),
+                "unsupported": lacking,
+            }
         )
         if reason:
             result.notes.append(
@@ -197,32 +210,15 @@ class _Judge:
                 "picks every candidate now and then, such as epsilon_greedy"
             )
             return
-        rows = self.known
-        if not rows.any():
-            return
-        w, r = weights[rows], np.where(filled, log.rewards, 0.0)[rows]
-        # a mean over m picks becomes one over those that there are
-        scale = (filled.shape[1] / self.size)[rows, None]
-        model = self.model[rows]
-        expected = (chances[rows] * np.where(log.groups[rows] >= 0, model, 0)).sum(1)
-        predicted = log[rows].at_picks(model)
-        args = w * scale, r
-        result.add(name, "reward", "ips", ips(*args, self.level))
-        if w.any():
-            result.add(name, "reward", "snips", snips(*args, self.level))
-        result.add(
-            name,
-            "reward",
-            "dr",
-            doubly_robust(*args, predicted, expected / self.size[rows], self.level),
-        )
+        for estimator, estimate in sums.estimates(self.level).items():
+            result.add(name, "reward", estimator, estimate)
         if self.span is not None:
-            low, high = anytime_interval(*args, self.span, self.level)
-            middle = Estimate((low + high) / 2, low, high, len(w), effective(w))
+            low, high = anytime_interval(w, r, self.span, self.level)
+            middle = Estimate((low + high) / 2, low, high, sums.n, sums.ess)
             result.add(name, "reward", "anytime", middle)
         if w.any():
             groups = log.at_picks(log.groups)[rows]
-            result.add(name, "win", "snips", win(w * scale, r, logged[rows], groups, self.level))
+            result.add(name, "win", "snips", win(w, r, logged[rows], groups, self.level))
 
     def _support(self, chances: Floats, weights: Floats) -> tuple[str, float]:
         """Why weighted estimates are refused, if they are, and the share without support."""
@@ -277,9 +273,7 @@ def _averaged(values: Sequence[Values], shares: Sequence[float]) -> Values:
     )
 
 
-def _add_direct(
-    result: _Result, name: str, direct: tuple[Values, list[Values]], log: Log
-) -> None:
+def _add_direct(result: _Result, name: str, direct: tuple[Values, list[Values]], log: Log) -> None:
     from scipy.stats import norm
 
     z = float(norm.ppf((1 + result.level) / 2))
@@ -296,9 +290,7 @@ def _add_direct(
         result.add(name, measure, "direct", Estimate(value, value - half, value + half, n, n))
 
 
-def _notes(
-    result: _Result, log: Log, direct: tuple[Values, list[Values]], forward: bool
-) -> None:
+def _notes(result: _Result, log: Log, direct: tuple[Values, list[Values]], forward: bool) -> None:
     """What a reader has to know beside the numbers."""
     value, repeated = direct
     bias = float(np.mean([one.best for one in repeated])) - value.best

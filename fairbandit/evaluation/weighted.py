@@ -43,30 +43,65 @@ class Estimate(NamedTuple):
     ess: float
 
 
-def ips(weights: Floats, rewards: Floats, level: float) -> Estimate:
-    """Inverse propensity score, of weights and rewards (n, m)."""
-    return _mean((weights * rewards).mean(1), weights, level)
+class Weighted(NamedTuple):
+    """Sums of some decisions for `ips`, `snips` and `dr`: those of more decisions add up.
 
+    A decision gives three numbers, means over its m picks: wr, w, and the summand of `dr`.
 
-def snips(weights: Floats, rewards: Floats, level: float) -> Estimate:
-    """Self-normalised inverse propensity score, of weights and rewards (n, m)."""
-    value = float((weights * rewards).sum() / weights.sum())
-    influence = (weights * (rewards - value)).mean(1) / weights.mean()
-    return interval(value, influence, weights, level)
-
-
-def doubly_robust(
-    weights: Floats, rewards: Floats, predicted: Floats, expected: Floats, level: float
-) -> Estimate:
-    """The doubly robust estimate.
-
-    Args:
-        weights, rewards: (n, m).
-        predicted: q of the picks, (n, m).
-        expected: (1/m) Σₐ πₐq(a), (n,).
-        level: of the interval.
+    Attributes:
+        n: how many decisions.
+        mean: of the three numbers, (3,).
+        scatter: Σ of the products of their deviations from the mean, (3, 3).
+        largest: the largest weight.
     """
-    return _mean(expected + (weights * (rewards - predicted)).mean(1), weights, level)
+
+    n: int
+    mean: Floats
+    scatter: Floats
+    largest: float
+
+    @classmethod
+    def of(cls, weights: Floats, rewards: Floats, predicted: Floats, expected: Floats) -> Weighted:
+        """The sums of n decisions.
+
+        Args:
+            weights, rewards: (n, m).
+            predicted: q of the picks, (n, m).
+            expected: (1/m) Σₐ πₐq(a), (n,).
+        """
+        robust = expected + (weights * (rewards - predicted)).mean(1)
+        three = np.stack([(weights * rewards).mean(1), weights.mean(1), robust])
+        mean = three.mean(1)
+        centred = three - mean[:, None]
+        return cls(three.shape[1], mean, centred @ centred.T, float(weights.max()))
+
+    def merged(self, other: Weighted) -> Weighted:
+        """The sums of both together (Chan, Golub and LeVeque, 1979)."""
+        n, apart = self.n + other.n, other.mean - self.mean
+        scatter = self.scatter + other.scatter
+        scatter = scatter + np.outer(apart, apart) * self.n * other.n / n
+        mean = self.mean + apart * other.n / n
+        return Weighted(n, mean, scatter, max(self.largest, other.largest))
+
+    @property
+    def ess(self) -> float:
+        """The effective number of decisions, (Σw)²/Σw²."""
+        mean = float(self.mean[1])
+        square = float(self.scatter[1, 1]) / self.n + mean**2
+        return self.n * mean**2 / square if square else 0.0
+
+    def estimates(self, level: float) -> dict[str, Estimate]:
+        """The estimates by name; without `snips` where all weights are 0."""
+        wr, w, robust = self.mean.tolist()
+        found = {"ips": self._estimate(wr, np.array([1.0, 0.0, 0.0]), level)}
+        if w > 0:
+            found["snips"] = self._estimate(wr / w, np.array([1.0, -wr / w, 0.0]) / w, level)
+        return found | {"dr": self._estimate(robust, np.array([0.0, 0.0, 1.0]), level)}
+
+    def _estimate(self, value: float, gradient: Floats, level: float) -> Estimate:
+        """An estimate with an interval by the delta method."""
+        variance = float(gradient @ self.scatter @ gradient) / max(self.n - 1, 1)
+        return interval(value, math.sqrt(max(variance, 0.0)), self.n, self.ess, level)
 
 
 def win(weights: Floats, rewards: Floats, chances: Floats, groups: Ints, level: float) -> Estimate:
@@ -98,7 +133,9 @@ def win(weights: Floats, rewards: Floats, chances: Floats, groups: Ints, level: 
         pulled[here] = reference * (above - weighted) / total
     value = float((w * share).sum() / w.sum())
     influence = (w * (share - value) + pulled) / w.mean()
-    return interval(value, influence.reshape(weights.shape).mean(1), weights, level)
+    each, one = weights.mean(1), influence.reshape(weights.shape).mean(1)
+    ess = float(each.sum() ** 2 / (each**2).sum())
+    return interval(value, float(one.std(ddof=1)), len(each), ess, level)
 
 
 def _below(values: Floats, weights: Floats) -> Floats:
@@ -110,30 +147,18 @@ def _below(values: Floats, weights: Floats) -> Floats:
     return halves
 
 
-def effective(weights: Floats) -> float:
-    """The effective number of decisions, (Σw)²/Σw², where w is the mean weight of one."""
-    w = weights.mean(1)
-    return float(w.sum() ** 2 / (w**2).sum()) if w.any() else 0.0
-
-
-def interval(value: float, influence: Floats, weights: Floats, level: float) -> Estimate:
+def interval(value: float, deviation: float, n: int, ess: float, level: float) -> Estimate:
     """An estimate with its interval by Student's t, of `ess` − 1 degrees of freedom.
 
     Args:
         value: the estimate.
-        influence: of each decision, (n,); their mean is 0.
-        weights: (n, m).
+        deviation: the standard deviation of the influence of a decision.
+        n, ess: the number of decisions, and the effective one.
         level: of the interval.
     """
     from scipy.stats import t  # here, since it takes half a second
 
-    n, ess = len(influence), effective(weights)
     half = math.inf
     if ess > 1:
-        error = influence.std(ddof=1) / math.sqrt(n)
-        half = float(t.ppf((1 + level) / 2, ess - 1) * error)
+        half = float(t.ppf((1 + level) / 2, ess - 1)) * deviation / math.sqrt(n)
     return Estimate(value, value - half, value + half, n, ess)
-
-
-def _mean(values: Floats, weights: Floats, level: float) -> Estimate:
-    return interval(float(values.mean()), values - values.mean(), weights, level)

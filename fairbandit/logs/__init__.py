@@ -1,3 +1,8 @@
-from fairbandit.logs.log import Floats, Ints, Log
+"""Logged decisions: those that agents write, and those of others."""
 
-__all__ = ["Floats", "Ints", "Log"]
+from fairbandit.logs.log import Floats, Ints, Log
+from fairbandit.logs.own import SCHEMA, own_lines
+from fairbandit.logs.reading import read_log
+from fairbandit.logs.writer import LogFile, Position
+
+__all__ = ["SCHEMA", "Floats", "Ints", "Log", "LogFile", "Position", "own_lines", "read_log"]

@@ -25,8 +25,8 @@ def read_dsjson(path: Path, group: str) -> Log:
 
     Args:
         path: the file.
-        group: the feature of each action that names its group: a text, a number, or a namespace
-            with one feature, whose name is the group.
+        group: the feature of each action that names its group, such as `group` or `user.region`: a
+            text, a number, or a namespace with one feature, whose name is the group.
 
     Raises:
         FairbanditError: a line is no JSON, an action has no group, or values do not fit together;
@@ -111,9 +111,11 @@ def _decision(record: Mapping[str, Any], group: str) -> dict[str, Any]:
 
 def _group(action: Mapping[str, Any], name: str) -> str:
     """The label of an action's group."""
-    if name not in action:
-        raise ValueError(f"an action has no {name!r}, which is to name its group")
-    found = action[name]
+    found: Any = action
+    for key in name.split("."):
+        if not isinstance(found, dict) or key not in found:
+            raise ValueError(f"an action has no {name!r}, which is to name its group")
+        found = found[key]
     if isinstance(found, dict) and len(found) == 1:
         ((key, value),) = found.items()
         return str(value) if isinstance(value, str) else key

@@ -177,7 +177,10 @@ class Log:
         if len(logs) == 1:
             return logs[0]
         first = logs[0]
-        if any((one.contexts is None, one.features) != (first.contexts is None, first.features) for one in logs):
+        if any(
+            (one.contexts is None, one.features) != (first.contexts is None, first.features)
+            for one in logs
+        ):
             raise FairbanditError("logs of different features cannot be one log")
         labels = tuple(dict.fromkeys(label for one in logs for label in one.labels))
         number = {label: code for code, label in enumerate(labels)}
@@ -190,7 +193,9 @@ class Log:
             return np.concatenate([_padded(part, width, empty) for part in parts])
 
         renumbered = [
-            replace(one, groups=np.array([*(number[label] for label in one.labels), -1])[one.groups])
+            replace(
+                one, groups=np.array([*(number[label] for label in one.labels), -1])[one.groups]
+            )
             for one in logs
         ]
         logs = renumbered

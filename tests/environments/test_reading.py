@@ -138,7 +138,11 @@ def test_byte_order_mark_windows_lines_and_quoted_line_breaks(tmp_path):
         ("t.csv", b"b\n1\n\xff\n", "is not a readable table"),
         ("t.csv", b"\xff\n1\n", "a CSV file must be in UTF-8"),
         ("t.csv", "a,b,c\n1,2,3\n1,2\n", "#3: Expected 3 columns, got 2: 1,2"),
-        ("t.csv", "a,c\n1,2\n", "no column 'b' of numbers or texts; with environment.separator=',' it has 'a', 'c'"),
+        (
+            "t.csv",
+            "a,c\n1,2\n",
+            "no column 'b' of numbers or texts; with environment.separator=',' it has 'a', 'c'",
+        ),
         ("t.csv", "b,a,b\n1,2,3\n", "has more than one column 'b'"),
     ],
 )

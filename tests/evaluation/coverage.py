@@ -70,7 +70,9 @@ def one(job: tuple[str, str, int, int]) -> Found:
     for row in table.itertuples():
         if row.measure in true[0]:
             right = float(np.average([each[row.measure] for each in true], weights=shares))
-            found.append((row.measure, row.estimator, row.value - right, row.low <= right <= row.high))
+            found.append(
+                (row.measure, row.estimator, row.value - right, row.low <= right <= row.high)
+            )
     return found
 
 

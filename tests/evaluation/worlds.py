@@ -117,7 +117,9 @@ def truth(agent: Agent, world: Environment, pools: Fresh) -> dict[str, float]:
     for group in range(len(world.group_names)):
         here = pools.groups == group
         values = np.sort(pools.rewards[here])
-        low, high = (np.searchsorted(values, pools.rewards[here], side) for side in ("left", "right"))
+        low, high = (
+            np.searchsorted(values, pools.rewards[here], side) for side in ("left", "right")
+        )
         above[here] = (low + high) / 2 / max(len(values), 1)
     return {
         "reward": float((chances * pools.expected).sum(1).mean()),
