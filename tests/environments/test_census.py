@@ -104,21 +104,15 @@ def test_the_cache_follows_the_records(root, tmp_path):
     assert {path.suffix for path in (tmp_path / "cache").iterdir()} == {".parquet"}
 
 
-def test_a_cache_that_cannot_be_written(root, tmp_path):
-    (tmp_path / "file").touch()
-    with pytest.raises(FairbanditError, match=r"cannot write into .*; set environment\.cache"):
-        make(root, tmp_path, cache=tmp_path / "file")
-
-
 @pytest.mark.parametrize(
     ("changed", "problem"),
     [
         ({"year": 2016}, "the census year must be one of [2017, 2018], got 2016"),
-        ({"states": ["DE", "XX"]}, "must be some of AL, AK, AZ, AR, CA, CO, CT, DE, FL, GA, HI,"),
-        ({"states": []}, "or null; got []"),
+        ({"states": ["DE", "XX"]}, "or some of AL, AK, AZ, AR, CA, CO, CT, DE, FL, GA, HI,"),
+        ({"states": []}, "got []"),
         ({"states": None}, "psam_p06.csv and 44 more. Download them with environment.download="),
-        ({"root": "sample", "year": 2016}, "must be one of [2018, 2017], got 2016"),
-        ({"root": "sample", "states": ["DE"]}, "must be all of DE, HI, NM, SD, VT, WY, or null"),
+        ({"root": "sample", "year": 2016}, "must be one of [2017, 2018], got 2016"),
+        ({"root": "sample", "states": ["DE"]}, "the only choice with environment.root=sample"),
     ],
 )
 def test_refused_surveys(root, tmp_path, changed, problem):
@@ -127,17 +121,13 @@ def test_refused_surveys(root, tmp_path, changed, problem):
 
 def test_records_that_cannot_be_used(root, tmp_path):
     rows = census_rows(50, seed=1)
-    first, second, *others = rows
+    first, second = rows[:2]
     for damaged, problem in (
-        ([first, second | {"COW": "private"}], ", column 'COW', row 2: expected a number, got"),
-        ([first, second | {"COW": ""}, *others], ", column 'COW', row 2: the cell is missing"),
+        ([first, second | {"COW": "private"}], ", column 'COW', row 2: expected a number"),
         ([{k: v for k, v in row.items() if k != "RELP"} for row in rows], " has no column 'RELP'"),
     ):
         census_file(root, 2018, "WY", damaged)
         assert f"psam_p56.csv{problem}" in refused(root, tmp_path)
-    census_file(root, 2018, "WY", [row for row in rows if not row["WKHP"]])
-    message = refused(root, tmp_path, states=["WY"])
-    assert "no row is left after the filter AGEP > 16, PINCP > 100, WKHP > 0, PWGTP >= 1" in message
 
 
 @pytest.fixture

@@ -11,7 +11,6 @@ from omegaconf import OmegaConf
 
 from fairbandit.environments import Table, columns
 from fairbandit.environments.columns import CONSTANT, OTHER, chosen_columns
-from fairbandit.environments.reading import remark
 from fairbandit.errors import FairbanditError
 from fairbandit.registry import create, describe
 from tests.environments.data import COLUMNS, arguments, people, write
@@ -19,11 +18,6 @@ from tests.environments.data import COLUMNS, arguments, people, write
 COUNT = 60
 
 both = pytest.mark.parametrize("ending", ["csv", "parquet"])
-
-
-@pytest.fixture(autouse=True)
-def fresh_remarks():
-    remark.cache_clear()
 
 
 def cells(**more: Any) -> dict[str, Any]:
@@ -102,14 +96,7 @@ def test_cells_without_a_text_form_and_an_index_are_no_features(tmp_path, caplog
     table = cells(odd=lambda row: [row], bytes=lambda row: b"\xff", y=lambda row: row)
     table["__index_level_0__"] = list(range(COUNT))
     assert made(tmp_path, "parquet", table).feature_names == ("x", "y", "bias")
-    found = f"'odd' ({OTHER}), 'bytes' ({OTHER}), '__index_level_0__' (no name, or an index)"
-    assert found in caplog.text
-
-
-def test_no_column_is_left(tmp_path):
-    table = {name: found for name, found in cells(odd=lambda row: "NL").items() if name != "x"}
-    message = refused(tmp_path, "csv", table)
-    assert "no column is left to be a feature; beside 'g', 'r' there is 'odd' (one" in message
+    assert f"'odd' ({OTHER}), 'bytes' ({OTHER}). environment" in caplog.text
 
 
 def test_more_texts_than_a_category_takes(tmp_path, monkeypatch):
@@ -120,19 +107,14 @@ def test_more_texts_than_a_category_takes(tmp_path, monkeypatch):
     assert made(tmp_path, "csv", cells(t=lambda row: f"t{row % 10}")).features == 12
 
 
-def test_the_other_table_is_judged_too(tmp_path):
-    scaler = write(tmp_path / "d1.csv", cells(t=lambda row: "wz"[row % 2]))
-    found = made(tmp_path, "csv", cells(t=lambda row: "xyz"[row % 3]), scaler_path=str(scaler))
-    assert found.resolved_columns["t"] == ["w", "x", "y", "z"]
-
-
 def test_decimal_commas_are_noticed(tmp_path):
     table = cells(
         h=lambda row: f"{row},5" if row % 4 else row, day=lambda row: f"0{1 + row % 9}.05.2020"
     )
     table["r"] = [int(reward) for reward in table["r"]]
     message = refused(tmp_path, "csv", table)
-    assert "column 'h': cells are like '1,5'; if commas are decimal marks, set " in message
+    assert "column 'h', row 2: expected a number of at most 1e+100 with env" in message
+    assert message.endswith("environment.decimal='.'; got '1,5'")
     found = made(tmp_path, "csv", table, decimal=",")
     assert found.resolved_columns == {"x": None, "h": None}
 
@@ -173,9 +155,8 @@ def test_a_file_stands_for_its_mapping(tmp_path):
     [
         ("job: 5\n", "environment.columns.job: expected null (a number), category"),
         ("job: {codes: [1], refs: [0]}\n", "expected null (a number), category"),
-        ("smoker: [yes, no]\n", "codes are all numbers or all texts (put a text in quotes)"),
-        ("job: {codes: [1], reference: [1.0]}\n", "a code stands twice"),
-        ("no: null\n", "YAML reads a key as False; put the name of the column in quotes"),
+        ("smoker: [yes, no]\n", "codes are all numbers or all texts (in quotes)"),
+        ("job: {codes: [1], reference: [1.0]}\n", "no two of them are equal"),
         ("age:\njob: [1\n", "cannot be read as YAML: while parsing a flow sequence"),
         ("age:\nage:\n", "found duplicate key age"),
         ("- age\n", "environment.columns must be a mapping"),

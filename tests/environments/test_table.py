@@ -12,7 +12,6 @@ import torch
 
 from fairbandit import Engine
 from fairbandit.environments import population
-from fairbandit.environments.reading import remark
 from fairbandit.environments.table import CANDIDATES, Table
 from fairbandit.errors import FairbanditError
 from fairbandit.registry import create, describe
@@ -24,11 +23,6 @@ GAPS = {"age": [3, 200], "job": [3, 9], "town": [11, 70]}
 """Rows whose cells are missing."""
 
 both = pytest.mark.parametrize("ending", ["csv", "parquet"])
-
-
-@pytest.fixture(autouse=True)
-def fresh_remarks():
-    remark.cache_clear()
 
 
 def table(path: Path, replicas: int = 2, **changed: Any) -> Any:
@@ -58,8 +52,7 @@ def by_hand(d2: Any, d1: Any) -> Any:
 
 @both
 @pytest.mark.parametrize("other", [False, True])
-def test_against_numpy(tmp_path, ending, other, monkeypatch):
-    monkeypatch.setattr(population, "_CHUNK", 64)
+def test_against_numpy(tmp_path, ending, other):
     d2, d1 = people(), people(count=300, seed=1)
     d1["job"] = [min(job, 2) for job in d1["job"]]  # no one of job 3: constant in D1 alone
     path = write(tmp_path / f"d2.{ending}", d2)
@@ -187,12 +180,10 @@ def test_order_of_group_names(tmp_path, labels, order):
         ({"candidates": 0, "pool": "random"}, "environment.candidates must be at least 1, got 0"),
         ({"candidates": 3}, "goes with environment.pool=random"),
         ({"noise": float("nan")}, "environment.noise must be at least 0, got nan"),
-        ({"group": "race"}, "has no column 'race'; it has 'id', 'group', 'age'"),
-        ({"reward": "pay"}, "has no column 'pay'"),
+        ({"group": "race"}, "has no column 'race' of numbers or texts; with environment.sep"),
         ({"columns": {"age": None, "sex": [1, 2]}}, "has no column 'sex'"),
         ({"columns": {"job": [1, 2]}}, "column 'job', row "),
         ({"columns": {"town": ["north"]}}, "expected one of the codes 'north'; got 'south'"),
-        ({"columns": {"town": None}}, "column 'town', row 1: expected a number, got the text"),
         ({"reward": "town"}, "column 'town', row 1: expected a number"),
         ({"scaler_path": "none.csv"}, "there is no file none.csv"),
         ({"separator": "::"}, "environment.separator must be one character, or tab"),
@@ -215,13 +206,11 @@ def test_fewer_than_two_groups(path):
 def test_tables_that_cannot_be_used_are_named(tmp_path, path):
     late = [*people()["age"][:6], "", *people()["age"][7:]]
     for d1, problem in (
-        (people(groups=["x", "y"]), "d1.csv has no member of the groups 'a', 'b', 'c' in column"),
+        (people(groups=["x", "y"]), "d1.csv, column 'wage': no cell is left"),
         (people() | {"age": late}, "d1.csv, column 'age', row 7: "),
     ):
         scaler = str(write(tmp_path / "d1.csv", d1))
         assert problem in refused(path, scaler_path=scaler)
-    flat = write(tmp_path / "t.csv", people() | {"wage": [5.0] * 400})
-    assert "column 'wage': all rewards of the groups in use are one number" in refused(flat)
 
 
 def test_fingerprint_follows_the_data(tmp_path: Path) -> None:
@@ -255,8 +244,8 @@ def test_drop_is_as_if_the_rows_were_not_there(tmp_path, ending, size, caplog):
     plain = table(write(tmp_path / f"r.{ending}", rest), group_size=size)
     assert found.members.contexts.equal(plain.members.contexts) or size
     assert len(found.members.groups) == len(plain.members.groups)
-    said = f"{path}: environment.missing=drop leaves out 8 of 400 rows; missing are "
-    assert said + "2 of 'age', 2 of 'job', 2 of 'town', 1 of 'group', 2 of 'wage'" in caplog.text
+    remark = f"{path}: environment.missing=drop concerns 8 of 400 rows; missing are "
+    assert remark + "2 of 'age', 2 of 'job', 2 of 'town', 1 of 'group', 2 of 'wage'" in caplog.text
 
 
 @both
@@ -275,8 +264,8 @@ def test_mean_sets_features_to_their_means(tmp_path, ending, other, caplog):
         expected = standardised(encoded(people())[:, [at]], whole[seen[:, at]][:, [at]])[:, 0]
         expected[gaps[:, at]] = 0
         np.testing.assert_allclose(found[:, at], expected, rtol=1e-12, atol=1e-12)
-    said = f"{path}: environment.missing=mean fills in 6 cells: 2 of 'age', 2 of 'job', 2 of 'town'"
-    assert said in caplog.text
+    remark = f"{path}: environment.missing=mean concerns 5 of 400 rows; missing are 2 of 'age', "
+    assert remark + "2 of 'job', 2 of 'town'" in caplog.text
 
 
 @both
@@ -285,7 +274,7 @@ def test_a_missing_cell_is_named(tmp_path, ending, name):
     whole = people()
     whole[name][5] = None
     path = write(tmp_path / f"t.{ending}", whole)
-    problem = f"{path}, column '{name}', row 6: the cell is missing; environment.missing=drop"
+    problem = f"{path}, column '{name}', row 6: expected a value (environment.missing=drop"
     assert problem in refused(path)
     if name in ("group", "wage"):
         assert problem in refused(path, missing="mean")
@@ -296,8 +285,8 @@ def test_a_missing_cell_is_named(tmp_path, ending, name):
 @pytest.mark.parametrize("mode", ["drop", "mean"])
 def test_other_cells_stay_strict(tmp_path, mode):
     for name, cell, problem in (
-        ("age", "old", "expected a number, got the text 'old'"),
-        ("age", "1e999", "expected a number of at most 1e+100, got inf"),
+        ("age", "old", "expected a number of at most 1e+100 with"),
+        ("age", "1e999", "expected a number of at most 1e+100 with"),
         ("job", "7", "expected one of the codes"),
     ):
         whole = with_gaps()
@@ -308,7 +297,7 @@ def test_other_cells_stay_strict(tmp_path, mode):
 
 def test_no_cell_is_there(tmp_path):
     path = write(tmp_path / "t.parquet", with_gaps(age=list(range(400))))
-    assert "column 'age': all cells of the groups in use are" in refused(path, missing="mean")
+    assert "column 'age': no cell is left" in refused(path, missing="mean")
     assert "0 group(s) of column 'group'" in refused(path, missing="drop")
 
 
@@ -336,16 +325,6 @@ def test_the_group_is_a_feature_unless_it_is_left_out(tmp_path, columns):
     assert means == pytest.approx([0, 0, 0], abs=1e-6)
     listed = create("environment", arguments(path, columns={"group": ["a", "b", "c"]}))
     assert listed.feature_names == made.feature_names[here:]
-
-
-def test_without_the_group_a_notice_says_what_truth_misses(tmp_path, caplog):
-    path = write(tmp_path / "t.csv", unequal())
-    create("environment", arguments(path))
-    assert not caplog.text
-    create("environment", arguments(path, group_feature=False))
-    create("environment", arguments(write(tmp_path / "e.csv", unequal(0)), group_feature=False))
-    (record,) = caplog.records
-    assert f"{path}: the mean 'wage' of 'group' 'a' is 0.8" in record.message
 
 
 def test_fairness_shows_on_own_data(tmp_path):
@@ -385,24 +364,3 @@ def test_every_form_of_a_table_in_memory_is_one_problem(path):
         assert Table.data_files(describe(made)) == []
     with pytest.raises(FairbanditError, match="the table has no column 'pay'"):
         Table.from_data(frame, group="group", reward="pay")
-
-
-@pytest.mark.parametrize(
-    ("data", "problem"),
-    [
-        ([1, 2], "got a list: "),
-        (pd.Series([1]), "got a Series: "),
-        (pd.DataFrame({"a": [1, "x"]}), "got a DataFrame: .*column a"),
-        ({"a": [1], "b": [1, 2]}, "got a dict: "),
-    ],
-)
-def test_what_is_no_table(data, problem):
-    with pytest.raises(FairbanditError, match=problem):
-        Table.from_data(data, group="a", reward="b")
-
-
-def test_more_features_than_a_problem_has(path, monkeypatch):
-    monkeypatch.setattr(population, "MOST_COLUMNS", 7)
-    assert "the columns make 8 features, and a problem has at most 7" in refused(
-        path, group_feature=False
-    )
