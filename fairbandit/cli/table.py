@@ -11,7 +11,6 @@ from rich.table import Table
 from fairbandit.cli.parsers import read_parameters, tool_parser
 from fairbandit.environments.columns import chosen_columns, codes_and_reference, resolve_columns
 from fairbandit.environments.reading import Source, listed, read_table
-from fairbandit.environments.table import TABS
 from fairbandit.registry import completed
 from fairbandit.run.table import console, make_table
 
@@ -47,10 +46,10 @@ def table(words: Sequence[str]) -> None:
         given.file,
         [*taken, *(chosen or ())],
         every=chosen is None,
-        separator=TABS.get(spec["separator"], spec["separator"]),
+        separator=spec["separator"],
         decimal=spec["decimal"],
     )
-    columns, left_out = resolve_columns([source], chosen, taken)
+    columns, left_out = resolve_columns(source, chosen, taken)
     groups = pd.Series(source.numbers(spec["reward"])).groupby(source.labels(spec["group"]))
     sizes = groups.size().sort_values(ascending=False, kind="stable")
     out = console()

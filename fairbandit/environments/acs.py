@@ -18,10 +18,8 @@ from importlib import import_module
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
-from numpy.typing import NDArray
 
 from fairbandit.environments.reading import listed, read_table
 from fairbandit.errors import FairbanditError
@@ -71,8 +69,9 @@ def person_table(
     these changes, a new table is made. The arguments are those of `CensusGender`.
 
     Raises:
-        FairbanditError: the year is not in `YEARS`, a state is unknown, a file is missing, is
-            damaged or lacks a column or a cell, no row passes the filter, or writing fails.
+        FairbanditError: the year is not in `YEARS`, a state is unknown, or a file is missing, is
+            damaged or lacks a column.
+        OSError: the table or a download cannot be written.
 
     Reference:
         Ding et al., "Retiring Adult: New Datasets for Fair Machine Learning", NeurIPS 2021.
@@ -95,7 +94,10 @@ def person_table(
     default = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache", "fairbandit")
     target = Path(cache or default) / f"acs-{year}-{key}.parquet"
     if not target.is_file():
-        _write(list(paths.values()), target)
+        table = pa.concat_tables(map(_filtered, paths.values()))
+        with _moved_when_whole(target) as path:
+            pq.write_table(table, path, compression="zstd", write_page_checksum=True)
+        _log.info("wrote %d filtered census records to %s", len(table), target)
     return target
 
 
@@ -103,21 +105,20 @@ def record_files(
     *, root: str | Path, year: int, states: Sequence[str] | None = None
 ) -> dict[str, Path]:
     """The path of each state's records, which need not exist; `person_table` has the arguments."""
-    sample = root == SAMPLE
-    valid = SAMPLE_STATES if sample else dict.fromkeys(YEARS, STATES)
-    if year not in valid:
-        raise FairbanditError(f"the census year must be one of {[*valid]}, got {year}")
-    known = valid[year]
-    chosen = known if states is None else states
-    if not chosen or not {*chosen} <= {*known} or (sample and {*chosen} != {*known}):
-        raise FairbanditError(
-            f"the census states of {year} must be {'all' if sample else 'some'} of "
-            f"{', '.join(known)}, or null; got {chosen}"
+    if year not in YEARS:
+        raise FairbanditError(f"the census year must be one of {[*YEARS]}, got {year}")
+    if root == SAMPLE and states is None:
+        return dict.fromkeys(
+            SAMPLE_STATES[year], Path(__file__).parent / SAMPLE / f"{year}.parquet"
         )
-    if sample:
-        return dict.fromkeys(known, Path(__file__).parent / SAMPLE / f"{year}.parquet")
+    chosen = STATES if states is None else states
+    if root == SAMPLE or not chosen or not {*chosen} <= {*STATES}:
+        raise FairbanditError(
+            "the census states must be null, for all of them (the only choice with "
+            f"environment.root=sample), or some of {', '.join(STATES)}; got {chosen}"
+        )
     folder = Path(root, str(year), "1-Year")
-    return {state: folder / f"psam_p{FIPS[state]:02}.csv" for state in known if state in chosen}
+    return {state: folder / f"psam_p{FIPS[state]:02}.csv" for state in STATES if state in chosen}
 
 
 def _download(path: Path, year: int, state: str) -> None:
@@ -127,7 +128,7 @@ def _download(path: Path, year: int, state: str) -> None:
     _log.info("downloading the %d census records of %s", year, state)
     name = f"csv_p{state.lower()}.zip"
     url = f"{_SITE}/{year}/1-Year/{name}"
-    with _moved_when_whole(path, "environment.root") as found:
+    with _moved_when_whole(path) as found:
         try:
             folktables.download_and_extract(url, str(found.parent), name, found.name)
             read_table(found, _READ)
@@ -138,42 +139,20 @@ def _download(path: Path, year: int, state: str) -> None:
             ) from error
 
 
-def _write(files: list[Path], target: Path) -> None:
-    columns = [np.concatenate(cells) for cells in zip(*map(_filtered, files), strict=True)]
-    if not len(columns[0]):
-        raise FairbanditError(
-            f"no row is left after the filter AGEP > 16, PINCP > 100, WKHP > 0, PWGTP >= 1 "
-            f"in {listed(list(map(str, files)), 5)}"
-        )
-    with _moved_when_whole(target, "environment.cache") as path:
-        table = pa.table(columns, names=COLUMNS)
-        pq.write_table(table, path, compression="zstd", write_page_checksum=True)
-    _log.info("wrote %d filtered census records to %s", len(columns[0]), target)
-
-
 @contextmanager
-def _moved_when_whole(path: Path, setting: str) -> Iterator[Path]:
+def _moved_when_whole(path: Path) -> Iterator[Path]:
     """Gives a temporary path for writing; the file is moved to `path` if no error occurs."""
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        folder = TemporaryDirectory(dir=path.parent, prefix=".part-")
-    except OSError as error:
-        raise FairbanditError(
-            f"cannot write into {path.parent} ({error.strerror}); set {setting} to a folder that "
-            "can be written"
-        ) from error
-    with folder as name:
-        yield Path(name, path.name)
-        Path(name, path.name).replace(path)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with TemporaryDirectory(dir=path.parent, prefix=".part-") as folder:
+        yield Path(folder, path.name)
+        Path(folder, path.name).replace(path)
 
 
-def _filtered(path: Path) -> list[NDArray[np.float64]]:
+def _filtered(path: Path) -> pa.Table:
     """The columns `COLUMNS` of the working adults in one file."""
     source = read_table(path, _READ)
     cells = {name: source.numbers(name) for name in _READ}
     # a comparison with a missing cell is false
     keep = (cells["AGEP"] > 16) & (cells["PINCP"] > 100)
     keep &= (cells["WKHP"] > 0) & (cells["PWGTP"] >= 1)
-    for name in COLUMNS:
-        source.require_cells(name, keep & np.isnan(cells[name]))
-    return [cells[name][keep] for name in COLUMNS]
+    return pa.table({name: cells[name][keep] for name in COLUMNS})

@@ -33,9 +33,6 @@ class Truth:
         rewards: rewards(contexts, groups, rounds), of (…, d), (…) and rounds that broadcast to (…),
             gives the true rewards, (…); None if `theta` is given.
 
-    Raises:
-        FairbanditError: neither θ nor the rewards are given, or both are.
-
     >>> square = Truth(None, lambda g, v, t: v.sqrt(), rewards=lambda x, g, t: x[..., 0] ** 2)
     >>> square.score(torch.tensor([[0.5]]), torch.tensor([0]), torch.tensor([1]))
     tensor([0.2500])
@@ -44,10 +41,6 @@ class Truth:
     theta: Tensor | None
     cdf: Callable[[Tensor, Tensor, Tensor], Tensor]
     rewards: Callable[[Tensor, Tensor, Tensor], Tensor] | None = None
-
-    def __post_init__(self) -> None:
-        if (self.theta is None) == (self.rewards is None):
-            raise FairbanditError("a truth has either theta or rewards, and not both")
 
     def score(self, contexts: Tensor, groups: Tensor, rounds: Tensor) -> Tensor:
         """The true rewards, (…), of contexts (…, d) of groups (…) int64 in rounds (…) int64."""

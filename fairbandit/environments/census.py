@@ -40,20 +40,11 @@ GROUP_SIZE, SAMPLE_GROUP_SIZE = 5000, 800
 """The `min_group_size` of ethnicities: the paper's, and the sample's, which keeps seven of them."""
 
 
-def surveys(
-    *,
-    root: str,
-    states: list[str] | None = None,
-    year: int = 2018,
-    scaler_year: int | None = None,
-    scaler_states: list[str] | None = None,
-    **_: Any,
-) -> list[dict[str, Any]]:
+def _surveys(given: Mapping[str, Any]) -> list[dict[str, Any]]:
     """The arguments of `record_files` for D2, then for D1, from those of `CensusGender`."""
-    # the sample has other states in each year
-    others = scaler_states or (None if root == SAMPLE else states)
-    found = [(year, states), (scaler_year or year, others)]
-    return [{"root": root, "year": year, "states": states} for year, states in found]
+    root, year, states = given["root"], given["year"], given["states"]
+    first = {"year": given["scaler_year"] or year, "states": given["scaler_states"] or states}
+    return [{"root": root, "year": year, "states": states}, {"root": root, **first}]
 
 
 class _Census(Table):
@@ -62,7 +53,7 @@ class _Census(Table):
     def __init__(self, given: Mapping[str, Any], group: str, **table: Any) -> None:
         vars(self).update(given)
         fetched = {"download": given["download"], "cache": given["cache"]}
-        paths = [str(person_table(**survey, **fetched)) for survey in surveys(**given)]
+        paths = [str(person_table(**survey, **fetched)) for survey in _surveys(given)]
         table |= dict(zip(("path", "scaler_path"), paths, strict=True))
         super().__init__(group=group, reward="PINCP", columns=CENSUS_COLUMNS, **table)
         names = {str(code): name for code, name in enumerate(GROUPS[group], 1)}
@@ -71,7 +62,7 @@ class _Census(Table):
     @classmethod
     def data_files(cls, parameters: Mapping[str, Any]) -> list[Path]:
         """The person records of D2 and of D1, each once."""
-        found = [record_files(**survey).values() for survey in surveys(**parameters)]
+        found = [record_files(**survey).values() for survey in _surveys(parameters)]
         return list(dict.fromkeys(file for files in found for file in files))
 
 

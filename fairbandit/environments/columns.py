@@ -1,18 +1,22 @@
-"""Decides which columns are features, by a mapping, a YAML file or the cells of the columns."""
+"""Decides which columns of a table are features, and encodes their cells as standardised numbers.
+
+Columns are chosen by a mapping, by a YAML file, or by what their cells hold.
+"""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
+from unicodedata import normalize
 
 import numpy as np
+from numpy.typing import NDArray
 from omegaconf import OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 from yaml import YAMLError  # type: ignore[import-untyped]
 
-from fairbandit.environments.reading import DECIMAL_REMEDY, Source, listed
+from fairbandit.environments.reading import Source, listed
 from fairbandit.errors import FairbanditError
 
 CATEGORY = "category"
@@ -21,24 +25,12 @@ CATEGORY = "category"
 MOST_CODES = 1_000
 """The most distinct texts of a column that becomes a category without a specification."""
 
-CHOOSE = (
-    "environment.columns chooses the features, as in 'environment.columns={NAME: null, NAME: "
-    "category}', or in a YAML file, environment.columns=FILE.yaml; null is a number"
-)
-"""How features are chosen, for messages."""
-
 # the reasons why a column is not a feature
 CONSTANT = "one value, or none"
 OTHER = "neither numbers nor texts that recur"
-UNNAMED = "no name, or an index"
 
-_SPEC = (
-    f"null (a number), {CATEGORY} (the codes are the values in the table), a list of codes, or "
-    "{codes: [...], reference: [...]}"
-)
 _DATE = "([0-9]{1,4}[-/.][0-9]{1,2}[-/.][0-9]{1,4}.*|[0-9]{1,2}:[0-9]{2}.*)"
 _CODE = "([-+]?0[0-9]+)"  # a number with leading zeros, such as 007
-_INDEX = re.compile(r"__index_level_[0-9]+__")  # the index of a table that pandas wrote
 
 
 def columns_file(columns: Any) -> Path | None:
@@ -59,16 +51,17 @@ def chosen_columns(columns: Any) -> Mapping[str, Any] | None:
     given, where = (_load(file), f"{file}: ") if file else (columns, "")
     if not isinstance(given, Mapping) or not given:
         raise FairbanditError(
-            f"{where}environment.columns must be a mapping {{column: spec}}, a spec being {_SPEC}, "
-            f"or the path of a .yaml file that holds one; null takes the columns of the table; got "
-            f"{given!r}"
+            f"{where}environment.columns must be a mapping {{column: spec}}, the path of a .yaml "
+            f"file that holds one, or null; got {given!r}"
         )
     for name, spec in given.items():
-        if isinstance(name, bool):
-            problem = f"YAML reads a key as {name}; put the name of the column in quotes"
-            raise FairbanditError(where + problem)
-        if problem := _problem(spec):
-            raise FairbanditError(f"{where}environment.columns.{name}: {problem}")
+        if not _is_valid(spec):
+            raise FairbanditError(
+                f"{where}environment.columns.{name}: expected null (a number), {CATEGORY} (the "
+                "codes are the values in the table), a list of codes, or {codes: [...], "
+                "reference: [...]}; codes are all numbers or all texts (in quotes), and no two of "
+                f"them are equal; got {spec!r}"
+            )
     return {str(name): spec for name, spec in given.items()}
 
 
@@ -79,20 +72,18 @@ def codes_and_reference(spec: Any) -> tuple[list[Any], list[Any]]:
     return list(spec or ()), []
 
 
-def _problem(spec: Any) -> str:
-    """What is wrong with a specification; empty if it is valid."""
+def _is_valid(spec: Any) -> bool:
     if spec is None or spec == CATEGORY:
-        return ""
+        return True
     given = spec if isinstance(spec, Mapping) else {"codes": spec}
-    lists = [given.get("codes", ()), given.get("reference", ())]
-    valid = all(isinstance(one, Sequence) and not isinstance(one, str) for one in lists)
-    if not valid or not lists[0] or given.keys() - {"codes", "reference"}:
-        return f"expected {_SPEC}; got {spec!r}"
+    lists = [given.get("codes"), given.get("reference", ())]
+    if isinstance(spec, str) or not lists[0] or given.keys() - {"codes", "reference"}:
+        return False
+    if not all(isinstance(one, Sequence) for one in lists):
+        return False
     codes = [*lists[0], *lists[1]]
-    numbers = all(isinstance(code, (int, float)) and not isinstance(code, bool) for code in codes)
-    if not numbers and not all(isinstance(code, str) for code in codes):
-        return f"codes are all numbers or all texts (put a text in quotes), got {codes}"
-    return f"a code stands twice in {codes}" if len(set(codes)) < len(codes) else ""
+    kinds = {type(code) for code in codes}
+    return (kinds == {str} or kinds <= {int, float}) and len(set(codes)) == len(codes)
 
 
 def _load(path: Path) -> Any:
@@ -105,67 +96,117 @@ def _load(path: Path) -> Any:
 
 
 def resolve_columns(
-    sources: Sequence[Source], chosen: Mapping[str, Any] | None, taken: Collection[str]
+    source: Source, chosen: Mapping[str, Any] | None, taken: Collection[str]
 ) -> tuple[dict[str, Any], dict[str, str]]:
     """The specification of each feature column, with its codes, and why others are left out.
 
     Args:
-        sources: D2 and, where it is another file, D1.
+        source: the table whose values are codes where none are given.
         chosen: what `chosen_columns` returned. If None, the cells of each column decide: numbers
             and truth values become numbers, texts that recur become categories.
         taken: the columns of the group and of the reward, left out if `chosen` is None.
 
     Raises:
-        FairbanditError: no column is left, or a column has numbers with decimal commas although
-            `decimal` is a point.
+        FairbanditError: a column has numbers with decimal commas although `decimal` is a point.
     """
     if chosen is not None:
-        codes = {name: _codes(sources, name) for name, spec in chosen.items() if spec == CATEGORY}
-        return {**chosen, **codes}, {}
-    judged = {name: _specified(sources, name) for name in sources[0].columns if name not in taken}
+        asked = [name for name, spec in chosen.items() if spec == CATEGORY]
+        return {**chosen, **{name: _codes(source, name) for name in asked}}, {}
+    judged = {name: _judged(source, name) for name in source.columns if name not in taken}
     columns = {name: spec for name, (spec, reason) in judged.items() if not reason}
-    left_out = {name: reason for name, (_, reason) in judged.items() if reason}
-    if not columns:
-        found = listed([f"{name!r} ({reason})" for name, reason in left_out.items()])
-        raise FairbanditError(
-            f"{sources[0].name}: no column is left to be a feature; beside "
-            f"{listed([*map(repr, taken)])} there is {found or 'none'}. {CHOOSE}"
-        )
-    return columns, left_out
+    return columns, {name: reason for name, (_, reason) in judged.items() if reason}
 
 
-def _specified(sources: Sequence[Source], name: str) -> tuple[list[Any] | None, str]:
+def _judged(source: Source, name: str) -> tuple[list[Any] | None, str]:
     """The specification of a column by its cells, and the reason why it is no feature, or ""."""
-    if not name or _INDEX.fullmatch(name):
-        return None, UNNAMED
-    if not all(name in source.frame for source in sources):
+    if name not in source.frame:
         return None, OTHER
-    for source in sources:
-        if not source.fits(name).all() and source.fits(name, ",").all():
-            cell = source.cells(name)[~source.fits(name)].iloc[0]
-            raise source.error(name, None, f"cells are like {cell!r}; {DECIMAL_REMEDY}")
-    codes = _codes(sources, name)
+    if not source.fits(name).all() and source.fits(name, ",").all():
+        source.numbers(name)  # raises an error that names `environment.decimal`
+    codes = _codes(source, name)
     if len(codes) < 2:
         return None, CONSTANT
     if not isinstance(codes[0], str):
         return None, ""
-    zeros = any(_matches(source, name, _CODE) for source in sources)
-    mixed = any((source.fits(name) & ~source.gaps(name)).any() for source in sources) and not zeros
-    dates = any(_matches(source, name, _DATE) for source in sources)
-    recur = len(codes) <= min(MOST_CODES, sum(map(len, sources)) / 2)  # twice each, on average
-    return (None, OTHER) if mixed or dates or not recur else (codes, "")
+    numbers = (source.fits(name) & ~source.gaps(name)).any() and not _matches(source, name, _CODE)
+    recur = len(codes) <= min(MOST_CODES, len(source) / 2)  # twice each, on average
+    return (None, OTHER) if numbers or _matches(source, name, _DATE) or not recur else (codes, "")
 
 
-def _codes(sources: Sequence[Source], name: str) -> list[Any]:
+def _codes(source: Source, name: str) -> list[Any]:
     """The distinct values of a column, sorted; texts if a cell is a text or has leading zeros."""
-    if any(not source.fits(name).all() or _matches(source, name, _CODE) for source in sources):
-        every = (source.cells(name).dropna().unique() for source in sources)
-        return sorted({str(cell) for cells in every for cell in cells})
-    values = np.unique(np.concatenate([source.numbers(name) for source in sources]))
+    if not source.fits(name).all() or _matches(source, name, _CODE):
+        return sorted(source.frame[name].dropna().unique())
+    values = np.unique(source.numbers(name))
     known = values[~np.isnan(values)].tolist()
     return [int(value) if value.is_integer() else value for value in known]
 
 
 def _matches(source: Source, name: str, pattern: str) -> bool:
-    cells = source.cells(name)
+    cells = source.frame[name]
     return cells.dtype != np.float64 and bool(cells.str.fullmatch(pattern).any())
+
+
+class Encoder:
+    """Features of columns, standardised by the means and standard deviations of a table.
+
+    A number is one feature, a category one feature a code, which is 1 or 0. A feature x becomes
+    (x − mean)/deviation; what is constant in the table is only centred. Missing cells count in
+    neither, and become 0.
+
+    Args:
+        columns: the specification of each column, with the codes of categories.
+        source: the table to fit.
+        bias: adds a last feature that is always 1.
+
+    Attributes:
+        names: of the d features, as in `age`, `job=1`, `job=2`, `bias`.
+
+    Raises:
+        FairbanditError: a cell is neither missing nor a number, or none of the codes; or a column
+            has no cell at all.
+    """
+
+    def __init__(self, columns: Mapping[str, Any], source: Source, bias: bool = False) -> None:
+        self.columns = columns
+        names: list[str] = []
+        self._scales: dict[str, tuple[NDArray[np.float64], NDArray[np.float64]]] = {}
+        for column, spec in columns.items():
+            names += [f"{column}={code}" for code in codes_and_reference(spec)[0]] or [column]
+            block = _encoded(source, column, spec)
+            if np.isnan(block).all(axis=0).any():
+                raise FairbanditError(
+                    f"{source.name}, column {column!r}: no cell is left by which to standardise it"
+                )
+            low = np.nanmin(block, axis=0)
+            constant = low == np.nanmax(block, axis=0)
+            centre = np.where(constant, low, np.nanmean(block, axis=0))
+            self._scales[column] = centre, np.where(constant, 1.0, np.nanstd(block, axis=0))
+        self.names = (*names, *["bias"] * bias)
+
+    def __call__(self, source: Source) -> NDArray[np.float64]:
+        """The features of each row of a table, (n, d)."""
+        features, at = np.ones((len(source), len(self.names))), 0
+        for column, (centre, scale) in self._scales.items():
+            block = (_encoded(source, column, self.columns[column]) - centre) / scale
+            features[:, at : at + len(centre)] = np.where(np.isnan(block), 0.0, block)
+            at += len(centre)
+        return features
+
+
+def _encoded(source: Source, column: str, spec: Any) -> NDArray[np.float64]:
+    """The features of a column before they are standardised, (n, width); NaN if missing."""
+    import pandas as pd
+
+    codes, reference = codes_and_reference(spec)
+    if not codes:
+        return source.numbers(column)[:, None]
+    texts, every = isinstance(codes[0], str), [*codes, *reference]
+    cells = source.frame[column] if texts else source.numbers(column)
+    known = [normalize("NFC", code) if texts else float(code) for code in every]
+    places, gaps = pd.Index(known).get_indexer(cells), source.gaps(column)
+    expected = f"one of the codes {listed([*map(repr, every)])}"
+    source.require(column, gaps | (places >= 0), expected)
+    features = (places[:, None] == np.arange(len(codes))).astype(np.float64)
+    features[gaps] = np.nan
+    return features

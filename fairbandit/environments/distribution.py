@@ -31,7 +31,13 @@ def of_cdf(cdf: Callable[[Tensor], Tensor]) -> Distribution:
     >>> of_cdf(lambda v: v.clamp(0, 1)).density[:3]
     tensor([1., 1., 1.], dtype=torch.float64)
     """
-    values = _grid(_quantile(cdf, _TAIL), _quantile(cdf, 1 - _TAIL))
+    tails = torch.tensor([_TAIL, 1 - _TAIL], dtype=torch.float64)
+    low, high = torch.full_like(tails, -1e12), torch.full_like(tails, 1e12)
+    for _ in range(100):  # bisection of both quantiles
+        middle = (low + high) / 2
+        below = cdf(middle) < tails
+        low, high = torch.where(below, middle, low), torch.where(below, high, middle)
+    values = _grid(*high.tolist())
     shares = cdf(values)
     (density,) = torch.gradient(shares, spacing=(values,))
     return Distribution(values, density.clamp(min=0), shares)
@@ -66,20 +72,3 @@ def _grid(low: float, high: float) -> Tensor:
     if not high - low > 1e-9 * max(1.0, abs(low)):  # all rewards are one
         low, high = low - 0.5, high + 0.5
     return torch.linspace(low, high, POINTS, dtype=torch.float64)
-
-
-def _quantile(cdf: Callable[[Tensor], Tensor], share: float) -> float:
-    """The value at which the CDF attains a share, found by bisection."""
-
-    def at(value: float) -> float:
-        return float(cdf(torch.tensor([value], dtype=torch.float64)))
-
-    low, high = -1.0, 1.0
-    while at(low) > share and low > -1e12:
-        low *= 2
-    while at(high) < share and high < 1e12:
-        high *= 2
-    for _ in range(60):
-        middle = (low + high) / 2
-        low, high = (middle, high) if at(middle) < share else (low, middle)
-    return (low + high) / 2

@@ -6,34 +6,27 @@ rows, the members, become candidates.
 
 from __future__ import annotations
 
-import math
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import Enum
 from functools import lru_cache
 from typing import Any
-from unicodedata import normalize
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from fairbandit.environments.columns import CHOOSE, codes_and_reference, resolve_columns
-from fairbandit.environments.reading import MOST_COLUMNS, NUMBER, Source, listed, read_table, remark
+from fairbandit.environments.columns import Encoder, resolve_columns
+from fairbandit.environments.reading import NUMBER, Source, listed, read_table, remark
 from fairbandit.errors import FairbanditError
 from fairbandit.maths.grouped_cdf import GroupedCdf
 from fairbandit.maths.least_squares import ridge_fit
 
 REGULARIZATION = 1e-8
 """λ of the ridge regression on D2 that makes θ, as in the paper (App. D.2)."""
-
-GAP = 0.1
-"""The difference of two groups' mean rewards, in standard deviations, that calls for a notice."""
-
-_CHUNK = 1 << 16
 
 ROUNDING = 8 * torch.finfo(torch.float64).eps
 """How far apart two computations of one expected reward may be, relative to Σᵢ|xᵢθᵢ|."""
@@ -86,6 +79,8 @@ class Members:
         order: the members' positions, sorted by group, (n,) int64.
         starts: the position in `order` at which each group begins, (G,) int64.
         sizes: the number of members of each group, (G,) int64.
+        theta: the ridge fit of the standardised reward, (d,).
+        cdf: the CDF of each group's true rewards.
     """
 
     contexts: Tensor
@@ -96,6 +91,8 @@ class Members:
     order: Tensor
     starts: Tensor
     sizes: Tensor
+    theta: Tensor
+    cdf: GroupedCdf
 
     def to(self, device: torch.device) -> Members:
         """The same members on another device."""
@@ -104,18 +101,12 @@ class Members:
 
 @dataclass(frozen=True)
 class Population:
-    """The members, with their groups' labels and what their columns became.
-
-    `theta`, (d,), is the ridge fit of the standardised reward on D2, and `cdf` that of each group's
-    true rewards. `columns` has the codes of each category.
-    """
+    """The members, their groups' labels, and the columns with the codes of each category."""
 
     members: Members
     groups: tuple[str, ...]
     features: tuple[str, ...]
     columns: Mapping[str, Any]
-    theta: Tensor
-    cdf: GroupedCdf
 
 
 @dataclass(frozen=True)
@@ -123,7 +114,6 @@ class _Part:
     """The rows of D1 or of D2 that are used, (n,), each one's group, and if a CDF counts it."""
 
     source: Source
-    rows: NDArray[np.int64]
     groups: NDArray[np.int64]
     counted: NDArray[np.bool_]
 
@@ -137,87 +127,62 @@ def load_population(request: Request) -> Population:
     """
     taken, every = (request.group, request.reward), request.columns is None
     wanted, marks = [*taken, *(request.columns or ())], (request.separator, request.decimal)
-    paths = filter(None, (request.path, request.scaler_path))
-    sources = [read_table(path, wanted, every, *marks) for path in paths]
-    columns, left_out = resolve_columns(sources, request.columns, taken)
+    sources = [read_table(request.path, wanted, every, *marks)]
+    columns, left_out = resolve_columns(sources[0], request.columns, taken)
+    if request.scaler_path:
+        sources.append(read_table(request.scaler_path, [*taken, *columns], False, *marks))
     if left_out:
         text = listed([f"{name!r} ({reason})" for name, reason in left_out.items()])
-        remark(f"{request.path}: these columns are no features: {text}. {CHOOSE}")
-    labels = [_labels(source, columns, request) for source in sources]
-    kept = _kept_groups(sources[0].name, labels[0], request)
-    parts = [_part(*own, kept, request) for own in zip(sources, labels, (2, 1), strict=False)]
-    members, first = parts[0], parts[-1]
-    features = dict(columns)
-    if request.group_feature and request.group not in columns:
-        features[request.group] = list(kept)
-    names = _names(features, request.bias)
-    contexts = np.ones((len(members.rows), len(names)))
-    filled, at = {}, 0
-    for column, spec in features.items():
-        block = _scaled(column, spec, members, first, column not in columns)
-        gaps = np.isnan(block)
-        if gaps.any():
-            filled[column] = int(gaps[:, 0].sum())
-        contexts[:, at : at + block.shape[1]] = np.where(gaps, 0.0, block)
-        at += block.shape[1]
-    if filled:
-        _remark_gaps(members.source, f"mean fills in {sum(filled.values()):,} cells:", filled)
-    rewards = _scaled(request.reward, None, members, first)[:, 0]
-    if (rewards == rewards[0]).all():
-        problem = "all rewards of the groups in use are one number, so there is nothing to learn "
-        problem += "and every regret would be 0"
-        raise members.source.error(request.reward, None, problem)
-    if request.group not in features:
-        _notice_gap(request, rewards, members.groups, kept)
-    theta, made, cdf = _truth(contexts, rewards, members, len(kept))
-    return Population(made, kept, names, columns, theta, cdf)
-
-
-def _names(features: Mapping[str, Any], bias: bool) -> tuple[str, ...]:
-    """The names of the features: `age`, `job=1`, `job=2`, …, `sex=f`, `sex=m`, `bias`."""
-    names: list[str] = []
-    for column, spec in features.items():
-        names += [f"{column}={code}" for code in codes_and_reference(spec)[0]] or [column]
-    names += ["bias"] * bias
-    if len(names) > MOST_COLUMNS:
-        raise FairbanditError(
-            f"the columns make {len(names):,} features, and a problem has at most "
-            f"{MOST_COLUMNS:,}; environment.columns chooses fewer columns or codes, and "
-            "environment.group_feature=false leaves out those of the groups"
+        remark(
+            f"{request.path}: these columns are no features: {text}. environment.columns chooses "
+            "the features, as in 'environment.columns={NAME: null, NAME: category}', or in a YAML "
+            "file, environment.columns=FILE.yaml; null is a number"
         )
-    return tuple(names)
+    sources = [_usable(source, columns, request) for source in sources]
+    kept = _kept_groups(sources[0], request)
+    parts = [_part(*own, kept, request) for own in zip(sources, (2, 1), strict=False)]
+    members, first = parts[0], parts[-1].source
+    rewards = Encoder({request.reward: None}, first)(members.source)[:, 0]
+    features = dict(columns)
+    if request.group_feature:
+        features.setdefault(request.group, list(kept))
+    encoder = Encoder(features, first, request.bias)
+    made = _members(encoder(members.source), rewards, members, len(kept))
+    return Population(made, kept, encoder.names, columns)
 
 
-def _labels(source: Source, columns: Mapping[str, Any], request: Request) -> NDArray[Any]:
-    """The group label of each row; None where the row is left out."""
-    labels = source.labels(request.group)
-    gaps = {name: source.gaps(name) for name in (*columns, request.group, request.reward)}
+def _usable(source: Source, columns: Mapping[str, Any], request: Request) -> Source:
+    """The rows that `missing` leaves; cells of the group are labels, unless they are a feature."""
+    taken = (request.group, request.reward)
+    gaps = source.frame[list(dict.fromkeys([*columns, *taken]))].isna()
+    frame = source.frame
     if request.missing is Missing.drop:
-        left_out = np.logical_or.reduce([*gaps.values()])
-        labels[left_out] = None
-        if left_out.any():
-            done = f"leaves out {left_out.sum():,} of {len(labels):,} rows; missing are"
-            _remark_gaps(source, f"drop {done}", {name: rows.sum() for name, rows in gaps.items()})
-        return labels
-    for name, rows in gaps.items():
-        if request.missing is Missing.error or name in (request.group, request.reward):
-            source.require_cells(name, rows)
-    return labels
+        frame = frame[~gaps.any(axis=1)]
+    else:
+        expected = "a value (environment.missing=drop leaves out rows with missing cells, and "
+        expected += "environment.missing=mean fills in the mean of a feature)"
+        for name in gaps if request.missing is Missing.error else taken:
+            source.require(name, ~gaps[name].to_numpy(), expected)
+    if gaps.any(axis=None):
+        counts = listed([f"{count:,} of {name!r}" for name, count in gaps.sum().items() if count])
+        remark(
+            f"{source.name}: environment.missing={request.missing.name} concerns "
+            f"{gaps.any(axis=1).sum():,} of {len(source):,} rows; missing are {counts}"
+        )
+    source = replace(source, frame=frame)
+    if request.group in columns:
+        return source
+    return replace(source, frame=frame.assign(**{request.group: source.labels(request.group)}))
 
 
-def _remark_gaps(source: Source, done: str, cells: Mapping[str, int]) -> None:
-    counts = listed([f"{count:,} of {name!r}" for name, count in cells.items() if count])
-    remark(f"{source.name}: environment.missing={done} {counts}")
-
-
-def _kept_groups(name: str, labels: NDArray[Any], request: Request) -> tuple[str, ...]:
+def _kept_groups(source: Source, request: Request) -> tuple[str, ...]:
     """The labels of the groups that are large enough, sorted; numbers come first, by value."""
-    sizes = Counter(filter(None, labels))
+    sizes = Counter(source.labels(request.group).tolist())
     kept = [group for group, size in sizes.items() if size >= request.min_group_size]
     if len(kept) < 2:
         found = listed([f"{group!r}: {size}" for group, size in sizes.most_common()])
         raise FairbanditError(
-            f"{name}: {len(kept)} group(s) of column {request.group!r} have at least "
+            f"{source.name}: {len(kept)} group(s) of column {request.group!r} have at least "
             f"environment.min_group_size={request.min_group_size} members, and a problem needs "
             f"two; the groups and their sizes are {found or 'none'}; environment.group names "
             "another column"
@@ -230,101 +195,31 @@ def _by_value(label: str) -> tuple[int, float, str]:
     return (0, float(label), label) if re.fullmatch(NUMBER, label) else (1, 0.0, label)
 
 
-def _places(cells: Any, values: Sequence[Any]) -> NDArray[np.int64]:
-    """The place of each cell among the values; −1 if it is none of them."""
+def _part(source: Source, table: int, kept: Sequence[str], request: Request) -> _Part:
+    """The members of the kept groups in D2 (`table` 2) or D1 (1), and the sample of each group."""
     import pandas as pd  # here, since it takes a third of a second
 
-    return np.asarray(pd.Index(values).get_indexer(cells), dtype=np.int64)
-
-
-def _part(
-    source: Source, labels: NDArray[Any], table: int, kept: Sequence[str], request: Request
-) -> _Part:
-    codes = _places(labels, kept)
-    if (codes < 0).all():
-        raise FairbanditError(
-            f"{source.name} has no member of the groups {listed(list(map(repr, kept)))} in column "
-            f"{request.group!r}, so it cannot standardise their features"
-        )
-    used, size = codes >= 0, request.group_size or len(codes)
-    counted = used.copy()
-    order = np.argsort(codes, kind="stable")
-    edges = np.searchsorted(codes[order], np.arange(len(kept)))
-    for group, rows in enumerate(np.split(order, edges)[1:]):
-        if len(rows) > size:
+    codes = pd.Index(kept).get_indexer(source.labels(request.group)).astype(np.int64)
+    counted = codes >= 0
+    for group in range(len(kept)):
+        rows = np.flatnonzero(codes == group)
+        excess = len(rows) - (request.group_size or len(rows))
+        if excess > 0:
             seeds = np.random.SeedSequence(request.sample_seed, spawn_key=(table, group))
-            excess = len(rows) - size
             counted[np.random.default_rng(seeds).choice(rows, excess, replace=False)] = False
-    rows = np.flatnonzero(counted if request.thin else used)
-    return _Part(source, rows, codes[rows], counted[rows])
+    rows = counted if request.thin else codes >= 0
+    return _Part(replace(source, frame=source.frame[rows]), codes[rows], counted[rows])
 
 
-def _encoded(part: _Part, column: str, spec: Any, of_groups: bool) -> NDArray[np.float64]:
-    """The features of a column before they are standardised, (n, width); NaN if missing."""
-    source, rows = part.source, part.rows
-    codes, reference = codes_and_reference(spec)
-    if not codes:
-        return source.numbers(column)[rows, None]
-    each = np.arange(len(codes))
-    if of_groups:
-        return (part.groups[:, None] == each).astype(np.float64)
-    texts = isinstance(codes[0], str)
-    cells = source.cells(column) if texts else source.numbers(column)
-    known = [normalize("NFC", code) if texts else float(code) for code in [*codes, *reference]]
-    places, missing = _places(cells, known), source.gaps(column)
-    unknown = (places < 0) & ~missing
-    if unknown.any():
-        row, given = int(unknown.argmax()), listed([repr(code) for code in [*codes, *reference]])
-        problem = f"expected one of the codes {given}; got {str(cells[row])!r}"
-        raise source.error(column, row, problem)
-    features = (places[rows, None] == each).astype(np.float64)
-    features[missing[rows]] = np.nan
-    return features
-
-
-def _scaled(
-    column: str, spec: Any, members: _Part, first: _Part, of_groups: bool = False
-) -> NDArray[np.float64]:
-    """The features of a column by the means and standard deviations of D1, (n, width).
-
-    Missing cells, which are NaN, count in neither. What is constant in D1 is centred alone.
-    """
-    block = _encoded(members, column, spec, of_groups)
-    fit = block if first is members else _encoded(first, column, spec, of_groups)
-    if np.isnan(fit).all(axis=0).any():
-        problem = "all cells of the groups in use are missing, so that there is no mean to fill in"
-        raise first.source.error(column, None, f"{problem}; leave it out of environment.columns")
-    low, high = np.nanmin(fit, axis=0), np.nanmax(fit, axis=0)
-    constant = low == high
-    centre = np.where(constant, low, np.nanmean(fit, axis=0))
-    scale = np.where(constant, 1.0, np.nanstd(fit, axis=0))
-    return (block - centre) / scale
-
-
-def _notice_gap(
-    request: Request, rewards: NDArray[np.float64], codes: NDArray[np.int64], kept: Sequence[str]
-) -> None:
-    sizes = np.bincount(codes, minlength=len(kept))
-    means = np.bincount(codes, rewards, minlength=len(kept)) / sizes
-    top, bottom = int(means.argmax()), int(means.argmin())
-    gap = float(means[top] - means[bottom])
-    if gap > max(GAP, 3 * math.sqrt(1 / sizes[top] + 1 / sizes[bottom])):  # not by chance
-        remark(
-            f"{request.path}: the mean {request.reward!r} of {request.group!r} {kept[top]!r} is "
-            f"{gap:.2g} standard deviations above that of {kept[bottom]!r}, and with "
-            "environment.group_feature=false the true rewards miss what differs by group alone"
-        )
-
-
-def _truth(
+def _members(
     features: NDArray[np.float64], column: NDArray[np.float64], part: _Part, count: int
-) -> tuple[Tensor, Members, GroupedCdf]:
-    """θ, the members of `count` groups, and the CDFs of the true rewards of those counted."""
+) -> Members:
+    """The members of `count` groups with their ground truth; a CDF is of those counted."""
     contexts, rewards = torch.from_numpy(features), torch.from_numpy(column)
     groups, counted = torch.from_numpy(part.groups), torch.from_numpy(part.counted)
     theta = ridge_fit(contexts, rewards, REGULARIZATION)
     expected = contexts @ theta
-    magnitudes = torch.cat([rows.abs() @ theta.abs() for rows in contexts.split(_CHUNK)])
+    magnitudes = torch.cat([rows.abs() @ theta.abs() for rows in contexts.split(1 << 16)])
     sizes = torch.bincount(groups, minlength=count)
     order = groups.sort(stable=True).indices
     members_of = order.split(sizes.tolist())
@@ -335,4 +230,5 @@ def _truth(
     for group, rows in enumerate(members_of):
         ranks[rows] = cdf.share(group, upper[rows])
     starts = sizes.cumsum(0) - sizes
-    return theta, Members(contexts, groups, rewards, expected, ranks, order, starts, sizes), cdf
+    truth = (expected, ranks, order, starts, sizes, theta, cdf)
+    return Members(contexts, groups, rewards, *truth)

@@ -62,12 +62,11 @@ class Simulation(Environment):
         cdf: CdfSource = CdfSource.exact,
         cdf_samples: int = 10_000_000,
     ) -> None:
-        if groups < 2:
-            raise FairbanditError(f"environment.groups must be at least 2, got {groups}")
-        if len(theta) < groups + 1 or (len(theta) - 1) % groups:
+        if groups < 2 or len(theta) < groups + 1 or (len(theta) - 1) % groups:
             raise FairbanditError(
-                f"environment.theta has {len(theta)} values, which do not make {groups} equal "
-                f"slices and one weight for the bias; expected d = n·{groups} + 1 of them"
+                "environment.groups must be at least 2, and environment.theta must hold a slice of "
+                "equal length for each group and one weight for the bias; got "
+                f"{groups} groups and {len(theta)} values"
             )
         if not np.isfinite([*theta, bias, noise]).all() or noise < 0 or cdf_samples < 1:
             raise FairbanditError(

@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import math
 from collections.abc import Mapping
-from dataclasses import fields
 from enum import Enum
 from pathlib import Path
 from typing import Any
@@ -25,9 +24,6 @@ from fairbandit.streams import Purpose, Streams
 
 CANDIDATES = 10
 """K of random pools if `candidates` is null, as in the paper."""
-
-TABS = {"tab": "\t", "\\t": "\t"}
-"""Names that stand for a tab as the separator."""
 
 
 class PoolKind(Enum):
@@ -128,27 +124,26 @@ class Table(Environment):
             value = getattr(self, name)
             if value is not None and not low <= value < math.inf:
                 raise FairbanditError(f"environment.{name} must be at least {low}, got {value}")
-        mark = TABS.get(separator, separator)
-        if len(mark) != 1 or mark in '"\r\n' or decimal not in (".", ","):
-            raise FairbanditError(
-                "environment.separator must be one character, or tab, and environment.decimal a "
-                f"point or a comma; got {separator!r} and {decimal!r}"
-            )
         if pool is PoolKind.one_per_group and candidates is not None:
             raise FairbanditError(
                 f"environment.candidates={candidates} goes with environment.pool=random; with "
                 "one_per_group there is one candidate a group, so leave it null"
             )
-        other, own_places = _other(path, scaler_path), pool is PoolKind.one_per_group
-        hashes = tuple(data_hash(Path(file)) for file in (path, other) if file)
-        given = {**vars(self), "scaler_path": other, "separator": mark, "thin": own_places}
-        given |= {"columns": chosen_columns(columns), "hashes": hashes}
-        found = load_population(Request(*(given[part.name] for part in fields(Request))))
+        own_places = pool is PoolKind.one_per_group
+        # a file that is D1 and D2 is read once
+        other = scaler_path if scaler_path and Path(scaler_path) != Path(path) else None
+        hashes = tuple(data_hash(file) for file in Table.data_files(vars(self)))
+        request = Request(
+            *(path, other, group, reward, chosen_columns(columns), group_feature, bias),
+            *(min_group_size, group_size, own_places, sample_seed, missing, separator, decimal),
+            hashes=hashes,
+        )
+        found = load_population(request)
         self.resolved_columns, self.feature_names = found.columns, found.features
-        self.members, self.group_names, self._cdf = found.members, found.groups, found.cdf
+        self.members, self.group_names = found.members, found.groups
         self.features = len(self.feature_names)
         self.places = len(self.group_names) if own_places else candidates or CANDIDATES
-        self.truth: Truth = Truth(found.theta, self._cdf)
+        self.truth: Truth = Truth(found.members.theta, found.members.cdf)
 
     @classmethod
     def from_data(cls, data: Any, **parameters: Any) -> Table:
@@ -173,22 +168,19 @@ class Table(Environment):
     @classmethod
     def data_files(cls, parameters: Mapping[str, Any]) -> list[Path]:
         """The files of D2, of D1 and of `columns`, as far as there are such files."""
-        if "path" not in parameters:  # a subclass whose constructor takes other parameters
-            return super().data_files(parameters)
-        path, named = parameters["path"], columns_file(parameters.get("columns"))
-        files = [path, _other(path, parameters.get("scaler_path")), named]
+        named = columns_file(parameters.get("columns"))
+        files = [parameters.get("path"), parameters.get("scaler_path"), named]
         return [Path(file) for file in files if file and not str(file).startswith(MEMORY)]
 
     def bind(self, streams: Streams) -> None:
         """Sets the streams, and moves the members and their ground truth to the streams' device."""
         super().bind(streams)
         self.members = self.members.to(streams.device)
-        self._cdf = self._cdf.to(streams.device)
-        self.truth = Truth(self.truth.linear_theta().to(streams.device), self._cdf)
+        self.truth = Truth(self.members.theta, self.members.cdf)
 
     def reward_distribution(self, group: int) -> Distribution:
         """The ECDF of the true rewards of a group's members, and a kernel density estimate."""
-        return of_sample(self._cdf.sample(group).cpu())
+        return of_sample(self.members.cdf.sample(group).cpu())
 
     def fingerprint(self) -> str:
         """A hash of the members' groups, rewards and true rewards; resuming needs the same ones."""
@@ -217,8 +209,3 @@ class Table(Environment):
         if self.pool is PoolKind.one_per_group:
             return members.order[(uniforms * members.sizes).long() + members.starts]
         return (uniforms * len(members.groups)).to(torch.int64)
-
-
-def _other(path: str, scaler_path: str | None) -> str | None:
-    """The file of D1, or None if it is the file of D2, which is then read once."""
-    return scaler_path if scaler_path and Path(scaler_path) != Path(path) else None

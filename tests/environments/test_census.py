@@ -123,7 +123,7 @@ def test_records_that_cannot_be_used(root, tmp_path):
     rows = census_rows(50, seed=1)
     first, second = rows[:2]
     for damaged, problem in (
-        ([first, second | {"COW": "private"}], ", column 'COW', row 2: expected a number, got"),
+        ([first, second | {"COW": "private"}], ", column 'COW', row 2: expected a number"),
         ([{k: v for k, v in row.items() if k != "RELP"} for row in rows], " has no column 'RELP'"),
     ):
         census_file(root, 2018, "WY", damaged)

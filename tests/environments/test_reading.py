@@ -49,7 +49,7 @@ def test_only_the_columns_asked_for_are_read(tmp_path, ending):
     table = people()
     path = write(tmp_path / f"t.{ending}", table)
     source = read_table(path, ["wage", "age"])
-    assert source.frame.columns.tolist() == ["wage", "age"]
+    assert source.frame.columns.tolist() == ["age", "wage"]
     assert source.columns == list(table)
     assert source.numbers("wage").tolist() == table["wage"]
     assert len(read_table(path, ["age"], every=True).frame.columns) == len(table)
@@ -138,11 +138,7 @@ def test_byte_order_mark_windows_lines_and_quoted_line_breaks(tmp_path):
         ("t.csv", b"b\n1\n\xff\n", "is not a readable table"),
         ("t.csv", b"\xff\n1\n", "a CSV file must be in UTF-8"),
         ("t.csv", "a,b,c\n1,2,3\n1,2\n", "#3: Expected 3 columns, got 2: 1,2"),
-        (
-            "t.csv",
-            "a,c\n1,2\n",
-            "no column 'b' of numbers or texts; with environment.separator=',' it has 'a', 'c'",
-        ),
+        ("t.csv", "a,c\n1,2\n", "with environment.separator=',' it has 'a', 'c'"),
         ("t.csv", "b,a,b\n1,2,3\n", "has more than one column 'b'"),
     ],
 )
@@ -173,7 +169,7 @@ def test_damaged_parquet(tmp_path):
 @pytest.mark.parametrize(("mark", "typed"), [(";", ";"), ("\t", "tab")])
 def test_another_separator(tmp_path, mark, typed):
     path = text(tmp_path, f"a{mark}b\n1{mark}2,5\n")
-    assert f"with environment.separator=',' it has {f'a{mark}b'!r}" in refused(path)
+    assert "with environment.separator=',' between its cells" in refused(path)
     source = read_table(path, ["b"], separator=typed, decimal=",")
     assert source.numbers("b").tolist() == [2.5]
 
