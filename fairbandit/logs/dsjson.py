@@ -10,9 +10,12 @@ from typing import Any
 
 import numpy as np
 
-from fairbandit.environments.reading import MOST_COLUMNS
 from fairbandit.errors import FairbanditError
 from fairbandit.logs.log import Log, padded
+
+
+MOST_FEATURES = 5_000
+"""The most different features that are read."""
 
 
 def read_dsjson(path: Path, group: str) -> Log:
@@ -51,9 +54,9 @@ def read_dsjson(path: Path, group: str) -> Log:
     if not decisions:
         raise FairbanditError(f"{path} holds no decision with a reward")
     names = dict.fromkeys(chain(*(action for one in decisions for action in one["features"])))
-    if len(names) > MOST_COLUMNS:
+    if len(names) > MOST_FEATURES:
         raise FairbanditError(
-            f"{path} has {len(names):,} different features; at most {MOST_COLUMNS:,} are read"
+            f"{path} has {len(names):,} different features; at most {MOST_FEATURES:,} are read"
         )
     at = {name: place for place, name in enumerate(names)}
     codes = {

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from os import PathLike
 from pathlib import Path
 from typing import Any
 
-from fairbandit.environments.reading import keep, read_table
+import pyarrow.compute as pc
+
+from fairbandit.environments.reading import keep, read_table, source_of
 from fairbandit.errors import FairbanditError
 from fairbandit.logs.dsjson import read_dsjson
 from fairbandit.logs.log import Log
@@ -109,4 +111,69 @@ def _table(path: Any, columns: dict[str, Any], separator: str, decimal: str) -> 
     needed = [columns[name] for name in ("decision", "picked", "propensity", "reward", "score")]
     needed += [group] if isinstance(group, str) else list(group)
     table = read_table(path, [name for name in needed if name], True, separator, decimal)
-    return log_of(table, **columns)
+    return log_of(table, **columns)[0]
+
+
+def read_pieces(
+    path: str | PathLike[str],
+    *,
+    rows: int = 1_000_000,
+    decision: str = "decision",
+    picked: str = "picked",
+    propensity: str | None = "propensity",
+    group: Any = "group",
+    reward: str = "reward",
+    features: Sequence[str] | Mapping[str, Any] | None = None,
+    score: str | None = None,
+) -> Iterator[Log]:
+    """Reads a log that is larger than memory, in pieces of about so many rows.
+
+    The rows of a decision stand together. The first piece says how features are encoded, so that
+    later ones may hold no other categories.
+
+    Args:
+        path: a CSV or Parquet file, or a folder of these, as pyarrow's datasets are.
+        rows: of the table, in a piece.
+        decision, picked, propensity, group, reward, features, score: as for `read_log`.
+
+    Yields:
+        Consecutive decisions.
+
+    Raises:
+        FairbanditError: as `read_log`.
+    """
+    import pyarrow as pa
+    import pyarrow.dataset as ds
+
+    columns: dict[str, Any] = {
+        "decision": decision,
+        "picked": picked,
+        "propensity": propensity,
+        "group": group,
+        "reward": reward,
+        "features": features,
+        "score": score,
+    }
+    kind, encoder, rest, first = ("csv" if _is_csv(Path(path)) else "parquet"), None, [], 0
+    try:
+        batches = ds.dataset(path, format=kind).to_batches(batch_readahead=1, fragment_readahead=1)
+        for batch in batches:
+            rest.append(batch)
+            if sum(map(len, rest)) < rows:
+                continue
+            table = pa.Table.from_batches(rest)
+            last = table[decision][-1]
+            ends = pc.index(table[decision], last).as_py()  # the last decision may go on
+            if ends:
+                log, encoder = log_of(source_of(table[:ends], str(path), first), **columns, encoder=encoder)
+                yield log
+                first, rest = first + ends, table[ends:].to_batches()
+        if rest:
+            table = pa.Table.from_batches(rest)
+            yield log_of(source_of(table, str(path), first), **columns, encoder=encoder)[0]
+    except (pa.ArrowException, OSError) as error:
+        raise FairbanditError(f"cannot read {path}: {error}") from error
+
+
+def _is_csv(path: Path) -> bool:
+    return path.suffix == ".csv" or (path.is_dir() and any(path.glob("*.csv")))

@@ -27,8 +27,11 @@ def log_of(
     reward: str,
     features: Sequence[str] | Mapping[str, Any] | None,
     score: str | None,
-) -> Log:
-    """The log of a table that was read; see `read_log`.
+    encoder: Encoder | None = None,
+) -> tuple[Log, Encoder]:
+    """The log of a table that was read, and what encodes its features; see `read_log`.
+
+    An encoder that is given, that of an earlier piece of the table, encodes this one too.
 
     Raises:
         FairbanditError: the message names the row of the first cell that does not make sense.
@@ -54,7 +57,8 @@ def log_of(
     labels = [source.labels(name) for name in groups]
     merged = labels[0] if len(labels) == 1 else np.array([" × ".join(one) for one in zip(*labels)])
     number, values = _coded(merged)
-    encoder = Encoder(_columns(source, features, named, groups), source, bias=True)
+    if encoder is None:
+        encoder = Encoder(_columns(source, features, named, groups), source, bias=True)
     places = rows.table(np.arange(len(source)), -1)
     at = places.clip(min=0)
     whole = bool(~np.isnan(chances).any()) and bool(
@@ -62,7 +66,7 @@ def log_of(
     )
     pick = rows.table(is_pick, False).argmax(1)[:, None]
     take = np.arange(len(names))[:, None], pick
-    return Log(
+    log = Log(
         groups=rows.table(number, -1),
         labels=values,
         picks=pick,
@@ -77,6 +81,7 @@ def log_of(
         if len(groups) > 1
         else None,
     )
+    return log, encoder
 
 
 class _Rows:
