@@ -170,7 +170,8 @@ class Table(Environment):
         """The files of D2, of D1 and of `columns`, as far as there are such files."""
         named = columns_file(parameters.get("columns"))
         files = [parameters.get("path"), parameters.get("scaler_path"), named]
-        return [Path(file) for file in files if file and not str(file).startswith(MEMORY)]
+        paths = [Path(file) for file in files if file and not str(file).startswith(MEMORY)]
+        return list(dict.fromkeys(paths))
 
     def bind(self, streams: Streams) -> None:
         """Sets the streams, and moves the members and their ground truth to the streams' device."""
