@@ -53,7 +53,7 @@ class Table(Environment):
     Args:
         path: D2, a file that ends in .csv or .parquet.
         group: the column of the sensitive group.
-        reward: the column of the reward; its values in D2 differ.
+        reward: the column of the reward.
         columns: a mapping from each feature column, in order, to its specification: null for a
             number; for a category the list of its codes, each of which becomes a feature, or
             {codes: [...], reference: [...]}, where codes in `reference` are valid but have no
@@ -158,7 +158,8 @@ class Table(Environment):
             parameters: those of the constructor, but for `path`.
 
         Raises:
-            FairbanditError: `data` is not such a table, or as for the constructor.
+            FairbanditError: as for the constructor.
+            pyarrow.ArrowException, TypeError, ValueError: Arrow cannot hold `data`.
         """
         path, table = keep(data)
         made: Table = create("environment", {"name": cls.part_name, "path": path, **parameters})
