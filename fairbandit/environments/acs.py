@@ -46,9 +46,6 @@ FIPS = dict(zip(STATES, (*sorted({*range(1, 57)} - {3, 7, 11, 14, 43, 52}), 72),
 SAMPLE = "sample"
 """The value of `root` that selects the records inside the package."""
 
-SAMPLE_STATES = {2018: ("DE", "HI", "NM", "SD", "VT", "WY"), 2017: ("AL",)}
-"""The states in the packaged records of each year."""
-
 _SITE = "https://www2.census.gov/programs-surveys/acs/data/pums"
 _DAMAGE = (OSError, KeyError, RuntimeError, zipfile.BadZipFile, zlib.error)  # of a download
 _log = logging.getLogger("fairbandit")
@@ -108,9 +105,7 @@ def record_files(
     if year not in YEARS:
         raise FairbanditError(f"the census year must be one of {[*YEARS]}, got {year}")
     if root == SAMPLE and states is None:
-        return dict.fromkeys(
-            SAMPLE_STATES[year], Path(__file__).parent / SAMPLE / f"{year}.parquet"
-        )
+        return {SAMPLE: Path(__file__).parent / SAMPLE / f"{year}.parquet"}
     chosen = STATES if states is None else states
     if root == SAMPLE or not chosen or not {*chosen} <= {*STATES}:
         raise FairbanditError(

@@ -135,8 +135,8 @@ class Environment(ABC):
         """Rounds first … first+count−1, from 1, of every replica of the bound streams, checked.
 
         Raises:
-            FairbanditError: wrong shapes or dtypes, unknown groups, a value that is not finite
-                (with its replica, round and place).
+            FairbanditError: wrong shapes or dtypes, or the first unknown group or value that is
+                not finite.
         """
         pools = self._pools(first, count)
         places = (len(self.streams.replicas), count, self.places)
@@ -148,19 +148,16 @@ class Environment(ABC):
                     f"environment {self.part_name!r} gave {name} of shape {tuple(got.shape)} and "
                     f"{got.dtype}; expected {shape} (replicas, rounds, places, …) and {dtype}"
                 )
-            bad = ~got.isfinite()
+            count = len(self.group_names)
+            bad = (got < -1) | (got >= count) if name == "groups" else ~got.isfinite()
             if bool(bad.any()):
                 replica, offset, place = bad.nonzero()[0, :3].tolist()
                 raise FairbanditError(
-                    f"environment {self.part_name!r} gave {name} that are not finite at replica "
-                    f"{self.streams.replicas[replica]}, round {first + offset}, place {place}"
+                    f"environment {self.part_name!r} gave {name} of {got[bad][0].item()} at "
+                    f"replica {self.streams.replicas[replica]}, round {first + offset}, place "
+                    f"{place}; groups are 0 to {count - 1}, or -1 in an empty place, and numbers "
+                    "are finite"
                 )
-        low, high = int(pools.groups.min()), int(pools.groups.max())
-        if low < -1 or high >= len(self.group_names):
-            raise FairbanditError(
-                f"environment {self.part_name!r} gave group {low if low < -1 else high}; "
-                f"groups are 0 to {len(self.group_names) - 1}, and -1 for an empty place"
-            )
         return pools
 
     def reward_distribution(self, group: int) -> Distribution | None:

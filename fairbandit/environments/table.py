@@ -53,7 +53,7 @@ class Table(Environment):
     Args:
         path: D2, a file that ends in .csv or .parquet.
         group: the column of the sensitive group.
-        reward: the column of the reward; its values in D2 differ.
+        reward: the column of the reward.
         columns: a mapping from each feature column, in order, to its specification: null for a
             number; for a category the list of its codes, each of which becomes a feature, or
             {codes: [...], reference: [...]}, where codes in `reference` are valid but have no
@@ -158,7 +158,8 @@ class Table(Environment):
             parameters: those of the constructor, but for `path`.
 
         Raises:
-            FairbanditError: `data` is not such a table, or as for the constructor.
+            FairbanditError: as for the constructor.
+            pyarrow.ArrowException, TypeError, ValueError: Arrow cannot hold `data`.
         """
         path, table = keep(data)
         made: Table = create("environment", {"name": cls.part_name, "path": path, **parameters})
@@ -170,7 +171,8 @@ class Table(Environment):
         """The files of D2, of D1 and of `columns`, as far as there are such files."""
         named = columns_file(parameters.get("columns"))
         files = [parameters.get("path"), parameters.get("scaler_path"), named]
-        return [Path(file) for file in files if file and not str(file).startswith(MEMORY)]
+        paths = [Path(file) for file in files if file and not str(file).startswith(MEMORY)]
+        return list(dict.fromkeys(paths))
 
     def bind(self, streams: Streams) -> None:
         """Sets the streams, and moves the members and their ground truth to the streams' device."""

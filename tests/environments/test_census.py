@@ -239,6 +239,6 @@ def test_too_few_groups(root):
 @pytest.mark.all
 def test_the_sample_is_that_of_the_records(tmp_path):
     make_sample(support.REPOSITORY.parent / "shared" / "acs", tmp_path)
-    for year in acs.SAMPLE_STATES:
+    for year in acs.YEARS:
         packaged = Path(acs.__file__).parent / acs.SAMPLE / f"{year}.parquet"
         assert read(tmp_path / f"{year}.parquet") == read(packaged)

@@ -7,15 +7,17 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fairbandit.environments import reading
+from fairbandit.environments import Table, reading
 from fairbandit.environments.reading import Source, read_table
 from fairbandit.errors import FairbanditError
+from fairbandit.registry import create, describe
 from tests.environments.data import people, write
 
 both = pytest.mark.parametrize("ending", ["csv", "parquet"])
@@ -189,3 +191,21 @@ def test_a_table_in_memory_is_gone_with_its_owner():
     del source
     with pytest.raises(FairbanditError, match="there is no file memory:"):
         read_table(path, ["b"])
+
+
+def test_every_form_of_a_table_in_memory_is_one_problem(tmp_path):
+    whole = people()
+    path = write(tmp_path / "d2.csv", whole)
+    chosen = {"group": "group", "reward": "wage", "pool": "random", "candidates": 4}
+    expected = create("environment", {"name": "table", "path": str(path), **chosen})
+    frame = pd.DataFrame(whole, index=[f"row {row}" for row in range(400)])
+    frame["town"] = frame["town"].astype("category")
+    arrow = pa.table(whole)
+    for data in (frame, pa.concat_tables([arrow[:100], arrow[100:]]), whole):
+        made = Table.from_data(data, **chosen)
+        assert made.members.contexts.equal(expected.members.contexts)
+        again = create("environment", describe(made))
+        assert again.fingerprint() == made.fingerprint() == expected.fingerprint()
+        assert Table.data_files(describe(made)) == []
+    with pytest.raises(FairbanditError, match="the table has no column 'pay'"):
+        Table.from_data(frame, group="group", reward="pay")

@@ -102,9 +102,9 @@ class Faulty(Environment):
     [
         ("features", r"contexts of shape \(3, 10, 4, 16\) .* expected \(3, 10, 4, 17\)"),
         ("places", r"groups of shape \(3, 10, 3\) .* expected \(3, 10, 4\)"),
-        ("group", "gave group 7; groups are 0 to 3"),
-        ("context", "contexts that are not finite at replica 1, round 5, place 2"),
-        ("reward", "rewards that are not finite at replica 2, round 2, place 3"),
+        ("group", "groups of 7 at replica 0, round 1, place 0; groups are 0 to 3"),
+        ("context", "contexts of nan at replica 1, round 5, place 2"),
+        ("reward", "rewards of inf at replica 2, round 2, place 3"),
     ],
 )
 def test_faulty_environments_are_stopped(fault: str, message: str) -> None:

@@ -5,16 +5,14 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pandas as pd
-import pyarrow as pa
 import pytest
 import torch
 
 from fairbandit import Engine
 from fairbandit.environments import population
-from fairbandit.environments.table import CANDIDATES, Table
+from fairbandit.environments.table import CANDIDATES
 from fairbandit.errors import FairbanditError
-from fairbandit.registry import create, describe
+from fairbandit.registry import create
 from fairbandit.streams import Purpose, Streams
 from tests import support
 from tests.environments.data import arguments, encoded, people, standardised, write
@@ -182,7 +180,6 @@ def test_order_of_group_names(tmp_path, labels, order):
         ({"noise": float("nan")}, "environment.noise must be at least 0, got nan"),
         ({"group": "race"}, "has no column 'race' of numbers or texts; with environment.sep"),
         ({"columns": {"age": None, "sex": [1, 2]}}, "has no column 'sex'"),
-        ({"columns": {"job": [1, 2]}}, "column 'job', row "),
         ({"columns": {"town": ["north"]}}, "expected one of the codes 'north'; got 'south'"),
         ({"reward": "town"}, "column 'town', row 1: expected a number"),
         ({"scaler_path": "none.csv"}, "there is no file none.csv"),
@@ -286,7 +283,6 @@ def test_a_missing_cell_is_named(tmp_path, ending, name):
 def test_other_cells_stay_strict(tmp_path, mode):
     for name, cell, problem in (
         ("age", "old", "expected a number of at most 1e+100 with"),
-        ("age", "1e999", "expected a number of at most 1e+100 with"),
         ("job", "7", "expected one of the codes"),
     ):
         whole = with_gaps()
@@ -301,10 +297,10 @@ def test_no_cell_is_there(tmp_path):
     assert "0 group(s) of column 'group'" in refused(path, missing="drop")
 
 
-def unequal(gap: float = 30.0) -> dict[str, Any]:
+def unequal() -> dict[str, Any]:
     """People whose first group earns more, beside what its age and its job say."""
     made = people(2000)
-    lift = gap * (np.array(made["group"]) == "a")
+    lift = 30.0 * (np.array(made["group"]) == "a")
     return made | {"wage": (np.array(made["wage"]) + lift).tolist()}
 
 
@@ -347,20 +343,3 @@ def test_a_sweep_reads_a_table_once(path, monkeypatch):
     changed["age"][0] += 1
     before = table(path).members.contexts
     assert not table(write(path, changed)).members.contexts.equal(before)
-
-
-def test_every_form_of_a_table_in_memory_is_one_problem(path):
-    whole = people()
-    chosen = {"group": "group", "reward": "wage", "pool": "random", "candidates": 4}
-    expected = create("environment", {"name": "table", "path": str(path), **chosen})
-    frame = pd.DataFrame(whole, index=[f"row {row}" for row in range(400)])
-    frame["town"] = frame["town"].astype("category")
-    arrow = pa.table(whole)
-    for data in (frame, pa.concat_tables([arrow[:100], arrow[100:]]), whole):
-        made = Table.from_data(data, **chosen)
-        assert made.members.contexts.equal(expected.members.contexts)
-        again = create("environment", describe(made))
-        assert again.fingerprint() == made.fingerprint() == expected.fingerprint()
-        assert Table.data_files(describe(made)) == []
-    with pytest.raises(FairbanditError, match="the table has no column 'pay'"):
-        Table.from_data(frame, group="group", reward="pay")
