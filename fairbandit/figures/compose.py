@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from fairbandit.errors import FairbanditError
 from fairbandit.figures.comparison import compose_comparison
-from fairbandit.figures.facets import MOST_FACETS, MOST_RUNS, Options
+from fairbandit.figures.facets import Options
 from fairbandit.figures.layout import lay_out
 from fairbandit.figures.panels import (
     curves,
@@ -29,12 +29,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Composition:
-    """A figure.
-
-    Attributes:
-        help: what it shows.
-        draw: draws it of a scene.
-    """
+    """A figure: what it shows, and what draws it of a scene."""
 
     help: str
     draw: Callable[[Scene, Options], Figure]
@@ -105,13 +100,6 @@ def compose(name: str, scene: Scene, options: Options | None = None) -> Figure:
         FairbanditError: the scene lacks the runs or the metrics that the figure shows, or has too
             many runs.
     """
-    most = MOST_RUNS * MOST_FACETS
-    if len(scene.runs) > most:
-        raise FairbanditError(
-            f"a figure shows at most {most} runs that differ in more than their seeds, and there "
-            f"are {len(scene.runs):,} in {scene.name}; choose some with --policies or --where of "
-            f"`fairbandit figures`: they differ in {', '.join(scene.differences)}"
-        )
     return FIGURES[name].draw(scene, options or Options())
 
 

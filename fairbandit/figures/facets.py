@@ -110,26 +110,28 @@ def split(scene: Scene, options: Options) -> list[Facet]:
     runs each. If there is no such setting, the runs are divided in their order.
 
     Raises:
-        FairbanditError: no such setting, or its values make too many facets.
+        FairbanditError: no such setting, too many facets, or too many runs in one.
     """
     runs, by = scene.runs, options.by
     if by is None and len(runs) <= MOST_RUNS:
         return [Facet(scene, scene, options=options)]
     settings = [run.settings for run in runs]
-    each = math.ceil(len(runs) / math.ceil(len(runs) / MOST_RUNS))
-    pieces = [("", list(runs[at : at + each])) for at in range(0, len(runs), each)]
     if by is None:
+        each = math.ceil(len(runs) / math.ceil(len(runs) / MOST_RUNS))
+        pieces = [("", list(runs[at : at + each])) for at in range(0, len(runs), each)]
         apart = ["policy", *distinguishing(settings)]
         found = [_by_setting(scene, key) for key in scene.differences if key in apart]
         pieces = min((one for one in found if _fits(one, least=2)), key=len, default=pieces)
     else:
         pieces = _by_setting(scene, full_key(settings, by))
-        if not _fits(pieces, least=1):
-            most = max(len(own) for _, own in pieces)
-            raise FairbanditError(
-                f"--by {by} makes {len(pieces)} facets of up to {most} runs; a figure has at most "
-                f"{MOST_FACETS} of {MOST_RUNS}. The runs differ in {', '.join(scene.differences)}"
-            )
+    if not _fits(pieces, least=1):
+        most = max(len(own) for _, own in pieces)
+        raise FairbanditError(
+            f"a figure has at most {MOST_FACETS} facets of {MOST_RUNS} runs, but for seeds, and "
+            f"{scene.name} would have {len(pieces)} of up to {most}; choose runs with --policies "
+            "or --where of `fairbandit figures`, or facets with --by: they differ in "
+            f"{', '.join(scene.differences)}"
+        )
     return [Facet(scene.among(own), scene, title, options) for title, own in pieces]
 
 

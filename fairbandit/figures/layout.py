@@ -97,9 +97,12 @@ def _name_runs(figure: Figure, panels: Sequence[Sequence[Axes]], facets: Sequenc
     if all(one == names[0] for one in names):
         legend(figure, panels[0][-1:], "upper")
         return
-    for *_, last in panels:
-        handles, labels = _entries([last], _BESIDE)
-        last.legend(handles, labels, loc="upper left", bbox_to_anchor=(1, 1))
+    if facets[0].options.size is None:
+        figure.set_figwidth(figure.get_figwidth() + _BESIDE)
+    for own in panels:
+        right: Any = max(own, key=lambda axes: axes.get_position().x1)
+        handles, labels = _entries([right], _BESIDE)
+        right.legend(handles, labels, loc="upper left", bbox_to_anchor=(1, 1))
 
 
 def legend(figure: Figure, panels: Sequence[Axes], edge: str, title: str = "") -> None:

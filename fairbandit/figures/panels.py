@@ -109,7 +109,8 @@ def selected_count(axes: Axes, facet: Facet) -> None:
         axes.errorbar(at, mean, yerr=bars, fmt=look.marker, color=look.colour, **style)
     axes.set_ylabel("selected candidates" + facet.spread)
     axes.autoscale()
-    axes.set_ylim(bottom=10.0 ** math.floor(math.log10(lowest)) if lowest >= 1 else -0.2)
+    bottom = 10.0 ** math.floor(math.log10(lowest)) if lowest >= 1 else -0.2
+    axes.set_ylim(bottom, 10.0 ** math.ceil(math.log10(axes.get_ylim()[1])))
     _name_groups(axes, facet)
 
 

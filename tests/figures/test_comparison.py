@@ -15,7 +15,7 @@ from fairbandit.figures.compose import compose
 from fairbandit.figures.facets import Options
 from fairbandit.results import PooledRuns
 from fairbandit.run.summary import _knows_truth
-from tests.figures.synthetic import around, crossed, saved, scene_of
+from tests.figures.synthetic import around, saved, scene_of
 
 NAN = float("nan")
 GREY = pytest.approx(to_rgb("#f2f2f2"), abs=0.01)
@@ -107,5 +107,3 @@ def test_a_saved_run_needs_no_part_that_is_registered(monkeypatch):
 def test_nothing_to_compare():
     with pytest.raises(FairbanditError, match="no run in simulation knows the value of a metric"):
         compose("notions", scene_of(saved("greedy", {"gap": [NAN] * 4})))
-    with pytest.raises(FairbanditError, match=r"at most 72 runs .* 73 .* policy\.estimator\.noise"):
-        compose("notions", crossed(["greedy"], noise=range(73)))

@@ -37,14 +37,17 @@ def test_the_setting_that_makes_the_fewest_facets_is_shared():
     facets = split(crossed(["greedy"], regularization=range(13)), Options())
     assert [len(facet.scene.runs) for facet in facets] == [7, 6]
     assert {facet.title for facet in facets} == {""}
-    assert len(titles("greedy", noise=range(MOST_RUNS * MOST_FACETS))) == MOST_FACETS
+    most = MOST_RUNS * MOST_FACETS
+    assert len(titles("greedy", noise=range(most))) == MOST_FACETS
+    with pytest.raises(FairbanditError, match=r"would have 10 of up to 8; .*\.noise"):
+        titles("greedy", noise=range(most + 1))
 
 
 def test_the_setting_of_the_facets_can_be_chosen():
     values = [f"regularization={value}" for value in SIX]
     assert titles(*THREE, by="regularization", regularization=SIX) == values
     assert titles(*THREE, by="policy") == ["Uniform random", "Greedy", "Fair-Greedy"]
-    with pytest.raises(FairbanditError, match=r"makes 1 facets of up to 12 runs.*noise"):
+    with pytest.raises(FairbanditError, match=r"would have 1 of up to 12; .*noise"):
         titles("greedy", by="policy", noise=SIX, regularization=[0, 1])
     with pytest.raises(FairbanditError, match="no run has a setting 'nope'"):
         titles("greedy", by="nope")
