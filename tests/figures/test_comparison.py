@@ -7,7 +7,6 @@ import pytest
 from matplotlib import colormaps
 from matplotlib.colors import to_rgb
 
-from fairbandit import registry
 from fairbandit.building import preset, presets
 from fairbandit.errors import FairbanditError
 from fairbandit.figures.comparison import rank
@@ -95,13 +94,6 @@ def test_summaries_say_which_policies_know_the_truth():
     knowing = {name for name in presets() if _knows_truth(preset(name))}
     oracles = {"fair_greedy_oracle_cdf", "fair_greedy_oracle_rewards"}
     assert knowing == {*oracles, "gmf", "optimal"}
-
-
-def test_a_saved_run_needs_no_part_that_is_registered(monkeypatch):
-    monkeypatch.setattr(registry, "lookup", None)
-    made = saved("mine", {"gap": around(1.0)}, config={"rank": {"name": "not_here"}})
-    (axes,) = compose("notions", scene_of(made)).axes
-    assert cells(axes)[0][0][:2] == ("1.0 ±1.3", True)
 
 
 def test_nothing_to_compare():

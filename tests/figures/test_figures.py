@@ -91,21 +91,21 @@ def test_bands_of_intervals_and_a_size(scene):
     figure = compose("overview", scene, options)
     check_regret(figure.axes[1], scene, "standard", "mean, 95 % interval")
     assert tuple(figure.get_size_inches()) == (5, 3)
-    (axes,) = compose("price", scene, options).axes
-    (_, _, (across, _)), run = axes.containers[0], scene.runs[0]
-    end = run.metrics["standard_regret"]
-    assert across.get_segments()[0][:, 0] == pytest.approx([end["low"], end["high"]])
 
 
-def test_price(scene):
-    (axes,) = compose("price", scene).axes
+@pytest.mark.parametrize("interval", [False, True])
+def test_price(scene, interval):
+    (axes,) = compose("price", scene, Options(interval=interval)).axes
+    spread = "mean, 95 % interval" if interval else "mean ± 1 std"
     assert axes.get_xlabel() == "standard regret at T = 400"
-    assert axes.get_ylabel() == "fair regret at T = 400\n(mean ± 1 std)"
+    assert axes.get_ylabel() == f"fair regret at T = 400\n({spread})"
     for run, (marker, _, bars) in zip(scene.runs, axes.containers, strict=True):
         for at, kind in enumerate(("standard", "fair")):
-            mean, std = (run.metrics[f"{kind}_regret"][part] for part in ("mean", "std"))
-            assert marker.get_xydata()[0, at] == mean
-            assert bars[at].get_segments()[0][:, at] == pytest.approx((mean - std, mean + std))
+            end = run.metrics[f"{kind}_regret"]
+            assert marker.get_xydata()[0, at] == end["mean"]
+            ends = end["mean"] - end["std"], end["mean"] + end["std"]
+            ends = (end["low"], end["high"]) if interval else ends
+            assert bars[at].get_segments()[0][:, at] == pytest.approx(ends)
 
 
 def test_frontier():
