@@ -6,17 +6,28 @@ import re
 from argparse import ArgumentTypeError
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from rich.table import Table
+from yaml import YAMLError, safe_load  # type: ignore[import-untyped]
 
 from fairbandit.cli.messages import short
 from fairbandit.cli.parsers import tool_parser
+from fairbandit.errors import FairbanditError
 from fairbandit.figures.compose import FIGURES
-from fairbandit.figures.draw import SUBFOLDER, Choice, Drawn, draw, kept_choice, show_in_tensorboard
+from fairbandit.figures.draw import (
+    SUBFOLDER,
+    Choice,
+    Drawn,
+    check_choice,
+    draw,
+    show_in_tensorboard,
+)
 from fairbandit.figures.facets import MOST_RUNS, Options
 from fairbandit.run.table import console, make_table
 
 _MOST_INCHES = 50
+_SWEEP = "multirun.yaml"  # where Hydra records the config of a sweep
 
 _HELP = f"""\
 Draws figures of the finished runs below some folders, as PNG and PDF, without simulating. Runs in
@@ -76,12 +87,47 @@ def figures(words: Sequence[str]) -> None:
     if only is not None:
         choice = dict.fromkeys(only)
     elif given.policies is None and alone is not None and alone.is_dir():
-        choice = kept_choice(alone)
+        choice = asked_by_sweep(alone)
     options = Options(given.by, given.interval, given.size, given.metric or ())
     drawn = draw(given.folders, out, choice, given.policies, dict(given.where or ()), options)
     if alone is not None and out == own:
         show_in_tensorboard(drawn, out)
     console().print(files_table(drawn))
+
+
+def asked_by_sweep(folder: Path) -> Choice | None:
+    """Returns the figures that the sweep in a folder asked for; None if it asked for none.
+
+    Raises:
+        FairbanditError: Hydra's record of the sweep is damaged.
+    """
+    path = folder / _SWEEP
+    if not path.is_file():
+        return None
+    try:
+        config = safe_load(path.read_text(encoding="utf-8"))
+        return figures_asked(config.get("figures")) or None
+    except (OSError, ValueError, AttributeError, RecursionError, YAMLError) as error:
+        raise FairbanditError(f"{path} cannot be read: {error}; remove it") from error
+
+
+def figures_asked(asked: Any) -> Choice:
+    """Reads the value of a config's key `figures`: a list, of which null stands for an empty one.
+
+    Raises:
+        FairbanditError: an unknown figure, or neither names nor mappings of names to policies.
+    """
+    choice: dict[str, list[str] | None] = {}
+    for item in asked if isinstance(asked, list) else [] if asked is None else [None]:
+        own = {item: None} if isinstance(item, str) else item
+        if not isinstance(own, dict) or any(isinstance(who, str) for who in own.values()):
+            raise FairbanditError(
+                "figures is a list of names, each alone or with the policies that it shows, as in "
+                f"figures=[{{overview:[greedy,uniform]}},price]; got {asked!r}"
+            )
+        choice.update(own)
+    check_choice(choice)
+    return choice
 
 
 def files_table(drawn: Sequence[Drawn]) -> Table:

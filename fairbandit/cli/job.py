@@ -18,10 +18,11 @@ from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
 from fairbandit.building import conf_folder
+from fairbandit.cli.figures import figures_asked
 from fairbandit.cli.messages import in_a_line, memory_errors, one_message, short
 from fairbandit.cli.parsers import quoted
 from fairbandit.cli.store import plain_config, publish, register_resolvers
-from fairbandit.cli.sweeps import drives_sweep, figures_asked, finish_sweep
+from fairbandit.cli.sweeps import drives_sweep, finish_sweep
 from fairbandit.errors import PREFIX, FairbanditError
 from fairbandit.files import fresh, written_aside
 from fairbandit.plugins import load_plugins

@@ -28,18 +28,11 @@ from omegaconf import DictConfig, OmegaConf, open_dict, read_write
 from omegaconf.errors import OmegaConfBaseException
 
 from fairbandit.building import build
-from fairbandit.cli.figures import files_table
+from fairbandit.cli.figures import figures_asked, files_table
 from fairbandit.cli.messages import memory_errors, one_message, short
 from fairbandit.cli.store import plain_config, task_words
 from fairbandit.errors import PREFIX, FairbanditError
-from fairbandit.figures.draw import (
-    SUBFOLDER,
-    Choice,
-    check_choice,
-    draw,
-    keep_choice,
-    show_in_tensorboard,
-)
+from fairbandit.figures.draw import SUBFOLDER, Choice, draw, show_in_tensorboard
 from fairbandit.files import fresh
 from fairbandit.results import pool, read_runs
 from fairbandit.results.overview import overview
@@ -175,25 +168,6 @@ def _check_environments(config: DictConfig, words: Mapping[str, Override]) -> No
             build(plain_config(composed.environment))
 
 
-def figures_asked(asked: Any) -> Choice:
-    """Reads the value of a config's key `figures`: a list, of which null stands for an empty one.
-
-    Raises:
-        FairbanditError: an unknown figure, or neither names nor mappings of names to policies.
-    """
-    choice: dict[str, list[str] | None] = {}
-    for item in asked if isinstance(asked, list) else [] if asked is None else [None]:
-        own = {item: None} if isinstance(item, str) else item
-        if not isinstance(own, dict) or any(isinstance(who, str) for who in own.values()):
-            raise FairbanditError(
-                "figures is a list of names, each alone or with the policies that it shows, as in "
-                f"figures=[{{overview:[greedy,uniform]}},price]; got {asked!r}"
-            )
-        choice.update(own)
-    check_choice(choice)
-    return choice
-
-
 def finish_sweep(*, results: bool = True) -> int:
     """Ends the sweep that this process drives, if there is one; returns how many jobs failed.
 
@@ -233,7 +207,6 @@ def _gather(sweep: _Sweep, errors: Mapping[str, str]) -> None:
     if finished and sweep.figures:
         out = folder / SUBFOLDER
         drawn = draw([folder], out, sweep.figures)
-        keep_choice(sweep.figures, out)
         show_in_tensorboard(drawn, out)
         shown.print(files_table(drawn))
 

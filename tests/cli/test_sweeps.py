@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from fairbandit.cli.figures import asked_by_sweep
 from fairbandit.cli.names import LONGEST, folder_name
-from fairbandit.figures.draw import CHOICE
 from fairbandit.run.folder import claim
 from tests import support
 
@@ -169,8 +169,7 @@ def test_figures_are_drawn_once_the_results_are_written(command, tmp_path, monke
     assert (code, err) == (0, "")
     figures = tmp_path / "sweep" / "figures"
     assert len(list(figures.glob("*.p*"))) == 4
-    kept = json.loads((figures / CHOICE).read_text())
-    assert kept == {"overview": ["greedy"], "price": None}
+    assert asked_by_sweep(tmp_path / "sweep") == {"overview": ["greedy"], "price": None}
 
 
 def test_a_terminal_without_our_characters(tmp_path):

@@ -131,7 +131,7 @@ def test_without_a_truth_all_that_needs_one_is_null(config, tmp_path, monkeypatc
     for name in general(scene):
         compose(name, scene)
     texts = [text.get_text() for axes in compose("overview", scene).axes for text in axes.texts]
-    assert texts == ["not known"] * 2  # rewards that were sampled are
+    assert texts == ["not known"] * 3
     assert tidy(list(scene.runs)).column("fair_regret_mean").null_count == 1
 
 
