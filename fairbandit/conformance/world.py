@@ -159,15 +159,14 @@ def play(engine: Engine, rounds: int = ROUNDS, piece: int = CHUNK_ROUNDS) -> Ten
     return torch.cat(found, 1)
 
 
-def asked(kind: str, spec: Spec, after: int = ROUNDS) -> tuple[Candidates, Recorded]:
-    """Candidates as a rank is asked about them after some rounds of play, for `ASKERS` replicas.
+def asked(kind: str, spec: Spec) -> tuple[Candidates, Recorded]:
+    """Candidates as a rank is asked about them after `ROUNDS` of play, for `ASKERS` replicas.
 
     Random draws of the rank are ½, so that candidates differ by no draw.
 
     Args:
         kind: the kind of the part under test.
         spec: the part.
-        after: how many rounds are played before.
 
     Returns:
         The candidates, and the policy.
@@ -175,8 +174,8 @@ def asked(kind: str, spec: Spec, after: int = ROUNDS) -> tuple[Candidates, Recor
     engine = engine_of(kind, spec, replicas=range(ASKERS))
     half = torch.tensor(0.5, dtype=torch.float64)
     vars(engine.streams[Purpose.RANK])["runs"] = lambda _, counts: half.expand(sum(counts))
-    play(engine, after)
-    play(engine, 2 * after)
+    for rounds in (ROUNDS, 2 * ROUNDS):
+        play(engine, rounds)
     policy = engine.policy
     assert isinstance(policy, Recorded)
     return policy.asked, policy

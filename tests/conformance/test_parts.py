@@ -4,30 +4,11 @@ import sys
 from pathlib import Path
 
 import pytest
-from torch import Tensor
 
 from fairbandit import conformance, registry
-from fairbandit.candidates import Candidates
 from fairbandit.plugins import load_plugins
-from fairbandit.ranks import Rank
 
 load_plugins()
-
-
-@registry.register("rank", "past_rewards")
-class PastRewards(Rank):
-    """How many of all past rewards the score exceeds: a rank that reads rewards."""
-
-    needs = frozenset({"rewards"})
-
-    def _last_reward_read(self, t: int) -> int:
-        return t - 1
-
-    def _index(self, candidates: Candidates) -> Tensor:
-        times, _, _, rewards = candidates.outcomes
-        known = times < candidates.rounds[:, None]
-        below = (rewards[:, None, None] <= candidates.scores[..., None]) & known[:, None]
-        return below.double().sum(-1) / (candidates.rounds - 1).clamp(min=1)[:, None]
 
 
 SAMPLES = {"simulation": {}, "census_gender": {"root": "sample"}}
