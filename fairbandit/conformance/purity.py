@@ -61,6 +61,7 @@ def _watched(name: str, method: Callable[..., Any]) -> Callable[..., Any]:
     @wraps(method)
     def call(*given: Any, **options: Any) -> Any:
         arguments = inspect.signature(method).bind(*given, **options).arguments
+        arguments.pop("self", None)  # a metric's own state may change
         tensors = [pair for key in arguments for pair in _tensors(key, arguments[key])]
         before = _contents(tensors)
         result = method(*given, **options)
@@ -86,7 +87,7 @@ def _tensors(path: str, value: Any) -> Iterator[tuple[str, Tensor]]:
         inside = {f".{name}": item for name, item in value._asdict().items()}
     elif isinstance(value, (list, tuple)):
         inside = {f"[{n}]": item for n, item in enumerate(value)}
-    elif hasattr(value, "__dict__"):
+    elif any(one.__module__.startswith("fairbandit.") for one in type(value).__mro__):
         for name in (*(name for name in vars(value) if name[0] != "_"), *_COMPUTED):
             with suppress(FairbanditError):  # past contexts that no part needs
                 inside[f".{name}"] = getattr(value, name, None)

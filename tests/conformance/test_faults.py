@@ -93,7 +93,7 @@ def doubling(self: Any, judged: Judged) -> Tensor:
 
 def counting_in_numpy(self: Any, problem: Problem) -> State:
     """A state that no file can hold."""
-    return Averaging._init(self, problem)._replace(n=np.float64(0))  # type: ignore[union-attr]
+    return Averaging._init(self, problem)._replace(n=np.float64(0))
 
 
 def losing(self: Any, state: State, outcomes: Outcomes) -> State:
