@@ -202,7 +202,7 @@ def test_batches_of_replicas_change_nothing_but_the_files(config, tmp_path, monk
         ({"metrics": {"rank": "fair_regret"}}, "metrics: the column 'rank' is taken: every run"),
         ({"metrics": {"received_0": "fair_regret"}}, "the column 'received_0' is taken"),
         ({"metrics": {"a b": "fair_regret"}}, "metrics: 'a b' cannot be a column; expected at"),
-        ({"policy": {"name": "simulation"}}, "expected a policy, got an environment"),
+        ({"policy": {"name": "simulation"}}, "expected a policy, got {'name'"),
     ],
 )
 def test_bad_settings(config, tmp_path, changed, message):
