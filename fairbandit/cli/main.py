@@ -78,10 +78,7 @@ def _run(given: Sequence[str]) -> None:
                 f"unknown tool {name!r}; the tools are {', '.join(TOOLS)}, and a run is described "
                 "by key=value pairs (see fairbandit --help)"
             )
-        from fairbandit.cli.messages import memory_errors
-
-        with memory_errors():
-            getattr(import_module(f"fairbandit.cli.{name}"), name)(words)
+        getattr(import_module(f"fairbandit.cli.{name}"), name)(words)
     elif {"-h", "--help"} & set(given):
         from fairbandit.cli.help import help_text
 

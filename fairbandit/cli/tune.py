@@ -10,7 +10,6 @@ from __future__ import annotations
 import json
 import os
 import shlex
-import sqlite3
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -26,12 +25,13 @@ from hydra.errors import HydraException
 from omegaconf.errors import OmegaConfBaseException
 
 from fairbandit import registry
-from fairbandit.building import build, build_policy, conf_folder
+from fairbandit.building import build_policy, conf_folder
 from fairbandit.cli.messages import in_a_line, one_message, short
 from fairbandit.cli.names import folder_name
 from fairbandit.cli.parsers import quoted, read_parameters, tool_parser
 from fairbandit.cli.store import plain_config, publish
 from fairbandit.errors import FairbanditError
+from fairbandit.figures.draw import save
 from fairbandit.files import fresh
 from fairbandit.run.execute import execute
 from fairbandit.run.folder import StorageError, claim
@@ -55,11 +55,10 @@ each trial by the trials before. The same command continues a study up to its nu
 words:
   search={KEY: SPACE, ...}   what varies. SPACE is a list of choices or {low: 0.1, high: 10}, with
                              log: true or step: 0.1 if wished; whole numbers give whole numbers
-  objective=METRIC           fair_regret, standard_regret or a column of metrics; a list of up to
-                             three looks for trials that none is better than in all [fair_regret]
+  objective=METRIC           fair_regret, standard_regret or a column of metrics, or a list of
+                             them [fair_regret]
   trials=N                   how many trials the study has in the end [50]
-  prune=false                plays every trial to its end; otherwise one that is worse than the
-                             median of others is stopped, unless there are several objectives
+  prune=false                plays every trial to its end, also one worse than the median of others
   folder=DIR                 where the study is kept [outputs/studies/NAME, by the other words]
   resume=false               begins a new study
   KEY=VALUE                  all else is as for a run"""
@@ -95,9 +94,9 @@ def tune(words: Sequence[str]) -> None:
     spaces = given["search"].items()
     first = {key: one[0] if isinstance(one, list) else one["low"] for key, one in spaces}
     config = _composed([*others, *_overrides(first)])
-    objectives = _objectives(given["objective"], config)
     run = identity(build_policy(config["policy"]), config["environment"], settings(config))
     asked = {**run, "search": given["search"], "objective": given["objective"]}
+    objectives = _objectives(given["objective"], run["config"]["metrics"])
     name = folder_name(word for word in words if word.partition("=")[0] not in _UNNAMED)
     folder = Path(str(given["folder"] or f"outputs/studies/{name}")).absolute()
     folder = folder if given["resume"] else fresh(folder)
@@ -155,21 +154,18 @@ def _distribution(space: Any) -> Any:
     return (IntDistribution if whole else FloatDistribution)(**space)
 
 
-def _objectives(given: Any, config: Mapping[str, Any]) -> dict[str, bool]:
+def _objectives(given: Any, recorded: Mapping[str, Any]) -> dict[str, bool]:
     """Returns whether lower is better, by the column of each objective."""
-    environment: Any = build(config["environment"])
-    recorded = settings(config).metrics
-    metrics = {name: registry.lookup("metric", spec["name"]) for name, spec in recorded.items()}
-    if environment.truth is None:
-        metrics = {name: metric for name, metric in metrics.items() if not metric.needs_truth}
     columns = given if isinstance(given, list) else [given]
-    if not (0 < len(columns) < 4 and all(column in list(metrics) for column in columns)):
+    if not columns or any(column not in list(recorded) for column in columns):
         raise FairbanditError(
-            "objective must be a metric that the run records, and that can be known in its "
-            f"environment, or a list of two or three, got {given!r}; here these are "
-            f"{', '.join(metrics) or 'none'}, and metrics={{COLUMN: NAME}} adds others"
+            f"objective must be a metric that the run records, or a list of them, got {given!r}; "
+            f"here these are {', '.join(recorded)}, and metrics={{COLUMN: NAME}} adds others"
         )
-    return {column: metrics[column].lower_is_better for column in columns}
+    names = {column: recorded[column]["name"] for column in columns}
+    return {
+        column: registry.lookup("metric", name).lower_is_better for column, name in names.items()
+    }
 
 
 @dataclass
@@ -183,10 +179,9 @@ class _Study:
 
     def __post_init__(self) -> None:
         """Opens or makes the study, and refuses one whose trials are not comparable."""
-        connect = partial(sqlite3.connect, self.folder / _DATABASE, check_same_thread=False)
         self.study = optuna.create_study(
             study_name="fairbandit",
-            storage=optuna.storages.RDBStorage("sqlite://", engine_kwargs={"creator": connect}),
+            storage=f"sqlite:///{self.folder / _DATABASE}",
             directions=["minimize" if low else "maximize" for low in self.objectives.values()],
             load_if_exists=True,
         )
@@ -235,8 +230,7 @@ class _Study:
     def _ask(self) -> Trial:
         left = self.study.get_trials(states=[TrialState.RUNNING])
         seeds = np.random.SeedSequence([self.asked["config"]["seed"], len(self.ended())])
-        seed = int(seeds.generate_state(1)[0])
-        self.study.sampler = optuna.samplers.TPESampler(seed=seed, constant_liar=False)
+        self.study.sampler = optuna.samplers.TPESampler(seed=int(seeds.generate_state(1)[0]))
         trial = self.study.ask(self.search)
         for one in left:  # the run of one with the same values goes on after these reports
             for t, value in one.intermediate_values.items() if one.params == trial.params else ():
@@ -285,21 +279,21 @@ class _Study:
         from matplotlib import pyplot, rc_context
 
         out, names = self.folder / "figures", list(self.objectives)
-        out.mkdir(exist_ok=True)
-        drawn: dict[str, Any] = {}
         with rc_context(), warnings.catch_warnings(action="ignore"):  # a style; "experimental"
             if len(names) > 1:
-                drawn["front"] = plots.plot_pareto_front(self.study, target_names=names)
+                drawn = {"front": plots.plot_pareto_front(self.study, target_names=names)}
             else:
-                drawn["history"] = plots.plot_optimization_history(self.study, target_name=names[0])
-                drawn["slice"] = plots.plot_slice(self.study, target_name=names[0])
-                drawn["importances"] = plots.plot_param_importances(self.study)
-                drawn["curves"] = plots.plot_intermediate_values(self.study)
+                drawn = {
+                    "history": plots.plot_optimization_history(self.study, target_name=names[0]),
+                    "slice": plots.plot_slice(self.study, target_name=names[0]),
+                    "importances": plots.plot_param_importances(self.study),
+                    "curves": plots.plot_intermediate_values(self.study),
+                }
             for name, axes in drawn.items():
                 figure = np.ravel(axes)[0].figure
                 figure.set_size_inches(3 + 3 * np.size(axes), 5)
-                for kind in ("pdf", "png"):
-                    figure.savefig(out / f"{name}.{kind}", bbox_inches="tight")
+                figure.set_layout_engine("constrained")
+                save(figure, out, name)
                 pyplot.close(figure)
         console().print(named("figures", short(out)), soft_wrap=True)
 
