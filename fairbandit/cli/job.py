@@ -53,10 +53,9 @@ def run_app(words: Sequence[str]) -> None:
     finally:
         failed = finish_sweep()
     if failed:
-        jobs = "a job" if failed == 1 else f"{failed:,} jobs"
         raise FairbanditError(
-            f"{jobs} of this sweep failed; the same command skips what is finished and tries the "
-            "rest again"
+            f"{failed:,} job{'s' * (failed > 1)} of this sweep failed; the same command skips what "
+            "is finished and tries the rest again"
         )
 
 

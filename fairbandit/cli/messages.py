@@ -18,8 +18,6 @@ def one_message(error: BaseException) -> str:
         return f"{takes} (+{cause.full_key}=... adds a key)"
     if isinstance(cause, OmegaConfBaseException) and cause.full_key:
         return f"{cause.full_key}: {str(cause).splitlines()[0]}"
-    if isinstance(error, OSError) and error.filename is not None:
-        return f"{error.filename}: {error.strerror}"
     return str(error).strip() or type(error).__name__
 
 

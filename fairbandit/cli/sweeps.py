@@ -21,7 +21,7 @@ from hydra.experimental.callback import Callback
 from hydra.types import RunMode
 from omegaconf import DictConfig, open_dict, read_write
 
-from fairbandit.cli.figures import files_table
+from fairbandit.cli.figures import print_files
 from fairbandit.cli.messages import one_message, short
 from fairbandit.cli.store import plain_config, task_words
 from fairbandit.errors import PREFIX, FairbanditError
@@ -100,12 +100,8 @@ def _begin(config: DictConfig) -> None:
     if not config.resume:
         folder = fresh(folder)
     _settle(config, folder, [word for word in words if not word.is_sweep_override()])
-    taken = (
-        f"another sweep is writing to {short(folder)}; wait until it is done and then give the "
-        "same command again, or choose another folder with hydra.sweep.dir"
-    )
     with ExitStack() as held:
-        held.enter_context(claim(folder, taken))
+        held.enter_context(claim(folder, f"another sweep is writing to {short(folder)}"))
         for error in folder.rglob(ERROR):
             error.unlink()
         print(f"{total:,} {'job' if total == 1 else 'jobs'} in {short(folder)}", flush=True)
@@ -135,20 +131,17 @@ def _settle(config: DictConfig, folder: Path, fixed: list[Override]) -> None:
 
 
 def _figures_asked(asked: Any) -> Choice:
-    """Reads the value of a config's key `figures`: a list, of which null stands for an empty one.
+    """Reads the value of a config's key `figures`.
+
+    It is a name, a mapping of names to policies, a list of these, or null.
 
     Raises:
-        FairbanditError: an unknown figure, or neither names nor mappings of names to policies.
+        FairbanditError: an unknown figure.
     """
     choice: dict[str, list[str] | None] = {}
-    for item in asked if isinstance(asked, list) else [] if asked is None else [None]:
-        own = {item: None} if isinstance(item, str) else item
-        if not isinstance(own, dict) or any(isinstance(who, str) for who in own.values()):
-            raise FairbanditError(
-                "figures is a list of names, each alone or with the policies that it shows, as in "
-                f"figures=[{{overview:[greedy,uniform]}},price]; got {asked!r}"
-            )
-        choice.update(own)
+    for item in asked if isinstance(asked, list) else [asked] if asked else []:
+        for name, policies in (item if isinstance(item, dict) else {item: None}).items():
+            choice[name] = [policies] if isinstance(policies, str) else policies
     check_choice(choice)
     return choice
 
@@ -193,7 +186,7 @@ def _gather(sweep: _Sweep, errors: Mapping[str, str]) -> None:
         drawn = draw([folder], out, sweep.figures)
         keep_choice(sweep.figures, out)
         show_in_tensorboard(drawn, out)
-        shown.print(files_table(drawn))
+        print_files(drawn)
 
 
 def _finished(folder: Path) -> dict[str, int]:

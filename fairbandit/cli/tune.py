@@ -1,8 +1,7 @@
 """`fairbandit tune`: has Optuna choose the values of a run's keys, plays them, and shows the best.
 
 Each trial is drawn by a sampler of its own, whose seed is the run's and the number of trials that
-have ended. A trial that was interrupted is thus drawn again, and its run, in a folder that is named
-by its values, continues from its checkpoint.
+have ended, so that a study that was interrupted goes on as if it had not been.
 """
 
 from __future__ import annotations
@@ -31,7 +30,6 @@ from fairbandit.cli.names import folder_name
 from fairbandit.cli.parsers import quoted, read_parameters, tool_parser
 from fairbandit.cli.store import plain_config, publish
 from fairbandit.errors import FairbanditError
-from fairbandit.figures.draw import save
 from fairbandit.files import fresh
 from fairbandit.run.execute import execute
 from fairbandit.run.folder import StorageError, claim
@@ -55,8 +53,7 @@ each trial by the trials before. The same command continues a study up to its nu
 words:
   search={KEY: SPACE, ...}   what varies. SPACE is a list of choices or {low: 0.1, high: 10}, with
                              log: true or step: 0.1 if wished; whole numbers give whole numbers
-  objective=METRIC           fair_regret, standard_regret or a column of metrics, or a list of
-                             them [fair_regret]
+  objective=METRIC           a metric that the run records, or a list of them [fair_regret]
   trials=N                   how many trials the study has in the end [50]
   prune=false                plays every trial to its end, also one worse than the median of others
   folder=DIR                 where the study is kept [outputs/studies/NAME, by the other words]
@@ -142,8 +139,7 @@ def _search(given: Any) -> dict[str, Any]:
     except (AttributeError, TypeError, ValueError, UserWarning) as error:
         raise FairbanditError(
             "search must map keys to lists of choices, or to {low: 0.1, high: 10} with log: true "
-            "or step: 0.1 if wished, as in 'search={policy.estimator.regularization: {low: 1e-3, "
-            f"high: 10, log: true}}, policy.rank.bandwidth: [0.1, 1]}}'; got {given!r} ({error})"
+            f"or step: 0.1 if wished; got {given!r} ({error})"
         ) from None
 
 
@@ -194,14 +190,13 @@ class _Study:
             )
 
     def ended(self) -> list[FrozenTrial]:
-        """Returns the trials but for interrupted ones, which failed without an error."""
-        trials = [one for one in self.study.get_trials(deepcopy=False) if one.state.is_finished()]
-        return [one for one in trials if one.state != TrialState.FAIL or "error" in one.user_attrs]
+        """Returns the trials that were played to their end, were stopped early, or failed."""
+        return [one for one in self.study.get_trials(deepcopy=False) if one.state.is_finished()]
 
     def play(self) -> None:
-        """Plays a trial, or one again that was interrupted, and reports its outcome to the study.
+        """Plays a new trial, or one that was interrupted, and reports its outcome to the study.
 
-        A trial that fails before any is complete counts as interrupted.
+        An error interrupts the trial if none is complete before, as it may be that of all trials.
         """
         trial = self._ask()
         words = _overrides(trial.params)
@@ -221,22 +216,19 @@ class _Study:
             states = {one.state for one in self.ended()}
             if isinstance(error, StorageError) or TrialState.COMPLETE not in states:
                 raise
-            trial.set_user_attr("error", in_a_line(error))
             self.study.tell(trial, state=TrialState.FAIL)
             outcome = f"failed: {one_message(error)}"
         line = f"trial {trial.number}  {_listed(trial.params)}  {outcome}"
         console().print(line, soft_wrap=True, highlight=False)
 
     def _ask(self) -> Trial:
-        left = self.study.get_trials(states=[TrialState.RUNNING])
+        for one in self.study.get_trials(states=[TrialState.RUNNING]):  # it was interrupted
+            if one.params.keys() == self.search.keys():
+                return Trial(self.study, one._trial_id)
+            self.study.tell(one.number, state=TrialState.FAIL)  # it was not yet drawn
         seeds = np.random.SeedSequence([self.asked["config"]["seed"], len(self.ended())])
         self.study.sampler = optuna.samplers.TPESampler(seed=int(seeds.generate_state(1)[0]))
-        trial = self.study.ask(self.search)
-        for one in left:  # the run of one with the same values goes on after these reports
-            for t, value in one.intermediate_values.items() if one.params == trial.params else ():
-                trial.report(value, t)
-            self.study.tell(one.number, state=TrialState.FAIL)
-        return trial
+        return self.study.ask(self.search)
 
     def _watch(self, trial: Trial, t: int, means: Mapping[str, float]) -> None:
         """Reports a running curve, and stops the trial if it is worse than the median.
@@ -279,6 +271,7 @@ class _Study:
         from matplotlib import pyplot, rc_context
 
         out, names = self.folder / "figures", list(self.objectives)
+        out.mkdir(exist_ok=True)
         with rc_context(), warnings.catch_warnings(action="ignore"):  # a style; "experimental"
             if len(names) > 1:
                 drawn = {"front": plots.plot_pareto_front(self.study, target_names=names)}
@@ -292,8 +285,8 @@ class _Study:
             for name, axes in drawn.items():
                 figure = np.ravel(axes)[0].figure
                 figure.set_size_inches(3 + 3 * np.size(axes), 5)
-                figure.set_layout_engine("constrained")
-                save(figure, out, name)
+                for kind in ("pdf", "png"):
+                    figure.savefig(out / f"{name}.{kind}", bbox_inches="tight")
                 pyplot.close(figure)
         console().print(named("figures", short(out)), soft_wrap=True)
 

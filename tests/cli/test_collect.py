@@ -142,11 +142,13 @@ def test_exports(command, save):
     assert r" & 1.50 $\pm$ 0.50 & " in rows[0]
     assert rows[1].startswith(r"fair\_greedy & 100 \% of \textbackslash{}it & ")
     assert latex[2:4] == [r"\begin{tabular}{llrrr}", r"\toprule"]
-    printed = list(csv.DictReader(io.StringIO(command("collect", "runs", "--format", "csv")[1])))
-    assert [row["policy.estimator.noise"] for row in printed] == [hostile, "100 %\nof \\it"]
     command("collect", "runs", "--out", "deep/er/runs.csv")
     with Path("deep/er/runs.csv").open(newline="") as file:
-        assert list(csv.DictReader(file)) == printed
+        names = [row["policy.estimator.noise"] for row in csv.DictReader(file)]
+    assert names == [hostile, "100 %\nof \\it"]
+    assert (
+        "runs.xlsx must end in .parquet or" in command("collect", "runs", "--out", "runs.xlsx")[2]
+    )
 
 
 def test_a_screen_without_the_signs(command, save):
