@@ -13,9 +13,6 @@ from fairbandit.results.table import ENDINGS, tidy, write
 from fairbandit.run.folder import SUMMARY
 from fairbandit.run.table import console
 
-SHOWN = 20
-"""How many settings are printed."""
-
 _HELP = f"""\
 Gathers the {SUMMARY} of every finished run below some folders into one tidy table. Runs that
 differ only in their seeds are one setting, with a row of its own and all their replicas; --each
@@ -25,8 +22,7 @@ Columns: {", ".join(KEYS)}; the keys that differ, by their dotted names, null wh
 row has none; and of every metric and every group's rates the mean and std over all replicas at the
 last round, with their number n and a 95 % interval of the mean, low to high.
 
-Without --out the first rows are printed, with the most useful columns; --format prints all rows
-of these."""
+Without --out the most useful columns are printed."""
 
 _EXAMPLES = """\
 examples:
@@ -58,6 +54,5 @@ def collect(words: Sequence[str]) -> None:
     elif given.format is not None:
         print(overview(rows, folders=given.each).exported(given.format), end="")
     else:
-        console().print(overview(rows[:SHOWN], folders=given.each))
-        more = f", the first {SHOWN} shown; --out keeps all" if len(rows) > SHOWN else ""
-        print(f"{counted}{more}")
+        console().print(overview(rows, folders=given.each))
+        print(counted)

@@ -34,20 +34,18 @@ def figures(words: Sequence[str]) -> None:
     """Draws figures and lists their files."""
     parser = tool_parser("figures", _HELP, _EXAMPLES, folders=True)
     add = parser.add_argument
-    out = f"where the files go; by default FOLDER/{SUBFOLDER}, or {SUBFOLDER} if several"
-    add("--out", type=Path, metavar="DIR", help=out)
-    only = f"which, separated by commas: {', '.join(FIGURES)}"
-    add("--only", type=_names, metavar="NAMES", help=only)
+    text = f"where the files go; by default FOLDER/{SUBFOLDER}, or {SUBFOLDER} if several"
+    add("--out", type=Path, metavar="DIR", help=text)
+    text = f"which, separated by commas: {', '.join(FIGURES)}"
+    add("--only", type=_names, metavar="NAMES", help=text)
     add("--policies", type=_names, metavar="NAMES", help="whose runs, separated by commas")
-    where = "only runs with one of these values, separated by commas, of a setting; its key may be"
-    where += " short, as in figures; of several --where all hold"
-    add("--where", type=_condition, action="append", metavar="KEY=VALUES", help=where)
-    metric = "the metrics that the figure metrics shows, separated by commas; it is then the only"
-    metric += " figure, unless --only names others"
-    add("--metric", type=_names, metavar="NAMES", help=metric)
+    text = "only runs with one of these values, separated by commas; of several --where all hold"
+    add("--where", type=_condition, action="append", metavar="KEY=VALUES", help=text)
+    text = "what the figure metrics shows; it is the only figure, unless --only names others"
+    add("--metric", type=_names, metavar="NAMES", help=text)
     add("--by", metavar="KEY", help="a panel for each value of this setting")
-    interval = "bands and bars are 95 %% intervals of the mean, not the standard deviation"
-    add("--interval", action="store_true", help=interval)
+    text = "bands and bars are 95 %% intervals of the mean, not the standard deviation"
+    add("--interval", action="store_true", help=text)
     add("--size", type=_size, metavar="WxH", help="of each figure in inches, as in 6.75x2.5")
     given = parser.parse_args(words)
     alone = given.folders[0] if len(given.folders) == 1 else None
@@ -57,7 +55,7 @@ def figures(words: Sequence[str]) -> None:
     choice: Choice | None = None
     if only is not None:
         choice = dict.fromkeys(only)
-    elif given.policies is None and alone is not None and alone.is_dir():
+    elif given.policies is None and alone is not None:
         choice = kept_choice(alone)
     options = Options(given.by, given.interval, given.size, given.metric or ())
     drawn = draw(given.folders, out, choice, given.policies, dict(given.where or ()), options)

@@ -273,15 +273,14 @@ class _Study:
         out, names = self.folder / "figures", list(self.objectives)
         out.mkdir(exist_ok=True)
         with rc_context(), warnings.catch_warnings(action="ignore"):  # a style; "experimental"
+            drawn: dict[str, Any] = {}
             if len(names) > 1:
-                drawn = {"front": plots.plot_pareto_front(self.study, target_names=names)}
+                drawn["front"] = plots.plot_pareto_front(self.study, target_names=names)
             else:
-                drawn = {
-                    "history": plots.plot_optimization_history(self.study, target_name=names[0]),
-                    "slice": plots.plot_slice(self.study, target_name=names[0]),
-                    "importances": plots.plot_param_importances(self.study),
-                    "curves": plots.plot_intermediate_values(self.study),
-                }
+                drawn["history"] = plots.plot_optimization_history(self.study, target_name=names[0])
+                drawn["slice"] = plots.plot_slice(self.study, target_name=names[0])
+                drawn["importances"] = plots.plot_param_importances(self.study)
+                drawn["curves"] = plots.plot_intermediate_values(self.study)
             for name, axes in drawn.items():
                 figure = np.ravel(axes)[0].figure
                 figure.set_size_inches(3 + 3 * np.size(axes), 5)
