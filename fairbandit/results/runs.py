@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from fairbandit.errors import FairbanditError
 from fairbandit.maths.moments import Floats
-from fairbandit.results.files import opened, row_groups
+from fairbandit.results.files import logs, read
 from fairbandit.run import summary as summaries
 from fairbandit.run.curves import Curve, of_table
 from fairbandit.run.folder import CURVES, REWARDS, SUMMARY, finished_below
@@ -100,16 +100,15 @@ class SavedRun:
         Raises:
             FairbanditError: the file is damaged.
         """
-        with opened(self.folder, CURVES, self.summary) as file:
-            return of_table(file.read())
+        return of_table(read(self.folder, CURVES, self.summary))
 
     @cached_property
     def rewards(self) -> tuple[RewardDistribution | None, ...]:
         """The distribution of each group's true rewards; None where it is not known."""
         if not (self.folder / REWARDS).exists():
             return (None,) * len(self.groups)
-        with opened(self.folder, REWARDS, self.summary) as file:
-            codes, *columns = (column.to_numpy() for column in file.read().columns)
+        table = read(self.folder, REWARDS, self.summary)
+        codes, *columns = (column.to_numpy() for column in table.columns)
         return tuple(
             RewardDistribution(*(column[codes == code] for column in columns))
             if code in codes
@@ -130,8 +129,8 @@ class SavedRun:
             FairbanditError: a file is missing or damaged.
         """
         counts = np.zeros((self.summary["rounds"], len(self.groups)), np.int64)
-        for table in row_groups(self.folder, self.summary, ["round", "group"]):
-            rounds, groups = (table.column(name).to_numpy() for name in ("round", "group"))
+        for table in logs(self.folder, self.summary, ["round", "group"]):
+            rounds, groups = (column.to_numpy() for column in table.columns)
             np.add.at(counts, (rounds - 1, groups), 1)
         return counts
 
@@ -157,7 +156,7 @@ def read_runs(folders: Sequence[Path]) -> list[SavedRun]:
     for folder in folders:
         if not folder.is_dir():
             raise FairbanditError(f"{folder} is not a folder")
-        for path in finished_below(folder, _refuse):
+        for path in finished_below(folder):
             place = os.path.relpath(path, folder)
             shown = str(folder / place) if len(folders) > 1 else place
             found.setdefault(os.path.realpath(path), (shown, path))
@@ -170,10 +169,6 @@ def read_runs(folders: Sequence[Path]) -> list[SavedRun]:
     for run in runs:
         run.summary.pop("identity")  # repeats the config, and compares no runs
     return runs
-
-
-def _refuse(error: OSError) -> None:
-    raise FairbanditError(f"cannot read {error.filename}: {error.strerror}") from error
 
 
 def _natural_order(text: str) -> list[tuple[bool, float, str]]:

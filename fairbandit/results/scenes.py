@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import torch
 
 from fairbandit.building import policy_labels
@@ -18,12 +19,9 @@ from fairbandit.environments.distribution import of_sample
 from fairbandit.errors import FairbanditError
 from fairbandit.maths.moments import Floats
 from fairbandit.results.differences import differing, short_names, union
-from fairbandit.results.files import row_groups
+from fairbandit.results.files import logs
 from fairbandit.results.pooling import NO_DIFFERENCE, PooledRuns, pool
 from fairbandit.results.runs import PLACES, RewardDistribution, SavedRun, read_runs
-
-MOST_SAMPLES = 1_000_000
-"""About the largest number of rewards that are read; of longer logs only every n-th round is."""
 
 SAMPLER = "uniform"
 """The policy whose picks are a random sample of the candidates."""
@@ -70,15 +68,10 @@ class Scene:
         the candidates, and else those of all runs, where better candidates are picked more often.
         """
         pools = [run for run in self.runs if run.policy == SAMPLER] or self.runs
-        logs = [run for pooled in pools for run in pooled.runs]
-        total = sum(log.summary["rounds"] * log.summary["replicas"] for log in logs)
-        step = math.ceil(total / MOST_SAMPLES)
-        kept = []
-        for log in logs:
-            for table in row_groups(log.folder, log.summary, ["round", "group", "reward"]):
-                columns = np.stack([column.to_numpy() for column in table.columns])
-                kept.append(columns[1:, columns[0] % step == 0])
-        groups, rewards = np.concatenate(kept, axis=1)
+        columns = ["group", "reward"]
+        read = [logs(run.folder, run.summary, columns) for pool in pools for run in pool.runs]
+        table = pa.concat_tables(chain.from_iterable(read))
+        groups, rewards = (column.to_numpy() for column in table.columns)
         return tuple(_estimate(rewards[groups == code]) for code in range(len(self.groups)))
 
     @property

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, fields
 from typing import Any
@@ -13,13 +12,7 @@ from omegaconf.errors import OmegaConfBaseException
 
 from fairbandit import registry
 from fairbandit.errors import FairbanditError
-from fairbandit.metrics import REGRETS, RunningReduction
-
-MOST_ROUNDS = 1_000_000_000
-"""The largest T of a run."""
-
-MOST_REPLICAS = 1_000_000
-"""The largest number of replicas; the sums of each are in memory until the summary is written."""
+from fairbandit.metrics import REGRETS
 
 TAKEN = frozenset(
     {
@@ -99,17 +92,10 @@ def settings(config: Mapping[str, Any]) -> Settings:
     except OmegaConfBaseException as error:
         raise FairbanditError(f"{error.full_key}: {str(error).splitlines()[0]}") from error
     assert isinstance(merged, Settings)
-    ranges: dict[str, tuple[int, float]] = {
-        "rounds": (1, MOST_ROUNDS),
-        "replicas": (1, MOST_REPLICAS),
-        "seed": (0, math.inf),
-        "threads": (1, 1024),  # torch ends the process where it cannot start so many
-    }
-    for key, (least, most) in ranges.items():
+    for key, least in {"rounds": 1, "replicas": 1, "seed": 0, "threads": 1}.items():
         value = getattr(merged, key)
-        if value is not None and not least <= value <= most:
-            wanted = f"at least {least}" if value < least else f"at most {most:,}"
-            raise FairbanditError(f"{key} must be {wanted}, got {value}")
+        if value is not None and value < least:
+            raise FairbanditError(f"{key} must be at least {least}, got {value}")
     merged.metrics = check_metrics(merged.metrics)
     _check_device(merged.device)
     return merged
@@ -133,8 +119,7 @@ def check_metrics(given: Any) -> dict[str, dict[str, Any]]:
         Both regrets, which every run records, and then the same with all parameters.
 
     Raises:
-        FairbanditError: the value is not one of `Settings.metrics`, or a metric declares an unknown
-            `reduce`.
+        FairbanditError: the value is not one of `Settings.metrics`.
     """
     if not isinstance(given, Mapping | None):
         raise FairbanditError(
@@ -155,7 +140,6 @@ def check_metrics(given: Any) -> dict[str, dict[str, Any]]:
             )
         try:
             checked[column] = registry.completed("metric", spec)
-            RunningReduction(registry.lookup("metric", checked[column]["name"]).reduce, 1)
         except FairbanditError as error:
             raise FairbanditError(f"metrics.{column}: {error}") from error
     return checked

@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from fairbandit.errors import FairbanditError
-from fairbandit.results import Scene, labels, read_scenes, scenes
+from fairbandit.results import Scene, labels, read_scenes
 from fairbandit.run.execute import execute
 from tests import support
 from tests.figures.conftest import sweep
@@ -72,15 +72,6 @@ def test_sampled_rewards_are_of_uniform_picks_or_else_of_all(scene, simulated):
     for code in range(4):
         sampled(scene, simulated, ["uniform"], code)
     sampled(scene.only(["greedy", "fair_greedy"]), simulated, ["greedy", "fair_greedy"], 3)
-
-
-def test_of_long_logs_every_few_rounds_are_read(scene, simulated, monkeypatch):
-    monkeypatch.setattr(scenes, "MOST_SAMPLES", 250)  # of 400 rounds of 3 replicas
-    log = pq.read_table(simulated / "uniform" / "rounds").to_pandas()
-    kept = log.reward[(log.group == 0) & (log["round"] % 5 == 0)]
-    found = scene.sampled_rewards[0]
-    shares = np.searchsorted(np.sort(kept), found.values, side="right") / len(kept)
-    np.testing.assert_allclose(found.cdf, shares)
 
 
 def test_a_group_that_is_never_picked_has_no_sampled_rewards(scene):

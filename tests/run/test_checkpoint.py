@@ -44,7 +44,6 @@ def test_cut_off_anywhere_it_ends_as_if_never_stopped(config, tmp_path, monkeypa
     if not whole:  # two batches, and several files in each
         monkeypatch.setattr(batches, "BUDGET", 3_000_000)
         monkeypatch.setattr(round_log, "FILE_ROWS", 1200)
-        monkeypatch.setattr(round_log, "GROUP_ROWS", 600)
     split, estimator, rank = policy.split()
     config |= {"policy": {"split": split, "estimator": estimator, "rank": rank}, "rounds": 1400}
     execute(config, tmp_path / "whole")
@@ -131,18 +130,6 @@ def test_a_missing_or_changed_part_is_named(config, tmp_path, monkeypatch):
         execute(config, tmp_path)
 
 
-def test_a_linked_subfolder_is_not_cleared(config, tmp_path):
-    """Files behind a link in a folder are not the run's, whoever made the link."""
-    elsewhere = tmp_path / "elsewhere"
-    elsewhere.mkdir()
-    (elsewhere / "part-000000-000000001.parquet").write_text("somebody's")
-    (tmp_path / "run").mkdir()
-    (tmp_path / "run" / "rounds").symlink_to(elsewhere)
-    with pytest.raises(FairbanditError, match="is a link"):
-        execute(config, tmp_path / "run")
-    assert len(list(elsewhere.iterdir())) == 1
-
-
 def test_checkpoints_cost_less_than_two_per_cent(tmp_path, monkeypatch):
     monkeypatch.delenv(VARIABLE)
     now = [0.0]
@@ -172,10 +159,9 @@ def test_a_disk_that_can_not_be_written_to(config, tmp_path, monkeypatch, number
 
     with monkeypatch.context() as full:
         full.setattr(state, "write", fails)
-        with pytest.raises(FairbanditError, match="the same command goes on from there") as caught:
+        with pytest.raises(StorageError, match="the same command goes on from there") as caught:
             execute(config, tmp_path)
     assert str(tmp_path) in str(caught.value)
-    assert isinstance(caught.value, StorageError) == (number != errno.EPERM)
     execute(config, tmp_path)
 
 
