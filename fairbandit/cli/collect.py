@@ -12,7 +12,7 @@ from fairbandit.cli.parsers import tool_parser
 from fairbandit.results import pool, read_runs
 from fairbandit.results.overview import overview
 from fairbandit.results.runs import KEYS
-from fairbandit.results.table import ENDINGS, check_ending, tidy, write
+from fairbandit.results.table import ENDINGS, tidy, write
 from fairbandit.run.folder import SUMMARY
 from fairbandit.run.table import console
 
@@ -65,8 +65,6 @@ def collect(words: Sequence[str]) -> None:
     add("--each", action="store_true", help="a row for every run")
     add("--format", choices=FORMATS, help="how the table is printed")
     given = parser.parse_args(words)
-    if given.out is not None:
-        check_ending(given.out)
     runs = read_runs(given.folders)
     over = () if given.each else [key.strip() for key in given.over.split(",") if key.strip()]
     rows = pool(runs, over)

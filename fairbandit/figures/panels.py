@@ -33,7 +33,7 @@ def distribution(axes: Axes, facet: Facet, which: str) -> None:
     known = any(rewards is not None for rewards in scene.rewards)
     for code, rewards in enumerate(scene.rewards if known else scene.sampled_rewards):
         if rewards is not None:
-            axes.plot(rewards.values, getattr(rewards, which), **group_line(code, scene.groups))
+            axes.plot(rewards["value"], rewards[which], **group_line(code, scene.groups))
     sampled = SAMPLER in {run.policy for run in scene.runs}
     picks = f"the picks of\n{policy_name(SAMPLER)}" if sampled else "all picks"
     axes.set_xlabel("reward" if known else f"sampled reward of {picks}")

@@ -181,7 +181,7 @@ class Runs(UserList[SavedRun]):
         return scenes_of(self, (over,) if isinstance(over, str) else tuple(over))
 
     def _column(self, metric: str) -> str:
-        known = union(run.metrics for run in self)
+        known = union(run.summary["metrics"] for run in self)
         if metric not in known:
             raise FairbanditError(f"no run has a metric {metric!r}; there are {', '.join(known)}")
         return metric

@@ -9,18 +9,20 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from fairbandit.errors import FairbanditError
-from fairbandit.maths.moments import Floats
 from fairbandit.results.files import logs, read
 from fairbandit.run import summary as summaries
 from fairbandit.run.curves import Curve, of_table
 from fairbandit.run.folder import CURVES, REWARDS, SUMMARY, finished_below
 from fairbandit.run.settings import BY_GROUP, dotted
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 KEYS = summaries.KEYS
 """The settings that every table shows, whether or not the runs differ in them."""
@@ -32,21 +34,6 @@ PLACES = ("environment.root", "environment.cache", "environment.download")
 """Settings that say where an environment's data lie."""
 
 _NAMES = {"policy.name", "environment.name"}  # these are the settings `policy` and `environment`
-
-
-@dataclass(frozen=True)
-class RewardDistribution:
-    """The distribution of a group's true rewards on a grid.
-
-    Attributes:
-        values: rewards in ascending order, (n,).
-        density: the density at these rewards, (n,).
-        cdf: the CDF at these rewards, (n,).
-    """
-
-    values: Floats
-    density: Floats
-    cdf: Floats
 
 
 @dataclass(frozen=True)
@@ -80,15 +67,10 @@ class SavedRun:
         """The names of the groups, in order of their codes."""
         return tuple(self.summary["groups"])
 
-    @property
-    def metrics(self) -> dict[str, Mapping[str, Any]]:
-        """Every metric by its column, with `mean`, `std`, `reduce` and `lower_is_better`."""
-        return dict(self.summary["metrics"])
-
     @cached_property
     def spreads(self) -> dict[str, Mapping[str, Any]]:
         """`mean` and `std` of every metric, and of every group's quantities, by column."""
-        found = self.metrics
+        found = dict(self.summary["metrics"])
         for quantity in BY_GROUP:
             found |= {f"{quantity}_{name}": one for name, one in self.summary[quantity].items()}
         return found
@@ -103,18 +85,13 @@ class SavedRun:
         return of_table(read(self.folder, CURVES, self.summary))
 
     @cached_property
-    def rewards(self) -> tuple[RewardDistribution | None, ...]:
-        """The distribution of each group's true rewards; None where it is not known."""
+    def rewards(self) -> tuple[pd.DataFrame | None, ...]:
+        """The columns value, density and cdf of each group's true rewards; None if not known."""
         if not (self.folder / REWARDS).exists():
             return (None,) * len(self.groups)
-        table = read(self.folder, REWARDS, self.summary)
-        codes, *columns = (column.to_numpy() for column in table.columns)
-        return tuple(
-            RewardDistribution(*(column[codes == code] for column in columns))
-            if code in codes
-            else None
-            for code in range(len(self.groups))
-        )
+        found = read(self.folder, REWARDS, self.summary).to_pandas().groupby("group")
+        known = dict(iter(found))
+        return tuple(known.get(code) for code in range(len(self.groups)))
 
     @cached_property
     def results(self) -> dict[str, Any]:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import chain
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
@@ -21,7 +21,10 @@ from fairbandit.maths.moments import Floats
 from fairbandit.results.differences import differing, short_names, union
 from fairbandit.results.files import logs
 from fairbandit.results.pooling import NO_DIFFERENCE, PooledRuns, pool
-from fairbandit.results.runs import PLACES, RewardDistribution, SavedRun, read_runs
+from fairbandit.results.runs import PLACES, SavedRun, read_runs
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 SAMPLER = "uniform"
 """The policy whose picks are a random sample of the candidates."""
@@ -51,17 +54,18 @@ class Scene:
         return float(np.nansum(first.by_group("received")[0]) / first.rounds)
 
     @cached_property
-    def rewards(self) -> tuple[RewardDistribution | None, ...]:
+    def rewards(self) -> tuple[pd.DataFrame | None, ...]:
         """The distribution of the true (noise-free) rewards of each group; None without a truth.
 
-        They are those of the first run that stored any, since all runs have the same environment.
+        It has the columns value, density and cdf, and is that of the first run that stored any,
+        since all runs have the same environment.
         """
         stored = (run.rewards for pooled in self.runs for run in pooled.runs)
         known = (rewards for rewards in stored if any(one is not None for one in rewards))
         return next(known, (None,) * len(self.groups))
 
     @cached_property
-    def sampled_rewards(self) -> tuple[RewardDistribution | None, ...]:
+    def sampled_rewards(self) -> tuple[pd.DataFrame | None, ...]:
         """The distribution of the observed, noisy rewards of each group's picks; None without any.
 
         The picks are those of the policy `uniform` if there is one, which are a random sample of
@@ -164,11 +168,13 @@ def _differences(settings: Sequence[Mapping[str, Any]], kind: str) -> list[str]:
     return [key for key in keys if key.startswith(own) and not key.startswith(NO_DIFFERENCE)]
 
 
-def _estimate(rewards: Floats) -> RewardDistribution | None:
+def _estimate(rewards: Floats) -> pd.DataFrame | None:
+    import pandas as pd
+
     if not len(rewards):
         return None
     found = of_sample(torch.from_numpy(np.sort(rewards)))
-    return RewardDistribution(*(part.numpy() for part in (found.values, found.density, found.cdf)))
+    return pd.DataFrame({"value": found.values, "density": found.density, "cdf": found.cdf})
 
 
 def _labelled(runs: Sequence[PooledRuns]) -> tuple[PooledRuns, ...]:

@@ -41,12 +41,7 @@ class Checkpoints:
         self._folder, self._identity = folder, dict(identity)
         self._path = folder / CHECKPOINT
         given = os.environ.get(VARIABLE)
-        try:
-            self._given = float(given) if given else None
-        except ValueError:
-            raise FairbanditError(
-                f"{VARIABLE} must be a number of seconds, got {given!r}"
-            ) from None
+        self._given = float(given) if given else None
         self._cost = 0.0
         self._last = time.perf_counter()
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -74,19 +74,11 @@ def settings(config: Mapping[str, Any]) -> Settings:
         FairbanditError: an unknown or missing key, a wrong type, a value out of range, a metric
             that cannot be recorded, or a device that cannot be used here.
     """
-    keys = [key.name for key in fields(Settings)]
-    unknown = sorted(set(config) - {*keys, "policy", "environment"})
-    if unknown:
-        raise FairbanditError(
-            f"a run has no key {', '.join(map(repr, unknown))}; "
-            f"it takes {', '.join(keys)}, policy, environment"
-        )
+    given = dict(config)
     for key in ("policy", "environment"):
-        if not isinstance(config.get(key), Mapping):
-            raise FairbanditError(
-                f"{key} must be a mapping that describes it, got {config.get(key)!r}"
-            )
-    given = {key: config[key] for key in keys if key in config}
+        described = given.pop(key, None)
+        if not isinstance(described, Mapping):
+            raise FairbanditError(f"{key} must be a mapping that describes it, got {described!r}")
     try:
         merged = OmegaConf.to_object(OmegaConf.merge(OmegaConf.structured(Settings), given))
     except OmegaConfBaseException as error:
@@ -113,10 +105,7 @@ def _check_device(device: str) -> None:
 
 
 def check_metrics(given: Any) -> dict[str, dict[str, Any]]:
-    """Checks the metrics of a config without building them.
-
-    Returns:
-        Both regrets, which every run records, and then the same with all parameters.
+    """Returns both regrets, and then the metrics of a config, with all their parameters.
 
     Raises:
         FairbanditError: the value is not one of `Settings.metrics`.
@@ -128,15 +117,12 @@ def check_metrics(given: Any) -> dict[str, dict[str, Any]]:
         )
     checked = {column: registry.completed("metric", column) for column in REGRETS}
     for column, spec in (given or {}).items():
-        if not (isinstance(column, str) and registry.NAME.fullmatch(column)):
+        named = isinstance(column, str) and registry.NAME.fullmatch(column)
+        if not named or column in TAKEN or column.startswith(BY_GROUP):
             raise FairbanditError(
                 f"metrics: {column!r} cannot be a column; expected at most 64 letters (a to z), "
-                "digits, '_' and '-', a letter first"
-            )
-        if column in TAKEN or column.startswith(BY_GROUP):
-            raise FairbanditError(
-                f"metrics: the column {column!r} is taken: every run has {', '.join(sorted(TAKEN))}"
-                f", and columns that begin with {', '.join(BY_GROUP)}; choose another name"
+                "digits, '_' and '-', a letter first. Every run has columns that begin with "
+                f"{', '.join(BY_GROUP)}, and {', '.join(sorted(TAKEN))}"
             )
         try:
             checked[column] = registry.completed("metric", spec)

@@ -46,8 +46,8 @@ def summarise(
     Args:
         config: settings, `policy` and `environment`.
         statistics: those of the whole run.
-        seconds: from the first pool drawn to the last file closed; for an interrupted run, the
-            sum over its pieces, each up to the checkpoint from which the next one continued.
+        seconds: the time from the first pool drawn to the last file closed, without what an
+            interrupted run played after its last checkpoint.
         files: the SHA-256 hash of every Parquet file, by its path in the run's folder.
         identity: all that decides the results of the run.
     """

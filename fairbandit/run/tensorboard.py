@@ -61,14 +61,11 @@ class EventWriter:
 def scalars(
     curves: Mapping[str, Curve], first: int, last: int
 ) -> Iterator[tuple[int, dict[str, float]]]:
-    """Yields the points of curves in rounds first … last, as TensorBoard shows them.
+    """Yields each round of first … last with the known values of curves by their tags.
 
     A metric has its mean, and mean ∓ std as lower and upper; a selection rate has its mean. The
     instantaneous regrets are the rises of the mean regrets, divided by the rounds, in the windows
     between two of at most `WINDOWS` log-spaced rounds.
-
-    Yields:
-        Round, and values by tag. What is not known has no value.
     """
     points: dict[int, dict[str, float]] = {}
     for name, curve in curves.items():

@@ -95,7 +95,7 @@ def test_a_summary_that_is_no_file_is_named(run, make):
     """A pipe would block its reader for ever."""
     (run / "summary.json").unlink()
     make(run / "summary.json")
-    with pytest.raises(FairbanditError, match=r"summary\.json is no .* it is not a regular file"):
+    with pytest.raises(FairbanditError, match=r"summary\.json is no .*it is not a regular file"):
         read_scenes([run])
 
 

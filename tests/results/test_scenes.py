@@ -53,9 +53,9 @@ def test_rewards_are_densities_and_cdfs(scene, mixed_scene):
     for one in (scene, mixed_scene):
         assert len(one.rewards) == len(one.groups)
         for rewards in one.rewards:
-            assert np.trapezoid(rewards.density, rewards.values) == pytest.approx(1, abs=0.02)
+            assert np.trapezoid(rewards.density, rewards.value) == pytest.approx(1, abs=0.02)
             assert (np.diff(rewards.cdf) >= 0).all()
-            assert rewards.cdf[-1] == pytest.approx(1, abs=0.01)
+            assert rewards.cdf.iloc[-1] == pytest.approx(1, abs=0.01)
 
 
 def sampled(scene: Scene, folder: Path, policies: Sequence[str], group: int) -> None:
@@ -64,7 +64,7 @@ def sampled(scene: Scene, folder: Path, policies: Sequence[str], group: int) -> 
     rewards = np.concatenate([log.reward[log.group == group] for log in logs])
     found = scene.sampled_rewards[group]
     assert found is not None
-    shares = np.searchsorted(np.sort(rewards), found.values, side="right") / len(rewards)
+    shares = np.searchsorted(np.sort(rewards), found.value, side="right") / len(rewards)
     np.testing.assert_allclose(found.cdf, shares)
 
 

@@ -97,21 +97,15 @@ def test_without_resume_a_folder_with_a_run_is_not_touched(stopped):
         execute({**config, "threads": 2}, folder)
 
 
-@pytest.mark.parametrize("damage", ["cut", "bit", "other", "empty"])
-def test_a_damaged_checkpoint_is_named(stopped, damage):
+def test_a_damaged_checkpoint_is_named(stopped):
     config, folder = stopped
     path = folder / CHECKPOINT
     whole = path.read_bytes()
-    changed = {
-        "cut": whole[:-100],
-        "bit": whole[:-9] + bytes([whole[-9] ^ 1]) + whole[-8:],
-        "other": b"{}" * 500,
-        "empty": b"",
-    }
-    path.write_bytes(changed[damage])
-    with pytest.raises(FairbanditError, match="is no whole checkpoint") as caught:
-        execute(config, folder)
-    assert str(path) in str(caught.value)
+    flipped = whole[:-9] + bytes([whole[-9] ^ 1]) + whole[-8:]
+    for damaged in (whole[:-100], flipped, b"{}" * 500, b""):
+        path.write_bytes(damaged)
+        with pytest.raises(FairbanditError, match=f"{re.escape(str(path))} is no whole checkpoint"):
+            execute(config, folder)
     path.write_bytes(whole)
     execute(config, folder)
 
