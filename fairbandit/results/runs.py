@@ -38,7 +38,7 @@ _NAMES = {"policy.name", "environment.name"}  # these are the settings `policy` 
 
 @dataclass(frozen=True)
 class SavedRun:
-    """A finished run; its curves and its round log are read when they are first needed.
+    """A finished run; its other files are read when they are first needed, or refused if damaged.
 
     Attributes:
         folder: the run's folder.
@@ -77,11 +77,7 @@ class SavedRun:
 
     @cached_property
     def curves(self) -> dict[str, Curve]:
-        """Every metric by its column, and `selection_rate/GROUP` where groups are few.
-
-        Raises:
-            FairbanditError: the file is damaged.
-        """
+        """Every metric by its column, and `selection_rate/GROUP` where groups are few."""
         return of_table(read(self.folder, CURVES, self.summary))
 
     @cached_property
@@ -100,11 +96,7 @@ class SavedRun:
         return found | {"seconds": self.summary["seconds"], FOLDER: self.place}
 
     def picks(self) -> NDArray[np.int64]:
-        """Counts in how many replicas each group was picked in each round, (T, G).
-
-        Raises:
-            FairbanditError: a file is missing or damaged.
-        """
+        """Counts in how many replicas each group was picked in each round, (T, G)."""
         counts = np.zeros((self.summary["rounds"], len(self.groups)), np.int64)
         for table in logs(self.folder, self.summary, ["round", "group"]):
             rounds, groups = (column.to_numpy() for column in table.columns)
@@ -118,13 +110,9 @@ def columns_of(spreads: Mapping[str, Mapping[str, Any]], parts: Sequence[str]) -
 
 
 def read_runs(folders: Sequence[Path]) -> list[SavedRun]:
-    """Reads the summary of every finished run below some folders.
+    """Reads every finished run below some folders, once, in the order of the places.
 
-    Args:
-        folders: where to look, at any depth.
-
-    Returns:
-        The runs, each once, in the order of their places, whose numbers count by value.
+    Numbers in the names of places count by value.
 
     Raises:
         FairbanditError: a folder does not exist, a file is no summary, or there is no run.

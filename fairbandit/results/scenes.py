@@ -74,9 +74,12 @@ class Scene:
         pools = [run for run in self.runs if run.policy == SAMPLER] or self.runs
         columns = ["group", "reward"]
         read = [logs(run.folder, run.summary, columns) for pool in pools for run in pool.runs]
-        table = pa.concat_tables(chain.from_iterable(read))
-        groups, rewards = (column.to_numpy() for column in table.columns)
-        return tuple(_estimate(rewards[groups == code]) for code in range(len(self.groups)))
+        table = pa.concat_tables(chain.from_iterable(read)).to_pandas()
+        rewards = dict(iter(table.groupby("group")["reward"]))
+        return tuple(
+            _estimate(rewards[code].to_numpy()) if code in rewards else None
+            for code in range(len(self.groups))
+        )
 
     @property
     def metrics(self) -> list[str]:
@@ -168,11 +171,9 @@ def _differences(settings: Sequence[Mapping[str, Any]], kind: str) -> list[str]:
     return [key for key in keys if key.startswith(own) and not key.startswith(NO_DIFFERENCE)]
 
 
-def _estimate(rewards: Floats) -> pd.DataFrame | None:
+def _estimate(rewards: Floats) -> pd.DataFrame:
     import pandas as pd
 
-    if not len(rewards):
-        return None
     found = of_sample(torch.from_numpy(np.sort(rewards)))
     return pd.DataFrame({"value": found.values, "density": found.density, "cdf": found.cdf})
 

@@ -47,7 +47,6 @@ def identity(policy: Policy, world: Mapping[str, Any], settings: Settings) -> di
     known = registry.lookup("environment", str(world.get("name")))
     described = registry.completed("environment", world)
     metrics = [registry.lookup("metric", spec["name"]) for spec in settings.metrics.values()]
-    classes = [*map(type, policy.parts.values()), known, *metrics]
     parts, chosen = policy.describe(), asdict(settings)
     for kind in registry.PART_KINDS:
         if parts[kind].get("exploration", 0) is None:
@@ -59,7 +58,7 @@ def identity(policy: Policy, world: Mapping[str, Any], settings: Settings) -> di
         found = {
             "config": {key: value for key, value in config.items() if key not in _NO_MATTER},
             "version": version.VERSION,
-            "plugins": _sources(classes),
+            "plugins": _sources([*map(type, policy.parts.values()), known, *metrics]),
             "data": _data(known, described),
         }
     except OSError as error:

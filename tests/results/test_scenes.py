@@ -72,10 +72,7 @@ def test_sampled_rewards_are_of_uniform_picks_or_else_of_all(scene, simulated):
     for code in range(4):
         sampled(scene, simulated, ["uniform"], code)
     sampled(scene.only(["greedy", "fair_greedy"]), simulated, ["greedy", "fair_greedy"], 3)
-
-
-def test_a_group_that_is_never_picked_has_no_sampled_rewards(scene):
-    alone = scene.only(["greedy"])
+    alone = scene.only(["greedy"])  # which never picks some groups
     counts, _ = alone.runs[0].by_group("selected")
     assert [one is None for one in alone.sampled_rewards] == [count == 0 for count in counts]
 
