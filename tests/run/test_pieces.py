@@ -1,6 +1,7 @@
 """The parts of a run on their own: batches of replicas, the round log, files, progress."""
 
 import io
+from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
@@ -91,10 +92,11 @@ def test_progress_of_a_sweep_shows_its_jobs_and_the_run(terminal, monkeypatch):
     text = io.StringIO()
     console = Console(file=text, force_terminal=terminal, width=120)
     monkeypatch.setattr(progress, "_screen", console)
-    with progress_bar("jobs", 5) as advance, progress_bar("greedy", 800) as played:
-        played(400)
+    run: Any
+    with progress_bar("jobs", 5) as advance, progress_bar("greedy", 800) as run:
+        run(400)
         advance()
         if terminal:
-            played.func.__self__.refresh()
+            run.func.__self__.refresh()
     assert ("1/5" in text.getvalue()) == terminal
     assert ("400/800" in text.getvalue()) == terminal
