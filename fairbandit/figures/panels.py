@@ -36,7 +36,7 @@ def rewards(axes: Axes, facet: Facet, which: str) -> None:
     scene = facet.whole
     for code, known in enumerate(scene.rewards):
         if known is not None:
-            axes.plot(known.values, getattr(known, which), **group_line(code, scene.groups))
+            axes.plot(known["value"], known[which], **group_line(code, scene.groups))
     axes.set_xlabel("reward")
     axes.set_ylabel("CDF" if which == "cdf" else which)
     axes.set_ylim(bottom=0)

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -15,7 +15,10 @@ from fairbandit.building import policy_labels
 from fairbandit.errors import FairbanditError
 from fairbandit.results.differences import differing, short_names, union
 from fairbandit.results.pooling import NO_DIFFERENCE, PooledRuns, pool
-from fairbandit.results.runs import PLACES, RewardDistribution, SavedRun, read_runs
+from fairbandit.results.runs import PLACES, SavedRun, read_runs
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 
 @dataclass(frozen=True)
@@ -42,10 +45,11 @@ class Scene:
         return float(np.nansum(first.by_group("received")[0]) / first.rounds)
 
     @cached_property
-    def rewards(self) -> tuple[RewardDistribution | None, ...]:
+    def rewards(self) -> tuple[pd.DataFrame | None, ...]:
         """The distribution of the true (noise-free) rewards of each group; None without a truth.
 
-        They are those of the first run that stored any, since all runs have the same environment.
+        It has the columns value, density and cdf, and is that of the first run that stored any,
+        since all runs have the same environment.
         """
         stored = (run.rewards for pooled in self.runs for run in pooled.runs)
         known = (rewards for rewards in stored if any(one is not None for one in rewards))

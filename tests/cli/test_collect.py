@@ -2,7 +2,6 @@
 
 import copy
 import csv
-import io
 import json
 from pathlib import Path
 from typing import Any
@@ -10,10 +9,7 @@ from typing import Any
 import pyarrow.csv
 import pyarrow.parquet
 import pytest
-from rich.console import Console
 
-from fairbandit.results import pool, read_runs
-from fairbandit.results.overview import overview
 from fairbandit.results.runs import KEYS
 from fairbandit.results.table import tidy
 from fairbandit.run.execute import execute
@@ -146,15 +142,3 @@ def test_exports(command, save):
     with Path("deep/er/runs.csv").open(newline="") as file:
         names = [row["policy.estimator.noise"] for row in csv.DictReader(file)]
     assert names == [hostile, "100 %\nof \\it"]
-    assert (
-        "runs.xlsx must end in .parquet or" in command("collect", "runs", "--out", "runs.xlsx")[2]
-    )
-
-
-def test_a_screen_without_the_signs(command, save):
-    save("runs/a", std=0.5)
-    table = overview(pool(read_runs([Path("runs")])))
-    held = io.TextIOWrapper(io.BytesIO(), encoding="ascii")
-    Console(file=held, width=60).print(table)
-    held.seek(0)
-    assert "1.50 +- 0.50" in held.read()

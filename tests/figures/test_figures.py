@@ -45,7 +45,7 @@ def check_rewards(axes: Any, drawn: Scene, which: str, label: str) -> None:
     assert list(lines(axes)) == [group_name(group) for group in drawn.groups]
     for rewards, line in zip(drawn.rewards, lines(axes).values(), strict=True):
         assert rewards is not None
-        np.testing.assert_array_equal(line.get_data(), (rewards.values, getattr(rewards, which)))
+        np.testing.assert_array_equal(line.get_data(), (rewards["value"], rewards[which]))
 
 
 def check_groups(axes: Any, drawn: Scene, quantity: str, scale: float) -> None:

@@ -50,9 +50,9 @@ def test_rewards_are_densities_and_cdfs(scene, mixed_scene):
     for one in (scene, mixed_scene):
         assert len(one.rewards) == len(one.groups)
         for rewards in one.rewards:
-            assert np.trapezoid(rewards.density, rewards.values) == pytest.approx(1, abs=0.02)
+            assert np.trapezoid(rewards.density, rewards.value) == pytest.approx(1, abs=0.02)
             assert (np.diff(rewards.cdf) >= 0).all()
-            assert rewards.cdf[-1] == pytest.approx(1, abs=0.01)
+            assert rewards.cdf.iloc[-1] == pytest.approx(1, abs=0.01)
 
 
 def test_rewards_that_nobody_saved_are_not_known(tmp_path, simulated):
