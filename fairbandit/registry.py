@@ -180,11 +180,6 @@ def summary(cls: type[Any]) -> str:
     return (inspect.getdoc(cls) or "").split("\n", 1)[0]
 
 
-def having(kind: str, parameter: str) -> list[str]:
-    """The registered names of one kind whose constructor takes a parameter, sorted."""
-    return [name for name in names(kind) if parameter in parameters_of(lookup(kind, name))]
-
-
 def _plain(one: Any) -> Any:
     if isinstance(one, Mapping):
         return {key: _plain(item) for key, item in one.items()}

@@ -104,7 +104,7 @@ def test_a_tool_gets_the_words_after_its_name(command, monkeypatch):
     [
         ("policy=nope", "Could not find 'policy/nope'\n\nAvailable options in 'policy':\n\tep"),
         ("policy.estimator.nope=1", "policy.estimator has no key 'nope'; it takes regularization"),
-        ("+policy.rank.alpha=1", "has no parameter 'alpha'; it takes none; ranks with 'alpha'"),
+        ("+policy.rank.alpha=1", "has no parameter 'alpha'; it takes none"),
         ("nope=1", "the config has no key 'nope'; it takes rounds, replicas"),
         ("metrics.gap=parity_gap", "has no key 'gap'; it takes none (+metrics.gap=... adds a key"),
         ("rounds=many", "rounds: Value 'many' of type 'str' could not be converted to Integer"),

@@ -214,7 +214,7 @@ def test_options_of_the_command(simulated, tmp_path, capsys):
 
 
 def test_a_damaged_record_of_a_sweep(tmp_path):
-    for text in ("{", "[1]", "figures: price"):
+    for text in ("{", "[1]"):
         (tmp_path / "multirun.yaml").write_text(text)
         with pytest.raises(FairbanditError, match=r"multirun\.yaml cannot be read"):
             asked_by_sweep(tmp_path)
