@@ -46,6 +46,9 @@ def build(config: Mapping[str, Any]) -> Policy | Environment:
     >>> build({"name": "simulation", "noise": 0.5}).places
     4
     """
+    name = config.get("name")
+    if not (name is None or isinstance(name, str)):
+        raise FairbanditError(f"name: expected a text, got {shown(name)}")
     if _describes_policy(config):
         return build_policy(config)
     environment: Environment = registry.create("environment", config)
@@ -58,16 +61,13 @@ def build_policy(config: str | Mapping[str, Any]) -> Policy:
     Raises:
         FairbanditError: as `build`, or the data describe an environment.
     """
-    if isinstance(config, str):
-        if config not in presets():
-            raise FairbanditError(
-                f"unknown policy {shown(config)}; the named ones are {', '.join(presets())}"
-            )
-        config = {"name": config}
-    if not isinstance(config, Mapping):
-        raise FairbanditError(f"expected a policy's name or a mapping, got {shown(config)}")
-    if not _describes_policy(config):
-        raise FairbanditError(f"expected a policy, got an environment: {shown(dict(config))}")
+    given = config
+    config = {"name": given} if isinstance(given, str) else given
+    if not isinstance(config, Mapping) or not _describes_policy(config):
+        raise FairbanditError(
+            f"expected a policy, got {shown(given)}; a policy is one of {', '.join(presets())}, "
+            f"or a mapping with {', '.join(registry.PART_KINDS)}"
+        )
     if config.get("name") in presets() and not config.keys() >= set(registry.PART_KINDS):
         config = {**preset(config["name"]), **config}
     unknown = sorted(set(config) - {*registry.PART_KINDS, *_OF_FIGURES, "name", "refresh"})
@@ -86,13 +86,7 @@ def build_policy(config: str | Mapping[str, Any]) -> Policy:
 
 
 def _describes_policy(config: Mapping[str, Any]) -> bool:
-    """Whether `build` makes a policy of plain data, rather than an environment."""
-    name = config.get("name")
-    if not (name is None or isinstance(name, str)):
-        raise FairbanditError(
-            f"the name of a policy or of an environment must be a text, got {name!r}"
-        )
-    return name in presets() or not set(config).isdisjoint(registry.PART_KINDS)
+    return config.get("name") in presets() or bool(config.keys() & set(registry.PART_KINDS))
 
 
 def conf_folder() -> Path:

@@ -36,25 +36,28 @@ def name_enums(cls: Any) -> None:
     So `Table(missing="mean")` is `Table(missing=Missing.mean)`.
     """
     init, hints = cls.__init__, get_type_hints(cls.__init__)
-    kinds = {key: {hints[key], *get_args(hints[key])} for key in parameters_of(cls)}
-    enums = {key: one for key, found in kinds.items() for one in found if isinstance(one, EnumType)}
-    if not enums:
-        return
+    enums = {
+        key: hint
+        for key in parameters_of(cls)
+        for hint in (hints[key], *get_args(hints[key]))
+        if isinstance(hint, EnumType)
+    }
 
     @wraps(init)
     def checked(self: Any, **values: Any) -> None:
-        for key in enums.keys() & values.keys():
-            members: Mapping[str, Any] = enums[key].__members__
-            value = values[key]
-            if isinstance(value, str) and value in members:
+        for key, enum in enums.items():
+            if isinstance(value := values.get(key), str):
+                members: Mapping[str, Any] = enum.__members__
+                where = f"{cls.__name__}, {key}"
+                if value not in members:
+                    raise FairbanditError(
+                        f"{where}: expected one of {', '.join(members)}; got {value!r}"
+                    )
                 values[key] = members[value]
-            elif value not in members.values() and type(value) not in kinds[key]:
-                raise FairbanditError(
-                    f"{cls.__name__}, {key}: expected one of {', '.join(members)}; got {value!r}"
-                )
         init(self, **values)
 
-    cls.__init__ = checked
+    if enums:
+        cls.__init__ = checked
 
 
 @cache

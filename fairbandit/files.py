@@ -17,11 +17,7 @@ UNFINISHED = ".unfinished"
 
 @contextmanager
 def written_aside(path: Path) -> Iterator[BinaryIO]:
-    """Opens a file that appears under its name only when complete, and is removed on an error.
-
-    Raises:
-        OSError: the file cannot be written.
-    """
+    """Opens a file that appears under its name only when complete, and is removed on an error."""
     unfinished = path.with_name(path.name + UNFINISHED)
     unfinished.unlink(missing_ok=True)
     try:
@@ -46,11 +42,7 @@ def fresh(path: Path) -> Path:
 
 
 def sha256(path: Path) -> str:
-    """Returns the SHA-256 hash of a file's content in hexadecimal digits.
-
-    Raises:
-        OSError: the file cannot be read.
-    """
+    """Returns the SHA-256 hash of a file's content in hexadecimal digits."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
@@ -60,9 +52,6 @@ def data_hash(path: Path) -> str | None:
 
     It is computed once in a process for each size, time and inode of the file, since the jobs of a
     sweep ask for the same data again and again.
-
-    Raises:
-        OSError: the file cannot be read.
     """
     if not path.is_file():
         return None

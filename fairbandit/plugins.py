@@ -97,13 +97,11 @@ def _load_file(file: Path) -> None:
 
 @contextmanager
 def _naming(plugin: str) -> Iterator[None]:
-    """Names the plugin in an error that its loading raises, unless the user interrupted it."""
+    """Names the plugin in an error that its loading raises, an exit of the process included."""
     try:
         yield
-    except KeyboardInterrupt:
-        raise
-    except BaseException as error:
+    except (Exception, SystemExit) as error:
         text = " ".join(str(error).split())
         if not isinstance(error, FairbanditError):
-            text = f"{type(error).__name__}: {text}".removesuffix(": ")
+            text = f"{type(error).__name__}: {text}"
         raise FairbanditError(f"plugin {plugin} does not load: {text}") from error

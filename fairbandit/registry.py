@@ -32,9 +32,6 @@ KINDS = (*PART_KINDS, "environment", "metric")
 NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,63}")
 """The form of a registered name, which is used on the command line, in folders and in YAML."""
 
-NOT_TEXT = frozenset({"null", "true", "false", "yes", "no", "on", "off", "nan", "inf"})
-"""Words, in lower case, that YAML or the command line do not read as text."""
-
 _registry: dict[str, dict[str, type[Any]]] = {kind: {} for kind in KINDS}
 _bases: dict[str, type[Any]] = {}
 
@@ -68,11 +65,10 @@ def register(kind: str, name: str) -> Callable[[C], C]:
     """
     if kind not in _registry:
         raise FairbanditError(f"cannot register a {kind!r}: the kinds are {', '.join(KINDS)}")
-    if not (isinstance(name, str) and NAME.fullmatch(name)) or name.lower() in NOT_TEXT:
+    if not (isinstance(name, str) and NAME.fullmatch(name)):
         raise FairbanditError(
             f"cannot register a {kind} as {name!r}: expected a name of at most 64 letters (a to "
-            "z), digits, '_' and '-', which begins with a letter and which YAML reads as a text "
-            f"(not {', '.join(sorted(NOT_TEXT))})"
+            "z), digits, '_' and '-', which begins with a letter"
         )
 
     def decorate(cls: C) -> C:
@@ -153,13 +149,10 @@ def _arguments(kind: str, spec: str | Mapping[str, Any]) -> tuple[type[Any], dic
     cls: Any = lookup(kind, values["name"])
     where, typed = f"{kind} {cls.part_name!r}", typed_node(cls, values["name"])
     takes = [str(key) for key in typed if key != "name"]
-    for key in values:
-        if key not in ("name", *takes):
-            others = ", ".join(having(kind, str(key)))
-            raise FairbanditError(
-                f"{where} has no parameter {key!r}; it takes {', '.join(takes) or 'none'}"
-                + (f"; {kind}s with {key!r}: {others}" if others else "")
-            )
+    if unknown := sorted(values.keys() - {"name", *takes}, key=str):
+        raise FairbanditError(
+            f"{where} has no parameter {unknown[0]!r}; it takes {', '.join(takes) or 'none'}"
+        )
     if "${" in repr(values):
         raise FairbanditError(
             f"{where}: expected plain data; got {values}, with an interpolation, which only config "
@@ -173,9 +166,6 @@ def _arguments(kind: str, spec: str | Mapping[str, Any]) -> tuple[type[Any], dic
         reason = str(error).splitlines()[0]
         raise FairbanditError(f"{where}, {error.full_key or error.key}: {reason}") from error
     del arguments["name"]
-    for key, value in arguments.items():
-        if isinstance(value, int) and not -(2**63) <= value < 2**63:
-            raise FairbanditError(f"{where}, {key}: expected an integer of 64 bits, got {value}")
     return cls, arguments
 
 
@@ -188,11 +178,6 @@ def describe(part: Any) -> dict[str, Any]:
 def summary(cls: type[Any]) -> str:
     """The first line of a class's docstring."""
     return (inspect.getdoc(cls) or "").split("\n", 1)[0]
-
-
-def having(kind: str, parameter: str) -> list[str]:
-    """The registered names of one kind whose constructor takes a parameter, sorted."""
-    return [name for name in names(kind) if parameter in parameters_of(lookup(kind, name))]
 
 
 def _plain(one: Any) -> Any:

@@ -59,7 +59,6 @@ def test_defaults_and_values(part: Any) -> None:
         ({"share": "much"}, r"share: Value 'much' of type 'str' could not be converted to Float"),
         ({"shade": "grey"}, r"expected one of \[light, dark\]"),
         ({"sizes": ["x"]}, "could not be converted to Integer"),
-        ({"count": 2**63}, "count: expected an integer of 64 bits"),
         ({"extra": {"a": ["${oc.env:HOME}"]}}, "expected plain data; got .* an interpolation"),
     ],
 )
@@ -115,7 +114,7 @@ class Other(Argmax):
         ),
         *(  # they would mean something else in a config, on the command line or in a path
             ("selector", name, Other, "expected a name of at most 64 letters")
-            for name in ("a/b ../c", "", ".x", "-x", "1st", "a=b", "ä", "x" * 65, "null", 5)
+            for name in ("a/b ../c", "", ".x", "-x", "1st", "a=b", "ä", "x" * 65, 5)
         ),
     ],
 )

@@ -7,52 +7,55 @@ rounds of few replicas its true level is several times the nominal one.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
-from fairbandit.audit.picks import Picks
 from fairbandit.errors import FairbanditError
 from fairbandit.maths.moments import Floats
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 LEVEL = 0.001
 """The default family-wise level, of each run's tests together and of its band."""
 
 
 @dataclass(frozen=True)
-class ParityResult:
-    """The estimated probabilities of being picked in one run, their band, and the test against 1/K.
-
-    N is T where each group has a place of its own, and 1 where rounds are pooled; see `examine`.
+class Picks:
+    """The decisions of one run, or of runs that differ only in their seeds.
 
     Attributes:
-        picks: the run.
-        level: the family-wise level. A run with parity is rejected with at most this probability,
-            and so the band misses any of its probabilities, for any number of replicas, rounds and
-            groups.
-        rates: the estimates, (N, G); NaN for a group without candidates.
-        low, high: the ends of the band, (N, G); NaN where there is none.
-        p: p-values, (N,); NaN where nothing is tested.
-        adjusted: the same by Holm's method over rounds.
-        verdict: the outcome of the test, or why the run is not tested.
+        label: what reports call the run.
+        environment: its environment's name, with what sets it apart from others of this name.
+        groups: the groups' names.
+        counts: how many of the B replicas picked each group in each round, (T, G) int64.
+        received: candidates of each group in all rounds and replicas, (G,).
+        own_places: whether each pool held one candidate of each group, so that a place is a group.
+        reads_past: whether a pick may depend on earlier rounds.
     """
 
-    picks: Picks
-    level: float
-    rates: Floats
-    low: Floats
-    high: Floats
-    p: Floats
-    adjusted: Floats
-    verdict: str
+    label: str
+    environment: str
+    groups: tuple[str, ...]
+    counts: NDArray[np.int64]
+    received: Floats
+    own_places: bool
+    reads_past: bool
 
     @property
-    def target(self) -> float:
-        """1/K."""
-        return 1 / self.picks.places
+    def replicas(self) -> int:
+        """B."""
+        return int(self.counts[0].sum())
+
+    @property
+    def places(self) -> float:
+        """K, the mean number of candidates in a pool: not whole where there are empty places."""
+        return float(self.received.sum() / self.counts.sum())
 
 
-def examine(picks: Picks, level: float = LEVEL) -> ParityResult:
+def examine(picks: Picks, level: float = LEVEL) -> pd.DataFrame:
     """Estimates the pick probabilities of one run of T rounds, and tests them for parity.
 
     *One candidate of each group in every pool* (`DGP`, `pr:gmdm`). The number of picks of each
@@ -67,38 +70,63 @@ def examine(picks: Picks, level: float = LEVEL) -> ParityResult:
     are those of policies of which no part reads the past (`Picks.reads_past`). Of other policies,
     only the rates are given.
 
+    Args:
+        picks: the run.
+        level: the family-wise level. A run with parity is rejected with at most this probability,
+            and so the band misses any of its probabilities, for any number of replicas, rounds and
+            groups.
+
+    Returns:
+        A row for each round (or one for all, where groups are mixed) and group: `run`,
+        `environment`, `round`, `group`, `selected`, `received`, the `target` 1/K, the `rate`, the
+        ends of its band `low` and `high`, the round's `p_value`, the same by Holm's method
+        `p_adjusted`, and the `verdict` on the run. What is not known is NaN.
+
     Raises:
         FairbanditError: a level that is not between 0 and 1.
     """
+    import pandas as pd
+
     if not 0 < level < 1:
         raise FairbanditError(f"level must be above 0 and below 1, got {level}")
     own, here = picks.own_places, picks.received > 0
     selected = picks.counts if own else picks.counts.sum(0, keepdims=True)
-    received = np.where(here, picks.received / len(selected), np.nan)
-    rates = selected / received
-    low, high = np.full((2, *rates.shape), np.nan)
-    p, adjusted = np.full((2, len(rates)), np.nan)
-    verdict = "" if own else _untestable(picks)
-    if not verdict:
+    n, g = selected.shape
+    received = np.where(here, picks.received / n, np.nan)
+    low, high = np.full((2, n, g), np.nan)
+    p, adjusted = np.full((2, n), np.nan)
+    if not own and not picks.places.is_integer():
+        verdict = "not tested: empty places"
+    elif not own and picks.reads_past:
+        verdict = "not tested: picks may depend on the past"
+    else:
         decisions, expected = selected[0].sum(), received[here] / picks.places
         band = mean_band(selected, decisions, level / selected[:, here].size)
         low, high = (decisions / received * end for end in band)
         # no counts have a smaller p-value than those where one group gets all decisions
         extreme = binomial_p(decisions * np.eye(len(expected), dtype=np.int64), expected)
         verdict = "not tested: too few replicas"
-        if extreme.min() * len(p) <= level:
+        if extreme.min() * n <= level:
             p = binomial_p(selected[:, here], expected)
             adjusted = holm(p)
             verdict = "parity rejected" if adjusted.min() <= level else "parity not rejected"
-    return ParityResult(picks, level, rates, low, high, p, adjusted, verdict)
-
-
-def _untestable(picks: Picks) -> str:
-    if not picks.places.is_integer():
-        return "not tested: empty places"
-    if picks.reads_past is None:
-        return "not tested: a part is not registered"
-    return "not tested: picks depend on the past" if picks.reads_past else ""
+    rounds = np.arange(1, n + 1).repeat(g) if own else [None] * g
+    columns = {
+        "run": picks.label,
+        "environment": picks.environment,
+        "round": pd.array(rounds, dtype="Int64"),
+        "group": picks.groups * n,
+        "selected": selected.ravel(),
+        "received": np.tile(picks.received / n, n).astype(np.int64),
+        "target": 1 / picks.places,
+        "rate": (selected / received).ravel(),
+        "low": low.ravel(),
+        "high": high.ravel(),
+        "p_value": p.repeat(g),
+        "p_adjusted": adjusted.repeat(g),
+        "verdict": verdict,
+    }
+    return pd.DataFrame(columns)
 
 
 def mean_band(hits: ArrayLike, trials: ArrayLike, level: float) -> tuple[Floats, Floats]:

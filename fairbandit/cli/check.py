@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import re
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
@@ -12,6 +13,8 @@ from rich.text import Text
 
 from fairbandit import conformance, registry
 from fairbandit.cli.parsers import read_parameters, tool_parser
+from fairbandit.conformance.report import NOT_TRIED, cost
+from fairbandit.conformance.world import REFERENCES, REPLICAS
 from fairbandit.errors import FairbanditError
 from fairbandit.run.table import console
 
@@ -25,10 +28,8 @@ empirical_cdf, selector argmax."""
 
 _EXAMPLES = """\
 examples:
-  fairbandit check rank=empirical_cdf
   fairbandit check rank=my_rank estimator=my_estimator
   fairbandit check rank=my_rank rank.bandwidth=0.2      with a hyperparameter of one's own
-  FAIRBANDIT_PLUGINS=my_plugins fairbandit check rank=my_rank
 
 The checks of a kind are also importable, for tests of one's own: see fairbandit.conformance."""
 
@@ -48,35 +49,28 @@ def check(words: Sequence[str]) -> None:
     parts = _parts(parser.parse_args(words).parts)
     torch.set_num_threads(1)  # the suite's tensors are small
     show = partial(console().print, soft_wrap=True, highlight=False)
-    good = [_examine(kind, spec, show) for kind, spec in parts]
+    good = [_examine(kind, spec, show) for kind, spec in parts.items()]
     if not all(good):
         raise SystemExit(1)
 
 
-def _parts(words: Sequence[str]) -> list[tuple[str, dict[str, Any]]]:
-    """The kind and the description of each part; all names are registered."""
-    parts: list[tuple[str, dict[str, Any]]] = []
-    for word in words:
-        left, equals, value = word.partition("=")
-        kind, dot, key = left.partition(".")
-        if not equals or kind not in registry.KINDS:
-            raise FairbanditError(
-                f"{word!r} describes no part; expected KIND=NAME or KIND.KEY=VALUE, where KIND is "
-                f"{_KINDS}"
-            )
-        if not dot:
-            registry.lookup(kind, value)
-            parts.append((kind, {"name": value}))
-        elif parts and parts[-1][0] == kind:
-            parts[-1][1].update(read_parameters([f"{key}={value}"], kind))
-        else:
-            raise FairbanditError(f"{word!r} must come after the {kind} that it is for")
+def _parts(words: Sequence[str]) -> dict[str, dict[str, Any]]:
+    """Returns the description of the part of each kind."""
+    named = [f"{kind}.name" for kind in registry.KINDS]
+    dotted = [re.sub(r"^(\w+)=", r"\1.name=", word) for word in words]
+    parts = read_parameters(dotted, "check")
+    given = [word.partition("=")[0] for word in dotted]
+    if sorted(key for key in given if key in named) != sorted(f"{kind}.name" for kind in parts):
+        raise FairbanditError(
+            "expected KIND=NAME, at most one of each kind, and KIND.KEY=VALUE, where KIND is one "
+            f"of {_KINDS}; got {' '.join(words)}"
+        )
     return parts
 
 
 def _examine(kind: str, spec: dict[str, Any], show: Callable[[Text | str], None]) -> bool:
     """Prints the findings on one part, as they come; whether it passes."""
-    cls = registry.lookup(kind, spec["name"])
+    cls = registry.lookup(kind, str(spec["name"]))
     place = f"{inspect.getsourcefile(cls)}:{inspect.getsourcelines(cls)[1]}"
     others = ", ".join(f"{key}={value}" for key, value in spec.items() if key != "name")
     described = f"{spec['name']} ({others})" if others else spec["name"]
@@ -85,25 +79,21 @@ def _examine(kind: str, spec: dict[str, Any], show: Callable[[Text | str], None]
     for result in conformance.examine(kind, spec):
         results.append(result)
         show(_line(result))
-    if all(result.tried for result in results):  # so that it can be played
-        cost = conformance.attempt(conformance.cost, kind, spec)
-        if isinstance(cost, conformance.Cost):
-            show(
-                f"  plays in {cost.own:.3f} ms a round of {conformance.REPLICAS} replicas "
-                f"({conformance.REFERENCES[kind]}: {cost.reference:.3f} ms)"
-            )
-        else:
-            results.append(conformance.CheckResult("cost", "Plays the rounds that are timed", cost))
-            show(_line(results[-1]))
-    passed = sum(result.passed for result in results)
+    passed = sum(result.reason is None for result in results)
+    if passed == len(results):
+        own, reference = cost(kind, spec)
+        show(
+            f"  plays in {own:.3f} ms a round of {REPLICAS} replicas "
+            f"({REFERENCES[kind]}: {reference:.3f} ms)"
+        )
     show(f"  {passed} of {len(results)} checks passed")
     return passed == len(results)
 
 
 def _line(result: conformance.CheckResult) -> Text:
     """A line with a tick or a cross, the requirement, and the reason of a failure."""
-    mark, style = ("✓", "green") if result.passed else ("✗", "red")
-    if not result.tried:
+    mark, style = ("✓", "green") if result.reason is None else ("✗", "red")
+    if result.reason == NOT_TRIED:
         mark, style = "–", "dim"
     line = Text("  ").append(mark, style=style).append(f" {result.label}")
     return line if result.reason is None else line.append(f": {result.reason}", style=style)

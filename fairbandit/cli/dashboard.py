@@ -5,11 +5,10 @@ from __future__ import annotations
 import math
 import re
 import signal
-import sys
 import tempfile
 import threading
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager, suppress
+from collections.abc import Mapping, Sequence
+from contextlib import closing, suppress
 from fnmatch import filter as filter_names
 from pathlib import Path
 from typing import Any
@@ -42,57 +41,25 @@ UNFINISHED = "unfinished runs"
 
 _CURVES = "custom_scalars&_smoothingWeight=0"  # smoothing would hide the first rounds
 _FIGURES = f"{RUNS}/.*figures$"
-_LONGEST = 100  # characters of a folder's name, and of a value
+_LONGEST = 100  # characters of a folder's name
 
 _HELP = """\
 Starts TensorBoard on the runs below some folders, finished or under way, and prints its address.
 Only this machine can connect to it. Ctrl-C ends it.
 
-Custom Scalars shows both regrets with a band of one standard deviation, HParams a row for each
-setting, with what differs between settings and the final means, Text the configs, and Images the
-sweep's figures.
-
+Runs are called
   pooled/ENVIRONMENT/SETTING  finished runs that differ only in their seeds, as one
   runs/FOLDER/...             every run below the folder, as it is
 
 An address is printed for each environment, and one for unfinished runs; its page shows a dozen at
 most. To see others, change the regular expression above the list of runs, such as to pooled/, runs/
-or simulation/.*oful. TensorBoard selects what matches by itself if there are at most 40; tick the
-others.
+or simulation/.*oful. Give the command again to pool what has finished since."""
 
-Runs that begin later appear below runs/. Give the command again to pool what has finished since."""
-
-_EXAMPLES = """\
-examples:
-  fairbandit dashboard outputs
-  fairbandit dashboard outputs/sweeps/experiment-simulation --port 7007"""
+_EXAMPLES = "example:\n  fairbandit dashboard outputs --port 7007"
 
 
 def dashboard(words: Sequence[str]) -> None:
-    """Starts TensorBoard and waits for Ctrl-C."""
-    parser = tool_parser("dashboard", _HELP, _EXAMPLES, folders=True)
-    parser.add_argument("--port", type=int, help="by default the first free one from 6006 on")
-    given = parser.parse_args(words)
-    with serving(given.folders, given.port) as pages, suppress(KeyboardInterrupt):
-        for number in (signal.SIGINT, signal.SIGTERM):  # SIGINT is ignored in a background job
-            signal.signal(number, signal.default_int_handler)
-        shown = ", ".join(str(short(folder)) for folder in given.folders)
-        for title, address in pages.items():
-            of = f", {title}" if len(pages) > 1 else ""
-            print(f"TensorBoard on {shown}{of}: {address}")
-        print("Ctrl-C ends it.", flush=True)
-        threading.Event().wait()
-
-
-@contextmanager
-def serving(folders: Sequence[Path], port: int | None = None) -> Iterator[dict[str, str]]:
-    """Serves TensorBoard for the time of a `with` block.
-
-    A port of None is the first free one from 6006 on, and 0 is any.
-
-    Yields:
-        The address of the page that shows the regrets, for each environment and, if there are any,
-        for unfinished runs.
+    """Serves TensorBoard, prints the address of each page, and waits for Ctrl-C.
 
     Raises:
         FairbanditError: a folder that is not there or without runs, a run that cannot be read, or a
@@ -100,24 +67,40 @@ def serving(folders: Sequence[Path], port: int | None = None) -> Iterator[dict[s
     """
     from tensorboard import program
 
-    with tempfile.TemporaryDirectory(prefix="fairbandit-dashboard-") as named:
-        logdir = Path(named)
-        unfinished = link_runs(folders, logdir)
-        finished = any(place for folder in folders for place in finished_below(folder))
-        if not finished and not unfinished:
-            raise FairbanditError(f"no run below {', '.join(map(str, folders))}")
-        pooled = write_pooled(read_runs(folders), logdir) if finished else {}
-        pages = {environment: page(names) for environment, names in pooled.items()}
-        if unfinished:
-            pages[UNFINISHED] = page(unfinished)
+    parser = tool_parser("dashboard", _HELP, _EXAMPLES, folders=True)
+    parser.add_argument("--port", type=int, help="by default the first free one from 6006 on")
+    given = parser.parse_args(words)
+    with (
+        tempfile.TemporaryDirectory(prefix="fairbandit-dashboard-") as logdir,
+        suppress(KeyboardInterrupt),
+    ):
+        for number in (signal.SIGINT, signal.SIGTERM):  # SIGINT is ignored in a background job
+            signal.signal(number, signal.default_int_handler)
+        pages = _pages(given.folders, Path(logdir))
         server = program.TensorBoard()
-        words = ["tensorboard", "--logdir", named, "--host", HOST]
-        server.configure((*words, *([] if port is None else ["--port", str(port)])))
+        server.configure(logdir=logdir, host=HOST, port=given.port)
         try:
             base = server.launch()
         except program.TensorBoardServerException as error:
             raise FairbanditError(f"TensorBoard does not start: {error}") from error
-        yield {title: f"{base}{own}" for title, own in pages.items()}
+        shown = ", ".join(str(short(folder)) for folder in given.folders)
+        for title, address in pages.items():
+            of = f", {title}" if len(pages) > 1 else ""
+            print(f"TensorBoard on {shown}{of}: {base}{address}")
+        print("Ctrl-C ends it.", flush=True)
+        threading.Event().wait()
+
+
+def _pages(folders: Sequence[Path], logdir: Path) -> dict[str, str]:
+    """Fills TensorBoard's folder; returns the page of each environment, and of unfinished runs."""
+    unfinished = link_runs(folders, logdir)
+    finished = any(place for folder in folders for place in finished_below(folder))
+    if not finished and not unfinished:
+        raise FairbanditError(f"no run below {', '.join(map(str, folders))}")
+    pooled = write_pooled(read_runs(folders), logdir) if finished else {}
+    if unfinished:
+        pooled[UNFINISHED] = unfinished
+    return {title: page(names) for title, names in pooled.items()}
 
 
 def link_runs(folders: Sequence[Path], logdir: Path) -> list[str]:
@@ -125,8 +108,6 @@ def link_runs(folders: Sequence[Path], logdir: Path) -> list[str]:
     unfinished = []
     (logdir / RUNS).mkdir()
     for folder in folders:
-        if not folder.is_dir():
-            raise FairbanditError(f"{folder} is not a folder")
         link = _free(logdir / RUNS, folder.resolve().name)
         link.symlink_to(folder.resolve())
         for place, _, files in walk(folder):
@@ -171,8 +152,7 @@ def rows_of(runs: Sequence[PooledRuns]) -> list[dict[str, Any]]:
         for run in runs
     ]
     keys = ["policy", "environment", *distinguishing(played)]
-    kept = [{key: one[key] for key in keys if one.get(key) is not None} for one in played]
-    return [{k: _shown(v) for k, v in one.items() if len(str(v)) <= _LONGEST} for one in kept]
+    return [{k: _shown(one[k]) for k in keys if one.get(k) is not None} for one in played]
 
 
 def columns_of(settings: Sequence[Mapping[str, Any]], metrics: Sequence[str]) -> Summary:
@@ -186,9 +166,8 @@ def columns_of(settings: Sequence[Mapping[str, Any]], metrics: Sequence[str]) ->
 
 
 def _shown(value: Any) -> bool | float | str:
-    """A value that TensorBoard can show; numbers that are no finite double become text."""
-    number = isinstance(value, int | float) and abs(value) <= sys.float_info.max
-    return value if number else str(value)
+    """A value that TensorBoard can show."""
+    return value if isinstance(value, int | float) else str(value)
 
 
 def _domain(values: Sequence[Any]) -> hparams.Domain | None:

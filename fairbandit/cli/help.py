@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
-from dataclasses import MISSING, Field, fields
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import fields
 from enum import Enum
+from inspect import Parameter
 from pathlib import Path
 from typing import Any
 
 from fairbandit import registry
 from fairbandit.building import conf_folder
+from fairbandit.constructors import parameters_of
 from fairbandit.run.settings import Settings
 
 _INTRO = """\
@@ -81,21 +83,19 @@ def _files(folder: Path) -> list[tuple[str, str]]:
     return found
 
 
-def _registered(kind: str) -> list[tuple[str, str]]:
-    lines = []
+def _registered(kind: str) -> Iterator[tuple[str, str]]:
     for name in registry.names(kind):
-        lines.append((name, registry.summary(registry.lookup(kind, name))))
-        keys = [field for field in fields(registry.node(kind, name)) if field.name != "name"]
-        lines += [("", f"{field.name}{_default(field)}") for field in keys]
-    return lines
+        cls = registry.lookup(kind, name)
+        yield name, registry.summary(cls)
+        for key, parameter in parameters_of(cls).items():
+            yield "", f"{key}{_default(parameter.default)}"
 
 
-def _default(field: Field[Any]) -> str:
-    made = field.default if field.default_factory is MISSING else field.default_factory()
-    if made == "???":
+def _default(value: Any) -> str:
+    if value is Parameter.empty:
         return "  (must be given)"
-    choices = f"  (of {', '.join(type(made).__members__)})" if isinstance(made, Enum) else ""
-    return f"={_shown(made)}{choices}"
+    choices = f"  (of {', '.join(type(value).__members__)})" if isinstance(value, Enum) else ""
+    return f"={_shown(value)}{choices}"
 
 
 def _shown(value: Any) -> str:

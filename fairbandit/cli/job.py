@@ -12,16 +12,15 @@ from typing import Any
 
 import hydra
 from hydra.core.hydra_config import HydraConfig
-from hydra.errors import HydraException
 from hydra.types import RunMode
 from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
 from fairbandit.building import conf_folder
-from fairbandit.cli.messages import in_a_line, memory_errors, one_message, short
+from fairbandit.cli.messages import in_a_line, one_message, short
 from fairbandit.cli.parsers import quoted
 from fairbandit.cli.store import plain_config, publish, register_resolvers
-from fairbandit.cli.sweeps import drives_sweep, figures_asked, finish_sweep
+from fairbandit.cli.sweeps import drives_sweep, finish_sweep
 from fairbandit.errors import PREFIX, FairbanditError
 from fairbandit.files import fresh, written_aside
 from fairbandit.plugins import load_plugins
@@ -30,8 +29,6 @@ from fairbandit.run.folder import ERROR, writing
 from fairbandit.run.table import console, named, run_table, spread
 
 _FULL_ERROR = "HYDRA_FULL_ERROR"
-
-_printed: set[tuple[Path, str]] = set()  # sweeps, and their jobs' errors that were printed
 
 register_resolvers()  # in a worker, unpickling `run_job` imports this module
 
@@ -50,41 +47,33 @@ def run_app(words: Sequence[str]) -> None:
     try:
         with _given_to_hydra(words):
             application()
-    except KeyboardInterrupt:
+    except (KeyboardInterrupt, FairbanditError):  # the error of a config that no job can have
         finish_sweep(results=False)
         raise
     finally:
         failed = finish_sweep()
     if failed:
-        jobs = "a job" if failed == 1 else f"{failed:,} jobs"
         raise FairbanditError(
-            f"{jobs} of this sweep failed; the same command skips what is finished and tries the "
-            "rest again"
+            f"{failed:,} job{'s' * (failed > 1)} of this sweep failed; the same command skips what "
+            "is finished and tries the rest again"
         )
 
 
 @contextmanager
 def _given_to_hydra(words: Sequence[str]) -> Iterator[None]:
     """Gives Hydra its words, and makes one message of the errors that it would print."""
-    argv, full_error = sys.argv, os.environ.get(_FULL_ERROR)
+    argv, full_error = sys.argv, os.environ.get(_FULL_ERROR, "")
     sys.argv, os.environ[_FULL_ERROR] = ["fairbandit", *map(quoted, words)], "1"
     try:
         yield
-    except (HydraException, OmegaConfBaseException) as error:
-        if full_error == "1":
+    except Exception as error:
+        in_job = any(f.name == "run_job" for f in traceback.extract_tb(error.__traceback__))
+        of_config = isinstance(error, OmegaConfBaseException) or not in_job
+        if full_error == "1" or not of_config:
             raise
         raise FairbanditError(one_message(error)) from error
-    except (ValueError, TypeError, AssertionError) as error:
-        of_job = any(f.name == "run_job" for f in traceback.extract_tb(error.__traceback__))
-        if full_error == "1" or of_job:
-            raise
-        raise FairbanditError(f"Hydra cannot compose this: {in_a_line(error)}") from error
     finally:
-        sys.argv = argv
-        if full_error is None:
-            del os.environ[_FULL_ERROR]
-        else:
-            os.environ[_FULL_ERROR] = full_error
+        sys.argv, os.environ[_FULL_ERROR] = argv, full_error
 
 
 def run_job(config: DictConfig) -> None:
@@ -113,9 +102,7 @@ def _run_in_sweep(config: DictConfig, folder: Path, job: str) -> None:
     except Exception as error:
         known = isinstance(error, (FairbanditError, OmegaConfBaseException, OSError))
         message = one_message(error) if known else in_a_line(error)
-        if (folder.parent, message) not in _printed:
-            _printed.add((folder.parent, message))
-            print(f"{PREFIX}{job}{message}", file=sys.stderr, flush=True)
+        print(f"{PREFIX}{job}{message}", file=sys.stderr, flush=True)
         with writing(folder), written_aside(folder / ERROR) as file:
             file.write(f"{message if known else traceback.format_exc().rstrip()}\n".encode())
         raise FairbanditError(f"{job}{message}") from None
@@ -142,14 +129,15 @@ def _run(config: DictConfig, folder: Path, job: str) -> tuple[dict[str, Any], st
 
     load_plugins()  # a worker on another host has not loaded them
     plain = plain_config(config)
-    figures_asked(plain.pop("figures"))  # drawn when a sweep ends
-    with memory_errors():
-        summary = execute(
-            {**plain, "resume": True} if job else plain,  # with false, the sweep's folder is new
-            folder,
-            wait=bool(job),
-            started=started,
-            replaced=lambda why: print(f"{job}played again: {why}", file=sys.stderr, flush=True),
-            progress=drives_sweep() or not job,
-        )
+    del plain["figures"]  # drawn when a sweep ends
+    if job:
+        plain["resume"] = True  # with false, the sweep's folder is new
+    summary = execute(
+        plain,
+        folder,
+        wait=bool(job),
+        started=started,
+        replaced=lambda why: print(f"{job}played again: {why}", file=sys.stderr, flush=True),
+        progress=drives_sweep() or not job,
+    )
     return summary, again

@@ -22,18 +22,11 @@ TOOLS = {
     "theory": "computes what the paper proves, for an environment",
     "parity": "tests saved runs for demographic parity, round by round",
 }
-"""The tools with a line for `fairbandit --help`.
-
-Each is a function in a module of its name, which takes the words that follow it and raises
-`FairbanditError` if they, or what they name, are wrong.
-"""
+"""The tools with a line for `fairbandit --help`; each is a function in a module of its name."""
 
 
 def main(words: Sequence[str] | None = None) -> None:
-    """Runs the command line.
-
-    Args:
-        words: the words after the command's name; the process's own by default.
+    """Runs the command line with the words after the command's name, by default the process's own.
 
     Raises:
         SystemExit: with a message, and exit code 1, on an error that the user can mend; with exit
@@ -52,10 +45,9 @@ def main(words: Sequence[str] | None = None) -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         raise SystemExit(1) from None
     except OSError as error:  # as of a full disk
-        if error.errno is None:
+        if error.errno is None:  # one of Hydra's errors derives from OSError
             raise
-        text = f"{error.filename}: {error.strerror}" if error.filename else str(error)
-        raise SystemExit(f"{PREFIX}{text}") from None
+        raise SystemExit(f"{PREFIX}{error}") from None
     except KeyboardInterrupt:
         raise SystemExit(130) from None
 
@@ -78,10 +70,7 @@ def _run(given: Sequence[str]) -> None:
                 f"unknown tool {name!r}; the tools are {', '.join(TOOLS)}, and a run is described "
                 "by key=value pairs (see fairbandit --help)"
             )
-        from fairbandit.cli.messages import memory_errors
-
-        with memory_errors():
-            getattr(import_module(f"fairbandit.cli.{name}"), name)(words)
+        getattr(import_module(f"fairbandit.cli.{name}"), name)(words)
     elif {"-h", "--help"} & set(given):
         from fairbandit.cli.help import help_text
 

@@ -34,8 +34,7 @@ examples:
 
 def parity(words: Sequence[str]) -> None:
     """Audits saved runs, prints a table and writes the files; see `audit.report`."""
-    parser = tool_parser("parity", _HELP, _EXAMPLES)
-    parser.add_argument("folders", nargs="+", type=Path, metavar="FOLDER", help="where runs are")
+    parser = tool_parser("parity", _HELP, _EXAMPLES, folders=True)
     level = "the most probable that a run with parity is rejected (default: %(default)s)"
     parser.add_argument("--level", type=float, default=LEVEL, help=level)
     out = "where the files go (default: the first folder)"

@@ -36,9 +36,8 @@ def tool_parser(
         allow_abbrev=False,
     )
     if folders:
-        parser.add_argument(
-            "folders", nargs="+", type=Path, metavar="FOLDER", help="where runs are"
-        )
+        kept = "where runs are"
+        parser.add_argument("folders", nargs="+", type=Path, metavar="FOLDER", help=kept)
     return parser
 
 
@@ -49,15 +48,11 @@ def read_parameters(words: Sequence[str], kind: str) -> dict[str, Any]:
         FairbanditError: a value that is not YAML.
     """
     try:
-        read = OmegaConf.to_container(OmegaConf.from_dotlist(list(words)))
+        read: Any = OmegaConf.to_container(OmegaConf.from_dotlist(list(words)))
     except (OmegaConfBaseException, YAMLError, ValueError, RecursionError) as error:
         given = " ".join(f"{kind}.{word}" for word in words)
-        reason = " ".join(str(error).splitlines()[0].split())
-        raise FairbanditError(
-            f"{given}: the value cannot be read: {reason}; expected YAML such as 0.5, text, "
-            "[1, 2] or {a: 1}"
-        ) from error
-    assert isinstance(read, dict)
+        reason = str(error).splitlines()[0]
+        raise FairbanditError(f"{given}: the value cannot be read as YAML: {reason}") from error
     return {str(name): item for name, item in read.items()}
 
 

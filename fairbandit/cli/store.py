@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -12,11 +11,7 @@ from omegaconf import MISSING, DictConfig, OmegaConf
 
 from fairbandit import registry
 from fairbandit.cli.names import folder_name
-from fairbandit.plugins import VARIABLE as PLUGINS
-from fairbandit.run.checkpoint import VARIABLE as CHECKPOINTS
 from fairbandit.run.settings import Settings
-
-_FOR_WORKERS = ("PYTHONPATH", PLUGINS, CHECKPOINTS)
 
 
 @dataclass
@@ -46,15 +41,13 @@ def publish() -> None:
 
 
 def register_resolvers() -> None:
-    """Registers the resolvers that the files of conf/ use.
+    """Registers `${fairbandit.job:}` and `${fairbandit.sweep:}`, which name folders.
 
-    `${fairbandit.job:}` names the folder of a run, or of a job by the overrides that the sweep does
-    not share; `${fairbandit.sweep:}` names that of a sweep; `${fairbandit.worker_env:}` gives the
-    environment variables that a worker on another machine needs.
+    The first names the folder of a run, or of a job by the overrides that the sweep does not share,
+    and the second that of a sweep.
     """
-    for resolver in (_job, _sweep, _worker_env):
-        name = f"fairbandit.{resolver.__name__.removeprefix('_')}"
-        OmegaConf.register_new_resolver(name, resolver, replace=True)
+    for name, resolver in (("job", _job), ("sweep", _sweep)):
+        OmegaConf.register_new_resolver(f"fairbandit.{name}", resolver, replace=True)
 
 
 def _job(_root_: DictConfig) -> str:
@@ -66,10 +59,6 @@ def _sweep(_root_: DictConfig) -> str:
     swept = [word.key_or_group for word in words if word.is_sweep_override()]
     fixed = [str(word.input_line) for word in words if not word.is_sweep_override()]
     return folder_name(fixed, swept=swept)
-
-
-def _worker_env() -> dict[str, str]:
-    return {name: os.environ[name] for name in _FOR_WORKERS if name in os.environ}
 
 
 def task_words(config: DictConfig) -> list[str]:

@@ -5,41 +5,27 @@ The folder holds the errors and the outcomes of the jobs, one table of their res
 
 from __future__ import annotations
 
-import traceback
 from collections import Counter
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
-from itertools import islice, product
 from math import prod
 from pathlib import Path
 from typing import Any
 
-import hydra
 from hydra.core.global_hydra import GlobalHydra
-from hydra.core.hydra_config import HydraConfig
 from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.core.override_parser.types import Override, Quote, QuotedString
 from hydra.core.utils import JobReturn, JobStatus
-from hydra.errors import HydraException
 from hydra.experimental.callback import Callback
 from hydra.types import RunMode
-from omegaconf import DictConfig, OmegaConf, open_dict, read_write
-from omegaconf.errors import OmegaConfBaseException
+from omegaconf import DictConfig, open_dict, read_write
 
-from fairbandit.building import build
-from fairbandit.cli.figures import files_table
-from fairbandit.cli.messages import memory_errors, one_message, short
+from fairbandit.cli.figures import figures_asked, print_files
+from fairbandit.cli.messages import one_message, short
 from fairbandit.cli.store import plain_config, task_words
 from fairbandit.errors import PREFIX, FairbanditError
-from fairbandit.figures.draw import (
-    SUBFOLDER,
-    Choice,
-    check_choice,
-    draw,
-    keep_choice,
-    show_in_tensorboard,
-)
+from fairbandit.figures.draw import SUBFOLDER, Choice, draw, show_in_tensorboard
 from fairbandit.files import fresh
 from fairbandit.results import pool, read_runs
 from fairbandit.results.overview import overview
@@ -51,9 +37,6 @@ from fairbandit.run.table import console, named
 RESULTS = "results.csv"
 """The file of a sweep's table, which has a row for each finished job."""
 
-_CHECKED = 20  # environments that are loaded before a sweep begins
-_OF_DATA = ("environment", "experiment")  # how keys begin whose values may change the environment
-
 
 @dataclass
 class _Sweep:
@@ -62,8 +45,7 @@ class _Sweep:
     folder: Path
     before: dict[str, int]
     figures: Choice
-    lock: ExitStack
-    bars: ExitStack
+    held: ExitStack  # the lock of the folder, and the progress bar
     advance: Callable[..., None]
 
 
@@ -79,18 +61,15 @@ class Sweeps(Callback):
     """Locks the sweep's folder, and makes a sweep go on when a job fails."""
 
     def on_multirun_start(self, config: DictConfig, **kwargs: Any) -> None:
-        """Checks what all jobs share, and chooses and locks the sweep's folder.
+        """Checks the figures, and chooses and locks the sweep's folder.
 
         Raises:
-            SystemExit: a job cannot be composed, an environment cannot be loaded, or the folder
-                cannot be written to. Hydra would turn any other error into a warning.
+            SystemExit: the sweep has no job, a figure is unknown, or the folder cannot be written
+                to. Hydra would turn any other error into a warning.
         """
         try:
             _begin(config)
         except Exception as error:
-            known = FairbanditError, HydraException, OmegaConfBaseException, OSError
-            if not isinstance(error, known):  # as of an environment of the user's own
-                traceback.print_exc()
             raise SystemExit(f"{PREFIX}{one_message(error)}") from None
 
     def on_job_end(self, config: DictConfig, job_return: JobReturn, **kwargs: Any) -> None:
@@ -106,92 +85,42 @@ class Sweeps(Callback):
 def _begin(config: DictConfig) -> None:
     figures = figures_asked(plain_config(config.figures))
     words = _words(config)
-    total = prod(len(_choices(word)) for word in words.values())
+    swept = [word for word in words if word.is_discrete_sweep()]
+    total = prod(len(list(word.sweep_iterator())) for word in swept)
     if not total:
         raise FairbanditError("a key that is swept has no value, so that the sweep has no job")
     folder = Path(config.hydra.sweep.dir).absolute()
     if not config.resume:
         folder = fresh(folder)
-    _settle(config, folder, [key for key, word in words.items() if not word.is_sweep_override()])
-    _check_environments(config, words)
-    taken = (
-        f"another sweep is writing to {short(folder)}; wait until it is done and then give the "
-        "same command again, or choose another folder with hydra.sweep.dir"
-    )
-    with ExitStack() as lock, ExitStack() as bars:
-        lock.enter_context(claim(folder, taken))
+    _settle(config, folder, [word for word in words if not word.is_sweep_override()])
+    with ExitStack() as held:
+        held.enter_context(claim(folder, f"another sweep is writing to {short(folder)}"))
         for error in folder.rglob(ERROR):
             error.unlink()
-        before = _finished(folder)
         print(f"{total:,} {'job' if total == 1 else 'jobs'} in {short(folder)}", flush=True)
-        advance = bars.enter_context(progress_bar("jobs", total))
-        _driven[:] = [_Sweep(folder, before, figures, lock.pop_all(), bars.pop_all(), advance)]
+        advance = held.enter_context(progress_bar("jobs", total))
+        _driven[:] = [_Sweep(folder, _finished(folder), figures, held.pop_all(), advance)]
 
 
-def _words(config: DictConfig) -> dict[str, Override]:
-    """Returns the words of a sweep, and those of its experiment's file, by key."""
+def _words(config: DictConfig) -> list[Override]:
+    """Returns the words of a sweep, and those of its experiment's file that they leave as is."""
     params = config.hydra.sweeper.get("params") or {}
     given = [*(f"{key}={value}" for key, value in params.items()), *task_words(config)]
     parser = OverridesParser.create(config_loader=GlobalHydra.instance().config_loader())
-    return {word.get_key_element(): word for word in parser.parse_overrides(given)}
+    return list({word.get_key_element(): word for word in parser.parse_overrides(given)}.values())
 
 
-def _choices(word: Override) -> list[str]:
-    """Returns the words KEY=VALUE among which the jobs choose."""
-    if not word.is_discrete_sweep():
-        return [str(word.input_line)]
-    return [f"{word.get_key_element()}={value}" for value in word.sweep_string_iterator()]
-
-
-def _settle(config: DictConfig, folder: Path, fixed: list[str]) -> None:
+def _settle(config: DictConfig, folder: Path, fixed: list[Override]) -> None:
     """Sets the sweep's folder for workers in other places, and what the names of jobs leave out."""
     place = QuotedString(str(folder), Quote.single).with_quotes()
     kept = config.hydra.job.config.override_dirname.exclude_keys
-    keys = ",".join(f"'{key.lstrip('+~')}'" for key in [*kept, *fixed])
+    keys = [*kept, *(word.get_key_element().lstrip("+~") for word in fixed)]
     with read_write(config), open_dict(config):
         config.hydra.sweep.dir = str(folder)
         config.hydra.overrides.hydra += [
             f"hydra.sweep.dir={place}",
-            f"hydra.job.config.override_dirname.exclude_keys=[{keys}]",
+            f"hydra.job.config.override_dirname.exclude_keys={keys}",
         ]
-
-
-def _check_environments(config: DictConfig, words: Mapping[str, Override]) -> None:
-    """Loads each of the first different environments of a sweep, whose errors all jobs share.
-
-    Raises:
-        FairbanditError: one cannot be loaded.
-        HydraException: the config of its job cannot be composed.
-    """
-    choices = [
-        _choices(word) if key.lstrip("+~").startswith(_OF_DATA) else _choices(word)[:1]
-        for key, word in words.items()
-    ]
-    own: Any = OmegaConf.to_container(config.hydra.overrides.hydra, resolve=False)
-    for job in islice(product(*choices), _CHECKED):
-        composed = hydra.compose("config", [*own, *job], return_hydra_config=True)
-        HydraConfig.instance().set_config(composed)
-        with memory_errors():
-            build(plain_config(composed.environment))
-
-
-def figures_asked(asked: Any) -> Choice:
-    """Reads the value of a config's key `figures`: a list, of which null stands for an empty one.
-
-    Raises:
-        FairbanditError: an unknown figure, or neither names nor mappings of names to policies.
-    """
-    choice: dict[str, list[str] | None] = {}
-    for item in asked if isinstance(asked, list) else [] if asked is None else [None]:
-        own = {item: None} if isinstance(item, str) else item
-        if not isinstance(own, dict) or any(isinstance(who, str) for who in own.values()):
-            raise FairbanditError(
-                "figures is a list of names, each alone or with the policies that it shows, as in "
-                f"figures=[{{overview:[greedy,uniform]}},price]; got {asked!r}"
-            )
-        choice.update(own)
-    check_choice(choice)
-    return choice
 
 
 def finish_sweep(*, results: bool = True) -> int:
@@ -202,15 +131,14 @@ def finish_sweep(*, results: bool = True) -> int:
     if not _driven:
         return 0
     sweep = _driven.pop()
-    with sweep.lock:
-        sweep.bars.close()
-        errors = {
-            str(file.parent.relative_to(sweep.folder)): file.read_text("utf-8").splitlines()[-1]
-            for file in sorted(sweep.folder.rglob(ERROR))
-        }
-        if results:
-            _gather(sweep, errors)
-        return len(errors)
+    sweep.held.close()
+    errors = {
+        str(file.parent.relative_to(sweep.folder)): file.read_text("utf-8").splitlines()[-1]
+        for file in sorted(sweep.folder.rglob(ERROR))
+    }
+    if results:
+        _gather(sweep, errors)
+    return len(errors)
 
 
 def _gather(sweep: _Sweep, errors: Mapping[str, str]) -> None:
@@ -233,9 +161,8 @@ def _gather(sweep: _Sweep, errors: Mapping[str, str]) -> None:
     if finished and sweep.figures:
         out = folder / SUBFOLDER
         drawn = draw([folder], out, sweep.figures)
-        keep_choice(sweep.figures, out)
         show_in_tensorboard(drawn, out)
-        shown.print(files_table(drawn))
+        print_files(drawn)
 
 
 def _finished(folder: Path) -> dict[str, int]:

@@ -27,8 +27,8 @@ examples:
   fairbandit table people.csv group=sex reward=income 'separator=;' decimal=,
   fairbandit table people.csv group=sex reward=income columns=columns.yaml"""
 
+
 _TEXTS = ("group", "reward", "separator", "decimal", "scaler_path")  # not read as YAML
-_SHOWN = 40  # the most groups that are listed, the largest first
 
 
 def table(words: Sequence[str]) -> None:
@@ -50,21 +50,19 @@ def table(words: Sequence[str]) -> None:
         decimal=spec["decimal"],
     )
     columns, left_out = resolve_columns(source, chosen, taken)
-    groups = pd.Series(source.numbers(spec["reward"])).groupby(source.labels(spec["group"]))
-    sizes = groups.size().sort_values(ascending=False, kind="stable")
+    rewards = pd.Series(source.numbers(spec["reward"])).groupby(source.labels(spec["group"]))
+    groups = pd.DataFrame({"n": rewards.size(), "mean": rewards.mean(), "std": rewards.std(ddof=0)})
     out = console()
     print(f"{Path(given.file).name}: {len(source):,} rows, {len(source.columns):,} columns")
-    out.print(_features(source, columns, spec, sorted(sizes.index)))
+    out.print(_features(source, columns, spec, sorted(groups.index)))
     if left_out:
         out.print(make_table(["left out", "why"], left_out.items()))
-    rows = []
-    mean = f"mean {spec['reward']}"
-    for group, size in sizes.head(_SHOWN).items():
-        own = groups.get_group(group)
-        small = " (too small)" if size < spec["min_group_size"] else ""
-        rows.append((group + small, f"{size:,}", f"{own.mean():.4g}", f"{own.std(ddof=0):.3g}"))
-    if len(sizes) > _SHOWN:
-        rows.append((f"and {len(sizes) - _SHOWN:,} more", "", "", ""))
+    rows, mean = [], f"mean {spec['reward']}"
+    for group, n, own_mean, std in groups.sort_values(
+        "n", ascending=False, kind="stable"
+    ).itertuples():
+        small = " (too small)" if n < spec["min_group_size"] else ""
+        rows.append((group + small, f"{n:,}", f"{own_mean:.4g}", f"{std:.3g}"))
     out.print(make_table([spec["group"], "rows", mean, "std"], rows, right=["rows", mean, "std"]))
     gaps = int(sum(source.gaps(name).sum() for name in (*taken, *columns)))
     if gaps and spec["missing"] == "error":

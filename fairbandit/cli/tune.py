@@ -1,8 +1,7 @@
 """`fairbandit tune`: has Optuna choose the values of a run's keys, plays them, and shows the best.
 
 Each trial is drawn by a sampler of its own, whose seed is the run's and the number of trials that
-have ended. A trial that was interrupted is thus drawn again, and its run, in a folder that is named
-by its values, continues from its checkpoint.
+have ended, so that a study that was interrupted goes on as if it had not been.
 """
 
 from __future__ import annotations
@@ -10,7 +9,6 @@ from __future__ import annotations
 import json
 import os
 import shlex
-import sqlite3
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -26,7 +24,7 @@ from hydra.errors import HydraException
 from omegaconf.errors import OmegaConfBaseException
 
 from fairbandit import registry
-from fairbandit.building import build, build_policy, conf_folder
+from fairbandit.building import build_policy, conf_folder
 from fairbandit.cli.messages import in_a_line, one_message, short
 from fairbandit.cli.names import folder_name
 from fairbandit.cli.parsers import quoted, read_parameters, tool_parser
@@ -55,11 +53,9 @@ each trial by the trials before. The same command continues a study up to its nu
 words:
   search={KEY: SPACE, ...}   what varies. SPACE is a list of choices or {low: 0.1, high: 10}, with
                              log: true or step: 0.1 if wished; whole numbers give whole numbers
-  objective=METRIC           fair_regret, standard_regret or a column of metrics; a list of up to
-                             three looks for trials that none is better than in all [fair_regret]
+  objective=METRIC           a metric that the run records, or a list of them [fair_regret]
   trials=N                   how many trials the study has in the end [50]
-  prune=false                plays every trial to its end; otherwise one that is worse than the
-                             median of others is stopped, unless there are several objectives
+  prune=false                plays every trial to its end, also one worse than the median of others
   folder=DIR                 where the study is kept [outputs/studies/NAME, by the other words]
   resume=false               begins a new study
   KEY=VALUE                  all else is as for a run"""
@@ -95,9 +91,9 @@ def tune(words: Sequence[str]) -> None:
     spaces = given["search"].items()
     first = {key: one[0] if isinstance(one, list) else one["low"] for key, one in spaces}
     config = _composed([*others, *_overrides(first)])
-    objectives = _objectives(given["objective"], config)
     run = identity(build_policy(config["policy"]), config["environment"], settings(config))
     asked = {**run, "search": given["search"], "objective": given["objective"]}
+    objectives = _objectives(given["objective"], run["config"]["metrics"])
     name = folder_name(word for word in words if word.partition("=")[0] not in _UNNAMED)
     folder = Path(str(given["folder"] or f"outputs/studies/{name}")).absolute()
     folder = folder if given["resume"] else fresh(folder)
@@ -143,8 +139,7 @@ def _search(given: Any) -> dict[str, Any]:
     except (AttributeError, TypeError, ValueError, UserWarning) as error:
         raise FairbanditError(
             "search must map keys to lists of choices, or to {low: 0.1, high: 10} with log: true "
-            "or step: 0.1 if wished, as in 'search={policy.estimator.regularization: {low: 1e-3, "
-            f"high: 10, log: true}}, policy.rank.bandwidth: [0.1, 1]}}'; got {given!r} ({error})"
+            f"or step: 0.1 if wished; got {given!r} ({error})"
         ) from None
 
 
@@ -155,21 +150,18 @@ def _distribution(space: Any) -> Any:
     return (IntDistribution if whole else FloatDistribution)(**space)
 
 
-def _objectives(given: Any, config: Mapping[str, Any]) -> dict[str, bool]:
+def _objectives(given: Any, recorded: Mapping[str, Any]) -> dict[str, bool]:
     """Returns whether lower is better, by the column of each objective."""
-    environment: Any = build(config["environment"])
-    recorded = settings(config).metrics
-    metrics = {name: registry.lookup("metric", spec["name"]) for name, spec in recorded.items()}
-    if environment.truth is None:
-        metrics = {name: metric for name, metric in metrics.items() if not metric.needs_truth}
     columns = given if isinstance(given, list) else [given]
-    if not (0 < len(columns) < 4 and all(column in list(metrics) for column in columns)):
+    if not columns or any(column not in list(recorded) for column in columns):
         raise FairbanditError(
-            "objective must be a metric that the run records, and that can be known in its "
-            f"environment, or a list of two or three, got {given!r}; here these are "
-            f"{', '.join(metrics) or 'none'}, and metrics={{COLUMN: NAME}} adds others"
+            f"objective must be a metric that the run records, or a list of them, got {given!r}; "
+            f"here these are {', '.join(recorded)}, and metrics={{COLUMN: NAME}} adds others"
         )
-    return {column: metrics[column].lower_is_better for column in columns}
+    names = {column: recorded[column]["name"] for column in columns}
+    return {
+        column: registry.lookup("metric", name).lower_is_better for column, name in names.items()
+    }
 
 
 @dataclass
@@ -183,10 +175,9 @@ class _Study:
 
     def __post_init__(self) -> None:
         """Opens or makes the study, and refuses one whose trials are not comparable."""
-        connect = partial(sqlite3.connect, self.folder / _DATABASE, check_same_thread=False)
         self.study = optuna.create_study(
             study_name="fairbandit",
-            storage=optuna.storages.RDBStorage("sqlite://", engine_kwargs={"creator": connect}),
+            storage=f"sqlite:///{self.folder / _DATABASE}",
             directions=["minimize" if low else "maximize" for low in self.objectives.values()],
             load_if_exists=True,
         )
@@ -199,14 +190,13 @@ class _Study:
             )
 
     def ended(self) -> list[FrozenTrial]:
-        """Returns the trials but for interrupted ones, which failed without an error."""
-        trials = [one for one in self.study.get_trials(deepcopy=False) if one.state.is_finished()]
-        return [one for one in trials if one.state != TrialState.FAIL or "error" in one.user_attrs]
+        """Returns the trials that were played to their end, were stopped early, or failed."""
+        return [one for one in self.study.get_trials(deepcopy=False) if one.state.is_finished()]
 
     def play(self) -> None:
-        """Plays a trial, or one again that was interrupted, and reports its outcome to the study.
+        """Plays a new trial, or one that was interrupted, and reports its outcome to the study.
 
-        A trial that fails before any is complete counts as interrupted.
+        An error interrupts the trial if none is complete before, as it may be that of all trials.
         """
         trial = self._ask()
         words = _overrides(trial.params)
@@ -226,23 +216,19 @@ class _Study:
             states = {one.state for one in self.ended()}
             if isinstance(error, StorageError) or TrialState.COMPLETE not in states:
                 raise
-            trial.set_user_attr("error", in_a_line(error))
             self.study.tell(trial, state=TrialState.FAIL)
             outcome = f"failed: {one_message(error)}"
         line = f"trial {trial.number}  {_listed(trial.params)}  {outcome}"
         console().print(line, soft_wrap=True, highlight=False)
 
     def _ask(self) -> Trial:
-        left = self.study.get_trials(states=[TrialState.RUNNING])
+        for one in self.study.get_trials(states=[TrialState.RUNNING]):  # it was interrupted
+            if one.params.keys() == self.search.keys():
+                return Trial(self.study, one._trial_id)
+            self.study.tell(one.number, state=TrialState.FAIL)  # it was not yet drawn
         seeds = np.random.SeedSequence([self.asked["config"]["seed"], len(self.ended())])
-        seed = int(seeds.generate_state(1)[0])
-        self.study.sampler = optuna.samplers.TPESampler(seed=seed, constant_liar=False)
-        trial = self.study.ask(self.search)
-        for one in left:  # the run of one with the same values goes on after these reports
-            for t, value in one.intermediate_values.items() if one.params == trial.params else ():
-                trial.report(value, t)
-            self.study.tell(one.number, state=TrialState.FAIL)
-        return trial
+        self.study.sampler = optuna.samplers.TPESampler(seed=int(seeds.generate_state(1)[0]))
+        return self.study.ask(self.search)
 
     def _watch(self, trial: Trial, t: int, means: Mapping[str, float]) -> None:
         """Reports a running curve, and stops the trial if it is worse than the median.
@@ -286,8 +272,8 @@ class _Study:
 
         out, names = self.folder / "figures", list(self.objectives)
         out.mkdir(exist_ok=True)
-        drawn: dict[str, Any] = {}
         with rc_context(), warnings.catch_warnings(action="ignore"):  # a style; "experimental"
+            drawn: dict[str, Any] = {}
             if len(names) > 1:
                 drawn["front"] = plots.plot_pareto_front(self.study, target_names=names)
             else:

@@ -1,4 +1,4 @@
-"""Checks of a constructor and of the values that methods return."""
+"""The checks of parts; most of them compare two plays that differ in what must not matter."""
 
 from __future__ import annotations
 
@@ -11,20 +11,29 @@ import torch
 from torch import Tensor
 
 from fairbandit import registry
+from fairbandit.agent import Agent
 from fairbandit.conformance.world import (
     ASKERS,
+    REPLICAS,
+    ROUNDS,
+    SEED,
+    SPLITS,
     ConformanceError,
     Spec,
     asked,
-    class_of,
     differ,
-    engine_with,
+    engine_of,
+    play,
     refuse,
 )
 from fairbandit.constructors import parameters_of
 from fairbandit.environments.base import Environment, Pools
 from fairbandit.estimators import NoBounds
+from fairbandit.run import state
 from fairbandit.streams import Streams
+
+LATE = (2, 7, ROUNDS - 3)
+"""The rounds whose rewards come late, in the check of late rewards."""
 
 DRAWN = 200
 """How many rounds of pools an environment draws for `ASKERS` replicas."""
@@ -36,7 +45,8 @@ far they may be off, since some are estimates."""
 
 def constructible(kind: str, spec: Spec) -> None:
     """Has a docstring, and is built from its name alone and from its own description."""
-    cls, given = class_of(kind, spec), spec if isinstance(spec, Mapping) else {"name": spec}
+    given = spec if isinstance(spec, Mapping) else {"name": spec}
+    cls = registry.lookup(kind, given["name"])
     if not cls.__doc__:
         raise ConformanceError("the class has no docstring; expected what it is in the first line")
     parameters = parameters_of(cls).items()
@@ -53,32 +63,92 @@ def constructible(kind: str, spec: Spec) -> None:
         )
 
 
+def plays(kind: str, spec: Spec) -> None:
+    """Plays some rounds without breaking a contract that the public methods check."""
+    for split in SPLITS:
+        play(engine_of(kind, spec, split=split))
+
+
+def replicas_alone(kind: str, spec: Spec) -> None:
+    """Gives for each of B replicas, in a second run too, what it gives for that replica alone."""
+    part = registry.create(kind, spec)
+    together = play(engine_of(kind, part))
+    for b in range(REPLICAS):
+        alone = play(engine_of(kind, part, replicas=[b]))
+        _same(f"replica {b} in company and alone", together[b, None], alone)
+
+
+def rounds_alone(kind: str, spec: Spec) -> None:
+    """Gives for a block of rounds what it gives for them one at a time."""
+    for split in SPLITS:
+        blocks, single = (play(engine_of(kind, spec, split=split), piece=n) for n in (ROUNDS, 1))
+        _same("rounds in blocks and one at a time", blocks, single)
+
+
+def resumes(kind: str, spec: Spec) -> None:
+    """Continues from the file of its state as if it had never stopped."""
+    whole, first, second = (engine_of(kind, spec) for _ in range(3))
+    head = play(first, ROUNDS // 2)
+    second.load_state(state.unpacked(state.packed(first.state())))
+    resumed = torch.cat([head, play(second)], 1)
+    _same("a run never stopped and one resumed from its state", play(whole), resumed)
+
+
+def online(kind: str, spec: Spec) -> None:
+    """Rewards that come late, and groups that appear, give what they give in time."""
+    engine = engine_of(kind, spec, replicas=[0], split="full", rare_after=ROUNDS // 2)
+    truth, features = engine.environment.truth, engine.environment.features
+    late, in_time = (
+        Agent(engine.policy, features=features, groups=known, seed=SEED, truth=truth)
+        for known in (2, 3)
+    )
+    pools = engine.environment.pools(1, ROUNDS + 1)
+    met = zip(pools.contexts[0], pools.groups[0], pools.rewards[0], strict=True)
+    *rounds, last = [(x[g >= 0], g[g >= 0], r[g >= 0]) for x, g, r in met]
+    actions, given = [], []
+    for t, (x, groups, rewards) in enumerate(rounds, 1):
+        actions.append(late.act(x, groups).candidate)
+        given.append(rewards[actions[-1]])
+        if t not in LATE:
+            late.update(given[-1])
+    for t in reversed(LATE):
+        late.update(given[t - 1], t)
+    contexts, codes, _ = zip(*rounds, strict=True)
+    in_time.observe(contexts, codes, actions, given)
+    found = [agent.explain(*last[:2]) for agent in (late, in_time)]
+    shown = (torch.cat([e.scores, e.index, e.probabilities])[None, None] for e in found)
+    _same("rewards and a group that come late and in time", *shown, first=ROUNDS + 1)
+
+
+def reads_no_later(kind: str, spec: Spec) -> None:
+    """A reward after the last round that it says it reads changes nothing at round t."""
+    for split in SPLITS:
+        policy = engine_of(kind, spec, split=split).policy
+        last = torch.tensor([policy.last_read(t) for t in range(1, ROUNDS + 1)])
+        refuse(last.diff() < 0, "the last round read falls", before=last[:-1], after=last[1:])
+        calm = play(engine_of(kind, spec, split=split), piece=1)
+        for after in (5, 17):
+            blind = int((last <= after).sum())  # so many rounds read no reward after this one
+            upset = play(engine_of(kind, spec, split=split, upset_after=after), blind, 1)
+            what = f"beside split {split!r}, two plays with other rewards after round {after}, the "
+            _same(f"{what}last one that the policy says it reads,", calm[:, :blind], upset)
+
+
 def splits_soundly(kind: str, spec: Spec) -> None:
     """Gives a field (N,) each, of which none falls as t grows."""
-    split, t = engine_with(kind, spec).policy.split, torch.arange(1, 200)
-    for name, field in split.divide(t)._asdict().items():
-        if field.shape != t.shape:
-            raise ConformanceError(f"`{name}` has shape {tuple(field.shape)}; expected (N,)")
+    division = registry.create(kind, spec).divide(torch.arange(1, 200))
+    for name, field in division._asdict().items():
         refuse(field.diff() < 0, f"`{name}` moves back", before=field[:-1], after=field[1:])
 
 
 def models_soundly(kind: str, spec: Spec) -> None:
-    """Gives models whose scores are finite, and the same alone and among U models."""
+    """Gives models whose scores are finite, and ⟨theta, x⟩ if there is a theta."""
     candidates, _ = asked(kind, spec)
-    model, x, groups = candidates.model, candidates.contexts, candidates.groups
-    scores = model.score(x, groups)
-    errors = model.error(x, groups, scores)
+    scores, errors, theta = candidates.scores, candidates.errors, candidates.model.theta
     wrong = ~(scores + errors).isfinite() | (errors < 0)
     refuse(wrong, "scores are not finite, or errors below 0", score=scores, error=errors)
-    shared = model.score(x[:, :1], groups[:, :1])  # one pool for all models
-    for n in range(len(model)):
-        one = model.take(torch.tensor([n]))
-        for all_, of in ((scores, slice(n, n + 1)), (shared, slice(1))):
-            alone, among = one.score(x[:, of], groups[:, of]), all_[:, n, None]
-            what = f"model {n} scores differently among others"
-            refuse(differ(alone, among), what, alone=alone, among=among)
-    if model.theta is not None:
-        linear = (x @ model.theta[..., None])[..., 0]
+    if theta is not None:
+        linear = (candidates.contexts @ theta[..., None])[..., 0]
         refuse(differ(scores, linear), "scores differ from ⟨theta, x⟩", score=scores, linear=linear)
     with suppress(NoBounds):
         low, high = candidates.bounds()
@@ -124,36 +194,30 @@ def draws_soundly(kind: str, spec: Spec) -> None:
 def ranks_soundly(kind: str, spec: Spec) -> None:
     """True ranks are the truth's CDFs, which are those of the true rewards that are drawn.
 
-    With the CDF F, F(X) is at least a uniform number in distribution, and P(X' < X | X) at most
-    one. So the empirical CDFs of n independent ones are off the diagonal by at most
-    √(ln(2G/rate)/(2n)) on the one side each, for all groups with the probability 1 − rate
-    (Dvoretzky, Kiefer, Wolfowitz). Candidates of one pool may depend on each other: one counts.
+    The empirical CDF of n independent rewards is off their CDF by at most √(ln(2G/rate)/(2n)), for
+    all G groups with the probability 1 − rate (Dvoretzky, Kiefer, Wolfowitz). Candidates of one
+    pool may depend on each other: one counts.
     """
     world, pools, rounds = _drawn(kind, spec)
     if world.truth is None:
         return
-    groups, expected, ranks, cdf = pools.groups, pools.expected, pools.ranks, world.truth.cdf
+    groups, expected, names = pools.groups, pools.expected, world.group_names
     tie = 1e-9 * (1 + expected.abs())  # rewards that tie may differ by rounding
-    low, high = (cdf(groups, expected + side * tie, rounds) for side in (-1, 1))
-    least, most = torch.minimum(low, high) - tie, torch.maximum(low, high) + tie
-    wrong = (ranks < least.clamp(min=0)) | (ranks > most.clamp(max=1))
-    what = "a true rank that is not the truth's CDF, or not from 0 to 1,"
-    refuse(wrong & (groups >= 0), what, rank=ranks, cdf=high)
-    for group in range(len(world.group_names)):
-        values = expected[groups == group].sort().values
-        shares = cdf(torch.full_like(values, group).long(), values, rounds[:1, 0])
-        refuse(shares.diff() < -1e-9, f"the CDF of group {group} falls", at=values[1:])
+    below, cdf = (world.truth.cdf(groups, expected + side, rounds) for side in (-tie, tie))
+    for group in range(len(names)):
         one = (groups == group) & ((groups == group).cumsum(2) == 1)
         n = max(int(one.sum()), 1)
-        steps = torch.arange(n + 1) / n
-        gaps = steps[1:] - high[one].sort().values, low[one].sort().values - steps[:-1]
-        band = SLACK + math.sqrt(math.log(2 * len(world.group_names) / ERROR_RATE) / (2 * n))
+        drawn = expected[one].sort().values
+        share = torch.searchsorted(drawn, (expected + tie)[one], right=True) / n
+        band = SLACK + math.sqrt(math.log(2 * len(names) / ERROR_RATE) / (2 * n))
         what = (
             f"the CDF of group {group} is further than {band:.3g} from that of {n} true rewards "
             f"drawn, which chance does with probability {ERROR_RATE:g},"
         )
-        for gap in gaps:
-            refuse(gap > band, what, by=gap)
+        refuse((cdf[one] - share).abs() > band, what, cdf=cdf[one], share=share)
+    wrong = (pools.ranks < below.clamp(min=0) - tie) | (pools.ranks > cdf.clamp(max=1) + tie)
+    what = "a true rank that is not the truth's CDF, or not from 0 to 1,"
+    refuse(wrong & (groups >= 0), what, rank=pools.ranks, cdf=cdf)
 
 
 def _drawn(kind: str, spec: Spec) -> tuple[Environment, Pools, Tensor]:
@@ -161,3 +225,11 @@ def _drawn(kind: str, spec: Spec) -> tuple[Environment, Pools, Tensor]:
     world: Environment = registry.create(kind, spec)
     world.bind(Streams(0, range(ASKERS)))
     return world, world.pools(1, DRAWN), torch.arange(1, DRAWN + 1)[:, None]
+
+
+def _same(what: str, one: Tensor, other: Tensor, *, first: int = 1) -> None:
+    """Refuses two plays (B, N, M) that differ; the message names the first round that does."""
+    wrong = differ(one, other)
+    t = int(wrong.any(2).any(0).to(torch.uint8).argmax())
+    what = f"{what} give different results from round {first + t} on: [replica, number]"
+    refuse(wrong[:, t], what, one=one[:, t], other=other[:, t])

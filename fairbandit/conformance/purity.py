@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import random
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from functools import partial, wraps
 from typing import Any
@@ -14,21 +14,13 @@ import torch
 from torch import Tensor
 
 from fairbandit import registry
-from fairbandit.candidates import Candidates
-from fairbandit.conformance.relations import agent_of, met
-from fairbandit.conformance.world import ConformanceError, Spec, engine_with, run
-from fairbandit.counting import PastScores
-from fairbandit.environments.base import Pools, Truth
+from fairbandit.conformance.world import SPLITS, ConformanceError, Spec, engine_of, play
 from fairbandit.errors import FairbanditError
-from fairbandit.estimators import RewardModel
-from fairbandit.metrics import Judged
-from fairbandit.part import Problem
 from fairbandit.streams import Purpose, Streams
 
 LIFE = 16
 """How many rounds a part is watched for."""
 
-_HOLDERS = (Candidates, PastScores, Problem, Truth, RewardModel, Pools, Judged)
 _COMPUTED = ("scores", "errors", "outcomes", "past", "count", "mean", "variance")
 
 _GLOBALS: Mapping[str, tuple[Callable[[], Any], Callable[[Any], Any]]] = {
@@ -45,10 +37,7 @@ _GLOBALS: Mapping[str, tuple[Callable[[], Any], Callable[[Any], Any]]] = {
 def changes_nothing(kind: str, spec: Spec) -> None:
     """Changes no tensor that it was given, nothing of itself, no setting, no global generator."""
     with restored():
-        torch.set_num_threads(3)  # none that a part would choose, and so the seeds
-        torch.default_generator.manual_seed(0x5EED)
-        np.random.seed(0x5EED)  # noqa: NPY002
-        random.seed(0x5EED)
+        torch.set_num_threads(3)  # none that a part would choose
         part = _watched("__init__", partial(registry.create, kind, spec))()
         cls, contract, before = type(part), registry.base_of(kind), repr(vars(part))
         own = {
@@ -57,21 +46,13 @@ def changes_nothing(kind: str, spec: Spec) -> None:
             if method is not getattr(contract, name, method)
         }
         part.__class__ = type(cls.__name__, (cls,), own)
-        for split in ("halves", "full"):
-            engine = engine_with(kind, spec, part=part, split=split)
-            run(engine, LIFE)
-            if kind not in registry.PART_KINDS:
-                continue
-            agent = agent_of(engine, groups=2)  # its rewards come late, and so does a group
-            for contexts, groups, _ in met(engine, LIFE):
-                agent.act(contexts, groups)
-            for t in agent.pending:
-                agent.update(t, t)
-            if repr(vars(part)) != before:
-                raise ConformanceError(
-                    f"playing changes what the part stores, {before}, to {vars(part)}; expected "
-                    "the arguments of its constructor alone, unchanged"
-                )
+        for split in SPLITS:
+            play(engine_of(kind, part, split=split), LIFE)
+        if kind in registry.PART_KINDS and repr(vars(part)) != before:
+            raise ConformanceError(
+                f"playing changes what the part stores, {before}, to {vars(part)}; expected the "
+                "arguments of its constructor alone, unchanged"
+            )
 
 
 def _watched(name: str, method: Callable[..., Any]) -> Callable[..., Any]:
@@ -80,20 +61,15 @@ def _watched(name: str, method: Callable[..., Any]) -> Callable[..., Any]:
     @wraps(method)
     def call(*given: Any, **options: Any) -> Any:
         arguments = inspect.signature(method).bind(*given, **options).arguments
-        tensors = {path: one for key in arguments for path, one in _tensors(key, arguments[key])}
-        before, settings = {path: _content(tensors[path]) for path in tensors}, _globals()
+        arguments.pop("self", None)  # a metric's own state may change
+        tensors = [pair for key in arguments for pair in _tensors(key, arguments[key])]
+        before = _contents(tensors)
         result = method(*given, **options)
-        for what, content in _globals().items():
-            if content != settings[what]:
+        for what, content in _contents(tensors).items():
+            if content != before[what]:
                 raise ConformanceError(
-                    f"`{name}` changes {what}; expected draws from the problem's streams, and "
-                    "settings as found"
-                )
-        for path, tensor in tensors.items():
-            if _content(tensor) != before[path]:
-                raise ConformanceError(
-                    f"`{name}` changes `{path}`, which it was given; no such tensor may change: "
-                    "work on a `.clone()`"
+                    f"`{name}` changes {what}; expected tensors and settings as found, changes of "
+                    "a `.clone()` alone, and draws from the problem's streams"
                 )
         return result
 
@@ -107,15 +83,22 @@ def _tensors(path: str, value: Any) -> Iterator[tuple[str, Tensor]]:
         yield path, value
     elif isinstance(value, Streams):
         inside = {f"[{p.name}].uniform": list(value[p]._kept.values()) for p in Purpose}
+    elif hasattr(value, "_asdict"):
+        inside = {f".{name}": item for name, item in value._asdict().items()}
     elif isinstance(value, (list, tuple)):
-        names = getattr(value, "_fields", None)
-        inside = {f".{names[n]}" if names else f"[{n}]": item for n, item in enumerate(value)}
-    elif isinstance(value, _HOLDERS):
+        inside = {f"[{n}]": item for n, item in enumerate(value)}
+    elif any(one.__module__.startswith("fairbandit.") for one in type(value).__mro__):
         for name in (*(name for name in vars(value) if name[0] != "_"), *_COMPUTED):
             with suppress(FairbanditError):  # past contexts that no part needs
                 inside[f".{name}"] = getattr(value, name, None)
     for name, item in inside.items():
         yield from _tensors(f"{path}{name}", item)
+
+
+def _contents(tensors: Iterable[tuple[str, Tensor]]) -> dict[str, Any]:
+    """What can be compared of tensors and global state, by what it is."""
+    settings = {name: _content(read()) for name, (read, _) in _GLOBALS.items()}
+    return settings | {f"`{path}`, which it was given": _content(one) for path, one in tensors}
 
 
 def _content(value: Any) -> Any:
@@ -124,10 +107,6 @@ def _content(value: Any) -> Any:
         return repr(value)
     values = value.detach().cpu().numpy().tobytes()
     return value._version, value.requires_grad, value.shape, values
-
-
-def _globals() -> dict[str, Any]:
-    return {name: _content(read()) for name, (read, _) in _GLOBALS.items()}
 
 
 @contextmanager

@@ -5,68 +5,57 @@ from __future__ import annotations
 import inspect
 import traceback
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from timeit import timeit
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple
 
-from fairbandit.conformance import contract, purity, relations
-from fairbandit.conformance.world import REFERENCES, Spec, class_of, engine_with, run
+from fairbandit.conformance import contract
+from fairbandit.conformance.purity import changes_nothing, restored
+from fairbandit.conformance.world import REFERENCES, Spec, engine_of, play
 from fairbandit.errors import FairbanditError
 
 TIMED, TRIES = 512, 3
 """The number of rounds that are timed, and of measurements, of which the fastest counts."""
 
-Done = TypeVar("Done")
+NOT_TRIED = "not tried, for the fault above"
+"""The reason that stands for all checks after a part that cannot be played."""
 
 Check = Callable[[str, Spec], None]
 """Takes a kind and a part, and raises `ConformanceError` with the reason if the check fails."""
 
-_OF_PARTS: list[Check] = [relations.resumes, relations.online, relations.reads_no_later]
+_OF_ALL: list[Check] = [
+    *(contract.constructible, contract.plays, changes_nothing),
+    *(contract.replicas_alone, contract.rounds_alone),
+]
+_OF_PARTS: list[Check] = [*_OF_ALL, contract.resumes, contract.online, contract.reads_no_later]
 
 _CHECKS: dict[str, list[Check]] = {
     "split": [*_OF_PARTS, contract.splits_soundly],
     "estimator": [*_OF_PARTS, contract.models_soundly],
     "rank": [*_OF_PARTS, contract.permutes, contract.monotone],
     "selector": _OF_PARTS,
-    "environment": [contract.draws_soundly, contract.ranks_soundly],
-    "metric": [relations.resumes],
+    "environment": [*_OF_ALL, contract.draws_soundly, contract.ranks_soundly],
+    "metric": [*_OF_ALL, contract.resumes],
 }
 
 
-@dataclass(frozen=True)
-class CheckResult:
+class CheckResult(NamedTuple):
     """The result of one check.
 
     Attributes:
         check: the check's name.
         label: the requirement, in one line.
-        reason: why the part fails; None if it passes.
-        tried: False if the check was skipped after an earlier failure.
+        reason: why the part fails, or `NOT_TRIED`; None if it passes.
     """
 
     check: str
     label: str
-    reason: str | None = None
-    tried: bool = True
-
-    @property
-    def passed(self) -> bool:
-        """Whether the part passed the check."""
-        return self.tried and self.reason is None
-
-
-class Cost(NamedTuple):
-    """Milliseconds per round of all replicas, with the part and with its kind's reference."""
-
-    own: float
-    reference: float
+    reason: str | None
 
 
 def checks(kind: str) -> list[Check]:
     """The checks that parts of a kind must pass, the simplest first."""
-    first = [contract.constructible, relations.plays, purity.changes_nothing]
-    return [*first, relations.replicas_alone, relations.rounds_alone, *_CHECKS[kind]]
+    return list(_CHECKS[kind])
 
 
 def examine(kind: str, spec: Spec) -> Iterator[CheckResult]:
@@ -77,59 +66,37 @@ def examine(kind: str, spec: Spec) -> Iterator[CheckResult]:
         spec: its name, or a mapping with `name` and hyperparameters.
 
     Yields:
-        A result for each check. An exception inside the part is a failed check; see `attempt`.
-
-    Raises:
-        FairbanditError: no such part.
+        A result for each check. An exception inside the part is a failed check.
     """
-    class_of(kind, spec)
-    gated = False
+    playable = True
     for check in checks(kind):
         label = inspect.cleandoc(check.__doc__ or "").split("\n")[0].rstrip(".")
-        if gated:
-            yield CheckResult(check.__name__, label, "not tried, for the fault above", tried=False)
-            continue
-        reason = attempt(check, kind, spec)
+        reason = _failure(check, kind, spec) if playable else NOT_TRIED
         yield CheckResult(check.__name__, label, reason)
-        gated = reason is not None and check is relations.plays
+        playable = playable and not (check is contract.plays and reason)
 
 
-def attempt(work: Callable[[str, Spec], Done], kind: str, spec: Spec) -> Done | str:
-    """Calls a function, such as a check, with a part, and restores the settings it changed.
-
-    Returns:
-        The function's result. If it raised an exception, one line that gives the exception's type,
-        its message and the line of the part's file that raised it.
-
-    Raises:
-        FairbanditError: no such part.
-    """
-    cls = class_of(kind, spec)
+def _failure(check: Check, kind: str, spec: Spec) -> str | None:
+    """Why a check fails, in one line; settings that the part changed are restored."""
     try:
-        with purity.restored():
-            return work(kind, spec)
+        with restored():
+            check(kind, spec)
     except FairbanditError as error:
         return " ".join(str(error).split())
-    except (Exception, SystemExit) as error:
-        message = " ".join(str(error).split())
-        named = type(error).__name__ + (f": {message}" if message else "")
-        return f"{named} ({_line(error, cls)})"
+    except Exception as error:
+        at = traceback.extract_tb(error.__traceback__)[-1]
+        message = " ".join(traceback.format_exception_only(error)[-1].split())
+        return f"{message} ({Path(at.filename).name}:{at.lineno})"
+    return None
 
 
-def _line(error: BaseException, cls: type) -> str:
-    frames = traceback.extract_tb(error.__traceback__)
-    file = inspect.getsourcefile(cls)
-    own = [frame for frame in frames if frame.filename == file]
-    at = (own or frames)[-1]
-    return f"{Path(at.filename).name if own else at.filename}:{at.lineno}"
+def cost(kind: str, spec: Spec) -> tuple[float, float]:
+    """Milliseconds per round of all replicas, with a part and with its kind's reference."""
 
+    def milliseconds(spec: Spec) -> float:
+        engine = engine_of(kind, spec)
+        return 1000 * timeit(lambda: play(engine, TIMED), number=1) / TIMED
 
-def cost(kind: str, spec: Spec) -> Cost:
-    """Times rounds of play with a part and, in turn, with its kind's reference."""
-    pairs = [(_seconds(kind, spec), _seconds(kind, REFERENCES[kind])) for _ in range(TRIES)]
-    return Cost(*(1000 * min(seconds) / TIMED for seconds in zip(*pairs, strict=True)))
-
-
-def _seconds(kind: str, spec: Spec) -> float:
-    engine = engine_with(kind, spec)
-    return timeit(lambda: run(engine, TIMED), number=1)
+    tries = [(milliseconds(spec), milliseconds(REFERENCES[kind])) for _ in range(TRIES)]
+    own, reference = (min(times) for times in zip(*tries, strict=True))
+    return own, reference

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -18,7 +17,7 @@ from fairbandit.errors import FairbanditError
 from fairbandit.maths.grouped_cdf import GroupedCdf
 from fairbandit.policy import Knowledge, Policy
 from fairbandit.selectors import Selection
-from fairbandit.streams import CHUNK_ROUNDS, Purpose, Streams
+from fairbandit.streams import CHUNK_ROUNDS, Purpose
 
 ROUNDS, REPLICAS, SEED = 40, 3, 1
 """How many rounds and replicas a check plays by default, and the seed."""
@@ -41,6 +40,9 @@ REFERENCES = {
 
 Spec = str | Mapping[str, Any]
 """A part: its registered name, or a mapping with `name` and hyperparameters."""
+
+SPLITS = ("halves", "full")
+"""The splits beside which a part plays; `full` leaves no round that needs no guess."""
 
 _SHIFTS = (0.0, 0.5, -0.5)  # what a group adds to the last feature
 
@@ -86,7 +88,14 @@ class Scattered(Environment):
 
 
 class Recorded(Policy):
-    """A policy that records scores, indices and probabilities by round, (B, 3K), 0 where empty."""
+    """A policy that records what it decides from.
+
+    Attributes:
+        asked: the candidates that it decided last.
+        shown: scores, indices and probabilities by round, (B, 3K), 0 at empty places.
+    """
+
+    asked: Candidates
 
     def __init__(self, **parts: Any) -> None:
         super().__init__(**parts)
@@ -94,7 +103,7 @@ class Recorded(Policy):
 
     def propose(self, known: Knowledge, first: int, contexts: Tensor, groups: Tensor) -> Selection:
         """Decides N consecutive rounds; see `Policy.propose`."""
-        candidates = self.candidates(known, first, contexts, groups)
+        self.asked = candidates = self.candidates(known, first, contexts, groups)
         low = (candidates.tie_ceiling < candidates.index) & candidates.present
         refuse(low, "the rank gave a tie ceiling below its index", ceiling=candidates.tie_ceiling)
         selection = self.selector.select(candidates, candidates.index)
@@ -104,31 +113,20 @@ class Recorded(Policy):
         return selection
 
 
-def class_of(kind: str, spec: Spec) -> type[Any]:
-    """The class of a part, which must be registered."""
-    return registry.lookup(kind, str(spec["name"]) if isinstance(spec, Mapping) else spec)
-
-
-def engine_with(
+def engine_of(
     kind: str,
-    spec: Spec,
+    part: Any,
     *,
-    part: Any = None,
     split: str = "halves",
-    replicas: Sequence[int] = tuple(range(REPLICAS)),
+    replicas: Sequence[int] = range(REPLICAS),
     **world: Any,
 ) -> Engine:
     """An engine, not yet started, with a part that plays `Scattered` beside reference parts.
 
-    Args:
-        kind: the kind of the part under test; a metric judges random picks as `checked`.
-        spec: the part.
-        part: the part as an object; made of the spec if it is not given.
-        split: the split beside which it plays, unless the part is `checked_with` another one.
-        replicas: the replicas' numbers.
-        world: options of `Scattered`.
+    The part is given by itself or by its spec. The split beside it is the named one, unless the
+    part is `checked_with` another, and a metric judges random picks.
     """
-    made = registry.create(kind, spec) if part is None else part
+    made = registry.create(kind, part) if isinstance(part, (str, Mapping)) else part
     beside: dict[str, Any] = {**REFERENCES, "split": split}
     if kind == "metric":
         beside["selector"] = {"name": "epsilon_greedy", "epsilon": 0.6}
@@ -141,7 +139,7 @@ def engine_with(
     return Engine(Recorded(**company), environment, metrics=metrics, **options)
 
 
-def run(engine: Engine, rounds: int = ROUNDS, piece: int = CHUNK_ROUNDS) -> Tensor:
+def play(engine: Engine, rounds: int = ROUNDS, piece: int = CHUNK_ROUNDS) -> Tensor:
     """Plays on in pieces, up to a round, and returns what the part under test gives.
 
     Returns:
@@ -161,29 +159,26 @@ def run(engine: Engine, rounds: int = ROUNDS, piece: int = CHUNK_ROUNDS) -> Tens
     return torch.cat(found, 1)
 
 
-def asked(kind: str, spec: Spec, after: int = ROUNDS) -> tuple[Candidates, Policy]:
-    """The next rounds of candidates after some rounds of play, as a rank is asked about them.
+def asked(kind: str, spec: Spec) -> tuple[Candidates, Recorded]:
+    """Candidates as a rank is asked about them after `ROUNDS` of play, for `ASKERS` replicas.
 
     Random draws of the rank are ½, so that candidates differ by no draw.
 
     Args:
         kind: the kind of the part under test.
         spec: the part.
-        after: how many rounds are played before.
 
     Returns:
-        The candidates, of as many rounds as need no guess, and the policy.
+        The candidates, and the policy.
     """
-    engine = engine_with(kind, spec, replicas=range(ASKERS))
-    run(engine, after)
-    policy, known, streams = engine.policy, engine.known, Streams(SEED, range(ASKERS))
-    pools = engine.environment.pools(after + 1, policy.n_ready(after, after + ROUNDS))
-    x, groups = pools.contexts, pools.groups
-    vars(streams[Purpose.RANK])["runs"] = lambda _, counts: x.new_full((sum(counts),), 0.5)
-    problem, past = replace(known.problem, streams=streams), known.past.with_pools(x, groups)
-    with torch.no_grad():
-        known = known._replace(problem=problem, past=past)
-        return policy.candidates(known, after + 1, x, groups), policy
+    engine = engine_of(kind, spec, replicas=range(ASKERS))
+    half = torch.tensor(0.5, dtype=torch.float64)
+    vars(engine.streams[Purpose.RANK])["runs"] = lambda _, counts: half.expand(sum(counts))
+    for rounds in (ROUNDS, 2 * ROUNDS):
+        play(engine, rounds)
+    policy = engine.policy
+    assert isinstance(policy, Recorded)
+    return policy.asked, policy
 
 
 def differ(one: Tensor, other: Tensor) -> Tensor:

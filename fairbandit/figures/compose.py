@@ -1,4 +1,4 @@
-"""The figures by name: panels side by side, with a legend of the runs above them."""
+"""The figures by name."""
 
 from __future__ import annotations
 
@@ -9,11 +9,17 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from fairbandit.errors import FairbanditError
-from fairbandit.figures import groups, panels
 from fairbandit.figures.comparison import compose_comparison
 from fairbandit.figures.facets import Options
-from fairbandit.figures.layout import Panel, lay_out
-from fairbandit.figures.style import WIDTH
+from fairbandit.figures.layout import lay_out
+from fairbandit.figures.panels import (
+    curves,
+    frontier,
+    price,
+    rewards,
+    selected_count,
+    selected_share,
+)
 from fairbandit.metrics import REGRETS
 from fairbandit.results import Scene
 
@@ -23,74 +29,54 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Composition:
-    """The plan of a figure.
-
-    Attributes:
-        help: what it shows.
-        panels: its panels, row by row; none stands for a panel for each metric of
-            `Options`, or that runs were asked for, unless `whole` draws the figure.
-        size, columns: see `lay_out`.
-        general: whether it is also drawn where no figures are asked for.
-        truth: whether it shows nothing of an environment without a truth.
-        whole: draws the figure, if it has no panels.
-    """
+    """A figure: what it shows, and what draws it of a scene."""
 
     help: str
-    panels: tuple[Panel, ...] = ()
-    size: tuple[float, float] = (WIDTH, 1.6)
-    columns: int = 3
-    general: bool = True
-    truth: bool = False
-    whole: Callable[[Scene, Options], Figure] | None = None
+    draw: Callable[[Scene, Options], Figure]
 
 
-def _curves(column: str) -> Panel:
-    return Panel(partial(panels.curves, column=column))
+def _metrics(scene: Scene, options: Options) -> Figure:
+    columns = options.metrics or _further(scene)
+    if not columns:
+        raise FairbanditError(
+            f"no run in {scene.name} has a metric beside both regrets; metrics={{COLUMN: NAME}} "
+            "asks for one when a run is played"
+        )
+    return lay_out((), [partial(curves, column=column) for column in columns], scene, options)
 
 
-_DENSITY, _CDF = (
-    Panel(partial(panels.distribution, which=which), split=False, groups=True)
-    for which in ("density", "cdf")
-)
-
-_REGRETS = tuple(map(_curves, REGRETS))
+_DENSITY, _CDF = (partial(rewards, which=which) for which in ("density", "cdf"))
+_REGRETS = tuple(partial(curves, column=column) for column in REGRETS)
 
 FIGURES: Mapping[str, Composition] = MappingProxyType(
     {
         "overview": Composition(
-            "reward densities and both regrets (the paper's Fig. 1)", (_DENSITY, *_REGRETS)
+            "reward densities and both regrets (the paper's Fig. 1)",
+            partial(lay_out, (_DENSITY,), _REGRETS),
         ),
         "selection": Composition(
             "percentage selected by group and both regrets (Fig. 2)",
-            (Panel(groups.selected_share), *_REGRETS),
+            partial(lay_out, (), (selected_share, *_REGRETS)),
         ),
         "distributions": Composition(
             "reward densities and CDFs, and both regrets (Fig. 3)",
-            (_DENSITY, _CDF, *_REGRETS),
-            columns=2,
+            partial(lay_out, (_DENSITY, _CDF), _REGRETS),
         ),
         "counts": Composition(
             "reward densities, counts selected by group, and both regrets (Fig. 4)",
-            (_DENSITY, Panel(groups.selected_count), *_REGRETS),
-            columns=2,
+            partial(lay_out, (_DENSITY,), (selected_count, *_REGRETS)),
         ),
         "price": Composition(
             "fair against standard regret at T: the price of fairness",
-            (Panel(panels.price),),
-            (WIDTH / 2, 2.0),
-            truth=True,
+            partial(lay_out, (), (price,)),
         ),
         "frontier": Composition(
             "price over the weight of policy/rank=tradeoff, beside the other runs",
-            (Panel(panels.frontier, split=False),),
-            (WIDTH / 2, 2.0),
-            general=False,
+            partial(lay_out, (frontier,), ()),
         ),
-        "metrics": Composition("the metrics that runs were asked for, over the rounds"),
+        "metrics": Composition("the metrics that runs were asked for, over the rounds", _metrics),
         "notions": Composition(
-            "a table of the runs by all metrics at T, coloured by rank",
-            general=False,
-            whole=compose_comparison,
+            "a table of the runs by all metrics at T, coloured by rank", compose_comparison
         ),
     }
 )
@@ -99,13 +85,12 @@ FIGURES: Mapping[str, Composition] = MappingProxyType(
 
 def general(scene: Scene) -> list[str]:
     """Returns the names of the figures that are drawn of a scene where none are asked for."""
-    own = _asked(scene)
-    truth = any(run.metrics[regret]["mean"] is not None for run in scene.runs for regret in REGRETS)
-    return [
-        name
-        for name, plan in FIGURES.items()
-        if plan.general and (plan.panels or own) and (truth or not plan.truth)
-    ]
+    left_out = {"frontier", "notions"}
+    if not _further(scene):
+        left_out.add("metrics")
+    if all(run.metrics[regret]["mean"] is None for run in scene.runs for regret in REGRETS):
+        left_out |= {"overview", "distributions", "price"}
+    return [name for name in FIGURES if name not in left_out]
 
 
 def compose(name: str, scene: Scene, options: Options | None = None) -> Figure:
@@ -115,21 +100,8 @@ def compose(name: str, scene: Scene, options: Options | None = None) -> Figure:
         FairbanditError: the scene lacks the runs or the metrics that the figure shows, or has too
             many runs.
     """
-    plan, options = FIGURES[name], options or Options()
-    if plan.whole is not None:
-        return plan.whole(scene, options)
-    width, height = plan.size
-    shown = plan.panels
-    if not shown:
-        shown = tuple(_curves(column) for column in options.metrics or _asked(scene))
-        width = width if len(shown) > 1 else WIDTH / 2
-    if not shown:
-        raise FairbanditError(
-            f"no run in {scene.name} has a metric beside both regrets; metrics={{COLUMN: NAME}} "
-            "asks for one when a run is played"
-        )
-    return lay_out(shown, scene, options, (width, height), plan.columns)
+    return FIGURES[name].draw(scene, options or Options())
 
 
-def _asked(scene: Scene) -> list[str]:
+def _further(scene: Scene) -> list[str]:
     return [column for column in scene.metrics if column not in REGRETS]

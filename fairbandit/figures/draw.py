@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import json
 import re
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
-from itertools import chain, count
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -26,9 +24,8 @@ from fairbandit.run.tensorboard import EventWriter, image
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-SUBFOLDER, CHOICE = "figures", "figures.json"
-"""The subfolder of a sweep's folder that figures are written to, and the file there with the
-figures, and the policies in each, that a sweep asked for."""
+SUBFOLDER = "figures"
+"""The subfolder of a sweep's folder that figures are written to."""
 
 Choice = Mapping[str, Sequence[str] | None]
 """The names of figures, each with the policies that it shows; None shows all policies."""
@@ -101,12 +98,10 @@ def draw(
 
 def _slugs(scenes: Sequence[Scene]) -> list[str]:
     """A prefix for the file names of each scene, different from those of the others."""
-    slugs: list[str] = []
-    for scene in scenes:
-        slug = re.sub(r"[^A-Za-z0-9._]+", "-", scene.name).strip("-")[:_LONGEST]
-        numbered = (f"{slug}-{number}" for number in count(2))
-        slugs.append(next(name for name in chain([slug], numbered) if name not in slugs))
-    return slugs
+    slugs = [re.sub(r"[^A-Za-z0-9._]+", "-", one.name).strip("-")[:_LONGEST] for one in scenes]
+    if len(set(slugs)) == len(slugs):
+        return slugs
+    return [f"{slug}-{number}" for number, slug in enumerate(slugs, 1)]
 
 
 def save(figure: Figure, folder: Path, stem: str) -> tuple[Path, Path]:
@@ -136,26 +131,6 @@ def save(figure: Figure, folder: Path, stem: str) -> tuple[Path, Path]:
         except OSError as error:
             raise FairbanditError(f"cannot write figures to {folder}: {error.strerror}") from error
     return paths
-
-
-def keep_choice(choice: Choice, out: Path) -> None:
-    """Saves the figures that a sweep asked for, for `fairbandit figures` to draw them again."""
-    with written_aside(out / CHOICE) as file:
-        file.write(f"{json.dumps(dict(choice), indent=2)}\n".encode())
-
-
-def kept_choice(folder: Path) -> Choice | None:
-    """Returns the figures that the sweep in a folder asked for; None if it saved no choice."""
-    path = folder / SUBFOLDER / CHOICE
-    if not path.is_file():
-        return None
-    try:
-        choice = json.loads(path.read_text(encoding="utf-8"))
-        if not all(shown is None or isinstance(shown, list) for shown in dict(choice).values()):
-            raise ValueError("it does not map figures to policies")
-    except (OSError, ValueError, TypeError, RecursionError) as error:
-        raise FairbanditError(f"{path} cannot be read: {error}; remove it") from error
-    return dict(choice)
 
 
 def show_in_tensorboard(drawn: Sequence[Drawn], out: Path) -> None:

@@ -21,9 +21,6 @@ MOST_RUNS, MOST_FACETS = 8, 9
 """The largest numbers of runs in a panel and of facets in a figure."""
 
 
-_Pieces = list[tuple[str, list[PooledRuns]]]
-
-
 @dataclass(frozen=True)
 class Options:
     """How figures are drawn.
@@ -48,8 +45,7 @@ class Facet:
 
     Attributes:
         scene: these runs alone, labelled by what sets them apart.
-        whole: all runs of the figure, from which a panel takes its limits, so that panels of one
-            quantity have the same.
+        whole: all runs of the figure.
         title: what these runs have in common; empty if it is nothing or they are all.
         options: how the figure is drawn.
     """
@@ -75,6 +71,11 @@ class Facet:
         names = {run.policy for run in self.scene.runs}
         several = len(self.scene.runs) > 1
         return policy_name(names.pop()) if several and len(names) == 1 else ""
+
+    @property
+    def heading(self) -> str:
+        """What these runs share, as it is written above their panels."""
+        return ", ".join(dict.fromkeys(filter(None, (self.policy, self.title))))
 
     @property
     def spread(self) -> str:
@@ -109,51 +110,40 @@ def split(scene: Scene, options: Options) -> list[Facet]:
     runs each. If there is no such setting, the runs are divided in their order.
 
     Raises:
-        FairbanditError: there are too many runs, or no such setting.
+        FairbanditError: no such setting, too many facets, or too many runs in one.
     """
-    check_count(scene)
     runs, by = scene.runs, options.by
+    if by is None and len(runs) <= MOST_RUNS:
+        return [Facet(scene, scene, options=options)]
     settings = [run.settings for run in runs]
-    each = math.ceil(len(runs) / math.ceil(len(runs) / MOST_RUNS))
-    pieces = [("", list(runs[at : at + each])) for at in range(0, len(runs), each)]
-    if by is None and len(pieces) > 1:
+    if by is None:
+        each = math.ceil(len(runs) / math.ceil(len(runs) / MOST_RUNS))
+        pieces = [("", list(runs[at : at + each])) for at in range(0, len(runs), each)]
         apart = ["policy", *distinguishing(settings)]
         found = [_by_setting(scene, key) for key in scene.differences if key in apart]
         pieces = min((one for one in found if _fits(one, least=2)), key=len, default=pieces)
-    elif by is not None:
+    else:
         pieces = _by_setting(scene, full_key(settings, by))
-        if not _fits(pieces):
-            most = max(len(own) for _, own in pieces)
-            raise FairbanditError(
-                f"--by {by} makes {len(pieces)} facets of up to {most} runs; a figure has at most "
-                f"{MOST_FACETS} of {MOST_RUNS}. Choose runs with --policies or --where, or another "
-                f"key of those in which they differ: {', '.join(scene.differences)}"
-            )
+    if not _fits(pieces, least=1):
+        most = max(len(own) for _, own in pieces)
+        raise FairbanditError(
+            f"a figure has at most {MOST_FACETS} facets of {MOST_RUNS} runs, but for seeds, and "
+            f"{scene.name} would have {len(pieces)} of up to {most}; choose runs with --policies "
+            "or --where of `fairbandit figures`, or facets with --by: they differ in "
+            f"{', '.join(scene.differences)}"
+        )
     return [Facet(scene.among(own), scene, title, options) for title, own in pieces]
 
 
-def _fits(pieces: _Pieces, least: int = 1) -> bool:
+def _fits(pieces: Sequence[tuple[str, Sequence[PooledRuns]]], least: int) -> bool:
     return len(pieces) <= MOST_FACETS and all(least <= len(own) <= MOST_RUNS for _, own in pieces)
 
 
-def check_count(scene: Scene) -> None:
-    """Raises an error if there are more runs than a figure shows."""
-    most = MOST_RUNS * MOST_FACETS
-    if len(scene.runs) > most:
-        raise FairbanditError(
-            f"a figure shows at most {most} runs that differ in more than their seeds, and there "
-            f"are {len(scene.runs):,} in {scene.name}; choose some with --policies or --where of "
-            f"`fairbandit figures`: they differ in {', '.join(scene.differences)}"
-        )
-
-
-def _by_setting(scene: Scene, key: str) -> _Pieces:
+def _by_setting(scene: Scene, key: str) -> list[tuple[str, list[PooledRuns]]]:
     """Returns the runs by the title of their facet, which names the value of a setting."""
-    short = short_names(list(dict.fromkeys([*scene.differences, key])))[key]
     shared: dict[str, list[PooledRuns]] = {}
     for run in scene.runs:
         value = run.settings.get(key)
-        title = f"{short}={'null' if value is None else value}"
-        title = title if key in run.settings else f"no {short}"
+        title = f"{short_names([key])[key]}={'null' if value is None else value}"
         shared.setdefault(policy_name(run.policy) if key == "policy" else title, []).append(run)
     return list(shared.items())

@@ -1,10 +1,9 @@
-"""Lays panels out side by side, once for each facet; matplotlib's constrained layout makes room."""
+"""Lays panels out in rows; matplotlib's constrained layout makes room for their texts."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -15,141 +14,124 @@ from fairbandit.results import Scene
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from matplotlib.figure import Figure, FigureBase, SubFigure
-    from matplotlib.gridspec import GridSpec
+    from matplotlib.figure import Figure
 
-_ACROSS = 3  # panels in a row of a facet
+    Panel = Callable[[Axes, Facet], None]
+
+_HEIGHT, _ALONE = 1.6, 2.0  # inches of a panel, and of one that is the only one
+_AMPLE = 2.0  # inches more than a panel's texts take, before their room is known
+_BESIDE = 1.3  # inches of a legend beside a panel
 _HANDLE = 0.5  # inches of a legend's line and of the gaps around it
 _LETTER = 0.052  # inches of a letter of a legend, on average
-_AMPLE = 2.0  # inches more than a panel's texts take, before their room is known
 
 
-@dataclass(frozen=True)
-class Panel:
-    """A panel of a figure, which `draw` draws.
+def lay_out(once: Sequence[Panel], each: Sequence[Panel], scene: Scene, options: Options) -> Figure:
+    """Draws panels of a scene, at most three in a row.
 
-    It is drawn of each facet of a scene, or once of all runs if it is not to `split`. If its lines
-    stand for `groups`, a legend names these.
-    """
-
-    draw: Callable[[Axes, Facet], None]
-    split: bool = True
-    groups: bool = False
-
-
-def lay_out(
-    panels: Sequence[Panel],
-    scene: Scene,
-    options: Options,
-    size: tuple[float, float],
-    columns: int = 1,
-) -> Figure:
-    """Draws panels of a scene.
-
-    If the scene is split into facets, panels that are drawn once come first, and then the others
-    for each facet, with the same limits. The runs have one legend above all panels if it is the
-    same for all facets, and otherwise one above each facet. Groups have a legend below.
+    If the scene is split into facets, each has a row of its own, whose panels share their axes with
+    those of the other rows; the panels that are drawn `once` follow. The runs have a legend above
+    all panels if it is the same for all facets, and otherwise one beside each facet.
 
     Args:
-        panels: the panels.
+        once: panels of all runs.
+        each: panels that are drawn of each facet.
         scene: the runs.
         options: how the figure is drawn.
-        size: the width of the figure, unless it is split, and the height of a panel, in inches.
-        columns: the most panels in a row.
 
     Raises:
         FairbanditError: the scene lacks runs that a panel shows, or has too many.
     """
-    whole = Facet(scene, scene, options=options)
-    facets = split(scene, options) if any(panel.split for panel in panels) else [whole]
-    (width, height), across = size, 1
-    blocks = [(list(panels), facets[0])]
-    if len(facets) > 1:
-        across = max(1, int(WIDTH / width)) if len(panels) == 1 else 1
-        width, columns = WIDTH, _ACROSS
-        once, repeated = ([one for one in panels if one.split == again] for again in (False, True))
-        blocks = [(once, whole)] if once else []
-        blocks += [(repeated, facet) for facet in facets]
-    if options.size is not None:
-        width, _ = options.size
+    facets = split(scene, options) if each else [Facet(scene, scene, options=options)]
+    if len(facets) == 1:
+        blocks = [[(panel, facets[0]) for panel in (*once, *each)]]
+    elif len(each) == 1:
+        blocks = [[(each[0], facet) for facet in facets]]
+    else:
+        blocks = [[(panel, facet) for panel in each] for facet in facets]
+    if once and len(facets) > 1:
+        blocks.append([(panel, Facet(scene, scene, options=options)) for panel in once])
     with applied():
         from matplotlib.figure import Figure
 
-        figure = Figure((width, height), layout="constrained")
-        grid = figure.add_gridspec(math.ceil(len(blocks) / across), across)
-        parts = [figure.add_subfigure(grid[divmod(at, across)]) for at in range(len(blocks))]
-        for part, (shown, facet) in zip(parts, blocks, strict=True):
-            _draw(part, shown, facet, columns, width / across)
-        _name_runs(figure, parts[-len(facets) :], facets, width)
+        size = (WIDTH, _HEIGHT) if len(blocks[0]) > 1 else (WIDTH / 2, _ALONE)
+        figure = Figure(options.size or size, layout="constrained")
+        drawn = _draw(figure, blocks)
+        _name_runs(figure, [[axes for axes, own in drawn if own is one] for one in facets], facets)
         if options.size is None:
-            _fit(figure, grid, parts, height)
-        else:
-            figure.set_size_inches(options.size)
+            _fit(figure, size[1])
         return figure
 
 
 def _draw(
-    part: FigureBase, panels: Sequence[Panel], facet: Facet, columns: int, width: float
-) -> None:
-    columns = min(columns, len(panels))
-    grid = part.add_gridspec(math.ceil(len(panels) / columns), columns)
-    by_group: Any = None
-    for place, panel in enumerate(panels):
-        axes = part.add_subplot(grid[divmod(place, columns)])
-        panel.draw(axes, facet)
-        by_group = axes if panel.groups else by_group
-    if by_group is not None:
-        _legend(part, "lower", by_group, "", width)
+    figure: Figure, blocks: Sequence[Sequence[tuple[Panel, Facet]]]
+) -> list[tuple[Axes, Facet]]:
+    """Draws blocks of panels below each other, with as many panels in a row as look well."""
+    across = [2 if len(block) == 4 else min(3, len(block)) for block in blocks]
+    lines = [math.ceil(len(block) / n) for block, n in zip(blocks, across, strict=True)]
+    grid = figure.add_gridspec(sum(lines), math.lcm(*across))
+    first: dict[Panel, Axes] = {}
+    drawn = []
+    for at, (block, columns) in enumerate(zip(blocks, across, strict=True)):
+        span = grid.ncols // columns
+        for place, (panel, facet) in enumerate(block):
+            line, column = divmod(place, columns)
+            part = grid[sum(lines[:at]) + line, column * span : (column + 1) * span]
+            like = first.get(panel)
+            axes = figure.add_subplot(part, sharex=like, sharey=like)
+            first.setdefault(panel, axes)
+            panel(axes, facet)
+            if not np.isfinite(axes.dataLim.get_points()).all():
+                axes.text(0.5, 0.5, "not known", transform=axes.transAxes, ha="center")
+            drawn.append((axes, facet))
+    return drawn
 
 
-def _name_runs(
-    figure: Figure, parts: Sequence[SubFigure], facets: Sequence[Facet], width: float
-) -> None:
+def _name_runs(figure: Figure, panels: Sequence[Sequence[Axes]], facets: Sequence[Facet]) -> None:
     """Adds titles, and a legend of all runs, or one of each facet if they are different."""
-    shared = [facet.policy if facet.policy != facet.title else "" for facet in facets]
     names = [[look.name for look in facet.looks.values()] for facet in facets]
-    if all(policy == shared[0] for policy in shared) and all(one == names[0] for one in names):
-        for part, facet in zip(parts, facets, strict=True):
-            if facet.title:
-                part.suptitle(facet.title)
-        _legend(figure, "upper", parts[-1].axes[-1], shared[0], width)
+    if len(facets) == 1:
+        legend(figure, panels[0][-1:], "upper", facets[0].heading)
         return
-    for part, facet in zip(parts, facets, strict=True):
-        heading = ", ".join(dict.fromkeys(filter(None, (facet.policy, facet.title))))
-        _legend(part, "upper", part.axes[-1], heading, part.bbox.width / figure.dpi)
+    for own, facet in zip(panels, facets, strict=True):
+        own[0].set_title(facet.heading, loc="left")
+    if all(one == names[0] for one in names):
+        legend(figure, panels[0][-1:], "upper")
+        return
+    if facets[0].options.size is None:
+        figure.set_figwidth(figure.get_figwidth() + _BESIDE)
+    for own in panels:
+        right: Any = max(own, key=lambda axes: axes.get_position().x1)
+        handles, labels = _entries([right], _BESIDE)
+        right.legend(handles, labels, loc="upper left", bbox_to_anchor=(1, 1))
 
 
-def _legend(part: FigureBase, edge: str, axes: Axes, title: str, width: float) -> None:
-    """Adds a legend of what is drawn on some axes, with as many columns as there is room for."""
-    handles, labels = axes.get_legend_handles_labels()
+def legend(figure: Figure, panels: Sequence[Axes], edge: str, title: str = "") -> None:
+    """Adds a legend of what is drawn in some panels, at an edge of the figure."""
+    width = figure.get_figwidth()
+    handles, labels = _entries(panels, width - _HANDLE)
     if not labels:
         return
-    # error bars would hide the small markers of a legend
-    handles = [handle[0] if isinstance(handle, tuple) else handle for handle in handles]
-    labels = [wrapped(label, width - _HANDLE) for label in labels]
     longest = max(len(line) for label in labels for line in label.splitlines())
     columns = max(1, int(width / (_HANDLE + _LETTER * longest)))
     columns = math.ceil(len(labels) / math.ceil(len(labels) / columns))  # of about the same length
     place: Any = f"outside {edge} center"
-    heading = wrapped(title, width) or None
-    part.legend(handles, labels, loc=place, ncols=columns, title=heading)
+    figure.legend(handles, labels, loc=place, ncols=columns, title=wrapped(title, width) or None)
 
 
-def _fit(figure: Figure, grid: GridSpec, parts: Sequence[SubFigure], height: float) -> None:
+def _entries(panels: Sequence[Axes], inches: float) -> tuple[list[Any], list[str]]:
+    named: dict[str, Any] = {}
+    for axes in panels:
+        handles, labels = axes.get_legend_handles_labels()
+        named |= dict(zip(labels, handles, strict=True))
+    # error bars would hide the small markers of a legend
+    lines = [handle[0] if isinstance(handle, tuple) else handle for handle in named.values()]
+    return lines, [wrapped(label, inches) for label in named]
+
+
+def _fit(figure: Figure, height: float) -> None:
     """Makes the figure so high that its panels have a height in inches, beside all their texts."""
-    figure.set_figheight(sum(_lines(part) for part in parts) * (height + _AMPLE))
+    grid: Any = figure.axes[0].get_gridspec()
+    figure.set_figheight(grid.nrows * (height + _AMPLE))
     figure.draw_without_rendering()
-    now = np.array([part.bbox.height / figure.dpi for part in parts])
-    lacking = [_lines(part) * (height - part.axes[0].bbox.height / figure.dpi) for part in parts]
-    rows = range(0, len(parts), grid.ncols)
-    before, after = (
-        [max(both[at : at + grid.ncols]) for at in rows] for both in (now, now + lacking)
-    )
-    grid.set_height_ratios(after)
-    figure.set_figheight(figure.get_figheight() + sum(after) - sum(before))
-
-
-def _lines(part: SubFigure) -> int:
-    grid = part.axes[0].get_gridspec()
-    assert grid is not None
-    return int(grid.nrows)
+    lacking = height - figure.axes[0].bbox.height / figure.dpi
+    figure.set_figheight(figure.get_figheight() + grid.nrows * lacking)

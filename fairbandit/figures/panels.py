@@ -1,8 +1,10 @@
-"""Panels of rewards and regrets, each of which draws one quantity on axes of matplotlib."""
+"""Panels, each of which draws one quantity on axes of matplotlib."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+import textwrap
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -10,35 +12,37 @@ import numpy as np
 
 from fairbandit.errors import FairbanditError
 from fairbandit.figures.facets import Facet
-from fairbandit.figures.style import group_line, policy_name
+from fairbandit.figures.layout import legend
+from fairbandit.figures.style import SMALL, Look, group_line, group_name
 from fairbandit.maths.moments import Floats
 from fairbandit.metrics import REGRETS
 from fairbandit.results import Curve, PooledRuns
-from fairbandit.results.scenes import SAMPLER
 from fairbandit.run.tensorboard import titled
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
+_CLUSTER = 0.84  # the width of the runs' marks at a group; groups are at distance 1
+_HORIZONTAL = 32  # the most letters of all groups' names together if they are not slanted
 _MARK = 0.16  # of a panel's diagonal, between two markers of a curve
 
 
-def distribution(axes: Axes, facet: Facet, which: str) -> None:
+def rewards(axes: Axes, facet: Facet, which: str) -> None:
     """Draws the density or the cdf of the true (noise-free) rewards of each group, a curve a group.
 
-    Groups whose distribution no run knows get no curve. If it is known of no group, it is that of
-    the rewards in the round logs, and the axis says so.
+    Groups whose distribution no run knows get no curve. The figure gets a legend of the groups with
+    their densities.
     """
     scene = facet.whole
-    known = any(rewards is not None for rewards in scene.rewards)
-    for code, rewards in enumerate(scene.rewards if known else scene.sampled_rewards):
-        if rewards is not None:
-            axes.plot(rewards.values, getattr(rewards, which), **group_line(code, scene.groups))
-    sampled = SAMPLER in {run.policy for run in scene.runs}
-    picks = f"the picks of\n{policy_name(SAMPLER)}" if sampled else "all picks"
-    axes.set_xlabel("reward" if known else f"sampled reward of {picks}")
+    for code, known in enumerate(scene.rewards):
+        if known is not None:
+            axes.plot(known["value"], known[which], **group_line(code, scene.groups))
+    axes.set_xlabel("reward")
     axes.set_ylabel("CDF" if which == "cdf" else which)
     axes.set_ylim(bottom=0)
+    if which == "density":
+        figure: Any = axes.figure
+        legend(figure, [axes], "lower")
 
 
 def curves(axes: Axes, facet: Facet, column: str) -> None:
@@ -46,49 +50,89 @@ def curves(axes: Axes, facet: Facet, column: str) -> None:
 
     The axis begins at 0 if no mean is below.
     """
-    runs, whole = facet.scene.runs, facet.whole.runs
-    for place, run in enumerate(runs):
+    runs = facet.scene.runs
+    for place, run in enumerate(runs, 1):
         look, curve = facet.looks[run.label], _known(run, column)
         if curve is None:
             axes.plot([], [], marker=look.marker, **look.line)
             continue
-        marks = (_MARK * (place + 1) / (len(runs) + 1), _MARK)
+        marks = (_MARK * place / (len(runs) + 1), _MARK)
         axes.plot(curve.rounds, curve.mean, marker=look.marker, markevery=marks, **look.line)
         band = facet.ends(curve.count, curve.mean, curve.std)
         axes.fill_between(curve.rounds, *band, color=look.colour, alpha=0.2, linewidth=0)
     axes.set_xlabel("round")
-    axes.set_xlim(0, max(run.rounds for run in whole))
     axes.set_ylabel(titled(column) + facet.spread)
-    known = [curve for run in whole if (curve := _known(run, column)) is not None]
-    if not known:
-        _say_not_known(axes)
-        return
-    means = np.concatenate([curve.mean for curve in known])
-    bands = [facet.ends(curve.count, curve.mean, curve.std) for curve in known]
-    least, edges = float(np.nanmin(means)), np.concatenate([*map(np.ravel, bands), means])
-    bottom, top = _limits(float(np.nanmin(edges)), float(np.nanmax(edges)), least)
-    axes.set_ylim(bottom if least < 0 else 0.0, top)
-
-
-def _say_not_known(axes: Axes) -> None:
-    axes.text(0.5, 0.5, "not known", transform=axes.transAxes, ha="center")
-    axes.set_yticks([])
-
-
-def _limits(low: float, high: float, least: float) -> tuple[float, float]:
-    """The limits of an axis for values from low to high, with some margin.
-
-    If the least mean is not below 0, neither is what is shown: the end of a bar is no value.
-    """
-    low = low if least < 0 else max(0.0, low)
-    margin = 0.05 * (high - low) or 0.05 * max(abs(high), 1.0)
-    return low - margin, high + margin
+    axes.margins(x=0)
+    axes.autoscale()
+    axes.set_xlim(left=0)
+    known = [curve for run in facet.whole.runs if (curve := _known(run, column)) is not None]
+    if all(np.nanmin(curve.mean) >= 0 for curve in known):
+        axes.set_ylim(bottom=0)
 
 
 def _known(run: PooledRuns, column: str) -> Curve | None:
     """The curve of a metric, if any of its means is known."""
-    curve = run.curves[column] if column in run.metrics else None
+    curve = run.curves.get(column)
     return None if curve is None or np.isnan(curve.mean).all() else curve
+
+
+def selected_share(axes: Axes, facet: Facet) -> None:
+    """Draws the percentage of each group's candidates that is selected, and a line at 1/K."""
+    equal, width = 100 / facet.whole.candidates, _CLUSTER / len(facet.scene.runs)
+    style: dict[str, Any] = {"edgecolor": "white", "linewidth": 0.3}
+    style["error_kw"] = {"linewidth": 0.7, "ecolor": "black", "capsize": 1.2}
+    for run, look, at in _positions(facet):
+        mean, bars = (100 * part for part in _spread(facet, run, "selection_rate"))
+        own: dict[str, Any] = {"color": look.colour, "hatch": look.hatch, "label": look.name}
+        axes.bar(at, mean, width, yerr=bars, **style, **own)
+    axes.axhline(equal, color="black", linewidth=0.8, linestyle="--", label="1/K")
+    right = axes.get_yaxis_transform()
+    axes.text(1.0, equal, " 1/K", transform=right, va="center", fontsize=SMALL)
+    axes.set_ylabel("selected candidates [%]" + facet.spread)
+    axes.autoscale()
+    axes.set_ylim(bottom=0)
+    _name_groups(axes, facet)
+
+
+def selected_count(axes: Axes, facet: Facet) -> None:
+    """Draws how many candidates of each group are selected, as points on a log scale.
+
+    The scale is linear from 0 to 1. An error bar that reaches below the axis is cut off there.
+    """
+    means = np.stack([_spread(facet, run, "selected")[0] for run in facet.whole.runs])
+    lowest = float(np.nanmin(means))
+    axes.set_yscale("symlog", linthresh=1, subs=range(2, 10))
+    axes.yaxis.set_major_formatter("{x:,.12g}")
+    for run, look, at in _positions(facet):
+        mean, bars = _spread(facet, run, "selected")
+        style: dict[str, Any] = {"markersize": 3.2, "elinewidth": 0.8, "label": look.name}
+        axes.errorbar(at, mean, yerr=bars, fmt=look.marker, color=look.colour, **style)
+    axes.set_ylabel("selected candidates" + facet.spread)
+    axes.autoscale()
+    bottom = 10.0 ** math.floor(math.log10(lowest)) if lowest >= 1 else -0.2
+    axes.set_ylim(bottom, 10.0 ** math.ceil(math.log10(axes.get_ylim()[1])))
+    _name_groups(axes, facet)
+
+
+def _positions(facet: Facet) -> Iterator[tuple[PooledRuns, Look, Floats]]:
+    runs = facet.scene.runs
+    groups: Floats = np.arange(len(facet.whole.groups), dtype=np.float64)
+    for order, run in enumerate(runs):
+        yield run, facet.looks[run.label], groups + _CLUSTER * ((order + 0.5) / len(runs) - 0.5)
+
+
+def _spread(facet: Facet, run: PooledRuns, quantity: str) -> tuple[Floats, Floats]:
+    """The means by group, (G,), and the lengths of the error bars below and above, (2, G)."""
+    return facet.summarised([run.spreads[f"{quantity}_{group}"] for group in run.groups])
+
+
+def _name_groups(axes: Axes, facet: Facet) -> None:
+    names = [textwrap.shorten(group_name(one), 24, placeholder="…") for one in facet.whole.groups]
+    axes.set_xlim(-0.5, len(names) - 0.5)
+    axes.set_xticks(range(len(names)), names)
+    if sum(map(len, names)) > _HORIZONTAL:
+        for label in axes.get_xticklabels():
+            label.set(rotation=40, rotation_mode="anchor", ha="right", va="top")
 
 
 def price(axes: Axes, facet: Facet) -> None:
@@ -97,18 +141,10 @@ def price(axes: Axes, facet: Facet) -> None:
         look = facet.looks[run.label]
         style = {"fmt": look.marker, "color": look.colour, "markersize": 5, "linewidth": 0.8}
         _points(axes, facet, [run], label=look.name, **style)
-    runs = facet.whole.runs
-    horizons = {run.rounds for run in runs}
+    horizons = {run.rounds for run in facet.whole.runs}
     at = f"at T = {horizons.pop():,}" if len(horizons) == 1 else "at T"
     axes.set_xlabel(f"standard regret {at}")
     axes.set_ylabel(f"fair regret {at}{facet.spread}")
-    for (mean, bars), axis in zip(_at_end(facet, runs), ("xlim", "ylim"), strict=True):
-        if np.isnan(mean).all():
-            _say_not_known(axes)
-            return
-        below, above = np.nan_to_num(bars)
-        low, high = float(np.nanmin(mean - below)), float(np.nanmax(mean + above))
-        axes.set(**{axis: _limits(low, high, float(np.nanmin(mean)))})
 
 
 def frontier(axes: Axes, facet: Facet) -> None:
@@ -141,14 +177,12 @@ def _alpha(run: PooledRuns) -> float:
     return float(run.settings["policy.rank.alpha"])
 
 
-def _at_end(facet: Facet, runs: Sequence[PooledRuns]) -> list[tuple[Floats, Floats]]:
-    return [facet.summarised([run.metrics[column] for run in runs]) for column in REGRETS]
-
-
 def _points(
     axes: Axes, facet: Facet, runs: Sequence[PooledRuns], **style: Any
 ) -> tuple[Floats, Floats]:
     """Draws points with bars, and returns where they are."""
-    (x, across), (y, along) = _at_end(facet, runs)
+    (x, across), (y, along) = (
+        facet.summarised([run.metrics[column] for run in runs]) for column in REGRETS
+    )
     axes.errorbar(x, y, xerr=across, yerr=along, **style)
     return x, y

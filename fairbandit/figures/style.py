@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import logging
-import os
 import textwrap
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
+from itertools import cycle
 from typing import Any
-from zlib import crc32
 
 from fairbandit.building import policy_labels
 
@@ -44,23 +43,13 @@ WIDTH = 6.75
 _LETTERS = 18  # of small text to an inch, at least
 
 
-@contextmanager
-def applied() -> Iterator[None]:
-    """Applies the style while a figure is drawn or saved, in place of the user's own settings.
+def applied() -> AbstractContextManager[None]:
+    """Applies the style while a figure is drawn or saved, in place of the user's own settings."""
+    import matplotlib
 
-    The variable MPLBACKEND, whose value matplotlib checks when it is imported, has no effect:
-    figures are never shown, and files need no backend.
-    """
-    backend = os.environ.pop("MPLBACKEND", None)
-    try:
-        import matplotlib
-    finally:
-        if backend is not None:
-            os.environ["MPLBACKEND"] = backend
     logging.getLogger("fontTools").setLevel(logging.WARNING)  # logs each step of embedding a font
     settings: Any = {**dict(matplotlib.rcParamsDefault), **RC}
-    with matplotlib.rc_context(settings):
-        yield
+    return matplotlib.rc_context(settings)
 
 
 Dashes = str | tuple[float, tuple[float, ...]]
@@ -68,11 +57,7 @@ Dashes = str | tuple[float, tuple[float, ...]]
 
 @dataclass(frozen=True)
 class Look:
-    """How figures draw one policy. `looks` gives policies different ones, also without colour.
-
-    It is the name, the colour, the dashes of lines, the marker of points and along lines, and the
-    hatching of bars.
-    """
+    """How figures draw one policy; looks are also different without colour."""
 
     name: str
     colour: str
@@ -86,9 +71,9 @@ class Look:
         return {"color": self.colour, "linestyle": self.dashes, "label": self.name}
 
 
-# For the named policies, in their order. The paper's have Okabe and Ito's colours, which the
-# colour-blind tell apart.
-_NAMED: Sequence[tuple[str, Dashes, str, str]] = (
+# The first are those of the named policies, in their order. The paper's policies have Okabe and
+# Ito's colours, which the colour-blind can distinguish.
+_LOOKS: Sequence[tuple[str, Dashes, str, str]] = (
     ("#777777", ":", "x", "...."),
     ("#e69f00", "--", "s", "////"),
     ("#d55e00", "-.", "v", "\\\\\\\\"),
@@ -105,10 +90,6 @@ _NAMED: Sequence[tuple[str, Dashes, str, str]] = (
     ("#009e73", (0, (3, 1, 1, 1, 1, 1)), "D", "xxxx"),
     ("#cc79a7", (0, (1, 1)), "P", "++++"),
     ("#000000", (0, (9, 2)), "*", "oooo"),
-)
-
-# for all other labels
-_OTHERS: Sequence[tuple[str, Dashes, str, str]] = (
     ("#882255", (0, (4, 2, 1, 2)), "<", "//"),
     ("#44aa99", (0, (2, 1)), ">", "\\\\"),
     ("#999933", (0, (7, 1, 1, 1)), "h", "--"),
@@ -118,6 +99,7 @@ _OTHERS: Sequence[tuple[str, Dashes, str, str]] = (
     ("#661100", (0, (8, 3, 2, 3)), "X", "oo"),
     ("#6699cc", "-", "8", ".."),
 )
+_OTHERS = _LOOKS[16:]
 
 _GROUP_DASHES: tuple[Dashes, ...] = ("-", "--", "-.", ":", (0, (6, 1, 1, 1, 1, 1)), (0, (2, 1)))
 
@@ -125,21 +107,15 @@ _GROUP_DASHES: tuple[Dashes, ...] = ("-", "--", "-.", ":", (0, (6, 1, 1, 1, 1, 1
 def looks(labels: Iterable[str]) -> dict[str, Look]:
     """Returns a look for each run of a figure.
 
-    A named policy has its own, always; another label gets one by its name, or the next free one.
+    A named policy has its own, always; the others get theirs in their order.
 
-    >>> looks(["oful", "mine"])["oful"].name
-    'OFUL'
-    >>> looks(["mine"])["mine"] == looks(["uniform", "oful", "mine"])["mine"]
+    >>> looks(["oful", "mine"])["oful"] == looks(["mine", "oful"])["oful"]
     True
     """
     listed = list(labels)
-    made = dict(zip(policy_labels(), _NAMED, strict=False))
-    free = set(range(len(_OTHERS)))
-    for label in sorted(set(listed) - set(made)):
-        at = crc32(label.encode()) % len(_OTHERS)
-        slot = min(free or {at}, key=lambda other: (other - at) % len(_OTHERS))
-        free.discard(slot)
-        made[label] = _OTHERS[slot]
+    made = dict(zip(policy_labels(), _LOOKS, strict=False))
+    others = [label for label in dict.fromkeys(listed) if label not in made]
+    made.update(zip(others, cycle(_OTHERS), strict=False))
     return {label: Look(policy_name(label), *made[label]) for label in listed}
 
 

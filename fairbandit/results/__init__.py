@@ -9,14 +9,13 @@ verified when they are read; nothing here plays.
 from fairbandit.results.differences import differing
 from fairbandit.results.loaded import Runs, load
 from fairbandit.results.pooling import PooledRuns, interval, pool
-from fairbandit.results.runs import RewardDistribution, SavedRun, read_runs
+from fairbandit.results.runs import SavedRun, read_runs
 from fairbandit.results.scenes import Scene, labels, read_scenes
 from fairbandit.run.curves import Curve
 
 __all__ = [
     "Curve",
     "PooledRuns",
-    "RewardDistribution",
     "Runs",
     "SavedRun",
     "Scene",

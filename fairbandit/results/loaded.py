@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
+from collections import UserList
 from collections.abc import Mapping, Sequence
-from functools import cached_property
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, overload
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
 
 from fairbandit.errors import FairbanditError
 from fairbandit.results.differences import chosen, differing, distinguishing, union
-from fairbandit.results.files import row_groups
+from fairbandit.results.files import logs
 from fairbandit.results.pooling import PooledRuns, interval, paired_difference
 from fairbandit.results.runs import FOLDER, KEYS, SavedRun, read_runs
 from fairbandit.results.scenes import Scene, scenes_of
@@ -51,8 +51,8 @@ def load(*folders: str | PathLike[str]) -> Runs:
     return Runs(read_runs([Path(folder) for folder in folders]))
 
 
-class Runs(Sequence[SavedRun]):
-    """Finished runs, as `load` finds them: a sequence, and tables of what they came to.
+class Runs(UserList[SavedRun]):
+    """Finished runs, as `load` finds them: a list, and tables of what they came to.
 
     Every method pools runs that differ only in the settings `over`, by default their seeds, into
     one with all their replicas; `over=()` leaves every run alone. Means, standard deviations (ddof
@@ -61,35 +61,20 @@ class Runs(Sequence[SavedRun]):
     raise `FairbanditError`.
     """
 
-    def __init__(self, runs: Sequence[SavedRun]) -> None:
-        self._runs = tuple(runs)
-
-    @overload
-    def __getitem__(self, index: int) -> SavedRun: ...
-
-    @overload
-    def __getitem__(self, index: slice) -> Runs: ...
-
-    def __getitem__(self, index: int | slice) -> SavedRun | Runs:
-        return Runs(self._runs[index]) if isinstance(index, slice) else self._runs[index]
-
-    def __len__(self) -> int:
-        return len(self._runs)
-
     def __repr__(self) -> str:
         settings = [run.settings for run in self]
         keys: list[str] = [key for key in ("policy", "environment") if key in differing(settings)]
         keys += distinguishing(settings)
         return f"<{len(self)} runs; they differ in {', '.join(keys)}>"
 
-    @cached_property
+    @property
     def table(self) -> pd.DataFrame:
         """A row a run: policy, environment, rounds, replicas, seed, what else differs, results.
 
         The results are the mean and standard deviation of each metric over the run's replicas, and
         of each group's selection rate; `folder` says where the run is.
         """
-        return tidy(self._runs).to_pandas()
+        return tidy(self).to_pandas()
 
     def pooled(self, over: str | Sequence[str] = "seed") -> pd.DataFrame:
         """Returns a row a setting, with all replicas of its runs together.
@@ -118,15 +103,13 @@ class Runs(Sequence[SavedRun]):
         found = [run.curves[column] for run in rows]
         lengths = [len(curve.rounds) for curve in found]
         table = self._settings(rows).loc[np.repeat(np.arange(len(rows)), lengths)]
-        count, mean, std = (
+        rounds, count, mean, std = (
             np.concatenate([getattr(curve, part) for curve in found])
-            for part in ("count", "mean", "std")
+            for part in ("rounds", "count", "mean", "std")
         )
         low, high = interval(count, mean, std)
-        return table.reset_index(drop=True).assign(
-            round=np.concatenate([curve.rounds for curve in found]),
-            **{"mean": mean, "std": std, "n": count.astype(np.int64), "low": low, "high": high},
-        )
+        numbers = {"mean": mean, "std": std, "n": count.astype(np.int64), "low": low, "high": high}
+        return table.reset_index(drop=True).assign(round=rounds, **numbers)
 
     def rounds(self, columns: Sequence[str] | None = None) -> pd.DataFrame:
         """Returns the single rounds of all runs, a row for each round and replica.
@@ -141,7 +124,7 @@ class Runs(Sequence[SavedRun]):
 
         frames = []
         for run in self:
-            log = pa.concat_tables(row_groups(run.folder, run.summary, columns))
+            log = pa.concat_tables(logs(run.folder, run.summary, columns))
             frames.append(log.to_pandas().assign(**{FOLDER: run.place}))
             if "group" in log.column_names:
                 codes, labels = frames[-1]["group"], pd.CategoricalDtype(list(run.groups))
@@ -177,6 +160,8 @@ class Runs(Sequence[SavedRun]):
             FairbanditError: the baseline names no setting or several, or two settings have no seed
                 and replica together.
         """
+        import pandas as pd
+
         column = self._column(metric)
         pairs = [
             (run, base)
@@ -190,14 +175,13 @@ class Runs(Sequence[SavedRun]):
         if not pairs:
             raise FairbanditError(f"there is no run beside {baseline!r} to compare with it")
         found = [_compared(run, base, column) for run, base in pairs]
-        table = self._settings([run for run, _ in pairs])
-        return table.assign(**{key: [one[key] for one in found] for key in found[0]})
+        return self._settings([run for run, _ in pairs]).join(pd.DataFrame(found))
 
     def _scenes(self, over: str | Sequence[str]) -> list[Scene]:
-        return scenes_of(self._runs, (over,) if isinstance(over, str) else tuple(over))
+        return scenes_of(self, (over,) if isinstance(over, str) else tuple(over))
 
     def _column(self, metric: str) -> str:
-        known = union(run.metrics for run in self)
+        known = union(run.summary["metrics"] for run in self)
         if metric not in known:
             raise FairbanditError(f"no run has a metric {metric!r}; there are {', '.join(known)}")
         return metric

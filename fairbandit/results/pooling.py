@@ -108,7 +108,7 @@ class PooledRuns:
     @property
     def metrics(self) -> dict[str, dict[str, Any]]:
         """The metrics among the `spreads`."""
-        own = self.runs[0].metrics
+        own = self.runs[0].summary["metrics"]
         return {column: one for column, one in self.spreads.items() if column in own}
 
     @cached_property

@@ -9,18 +9,20 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from fairbandit.errors import FairbanditError
-from fairbandit.maths.moments import Floats
-from fairbandit.results.files import opened, row_groups
+from fairbandit.results.files import logs, read
 from fairbandit.run import summary as summaries
 from fairbandit.run.curves import Curve, of_table
 from fairbandit.run.folder import CURVES, REWARDS, SUMMARY, finished_below
 from fairbandit.run.settings import BY_GROUP, dotted
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 KEYS = summaries.KEYS
 """The settings that every table shows, whether or not the runs differ in them."""
@@ -35,23 +37,8 @@ _NAMES = {"policy.name", "environment.name"}  # these are the settings `policy` 
 
 
 @dataclass(frozen=True)
-class RewardDistribution:
-    """The distribution of a group's true rewards on a grid.
-
-    Attributes:
-        values: rewards in ascending order, (n,).
-        density: the density at these rewards, (n,).
-        cdf: the CDF at these rewards, (n,).
-    """
-
-    values: Floats
-    density: Floats
-    cdf: Floats
-
-
-@dataclass(frozen=True)
 class SavedRun:
-    """A finished run; its curves and its round log are read when they are first needed.
+    """A finished run; its other files are read when they are first needed, or refused if damaged.
 
     Attributes:
         folder: the run's folder.
@@ -80,42 +67,27 @@ class SavedRun:
         """The names of the groups, in order of their codes."""
         return tuple(self.summary["groups"])
 
-    @property
-    def metrics(self) -> dict[str, Mapping[str, Any]]:
-        """Every metric by its column, with `mean`, `std`, `reduce` and `lower_is_better`."""
-        return dict(self.summary["metrics"])
-
     @cached_property
     def spreads(self) -> dict[str, Mapping[str, Any]]:
         """`mean` and `std` of every metric, and of every group's quantities, by column."""
-        found = self.metrics
+        found = dict(self.summary["metrics"])
         for quantity in BY_GROUP:
             found |= {f"{quantity}_{name}": one for name, one in self.summary[quantity].items()}
         return found
 
     @cached_property
     def curves(self) -> dict[str, Curve]:
-        """Every metric by its column, and `selection_rate/GROUP` where groups are few.
-
-        Raises:
-            FairbanditError: the file is damaged.
-        """
-        with opened(self.folder, CURVES, self.summary) as file:
-            return of_table(file.read())
+        """Every metric by its column, and `selection_rate/GROUP` where groups are few."""
+        return of_table(read(self.folder, CURVES, self.summary))
 
     @cached_property
-    def rewards(self) -> tuple[RewardDistribution | None, ...]:
-        """The distribution of each group's true rewards; None where it is not known."""
+    def rewards(self) -> tuple[pd.DataFrame | None, ...]:
+        """The columns value, density and cdf of each group's true rewards; None if not known."""
         if not (self.folder / REWARDS).exists():
             return (None,) * len(self.groups)
-        with opened(self.folder, REWARDS, self.summary) as file:
-            codes, *columns = (column.to_numpy() for column in file.read().columns)
-        return tuple(
-            RewardDistribution(*(column[codes == code] for column in columns))
-            if code in codes
-            else None
-            for code in range(len(self.groups))
-        )
+        found = read(self.folder, REWARDS, self.summary).to_pandas().groupby("group")
+        known = dict(iter(found))
+        return tuple(known.get(code) for code in range(len(self.groups)))
 
     @cached_property
     def results(self) -> dict[str, Any]:
@@ -124,14 +96,10 @@ class SavedRun:
         return found | {"seconds": self.summary["seconds"], FOLDER: self.place}
 
     def picks(self) -> NDArray[np.int64]:
-        """Counts in how many replicas each group was picked in each round, (T, G).
-
-        Raises:
-            FairbanditError: a file is missing or damaged.
-        """
+        """Counts in how many replicas each group was picked in each round, (T, G)."""
         counts = np.zeros((self.summary["rounds"], len(self.groups)), np.int64)
-        for table in row_groups(self.folder, self.summary, ["round", "group"]):
-            rounds, groups = (table.column(name).to_numpy() for name in ("round", "group"))
+        for table in logs(self.folder, self.summary, ["round", "group"]):
+            rounds, groups = (column.to_numpy() for column in table.columns)
             np.add.at(counts, (rounds - 1, groups), 1)
         return counts
 
@@ -142,13 +110,9 @@ def columns_of(spreads: Mapping[str, Mapping[str, Any]], parts: Sequence[str]) -
 
 
 def read_runs(folders: Sequence[Path]) -> list[SavedRun]:
-    """Reads the summary of every finished run below some folders.
+    """Reads every finished run below some folders, once, in the order of the places.
 
-    Args:
-        folders: where to look, at any depth.
-
-    Returns:
-        The runs, each once, in the order of their places, whose numbers count by value.
+    Numbers in the names of places count by value.
 
     Raises:
         FairbanditError: a folder does not exist, a file is no summary, or there is no run.
@@ -157,7 +121,7 @@ def read_runs(folders: Sequence[Path]) -> list[SavedRun]:
     for folder in folders:
         if not folder.is_dir():
             raise FairbanditError(f"{folder} is not a folder")
-        for path in finished_below(folder, _refuse):
+        for path in finished_below(folder):
             place = os.path.relpath(path, folder)
             shown = str(folder / place) if len(folders) > 1 else place
             found.setdefault(os.path.realpath(path), (shown, path))
@@ -170,10 +134,6 @@ def read_runs(folders: Sequence[Path]) -> list[SavedRun]:
     for run in runs:
         run.summary.pop("identity")  # repeats the config, and compares no runs
     return runs
-
-
-def _refuse(error: OSError) -> None:
-    raise FairbanditError(f"cannot read {error.filename}: {error.strerror}") from error
 
 
 def _natural_order(text: str) -> list[tuple[bool, float, str]]:

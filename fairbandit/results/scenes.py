@@ -3,30 +3,22 @@
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import torch
 
 from fairbandit.building import policy_labels
-from fairbandit.environments.distribution import of_sample
 from fairbandit.errors import FairbanditError
-from fairbandit.maths.moments import Floats
 from fairbandit.results.differences import differing, short_names, union
-from fairbandit.results.files import row_groups
 from fairbandit.results.pooling import NO_DIFFERENCE, PooledRuns, pool
-from fairbandit.results.runs import PLACES, RewardDistribution, SavedRun, read_runs
+from fairbandit.results.runs import PLACES, SavedRun, read_runs
 
-MOST_SAMPLES = 1_000_000
-"""About the largest number of rewards that are read; of longer logs only every n-th round is."""
-
-SAMPLER = "uniform"
-"""The policy whose picks are a random sample of the candidates."""
+if TYPE_CHECKING:
+    import pandas as pd
 
 
 @dataclass(frozen=True)
@@ -53,33 +45,15 @@ class Scene:
         return float(np.nansum(first.by_group("received")[0]) / first.rounds)
 
     @cached_property
-    def rewards(self) -> tuple[RewardDistribution | None, ...]:
+    def rewards(self) -> tuple[pd.DataFrame | None, ...]:
         """The distribution of the true (noise-free) rewards of each group; None without a truth.
 
-        They are those of the first run that stored any, since all runs have the same environment.
+        It has the columns value, density and cdf, and is that of the first run that stored any,
+        since all runs have the same environment.
         """
         stored = (run.rewards for pooled in self.runs for run in pooled.runs)
         known = (rewards for rewards in stored if any(one is not None for one in rewards))
         return next(known, (None,) * len(self.groups))
-
-    @cached_property
-    def sampled_rewards(self) -> tuple[RewardDistribution | None, ...]:
-        """The distribution of the observed, noisy rewards of each group's picks; None without any.
-
-        The picks are those of the policy `uniform` if there is one, which are a random sample of
-        the candidates, and else those of all runs, where better candidates are picked more often.
-        """
-        pools = [run for run in self.runs if run.policy == SAMPLER] or self.runs
-        logs = [run for pooled in pools for run in pooled.runs]
-        total = sum(log.summary["rounds"] * log.summary["replicas"] for log in logs)
-        step = math.ceil(total / MOST_SAMPLES)
-        kept = []
-        for log in logs:
-            for table in row_groups(log.folder, log.summary, ["round", "group", "reward"]):
-                columns = np.stack([column.to_numpy() for column in table.columns])
-                kept.append(columns[1:, columns[0] % step == 0])
-        groups, rewards = np.concatenate(kept, axis=1)
-        return tuple(_estimate(rewards[groups == code]) for code in range(len(self.groups)))
 
     @property
     def metrics(self) -> list[str]:
@@ -169,13 +143,6 @@ def _differences(settings: Sequence[Mapping[str, Any]], kind: str) -> list[str]:
     own = "environment." if kind == "environment" else ""
     keys = differing(settings)
     return [key for key in keys if key.startswith(own) and not key.startswith(NO_DIFFERENCE)]
-
-
-def _estimate(rewards: Floats) -> RewardDistribution | None:
-    if not len(rewards):
-        return None
-    found = of_sample(torch.from_numpy(np.sort(rewards)))
-    return RewardDistribution(*(part.numpy() for part in (found.values, found.density, found.cdf)))
 
 
 def _labelled(runs: Sequence[PooledRuns]) -> tuple[PooledRuns, ...]:

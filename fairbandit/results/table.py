@@ -35,25 +35,16 @@ def tidy(rows: Sequence[Any]) -> pa.Table:
     return pa.table(columns)
 
 
-def check_ending(path: Path) -> None:
-    """Refuses a file that `write` cannot write.
-
-    Raises:
-        FairbanditError: the ending is not among `ENDINGS`.
-    """
-    if path.suffix not in ENDINGS:
-        raise FairbanditError(
-            f"{path} must end in {' or '.join(ENDINGS)}, which says how the table is written"
-        )
-
-
 def write(table: pa.Table, path: Path) -> None:
     """Writes a table as Parquet or CSV, as the file's suffix says, whole or not at all.
 
     Raises:
         FairbanditError: the ending is unknown, or the file cannot be written.
     """
-    check_ending(path)
+    if path.suffix not in ENDINGS:
+        raise FairbanditError(
+            f"{path} must end in {' or '.join(ENDINGS)}, which says how the table is written"
+        )
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         with written_aside(path) as file:

@@ -30,8 +30,6 @@ SECONDS = 5.0
 TIMES = 60
 """The least time between two checkpoints, as a multiple of the time that the last one took."""
 
-_NEW_FOLDER = "resume=false starts from round 1 in a new folder and leaves this one as it is"
-
 
 class Checkpoints:
     """Writes and reads the checkpoint of one run.
@@ -43,12 +41,7 @@ class Checkpoints:
         self._folder, self._identity = folder, dict(identity)
         self._path = folder / CHECKPOINT
         given = os.environ.get(VARIABLE)
-        try:
-            self._given = float(given) if given else None
-        except ValueError:
-            raise FairbanditError(
-                f"{VARIABLE} must be a number of seconds, got {given!r}"
-            ) from None
+        self._given = float(given) if given else None
         self._cost = 0.0
         self._last = time.perf_counter()
 
@@ -64,24 +57,22 @@ class Checkpoints:
         try:
             saved = state.read(self._path)
         except (OSError, ValueError) as error:
-            raise FairbanditError(
-                f"{self._path} is no whole checkpoint ({error}); remove it to start this run over "
-                f"in its folder; {_NEW_FOLDER}"
-            ) from error
+            raise self._refused(f"is no whole checkpoint ({error})") from error
         different = differences(saved["identity"], self._identity)
         if different:
-            raise FairbanditError(
-                f"{self._path} is of a run that differs from this one: {'; '.join(different)}. "
-                f"To go on with it, make these the same again; {_NEW_FOLDER}"
-            )
+            raise self._refused(f"is of a run that differs from this one: {'; '.join(different)}")
         for name, digest in saved["parts"].items():
             part = self._folder / ROUNDS / name
             if not part.is_file() or sha256(part) != digest:
-                raise FairbanditError(
-                    f"{self._path} builds upon {part}, which is not as it was; put it back, or "
-                    f"remove the checkpoint to start this run over in its folder; {_NEW_FOLDER}"
-                )
+                raise self._refused(f"builds upon {part}, which is not as it was")
         return {**saved["contents"], "parts": saved["parts"]}
+
+    def _refused(self, why: str) -> FairbanditError:
+        return FairbanditError(
+            f"{self._path} {why}. Put things back as they were to go on with it, or remove it to "
+            "start this run over in its folder; resume=false starts from round 1 in a new folder "
+            "and leaves this one as it is"
+        )
 
     @property
     def due(self) -> bool:
@@ -90,14 +81,11 @@ class Checkpoints:
         return time.perf_counter() - self._last >= least
 
     def save(self, contents: Mapping[str, Any], parts: Mapping[str, str]) -> None:
-        """Replaces the checkpoint.
+        """Replaces the checkpoint; if it cannot be written, the last one stays.
 
         Args:
             contents: nested plain data and tensors.
             parts: the hash of each Parquet file that is finished, by its name.
-
-        Raises:
-            OSError: it cannot be written; the last one stays.
         """
         began = time.perf_counter()
         whole = {"identity": self._identity, "parts": dict(parts), "contents": contents}

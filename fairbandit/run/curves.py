@@ -14,7 +14,6 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from fairbandit.maths.moments import Floats
@@ -87,9 +86,7 @@ def table(curves: Mapping[str, Curve]) -> pa.Table:
 def of_table(read: pa.Table) -> dict[str, Curve]:
     """Returns the curves in a table of `SCHEMA` by their names."""
     found = {}
-    for name in dict.fromkeys(read.column("metric").to_pylist()):
-        _, *columns, finals = read.filter(pc.equal(read.column("metric"), name)).columns
-        rounds, count, mean, std = (column.to_numpy() for column in columns)
-        final = np.array(finals[-1].as_py(), np.float64)
-        found[name] = Curve(rounds, count, mean, std, final)
+    for name, rows in read.to_pandas().groupby("metric", sort=False):
+        rounds, count, mean, std = (rows[key].to_numpy() for key in SCHEMA.names[1:5])
+        found[name] = Curve(rounds, count, mean, std, rows["final"].iloc[-1])
     return found

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +16,6 @@ from fairbandit import registry
 from fairbandit.building import build_policy
 from fairbandit.engine import Engine
 from fairbandit.environments import Environment
-from fairbandit.errors import FairbanditError
 from fairbandit.metrics import Metric, Played
 from fairbandit.policy import Policy
 from fairbandit.run import curves
@@ -24,7 +23,7 @@ from fairbandit.run import summary as summaries
 from fairbandit.run.batches import replica_batches
 from fairbandit.run.checkpoint import Checkpoints
 from fairbandit.run.folder import CURVES, EVENTS, ROUNDS, claim, clear, set_aside, writing
-from fairbandit.run.identity import continued, finished, identity, resolved
+from fairbandit.run.identity import continued, finished, identity
 from fairbandit.run.progress import progress_bar
 from fairbandit.run.round_log import RoundLog, write_rewards, write_table
 from fairbandit.run.settings import Settings, settings
@@ -72,33 +71,24 @@ def execute(
 
     Raises:
         FairbanditError: a bad config; a folder that cannot be written to, is in use, or holds a
-            run of another config; with `resume` false, a folder that holds any run; or data that
-            change while they are read.
+            run of another config; or, with `resume` false, a folder that holds any run.
     """
     checked = settings(config)
-    policy = build_policy(config["policy"])
-    now = identity(policy, config["environment"], checked)
-    summary, changed = finished(folder, now, resume=checked.resume)
-    if summary is not None and not changed:
-        return summary
+    policy, world = build_policy(config["policy"]), config["environment"]
+    now = identity(policy, world, checked)
     with _threads(checked.threads or THREADS), claim(folder, wait=wait):
         summary, changed = finished(folder, now, resume=checked.resume)
-        if summary is not None and not changed:  # by the process that was waited for
+        if summary is not None and not changed:
             return summary
-        environment: Environment = registry.create("environment", config["environment"])
-        before = now["data"]
-        if before != "":  # data were read
-            now = identity(policy, config["environment"], checked)
-        if before not in (None, now["data"]):  # what was missing may have been downloaded
-            raise FairbanditError("the environment's data changed while they were read; run again")
+        environment: Environment = registry.create("environment", world)
+        now = identity(policy, world, checked)  # missing data may have been downloaded
         run = _Run(policy, environment, checked, folder, now, watch)
-        if summary is not None:
-            run.engine([0])  # raises before anything is replaced if it cannot be played
-            with writing(folder):
-                aside = set_aside(folder)
-            if replaced is not None:
-                replaced(f"{changed}; the results before are in {aside.name}")
+        run.engine([0])  # raises before anything is written if it cannot be played
         with writing(folder):
+            if summary is not None:
+                aside = set_aside(folder)
+                if replaced is not None:
+                    replaced(f"{changed}; the results before are in {aside.name}")
             return run.record(started, progress=progress)
 
 
@@ -118,48 +108,50 @@ class _Run:
         self.rounds = environment.rounds if checked.rounds is None else checked.rounds
         self.settings, self.identity = replace(checked, rounds=self.rounds), now
         self.checkpoints = Checkpoints(folder, continued(now, environment))
-        self.parts: dict[str, str] = {}
         self.metrics: dict[str, Metric] = {
             column: registry.create("metric", spec) for column, spec in checked.metrics.items()
         }
         self.statistics = RunStatistics(self.rounds, environment.group_names, self.metrics)
         sizes = {"places": environment.places, "features": environment.features}
         self.batches = replica_batches(checked.replicas, rounds=self.rounds, **sizes)
+        described = {"policy": policy.describe(), "environment": registry.describe(environment)}
+        self.config = {**described, **asdict(self.settings)}
+        del self.config["resume"]
 
     def record(self, started: Callable[[str], None] | None, *, progress: bool) -> dict[str, Any]:
         """Plays the run, and writes its files, the summary last."""
         saved = self.checkpoints.load()
-        where, first, self.before = "", 0, 0.0
+        where, first, self.parts = "", 0, dict[str, str]()
         if saved:
-            first, self.before, self.parts = saved["batch"], saved["seconds"], saved["parts"]
+            first, self.parts = saved["batch"], saved["parts"]
             where = f"round {saved['round'] + 1:,} of {self.rounds:,}"
             if len(self.batches) > 1:
                 where += f" of replicas {self.batches[first][0]} to {self.batches[first][-1]}"
         clear(self.folder, keep=self.parts)
         if started is not None:
             started(where)
-        self.began = time.perf_counter()
-        engine: Engine | None = self.engine(self.batches[first])
-        config = resolved(self.policy, self.environment, self.settings)
+        self.began = time.perf_counter() - (saved["seconds"] if saved else 0.0)
         files = write_rewards(self.environment, self.folder)
         total = self.rounds * self.settings.replicas
         bar = progress_bar(self.policy.name, total, shown=progress)
-        with closing(self._events(config)) as events, bar as advance:
-            events.flush()
+        with closing(self._events()) as events, bar as advance:
             advance(self.rounds * sum(map(len, self.batches[:first])))
             for index in range(first, len(self.batches)):
-                self._play(index, engine, saved, events, advance)
-                saved = engine = None
+                self._play(index, saved, events, advance)
+                saved = None
         found = self.statistics.curves()
         if len(self.batches) > 1:  # what was shown so far are the curves of the first batch
             for path in self.folder.glob(EVENTS):
                 path.unlink()
-            with closing(self._events(config)) as events:
+            with closing(self._events()) as events:
                 events.add(scalars(found, 1, self.rounds))
         files[CURVES] = write_table(self.folder / CURVES, curves.table(found))
         files |= {f"{ROUNDS}/{name}": digest for name, digest in self.parts.items()}
         summary = summaries.summarise(
-            config, self.statistics, seconds=self._seconds, files=files, identity=self.identity
+            *(self.config, self.statistics),
+            seconds=time.perf_counter() - self.began,
+            files=files,
+            identity=self.identity,
         )
         summaries.write(summary, self.folder)
         self.checkpoints.remove()
@@ -176,24 +168,23 @@ class _Run:
             metrics=self.metrics,
         )
 
-    def _events(self, config: Mapping[str, Any]) -> EventWriter:
+    def _events(self) -> EventWriter:
         """Begins an event file, with the run's config and the layout of its charts."""
         events = EventWriter(self.folder)
-        events.write(config_text(summaries.finite(config)))
+        events.write(config_text(summaries.finite(self.config)))
         events.write(layout(tuple(self.metrics), self.statistics.groups_drawn))
         return events
 
     def _play(
         self,
         index: int,
-        engine: Engine | None,
         saved: Mapping[str, Any] | None,
         events: EventWriter,
         advance: Callable[[int], None],
     ) -> None:
         """Plays a batch of replicas, from where a checkpoint has left it."""
         replicas = self.batches[index]
-        engine = engine or self.engine(replicas)
+        engine = self.engine(replicas)
         log = RoundLog(self.folder / ROUNDS, replicas, tuple(self.metrics))
         if saved is None:
             self.statistics.start(len(replicas))
@@ -203,7 +194,8 @@ class _Run:
             log.load_state(saved["log"])
             advance(engine.played * len(replicas))
             events.add(scalars(self.statistics.curves(), 1, self.rounds))
-        for played in map(_on_cpu, engine.play()):
+        for piece in engine.play():
+            played = _on_cpu(piece)
             log.add(played)
             means = self.statistics.add(played)
             advance(played.actions.numel())
@@ -215,7 +207,7 @@ class _Run:
                 contents = {
                     "batch": index,
                     "round": engine.played,
-                    "seconds": self._seconds,
+                    "seconds": time.perf_counter() - self.began,
                     "engine": engine.state(),
                     "statistics": self.statistics.state(),
                     "log": log.state(),
@@ -223,10 +215,6 @@ class _Run:
                 self.checkpoints.save(contents, {**self.parts, **log.written})
         log.finish()
         self.parts |= log.written
-
-    @property
-    def _seconds(self) -> float:
-        return float(self.before + time.perf_counter() - self.began)
 
 
 def _on_cpu(played: Played) -> Played:

@@ -6,7 +6,7 @@ import errno
 import hashlib
 import os
 import re
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
@@ -45,7 +45,7 @@ _FORBIDDEN = {errno.EACCES, errno.EPERM, errno.ENOTDIR, errno.EEXIST}
 
 
 class StorageError(FairbanditError):
-    """The disk is full, or can no longer be written to."""
+    """A folder cannot be written to: the disk is full or read-only, or it is forbidden."""
 
 
 @contextmanager
@@ -53,8 +53,9 @@ def claim(folder: Path, taken: str = "", *, wait: bool = False) -> Iterator[None
     """Makes a folder and locks it; the lock of a killed process is free.
 
     Raises:
-        FairbanditError: the folder cannot be written to; or another process holds it, which the
-            message `taken` tells, unless this process shall `wait`.
+        StorageError: the folder cannot be written to.
+        FairbanditError: another process holds it, with the message `taken`; with `wait`, this
+            process waits instead.
     """
     lock = FileLock(folder / LOCK)
     try:
@@ -80,64 +81,60 @@ def set_aside(folder: Path) -> Path:
     digest = hashlib.sha256((folder / SUMMARY).read_bytes()).hexdigest()[:12]
     aside = fresh(folder.absolute().with_name(f"{folder.absolute().name}.old-{digest}"))
     aside.mkdir(exist_ok=True)
-    for name in (SUMMARY, CURVES, REWARDS, ROUNDS, ".hydra"):
-        if (folder / name).exists():
-            (folder / name).rename(aside / name)
-    for events in folder.glob(EVENTS):
-        events.rename(aside / events.name)
+    for pattern in (SUMMARY, CURVES, REWARDS, ROUNDS, ".hydra", EVENTS):
+        for path in folder.glob(pattern):
+            path.rename(aside / path.name)
     return aside
 
 
 def clear(folder: Path, keep: Collection[str] = ()) -> None:
-    """Removes what an interrupted run left in a folder, except for Parquet files to keep.
-
-    Raises:
-        FairbanditError: the subfolder of the round log is a link, so its files are someone else's.
-    """
-    if (folder / ROUNDS).is_symlink():
-        raise FairbanditError(f"{folder / ROUNDS} is a link, and a run writes there; remove it")
+    """Removes what an interrupted run left in a folder, except for Parquet files to keep."""
     left = [path for path in folder.glob(f"{ROUNDS}/part-*") if path.name not in keep]
     left += folder.glob(EVENTS)
-    left += (folder / f"{name}{UNFINISHED}" for name in (SUMMARY, CURVES, REWARDS, CHECKPOINT))
+    left += folder.glob(f"*{UNFINISHED}")
     for path in left:
         path.unlink(missing_ok=True)
 
 
-def walk(
-    folder: Path, onerror: Callable[[OSError], None] | None = None
-) -> Iterator[tuple[str, list[str], list[str]]]:
-    """Walks through a folder and all folders below it, as `os.walk`, but for replaced results."""
-    for place, folders, files in os.walk(folder, onerror=onerror):
+def walk(folder: Path) -> Iterator[tuple[str, list[str], list[str]]]:
+    """Walks through a folder and all folders below it, as `os.walk`, but for replaced results.
+
+    Raises:
+        FairbanditError: a folder cannot be read.
+    """
+    for place, folders, files in os.walk(folder, onerror=_refuse):
         folders[:] = [name for name in folders if not _REPLACED.search(name)]
         yield place, folders, files
 
 
-def finished_below(folder: Path, onerror: Callable[[OSError], None] | None = None) -> Iterator[str]:
-    """Yields the folders of the finished runs below a folder.
+def _refuse(error: OSError) -> None:
+    raise FairbanditError(f"cannot read {error.filename}: {error.strerror}") from error
+
+
+def finished_below(folder: Path) -> Iterator[str]:
+    """Yields the folders of the finished runs below a folder, but for replaced results.
 
     A job whose last attempt failed does not count as finished, whatever an earlier attempt left
-    in its folder. Replaced results do not count either. Errors of reading go to `onerror`.
+    in its folder.
     """
-    for place, folders, files in walk(folder, onerror):
+    for place, folders, files in walk(folder):
         if SUMMARY in {*files, *folders} and ERROR not in files:
             yield place
 
 
 @contextmanager
 def writing(folder: Path) -> Iterator[None]:
-    """Turns a full disk, or a folder that has become read-only, into one message.
+    """Turns the errors of a folder that cannot be written to into one message.
 
     Raises:
-        StorageError: the disk is full or read-only.
-        FairbanditError: the folder may not be written to.
+        StorageError: the disk is full or read-only, or the folder may not be written to.
     """
     try:
         yield
     except OSError as error:
         if error.errno not in _FULL | _FORBIDDEN:
             raise
-        kind = StorageError if error.errno in _FULL else FairbanditError
-        raise kind(
+        raise StorageError(
             f"cannot write to {folder}: {os.strerror(error.errno or 0)}. What is finished is "
             "kept; once the folder can be written to again, the same command goes on from there"
         ) from error

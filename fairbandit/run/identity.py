@@ -6,9 +6,9 @@ import hashlib
 import json
 import sys
 from collections.abc import Iterable, Mapping
-from contextlib import suppress
 from dataclasses import asdict
 from functools import cache
+from importlib import metadata
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +17,6 @@ from fairbandit.environments import Environment
 from fairbandit.errors import FairbanditError
 from fairbandit.files import data_hash, sha256
 from fairbandit.policy import Policy
-from fairbandit.registry import describe
 from fairbandit.run import summary as summaries
 from fairbandit.run.folder import CHECKPOINT, SUMMARY
 from fairbandit.run.settings import Settings, dotted
@@ -29,32 +28,25 @@ _NO_MATTER = ("threads", "resume")
 _HASHES = ("plugins", "data", "fingerprint")
 
 
-def resolved(policy: Policy, environment: Environment, settings: Settings) -> dict[str, Any]:
-    """Returns the config of a run as its summary shows it, once an engine has bound the policy."""
-    chosen = asdict(settings)
-    del chosen["resume"]
-    return {"policy": policy.describe(), "environment": describe(environment), **chosen}
-
-
 def identity(policy: Policy, world: Mapping[str, Any], settings: Settings) -> dict[str, Any]:
     """Returns all that decides the results of a run, as plain data, without loading its data.
 
     The package counts by its version alone, so whoever edits it plays anew with `resume=false`.
-    The policy is not bound yet, and `world` is the environment as plain data.
+
+    Args:
+        policy: the policy.
+        world: the environment as plain data.
+        settings: all other keys of the config.
 
     Returns:
         `config`, without what changes no result; `version` of fairbandit; `plugins`, one hash of
         the files of all plugin folders from which the parts, the environment and the metrics come,
         empty if there are none; and `data`, one hash of the files that the environment reads. A
         hash is null where a file is missing.
-
-    Raises:
-        FairbanditError: the environment's description is wrong, or a file cannot be read.
     """
     known = registry.lookup("environment", str(world.get("name")))
     described = registry.completed("environment", world)
     metrics = [registry.lookup("metric", spec["name"]) for spec in settings.metrics.values()]
-    classes = [*map(type, policy.parts.values()), known, *metrics]
     parts, chosen = policy.describe(), asdict(settings)
     for kind in registry.PART_KINDS:
         if parts[kind].get("exploration", 0) is None:
@@ -66,18 +58,17 @@ def identity(policy: Policy, world: Mapping[str, Any], settings: Settings) -> di
         found = {
             "config": {key: value for key, value in config.items() if key not in _NO_MATTER},
             "version": version.VERSION,
-            "plugins": _sources(classes),
+            "plugins": _sources([*map(type, policy.parts.values()), known, *metrics]),
             "data": _data(known, described),
         }
     except OSError as error:
         raise FairbanditError(f"cannot read {error.filename}: {error.strerror}") from error
-    plain: dict[str, Any] = json.loads(json.dumps(summaries.finite(found)))
-    return plain
+    return dict(json.loads(json.dumps(summaries.finite(found))))
 
 
 def continued(identity: Mapping[str, Any], environment: Environment) -> dict[str, Any]:
     """Returns all that must be the same for a run to continue from a checkpoint."""
-    versions = {name: summaries.installed(name) for name in ("torch", "numpy")}
+    versions = {name: metadata.version(name) for name in ("torch", "numpy")}
     return {**identity, **versions, "grid": CHUNK_ROUNDS, "fingerprint": environment.fingerprint()}
 
 
@@ -91,21 +82,20 @@ def differences(then: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
     ...             {"config": {"seed": 1}, "version": "0.2", "plugins": "b", "data": None})
     ['seed: 0 there, 1 here', 'version: "0.1" there, "0.2" here', 'plugins changed', 'data changed']
     """
-    old, new = (
-        {**dict(dotted(one["config"])), **{key: one[key] for key in one if key != "config"}}
-        for one in (then, now)
-    )
+    old, new = (_texts(one) for one in (then, now))
     found = []
     for key in {**old, **new}:
-        there, here = (
-            json.dumps(one[key], ensure_ascii=False) if key in one else "nothing"
-            for one in (old, new)
-        )
+        there, here = old.get(key, "nothing"), new.get(key, "nothing")
         if key in _HASHES and (there != here or here == "null"):
             found.append(f"{key} changed")
         elif there != here:
             found.append(f"{key}: {there} there, {here} here")
     return found
+
+
+def _texts(identity: Mapping[str, Any]) -> dict[str, str]:
+    whole = {**identity["config"], **{key: identity[key] for key in identity if key != "config"}}
+    return {key: json.dumps(value, ensure_ascii=False) for key, value in dotted(whole)}
 
 
 def _sources(classes: Iterable[type[Any]]) -> str | None:
@@ -155,7 +145,7 @@ def _together(hashes: Iterable[str]) -> str:
 def finished(
     folder: Path, now: Mapping[str, Any], *, resume: bool
 ) -> tuple[dict[str, Any] | None, str]:
-    """Looks for a finished run in a folder, where one of the identity `now` writes its results.
+    """Looks for a finished run in the folder of a run of the identity `now`.
 
     Returns:
         The summary, None if there is no finished run, and why its results are not those that the
@@ -182,7 +172,6 @@ def finished(
                 "one"
             )
     why = differences(then, now)
-    if not why:
-        with suppress(OSError):  # left by a run that was killed after its summary was written
-            (folder / CHECKPOINT).unlink(missing_ok=True)
+    if not why:  # a run may have been killed after its summary was written
+        (folder / CHECKPOINT).unlink(missing_ok=True)
     return summary, ", ".join(why)

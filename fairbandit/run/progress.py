@@ -9,13 +9,11 @@ from functools import partial
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-_live: list[Progress] = []  # the bars that this process shows
+_screen = Console(stderr=True)
 
 
 @contextmanager
-def progress_bar(
-    title: str, total: int, console: Console | None = None, *, shown: bool = True
-) -> Iterator[Callable[..., None]]:
+def progress_bar(title: str, total: int, *, shown: bool = True) -> Iterator[Callable[..., None]]:
     """Shows how much is done and the time left, on terminals only.
 
     A bar that begins while another is shown, as that of a run in a sweep, is a line below it.
@@ -23,29 +21,16 @@ def progress_bar(
     Args:
         title: what is running.
         total: how many things there are to do, such as jobs or rounds of replicas.
-        console: where to draw; standard error by default.
         shown: whether to show the bar at all; workers that run side by side do not.
 
     Yields:
         A function that counts so many more things as done, by default one.
     """
-    if _live and shown:
-        line = _live[-1].add_task(title, total=total)
-        try:
-            yield partial(_live[-1].advance, line)
-        finally:
-            _live[-1].remove_task(line)
-        return
-    console = console or Console(stderr=True)
     columns = TextColumn("{task.description}", markup=False), BarColumn(), MofNCompleteColumn()
     with Progress(
         *(*columns, TimeRemainingColumn(compact=True)),
-        console=console,
+        console=_screen,
         transient=True,
-        disable=not (shown and console.is_terminal),
+        disable=not (shown and _screen.is_terminal),
     ) as bars:
-        _live.append(bars)
-        try:
-            yield partial(bars.advance, bars.add_task(title, total=total))
-        finally:
-            _live.remove(bars)
+        yield partial(bars.advance, bars.add_task(title, total=total))

@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import torch
@@ -21,16 +20,13 @@ from fairbandit.streams import CHUNK_ROUNDS
 FILE_ROWS = 2**18
 """About how many rows a file holds, and how many are kept in memory before it is written."""
 
-GROUP_ROWS = 2**17
-"""About how many rows a row group holds."""
-
 _REWARDS = pa.schema(
     [("group", pa.int64()), *((name, pa.float64()) for name in ("value", "density", "cdf"))]
 )
 
 
 class RoundLog:
-    """Writes one batch's rounds; files and row groups end on fixed multiples of `CHUNK_ROUNDS`.
+    """Writes one batch's rounds, in files that end on fixed multiples of `CHUNK_ROUNDS`.
 
     Rows are ordered by round, then by replica. A file is written at once when its last round is
     known, so that a run that continues from a checkpoint writes the same bytes as an uninterrupted
@@ -50,8 +46,8 @@ class RoundLog:
         )
         self.written: dict[str, str] = {}
         self._folder, self._replicas = folder, torch.tensor(replicas)
-        self._file_rounds = _on_grid(FILE_ROWS, len(replicas))
-        self._group_rounds = _on_grid(GROUP_ROWS, len(replicas))
+        chunks = max(1, FILE_ROWS // len(replicas) // CHUNK_ROUNDS)
+        self._file_rounds = chunks * CHUNK_ROUNDS
         self._waiting: list[list[Tensor]] = []
 
     def add(self, played: Played) -> None:
@@ -83,12 +79,9 @@ class RoundLog:
             return
         columns = self._columns()
         name = f"part-{int(self._replicas[0]):06d}-{int(columns[1][0]):09d}.parquet"
-        # the end of a file is the end of a group
-        group = min(self._group_rounds, self._file_rounds) * len(self._replicas)
         self.written[name] = write_table(
             self._folder / name,
             _table(columns, self._schema),
-            row_group_size=group,
             use_dictionary=["replica", "action", "group"],
             column_encoding={"round": "DELTA_BINARY_PACKED"},
         )
@@ -108,7 +101,7 @@ def write_rewards(environment: Environment, folder: Path) -> dict[str, str]:
             pieces.append((codes, found.values, found.density, found.cdf))
     if not pieces:
         return {}
-    columns = [torch.cat(column).contiguous() for column in zip(*pieces, strict=True)]
+    columns = [torch.cat(column) for column in zip(*pieces, strict=True)]
     return {REWARDS: write_table(folder / REWARDS, _table(columns, _REWARDS))}
 
 
@@ -120,20 +113,6 @@ def write_table(path: Path, table: pa.Table, **options: Any) -> str:
 
 
 def _table(columns: Sequence[Tensor], schema: pa.Schema) -> pa.Table:
-    return pa.Table.from_arrays(list(map(_arrow, columns, schema.types)), schema=schema)
-
-
-def _arrow(column: Tensor, kind: pa.DataType) -> pa.Array:
-    """Returns a column as an Arrow array that shares its memory, with null for NaN.
-
-    `pa.array` would import pandas to look at the column.
-    """
-    known = ~column.isnan()
-    mask = None if bool(known.all()) else np.packbits(known.numpy(), bitorder="little")
-    buffers = [None if mask is None else pa.py_buffer(mask), pa.py_buffer(column.numpy())]
-    return pa.Array.from_buffers(kind, len(column), buffers)
-
-
-def _on_grid(rows: int, replicas: int) -> int:
-    """Returns the multiple of `CHUNK_ROUNDS` that makes at most so many rows, but at least one."""
-    return max(1, rows // replicas // CHUNK_ROUNDS) * CHUNK_ROUNDS
+    """Returns a table of columns, with null for NaN."""
+    arrays = [pa.array(column.numpy(), from_pandas=True) for column in columns]
+    return pa.Table.from_arrays(arrays, schema=schema)

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -13,13 +12,7 @@ from omegaconf.errors import OmegaConfBaseException
 
 from fairbandit import registry
 from fairbandit.errors import FairbanditError
-from fairbandit.metrics import REGRETS, RunningReduction
-
-MOST_ROUNDS = 1_000_000_000
-"""The largest T of a run."""
-
-MOST_REPLICAS = 1_000_000
-"""The largest number of replicas; the sums of each are in memory until the summary is written."""
+from fairbandit.metrics import REGRETS
 
 TAKEN = frozenset(
     {
@@ -81,35 +74,20 @@ def settings(config: Mapping[str, Any]) -> Settings:
         FairbanditError: an unknown or missing key, a wrong type, a value out of range, a metric
             that cannot be recorded, or a device that cannot be used here.
     """
-    keys = [key.name for key in fields(Settings)]
-    unknown = sorted(set(config) - {*keys, "policy", "environment"})
-    if unknown:
-        raise FairbanditError(
-            f"a run has no key {', '.join(map(repr, unknown))}; "
-            f"it takes {', '.join(keys)}, policy, environment"
-        )
+    given = dict(config)
     for key in ("policy", "environment"):
-        if not isinstance(config.get(key), Mapping):
-            raise FairbanditError(
-                f"{key} must be a mapping that describes it, got {config.get(key)!r}"
-            )
-    given = {key: config[key] for key in keys if key in config}
+        described = given.pop(key, None)
+        if not isinstance(described, Mapping):
+            raise FairbanditError(f"{key} must be a mapping that describes it, got {described!r}")
     try:
         merged = OmegaConf.to_object(OmegaConf.merge(OmegaConf.structured(Settings), given))
     except OmegaConfBaseException as error:
         raise FairbanditError(f"{error.full_key}: {str(error).splitlines()[0]}") from error
     assert isinstance(merged, Settings)
-    ranges: dict[str, tuple[int, float]] = {
-        "rounds": (1, MOST_ROUNDS),
-        "replicas": (1, MOST_REPLICAS),
-        "seed": (0, math.inf),
-        "threads": (1, 1024),  # torch ends the process where it cannot start so many
-    }
-    for key, (least, most) in ranges.items():
+    for key, least in {"rounds": 1, "replicas": 1, "seed": 0, "threads": 1}.items():
         value = getattr(merged, key)
-        if value is not None and not least <= value <= most:
-            wanted = f"at least {least}" if value < least else f"at most {most:,}"
-            raise FairbanditError(f"{key} must be {wanted}, got {value}")
+        if value is not None and value < least:
+            raise FairbanditError(f"{key} must be at least {least}, got {value}")
     merged.metrics = check_metrics(merged.metrics)
     _check_device(merged.device)
     return merged
@@ -127,14 +105,10 @@ def _check_device(device: str) -> None:
 
 
 def check_metrics(given: Any) -> dict[str, dict[str, Any]]:
-    """Checks the metrics of a config without building them.
-
-    Returns:
-        Both regrets, which every run records, and then the same with all parameters.
+    """Returns both regrets, and then the metrics of a config, with all their parameters.
 
     Raises:
-        FairbanditError: the value is not one of `Settings.metrics`, or a metric declares an unknown
-            `reduce`.
+        FairbanditError: the value is not one of `Settings.metrics`.
     """
     if not isinstance(given, Mapping | None):
         raise FairbanditError(
@@ -143,19 +117,15 @@ def check_metrics(given: Any) -> dict[str, dict[str, Any]]:
         )
     checked = {column: registry.completed("metric", column) for column in REGRETS}
     for column, spec in (given or {}).items():
-        if not (isinstance(column, str) and registry.NAME.fullmatch(column)):
+        named = isinstance(column, str) and registry.NAME.fullmatch(column)
+        if not named or column in TAKEN or column.startswith(BY_GROUP):
             raise FairbanditError(
                 f"metrics: {column!r} cannot be a column; expected at most 64 letters (a to z), "
-                "digits, '_' and '-', a letter first"
-            )
-        if column in TAKEN or column.startswith(BY_GROUP):
-            raise FairbanditError(
-                f"metrics: the column {column!r} is taken: every run has {', '.join(sorted(TAKEN))}"
-                f", and columns that begin with {', '.join(BY_GROUP)}; choose another name"
+                "digits, '_' and '-', a letter first. Every run has columns that begin with "
+                f"{', '.join(BY_GROUP)}, and {', '.join(sorted(TAKEN))}"
             )
         try:
             checked[column] = registry.completed("metric", spec)
-            RunningReduction(registry.lookup("metric", checked[column]["name"]).reduce, 1)
         except FairbanditError as error:
             raise FairbanditError(f"metrics.{column}: {error}") from error
     return checked

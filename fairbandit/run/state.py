@@ -36,11 +36,7 @@ def packed(value: Any) -> bytes:
 
 
 def write(contents: bytes, path: Path) -> None:
-    """Writes what `packed` returned, to a file that appears under its name only when complete.
-
-    Raises:
-        OSError: the file cannot be written.
-    """
+    """Writes what `packed` returned, to a file that appears under its name only when complete."""
     with written_aside(path) as file:
         file.write(contents)
 
@@ -63,12 +59,7 @@ def unpacked(whole: bytes) -> Any:
 
 
 def read(path: Path) -> Any:
-    """Reads a file that `write` wrote.
-
-    Raises:
-        OSError: the file cannot be read.
-        ValueError: as for `unpacked`.
-    """
+    """Reads a file that `write` wrote, as `unpacked` does."""
     return unpacked(path.read_bytes())
 
 

@@ -9,6 +9,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
+from torch.nn.functional import one_hot, pad
 
 from fairbandit.maths.moments import merged, moments
 from fairbandit.metrics import Metric, Played, RunningReduction
@@ -45,8 +46,6 @@ class RunStatistics:
     are sampled at the first such end from each sampled round on.
 
     Attributes:
-        group_names: the names of the G groups, in order of their codes.
-        metrics: all metrics of the run, by column.
         finals: each metric of every replica, reduced over its rounds so far, (R,).
         selected: the picks of each group, (R, G) int64.
         received: the candidates of each group, (R, G) int64.
@@ -72,26 +71,18 @@ class RunStatistics:
     @property
     def selection_rate(self) -> Tensor:
         """Selected ÷ received, (R, G); NaN where none was received."""
-        return self.selected.double() / self.received.double()  # 0/0 is NaN
+        return self.selected.double() / self.received
 
     def start(self, replicas: int) -> None:
         """Begins a batch of so many replicas."""
-        more = torch.zeros(replicas, len(self.group_names), dtype=torch.int64)
-        self.selected, self.received = (
-            torch.cat([part, more]) for part in (self.selected, self.received)
-        )
+        rows = (0, 0, 0, replicas)  # below those of earlier batches
+        self.selected, self.received = pad(self.selected, rows), pad(self.received, rows)
         for column, metric in self.metrics.items():
             self._running[column] = RunningReduction(metric.reduce, replicas)
-            self.finals[column] = torch.cat(
-                [self.finals[column], torch.zeros(replicas, dtype=torch.float64)]
-            )
+            self.finals[column] = pad(self.finals[column], (0, replicas))
 
     def add(self, played: Played) -> dict[str, float]:
-        """Adds the next piece of rounds of the current batch.
-
-        Returns:
-            The mean over the batch's replicas of each metric after the last of these rounds.
-        """
+        """Adds a piece of rounds of the current batch, and returns the means over its replicas."""
         batch = slice(-len(played.groups), None)
         means = {}
         for column, samples in self._curves.items():
@@ -99,7 +90,7 @@ class RunStatistics:
             samples.add(played.first, running)
             self.finals[column][batch] = running[:, -1]
             means[column] = float(running[:, -1].nanmean())
-        picked = torch.nn.functional.one_hot(played.groups, len(self.group_names))
+        picked = one_hot(played.groups, len(self.group_names))
         self.selected[batch] += picked.sum(1)
         self.received[batch] += played.received
         rates = self.selection_rate[batch]
@@ -108,10 +99,7 @@ class RunStatistics:
         return means
 
     def curves(self) -> dict[str, Curve]:
-        """Returns the curves over all batches so far by their names, as `curves.parquet` has them.
-
-        Where the first batch is still being played, later rounds have a count of 0.
-        """
+        """Returns the curves so far by their names; rounds not played yet have a count of 0."""
         rates = zip(self.groups_drawn, self.selection_rate.unbind(1), strict=False)
         finals = {**self.finals, **{f"{RATE}/{name}": rate for name, rate in rates}}
         found = {}

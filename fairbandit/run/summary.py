@@ -6,8 +6,7 @@ import hashlib
 import json
 import math
 import platform
-from collections.abc import Mapping, Sequence
-from functools import cache
+from collections.abc import Mapping
 from importlib import metadata
 from pathlib import Path
 from typing import Any
@@ -45,10 +44,10 @@ def summarise(
     """Makes the summary of a finished run, as plain data.
 
     Args:
-        config: settings, `policy` and `environment`, as `identity.resolved` gives them.
+        config: settings, `policy` and `environment`.
         statistics: those of the whole run.
-        seconds: from the first pool drawn to the last file closed; for an interrupted run, the
-            sum over its pieces, each up to the checkpoint from which the next one continued.
+        seconds: the time from the first pool drawn to the last file closed, without what an
+            interrupted run played after its last checkpoint.
         files: the SHA-256 hash of every Parquet file, by its path in the run's folder.
         identity: all that decides the results of the run.
     """
@@ -67,13 +66,16 @@ def summarise(
             }
             for column, metric in statistics.metrics.items()
         },
-        **{key: _by_group(names, getattr(statistics, key)) for key in BY_GROUP},
+        **{
+            key: dict(zip(names, map(_spread, getattr(statistics, key).unbind(1)), strict=True))
+            for key in BY_GROUP
+        },
         SECONDS: max(round(seconds, 6), 1e-6),
         "config": dict(config),
         "versions": {
             "fairbandit": version.VERSION,
             "python": platform.python_version(),
-            **{name: installed(name) for name in _PACKAGES},
+            **{name: metadata.version(name) for name in _PACKAGES},
         },
         "identity": dict(identity),
         "files": dict(sorted(files.items())),
@@ -85,12 +87,6 @@ def _knows_truth(policy: Mapping[str, Any]) -> bool:
     """Whether a part of a policy, as it describes itself, reads the truth."""
     parts = [(kind, policy[kind]["name"]) for kind in registry.PART_KINDS]
     return any(registry.lookup(kind, name).needs_truth for kind, name in parts)
-
-
-@cache
-def installed(package: str) -> str:
-    """Returns the version of an installed package, which stays the same within a process."""
-    return metadata.version(package)
 
 
 def checksum(summary: Mapping[str, Any]) -> str:
@@ -113,32 +109,22 @@ def read(folder: Path | str) -> dict[str, Any]:
         FairbanditError: the file cannot be read, or its checksum is not that of its contents.
     """
     path = Path(folder, SUMMARY)
-    if path.exists() and not path.is_file():  # a pipe would block the reader
-        raise FairbanditError(f"{path} is not a regular file; remove it")
     try:
+        if path.exists() and not path.is_file():  # a pipe would block the reader
+            raise ValueError("it is not a regular file")
         summary = json.loads(path.read_bytes())
-    except OSError as error:
-        raise FairbanditError(f"cannot read {path}: {error.strerror}") from error
-    except (ValueError, RecursionError) as error:
+        if not isinstance(summary, dict) or summary.get(CHECKSUM) != checksum(summary):
+            raise ValueError(f"its {CHECKSUM} is not that of its contents")
+    except (OSError, ValueError, RecursionError) as error:
         raise FairbanditError(
-            f"{path} is not valid JSON: {error}; it may be cut short. Mend or remove it, and try "
-            "again; a run whose summary is removed is played again by its command"
+            f"{path} is no summary of a run ({error}); it may be cut short, changed by hand, or of "
+            "another version. Put it back as it was, or remove it: its command then plays the run "
+            "again"
         ) from error
-    if not isinstance(summary, dict) or CHECKSUM not in summary:
-        raise FairbanditError(
-            f"{path} has no {CHECKSUM}, so that no run of this version wrote it; move its folder "
-            "away, and give its command again"
-        )
-    seconds = type(summary.get(SECONDS)) in (int, float)  # which the checksum leaves out
-    if not seconds or summary[CHECKSUM] != checksum(summary):
-        raise FairbanditError(
-            f"{path} is no summary of a run: its {CHECKSUM} is not that of its contents: it was "
-            "damaged, or changed by hand"
-        )
     return summary
 
 
-def _spread(values: Tensor) -> dict[str, float | int | None]:
+def _spread(values: Tensor) -> dict[str, Any]:
     """Returns mean and standard deviation (ddof 1) of the known values, null for too few.
 
     Their number `n` is given where some values, but not all, are unknown.
@@ -146,10 +132,6 @@ def _spread(values: Tensor) -> dict[str, float | int | None]:
     count, mean, std = (float(part) for part in moments(values.double().numpy()))
     spread = {"mean": mean if count > 0 else None, "std": std if count > 1 else None}
     return {**spread, "n": int(count)} if 0 < count < len(values) else spread
-
-
-def _by_group(names: Sequence[str], values: Tensor) -> dict[str, dict[str, Any]]:
-    return {name: _spread(column) for name, column in zip(names, values.unbind(1), strict=True)}
 
 
 def finite(value: Any) -> Any:

@@ -24,9 +24,6 @@ _BETWEEN = 2  # columns between two columns of a sheet
 _ROUNDING = 1e-9
 _DECIMALS = 4
 
-_PLAIN = str.maketrans({"±": "+-", "↓": "(low)", "↑": "(high)", "–": "-", "×": "x"})
-"""What stands for the signs of tables where a screen does not have them."""
-
 _CONTROL = dict.fromkeys({*range(32), *range(127, 160)} - {ord("\n")})  # screens obey these
 
 _MARKDOWN = re.compile(r"([\\`*_\[\]#|<>~$&])")
@@ -115,38 +112,29 @@ class Sheet:
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         """Yields what rich prints: table and remarks."""
         width = options.max_width if console.is_terminal else _NARROW
-        try:
-            "".join(map(chr, _PLAIN)).encode(console.encoding)
-            signs = {}
-        except UnicodeEncodeError:
-            signs = _PLAIN
-        cells = [[cell.translate(signs) for cell in row] for row in (self.headers, *self.rows)]
-        columns = [
-            self._column(at, column, width) for at, column in enumerate(zip(*cells, strict=True))
-        ]
+        columns = enumerate(zip(self.headers, *self.rows, strict=True))
+        sizes = [self._size(at, cells, width) for at, cells in columns]
         if self.above:
             yield Text(textwrap.fill(self.above, width))
-        for block in self._blocks([size for size, _ in columns], width):
-            head = any(self.headers)
-            table = Table(
-                box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False, show_header=head
-            )
+        for block in self._blocks(sizes, width):
+            table = Table(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False)
+            table.show_header = any(self.headers)
             for at in block:
-                size, header = columns[at]
                 justify: JustifyMethod = "left" if at < self.names else "right"
-                table.add_column(header, justify=justify, overflow="fold", width=size)
-            for row in cells[1:]:
+                table.add_column(
+                    self.headers[at], justify=justify, overflow="fold", width=sizes[at]
+                )
+            for row in self.rows:
                 table.add_row(*(row[at] for at in block))
             yield table
         if self.below:
-            yield Text(textwrap.fill(self.below.translate(signs), width))
+            yield Text(textwrap.fill(self.below, width))
 
-    def _column(self, at: int, cells: Sequence[str], width: int) -> tuple[int, str]:
-        """The width of a column, and its header broken into lines that fit."""
+    def _size(self, at: int, cells: Sequence[str], width: int) -> int:
+        """The width of a column, whose header may be broken between its words."""
         header, *others = cells
         size = max(map(cell_len, (*header.split(), *others)), default=0)
-        size = min(size, _WIDEST if at < self.names < len(self.headers) else width // 2)
-        return size, textwrap.fill(header, max(size, 1))
+        return min(size, _WIDEST if at < self.names < len(self.headers) else width // 2)
 
     def _blocks(self, sizes: Sequence[int], width: int) -> Iterable[list[int]]:
         """Divides the columns into blocks that fit the width, each with the names of the rows."""
@@ -185,8 +173,7 @@ def metric_header(column: str, metric: Mapping[str, Any]) -> str:
     >>> metric_header("fair_regret", {"lower_is_better": True})
     'fair regret ↓'
     """
-    arrow = {True: " ↓", False: " ↑"}.get(metric.get("lower_is_better", ""), "")
-    return f"{column.replace('_', ' ')}{arrow}"
+    return f"{column.replace('_', ' ')} {'↓' if metric['lower_is_better'] else '↑'}"
 
 
 def meanings(cells: Iterable[str]) -> str:

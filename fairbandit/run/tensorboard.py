@@ -13,12 +13,9 @@ from typing import Any
 import numpy as np
 from tensorboard.compat.proto.event_pb2 import Event
 from tensorboard.compat.proto.summary_pb2 import Summary
-from tensorboard.compat.proto.tensor_pb2 import TensorProto
-from tensorboard.compat.proto.types_pb2 import DT_STRING
-from tensorboard.plugins.custom_scalar import layout_pb2
-from tensorboard.plugins.custom_scalar import metadata as custom
 from tensorboard.plugins.text.summary_v2 import text_pb
 from tensorboard.summary.writer.record_writer import RecordWriter
+from torch.utils.tensorboard.summary import custom_scalars
 
 from fairbandit.metrics import REGRETS
 from fairbandit.run.curves import RATE, Curve, log_spaced
@@ -29,8 +26,6 @@ INSTANTS = {column: f"instantaneous_regret/{column.removesuffix('_regret')}" for
 
 WINDOWS = 50
 """The largest number of windows of rounds over which the instantaneous regret is averaged."""
-
-_SECONDS_BETWEEN_FLUSHES = 2.0
 
 
 class EventWriter:
@@ -43,7 +38,6 @@ class EventWriter:
     def __init__(self, folder: Path) -> None:
         path = folder / EVENTS.replace("*", str(time.time_ns()))
         self._records = RecordWriter(path.open("wb"))
-        self._flushed = time.monotonic()
         first = Event(wall_time=time.time(), file_version="brain.Event:2")
         self._records.write(first.SerializeToString())
 
@@ -54,16 +48,10 @@ class EventWriter:
             self.write(Summary(value=found), step)
 
     def write(self, summary: Summary, step: int = 0) -> None:
-        """Writes any summary."""
+        """Writes any summary, for other processes to read at once."""
         event = Event(wall_time=time.time(), step=step, summary=summary)
         self._records.write(event.SerializeToString())
-        if time.monotonic() - self._flushed > _SECONDS_BETWEEN_FLUSHES:
-            self.flush()
-
-    def flush(self) -> None:
-        """Writes to the file what is left, so that other processes can read it."""
         self._records.flush()
-        self._flushed = time.monotonic()
 
     def close(self) -> None:
         """Writes what is left, and closes the file."""
@@ -73,14 +61,11 @@ class EventWriter:
 def scalars(
     curves: Mapping[str, Curve], first: int, last: int
 ) -> Iterator[tuple[int, dict[str, float]]]:
-    """Yields the points of curves in rounds first … last, as TensorBoard shows them.
+    """Yields each round of first … last with the known values of curves by their tags.
 
     A metric has its mean, and mean ∓ std as lower and upper; a selection rate has its mean. The
     instantaneous regrets are the rises of the mean regrets, divided by the rounds, in the windows
     between two of at most `WINDOWS` log-spaced rounds.
-
-    Yields:
-        Round, and values by tag. What is not known has no value.
     """
     points: dict[int, dict[str, float]] = {}
     for name, curve in curves.items():
@@ -124,20 +109,22 @@ def titled(tag: str) -> str:
 def layout(metrics: Sequence[str], groups: Sequence[str] = ()) -> Summary:
     """Lays out the curves of all metrics and of some groups on the page Custom Scalars."""
     others = [column for column in metrics if column not in REGRETS]
+    rates = [f"{RATE}/{group}" for group in groups]
     categories = {
-        "regret": [_margin(column) for column in REGRETS],
-        "metrics": [_margin(column) for column in others],
-        "instantaneous regret": [_line(tag) for tag in INSTANTS.values()],
-        "selection rates": [_line(f"{RATE}/{group}") for group in groups],
+        "regret": {titled(column): _margin(column) for column in REGRETS},
+        "metrics": {titled(column): _margin(column) for column in others},
+        "instantaneous regret": {titled(tag): _line(tag) for tag in INSTANTS.values()},
+        "selection rates": {titled(tag): _line(tag) for tag in rates},
     }
-    made = layout_pb2.Layout()
-    for title, charts in categories.items():
-        if charts:
-            made.category.add(title=title, chart=charts)
-    tensor = TensorProto(dtype=DT_STRING, string_val=[made.SerializeToString()])
-    metadata = custom.create_summary_metadata()
-    value = Summary.Value(tag=custom.CONFIG_SUMMARY_TAG, metadata=metadata, tensor=tensor)
-    return Summary(value=[value])
+    return custom_scalars({title: charts for title, charts in categories.items() if charts})
+
+
+def _margin(tag: str) -> tuple[str, list[str]]:
+    return "Margin", [f"{tag}/{line}" for line in ("mean", "lower", "upper")]
+
+
+def _line(tag: str) -> tuple[str, list[str]]:
+    return "Multiline", [f"{re.escape(tag)}$"]
 
 
 def config_text(config: Mapping[str, Any]) -> Summary:
@@ -150,15 +137,3 @@ def image(tag: str, png: bytes) -> Summary:
     width, height = struct.unpack(">II", png[16:24])  # the header comes first
     shown = Summary.Image(encoded_image_string=png, width=width, height=height, colorspace=4)
     return Summary(value=[Summary.Value(tag=tag, image=shown)])
-
-
-def _margin(tag: str) -> layout_pb2.Chart:
-    lines = {"value": f"{tag}/mean", "lower": f"{tag}/lower", "upper": f"{tag}/upper"}
-    series = layout_pb2.MarginChartContent.Series(**lines)
-    margin = layout_pb2.MarginChartContent(series=[series])
-    return layout_pb2.Chart(title=titled(tag), margin=margin)
-
-
-def _line(tag: str) -> layout_pb2.Chart:
-    lines = layout_pb2.MultilineChartContent(tag=[f"{re.escape(tag)}$"])
-    return layout_pb2.Chart(title=titled(tag), multiline=lines)

@@ -120,9 +120,9 @@ def test_an_empty_log_changes_nothing(agent: Agent) -> None:
 @pytest.mark.parametrize(
     ("config", "options", "message"),
     [
-        ("fairest", {}, "unknown policy 'fairest'; the named ones are epsilon_greedy, "),
-        (3, {}, "expected a policy's name or a mapping, got 3"),
-        ({"name": "simulation"}, {}, "expected a policy, got an environment"),
+        ("fairest", {}, "expected a policy, got 'fairest'; a policy is one of epsilon_greedy, "),
+        (3, {}, "expected a policy, got 3; a policy is one of"),
+        ({"name": "simulation"}, {}, "expected a policy, got {'name': 'simulation'}"),
         ("greedy", {"features": 10**9}, "features: .* at most 1,000,000, got 1000000000"),
         ("greedy", {"features": 10**6}, "does not fit into memory"),
         ("greedy", {"seed": -1}, "seed: expected a whole number of at least 0, got -1"),

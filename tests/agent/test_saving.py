@@ -142,7 +142,7 @@ def test_a_file_of_something_else_makes_nothing(
         monkeypatch.setattr(kind, "__init__", lambda *_, **__: pytest.fail("made"))
         saved["config"] = {"name": name}
         support.write_state(saved, file)
-        with pytest.raises(FairbanditError, match="expected a policy, got an environment"):
+        with pytest.raises(FairbanditError, match=r"expected a policy, got \{'name'"):
             Agent.load(file)
     assert [one.name for one in tmp_path.iterdir()] == ["agent"]
 

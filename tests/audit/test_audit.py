@@ -61,8 +61,9 @@ def mixed(tmp_path_factory):
 def test_the_audit_tells_parity_from_none(sweep, policy):
     """A correct engine fails for a policy with parity with probability at most 1e-3."""
     result = examine(read_picks([sweep / policy])[0], LEVEL)
-    assert result.verdict == ("parity not rejected" if PARITY[policy] else "parity rejected")
-    covered = (result.low <= 0.25) & (result.high >= 0.25)
+    verdict = "parity not rejected" if PARITY[policy] else "parity rejected"
+    assert (result["verdict"] == verdict).all()
+    covered = (result["low"] <= 0.25) & (result["high"] >= 0.25)
     assert covered.all() == PARITY[policy]
 
 
@@ -92,12 +93,12 @@ def test_what_is_drawn(sweep):
     """The points and the bars of each panel are those of the result."""
     results = [examine(picks, LEVEL) for picks in read_picks([sweep])]
     for panel, result in zip(draw(results).axes, results, strict=True):
-        assert panel.get_title().endswith(result.verdict)
+        assert panel.get_title().endswith(result["verdict"][0])
         containers: list[Any] = list(panel.containers)
-        for group, (line, _, (bars,)) in enumerate(containers):
-            assert line.get_ydata().tolist() == result.rates[:, group].tolist()
+        for (line, _, (bars,)), (_, own) in zip(containers, result.groupby("group"), strict=True):
+            assert line.get_ydata().tolist() == own["rate"].tolist()
             ends = [segment[:, 1].tolist() for segment in bars.get_segments()]
-            np.testing.assert_allclose(ends, np.stack([result.low, result.high], 2)[:, group])
+            np.testing.assert_allclose(ends, own[["low", "high"]])
 
 
 def test_groups_mixed_at_random(mixed, tmp_path):
@@ -105,17 +106,18 @@ def test_groups_mixed_at_random(mixed, tmp_path):
 
     Policies with a part that reads the past are not tested, whatever they are called.
     """
-    results = {picks.label: examine(picks, LEVEL) for picks in read_picks([mixed])}
-    assert {label: result.verdict for label, result in results.items()} == {
+    picks = {one.label: one for one in read_picks([mixed])}
+    results = {label: examine(one, LEVEL) for label, one in picks.items()}
+    assert {label: result["verdict"][0] for label, result in results.items()} == {
         "gmf": "parity not rejected",
         "uniform, selector=argmax": "parity not rejected",
         "optimal": "parity rejected",
-        "fair_greedy": "not tested: picks depend on the past",
-        "uniform, selector=minimum_pull": "not tested: picks depend on the past",
+        "fair_greedy": "not tested: picks may depend on the past",
+        "uniform, selector=minimum_pull": "not tested: picks may depend on the past",
     }
-    picks = results["gmf"].picks
-    np.testing.assert_allclose(results["gmf"].rates[0], picks.counts.sum(0) / picks.received)
-    assert all(np.isfinite(result.rates).all() for result in results.values())
+    rates = picks["gmf"].counts.sum(0) / picks["gmf"].received
+    np.testing.assert_allclose(results["gmf"]["rate"], rates)
+    assert all(np.isfinite(result["rate"]).all() for result in results.values())
     report(mixed, out=tmp_path)
     rows = pyarrow.csv.read_csv(tmp_path / "parity.csv").to_pylist()
     assert {row["round"] for row in rows} == {None}
@@ -133,9 +135,9 @@ def test_which_parts_look_at_their_own_pool_alone():
 
 
 def test_a_plugin_that_is_not_loaded(mixed, monkeypatch):
-    """Whether its picks depend on the past is not known: there are rates, and no test."""
+    """Its picks may depend on the past: there are rates, and no test."""
     monkeypatch.delitem(registry._registry["rank"], "oracle_cdf")
     report(mixed / "gmf")
     result = examine(read_picks([mixed / "gmf"])[0])
-    assert result.verdict == "not tested: a part is not registered"
-    assert np.isfinite(result.rates).all()
+    assert (result["verdict"] == "not tested: picks may depend on the past").all()
+    assert np.isfinite(result["rate"]).all()

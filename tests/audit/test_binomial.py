@@ -59,12 +59,13 @@ def test_the_level_of_a_run_is_exact(replicas):
     counts = np.array([c for c in product(range(replicas + 1), repeat=4) if sum(c) == replicas])
     chances = multinomial.pmf(counts, replicas, [0.25] * 4)
     result = examine(balanced(counts), level)
+    p = result["p_value"].to_numpy()[::4]
     for rounds in (1, 20):
-        size = -math.expm1(rounds * math.log1p(-chances[result.p <= level / rounds].sum()))
+        size = -math.expm1(rounds * math.log1p(-chances[p <= level / rounds].sum()))
         assert 0.1 * level < size <= level
     # A round's own p-value is below level/T where the band of T rounds misses 1/K, and only there.
-    missed = ((result.low > 0.25) | (result.high < 0.25)).any(1)
-    assert (missed == (result.p * len(counts) < level)).all()
+    missed = ((result["low"] > 0.25) | (result["high"] < 0.25)).to_numpy().reshape(-1, 4).any(1)
+    assert (missed == (p * len(counts) < level)).all()
     assert missed.any()
 
 
@@ -72,6 +73,7 @@ def test_the_level_of_a_run_is_exact(replicas):
 def test_a_run_is_tested_where_some_counts_would_be_rejected(replicas, tested):
     """Four groups, twenty rounds: with all picks in one group p = 8·4⁻ᴮ, 20 of which is 1e-3."""
     result = examine(balanced(np.array([[replicas, 0, 0, 0]] * 20)), level=1e-3)
-    assert result.verdict == ("parity rejected" if tested else "not tested: too few replicas")
+    verdict = "parity rejected" if tested else "not tested: too few replicas"
+    assert (result["verdict"] == verdict).all()
     expected = 8 * 0.25**replicas if tested else np.nan
-    assert result.p == pytest.approx(expected, nan_ok=True)
+    assert result["p_value"].to_numpy() == pytest.approx(expected, nan_ok=True)

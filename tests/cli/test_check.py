@@ -25,7 +25,7 @@ def test_a_plugin_with_hyperparameters(command, plugin):
     assert code == 1
     assert "constructor arguments without a default: weight" in out
     plugin("broken", index="super()._index(candidates) / 0")
-    code, out, err = command("check", "selector=argmax", "rank=broken", "rank=identity", "rank.x=1")
+    code, out, err = command("check", "rank=broken", "selector=argmax", "selector.x=1")
     assert (code, err) == (1, "")
-    assert out.index("selector argmax (") < out.index("  ✗ ") < out.index("rank identity (x=1")
-    assert "rank 'identity' has no parameter 'x'; it takes none" in out
+    assert out.index("rank broken (") < out.index("  ✗ ") < out.index("selector argmax (x=1")
+    assert "selector 'argmax' has no parameter 'x'; it takes none" in out

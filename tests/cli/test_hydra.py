@@ -1,7 +1,6 @@
 """Hydra's own conventions work, and parts come from registered names alone."""
 
 import logging
-import os
 import sys
 
 import pytest
@@ -89,13 +88,6 @@ def test_a_config_folder_and_a_search_path_of_ones_own(command, tmp_path):
         exit_code, out, _ = command(*words, "--cfg", "job")
         assert exit_code == 0
         assert "seed: 7" in out
-
-
-def test_environment_variables_of_a_job(command, monkeypatch):
-    seen = []
-    monkeypatch.setattr("fairbandit.cli.job.load_plugins", lambda: seen.append(os.getenv("MINE")))
-    assert command("+hydra.job.env_set.MINE=there", *SMALL)[0] == 0
-    assert (seen, os.getenv("MINE")) == (["there"], None)
 
 
 def test_hydra_shows_its_errors_in_full_when_asked(command, monkeypatch):

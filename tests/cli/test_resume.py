@@ -74,7 +74,7 @@ def test_a_job_waits_for_one_that_outlived_its_sweep(command, tmp_path):
 
 
 @pytest.mark.all
-def test_a_disk_that_fills_up_is_told_once(command, tmp_path):
+def test_a_disk_that_fills_up(command, tmp_path):
     disk = tmp_path / "disk"
     disk.mkdir()
     mount = ["mount", "-t", "tmpfs", "-o", "size=24m", "tmpfs", str(disk)]

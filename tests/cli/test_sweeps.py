@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from fairbandit.cli.figures import asked_by_sweep
 from fairbandit.cli.names import LONGEST, folder_name
-from fairbandit.figures.draw import CHOICE
 from fairbandit.run.folder import claim
 from tests import support
 
@@ -22,13 +22,6 @@ def times(folder: Path) -> dict[str, int]:
     """When each job of a sweep was finished."""
     found = folder.glob("*/summary.json")
     return {path.parent.name: path.stat().st_mtime_ns for path in found}
-
-
-def table(folder: Path, name: str = "people.csv", bad: str = "") -> list[str]:
-    """Writes a table of people, and returns the words that play it."""
-    rows = "".join(f"{i % 2},{i},{i * i % 7}\n" for i in range(40))
-    (folder / name).write_text(f"g,r,x\n{rows}{bad}")
-    return ["environment=table", "environment.group=g", "environment.reward=r"]
 
 
 def test_names_are_short_plain_and_apart():
@@ -84,14 +77,14 @@ def test_without_resume_a_sweep_goes_to_a_new_folder(command, tmp_path):
     assert times(first).keys() == times(again).keys()
 
 
-def test_a_failing_job_is_told_and_does_not_stop_the_others(command, tmp_path):
+def test_a_failing_job_does_not_stop_the_others(command, tmp_path):
     words = ["-m", "replicas=0,2", "seed=0,1,2", "rounds=5"]
     code, out, err = command(*words)
     assert code == 1
     assert "All jobs: 3 finished, 3 failed" in out
     message = "replicas must be at least 1, got 0\n"
     assert f"failed  3 jobs, as replicas-0_seed-0: {message}" in out
-    assert err.count(message) == 1
+    assert err.count(message) == 3
     assert "3 jobs of this sweep failed; the same command skips what is finished" in err
     errors = [file.read_text() for file in tmp_path.rglob("error.txt")]
     assert errors == [message] * 3
@@ -112,31 +105,13 @@ def test_a_bug_in_a_plugin_fails_its_job_alone(command, tmp_path, plugin):
     assert len(list(tmp_path.rglob("summary.json"))) == 1
 
 
-def test_a_bad_cell_stops_a_sweep_before_it_begins(command, tmp_path):
-    words = ["-m", "policy=greedy,uniform", "seed=0,1", *table(tmp_path), *SMALL]
-    table(tmp_path, "bad.csv", "1,oops,3\n")
-    for paths in ("people.csv,bad.csv", "bad.csv"):
-        code, out, err = command(*words, f"environment.path={paths}")
-        assert (code, out) == (1, "")
-        assert err.startswith("fairbandit: error: bad.csv")
-        assert "oops" in err
-        assert err.count("\n") == 1
-    assert not (tmp_path / "outputs").exists()
-    assert command(*words, "environment.path=people.csv")[0] == 0
-
-
 @pytest.mark.parametrize(
     ("words", "message"),
     [
         (["figures=[nope]"], "unknown figure 'nope'; the figures are overview"),
-        (["figures=price"], "figures is a list of names"),
         (["seed=range(5,5)"], "a key that is swept has no value"),
         (["policy/rank=identity,nope"], "Could not find 'policy/rank/nope'"),
         (["environment.nope=1"], "environment has no key 'nope'; it takes groups"),
-        (
-            ["policy/rank=recent_cdf,shrunk_cdf", "policy.rank.size=1"],
-            "recent_cdf (where ranks are swept, ++policy.rank.size=... sets it)",
-        ),
         (["hydra.sweep.dir=file/sweep"], "Not a directory"),
     ],
 )
@@ -161,7 +136,7 @@ def test_a_second_sweep_into_the_same_folder_says_so_and_stops(command, tmp_path
 
 def test_figures_are_drawn_once_the_results_are_written(command, tmp_path, monkeypatch):
     words = ["-m", "policy=uniform,greedy", *SMALL, "hydra.sweep.dir=sweep"]
-    code, out, err = command(*words, "figures=[{price:[gmf]}]")
+    code, out, err = command(*words, "figures={price:gmf}")
     assert code == 1
     assert "no run in simulation is of 'gmf'; there are runs of" in err
     assert "results  sweep/results.csv" in out
@@ -169,8 +144,7 @@ def test_figures_are_drawn_once_the_results_are_written(command, tmp_path, monke
     assert (code, err) == (0, "")
     figures = tmp_path / "sweep" / "figures"
     assert len(list(figures.glob("*.p*"))) == 4
-    kept = json.loads((figures / CHOICE).read_text())
-    assert kept == {"overview": ["greedy"], "price": None}
+    assert asked_by_sweep(tmp_path / "sweep") == {"overview": ["greedy"], "price": None}
 
 
 def test_a_terminal_without_our_characters(tmp_path):

@@ -30,11 +30,11 @@ def test_what_the_messages_say_to_type_works(command, tmp_path):
     rows = [f"{'ab'[row % 2]};{row},5;{row * row % 7}" for row in range(20)]
     (tmp_path / "t.csv").write_text("\n".join(["g;h;r", *rows]) + "\n")
     words = ["table", "t.csv", "group=g", "reward=r"]
-    for remedy in ('environment.separator=";"', 'environment.decimal=","'):
+    for key, value in (("environment.separator", ";"), ("environment.decimal", ",")):
         code, _, err = command(*words)
         assert code == 1
-        assert remedy in err
-        words.append(remedy)
+        assert f"{key}=" in err
+        words.append(f'{key}="{value}"')
     code, out, _ = command(*words, "group_feature=false")
     assert code == 0
     assert "The group is no feature" in out

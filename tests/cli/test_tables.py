@@ -41,13 +41,6 @@ def test_names_in_any_script_need_no_quotes(command, caplog):
     assert {one["config"]["environment"]["group"] for one in summaries()} == {"性別"}
 
 
-@pytest.mark.parametrize("text", ["Größe (cm)", "a=b", "{Größe: null}"])
-def test_a_word_that_needs_quotes(command, text):
-    code, _, err = command(*RUN, "environment.path=été.csv", f"environment.group={text}")
-    assert code == 1
-    assert "needs quotes within those of the shell, as in 'KEY=\"some (text)\"'" in err
-
-
 def test_a_file_of_columns_is_part_of_the_identity(command, tmp_path):
     names = tmp_path / "columns.yaml"
     names.write_text("Größe (cm):\nLand: category\n", encoding="utf-8")

@@ -3,25 +3,26 @@
 import random
 import re
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pytest
 import torch
 from torch import Tensor
 
-from fairbandit import FairbanditError, conformance
+from fairbandit import FairbanditError, conformance, registry
 from fairbandit.candidates import Candidates
-from fairbandit.conformance import ConformanceError, contract, purity, relations
-from fairbandit.environments import Environment, Pools, Truth
-from fairbandit.estimators import Estimator, LinearModel, State
+from fairbandit.conformance import ConformanceError, contract, purity
+from fairbandit.environments import Pools
+from fairbandit.estimators import LinearModel, State
 from fairbandit.metrics import Judged, Metric
 from fairbandit.part import Problem
 from fairbandit.past import Outcomes
-from fairbandit.ranks import EmpiricalCdf, Rank
+from fairbandit.ranks import EmpiricalCdf
 from fairbandit.selectors import Argmax
 from fairbandit.splits import Full, Halves
 from fairbandit.streams import Purpose
+from tests.conformance.parts import Averaging, Counting, Score, Sums, World, added
 
 BROKEN = Path(__file__).parents[1] / "plugins" / "broken" / "broken_nan.py"
 
@@ -29,15 +30,6 @@ BROKEN = Path(__file__).parents[1] / "plugins" / "broken" / "broken_nan.py"
 def but(base: type[Any], **members: Any) -> type[Any]:
     """A class with a fault."""
     return type("Faulty", (base,), {"__doc__": "It has a fault.", **members})
-
-
-class Score(Rank):
-    """The score, a rank without a fault."""
-
-    range = (-float("inf"), float("inf"))
-
-    def _index(self, candidates: Candidates) -> Tensor:
-        return candidates.scores
 
 
 class Weighed(Score):
@@ -84,36 +76,24 @@ def falling_back(self: Any, t: Tensor) -> Any:
     return division._replace(rank_start=torch.where(t == 50, 0, division.rank_start))
 
 
-class Sums(NamedTuple):
-    """Σx·r of each group, (B, G, d), and how many outcomes it is of."""
-
-    sums: Tensor
-    n: Any
+def moving(self: Any, t: Tensor) -> Any:
+    """A split that changes the rounds it is asked about, and changes them back."""
+    return Full._divide(self, t.sub_(1).add(1))
 
 
-class Averaging(Estimator):
-    """The mean of x·r over all groups: an estimator without a fault."""
-
-    def _init(self, problem: Problem) -> State:
-        return Sums(problem.zeros(problem.replicas, problem.groups, problem.features), 0)
-
-    def _advance(self, state: State, outcomes: Outcomes) -> State:
-        return Sums(state.sums + added(state, outcomes), state.n + outcomes.n)
-
-    def _grow(self, state: State, problem: Problem) -> State:
-        more = problem.groups - state.sums.shape[1]
-        return state._replace(sums=torch.nn.functional.pad(state.sums, (0, 0, 0, more)))
-
-    def _models(
-        self, problem: Problem, state: State, rounds: Any, n_train: Any, outcomes: Outcomes
-    ) -> LinearModel:
-        later = [self._advance(state, outcomes.rows(0, n)) for n in outcomes.counts(n_train)]
-        return LinearModel(torch.stack([one.sums.sum(1) / max(one.n, 1) for one in later], 1))
+def weighing(self: Any, candidates: Candidates, index: Tensor) -> Tensor:
+    """Adds to the index."""
+    return index.add_(1) > 0
 
 
-def added(state: State, outcomes: Outcomes) -> Tensor:
-    own = outcomes.groups[:, None] == torch.arange(state.sums.shape[1])[:, None]
-    return own.double() @ (outcomes.contexts * outcomes.rewards[..., None])
+def doubling(self: Any, judged: Judged) -> Tensor:
+    """Doubles the propensities."""
+    return judged.propensities.mul_(2)
+
+
+def counting_in_numpy(self: Any, problem: Problem) -> State:
+    """A state that no file can hold."""
+    return Averaging._init(self, problem)._replace(n=np.float64(0))
 
 
 def losing(self: Any, state: State, outcomes: Outcomes) -> State:
@@ -141,26 +121,6 @@ def shifted(self: Any, *given: Any) -> LinearModel:
     return model(*Averaging._models(self, *given).parameters)
 
 
-class World(Environment):
-    """One feature, uniform; one group; rewards without noise: an environment without a fault."""
-
-    def __init__(self) -> None:
-        self.features, self.places, self.group_names = 1, 2, ("all",)
-        self.truth = Truth(torch.ones(1, dtype=torch.float64), self.cdf)
-
-    @staticmethod
-    def cdf(groups: Tensor, values: Tensor, rounds: Tensor) -> Tensor:
-        return values.clamp(0, 1)
-
-    def drawn(self, first: int, count: int) -> Tensor:
-        return self.streams[Purpose.POOLS].uniform(first, count, 2)
-
-    def _pools(self, first: int, count: int) -> Pools:
-        x = self.drawn(first, count)
-        groups = torch.zeros(x.shape, dtype=torch.int64)
-        return Pools(x[..., None], groups, x, x, self.cdf(groups, x, groups))
-
-
 def world_with(cdf: Any) -> type[Any]:
     """A world with another CDF, at a reward."""
     return but(World, cdf=staticmethod(lambda groups, values, rounds: cdf(values)))
@@ -182,25 +142,6 @@ def recycling(self: Any, first: int, count: int) -> Tensor:
     return vars(self).setdefault(f"_memory_{count}", drawn).copy_(drawn)
 
 
-class Counting(Metric):
-    """The number of rounds so far, a metric without a fault."""
-
-    def bind(self, problem: Problem) -> None:
-        super().bind(problem)
-        self._count = problem.zeros(problem.replicas)
-
-    def _values(self, judged: Judged) -> Tensor:
-        values = self._count[:, None] + torch.ones_like(judged.propensities).cumsum(1)
-        self._count = values[:, -1].clone()
-        return values
-
-    def state(self) -> dict[str, Any]:
-        return {"count": self._count}
-
-    def load_state(self, state: Any) -> None:
-        self._count = state["count"]
-
-
 def counting_on(self: Any, problem: Problem) -> None:
     """Does not begin anew."""
     Metric.bind(self, problem)
@@ -209,144 +150,102 @@ def counting_on(self: Any, problem: Problem) -> None:
 
 BLOCKS = "rounds in blocks and one at a time give different results"
 ALONE = "replica 0 in company and alone give different results"
+LATE = "rewards and a group that come late and in time give different results"
 CHANCE = "drawn, which chance does with probability"
 
-FAULTS: dict[conformance.Check, list[tuple[str, type[Any], str]]] = {
+FAULTS: dict[conformance.Check, list[tuple[type[Any], str]]] = {
     contract.constructible: [
-        ("rank", but(Score, __doc__=None), "the class has no docstring"),
-        ("rank", Weighed, "built again from its own description it differs"),
+        (but(Score, __doc__=None), "the class has no docstring"),
+        (Weighed, "built again from its own description it differs"),
     ],
-    relations.plays: [
-        ("rank", but(EmpiricalCdf, _index=undrawn), "gave nan at replica"),
-        (
-            "rank",
-            but(Score, _tie_ceiling=lambda self, candidates, index: index - 1),
-            "a tie ceiling below",
-        ),
-        ("split", but(Full, _divide=lambda self, t: (t, 0 * t, 0 * t)), "expected 0 ≤ n_train < 1"),
+    contract.plays: [
+        (but(EmpiricalCdf, _index=undrawn), "gave nan at replica"),
+        (but(Score, _tie_ceiling=lambda self, given, index: index - 1), "a tie ceiling below"),
+        (but(Full, _divide=lambda self, t: (t, 0 * t, 0 * t)), "expected 0 ≤ n_train < 1"),
     ],
     purity.changes_nothing: [
-        ("rank", but(Score, _index=flipping), "`_index` changes `candidates.problem.truth.theta`"),
-        ("rank", but(Score, _index=reusing), "playing changes what the part stores, {}, to"),
-        ("estimator", but(Averaging, _advance=adding), "`_advance` changes `state.sums`, which"),
-        ("estimator", but(Averaging, _models=centred), "`_models` changes `outcomes.rewards`"),
-        (
-            "selector",
-            but(Argmax, _weights=lambda self, candidates, index: index.add_(1) > 0),
-            "`_weights` changes `candidates.index`",
-        ),
-        (
-            "split",
-            but(Full, _divide=lambda self, t: Full._divide(self, t.sub_(1).add(1))),
-            "`_divide` changes `t`, which it was given",
-        ),
-        (
-            "metric",
-            but(Metric, _values=lambda self, judged: judged.propensities.mul_(2)),
-            "`_values` changes `judged.selection.propensities`",
-        ),
+        (but(Score, _index=flipping), "`_index` changes `candidates.problem.truth.theta`"),
+        (but(Score, _index=reusing), "playing changes what the part stores, {}, to"),
+        (but(Averaging, _advance=adding), "`_advance` changes `state.sums`, which"),
+        (but(Averaging, _models=centred), "`_models` changes `outcomes.rewards`"),
+        (but(Argmax, _weights=weighing), "`_weights` changes `candidates.index`"),
+        (but(Full, _divide=moving), "`_divide` changes `t`, which it was given"),
+        (but(Metric, _values=doubling), "`_values` changes `judged.selection.propensities`"),
     ],
-    relations.replicas_alone: [
-        (
-            "rank",
-            but(
-                Score, _index=lambda self, candidates: candidates.scores - candidates.scores.mean(0)
-            ),
-            ALONE,
-        ),
-        (
-            "metric",
-            but(Metric, _values=lambda self, j: 0 * j.propensities + j.actions.sum()),
-            ALONE,
-        ),
-        ("metric", but(Counting, bind=counting_on), ALONE),
+    contract.replicas_alone: [
+        (but(Score, _index=lambda self, given: given.scores - given.scores.mean(0)), ALONE),
+        (but(Metric, _values=lambda self, j: 0 * j.propensities + j.actions.sum()), ALONE),
+        (but(Counting, bind=counting_on), ALONE),
     ],
-    relations.rounds_alone: [
-        (
-            "rank",
-            but(Score, _index=lambda self, candidates: candidates.scores / len(candidates.rounds)),
-            BLOCKS,
-        ),
-        ("environment", but(World, drawn=lambda self, t, n: World.drawn(self, t, n) / n), BLOCKS),
-        ("environment", but(World, drawn=lambda s, t, n: World.drawn(s, t, n).mul_(0.5)), BLOCKS),
+    contract.rounds_alone: [
+        (but(Score, _index=lambda self, given: given.scores / len(given.rounds)), BLOCKS),
+        (but(World, drawn=lambda self, t, n: World.drawn(self, t, n) / n), BLOCKS),
+        (but(World, drawn=lambda self, t, n: World.drawn(self, t, n).mul_(0.5)), BLOCKS),
     ],
-    relations.resumes: [
+    contract.resumes: [
         (
-            "estimator",
-            but(Averaging, _init=lambda s, p: Averaging._init(s, p)._replace(n=np.float64(0))),
+            but(Averaging, _init=counting_in_numpy),
             "the state known.states[0][1][1] cannot be saved: expected tensors, numbers",
         ),
         (
-            "metric",
             but(Counting, load_state=lambda self, state: None),
             "a run never stopped and one resumed from its state give different results",
         ),
     ],
-    relations.online: [
-        ("estimator", but(Averaging, _advance=losing), "rewards in time and late give different"),
-        (
-            "estimator",
-            but(Averaging, _grow=lambda self, state, problem: self._init(problem)),
-            "a group known before and one that appears give different results",
-        ),
+    contract.online: [
+        (but(Averaging, _advance=losing), LATE),
+        (but(Averaging, _grow=lambda self, state, problem: self._init(problem)), LATE),
     ],
-    relations.reads_no_later: [
+    contract.reads_no_later: [
         (
-            "rank",
             but(Score, _index=peeking, needs=frozenset({"rewards"})),
             "two plays with other rewards after round 5, the last one that the policy says it",
         ),
     ],
     contract.splits_soundly: [
-        ("split", but(Halves, _divide=falling_back), "`rank_start` moves back at [48]")
+        (but(Halves, _divide=falling_back), "`rank_start` moves back at [48]")
     ],
-    contract.models_soundly: [
-        ("estimator", but(Averaging, _models=shifted), "scores differ from ⟨theta, x⟩")
-    ],
-    contract.permutes: [
-        ("rank", but(EmpiricalCdf, _index=placed), "does more than permute their indices")
-    ],
-    contract.monotone: [
-        ("rank", but(Score, _index=lambda self, candidates: -candidates.scores), "not monotone")
-    ],
+    contract.models_soundly: [(but(Averaging, _models=shifted), "scores differ from ⟨theta, x⟩")],
+    contract.permutes: [(but(EmpiricalCdf, _index=placed), "does more than permute their indices")],
+    contract.monotone: [(but(Score, _index=lambda self, given: -given.scores), "not monotone")],
     contract.draws_soundly: [
-        ("environment", but(World, drawn=recycling), "contexts change when other pools are drawn"),
-        ("environment", but(World, _pools=pools_but("expected", lambda x: 2 * x)), "not the truth"),
+        (but(World, drawn=recycling), "contexts change when other pools are drawn"),
+        (but(World, _pools=pools_but("expected", lambda x: 2 * x)), "not the truth"),
     ],
     contract.ranks_soundly: [
-        (
-            "environment",
-            but(World, _pools=pools_but("ranks", lambda ranks: 1 - ranks)),
-            "a true rank that is not the truth's CDF",
-        ),
-        ("environment", world_with(lambda x: 1 - x.clamp(0, 1)), "the CDF of group 0 falls"),
-        ("environment", world_with(lambda x: torch.full_like(x, 0.5)), CHANCE),
-        ("environment", world_with(lambda x: x.clamp(0, 1) ** 1.5), CHANCE),
+        (but(World, _pools=pools_but("ranks", lambda x: 1 - x)), "that is not the truth's CDF"),
+        (world_with(lambda x: 1 - x.clamp(0, 1)), CHANCE),
+        (world_with(lambda x: torch.full_like(x, 0.5)), CHANCE),
+        (world_with(lambda x: x.clamp(0, 1) ** 1.5), CHANCE),
     ],
 }
-"""For each check what it catches: the kind, the class and the message."""
+"""For each check what it catches: the class and the message."""
 
 CASES = [(check, *fault) for check, faults in FAULTS.items() for fault in faults]
 
 
-@pytest.mark.parametrize(("check", "kind", "cls", "message"), CASES)
-def test_a_fault_is_caught(check, kind, cls, message, faulty):
+def kind_of(cls: type[Any]) -> str:
+    """The kind of part that a class is."""
+    return next(kind for kind in registry.KINDS if issubclass(cls, registry.base_of(kind)))
+
+
+@pytest.mark.parametrize(("check", "cls", "message"), CASES)
+def test_a_fault_is_caught(check, cls, message, faulty):
+    kind = kind_of(cls)
     assert check in conformance.checks(kind)
     with pytest.raises(FairbanditError, match=re.escape(message)):
         check(kind, faulty(kind, cls))
 
 
 def test_every_check_catches_something():
-    assert FAULTS.keys() == {c for kind in conformance.REFERENCES for c in conformance.checks(kind)}
+    assert FAULTS.keys() == {c for kind in registry.KINDS for c in conformance.checks(kind)}
 
 
-@pytest.mark.parametrize(
-    ("kind", "cls"),
-    [("rank", Score), ("estimator", Averaging), ("environment", World), ("metric", Counting)],
-)
-def test_a_part_without_a_fault_passes(kind, cls, faulty):
+@pytest.mark.parametrize("cls", [Score, Averaging, World, Counting])
+def test_a_part_without_a_fault_passes(cls, faulty):
+    kind = kind_of(cls)
     results = list(conformance.examine(kind, faulty(kind, cls)))
-    assert [result.reason for result in results if not result.passed] == []
+    assert [result.reason for result in results if result.reason] == []
     assert len(results) == len(conformance.checks(kind))
 
 
@@ -399,10 +298,10 @@ def test_settings_and_global_generators_are_watched_and_put_back(what, change, m
         change()
 
     faults = {"__init__": lambda self: [change(), None][1], "_check": check}
-    before = purity._globals()
+    before = purity._contents([])
     with pytest.raises(ConformanceError, match=f"`{method}` changes {what}; expected"):
         purity.changes_nothing("rank", faulty("rank", but(Score, **{method: faults[method]})))
-    assert purity._globals() == before
+    assert purity._contents([]) == before
 
 
 def test_the_tool_names_the_fault(command, clean, tmp_path, monkeypatch):

@@ -8,9 +8,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from fairbandit.maths.moments import moments
-from fairbandit.results import Curve, RewardDistribution, SavedRun, Scene
+from fairbandit.results import Curve, SavedRun, Scene
 from fairbandit.results.scenes import scenes_of
 
 ROUNDS = 500
@@ -53,7 +54,8 @@ def saved(
     }
     run = SavedRun(Path(policy), summary)
     grid = np.linspace(0, 1, 50)
-    rewards = [RewardDistribution(grid, 1 + k * np.sin(3 * grid), grid) for k in range(len(groups))]
+    densities = [1 + k * np.sin(3 * grid) for k in range(len(groups))]
+    rewards = [pd.DataFrame({"value": grid, "density": one, "cdf": grid}) for one in densities]
     run.__dict__.update(curves=curves, rewards=tuple(rewards))  # else read from files
     return run
 

@@ -3,19 +3,15 @@
 from typing import Any
 
 import numpy as np
-import pyarrow.parquet as pq
 import pytest
 import torch
 from torch import Tensor
 
-from fairbandit import Agent, Engine, Policy, build, registry
+from fairbandit import Agent, Engine, Policy, build
 from fairbandit.candidates import Candidates
 from fairbandit.conformance import Scattered
-from fairbandit.part import Problem
-from fairbandit.past import Outcomes
 from fairbandit.plugins import load_plugins
 from fairbandit.selectors import Selection
-from fairbandit.streams import Streams
 from tests import literal, support
 from tests.docs.pages import GUIDES
 
@@ -97,21 +93,6 @@ def test_kernel_ridge_is_the_literal_one():
     last = torch.stack([index[t] for t in sorted(index)])
     np.testing.assert_allclose(last.numpy(), scores, rtol=0, atol=1e-8)
     np.testing.assert_array_equal(actions, expected)
-
-
-def test_a_model_that_is_not_linear_learns_what_no_linear_one_can():
-    x = torch.linspace(-1, 1, 41, dtype=torch.float64)[None, :, None]
-    t, groups = torch.arange(1, 42), torch.zeros(1, 41, dtype=torch.int64)
-    outcomes, problem = Outcomes(t, x, groups, x[..., 0] ** 2), Problem(1, 1, Streams(0, [0]))
-    errors = {}
-    for spec in ({"name": "kernel_ridge", "length": 0.3, "regularization": 1e-3}, "ridge"):
-        estimator = registry.create("estimator", spec)
-        state = estimator.init(problem)
-        model, _ = estimator.models(problem, state, t[-1:] + 1, t[-1:], outcomes)
-        scores = model.score(x[:, None], groups[:, None])[:, 0]
-        errors[estimator.part_name] = float((scores - outcomes.rewards).abs().max())
-    assert errors["kernel_ridge"] < 0.01
-    assert errors["ridge"] > 0.5
 
 
 # Confidence bounds.
@@ -210,35 +191,6 @@ def test_logged_rounds_count_as_picks():
     assert picks == [1] * 6
 
 
-# Probabilities.
-
-
-def test_a_decision_tells_its_propensity():
-    selector = {"name": "epsilon_greedy", "epsilon": 0.5}
-    agent = Agent.from_config({"name": "greedy", "selector": selector}, features=1, groups=1)
-    blind = agent.act([[1.0], [2.0]], [0, 0])
-    agent.update(1.0)
-    told = [agent.act([[1.0], [2.0]], [0, 0]) for _ in range(20)]
-    assert blind.propensity == 0.5
-    assert {(decision.candidate, decision.propensity) for decision in told} == {
-        (0, 0.25),
-        (1, 0.75),
-    }
-
-
-def test_the_round_log_tells_every_propensity(command):
-    words = ["policy=greedy", "policy/selector=epsilon_greedy", "policy.selector.epsilon=0.4"]
-    code, _, err = command(*words, "rounds=40", "replicas=2", "hydra.run.dir=run")
-    assert (code, err) == (0, "")
-    selector = {"name": "epsilon_greedy", "epsilon": 0.4}
-    policy = policy_of(**support.PRESETS["greedy"], selector=selector)
-    run = Engine(policy, support.environment(), rounds=40, seed=0, replicas=range(2))
-    expected = torch.cat([played.propensities for played in run.play()], 1)
-    rows = pq.read_table("run/rounds").sort_by([("replica", "ascending"), ("round", "ascending")])
-    assert rows["propensity"].to_pylist() == expected.flatten().tolist()
-    assert {0.1, 0.7, 0.25} == {round(value, 9) for value in expected.flatten().tolist()}
-
-
 # Rewards that are not linear, and a truth that is known.
 
 
@@ -248,22 +200,3 @@ def test_whoever_knows_a_truth_that_is_not_linear_has_no_regret():
         run = Engine(support.policy(name), world, rounds=1000, seed=0, replicas=range(3))
         for played in run.play():
             assert float(getattr(played, regret).abs().max()) <= 1e-15
-
-
-# A model that is refreshed lazily.
-
-
-def test_a_lazily_refreshed_model_is_that_of_the_agent():
-    """tests/agent/test_deciding.py compares the agent with a plain loop."""
-    rounds, world = 300, support.environment()
-    parts = support.PRESETS["fair_greedy"]
-    lazy = support.actions(policy_of(**parts, refresh=1.2), world, rounds)
-    draws = support.draws(world, rounds, seed=0)
-    agent = Agent(
-        support.policy("fair_greedy"), features=world.features, groups=world.places, refresh=1.2
-    )
-    for t in range(rounds):
-        decision = agent.act(draws.contexts[t], draws.groups[t].tolist())
-        assert decision.candidate == lazy[0, t]
-        agent.update(draws.rewards[t, decision.candidate])
-    assert not torch.equal(support.actions(support.policy("fair_greedy"), world, rounds), lazy)

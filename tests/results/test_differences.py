@@ -25,22 +25,19 @@ RUNS = [run(lam=0.1, refresh=None), run(lam=1.0, refresh=None), run(lam=1.0, ref
 
 
 @pytest.mark.parametrize(
-    ("where", "numbers"),
+    ("runs", "where", "numbers"),
     [
-        ({}, [0, 1, 2]),
-        ({"lam": ["0.10", "7"]}, [0]),
-        ({"policy.estimator.lam": ["1e0"], "refresh": ["null"]}, [1]),
-        ({"estimator": ["ridge"], "estimator.refresh": ["2.0"]}, [2]),
-        ({"flag": ["true"], "theta": ["[4.0, 3.0]"]}, [0, 1, 2]),
-        ({"lam": [1], "refresh": [None]}, [1]),
+        (RUNS, {}, [0, 1, 2]),
+        (RUNS, {"lam": ["0.10", "7"]}, [0]),
+        (RUNS, {"policy.estimator.lam": ["1e0"], "refresh": ["null"]}, [1]),
+        (RUNS, {"estimator": ["ridge"], "estimator.refresh": ["2.0"]}, [2]),
+        (RUNS, {"flag": ["true"], "theta": ["[4.0, 3.0]"]}, [0, 1, 2]),
+        (RUNS, {"lam": [1], "refresh": [None]}, [1]),
+        ([run(alpha=1), run(alpha=2)], {"alpha": ["2"]}, [1]),  # the key in which runs differ
     ],
 )
-def test_runs_that_have_the_values(where, numbers):
-    assert chosen(RUNS, where) == numbers
-
-
-def test_the_key_in_which_runs_differ_is_meant():
-    assert chosen([run(alpha=1), run(alpha=2)], {"alpha": ["2"]}) == [1]
+def test_runs_that_have_the_values(runs, where, numbers):
+    assert chosen(runs, where) == numbers
 
 
 @pytest.mark.parametrize(

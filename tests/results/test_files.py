@@ -12,7 +12,7 @@ import pytest
 from fairbandit.audit import report
 from fairbandit.errors import FairbanditError
 from fairbandit.results import read_scenes
-from fairbandit.results.files import opened, row_groups
+from fairbandit.results.files import logs, read
 from fairbandit.run import summary as summaries
 from fairbandit.run.execute import execute
 
@@ -31,9 +31,7 @@ def test_every_flipped_bit_is_noticed(run, name):
     """Bits of pages, of their headers, and of the footer, which Parquet's checksums leave out."""
     summary, path = summaries.read(run), run / name
     whole = path.read_bytes()
-    with opened(run, name, summary) as file:
-        expected = file.read()
-    assert expected.equals(pq.read_table(path, partitioning=None))
+    assert read(run, name, summary).equals(pq.read_table(path, partitioning=None))
     footer = len(whole) - 8 - int.from_bytes(whole[-8:-4], "little")
     places = [
         *random.Random(0).sample(range(8 * footer), 300),
@@ -43,14 +41,11 @@ def test_every_flipped_bit_is_noticed(run, name):
         flipped = bytearray(whole)
         flipped[place // 8] ^= 1 << place % 8
         path.write_bytes(flipped)
-        with (
-            pytest.raises(FairbanditError, match="cannot be read: its contents are not those"),
-            opened(run, name, summary),
-        ):
-            pytest.fail("read")
+        with pytest.raises(FairbanditError, match="cannot be read: its contents are not those"):
+            read(run, name, summary)
     path.write_bytes(whole[:-1])
-    with pytest.raises(FairbanditError, match="cannot be read"), opened(run, name, summary):
-        pytest.fail("read")
+    with pytest.raises(FairbanditError, match="cannot be read"):
+        read(run, name, summary)
 
 
 def test_every_bit_of_a_summary_counts(run):
@@ -67,37 +62,31 @@ def test_every_bit_of_a_summary_counts(run):
 def test_files_that_are_not_there_or_from_elsewhere(run):
     summary = summaries.read(run)
     part = run / ROWS
-    before = list(row_groups(run, summary))
+    before = list(logs(run, summary))
     shutil.copy(part, part.with_name("part-000009-000000001.parquet"))
-    assert list(row_groups(run, summary)) == before  # what the run did not write does not count
+    assert list(logs(run, summary)) == before  # what the run did not write does not count
     part.unlink()
     with pytest.raises(FairbanditError, match=r"0001\.parquet cannot be read: it is not there"):
-        list(row_groups(run, summary))
+        list(logs(run, summary))
 
 
 @pytest.mark.parametrize(
-    ("cut", "message"),
+    "cut",
     [
-        (lambda text: text[: len(text) // 2], "is not valid JSON"),
-        (lambda text: "[" * 100_000, "is not valid JSON"),
-        (lambda text: "", "is not valid JSON"),
-        (lambda text: "[]", "has no checksum"),
-        (lambda text: text.replace('"checksum"', '"check"'), "has no checksum"),
-        (lambda text: text.replace('"seconds": 0', '"seconds": [],"": 0'), "is not that of its"),
-        (lambda text: text.replace('"seed": 1', '"seed": 3'), "its checksum is not that of its"),
+        lambda text: text[: len(text) // 2],
+        lambda text: "[" * 100_000,
+        lambda text: "",
+        lambda text: "[]",
+        lambda text: text.replace('"checksum"', '"check"'),
+        lambda text: text.replace('"seed": 1', '"seed": 3'),
     ],
 )
-def test_a_damaged_summary_is_named_by_all_readers(config, run: Path, cut, message):
+def test_a_damaged_summary_is_named_by_all_readers(config, run: Path, cut):
     path = run / "summary.json"
     path.write_text(cut(path.read_text()))
-    with pytest.raises(FairbanditError) as caught:
-        report(run)
-    assert str(path) in str(caught.value)
-    assert message in str(caught.value)
-    with pytest.raises(FairbanditError):
-        read_scenes([run])
-    with pytest.raises(FairbanditError):
-        execute({**config, "rounds": 6}, run)
+    for reader in (report, lambda folder: execute({**config, "rounds": 6}, folder)):
+        with pytest.raises(FairbanditError, match=r"summary\.json is no summary of a run"):
+            reader(run)
     assert path.exists()
 
 
@@ -106,7 +95,7 @@ def test_a_summary_that_is_no_file_is_named(run, make):
     """A pipe would block its reader for ever."""
     (run / "summary.json").unlink()
     make(run / "summary.json")
-    with pytest.raises(FairbanditError, match=r"summary\.json is not a regular file"):
+    with pytest.raises(FairbanditError, match=r"summary\.json is no .*it is not a regular file"):
         read_scenes([run])
 
 

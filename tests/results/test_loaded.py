@@ -28,14 +28,11 @@ def runs(folder):
     return fairbandit.load(folder)
 
 
-def test_runs_are_a_sequence(runs):
+def test_runs_are_a_sequence_and_the_table_has_a_row_each(runs):
     assert len(runs) == 12
     assert runs[0].summary["policy"] == "fair_greedy"
     assert len(runs[3:5]) == 2
     assert repr(runs) == "<12 runs; they differ in policy, replicas, seed, environment.noise>"
-
-
-def test_the_table_has_a_row_a_run(runs):
     assert len(runs.table) == 12
     row = runs.table.set_index("folder").loc["2/1/greedy"]
     assert (row.policy, row.seed, row["environment.noise"]) == ("greedy", 1, 2.0)

@@ -2,16 +2,13 @@
 
 import json
 import shutil
-from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pyarrow.parquet as pq
 import pytest
 
 from fairbandit.errors import FairbanditError
-from fairbandit.results import Scene, labels, read_scenes, scenes
+from fairbandit.results import labels, read_scenes
 from fairbandit.run.execute import execute
 from tests import support
 from tests.figures.conftest import sweep
@@ -53,40 +50,9 @@ def test_rewards_are_densities_and_cdfs(scene, mixed_scene):
     for one in (scene, mixed_scene):
         assert len(one.rewards) == len(one.groups)
         for rewards in one.rewards:
-            assert np.trapezoid(rewards.density, rewards.values) == pytest.approx(1, abs=0.02)
+            assert np.trapezoid(rewards.density, rewards.value) == pytest.approx(1, abs=0.02)
             assert (np.diff(rewards.cdf) >= 0).all()
-            assert rewards.cdf[-1] == pytest.approx(1, abs=0.01)
-
-
-def sampled(scene: Scene, folder: Path, policies: Sequence[str], group: int) -> None:
-    """The sampled rewards of a group are those in the round logs of some policies."""
-    logs = [pq.read_table(folder / policy / "rounds").to_pandas() for policy in policies]
-    rewards = np.concatenate([log.reward[log.group == group] for log in logs])
-    found = scene.sampled_rewards[group]
-    assert found is not None
-    shares = np.searchsorted(np.sort(rewards), found.values, side="right") / len(rewards)
-    np.testing.assert_allclose(found.cdf, shares)
-
-
-def test_sampled_rewards_are_of_uniform_picks_or_else_of_all(scene, simulated):
-    for code in range(4):
-        sampled(scene, simulated, ["uniform"], code)
-    sampled(scene.only(["greedy", "fair_greedy"]), simulated, ["greedy", "fair_greedy"], 3)
-
-
-def test_of_long_logs_every_few_rounds_are_read(scene, simulated, monkeypatch):
-    monkeypatch.setattr(scenes, "MOST_SAMPLES", 250)  # of 400 rounds of 3 replicas
-    log = pq.read_table(simulated / "uniform" / "rounds").to_pandas()
-    kept = log.reward[(log.group == 0) & (log["round"] % 5 == 0)]
-    found = scene.sampled_rewards[0]
-    shares = np.searchsorted(np.sort(kept), found.values, side="right") / len(kept)
-    np.testing.assert_allclose(found.cdf, shares)
-
-
-def test_a_group_that_is_never_picked_has_no_sampled_rewards(scene):
-    alone = scene.only(["greedy"])
-    counts, _ = alone.runs[0].by_group("selected")
-    assert [one is None for one in alone.sampled_rewards] == [count == 0 for count in counts]
+            assert rewards.cdf.iloc[-1] == pytest.approx(1, abs=0.01)
 
 
 def test_rewards_that_nobody_saved_are_not_known(tmp_path, simulated):

@@ -76,7 +76,6 @@ def test_a_run_under_way_shows_its_curves_while_its_first_batch_is_played(
     config, tmp_path, monkeypatch
 ):
     monkeypatch.setattr("fairbandit.run.batches.BUDGET", 1)
-    monkeypatch.setattr("fairbandit.run.tensorboard._SECONDS_BETWEEN_FLUSHES", 0.0)
     seen: dict[int, dict[str, float]] = {}
     shown: list[int] = []
 

@@ -9,9 +9,7 @@ from typing import Any
 import pytest
 
 from fairbandit import plugins as loading
-from fairbandit import registry
 from fairbandit.environments import Simulation, Table
-from fairbandit.errors import FairbanditError
 from fairbandit.plugins import load_plugins
 from fairbandit.registry import register
 from fairbandit.run import identity
@@ -142,23 +140,6 @@ def test_replacing_nothing_when_the_new_run_cannot_begin(sweep, folder, tmp_path
         sweep(*ranked("one"))
     assert regret(tmp_path / "sweep" / "0") == before
     assert not list((tmp_path / "sweep").glob("*.old-*"))
-
-
-def test_data_that_change_while_they_are_read(config, tmp_path, monkeypatch):
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    path = write(tmp_path / "people.csv", people())
-
-    def reads(kind: str, described: Any) -> Any:
-        made = create(kind, described)
-        if kind == "environment":
-            write(path, people(seed=1))
-        return made
-
-    create = registry.create
-    monkeypatch.setattr(registry, "create", reads)
-    with pytest.raises(FairbanditError, match="changed while they were read; run again"):
-        execute({**config, "environment": arguments(path)}, tmp_path / "run")
-    assert not list(tmp_path.rglob("summary.json"))
 
 
 def test_the_package_of_an_entry_point_is_a_plugin(tmp_path, monkeypatch, clean, sweep):

@@ -1,6 +1,7 @@
 """The parts of a run on their own: batches of replicas, the round log, files, progress."""
 
 import io
+from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
@@ -38,9 +39,8 @@ def played(first: int, count: int, replicas: list[int]) -> Played:
     )
 
 
-def test_files_and_row_groups_end_on_fixed_multiples_of_the_grid(tmp_path, monkeypatch):
+def test_files_end_on_fixed_multiples_of_the_grid(tmp_path, monkeypatch):
     monkeypatch.setattr(round_log, "FILE_ROWS", 1200)
-    monkeypatch.setattr(round_log, "GROUP_ROWS", 600)
     writer = RoundLog(tmp_path, [4, 5], ("standard_regret", "fair_regret"))
     for first in range(1, 1201, 128):
         writer.add(played(first, min(128, 1201 - first), [4, 5]))
@@ -48,8 +48,7 @@ def test_files_and_row_groups_end_on_fixed_multiples_of_the_grid(tmp_path, monke
     made = {path.name: pq.ParquetFile(path) for path in sorted(tmp_path.iterdir())}
     firsts = ["part-000004-000000001", "part-000004-000000513", "part-000004-000001025"]
     assert list(made) == [f"{name}.parquet" for name in firsts]
-    groups = [[f.metadata.row_group(i) for i in range(f.num_row_groups)] for f in made.values()]
-    assert [[g.num_rows for g in own] for own in groups] == [[512, 512], [512, 512], [352]]
+    assert [file.metadata.num_rows for file in made.values()] == [1024, 1024, 352]
 
 
 def test_a_file_written_aside_appears_only_when_whole(tmp_path):
@@ -89,12 +88,15 @@ def test_names_are_shown_as_they_are(config, tmp_path, name, capsys):
 
 
 @pytest.mark.parametrize("terminal", [True, False])
-def test_progress_of_a_sweep_shows_its_jobs_and_the_run(terminal):
+def test_progress_of_a_sweep_shows_its_jobs_and_the_run(terminal, monkeypatch):
     text = io.StringIO()
     console = Console(file=text, force_terminal=terminal, width=120)
-    with progress_bar("jobs", 5, console) as advance, progress_bar("greedy", 800) as played:
-        played(400)
+    monkeypatch.setattr(progress, "_screen", console)
+    run: Any
+    with progress_bar("jobs", 5) as advance, progress_bar("greedy", 800) as run:
+        run(400)
         advance()
-        progress._live[-1].refresh()
+        if terminal:
+            run.func.__self__.refresh()
     assert ("1/5" in text.getvalue()) == terminal
     assert ("400/800" in text.getvalue()) == terminal
