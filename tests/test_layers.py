@@ -15,7 +15,8 @@ ORDER = (
     *("registry", "maths"),
     *("environments", "theory", "part", "counting", "past", "splits", "estimators", "candidates"),
     *("ranks", "selectors", "metrics", "policy", "building", "fixed_point", "engine", "run"),
-    *("agent", "conformance", "results", "figures", "audit", "cli", "__main__", "__init__"),
+    *("logs", "agent", "conformance", "results", "figures", "evaluation", "audit"),
+    *("cli", "__main__", "__init__"),
 )
 """The folders and the top-level modules; each imports only from itself and from those before it."""
 

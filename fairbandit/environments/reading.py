@@ -234,11 +234,27 @@ def _frame(table: pa.Table) -> pd.DataFrame:
     return pd.DataFrame(found)
 
 
+def source_of(table: pa.Table, name: str = "the table", first: int = 0) -> Source:
+    """A table in memory, whose first row is number `first` of the whole, from 0."""
+    frame = _frame(table)
+    frame.index += first
+    return Source(name, table.column_names, frame)
+
+
 def keep(data: Any) -> tuple[str, Source]:
     """The path by which `read_table` finds a table in memory, as long as its `Source` lives.
 
     `Table.from_data` says what `data` may be.
+
+    Raises:
+        FairbanditError: no such table, or a column of mixed types.
     """
-    table = pa.table(data.reset_index(drop=True) if hasattr(data, "reset_index") else data)
+    try:
+        table = pa.table(data.reset_index(drop=True) if hasattr(data, "reset_index") else data)
+    except (pa.ArrowException, TypeError, ValueError) as error:
+        raise FairbanditError(
+            "expected a DataFrame, an Arrow table or a mapping from names to columns, which Arrow "
+            f"can hold; got a {type(data).__name__}: {' '.join(map(str, error.args))}"
+        ) from error
     path = f"{MEMORY}{next(_numbered)}"
-    return path, _in_memory.setdefault(path, Source("the table", table.column_names, _frame(table)))
+    return path, _in_memory.setdefault(path, source_of(table))

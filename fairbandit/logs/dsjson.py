@@ -13,7 +13,6 @@ import numpy as np
 from fairbandit.errors import FairbanditError
 from fairbandit.logs.log import Log, padded
 
-
 MOST_FEATURES = 5_000
 """The most different features that are read."""
 

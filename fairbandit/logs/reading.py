@@ -165,7 +165,9 @@ def read_pieces(
             last = table[decision][-1]
             ends = pc.index(table[decision], last).as_py()  # the last decision may go on
             if ends:
-                log, encoder = log_of(source_of(table[:ends], str(path), first), **columns, encoder=encoder)
+                log, encoder = log_of(
+                    source_of(table[:ends], str(path), first), **columns, encoder=encoder
+                )
                 yield log
                 first, rest = first + ends, table[ends:].to_batches()
         if rest:

@@ -55,7 +55,11 @@ def log_of(
         good = np.where(is_pick, (chances > 0) & (chances <= 1), ~(chances < 0) & ~(chances > 1))
         source.require(propensity, good, "a probability, above 0 for the pick and at most 1")
     labels = [source.labels(name) for name in groups]
-    merged = labels[0] if len(labels) == 1 else np.array([" × ".join(one) for one in zip(*labels)])
+    merged = (
+        labels[0]
+        if len(labels) == 1
+        else np.array([" × ".join(one) for one in zip(*labels, strict=True)])
+    )
     number, values = _coded(merged)
     if encoder is None:
         encoder = Encoder(_columns(source, features, named, groups), source, bias=True)
