@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -130,40 +129,25 @@ class Metric(ABC):
                 f"metric {self.part_name!r} gave {typed(values)}; expected (B, N) = {shape} values "
                 "and torch.float64"
             )
-        if not math.isfinite(values.abs().max()):
+        if not bool(values.isfinite().all()):
             replica, offset = (~values.isfinite()).nonzero()[0].tolist()
-            without = (
-                "; the environment has no truth: a metric that reads true rewards or ranks "
-                "declares needs_truth = True"
-            )
             raise FairbanditError(
                 f"metric {self.part_name!r} gave {values[replica, offset].item()} for round "
                 f"{judged.first + offset} of replica {replica} of the batch; expected a finite "
-                f"number{'' if truth or self.needs_truth else without}"
+                "number (a metric that reads true rewards or ranks declares needs_truth = True)"
             )
         return values
 
     @abstractmethod
     def _values(self, judged: Judged) -> Tensor:
-        """Judges N rounds; the public `values` checks what is returned.
-
-        Args:
-            judged: the rounds that follow those judged before.
-
-        Returns:
-            (B, N) float64.
-        """
+        """Judges the N rounds that follow those judged before, (B, N) float64."""
 
     def state(self) -> dict[str, Any]:
         """What the metric must remember of the rounds judged, as plain tensors and numbers."""
         return {}
 
     def load_state(self, state: Mapping[str, Any]) -> None:
-        """Replaces what the metric remembers, so that it continues as the saved one would have.
-
-        Args:
-            state: what `state` returned, of a metric of the same class and parameters that was
-                bound to an equal problem. A metric that keeps no state takes the empty mapping.
+        """Continues from what `state` returned, of an equal metric bound to an equal problem.
 
         Raises:
             FairbanditError: the state is not empty, and this class does not override the method.

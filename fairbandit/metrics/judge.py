@@ -11,8 +11,7 @@ from torch import Tensor
 
 from fairbandit.environments.base import Pools
 from fairbandit.metrics.base import Judged, Metric
-from fairbandit.metrics.fair_regret import FairRegret
-from fairbandit.metrics.standard_regret import StandardRegret
+from fairbandit.metrics.regrets import FairRegret, StandardRegret
 from fairbandit.part import Problem
 from fairbandit.selectors import Selection
 

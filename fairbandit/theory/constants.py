@@ -87,11 +87,12 @@ class Constants:
         """q̄ = q_K·G/K: the rarest group's share of a pool, times G."""
         return self.candidates.value * self.groups / self.places
 
-    def counted(self, alpha: float) -> float:
-        """αq_K of `lm:chernoff`: the candidates of each group that a round is counted on to bring.
+    def split(self, delta: float) -> float:
+        """δ₁ = δ₂ = δ/2 where groups are random, else δ."""
+        return delta / 2 if self.random else delta
 
-        Where groups are not random, α is 1.
-        """
+    def counted(self, alpha: float) -> float:
+        """αq_K, the candidates of a group that are counted on; α is 1 where none are random."""
         return (alpha if self.random else 1.0) * self.candidates.value
 
 
@@ -182,24 +183,22 @@ def drawn_pools(environment: Environment, blocks: int = BLOCKS) -> Iterator[Pool
 
 
 def _of_simulation(world: Simulation, known: partial[Constants]) -> Constants:
-    least, density = _least(world, "closed form"), _density(world)
-    caveats: tuple[str, ...] = ()
+    how, density, caveats = "closed form", _density(world), list[str]()
     names = zip(world.group_names, world.weights, strict=True)
     if flat := [name for name, row in names if not any(row)]:
         density = Estimate(math.inf, "a group has one reward")
-        caveats = (
+        caveats.append(
             f"every candidate of group {', '.join(flat)} has one reward, and so no reward density "
             "(assumption iv): M is infinite, and so are the bounds; give the group a weight other "
-            "than 0 in environment.theta",
+            "than 0 in environment.theta"
         )
-    largest = math.hypot(math.sqrt(world.slice), world.bias * (world.groups - 1))
     return known(
-        norm=Estimate(largest, "closed form"),
-        eigenvalue=least,
-        place_eigenvalue=least,
+        norm=Estimate(math.hypot(math.sqrt(world.slice), world.bias * (world.groups - 1)), how),
+        eigenvalue=_least(world, how),
+        place_eigenvalue=_least(world, how),
         density=density,
         noise=Estimate(world.noise, "normal noise"),
-        caveats=caveats,
+        caveats=tuple(caveats),
     )
 
 
@@ -213,10 +212,10 @@ def _of_table(world: Table, known: partial[Constants]) -> Constants:
     noise = Estimate(world.noise, "normal noise")
     if world.rewards is RewardSource.column:
         left = members.rewards - members.expected
-        ranges = [left[members.groups == g] for g in range(len(world.group_names))]
-        half = max(float(some.max() - some.min()) for some in ranges) / 2
-        range_ = "half the range of the column's noise (Hoeffding)"
-        noise = Estimate(math.hypot(half, world.noise), range_)
+        by_group = [left[members.groups == g] for g in range(len(world.group_names))]
+        half = max(float(some.max() - some.min()) for some in by_group) / 2
+        how = "half the range of the column's noise (Hoeffding)"
+        noise = Estimate(math.hypot(half, world.noise), how)
         caveats.append(
             "the noisy reward is a column, so its noise given the candidate has not mean zero "
             "(assumption i): R is that of a random member of a group"
@@ -238,17 +237,16 @@ def _of_table(world: Table, known: partial[Constants]) -> Constants:
 
 def _of_pools(world: Environment, known: partial[Constants]) -> Constants:
     """Estimates from drawn pools; of the eigenvalues and of R without a standard error."""
-    count = len(world.group_names)
-    norm, squares, received, fixed = 0.0, 0.0, torch.zeros(count, dtype=torch.int64), True
-    first = None
+    names, first = world.group_names, None
+    norm, squares, received, fixed = 0.0, 0.0, torch.zeros(len(names), dtype=torch.int64), True
     for pools in drawn_pools(world):
         taken = pools.groups >= 0
         norm = max(norm, float(pools.contexts[taken].norm(dim=-1).max()))
         squares += float(((pools.rewards - pools.expected)[taken] ** 2).sum())
-        received += torch.bincount(pools.groups[taken].cpu(), minlength=count)
+        received += torch.bincount(pools.groups[taken].cpu(), minlength=len(names))
         first = pools.groups[:1, :1] if first is None else first
         fixed = fixed and bool((pools.groups == first).all())
-    if missing := [repr(world.group_names[g]) for g in range(count) if not received[g]]:
+    if missing := [repr(name) for name, n in zip(names, received, strict=True) if not n]:
         raise FairbanditError(
             f"among the pools of environment {world.part_name!r} ({_POOLS}) there is no candidate "
             f"of {', '.join(missing)}: nothing can be estimated"

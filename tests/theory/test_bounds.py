@@ -11,11 +11,11 @@ from fairbandit.theory import (
     Bound,
     Estimate,
     constants,
-    received_round,
     regret,
     repaired_floor,
     useful_from,
 )
+from fairbandit.theory.bounds import _received_round
 from tests import support
 from tests.theory.problems import MIXED, OWN
 
@@ -137,10 +137,10 @@ def test_the_received_round(places, groups, chance, alpha, delta, rounds):
     """The exact tails of all groups and rounds from t_N on, added up, are at most δ."""
     received = Estimate(float(places * chance))
     known = replace(MIXED, places=places, groups=groups, candidates=received)
-    first = int(received_round(known, rounds, delta, float(alpha)))
+    first = int(_received_round(known, rounds, delta, float(alpha)))
     assert first < rounds
     windows = [t - 1 - (t - 1) // 2 for t in range(first, rounds + 1)]
     mean = places * chance
     tails = {n: lower_tail(places * n, chance, alpha * mean * n) for n in set(windows)}
     assert groups * sum(tails[n] for n in windows) <= delta
-    assert received_round(OWN, rounds) == 3
+    assert _received_round(OWN, rounds, delta, 0.5) == 3
