@@ -83,17 +83,20 @@ def uniform_sum_cdf(values: Tensor, weights: Sequence[float], offset: float = 0.
 
 
 def uniform_sum_pdf(values: Tensor, weights: Sequence[float], offset: float = 0.0) -> Tensor:
-    """The density of offset + Σᵢ wᵢUᵢ, one of the weights not being 0: (F(v) − F(v − w))/w.
-
-    F is the CDF of the sum without one of the largest weights, w, which is taken as positive.
+    """The density of offset + Σᵢ wᵢUᵢ, one weight of which is not 0: the derivative of the CDF.
 
     Raises:
         FairbanditError: as `uniform_sum_cdf` does.
     """
-    *rest, largest = sorted(_expansion(tuple(weights))[0])
-    low = offset + sum(w for w in weights if w < 0)
-    above, below = (uniform_sum_cdf(v, rest, low) for v in (values, values - largest))
-    return (above - below) / largest
+    terms, subsets = _expansion(tuple(weights))
+    shifted = values - offset - sum(w for w in weights if w < 0)
+    lower = torch.minimum(shifted, math.fsum(terms) - shifted)
+    density = torch.zeros_like(lower)
+    for edge, factor in subsets.T.tolist():
+        above = lower - edge
+        power = torch.where(above >= 0, above.clamp(min=0) ** (len(terms) - 1), 0.0)
+        density += len(terms) * factor * power
+    return density
 
 
 def _total(terms: Tensor) -> Tensor:

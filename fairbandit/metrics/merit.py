@@ -39,14 +39,7 @@ class ExposureRegret(MeritFunction, Metric):
     round's value is from 0 to 2.
 
     Args:
-        of: what merit is a function of, `reward` or `rank`.
-        merit: the form of f: `identity`, `power` or `exponential`.
-        exponent: p > 0 (power).
-        rate: β > 0 (exponential).
-        floor: γ > 0; merits below it count as γ.
-
-    Raises:
-        FairbanditError: a parameter out of range.
+        of: what merit is a function of, `reward` or `rank`; the others are those of f.
     """
 
     reference = "Wang, Bai, Sun, Joachims, Fairness of Exposure in Stochastic Bandits, ICML 2021"
