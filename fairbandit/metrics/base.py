@@ -29,11 +29,13 @@ class Judged:
         pools: the candidates with all rewards and, where the environment has a truth, the true
             rewards and true ranks, which are NaN elsewhere.
         selection: the picks, whose fields are properties here.
+        draws_models: whether the estimator draws a reward model for each round.
     """
 
     first: int
     pools: Pools
     selection: Selection
+    draws_models: bool = False
 
     @property
     def actions(self) -> Tensor:
@@ -105,12 +107,8 @@ class Metric(ABC):
         """Prepares the metric for rounds 1, 2, … of a problem; forgets rounds judged before."""
         self.problem = problem
 
-    def values(self, judged: Judged, *, draws_models: bool = False) -> Tensor:
-        """Judges the next rounds, of the problem that the metric is bound to.
-
-        Args:
-            judged: N rounds.
-            draws_models: whether the estimator draws a reward model for each round.
+    def values(self, judged: Judged) -> Tensor:
+        """Judges the next N rounds of the problem that the metric is bound to.
 
         Returns:
             One finite number for each round and replica, (B, N) float64; NaN where the metric
@@ -120,7 +118,7 @@ class Metric(ABC):
             FairbanditError: `_values` gives something else.
         """
         shape, truth = tuple(judged.actions.shape), self.problem.truth is not None
-        if (self.needs_truth and not truth) or (self.needs_fixed_models and draws_models):
+        if (self.needs_truth and not truth) or (self.needs_fixed_models and judged.draws_models):
             return torch.full(shape, torch.nan, dtype=torch.float64, device=judged.actions.device)
         values = self._values(judged)
         sound = isinstance(values, Tensor) and values.dtype == torch.float64

@@ -9,7 +9,7 @@ from fairbandit.candidates import Candidates
 from fairbandit.errors import FairbanditError
 from fairbandit.part import PAPER
 from fairbandit.ranks.base import tie_tolerance
-from fairbandit.ranks.empirical_cdf import EmpiricalCdf
+from fairbandit.ranks.paper import EmpiricalCdf
 from fairbandit.registry import register
 
 

@@ -212,10 +212,10 @@ def useful_from(bound: Callable[[float], Bound]) -> int | None:
 def _check(
     rounds: float, delta: float, alpha: float = ALPHA, regularization: float = REGULARIZATION
 ) -> None:
-    for name, value in {"delta": delta, "alpha": alpha}.items():
-        if not 0 < value < 1:
-            raise FairbanditError(f"{name} must be above 0 and below 1, got {value}")
-    if not 1 <= rounds < math.inf:
-        raise FairbanditError(f"rounds must be at least 1 and finite, got {rounds}")
-    if not 0 < regularization < math.inf:
-        raise FairbanditError(f"regularization must be above 0 and finite, got {regularization}")
+    in_range = 1 <= rounds < math.inf and 0 < regularization < math.inf
+    if not (in_range and 0 < delta < 1 and 0 < alpha < 1):
+        raise FairbanditError(
+            "expected rounds of at least 1, a delta and an alpha above 0 and below 1, and a "
+            f"regularization above 0, all finite; got rounds={rounds}, delta={delta}, "
+            f"alpha={alpha}, regularization={regularization}"
+        )

@@ -145,12 +145,7 @@ def pick_moments(environment: Environment, kappas: Sequence[float] = KAPPAS) -> 
 
     Returns:
         λ_κ for each κ; 0 where it is not above what rounding makes of 0.
-
-    Raises:
-        FairbanditError: a κ below 0 or not finite.
     """
-    if not all(0 <= kappa < math.inf for kappa in kappas):
-        raise FairbanditError(f"kappa must be at least 0 and finite, got {list(kappas)}")
     _, basis = least_eigenvalue(context_factor(environment))
     moments = []
     for pools in drawn_pools(environment):

@@ -78,16 +78,12 @@ def test_where_the_bounds_begin_to_speak(repaired):
 
 
 @pytest.mark.parametrize(
-    ("given", "message"),
-    [
-        ({"delta": 0}, "delta must be above 0 and below 1"),
-        ({"regularization": 0}, "regularization must be above 0"),
-        ({"rounds": float("inf")}, "rounds must be at least 1"),
-        ({"alpha": 1}, "alpha must be above 0 and below 1"),
-    ],
+    "given", [{"delta": 0}, {"regularization": 0}, {"rounds": math.inf}, {"alpha": 1}]
 )
-def test_values_out_of_range(given, message):
-    with pytest.raises(FairbanditError, match=message):
+def test_values_out_of_range(given):
+    with pytest.raises(
+        FairbanditError, match="expected rounds of at least 1, a delta and an alpha"
+    ):
         regret(MIXED, **{"rounds": 100, "delta": 0.05, **given})
 
 

@@ -119,7 +119,7 @@ def test_what_has_no_constant_says_so(command):
         (["replicas=3"], "'replicas=3' is none of environment=NAME"),
         (["environment=nowhere"], "unknown environment 'nowhere'"),
         (["environment.colour=1"], "has no parameter 'colour'"),
-        (["delta=2"], "delta must be above 0 and below 1"),
+        (["delta=2"], "a delta and an alpha above 0 and below 1, .* delta=2.0"),
         (["environment.theta=[1"], "environment.theta=\\[1"),
         (["environment.name=table"], "is none of environment=NAME"),
     ],

@@ -1,4 +1,4 @@
-"""Fair-Greedy's rank: the empirical CDF of the group's past contexts, all or the last ones."""
+"""The paper's ranks: scores, the groups' empirical CDFs, and the true CDFs."""
 
 from __future__ import annotations
 
@@ -12,6 +12,40 @@ from fairbandit.registry import register
 
 MOST_KEPT = 1_000_000
 """The largest `size`; the rank exists to keep few contexts."""
+
+
+@register("rank", "identity")
+class Identity(Rank):
+    """The score itself: rewards of different groups are compared as they are."""
+
+    reference = PAPER
+    range = (-float("inf"), float("inf"))
+
+    def _index(self, candidates: Candidates) -> Tensor:
+        return candidates.scores
+
+    def _tie_ceiling(self, candidates: Candidates, index: Tensor) -> Tensor:
+        return candidates.scores + candidates.errors
+
+    def _bounds(self, candidates: Candidates) -> tuple[Tensor, Tensor]:
+        return candidates.bounds()
+
+
+@register("rank", "oracle_cdf")
+class OracleCdf(Rank):
+    """The group's true reward CDF at the candidate's score.
+
+    F_g(⟨θ, x⟩), the rank of the paper's Fair-Greedy (Oracle CDF) and of the GMF policy (App. D.2).
+    """
+
+    reference = PAPER
+    needs_truth = True
+
+    def _index(self, candidates: Candidates) -> Tensor:
+        truth = candidates.problem.truth
+        assert truth is not None
+        top = candidates.scores + 2 * candidates.errors  # members of a sample that tie count too
+        return truth.cdf(candidates.groups, top, candidates.rounds[:, None])
 
 
 @register("rank", "empirical_cdf")
