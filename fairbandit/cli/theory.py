@@ -91,25 +91,20 @@ def theory(words: Sequence[str]) -> None:
 
 def _parsed(words: Sequence[str]) -> tuple[dict[str, Any], dict[str, float]]:
     """The environment's description, and the numbers by name."""
-    described: dict[str, Any] = {"name": "simulation"}
-    parameters, numbers = list[str](), dict[str, float]()
-    for word in words:
-        key, _, value = word.partition("=")
-        if key == "environment":
-            described["name"] = value
-        elif key.startswith("environment.") and key != "environment.name":
-            parameters.append(word.removeprefix("environment."))
-        elif key in ("rounds", "delta", "regularization", "alpha"):
-            try:
-                numbers[key] = float(value)
-            except ValueError:
-                raise FairbanditError(f"{key} must be a number, got {value!r}") from None
-        else:
-            raise FairbanditError(
-                f"fairbandit theory: {word!r} is none of environment=NAME, environment.KEY=VALUE, "
-                "rounds=…, delta=…, regularization=…, alpha=… (see fairbandit theory --help)"
-            )
-    return {**read_parameters(parameters, "environment"), **described}, numbers
+    own = [word for word in words if word.startswith("environment.")]
+    given = dict(word.partition("=")[::2] for word in words if word not in own)
+    described = {"name": given.pop("environment", "simulation")}
+    parameters = [word.removeprefix("environment.") for word in own]
+    if unknown := sorted(set(given) - {"rounds", "delta", "regularization", "alpha"}):
+        raise FairbanditError(
+            f"fairbandit theory: unknown {', '.join(unknown)}; expected environment=NAME, "
+            "environment.KEY=VALUE, rounds=…, delta=…, regularization=…, alpha=…"
+        )
+    try:
+        numbers = {key: float(value) for key, value in given.items()}
+    except ValueError as error:
+        raise FairbanditError(f"fairbandit theory: not a number in {given}: {error}") from None
+    return {**described, **read_parameters(parameters, "environment")}, numbers
 
 
 def _number(value: float) -> str:

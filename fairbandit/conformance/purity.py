@@ -106,7 +106,7 @@ def _tensors(path: str, value: Any) -> Iterator[tuple[str, Tensor]]:
     if isinstance(value, Tensor):
         yield path, value
     elif isinstance(value, Streams):
-        inside = {f"[{p.name}].uniform": list(value[p]._kept.values()) for p in Purpose}
+        inside = {f"[{p.name}].uniform": [value[p]._kept[1]] for p in Purpose}
     elif isinstance(value, (list, tuple)):
         names = getattr(value, "_fields", None)
         inside = {f".{names[n]}" if names else f"[{n}]": item for n, item in enumerate(value)}
