@@ -112,12 +112,22 @@ def constants(environment: Environment) -> Constants:
             f"the theory of environment {environment.part_name!r} takes its true reward model, "
             "and it has no truth"
         )
+    how = _POOLS
+    if _draws_as(environment, Simulation):
+        how = "closed form"
+    elif _draws_as(environment, Table):
+        how = "over all members"
+    value, _ = least_eigenvalue(context_factor(environment))
+    place_value, _ = least_eigenvalue(context_factor(environment, by_place=True))
     known = partial(
         Constants,
         places=environment.places,
         groups=len(environment.group_names),
         features=environment.features,
         theta=float(environment.truth.linear_theta().norm()),
+        eigenvalue=Estimate(value, how),
+        place_eigenvalue=Estimate(place_value, how),
+        density=_density(environment),
     )
     if _draws_as(environment, Simulation):
         return _of_simulation(environment, known)
@@ -178,28 +188,22 @@ def drawn_pools(environment: Environment, blocks: int = BLOCKS) -> Iterator[Pool
 
 
 def _of_simulation(world: Simulation, known: partial[Constants]) -> Constants:
-    how, density, caveats = "closed form", _density(world), list[str]()
+    largest = math.hypot(math.sqrt(world.slice), world.bias * (world.groups - 1))
     names = zip(world.group_names, world.weights, strict=True)
     if flat := [name for name, row in names if not any(row)]:
-        density = Estimate(math.inf, "a group has one reward")
-        caveats.append(
+        caveat = (
             f"every candidate of group {', '.join(flat)} has one reward, and so no reward density "
             "(assumption iv): M is infinite, and so are the bounds; give the group a weight other "
             "than 0 in environment.theta"
         )
-    return known(
-        norm=Estimate(math.hypot(math.sqrt(world.slice), world.bias * (world.groups - 1)), how),
-        eigenvalue=_least(world, how),
-        place_eigenvalue=_least(world, how),
-        density=density,
-        noise=Estimate(world.noise, "normal noise"),
-        caveats=tuple(caveats),
-    )
+        density = Estimate(math.inf, "a group has one reward")
+        known = partial(known, density=density, caveats=(caveat,))
+    return known(norm=Estimate(largest, "closed form"), noise=Estimate(world.noise, "normal noise"))
 
 
 def _of_table(world: Table, known: partial[Constants]) -> Constants:
     """Means over the members, from whom pools are drawn with replacement."""
-    members, exactly = world.members, "over all members"
+    members = world.members
     caveats = [
         "finitely many members have no reward density (assumption iv): M is that of their smoothed "
         "rewards, and the bounds hold for no table in the strict sense"
@@ -221,17 +225,14 @@ def _of_table(world: Table, known: partial[Constants]) -> Constants:
         candidates = Estimate(rarest, "K × share of the rarest group")
         known = partial(known, random=True, candidates=candidates)
     return known(
-        norm=Estimate(float(members.contexts.norm(dim=1).max()), exactly),
-        eigenvalue=_least(world, exactly),
-        place_eigenvalue=_least(world, exactly, by_place=True),
-        density=_density(world),
+        norm=Estimate(float(members.contexts.norm(dim=1).max()), "over all members"),
         noise=noise,
         caveats=tuple(caveats),
     )
 
 
 def _of_pools(world: Environment, known: partial[Constants]) -> Constants:
-    """Estimates from drawn pools; of the eigenvalues and of R without a standard error."""
+    """Estimates from drawn pools, without standard errors."""
     names, first = world.group_names, None
     norm, squares, received, fixed = 0.0, 0.0, torch.zeros(len(names), dtype=torch.int64), True
     for pools in drawn_pools(world):
@@ -250,9 +251,6 @@ def _of_pools(world: Environment, known: partial[Constants]) -> Constants:
     spread = math.sqrt(squares / float(received.sum()))
     return known(
         norm=Estimate(norm, f"largest {_POOLS}"),
-        eigenvalue=_least(world, _POOLS),
-        place_eigenvalue=_least(world, _POOLS, by_place=True),
-        density=_density(world),
         noise=Estimate(spread, f"standard deviation {_POOLS}; R is no smaller"),
         candidates=Estimate(rarest, _POOLS),
         random=not fixed,
@@ -261,10 +259,6 @@ def _of_pools(world: Environment, known: partial[Constants]) -> Constants:
             "assumptions are taken for granted",
         ),
     )
-
-
-def _least(world: Environment, how: str, *, by_place: bool = False) -> Estimate:
-    return Estimate(least_eigenvalue(context_factor(world, by_place=by_place))[0], how)
 
 
 def _density(world: Environment) -> Estimate:
