@@ -245,9 +245,10 @@ class Agent:
         """
         before = now = self._now
         d = before.known.problem.features
-        for pools, labels, *picks in inputs.log(contexts, groups, actions, rewards, d):
+        for pools, labels, places, values in inputs.log(contexts, groups, actions, rewards, d):
+            first = now.known.past.rounds + 1
             now, codes = self._welcome(now, labels)
-            x, g, outcomes = inputs.tensors(pools, codes, *picks, now.known.past.rounds + 1)
+            x, g, outcomes = inputs.tensors(pools, codes, places, values, first)
             known = now.known._replace(past=now.known.past.with_pools(x, g))
             known = self._learned(self._policy.advance(known, outcomes.groups), outcomes)
             now = _Now(known, now.groups, now.tickets.give_up(known.past.rounds, self._patience))

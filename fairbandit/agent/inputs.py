@@ -24,7 +24,7 @@ MOST = 1_000_000
 """So many features or numbered groups there are at most."""
 
 
-PIECE = 4 * CHUNK_ROUNDS
+PIECE = 16 * CHUNK_ROUNDS
 """So many logged rounds are taken in at once."""
 
 
