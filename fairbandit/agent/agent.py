@@ -121,16 +121,18 @@ class Agent:
         refresh = policy.refresh if refresh is None else inputs.number(refresh, "refresh")
         self._policy = Policy(**policy.parts, refresh=refresh, name=policy.name)  # type: ignore[arg-type]
         d = inputs.whole(features, "features", 1, inputs.MOST)
+        codes = grouping.initial(groups)
         problem = Problem(
             features=d,
-            groups=0,
+            groups=len(codes),
             streams=Streams(inputs.whole(seed, "seed"), [0]),
             exploration=inputs.number(exploration, "exploration", least=0),
             truth=None if truth is None else inputs.truth(truth, d),
         )
         self._patience = None if patience is None else inputs.whole(patience, "patience")
-        empty = _Now(self._policy.init(problem), {}, Tickets({}, None))
-        self._now, _ = self._welcome(empty, grouping.initial(groups))
+        self._now = _Now(self._policy.init(problem), codes, Tickets({}, None))
+        self._vetted = problem.truth if self._policy.rank.needs_truth else None
+        inputs.check_known(self._vetted, codes, 0)
         self._renew_locks()
 
     @classmethod
@@ -328,8 +330,7 @@ class Agent:
         if groups is now.groups:
             return now, codes
         problem = replace(now.known.problem, groups=len(groups))
-        if problem.truth is not None and self._policy.rank.needs_truth:
-            inputs.check_known(problem.truth, groups, len(now.groups))
+        inputs.check_known(self._vetted, groups, len(now.groups))
         return _Now(self._policy.grow(now.known, problem), groups, now.tickets), codes
 
     def _renew_locks(self) -> None:

@@ -22,18 +22,19 @@ Codes = Mapping[Hashable, int]
 """The numbers of all labels so far, in order."""
 
 
-def initial(given: int | Sequence[Hashable]) -> list[Hashable]:
-    """The first labels of an agent; a number G stands for 0 … G−1.
+def initial(given: int | Sequence[Hashable]) -> Codes:
+    """The numbers of an agent's first labels; a number G stands for 0 … G−1.
 
     Raises:
         FairbanditError: neither a number of groups nor a list of labels, or a label given twice.
     """
     if isinstance(given, (int, np.integer)):
-        return list(range(inputs.whole(given, "groups", most=inputs.MOST)))
+        given = range(inputs.whole(given, "groups", most=inputs.MOST))
     labels = inputs.listed(given, "groups")
-    if len(coded({}, labels)[1]) < len(labels):
+    _, codes = coded({}, labels)
+    if len(codes) < len(labels):
         raise FairbanditError(f"groups: expected labels that differ, got {shown(labels)}")
-    return labels
+    return codes
 
 
 def coded(known: Codes, labels: Sequence[Any]) -> tuple[NDArray[np.int64], Codes]:

@@ -197,12 +197,14 @@ def truth(given: Truth, features: int) -> Truth:
     return Truth(torch.from_numpy(np.array(theta, dtype=np.float64)), given.cdf)
 
 
-def check_known(given: Truth, groups: Mapping[Hashable, int], first: int) -> None:
+def check_known(given: Truth | None, groups: Mapping[Hashable, int], first: int) -> None:
     """Refuses groups, from a first number on, of which a truth knows no CDF.
 
     Raises:
         FairbanditError: a group whose CDF is not 1 at a large enough reward.
     """
+    if given is None:
+        return
     top, one = torch.full((1,), LARGEST, dtype=torch.float64), torch.tensor([1])
     for label, code in list(groups.items())[first:]:
         try:
