@@ -62,11 +62,16 @@ def described(docstring: str, section: str) -> dict[str, str]:
 
 
 def arguments(cls: type, others: Mapping[str, type]) -> dict[str, str]:
-    """Returns the arguments of a class, also those that its docstring leaves to another class."""
+    """Returns the arguments of a class, also those that its docstring leaves to others.
+
+    These are the classes that it derives from, and one that it names.
+    """
     docstring = inspect.getdoc(cls) or ""
     beside = re.search(r"^Args, beside those of `(\w+)`:$", docstring, re.M)
-    left = arguments(others[beside[1]], others) if beside else {}
-    return left | described(docstring, "Args")
+    found = arguments(others[beside[1]], others) if beside else {}
+    for base in reversed(cls.__mro__):
+        found |= described(base.__doc__ or "", "Args")
+    return found
 
 
 def shown(value: Any) -> str:

@@ -22,7 +22,7 @@ CHUNK_ROUNDS = 256
 """Rounds are drawn, decided and recorded in pieces that never cross a multiple of this."""
 
 AHEAD = 32
-"""Smaller requests are served from cached blocks of this many rounds."""
+"""Requests of fewer rounds are served from those drawn last, which end at multiples of this."""
 
 _LARGEST = 1.0 - 2.0**-53
 
@@ -52,7 +52,7 @@ class Stream:
         self, seed: int, replicas: Sequence[int], purpose: Purpose, device: torch.device
     ) -> None:
         self._seed, self._keys = seed, [(b, int(purpose)) for b in replicas]
-        self._device, self._kept = device, dict[tuple[int, int], Tensor]()
+        self._device, self._kept = device, ((0, 0, 0), torch.empty(0))
 
     def uniform(self, first: int, count: int, width: int) -> Tensor:
         """Uniform draws in [0, 1) for rounds first … first+count−1, `width` of them for each.
@@ -64,11 +64,12 @@ class Stream:
         """
         if count >= AHEAD:
             return self._rounds(first, count, width)
-        low, high = (first - 1) // AHEAD, (first + count - 2) // AHEAD
-        pieces = [self._ahead(index, width) for index in range(low, high + 1)]
-        rows = pieces[0] if len(pieces) == 1 else torch.cat(pieces, dim=1)
-        start = first - 1 - low * AHEAD
-        return rows[:, start : start + count]
+        start = (first - 1) // AHEAD * AHEAD
+        stop = -(-(first - 1 + count) // AHEAD) * AHEAD
+        key = start, stop, width
+        if self._kept[0] != key:
+            self._kept = key, self._rounds(start + 1, stop - start, width)
+        return self._kept[1][:, first - 1 - start :][:, :count]
 
     def normal(self, first: int, count: int, width: int) -> Tensor:
         """Standard normal draws, Φ⁻¹ of the uniform ones: (B, count, width) float64."""
@@ -94,15 +95,6 @@ class Stream:
             generator.bit_generator.advance(start)  # type: ignore[attr-defined]
             generator.random(out=part)
         return torch.from_numpy(drawn).to(self._device)
-
-    def _ahead(self, index: int, width: int) -> Tensor:
-        """A cached block of `AHEAD` rounds."""
-        key = (index, width)
-        if key not in self._kept:
-            while len(self._kept) >= 2:  # consecutive rounds ask for at most two blocks
-                del self._kept[next(iter(self._kept))]
-            self._kept[key] = self._rounds(index * AHEAD + 1, AHEAD, width)
-        return self._kept[key]
 
     @cached_property
     def _sources(self) -> list[tuple[np.random.Generator, dict[str, object]]]:

@@ -6,7 +6,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairbandit.streams import AHEAD, Purpose, Streams
+from fairbandit.streams import Purpose, Streams
 
 
 @given(st.lists(st.tuples(st.integers(1, 300), st.integers(1, 80)), min_size=1, max_size=6))
@@ -38,12 +38,6 @@ def test_normal_draws_are_standard() -> None:
     assert float(drawn.mean()) == pytest.approx(0, abs=5e-3)
     assert float(drawn.var()) == pytest.approx(1, abs=8e-3)
     assert bool(drawn.isfinite().all())
-
-
-def test_few_rounds_at_a_time_across_a_stretch() -> None:
-    one, other = (Streams(0, [0])[Purpose.POOLS] for _ in range(2))
-    pieces = [one.uniform(t, 3, 2) for t in range(1, 2 * AHEAD, 3)]
-    assert torch.equal(torch.cat(pieces, 1), other.uniform(1, 3 * len(pieces), 2))
 
 
 @given(st.lists(st.tuples(st.integers(0, 4), st.integers(0, 4)), min_size=1, max_size=30))

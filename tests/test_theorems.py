@@ -94,18 +94,6 @@ def test_the_fair_optimum_pays_as_often_as_promised(rounds: int) -> None:
         assert refuted(regret >= 4 * least, chance)
 
 
-def test_policies_share_pools_and_noise() -> None:
-    pools = []
-    for name in ("uniform", "fair_greedy"):
-        world = support.environment()
-        engine = Engine(support.policy(name), world, rounds=10, seed=3, replicas=range(2))
-        for _ in engine.play():
-            pass
-        pools.append(world.pools(1, 10))
-    for field in ("contexts", "groups", "rewards", "expected", "ranks"):
-        assert torch.equal(getattr(pools[0], field), getattr(pools[1], field))
-
-
 @pytest.fixture(scope="module")
 def paper() -> dict[str, tuple[Tensor, Tensor]]:
     """Cumulative regrets (fair, standard) of the eight policies at the paper's size, (B, T)."""

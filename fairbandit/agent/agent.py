@@ -14,10 +14,12 @@ from weakref import WeakSet
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
+from torch import Tensor
 
-from fairbandit.agent import inputs, saving, truths
+from fairbandit.agent import groups as grouping
+from fairbandit.agent import inputs, saving
 from fairbandit.agent.decisions import Decision, Explanation, explanation
-from fairbandit.agent.groups import Groups
 from fairbandit.agent.tickets import Tickets
 from fairbandit.building import build_policy
 from fairbandit.environments.base import Truth
@@ -41,33 +43,24 @@ class _Now(NamedTuple):
     """All that an agent is between two calls, as a value."""
 
     known: Knowledge
-    groups: Groups
+    groups: grouping.Codes
     tickets: Tickets
 
 
-def _call(
-    method: Callable[Concatenate[Agent, P], T],
-) -> Callable[Concatenate[Agent, P], T]:
-    """A call that other threads wait for, on one core and without gradients.
-
-    Pools are small, so that a second core costs more than it saves, most of all where others use
-    it. The caller's settings are restored.
-    """
+def _call(method: Callable[Concatenate[Agent, P], T]) -> Callable[Concatenate[Agent, P], T]:
+    """A call that other threads wait for, without gradients, and on one core: pools are small."""
 
     @wraps(method)
     def call(self: Agent, /, *args: P.args, **kwargs: P.kwargs) -> T:
         with self.lock:
             gradients, threads = torch.is_grad_enabled(), torch.get_num_threads()
             try:
-                torch.set_grad_enabled(False)
-                if threads > 1:
-                    torch.set_num_threads(1)
+                torch._C._set_grad_enabled(False)
+                torch.set_num_threads(1)
                 return method(self, *args, **kwargs)
-            finally:  # of functions in C, which no interrupt keeps from being called
-                try:
-                    torch._C._set_grad_enabled(gradients)
-                finally:
-                    torch.set_num_threads(threads)
+            finally:
+                torch._C._set_grad_enabled(gradients)  # in C, where no interrupt comes
+                torch.set_num_threads(threads)
 
     return call
 
@@ -75,20 +68,16 @@ def _call(
 class Agent:
     """A policy deciding online: `act` picks from a pool, `update` reports what the pick gave.
 
-    Each `act` is one round, decided by the same parts as a simulated one: fed the pools and the
-    rewards of replica 0 of an `Engine` with the same seed, the agent decides as it does. A round
-    learns from those of its rounds whose rewards have come; every pool feeds the ranks at once.
-    Before the first known reward, all candidates of a learning policy tie.
+    Each `act` is one round: fed the pools and the rewards of replica 0 of an `Engine` with the same
+    seed, the agent decides as it does. A round learns from those of its rounds whose rewards have
+    come; every pool feeds the ranks at once. Before the first known reward, all candidates of a
+    learning policy tie.
 
-    With `refresh` the reward model changes only when the number of training rounds has grown by
-    this factor; see `Policy`. Between two changes it changes only by rewards of rounds it includes
-    that come late. Unless a part reads all rewards, outcomes are then kept as sums. Together with a
-    rank of bounded memory, such as `recent_cdf`, the agent's memory does not grow, except for the
-    rewards it waits for, which `patience` bounds.
+    With `refresh` (see `Policy`), which keeps outcomes as sums, a rank of bounded memory, such as
+    `recent_cdf`, and `patience`, the agent's memory does not grow.
 
-    Threads may share an agent: each call holds its `lock`, so that calls take effect one after the
-    other. What the agent knows is one value; a call computes the next one and ends by assigning it.
-    So a call that raises, whatever it raises, has changed nothing.
+    Threads may share an agent: calls take effect one after the other. All that it knows is one
+    value, and a call ends by assigning the next one: a call that raises has changed nothing.
 
     Args:
         policy: decides.
@@ -98,12 +87,16 @@ class Agent:
         seed: of all random numbers.
         exploration: of optimistic estimators that leave theirs unset.
         truth: the truth, for policies that need it.
-        refresh: the `refresh` of the policy, above 1; None leaves the policy's own.
+        refresh: the policy's, in place of its own; None leaves it.
         patience: a reward that has not come after so many further rounds is not waited for any
             more; None waits for ever.
 
     Raises:
         FairbanditError: a value out of range, or a policy that needs a truth without one.
+
+    Attributes:
+        lock: a re-entrant lock that every call holds. Hold it to make several calls one, such as a
+            decision and its line in a log.
 
     >>> agent = Agent.from_config("fair_greedy", features=2, groups=["a", "b"], seed=0)
     >>> decision = agent.act([[0.1, 0.9], [0.3, 0.2], [0.8, 0.5]], ["a", "b", "b"])
@@ -126,23 +119,23 @@ class Agent:
     ) -> None:
         if not isinstance(policy, Policy):
             raise FairbanditError(
-                f"policy: expected a fairbandit.Policy, got {shown(policy)}; "
-                "Agent.from_config takes the name of one, or a mapping"
+                f"expected a fairbandit.Policy, got {shown(policy)}; see Agent.from_config"
             )
-        options = inputs.options(features, seed, exploration, patience)
-        refresh = inputs.refresh(refresh, policy.refresh)
+        refresh = policy.refresh if refresh is None else inputs.number(refresh, "refresh")
         self._policy = Policy(**policy.parts, refresh=refresh, name=policy.name)  # type: ignore[arg-type]
-        self._options, labels = options, Groups.of(groups)
+        d = inputs.whole(features, "features", 1, inputs.MOST)
+        codes = grouping.initial(groups)
         problem = Problem(
-            features=options["features"],
-            groups=len(labels),
-            streams=Streams(options["seed"], [0]),
-            exploration=options["exploration"],
-            truth=None if truth is None else truths.checked(truth, options["features"]),
+            features=d,
+            groups=len(codes),
+            streams=Streams(inputs.whole(seed, "seed"), [0]),
+            exploration=inputs.number(exploration, "exploration", least=0),
+            truth=None if truth is None else inputs.truth(truth, d),
         )
-        truths.vet(self._vetted(problem), labels.labels, 0)
-        known = self._policy.init(problem)
-        self._now = _Now(known, labels, Tickets(options["patience"]))
+        self._patience = None if patience is None else inputs.whole(patience, "patience")
+        self._now = _Now(self._policy.init(problem), codes, Tickets({}, None))
+        self._vetted = problem.truth if self._policy.rank.needs_truth else None
+        inputs.check_known(self._vetted, codes, 0)
         self._renew_locks()
 
     @classmethod
@@ -153,22 +146,11 @@ class Agent:
             config: a policy's name, or a mapping as `fairbandit.build` takes it.
             options: `features` and whatever else an `Agent` takes.
 
-        Raises:
-            FairbanditError: no such policy, or whatever an `Agent` raises.
-
         >>> parts = {"split": "full", "estimator": "ridge", "rank": "recent_cdf"}
         >>> Agent.from_config(parts, features=3).groups
         ()
         """
         return cls(build_policy(config), **options)
-
-    @property
-    def lock(self) -> RLock:
-        """A re-entrant lock that every call holds.
-
-        Hold it to make several calls one, such as a decision and its line in a log.
-        """
-        return self._lock
 
     @property
     def rounds(self) -> int:
@@ -178,7 +160,7 @@ class Agent:
     @property
     def groups(self) -> tuple[Hashable, ...]:
         """The labels of all groups so far, in the order of their codes."""
-        return self._now.groups.labels
+        return tuple(self._now.groups)
 
     @property
     def pending(self) -> tuple[int, ...]:
@@ -190,28 +172,26 @@ class Agent:
         """Picks a candidate of a pool: the next round.
 
         Args:
-            contexts: the candidates' features, (K, d), an array, a tensor or lists; K ≥ 1 may
-                differ from round to round.
+            contexts: the candidates' features, (K, d), with a K ≥ 1 that may vary.
             groups: their groups' labels, K of them, known or new.
 
         Returns:
             The pick, and the ticket that its reward is reported by.
 
         Raises:
-            FairbanditError: contexts of the wrong shape or not finite, labels that are too many,
-                too few or not hashable, a group that the truth does not know. Nothing changes.
+            FairbanditError: contexts or labels that are no pool, or a group that the truth does not
+                know. Nothing changes.
         """
         before = self._now
-        pool, labels = inputs.pool(contexts, groups, self._options["features"])
-        now, codes = self._welcome(before, labels)
-        x, g = torch.from_numpy(pool[None, None]), torch.from_numpy(codes[None, None])
+        now, x, g = self._pool(contexts, groups)
         known = now.known._replace(past=now.known.past.with_pools(x, g))
         t = known.past.rounds
         selection = self._policy.propose(known, t, x, g)
-        place = int(selection.actions)
-        known = self._policy.advance(known, g[:, :, place])
-        tickets = now.tickets.add(t, x[:, :, place].clone(), int(codes[place]))
-        decision = Decision(place, t, float(selection.propensities))
+        places = selection.actions[0]
+        picked, codes = x[:, 0].index_select(1, places), g[:, 0].index_select(1, places)
+        known = self._policy.advance(known, codes)
+        tickets = now.tickets.add(t, picked, codes).give_up(t, self._patience)
+        decision = Decision(int(places), t, float(selection.propensities))
         self._commit(before, _Now(known, now.groups, tickets))
         return decision
 
@@ -219,18 +199,11 @@ class Agent:
     def explain(self, contexts: Any, groups: Any) -> Explanation:
         """Says what `act` would decide about a pool now, and from what; nothing changes.
 
-        The next `act`, if it is for the same pool, picks with exactly these probabilities.
-
-        Args:
-            contexts, groups: as for `act`.
-
-        Raises:
-            FairbanditError: as for `act`.
+        The next `act`, if it is for the same pool, picks with exactly these probabilities. The
+        arguments and errors are those of `act`.
         """
-        pool, given = inputs.pool(contexts, groups, self._options["features"])
-        now, codes = self._welcome(self._now, given)
-        x, g = torch.from_numpy(pool[None, None]), torch.from_numpy(codes[None, None])
-        return explanation(self._policy, now.known, x, g, now.groups.labels)
+        now, x, g = self._pool(contexts, groups)
+        return explanation(self._policy, now.known, x, g, tuple(now.groups))
 
     @classmethod
     def from_log(cls, policy: Any, log: Log, **options: Any) -> Self:
@@ -306,27 +279,24 @@ class Agent:
             ticket: of the decision; None is the latest one.
 
         Raises:
-            FairbanditError: a reward that is no finite number, a ticket that is not known or whose
-                reward came already, an outcome that is too large for the model. Nothing changes.
+            FairbanditError: a reward that is no finite number or too large for the model, or a
+                ticket that waits for none. Nothing changes.
         """
         value = inputs.number(reward, "reward")
         before = self._now
-        given = before.tickets.latest if ticket is None else ticket
-        if given is None:
-            raise FairbanditError("no decision was made yet that a reward could be of")
-        t = before.tickets.find(given, self.rounds)
-        known = self._told(before.known, before.tickets.outcome(t, value))
-        self._commit(before, before._replace(known=known, tickets=before.tickets.remove(t)))
+        t = before.tickets.find(before.tickets.latest if ticket is None else ticket)
+        known = self._learned(before.known, before.tickets.outcomes(t, value))
+        self._commit(before, _Now(known, before.groups, before.tickets.remove(t)))
 
     @_call
     def drop(self, ticket: int) -> None:
         """Waits no longer for the reward of a decision: it never comes.
 
         Raises:
-            FairbanditError: a ticket that is not known or whose reward came already.
+            FairbanditError: a ticket that waits for none.
         """
         before = self._now
-        t = before.tickets.find(ticket, self.rounds)
+        t = before.tickets.find(ticket)
         self._commit(before, before._replace(tickets=before.tickets.remove(t)))
 
     @_call
@@ -340,110 +310,100 @@ class Agent:
             rewards: what the picks gave, (n,).
 
         Raises:
-            FairbanditError: shapes that do not match, values that are not finite, actions that are
-                no candidate, a group that the truth does not know. Nothing changes.
+            FairbanditError: arguments that are no log, or a group that the truth does not know.
+                Nothing changes.
         """
-        before = self._now
-        log = inputs.Log(contexts, groups, actions, rewards, self._options["features"])
-        now, codes = self._welcome(before, log.labels)
-        known = now.known
-        for x, g, outcomes in log.pieces(codes, first=self.rounds + 1):
-            known = known._replace(past=known.past.with_pools(x, g))
-            known = self._told(self._policy.advance(known, outcomes.groups), outcomes)
-        tickets = now.tickets.give_up(known.past.rounds)
-        self._commit(before, _Now(known, now.groups, tickets))
+        before = now = self._now
+        d = before.known.problem.features
+        for pools, labels, places, values in inputs.log(contexts, groups, actions, rewards, d):
+            first = now.known.past.rounds + 1
+            now, codes = self._welcome(now, labels)
+            x, g, outcomes = inputs.tensors(pools, codes, places, values, first)
+            known = now.known._replace(past=now.known.past.with_pools(x, g))
+            known = self._learned(self._policy.advance(known, outcomes.groups), outcomes)
+            now = _Now(known, now.groups, now.tickets.give_up(known.past.rounds, self._patience))
+        self._commit(before, now)
 
     def save(self, path: str | PathLike[str]) -> None:
         """Writes all that is needed to go on; the file is whole, or as it was before.
 
         The truth is not part of it. Other threads go on while the file is written.
 
-        Args:
-            path: the file, which is replaced if there is one.
-
         Raises:
             FairbanditError: a label that no file can hold, or a file that cannot be written.
         """
         with self._writing:
-            saving.write(Path(path), saving.packed(self._state()))
+            saving.write(Path(path), {"config": self._policy.describe(), **self._state()})
 
     @classmethod
     def load(cls, path: str | PathLike[str], *, truth: Truth | None = None) -> Self:
-        """The agent of a file, which continues as if it had never stopped.
-
-        Args:
-            path: a file that `save` wrote.
-            truth: the truth, for policies that need it.
+        """The agent of a file that `save` wrote, which continues as if it had never stopped.
 
         Raises:
             FairbanditError: no such file, one that is cut short, damaged, of another kind or
-                version, or whose policy has a part that is not registered here.
+                version, or whose policy has a part that is not registered or needs a truth.
         """
         with saving.reading(Path(path)) as saved:
-            agent = cls(build_policy(saved["config"]), truth=truth, **saved["options"])
-            agent._restore(saved)
+            agent = cls.__new__(cls)
+            agent.__setstate__({**saved, "policy": build_policy(saved["config"]), "truth": truth})
         return agent
 
     def __getstate__(self) -> dict[str, Any]:
         """What copies are made of; they share no memory with this agent."""
-        truth = self._now.known.problem.truth
-        return {**self._state(), "policy": self._policy, "truth": truth}
+        problem = self._now.known.problem
+        return {**self._state(), "policy": self._policy, "truth": problem.truth}
 
     def __setstate__(self, state: Mapping[str, Any]) -> None:
         Agent.__init__(self, state["policy"], truth=state["truth"], **state["options"])
-        self._restore(state)
+        known = self._policy.restored(self._now.known, state["known"])
+        self._now = _Now(known, self._now.groups, Tickets.restored(state["waiting"]))
 
     def _state(self) -> dict[str, Any]:
+        """All that changes, and the options, as plain data."""
         now = self._now
-        return {
-            "config": self._policy.describe(),
-            "options": {**self._options, "groups": now.groups.labels},
-            "known": self._policy.state(now.known),
-            "waiting": now.tickets.state(self._options["features"]),
+        problem = now.known.problem
+        options = {
+            "features": problem.features,
+            "seed": problem.streams.seed,
+            "exploration": problem.exploration,
+            "patience": self._patience,
+            "groups": tuple(now.groups),
         }
-
-    def _restore(self, state: Mapping[str, Any]) -> None:
-        known = self._policy.restored(self._now.known, state["known"])
-        tickets = self._now.tickets.restored(state["waiting"])
-        self._now = self._now._replace(known=known, tickets=tickets)
+        known, waiting = self._policy.state(now.known), now.tickets.state(problem.features)
+        return {"options": options, "known": known, "waiting": waiting}
 
     def _commit(self, before: _Now, now: _Now) -> None:
         """Ends a call that began with one value by assigning the next one."""
         if self._now is not before:
-            raise FairbanditError(
-                "the agent was called from within one of its own calls; wait until that one has "
-                "returned"
-            )
+            raise FairbanditError("the agent was called from within one of its own calls")
         self._now = now
 
-    def _told(self, known: Knowledge, outcomes: Outcomes) -> Knowledge:
-        """What is known with further outcomes, if the estimator can take them in.
-
-        Some are taken in by a later call, which could not refuse them any more.
-        """
+    def _learned(self, known: Knowledge, outcomes: Outcomes) -> Knowledge:
+        """What is known with further outcomes; one that a later call cannot take in is refused."""
         known = self._policy.tell(known, outcomes)
         (included, state), *_ = known.states
         if int(outcomes.rounds[-1]) > included:
             self._policy.estimator.advance(state, outcomes)
         return known
 
-    def _welcome(self, now: _Now, labels: Sequence[Any]) -> tuple[_Now, inputs.Codes]:
-        """The codes of labels, and the agent as it is once it knows those that are new."""
-        codes, fresh = now.groups.coded(labels)
-        if not fresh:
-            return now, codes
-        truths.vet(self._vetted(now.known.problem), fresh, len(now.groups))
-        groups = now.groups.joined_by(fresh)
-        problem = replace(now.known.problem, groups=len(groups))
-        return _Now(self._policy.grow(now.known, problem), groups, now.tickets), codes
+    def _pool(self, contexts: Any, groups: Any) -> tuple[_Now, Tensor, Tensor]:
+        """The agent as it is once it knows a pool's groups; the pool, and its groups' numbers."""
+        pool, labels = inputs.pool(contexts, groups, self._now.known.problem.features)
+        now, codes = self._welcome(self._now, labels)
+        return now, torch.from_numpy(pool[None, None]), torch.from_numpy(codes[None, None])
 
-    def _vetted(self, problem: Problem) -> Truth | None:
-        """The truth, if it must know every group."""
-        return problem.truth if self._policy.rank.needs_truth else None
+    def _welcome(self, now: _Now, labels: Sequence[Any]) -> tuple[_Now, NDArray[np.int64]]:
+        """The agent as it is once it knows some labels, and their numbers."""
+        codes, groups = grouping.coded(now.groups, labels)
+        if groups is now.groups:
+            return now, codes
+        problem = replace(now.known.problem, groups=len(groups))
+        inputs.check_known(self._vetted, groups, len(now.groups))
+        return _Now(self._policy.grow(now.known, problem), groups, now.tickets), codes
 
     def _renew_locks(self) -> None:
         """Sets locks that nobody holds."""
-        self._lock, self._writing = RLock(), RLock()
+        self.lock, self._writing = RLock(), RLock()
         _agents.add(self)
 
 

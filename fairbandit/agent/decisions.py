@@ -89,15 +89,7 @@ class Explanation:
 def explanation(
     policy: Policy, known: Knowledge, contexts: Tensor, groups: Tensor, labels: Sequence[Hashable]
 ) -> Explanation:
-    """Explains how a policy decides the next round.
-
-    Args:
-        policy: decides.
-        known: what is known before the round, all groups of the pool included.
-        contexts: of the pool, (1, 1, K, d).
-        groups: (1, 1, K) int64.
-        labels: of all groups, by number.
-    """
+    """Explains how a policy decides the next round, about a pool (1, 1, K, d) and (1, 1, K)."""
     found: dict[str, Any] = dict.fromkeys(field.name for field in fields(Explanation))
     candidates = policy.candidates(known, known.past.rounds + 1, contexts, groups)
     selection = policy.selector.select(candidates, candidates.index)

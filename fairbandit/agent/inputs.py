@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from itertools import chain, pairwise
+from collections.abc import Hashable, Iterator, Mapping
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -11,23 +11,22 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from fairbandit.environments.base import Truth
 from fairbandit.errors import FairbanditError
 from fairbandit.maths.checks import shown, typed
 from fairbandit.past import Outcomes
-from fairbandit.splits.schedule import check_refresh
+from fairbandit.streams import CHUNK_ROUNDS
 
 LARGEST, SMALLEST = 1e100, 1e-100
 """Numbers beyond the one, or nearer to 0 than the other, are refused: their squares would not be
 numbers of double precision."""
 
-Codes = NDArray[np.int64]
-"""The groups' codes of some candidates."""
+MOST = 1_000_000
+"""So many features or numbered groups there are at most."""
 
-FEATURES = 1_000_000
-"""Contexts have at most so many features."""
 
-PIECE = 1 << 21
-"""About how many numbers of logged contexts are taken in at once."""
+PIECE = 16 * CHUNK_ROUNDS
+"""So many logged rounds are taken in at once."""
 
 
 def numbers(values: Any, what: str) -> NDArray[Any]:
@@ -46,15 +45,15 @@ def numbers(values: Any, what: str) -> NDArray[Any]:
             array: NDArray[Any] = values.numpy(force=True)
         else:
             array = np.asarray(values)
-        if np.ma.is_masked(values) or array.dtype.kind in "USmM":
-            raise TypeError("it holds masked entries, texts or times")
-        if array.dtype.kind not in "biu" and array.dtype != np.float64:
-            array = array.astype(np.float64)
+        if array.dtype.kind not in "biufO" or np.ma.is_masked(values):
+            raise TypeError("it holds masked entries, or what are no real numbers")
+        if array.dtype.kind in "fO":
+            array = array.astype(np.float64, copy=False)
     except Exception as error:  # whatever an object's own conversion may raise
         raise FairbanditError(
             f"{what}: expected real numbers, in rows of one length; got {typed(values)}: {error}"
         ) from error
-    if array.dtype.kind == "f" and array.size:
+    if array.dtype.kind == "f":
         sizes = np.abs(array)
         good = (sizes <= LARGEST) & ((sizes >= SMALLEST) | (sizes == 0))  # NaN is neither
         if not good.all():
@@ -66,21 +65,21 @@ def numbers(values: Any, what: str) -> NDArray[Any]:
     return array
 
 
-def number(value: Any, what: str) -> float:
+def number(value: Any, what: str, least: float = -LARGEST) -> float:
     """One finite number.
 
     Raises:
-        FairbanditError: anything else.
+        FairbanditError: anything else, or one that is too small.
     """
-    if type(value) is float and (SMALLEST <= abs(value) <= LARGEST or value == 0):
-        return value
     array = numbers(value, what)
-    if array.size != 1:
-        raise FairbanditError(f"{what}: expected one number, got an array of shape {array.shape}")
+    if array.size != 1 or array.item() < least:
+        raise FairbanditError(
+            f"{what}: expected one number of at least {least:g}, got {shown(value)}"
+        )
     return float(array.item())
 
 
-def whole(value: Any, what: str, least: int, most: int | None = None) -> int:
+def whole(value: Any, what: str, least: int = 0, most: int | None = None) -> int:
     """A whole number.
 
     Raises:
@@ -95,38 +94,16 @@ def whole(value: Any, what: str, least: int, most: int | None = None) -> int:
     return int(value)
 
 
-def refresh(given: Any, own: float | None) -> float | None:
-    """The refresh of an agent, given one and its policy's own.
+def listed(values: Any, what: str) -> list[Any]:
+    """The entries of an array, a tensor, a series, a list or a tuple, as plain Python objects.
 
     Raises:
-        FairbanditError: a value out of range, or two that differ.
+        FairbanditError: anything else.
     """
-    if given is None:
-        return own
-    factor = number(given, "refresh")
-    check_refresh(factor)
-    if own not in (None, factor):
-        raise FairbanditError(
-            f"refresh: the policy has {own:g} and the agent was given {factor:g}; give one of them"
-        )
-    return factor
-
-
-def options(features: Any, seed: Any, exploration: Any, patience: Any) -> dict[str, Any]:
-    """What an `Agent` is given beside its policy, groups, truth and refresh, by name.
-
-    Raises:
-        FairbanditError: a value out of range.
-    """
-    exploration = number(exploration, "exploration")
-    if exploration < 0:
-        raise FairbanditError(f"exploration: expected at least 0, got {exploration:g}")
-    return {
-        "features": whole(features, "features", 1, FEATURES),
-        "seed": whole(seed, "seed", 0),
-        "exploration": exploration,
-        "patience": None if patience is None else whole(patience, "patience", 0),
-    }
+    entries = values.tolist() if hasattr(values, "tolist") else values
+    if not isinstance(entries, (list, tuple, range)):
+        raise FairbanditError(f"{what}: expected an array or a list, got {typed(values)}")
+    return list(entries)
 
 
 def pool(contexts: Any, groups: Any, features: int) -> tuple[NDArray[np.float64], list[Any]]:
@@ -136,11 +113,7 @@ def pool(contexts: Any, groups: Any, features: int) -> tuple[NDArray[np.float64]
         FairbanditError: other shapes, no candidate, or values that are not finite.
     """
     array = numbers(contexts, "contexts")
-    if array.ndim != 2 or array.shape[1] != features or not len(array):
-        raise FairbanditError(
-            f"contexts: expected (K, {features}), a row of {features} features for each of at "
-            f"least one candidate; got shape {array.shape}"
-        )
+    _check_pool(array, "contexts", features)
     labels = listed(groups, "groups")
     if len(labels) != len(array):
         raise FairbanditError(
@@ -149,107 +122,109 @@ def pool(contexts: Any, groups: Any, features: int) -> tuple[NDArray[np.float64]
     return np.array(array, dtype=np.float64), labels
 
 
-def listed(values: Any, what: str) -> list[Any]:
-    """The entries of an array, a tensor, a series, a list or a tuple, as plain Python objects.
+def log(
+    contexts: Any, groups: Any, actions: Any, rewards: Any, features: int
+) -> Iterator[tuple[list[NDArray[Any]], list[Any], NDArray[np.int64], NDArray[np.float64]]]:
+    """Logged rounds, checked and cut into pieces; see `Agent.observe`.
 
-    Raises:
-        FairbanditError: anything else.
-    """
-    entries = values.tolist() if hasattr(values, "tolist") else values
-    if not isinstance(entries, (list, tuple)):
-        raise FairbanditError(f"{what}: expected an array or a list, got {typed(values)}")
-    return list(entries)
-
-
-class Log:
-    """Logged rounds, checked and stored with all M = Σᵢ Kᵢ candidates in one array.
-
-    Args:
-        contexts: the features of n pools, (n, K, d), or a list of n pools (Kᵢ, d).
-        groups: the labels of their candidates, (n, K), or a list of n lists of Kᵢ.
-        actions: the position of each pick in its pool, from 0: n integers.
-        rewards: the rewards of the picks, n finite numbers.
-        features: d.
-
-    Attributes:
-        labels: the labels of all M candidates.
+    Yields:
+        The pools of N rounds, (Kᵢ, d) each, the labels of all their candidates, and the picks'
+        places and rewards, (N,) each.
 
     Raises:
         FairbanditError: shapes that do not match, contexts or rewards that are not finite, actions
             that are no integers or not from 0 to Kᵢ − 1.
     """
-
-    def __init__(
-        self, contexts: Any, groups: Any, actions: Any, rewards: Any, features: int
-    ) -> None:
-        self._contexts, sizes = _flat(contexts, features)  # of all candidates, (M, d)
-        self.labels = _labels(groups, sizes)
-        n = len(sizes)
-        places, given = numbers(actions, "actions"), numbers(rewards, "rewards")
-        for what, array in (("actions", places), ("rewards", given)):
-            if array.shape != (n,):
-                raise FairbanditError(
-                    f"{what}: expected one for each of the {n} pools, shape ({n},); got "
-                    f"{array.shape}"
-                )
-        if n and places.dtype.kind not in "iu":
-            raise FairbanditError(f"actions: expected whole numbers, got {places.dtype}")
-        wrong = (places < 0) | (places >= sizes)
-        if wrong.any():
-            at = int(wrong.argmax())
+    if isinstance(contexts, (list, tuple)):
+        pools = [numbers(one, f"contexts[{at}]") for at, one in enumerate(contexts)]
+    else:
+        pools = list(np.atleast_1d(numbers(contexts, "contexts")))
+    labels = [listed(one, "groups") for one in listed(groups, "groups")]
+    places, given, n = numbers(actions, "actions"), numbers(rewards, "rewards"), len(pools)
+    if not (len(labels),) == places.shape == given.shape == (n,):
+        raise FairbanditError(
+            f"expected groups, actions and rewards of {n} rounds, as there are contexts; got "
+            f"{len(labels)}, {places.shape} and {given.shape}"
+        )
+    if n and places.dtype.kind not in "iu":
+        raise FairbanditError(f"actions: expected whole numbers, got {places.dtype}")
+    for at, (one, names, place) in enumerate(zip(pools, labels, places.tolist(), strict=True)):
+        _check_pool(one, f"contexts[{at}]", features)
+        if len(names) != len(one) or not 0 <= place < len(one):
             raise FairbanditError(
-                f"actions: expected places from 0 to {sizes[at] - 1} in pool {at}, got {places[at]}"
+                f"expected {len(one)} labels and an action from 0 to {len(one) - 1} in pool {at}; "
+                f"got {len(names)} labels and action {place}"
             )
-        self._rewards, self._ends = given.astype(np.float64), np.append(0, sizes.cumsum())
-        self._picked = self._ends[:-1] + places.astype(np.int64)  # among all candidates
-
-    def pieces(self, codes: Codes, first: int) -> Iterator[tuple[Tensor, Tensor, Outcomes]]:
-        """Cuts the rounds into pieces of about `PIECE` numbers.
-
-        Args:
-            codes: the groups of all M candidates.
-            first: the first of the rounds.
-
-        Yields:
-            Of N consecutive rounds, the pools, (1, N, K, d) float64 and (1, N, K) int64, small ones
-            filled up with empty places, and the outcomes.
-        """
-        n, d = len(self._rewards), self._contexts.shape[1]
-        largest = int(np.diff(self._ends).max(initial=1))
-        for low, high in pairwise([*range(0, n, max(1, PIECE // (largest * d))), n]):
-            sizes = np.diff(self._ends[low : high + 1])
-            rows = slice(self._ends[low], self._ends[high])
-            here = np.arange(sizes.max()) < sizes[:, None]
-            contexts, groups = np.zeros((*here.shape, d)), np.full(here.shape, -1)
-            contexts[here], groups[here] = self._contexts[rows], codes[rows]
-            at = self._picked[low:high]
-            picks = self._contexts[at].astype(np.float64), codes[at], self._rewards[low:high]
-            x, g, *outcomes = (torch.from_numpy(part)[None] for part in (contexts, groups, *picks))
-            yield x, g, Outcomes(torch.arange(first + low, first + high), *outcomes)
+    places, given = places.astype(np.int64), given.astype(np.float64)
+    for low in range(0, n, PIECE):
+        some = slice(low, low + PIECE)
+        yield pools[some], list(chain(*labels[some])), places[some], given[some]
 
 
-def _flat(contexts: Any, features: int) -> tuple[NDArray[Any], NDArray[np.int64]]:
-    """All candidates' contexts, (M, d), and how many each pool has, (n,)."""
-    expected = f"expected (n, K, {features}), or a list of pools (K, {features}), K at least 1"
-    if not isinstance(contexts, (list, tuple)):
-        array = numbers(contexts, "contexts")
-        if array.ndim != 3 or not array.shape[1] or array.shape[2] != features:
-            raise FairbanditError(f"contexts: {expected}; got shape {array.shape}")
-        return array.reshape(-1, features), np.full(len(array), array.shape[1])
-    pools = [numbers(one, f"contexts[{at}]") for at, one in enumerate(contexts)]
-    for at, one in enumerate(pools):
-        if one.ndim != 2 or one.shape[1] != features or not len(one):
-            raise FairbanditError(f"contexts[{at}]: {expected}; got shape {one.shape}")
-    sizes = np.array([len(one) for one in pools], dtype=np.int64)
-    return np.concatenate([np.empty((0, features)), *pools]), sizes
+def tensors(
+    pools: list[NDArray[Any]],
+    codes: NDArray[np.int64],
+    places: NDArray[np.int64],
+    rewards: NDArray[np.float64],
+    first: int,
+) -> tuple[Tensor, Tensor, Outcomes]:
+    """N logged rounds from a first one: contexts (1, N, K, d), groups (1, N, K), and outcomes.
+
+    Small pools are filled up with empty places.
+    """
+    sizes = np.array([len(one) for one in pools])
+    present = np.arange(sizes.max()) < sizes[:, None]
+    contexts = np.zeros((*present.shape, pools[0].shape[1]))
+    groups = np.full(present.shape, -1)
+    contexts[present], groups[present] = np.concatenate(pools), codes
+    picked = np.arange(len(pools)), places
+    arrays = contexts, groups, contexts[picked], groups[picked], rewards
+    x, g, *outcomes = (torch.from_numpy(array)[None] for array in arrays)
+    return x, g, Outcomes(torch.arange(first, first + len(pools)), *outcomes)
 
 
-def _labels(groups: Any, sizes: NDArray[np.int64]) -> list[Any]:
-    """All candidates' labels, M of them."""
-    pools = [listed(one, f"groups[{at}]") for at, one in enumerate(listed(groups, "groups"))]
-    if len(pools) != len(sizes):
-        raise FairbanditError(f"groups: expected {len(sizes)} pools, got {len(pools)}")
-    for at, (pool, size) in enumerate(zip(pools, sizes.tolist(), strict=True)):
-        if len(pool) != size:
-            raise FairbanditError(f"groups: expected {size} labels in pool {at}, got {len(pool)}")
-    return list(chain(*pools))
+def truth(given: Truth, features: int) -> Truth:
+    """A truth whose θ is a tensor of d numbers, whatever it came as.
+
+    Raises:
+        FairbanditError: no truth, another number of them, or some that are not finite.
+    """
+    if not isinstance(given, Truth):
+        raise FairbanditError(f"truth: expected a fairbandit.Truth(theta, cdf), got {shown(given)}")
+    if given.theta is None:
+        return given
+    theta = numbers(given.theta, "truth.theta")
+    if theta.shape != (features,):
+        raise FairbanditError(
+            f"truth.theta: expected shape ({features},), one number a feature; got {theta.shape}"
+        )
+    return Truth(torch.from_numpy(np.array(theta, dtype=np.float64)), given.cdf)
+
+
+def check_known(given: Truth | None, groups: Mapping[Hashable, int], first: int) -> None:
+    """Refuses groups, from a first number on, of which a truth knows no CDF.
+
+    Raises:
+        FairbanditError: a group whose CDF is not 1 at a large enough reward.
+    """
+    if given is None:
+        return
+    top, one = torch.full((1,), LARGEST, dtype=torch.float64), torch.tensor([1])
+    for label, code in list(groups.items())[first:]:
+        try:
+            share = float(given.cdf(torch.tensor([code]), top, one))
+            known, reason = abs(share - 1) < 1e-6, f"it is {share:g} at {LARGEST:g}, not 1"
+        except IndexError as error:
+            known, reason = False, str(error)
+        if not known:
+            raise FairbanditError(
+                f"the truth's cdf does not know group {label!r}, number {code}: {reason}"
+            )
+
+
+def _check_pool(array: NDArray[Any], what: str, features: int) -> None:
+    if array.ndim != 2 or array.shape[1] != features or not len(array):
+        raise FairbanditError(
+            f"{what}: expected (K, {features}), a row of {features} features for each of at least "
+            f"one candidate; got shape {array.shape}"
+        )

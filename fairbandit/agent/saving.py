@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Hashable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from fairbandit.agent import groups
 from fairbandit.errors import FairbanditError
-from fairbandit.maths import checks
+from fairbandit.maths.checks import shown
 from fairbandit.run import state
 
 FORMAT = "fairbandit.Agent"
@@ -19,24 +18,14 @@ VERSION = 6
 """The version of the format; files of other versions are refused."""
 
 
-def packed(saved: Mapping[str, Any]) -> bytes:
-    """The bytes of an agent's file, from its state.
-
-    Raises:
-        FairbanditError: a group label is of a type that cannot be saved.
-    """
-    options = saved["options"]
-    labels = [groups.written(label) for label in options["groups"]]
-    whole = {**saved, "options": {**options, "groups": labels}}
-    return state.packed({"format": FORMAT, "version": VERSION, **whole})
-
-
-def write(path: Path, contents: bytes) -> None:
+def write(path: Path, saved: Mapping[str, Any]) -> None:
     """Writes an agent's file.
 
     Raises:
-        FairbanditError: the file cannot be written.
+        FairbanditError: a group label of a type that files do not hold, or a file that cannot be
+            written.
     """
+    contents = state.packed({"format": FORMAT, "version": VERSION, **saved})
     try:
         state.write(contents, path)
     except OSError as error:
@@ -54,25 +43,14 @@ def reading(path: Path) -> Iterator[dict[str, Any]]:
     """
     try:
         saved = state.read(path)
+        found = saved["format"], saved["version"]
+        if found != (FORMAT, VERSION):
+            raise ValueError(f"it is {shown(found)}, and not {(FORMAT, VERSION)}")
+        labels = [_label(plain) for plain in saved["options"]["groups"]]
+        yield {**saved, "options": {**saved["options"], "groups": labels}}
     except OSError as error:
         reason = error.strerror or error
         raise FairbanditError(f"cannot load an agent from {path}: {reason}") from error
-    except ValueError as error:
-        raise FairbanditError(
-            f"{path} is no whole file of a saved agent: it is cut short, damaged or something else "
-            f"({error}); expected what Agent.save wrote"
-        ) from error
-    if not isinstance(saved, dict) or not _equal(saved.get("format"), FORMAT):
-        raise FairbanditError(f"{path} holds no agent; expected what Agent.save wrote")
-    if not _equal(saved.get("version"), VERSION):
-        raise FairbanditError(
-            f"{path} is of version {checks.shown(saved.get('version'))} of the agents' files; "
-            f"expected version {VERSION}, that of the fairbandit installed"
-        )
-    try:
-        options = saved["options"]
-        labels = [groups.read(label) for label in options["groups"]]
-        yield {**saved, "options": {**options, "groups": labels}}
     except FairbanditError as error:
         raise FairbanditError(
             f"cannot go on with the agent of {path}: {error}. Plugins must be loaded first, and a "
@@ -80,11 +58,11 @@ def reading(path: Path) -> Iterator[dict[str, Any]]:
         ) from error
     except Exception as error:  # a file from an untrusted source may cause any
         raise FairbanditError(
-            f"{path} holds no whole agent ({type(error).__name__}: {error}); expected what "
-            "Agent.save wrote"
+            f"{path} is no whole file of a saved agent of this version of fairbandit "
+            f"({type(error).__name__}: {error}); expected what Agent.save wrote"
         ) from error
 
 
-def _equal(given: Any, expected: str | int) -> bool:
-    """Whether two values are equal and of one type; the given one may be a tensor, for example."""
-    return type(given) is type(expected) and bool(given == expected)
+def _label(plain: Any) -> Hashable:
+    """A group's label; files hold lists in place of tuples."""
+    return tuple(map(_label, plain)) if isinstance(plain, list) else plain

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 import torch
@@ -19,38 +18,36 @@ SHOWN = 10
 """A message names at most so many of those that wait."""
 
 
-@dataclass(frozen=True, eq=False)
-class Tickets:
+class Tickets(NamedTuple):
     """The picks of rounds that wait for a reward, a value; a ticket is the round's number.
 
     Attributes:
-        patience: a reward that has not come after so many further rounds is not waited for any
-            more; None waits for ever.
-        picks: the context (1, 1, d) and the group of each pick by its ticket, oldest first.
+        picks: the contexts (1, m, d) and the groups (1, m) of the m picks of each round, oldest
+            first.
         latest: the ticket of the last decision, None before there is one.
     """
 
-    patience: int | None
-    picks: Mapping[int, tuple[Tensor, int]] = field(default_factory=dict)
-    latest: int | None = None
+    picks: Mapping[int, tuple[Tensor, Tensor]]
+    latest: int | None
 
-    def add(self, t: int, context: Tensor, group: int) -> Tickets:
-        """With the pick of the latest round, of a context (1, 1, d)."""
-        return replace(self, picks={**self.picks, t: (context, group)}, latest=t).give_up(t)
+    def add(self, t: int, contexts: Tensor, groups: Tensor) -> Tickets:
+        """With the picks of the latest round."""
+        return Tickets({**self.picks, t: (contexts, groups)}, t)
 
     def remove(self, t: int) -> Tickets:
         """Without a round."""
-        return replace(self, picks={other: self.picks[other] for other in self.picks if other != t})
+        picks = {other: pick for other, pick in self.picks.items() if other != t}
+        return Tickets(picks, self.latest)
 
-    def give_up(self, rounds: int) -> Tickets:
-        """After so many rounds, without rewards that patience has run out for."""
-        last = 0 if self.patience is None else rounds - self.patience
-        if next(iter(self.picks), last) >= last:
+    def give_up(self, rounds: int, patience: int | None) -> Tickets:
+        """After so many rounds, without the rewards that patience has run out for."""
+        first = 0 if patience is None else rounds - patience
+        if next(iter(self.picks), first) >= first:
             return self
-        return replace(self, picks={t: pick for t, pick in self.picks.items() if t >= last})
+        return Tickets({t: pick for t, pick in self.picks.items() if t >= first}, self.latest)
 
-    def find(self, given: Any, rounds: int) -> int:
-        """The round that a ticket stands for, where there were so many rounds so far.
+    def find(self, given: Any) -> int:
+        """The round that a ticket stands for.
 
         Raises:
             FairbanditError: a round that waits for no reward.
@@ -59,23 +56,20 @@ class Tickets:
             t = operator.index(given)
         except TypeError:
             t = 0
-        if t in self.picks:
-            return t
-        kept = ", ".join(map(str, list(self.picks)[:SHOWN])) or "none"
-        kept += ", …" if len(self.picks) > SHOWN else ""
-        raise FairbanditError(
-            f"round {t} waits for no reward: it came already, was given up, or the round was "
-            f"observed with it; those that wait are {kept}"
-            if 0 < t <= rounds
-            else f"no decision has ticket {shown(given)}; those that wait for a reward are {kept}"
-        )
+        if t not in self.picks:
+            waiting = ", ".join(map(str, list(self.picks)[:SHOWN])) or "none"
+            more = ", …" if len(self.picks) > SHOWN else ""
+            raise FairbanditError(
+                f"no decision waits for a reward by ticket {shown(given)}: it came already, was "
+                f"given up, or there is no such decision; those that wait are {waiting}{more}"
+            )
+        return t
 
-    def outcome(self, t: int, reward: float) -> Outcomes:
+    def outcomes(self, t: int, reward: float) -> Outcomes:
         """What a round gave, whose reward has come."""
-        context, group = self.picks[t]
-        numbers = np.array([t]), np.array([[group]]), np.array([[reward]])
-        rounds, groups, rewards = map(torch.from_numpy, numbers)  # much faster than torch.tensor
-        return Outcomes(rounds, context, groups, rewards)
+        contexts, groups = self.picks[t]
+        rewards = torch.from_numpy(np.full(groups.shape, reward))  # much faster than torch.tensor
+        return Outcomes(torch.from_numpy(np.array([t])), contexts, groups, rewards)
 
     def state(self, features: int) -> dict[str, Any]:
         """All that waits, as plain tensors and numbers."""
@@ -83,14 +77,14 @@ class Tickets:
         return {
             "latest": self.latest,
             "tickets": list(self.picks),
-            "groups": [group for _, group in self.picks.values()],
-            "contexts": torch.cat([none, *(context for context, _ in self.picks.values())], 1),
+            "groups": [int(groups) for _, groups in self.picks.values()],
+            "contexts": torch.cat([none, *(contexts for contexts, _ in self.picks.values())], 1),
         }
 
-    def restored(self, state: Mapping[str, Any]) -> Tickets:
+    @classmethod
+    def restored(cls, state: Mapping[str, Any]) -> Self:
         """The tickets that gave a state."""
-        contexts = [context[:, None].clone() for context in state["contexts"].unbind(1)]
-        picks = dict(
-            zip(state["tickets"], zip(contexts, state["groups"], strict=True), strict=True)
-        )
-        return replace(self, picks=picks, latest=state["latest"])
+        contexts = [one[:, None].clone() for one in state["contexts"].unbind(1)]
+        groups = [torch.tensor([[group]]) for group in state["groups"]]
+        picks = zip(contexts, groups, strict=True)
+        return cls(dict(zip(state["tickets"], picks, strict=True)), state["latest"])

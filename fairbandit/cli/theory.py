@@ -47,8 +47,6 @@ examples:
   fairbandit theory environment=simulation environment.groups=2 'environment.theta=[2,1,1]'
   fairbandit theory environment=census_gender environment.root=data 'environment.states=[VT,WY]'"""
 
-_NUMBERS = ("rounds", "delta", "regularization", "alpha")
-
 _TERMS = (
     "proof",
     "λ_min(Ŝ) grows a round by",
@@ -70,45 +68,43 @@ def theory(words: Sequence[str]) -> None:
     """
     parser = tool_parser("theory", _HELP, _EXAMPLES)
     parser.add_argument("words", nargs="*", metavar="KEY=VALUE", help="see above")
-    given, numbers = _parsed(parser.parse_args(words).words)
+    described, numbers = _parsed(parser.parse_args(words).words)
     torch.set_num_threads(1)
-    environment: Environment = registry.create("environment", given)
-    settings = {"rounds": float(environment.rounds), **numbers}
-    problem = _Problem(paper.constants(environment), **settings)
+    environment: Environment = registry.create("environment", described)
+    numbers = {"rounds": float(environment.rounds), **numbers}
+    tables = _Tables(paper.constants(environment), **numbers)
     # whatever can fail is computed before anything is printed
     moments = dict(zip(KAPPAS, paper.pick_moments(environment), strict=True))
-    title = f"Constants of this instance ({environment.part_name})"
-    tables = [problem.constants(title), problem.bounds(), problem.instance(moments)]
-    if problem.has_trade_off:
+    shown: list[Table | str] = [
+        tables.constants(f"Constants of this instance ({environment.part_name})"),
+        tables.bounds(),
+        tables.instance(moments),
+    ]
+    if tables.has_trade_off:
         groups = " and ".join(environment.group_names)
         title = f"Fairness against reward, groups {groups} (thm:linreg_opt)"
-        tables.append(problem.trade_off(paper.trade_off(environment), title))
-    remarks = problem.remarks(moments[0.0])
-    shown = console()
-    for part in (*tables, *remarks):
-        shown.print(part, highlight=False)
+        shown.append(tables.trade_off(paper.trade_off(environment), title))
+    screen = console()
+    for part in (*shown, *tables.remarks(moments[0.0])):
+        screen.print(part, highlight=False)
 
 
 def _parsed(words: Sequence[str]) -> tuple[dict[str, Any], dict[str, float]]:
     """The environment's description, and the numbers by name."""
-    name, parameters, numbers = "simulation", list[str](), dict[str, float]()
-    for word in words:
-        key, equals, value = word.partition("=")
-        if equals and key == "environment":
-            name = value
-        elif equals and key.startswith("environment.") and key != "environment.name":
-            parameters.append(word.removeprefix("environment."))
-        elif equals and key in _NUMBERS:
-            try:
-                numbers[key] = float(value)
-            except ValueError:
-                raise FairbanditError(f"{key} must be a number, got {value!r}") from None
-        else:
-            raise FairbanditError(
-                f"fairbandit theory: {word!r} is none of environment=NAME, environment.KEY=VALUE, "
-                f"{', '.join(f'{number}=…' for number in _NUMBERS)} (see fairbandit theory --help)"
-            )
-    return {**read_parameters(parameters, "environment"), "name": name}, numbers
+    own = [word for word in words if word.startswith("environment.")]
+    given = dict(word.partition("=")[::2] for word in words if word not in own)
+    described = {"name": given.pop("environment", "simulation")}
+    parameters = [word.removeprefix("environment.") for word in own]
+    if unknown := sorted(set(given) - {"rounds", "delta", "regularization", "alpha"}):
+        raise FairbanditError(
+            f"fairbandit theory: unknown {', '.join(unknown)}; expected environment=NAME, "
+            "environment.KEY=VALUE, rounds=…, delta=…, regularization=…, alpha=…"
+        )
+    try:
+        numbers = {key: float(value) for key, value in given.items()}
+    except ValueError as error:
+        raise FairbanditError(f"fairbandit theory: not a number in {given}: {error}") from None
+    return {**described, **read_parameters(parameters, "environment")}, numbers
 
 
 def _number(value: float) -> str:
@@ -121,16 +117,12 @@ def _number(value: float) -> str:
 
 
 def _measured(found: paper.Estimate) -> str:
-    """An estimate with its standard error, where it has one.
-
-    >>> _measured(paper.Estimate(0.5, error=0.01)), _measured(paper.Estimate(2.0))
-    ('0.5 ± 0.01', '2')
-    """
+    """An estimate with its standard error, where it has one."""
     return _number(found.value) + (f" ± {found.error:.2g}" if found.error else "")
 
 
 @dataclass(frozen=True)
-class _Problem:
+class _Tables:
     """The tables of a problem, for one choice of T, δ, λ and α."""
 
     known: paper.Constants
@@ -150,11 +142,6 @@ class _Problem:
         """q̄ as a factor in formulas, where it is not 1."""
         return "" if self.known.own_places else "q̄"
 
-    @property
-    def split_delta(self) -> float:
-        """δ, or δ₁ and δ₂ where groups are random."""
-        return self.delta / 2 if self.known.random else self.delta
-
     def bound(self, rounds: float, *, repaired: bool) -> paper.Bound:
         given = self.known, rounds, self.delta, self.regularization, self.alpha
         return paper.regret(*given, repaired=repaired)
@@ -162,22 +149,21 @@ class _Problem:
     def constants(self, title: str) -> Table:
         """The constants of the problem, and how they were found."""
         known, exactly = self.known, paper.Estimate
+        mean_over_places = [("λ̄", "the same, mean over places", known.place_eigenvalue)]
         rows = [
             ("K", "places", exactly(known.places)),
             ("G", "groups", exactly(known.groups)),
             ("d", "features", exactly(known.features)),
             ("x_max", "greatest norm of a context", known.norm),
             ("λ⁺_min(Σ)", "least positive eigenvalue, mean over groups", known.eigenvalue),
-            ("λ̄", "the same, mean over places", known.place_eigenvalue),
+            *(mean_over_places if not known.own_places else []),
             ("M", "greatest reward density of a group", known.density),
             ("R", "subgaussian constant of the noise", known.noise),
             ("q_K", "candidates of the rarest group in a pool", known.candidates),
             ("‖μ*‖₂", "norm of the true model", exactly(known.theta)),
         ]
-        if known.own_places:
-            del rows[5]  # it is λ⁺_min(Σ)
         cells = [
-            (letter, _number(found.value), "; ".join(filter(None, (meaning, found.how))))
+            (letter, _number(found.value), f"{meaning}; {found.how}".removesuffix("; "))
             for letter, meaning, found in rows
         ]
         headers = ("", "value", "what it is; how it is known")
@@ -188,14 +174,15 @@ class _Problem:
         theorem, gap = "th:regret_2", "eq:patboundused"
         if self.known.own_places:
             theorem, gap = "th:regret", "lm:eiguen"
+        proofs = (f"has a gap: {gap}", "λ⁺_min(Σ)", False), ("complete", "λ'", True)
         columns = []
-        for proof, eigenvalue in ((f"has a gap: {gap}", "λ⁺_min(Σ)"), ("complete", "λ'")):
-            bound = partial(self.bound, repaired=proof == "complete")
+        for proof, eigenvalue, repaired in proofs:
+            bound = partial(self.bound, repaired=repaired)
             found, first = bound(self.rounds), paper.useful_from(bound)
             terms = (found.confidence, found.shrinkage, found.ranks, found.warm_up, found.total)
             growth = f"{self.share}{eigenvalue}/4 = {_number(found.growth / 4)}"
-            speaks = "beyond 1e30" if first is None else _number(first)
-            columns.append((proof, growth, *map(_number, terms), speaks))
+            below = "beyond 1e30" if first is None else _number(first)
+            columns.append((proof, growth, *map(_number, terms), below))
         title = f"Fair regret of Fair-Greedy, T = {_number(self.rounds)}, "
         title += f"with probability ≥ {_number(1 - self.delta)}"
         headers = ("", f"the paper's {theorem}", "repaired")
@@ -213,7 +200,7 @@ class _Problem:
             rows.append((_number(kappa), _measured(found), _number(ratio), follows))
         ratios = f"2λ_κ ÷ {self.share}λ⁺_min(Σ)"
         headers = ("κ", "λ_κ ± std. error", ratios, "confidence + regular.")
-        title = f"Second moment of picks on this instance ({found.how})"
+        title = f"Second moment of picks on this instance ({moments[0.0].how})"
         return make_table(headers, rows, right=headers, title=title)
 
     def trade_off(self, found: paper.TradeOff, title: str) -> Table:
@@ -232,7 +219,7 @@ class _Problem:
         """What the tables mean and where they do not apply; `picked` is λ₀."""
         known, share = self.known, self.share
         half = self.bound(self.rounds, repaired=False).growth / 2
-        floor = paper.repaired_floor(known, self.rounds, self.split_delta, self.alpha)
+        floor = paper.repaired_floor(known, self.rounds, known.split(self.delta), self.alpha)
         beside = "less than that" if picked.value < half else "no less"
         texts = [
             "The gap: the paper takes the second moment of a picked context to be that of any "

@@ -82,7 +82,7 @@ def _tensors(path: str, value: Any) -> Iterator[tuple[str, Tensor]]:
     if isinstance(value, Tensor):
         yield path, value
     elif isinstance(value, Streams):
-        inside = {f"[{p.name}].uniform": list(value[p]._kept.values()) for p in Purpose}
+        inside = {f"[{p.name}].uniform": [value[p]._kept[1]] for p in Purpose}
     elif hasattr(value, "_asdict"):
         inside = {f".{name}": item for name, item in value._asdict().items()}
     elif isinstance(value, (list, tuple)):

@@ -105,7 +105,8 @@ class Simulation(Environment):
 
     def _truth(self, device: torch.device) -> Truth:
         theta = torch.tensor(self.theta, dtype=torch.float64, device=device)
-        return Truth(theta, self._cdf.to(device))
+        cdf = self._cdf.to(device) if isinstance(self._cdf, GroupedCdf) else self._cdf
+        return Truth(theta, cdf)
 
     def _sampled_cdf(self) -> GroupedCdf:
         generator = np.random.default_rng(np.random.SeedSequence(0, spawn_key=(self.cdf_samples,)))

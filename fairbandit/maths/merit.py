@@ -26,10 +26,10 @@ class MeritFunction:
     positive probability, up to underflow. A part with such a function derives from this class too.
 
     Args:
-        merit: h.
+        merit: h: `identity`, `power` or `exponential`.
         exponent: p > 0 (power).
         rate: β > 0 (exponential).
-        floor: γ > 0.
+        floor: γ > 0; merits below it count as γ.
 
     Raises:
         FairbanditError: a number out of range.

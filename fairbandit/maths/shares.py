@@ -37,14 +37,14 @@ def group_shares(given: Any, groups: int | None = None) -> list[float]:
             "shares (r): expected a number from 0 to 1 for all groups, or a list with one for each "
             f"group; got {typed(given)}"
         )
-    if groups is not None and listed and len(shares) != groups:
+    if groups is not None and len(shares) != groups:
         raise FairbanditError(
             f"shares (r): expected one for each of {groups} groups, or one number for all; got "
             f"{len(shares)}: {given}"
         )
     if math.fsum(shares) > 1:
         raise FairbanditError(
-            f"shares (r) must sum to at most 1; got {given}"
-            f"{'' if listed else f' for each of {groups} groups'}, {math.fsum(shares):g} in all"
+            f"shares (r) must sum to at most 1; got {given}, {math.fsum(shares):g} for all "
+            f"{len(shares)} groups"
         )
     return [float(share) for share in shares]

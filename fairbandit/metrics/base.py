@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -30,11 +29,13 @@ class Judged:
         pools: the candidates with all rewards and, where the environment has a truth, the true
             rewards and true ranks, which are NaN elsewhere.
         selection: the picks, whose fields are properties here.
+        draws_models: whether the estimator draws a reward model for each round.
     """
 
     first: int
     pools: Pools
     selection: Selection
+    draws_models: bool = False
 
     @property
     def actions(self) -> Tensor:
@@ -106,12 +107,8 @@ class Metric(ABC):
         """Prepares the metric for rounds 1, 2, … of a problem; forgets rounds judged before."""
         self.problem = problem
 
-    def values(self, judged: Judged, *, draws_models: bool = False) -> Tensor:
-        """Judges the next rounds, of the problem that the metric is bound to.
-
-        Args:
-            judged: N rounds.
-            draws_models: whether the estimator draws a reward model for each round.
+    def values(self, judged: Judged) -> Tensor:
+        """Judges the next N rounds of the problem that the metric is bound to.
 
         Returns:
             One finite number for each round and replica, (B, N) float64; NaN where the metric
@@ -121,7 +118,7 @@ class Metric(ABC):
             FairbanditError: `_values` gives something else.
         """
         shape, truth = tuple(judged.actions.shape), self.problem.truth is not None
-        if (self.needs_truth and not truth) or (self.needs_fixed_models and draws_models):
+        if (self.needs_truth and not truth) or (self.needs_fixed_models and judged.draws_models):
             return torch.full(shape, torch.nan, dtype=torch.float64, device=judged.actions.device)
         values = self._values(judged)
         sound = isinstance(values, Tensor) and values.dtype == torch.float64
@@ -130,40 +127,25 @@ class Metric(ABC):
                 f"metric {self.part_name!r} gave {typed(values)}; expected (B, N) = {shape} values "
                 "and torch.float64"
             )
-        if not math.isfinite(values.abs().max()):
+        if not bool(values.isfinite().all()):
             replica, offset = (~values.isfinite()).nonzero()[0].tolist()
-            without = (
-                "; the environment has no truth: a metric that reads true rewards or ranks "
-                "declares needs_truth = True"
-            )
             raise FairbanditError(
                 f"metric {self.part_name!r} gave {values[replica, offset].item()} for round "
                 f"{judged.first + offset} of replica {replica} of the batch; expected a finite "
-                f"number{'' if truth or self.needs_truth else without}"
+                "number (a metric that reads true rewards or ranks declares needs_truth = True)"
             )
         return values
 
     @abstractmethod
     def _values(self, judged: Judged) -> Tensor:
-        """Judges N rounds; the public `values` checks what is returned.
-
-        Args:
-            judged: the rounds that follow those judged before.
-
-        Returns:
-            (B, N) float64.
-        """
+        """Judges the N rounds that follow those judged before, (B, N) float64."""
 
     def state(self) -> dict[str, Any]:
         """What the metric must remember of the rounds judged, as plain tensors and numbers."""
         return {}
 
     def load_state(self, state: Mapping[str, Any]) -> None:
-        """Replaces what the metric remembers, so that it continues as the saved one would have.
-
-        Args:
-            state: what `state` returned, of a metric of the same class and parameters that was
-                bound to an equal problem. A metric that keeps no state takes the empty mapping.
+        """Continues from what `state` returned, of an equal metric bound to an equal problem.
 
         Raises:
             FairbanditError: the state is not empty, and this class does not override the method.

@@ -11,8 +11,7 @@ from torch import Tensor
 
 from fairbandit.environments.base import Pools
 from fairbandit.metrics.base import Judged, Metric
-from fairbandit.metrics.fair_regret import FairRegret
-from fairbandit.metrics.standard_regret import StandardRegret
+from fairbandit.metrics.regrets import FairRegret, StandardRegret
 from fairbandit.part import Problem
 from fairbandit.selectors import Selection
 
@@ -95,11 +94,7 @@ class Judge:
         if problem.truth is None:
             unknown = torch.full_like(pools.expected, torch.nan)
             pools = replace(pools, expected=unknown, ranks=unknown)
-        judged = Judged(first, pools, selection)
-        values = {
-            column: metric.values(judged, draws_models=self._draws_models)
-            for column, metric in self.metrics.items()
-        }
+        judged = Judged(first, pools, selection, self._draws_models)
         every = torch.arange(problem.groups, device=pools.groups.device)
         return Played(
             first=first,
@@ -110,7 +105,7 @@ class Judge:
             expected=judged.gather_picks(pools.expected),
             ranks=judged.gather_picks(pools.ranks),
             propensities=selection.propensities,
-            metrics=values,
+            metrics={column: metric.values(judged) for column, metric in self.metrics.items()},
             received=(pools.groups[..., None] == every).sum((1, 2)),
         )
 

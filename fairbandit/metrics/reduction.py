@@ -25,8 +25,6 @@ class RunningReduction:
     >>> running = RunningReduction("mean", replicas=1)
     >>> running.add(torch.tensor([[1.0, 2.0]])), running.add(torch.tensor([[6.0]]))
     (tensor([[1.0000, 1.5000]], dtype=torch.float64), tensor([[3.]], dtype=torch.float64))
-    >>> running.value
-    tensor([3.], dtype=torch.float64)
     """
 
     def __init__(self, reduce: Reduce, replicas: int) -> None:
@@ -56,13 +54,8 @@ class RunningReduction:
         self._rounds += values.shape[1]
         return running / rounds if self._reduce == "mean" else running
 
-    @property
-    def value(self) -> Tensor:
-        """The reduced value after the last round, (B,)."""
-        return self._carried / self._rounds if self._reduce == "mean" else self._carried
-
     def state(self) -> dict[str, Any]:
-        """All that is needed to go on, as plain data and a tensor."""
+        """All that is needed to go on."""
         return {"rounds": self._rounds, "carried": self._carried}
 
     def load_state(self, state: Mapping[str, Any]) -> None:

@@ -1,12 +1,9 @@
 """Ranks: turn a pool's scores into the index to be maximised."""
 
 from fairbandit.ranks.base import Rank
-from fairbandit.ranks.empirical_cdf import EmpiricalCdf
-from fairbandit.ranks.identity import Identity
 from fairbandit.ranks.interval_cdf import IntervalCdf
 from fairbandit.ranks.noisy_rewards_cdf import NoisyRewardsCdf
-from fairbandit.ranks.oracle_cdf import OracleCdf
-from fairbandit.ranks.recent_cdf import RecentCdf
+from fairbandit.ranks.paper import EmpiricalCdf, Identity, OracleCdf, RecentCdf
 from fairbandit.ranks.shrunk_cdf import ShrunkCdf
 from fairbandit.ranks.smoothed_cdf import SmoothedCdf
 from fairbandit.ranks.tradeoff import Tradeoff

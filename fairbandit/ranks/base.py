@@ -14,9 +14,6 @@ from fairbandit.estimators.models import NoBounds
 from fairbandit.part import Part, Problem
 from fairbandit.registry import base
 
-FINITE = torch.finfo(torch.float64).max
-"""The largest finite number."""
-
 
 @base("rank")
 class Rank(Part):
@@ -29,13 +26,10 @@ class Rank(Part):
     """The least and the greatest index."""
 
     def index(self, candidates: Candidates) -> Tensor:
-        """The index of every candidate.
-
-        Args:
-            candidates: N rounds of scored candidates.
+        """The index of every candidate of N rounds.
 
         Returns:
-            (B, N, K) float64, finite and in `range`; empty places hold anything finite.
+            (B, N, K) float64, finite and in `range`, at empty places too.
 
         Raises:
             FairbanditError: an index of the wrong shape, not finite or out of range.
@@ -43,9 +37,8 @@ class Rank(Part):
         index = self._index(candidates)
         self._check_shape("an index", index, candidates)
         low, high = self.range
-        least, greatest = (float(end) for end in index.aminmax())  # NaN if any is
-        if not (max(low, -FINITE) <= least and greatest <= min(high, FINITE)):
-            good = (index >= low) & (index <= high) & index.isfinite()
+        good = (index >= low) & (index <= high) & index.isfinite()
+        if not bool(good.all()):
             b, n, k = (~good).nonzero()[0].tolist()
             raise FairbanditError(
                 f"rank {self.part_name!r} gave {index[b, n, k].item()} at replica "
@@ -58,14 +51,7 @@ class Rank(Part):
         """The largest value with which each index ties.
 
         A candidate is among the best if its ceiling reaches every other index, less as much as
-        that one's own ceiling is above it.
-
-        Args:
-            candidates: N rounds of scored candidates.
-            index: (B, N, K), as `index` gave it.
-
-        Returns:
-            (B, N, K), no less than the index.
+        that one's own ceiling is above it. It is (B, N, K) and no less than the index.
 
         Raises:
             FairbanditError: a ceiling of the wrong shape.
@@ -75,13 +61,7 @@ class Rank(Part):
         return ceiling
 
     def bounds(self, candidates: Candidates) -> tuple[Tensor, Tensor]:
-        """Lower and upper bounds of the index that the true rewards give.
-
-        Args:
-            candidates: N rounds of scored candidates.
-
-        Returns:
-            The lower and the upper bounds, (B, N, K) float64 each.
+        """Lower and upper bounds of the index that the true rewards give, (B, N, K) float64 each.
 
         Raises:
             NoBounds: the rank has no bounds, or the reward model none that it reads.
@@ -102,12 +82,10 @@ class Rank(Part):
             )
 
     def _check(self, problem: Problem) -> None:
-        if self.max_contexts is not None and not (
-            type(self.max_contexts) is int and self.max_contexts >= 1
-        ):
+        if self.max_contexts is not None and self.max_contexts < 1:
             raise FairbanditError(
-                f"rank {self.part_name!r}: expected max_contexts to be a whole number of at least "
-                f"1, or None; got {self.max_contexts!r}"
+                f"rank {self.part_name!r}: max_contexts must be at least 1, or None; got "
+                f"{self.max_contexts}"
             )
 
     @abstractmethod
@@ -124,3 +102,8 @@ class Rank(Part):
             f"rank {self.part_name!r} has no bounds on its index; a rank has them that writes "
             "`_bounds`, as `identity` and `interval_cdf` do"
         )
+
+
+def tie_tolerance(candidates: Candidates) -> Tensor:
+    """The most by which scores of each pool may differ that tie, (B, N, 1)."""
+    return (2 * candidates.errors).masked_fill(~candidates.present, 0).amax(2, keepdim=True)

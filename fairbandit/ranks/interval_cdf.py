@@ -68,44 +68,25 @@ class IntervalCdf(Rank):
         self.delta = delta
 
     def _index(self, candidates: Candidates) -> Tensor:
-        _refuse_late(candidates, self.part_name)
-        top = candidates.bounds()[1] + _slack(candidates)
-        share = candidates.past.count_le(top, of="lower") / _some(candidates)
+        late = int(candidates.rank_window[0].amax())
+        if late > 0:
+            raise FairbanditError(
+                f"rank {self.part_name!r}: expected rank windows that begin with round 1, as those "
+                f"of split 'full'; got one that begins with round {late + 1}, for which its "
+                "confidence intervals do not hold"
+            )
+        top = candidates.bounds()[1] + 2 * candidates.errors
+        share = candidates.past.count_le(top, of="lower") / candidates.past.count.clamp(min=1)
         return (share + self.width(candidates)).clamp(max=1)
 
     def _bounds(self, candidates: Candidates) -> tuple[Tensor, Tensor]:
-        bottom = candidates.bounds()[0] - _slack(candidates)
-        share = candidates.past.count_le(bottom, of="upper") / _some(candidates)
+        bottom = candidates.bounds()[0] - 2 * candidates.errors
+        share = candidates.past.count_le(bottom, of="upper") / candidates.past.count.clamp(min=1)
         return (share - self.width(candidates)).clamp(min=0), candidates.index
 
     def width(self, candidates: Candidates) -> Tensor:
-        """ε_n of each candidate, (B, N, K); 1 where n = 0.
-
-        Args:
-            candidates: N rounds of scored candidates.
-        """
+        """ε_n of each candidate, (B, N, K); 1 where n = 0."""
         n = candidates.past.count
         some = n.clamp(min=1)
         union = 2 * candidates.problem.groups * some * (some + 1) / self.delta
         return (union.log() / (2 * some)).sqrt().where(n > 0, 1)
-
-
-def _refuse_late(candidates: Candidates, name: str) -> None:
-    """Refuses rank windows that begin late."""
-    late = candidates.rank_window[0].amax()
-    if late > 0:
-        raise FairbanditError(
-            f"rank {name!r}: expected rank windows that begin with round 1, as those "
-            f"of split 'full'; got one that begins with round {int(late) + 1}, for which its "
-            "confidence intervals do not hold"
-        )
-
-
-def _some(candidates: Candidates) -> Tensor:
-    """n, or 1 where it is 0."""
-    return candidates.past.count.clamp(min=1)
-
-
-def _slack(candidates: Candidates) -> Tensor:
-    """How far apart scores may be that tie, (B, N, K)."""
-    return 2 * candidates.errors

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from fairbandit.candidates import Candidates
 from fairbandit.errors import FairbanditError
-from fairbandit.ranks.base import Rank
+from fairbandit.ranks.base import Rank, tie_tolerance
 from fairbandit.registry import register
 
 
@@ -60,7 +60,7 @@ class ShrunkCdf(Rank):
         Members of other groups are compared as standardised scores, hence as scores with the
         value that has the candidate's standardised score in their group.
         """
-        past, groups, tolerance = candidates.past, candidates.groups, _tolerance(candidates)
+        past, groups, tolerance = candidates.past, candidates.groups, tie_tolerance(candidates)
         every, own = past.every, groups.clamp(min=0)
         mean, deviation = every.mean, every.variance.sqrt()
         flat = deviation <= tolerance
@@ -80,7 +80,7 @@ def _standing(candidates: Candidates, mean: Tensor, deviation: Tensor) -> Tensor
     """The candidates' standardised scores, (B, N, K)."""
     above = candidates.scores - mean
     side = torch.where(above > 0, torch.inf, -torch.inf)
-    tolerance = _tolerance(candidates)
+    tolerance = tie_tolerance(candidates)
     step = torch.where(above.abs() <= tolerance, 0.0, side)
     return torch.where(deviation <= tolerance, step, (_top(candidates) - mean) / deviation)
 
@@ -88,8 +88,3 @@ def _standing(candidates: Candidates, mean: Tensor, deviation: Tensor) -> Tensor
 def _top(candidates: Candidates) -> Tensor:
     """The largest past scores that tie with the candidates', (B, N, K)."""
     return candidates.scores + 2 * candidates.errors
-
-
-def _tolerance(candidates: Candidates) -> Tensor:
-    """The most by which scores of each pool may differ that tie, (B, N, 1)."""
-    return (2 * candidates.errors).masked_fill(~candidates.present, 0).amax(2, keepdim=True)

@@ -8,7 +8,8 @@ from torch import Tensor
 from fairbandit.candidates import Candidates
 from fairbandit.errors import FairbanditError
 from fairbandit.part import PAPER
-from fairbandit.ranks.empirical_cdf import EmpiricalCdf
+from fairbandit.ranks.base import tie_tolerance
+from fairbandit.ranks.paper import EmpiricalCdf
 from fairbandit.registry import register
 
 
@@ -61,5 +62,5 @@ def _standardised(candidates: Candidates, values: Tensor) -> Tensor:
     mean = (share * means).sum(2, keepdim=True)
     spread = groups.variance.where(here, 0) + (means - mean) ** 2
     deviation = (share * spread).sum(2, keepdim=True).sqrt()
-    rounding = (2 * candidates.errors).masked_fill(~candidates.present, 0).amax(2, keepdim=True)
-    return (values - mean) / torch.where(deviation <= rounding, 1.0, deviation)
+    flat = deviation <= tie_tolerance(candidates)
+    return (values - mean) / torch.where(flat, 1.0, deviation)

@@ -54,8 +54,8 @@ class Selector(Part):
             the round's draws of the estimator and the rank.
 
         Raises:
-            FairbanditError: a pool without candidates, or weights that are not non-negative, or
-                are positive at an empty place or nowhere.
+            FairbanditError: weights of the wrong shape, negative, not finite, positive at an empty
+                place, or 0 at all places, as those of a pool without candidates must be.
         """
         weights = self._weights(candidates, index)
         if weights.shape != index.shape:
@@ -63,15 +63,20 @@ class Selector(Part):
                 f"selector {self.part_name!r} gave weights of shape {tuple(weights.shape)}; "
                 f"expected (B, N, K) = {tuple(index.shape)}"
             )
-        positive = weights if weights.dtype is torch.bool else weights > 0
-        some, actions = positive.max(2)
-        if not bool(some.all()) or bool((positive > candidates.present).any()):
-            raise self._unsound(candidates, weights)
-        if positive is not weights:
-            total = weights.sum(2)
-            if not bool((weights >= 0).all()) or not bool(total.isfinite().all()):
-                raise self._unsound(candidates, weights)
-        if int(positive.count_nonzero()) == actions.numel():  # no pool leaves a choice
+        present, total = candidates.present, weights.sum(2)
+        sound = (weights >= 0) & (present | (weights == 0))
+        unsound = ~(sound.all(2) & (total > 0) & total.isfinite())
+        if bool(unsound.any()):
+            b, n = unsound.nonzero()[0].tolist()
+            raise FairbanditError(
+                f"selector {self.part_name!r} gave weights {weights[b, n].tolist()} at replica "
+                f"{candidates.problem.streams.replicas[b]}, round {candidates.rounds[n]}; expected "
+                "finite numbers of at least 0, some above 0, and 0 at empty places; the pool has "
+                f"candidates at {present[b, n].nonzero()[:, 0].tolist()}"
+            )
+        positive = weights > 0
+        if int(positive.count_nonzero()) == total.numel():  # no pool leaves a choice
+            actions = positive.to(torch.uint8).argmax(2)
             return Selection(actions, index.new_ones(actions.shape), weights)
         weights = weights.to(index.dtype)
         cumulative = weights.cumsum(2)
@@ -88,23 +93,6 @@ class Selector(Part):
 
         They need not be normalised.
         """
-
-    def _unsound(self, candidates: Candidates, weights: Tensor) -> FairbanditError:
-        """What is wrong with some weights, and where."""
-        present = candidates.present
-        total = weights.sum(2)
-        wrong = (weights < 0) | (weights != 0) & ~present | ~weights.isfinite()
-        rounds = (wrong.any(2) | ~(total > 0) | ~total.isfinite()).nonzero()
-        b, n = rounds[0].tolist()
-        replica = candidates.problem.streams.replicas[b]
-        where = f"at replica {replica}, round {candidates.rounds[n]}"
-        if not bool(present[b, n].any()):
-            return FairbanditError(f"the pool {where} has no candidates")
-        return FairbanditError(
-            f"selector {self.part_name!r} gave weights {weights[b, n].tolist()} {where}; expected "
-            "finite numbers of at least 0, some above 0, and 0 beside the places "
-            f"{present[b, n].nonzero()[:, 0].tolist()}"
-        )
 
 
 def best(candidates: Candidates, index: Tensor, among: Tensor) -> Tensor:

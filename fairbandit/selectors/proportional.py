@@ -17,16 +17,7 @@ class Proportional(MeritFunction, Selector):
     π_a = f(index_a) / Σ_b f(index_b) with f(x) = max(h(x), γ), where h(x) is x (identity),
     max(x, 0)^p (power) or exp(βx) (exponential). The paper requires f ≥ γ > 0 everywhere, which
     the identity and powers meet only by this clipping: a candidate whose h is below γ, as all with
-    negative estimates, has the merit γ.
-
-    Args:
-        merit: h: `identity`, `power` or `exponential`.
-        exponent: p > 0 (power).
-        rate: β > 0 (exponential).
-        floor: γ > 0.
-
-    Raises:
-        FairbanditError: a hyperparameter out of range.
+    negative estimates, has the merit γ. The parameters are those of `MeritFunction`.
     """
 
     reference = "Wang, Bai, Sun, Joachims, Fairness of Exposure in Stochastic Bandits, ICML 2021"

@@ -3,7 +3,6 @@
 from fairbandit.theory.bounds import (
     Bound,
     Floor,
-    received_round,
     regret,
     repaired_floor,
     useful_from,
@@ -19,7 +18,6 @@ __all__ = [
     "TradeOff",
     "constants",
     "pick_moments",
-    "received_round",
     "regret",
     "repaired_floor",
     "trade_off",

@@ -72,32 +72,6 @@ class Bound:
         return self.confidence + self.shrinkage + self.ranks + self.warm_up
 
 
-def received_round(
-    problem: Constants, rounds: float, delta: float = DELTA, alpha: float = ALPHA
-) -> float:
-    """t_N of `lm:chernoff`, from which on every group was received often enough.
-
-    t_N = 3 + ⌈4/((1 − α)²·q_K)·log(GT/δ)⌉ where groups are random, else 3: then the window of
-    rounds t̃+1 … t−1 holds at least αq_K candidates a round of every group, for all t from t_N up
-    to T, with probability at least 1 − δ. The paper has 2 for 4, as though the window held t
-    rounds; it holds n = t − 1 − t̃ ≥ (t − 1)/2, and the Chernoff bound exp(−(1 − α)²·n·q_K/2) is at
-    most δ/(GT) once n ≥ 2/((1 − α)²·q_K)·log(GT/δ).
-
-    The arguments are those of `regret`.
-
-    Raises:
-        FairbanditError: a value out of range.
-    """
-    _check(rounds, delta, alpha)
-    return 3.0 + math.ceil(_window(problem, rounds, delta, alpha))
-
-
-def _window(problem: Constants, rounds: float, delta: float, alpha: float) -> float:
-    """4/((1 − α)²·q_K)·log(GT/δ) where groups are random, else 0."""
-    log = _log(problem.groups, rounds, 1 / delta) if problem.random else 0.0
-    return 4 / ((1 - alpha) ** 2 * problem.candidates.value) * log
-
-
 def repaired_floor(
     problem: Constants, rounds: float, delta: float = DELTA, alpha: float = ALPHA
 ) -> Floor:
@@ -110,25 +84,47 @@ def repaired_floor(
     Both also hold with λ̄ (`Constants.place_eigenvalue`) for λ and 1 for q̄; the larger bound counts.
     Without further assumptions no larger λ' is possible.
 
-    The arguments are those of `regret`; T matters for t_N only.
+    The arguments are those of `regret`; T matters for t_N only, which is explained at
+    `_received_round`.
 
     Raises:
         FairbanditError: a value out of range.
     """
-    received = received_round(problem, rounds, delta, alpha)
+    _check(rounds, delta, alpha)
     square, places = problem.norm.value**2, problem.places
     pairs = (problem.eigenvalue.value, problem.share), (problem.place_eigenvalue.value, 1.0)
     growth, least = max(
         (share * value * (value / square) ** (places - 1), value) for value, share in pairs
     )
-    if not growth:
+    rate = growth / (27 * square)
+    if not rate:
         return Floor(0.0, math.inf, math.inf)
     gap = least / square * (1 - 2 ** (-1 / places))
-    log = _log(5 * problem.groups, math.e, 1 / delta)
-    lost = math.ceil(max(received, 3 + 8 * (log / problem.counted(alpha)) ** 1.5 / gap**3)) - 1
-    rate = growth / (27 * square)
-    wait = _log(4 * problem.features, 1 / delta, 1 / -math.expm1(-rate)) / rate
+    log = math.log(5 * problem.groups * math.e / delta)
+    late = 3 + 8 * (log / problem.counted(alpha)) ** 1.5 / gap**3
+    lost = math.ceil(max(_received_round(problem, rounds, delta, alpha), late)) - 1
+    wait = math.log(4 * problem.features / (delta * -math.expm1(-rate))) / rate
     return Floor(growth / 2, lost, lost + wait)
+
+
+def _received_round(problem: Constants, rounds: float, delta: float, alpha: float) -> float:
+    """t_N of `lm:chernoff`, from which on every group was received often enough.
+
+    t_N = 3 + ⌈4/((1 − α)²·q_K)·log(GT/δ)⌉ where groups are random, else 3: then the window of
+    rounds t̃+1 … t−1 holds at least αq_K candidates a round of every group, for all t from t_N up
+    to T, with probability at least 1 − δ. The paper has 2 for 4, as though the window held t
+    rounds; it holds n = t − 1 − t̃ ≥ (t − 1)/2, and the Chernoff bound exp(−(1 − α)²·n·q_K/2) is at
+    most δ/(GT) once n ≥ 2/((1 − α)²·q_K)·log(GT/δ).
+    """
+    return 3.0 + math.ceil(_window(problem, rounds, delta, alpha))
+
+
+def _window(problem: Constants, rounds: float, delta: float, alpha: float) -> float:
+    """4/((1 − α)²·q_K)·log(GT/δ) where groups are random, else 0."""
+    if not problem.random:
+        return 0.0
+    log = math.log(problem.groups * rounds / delta)
+    return 4 / ((1 - alpha) ** 2 * problem.candidates.value) * log
 
 
 def regret(
@@ -165,29 +161,29 @@ def regret(
         FairbanditError: a value out of range.
     """
     _check(rounds, delta, alpha, regularization)
-    delta = delta / 2 if problem.random else delta
+    delta, ridge, norm = problem.split(delta), regularization, problem.norm.value
     if repaired:
         floor = repaired_floor(problem, rounds, delta, alpha)
         growth, warm_up = 2 * floor.moment, floor.warm_up
     else:
-        growth = problem.eigenvalue.value * problem.share
-        log = _log(5 * problem.groups, math.e, 1 / delta)
+        least = problem.eigenvalue.value
+        growth = least * problem.share
+        log = math.log(5 * problem.groups * math.e / delta)
         first = 32 * problem.places**3 * (log / problem.counted(alpha)) ** 1.5
-        least, log = problem.eigenvalue.value, _log(4 * problem.features, 1 / delta)
-        second = 54 * problem.norm.value**2 / least * log if least else math.inf
+        log = math.log(4 * problem.features / delta)
+        second = 54 * norm**2 / least * log if least else math.inf
         third = _window(problem, rounds, delta, alpha) / 2
         warm_up = 4 * max(first, second, third) + 3
-    ridge, norm = regularization, problem.norm.value
     lead = 96 * problem.density.value * norm / math.sqrt(growth) if growth else math.inf
-    log = _log(8 + 4 * rounds * max(norm**2 / ridge, 1), 1 / delta)
+    log = math.log((8 + 4 * rounds * max(norm**2 / ridge, 1)) / delta)
     scale = math.sqrt(ridge) + problem.noise.value + norm
-    ranks = rounds * _log(8 * problem.groups, rounds, 1 / delta) / (3 * problem.counted(alpha))
+    counted = math.log(8 * problem.groups * rounds / delta) / (3 * problem.counted(alpha))
     return Bound(
         rounds=rounds,
         growth=growth,
         confidence=lead * scale * math.sqrt(problem.features * rounds * log),
         shrinkage=lead * math.sqrt(ridge * rounds) * problem.theta if problem.theta else 0.0,
-        ranks=8 * math.sqrt(ranks),
+        ranks=8 * math.sqrt(rounds * counted),
         warm_up=warm_up,
     )
 
@@ -213,18 +209,13 @@ def useful_from(bound: Callable[[float], Bound]) -> int | None:
     return high
 
 
-def _log(*factors: float) -> float:
-    """The logarithm of a product that may itself overflow."""
-    return math.fsum(map(math.log, factors))
-
-
 def _check(
     rounds: float, delta: float, alpha: float = ALPHA, regularization: float = REGULARIZATION
 ) -> None:
-    for name, value in {"delta": delta, "alpha": alpha}.items():
-        if not 0 < value < 1:
-            raise FairbanditError(f"{name} must be above 0 and below 1, got {value}")
-    if not 1 <= rounds < math.inf:
-        raise FairbanditError(f"rounds must be at least 1 and finite, got {rounds}")
-    if not 0 < regularization < math.inf:
-        raise FairbanditError(f"regularization must be above 0 and finite, got {regularization}")
+    in_range = 1 <= rounds < math.inf and 0 < regularization < math.inf
+    if not (in_range and 0 < delta < 1 and 0 < alpha < 1):
+        raise FairbanditError(
+            "expected rounds of at least 1, a delta and an alpha above 0 and below 1, and a "
+            f"regularization above 0, all finite; got rounds={rounds}, delta={delta}, "
+            f"alpha={alpha}, regularization={regularization}"
+        )

@@ -87,11 +87,12 @@ class Constants:
         """q̄ = q_K·G/K: the rarest group's share of a pool, times G."""
         return self.candidates.value * self.groups / self.places
 
-    def counted(self, alpha: float) -> float:
-        """αq_K of `lm:chernoff`: the candidates of each group that a round is counted on to bring.
+    def split(self, delta: float) -> float:
+        """δ₁ = δ₂ = δ/2 where groups are random, else δ."""
+        return delta / 2 if self.random else delta
 
-        Where groups are not random, α is 1.
-        """
+    def counted(self, alpha: float) -> float:
+        """αq_K, the candidates of a group that are counted on; α is 1 where none are random."""
         return (alpha if self.random else 1.0) * self.candidates.value
 
 
@@ -111,12 +112,22 @@ def constants(environment: Environment) -> Constants:
             f"the theory of environment {environment.part_name!r} takes its true reward model, "
             "and it has no truth"
         )
+    how = _POOLS
+    if _draws_as(environment, Simulation):
+        how = "closed form"
+    elif _draws_as(environment, Table):
+        how = "over all members"
+    value, _ = least_eigenvalue(context_factor(environment))
+    place_value, _ = least_eigenvalue(context_factor(environment, by_place=True))
     known = partial(
         Constants,
         places=environment.places,
         groups=len(environment.group_names),
         features=environment.features,
         theta=float(environment.truth.linear_theta().norm()),
+        eigenvalue=Estimate(value, how),
+        place_eigenvalue=Estimate(place_value, how),
+        density=_density(environment),
     )
     if _draws_as(environment, Simulation):
         return _of_simulation(environment, known)
@@ -144,12 +155,7 @@ def pick_moments(environment: Environment, kappas: Sequence[float] = KAPPAS) -> 
 
     Returns:
         λ_κ for each κ; 0 where it is not above what rounding makes of 0.
-
-    Raises:
-        FairbanditError: a κ below 0 or not finite.
     """
-    if not all(0 <= kappa < math.inf for kappa in kappas):
-        raise FairbanditError(f"kappa must be at least 0 and finite, got {list(kappas)}")
     _, basis = least_eigenvalue(context_factor(environment))
     moments = []
     for pools in drawn_pools(environment):
@@ -182,30 +188,22 @@ def drawn_pools(environment: Environment, blocks: int = BLOCKS) -> Iterator[Pool
 
 
 def _of_simulation(world: Simulation, known: partial[Constants]) -> Constants:
-    least, density = _least(world, "closed form"), _density(world)
-    caveats: tuple[str, ...] = ()
+    largest = math.hypot(math.sqrt(world.slice), world.bias * (world.groups - 1))
     names = zip(world.group_names, world.weights, strict=True)
     if flat := [name for name, row in names if not any(row)]:
-        density = Estimate(math.inf, "a group has one reward")
-        caveats = (
+        caveat = (
             f"every candidate of group {', '.join(flat)} has one reward, and so no reward density "
             "(assumption iv): M is infinite, and so are the bounds; give the group a weight other "
-            "than 0 in environment.theta",
+            "than 0 in environment.theta"
         )
-    largest = math.hypot(math.sqrt(world.slice), world.bias * (world.groups - 1))
-    return known(
-        norm=Estimate(largest, "closed form"),
-        eigenvalue=least,
-        place_eigenvalue=least,
-        density=density,
-        noise=Estimate(world.noise, "normal noise"),
-        caveats=caveats,
-    )
+        density = Estimate(math.inf, "a group has one reward")
+        known = partial(known, density=density, caveats=(caveat,))
+    return known(norm=Estimate(largest, "closed form"), noise=Estimate(world.noise, "normal noise"))
 
 
 def _of_table(world: Table, known: partial[Constants]) -> Constants:
     """Means over the members, from whom pools are drawn with replacement."""
-    members, exactly = world.members, "over all members"
+    members = world.members
     caveats = [
         "finitely many members have no reward density (assumption iv): M is that of their smoothed "
         "rewards, and the bounds hold for no table in the strict sense"
@@ -213,10 +211,10 @@ def _of_table(world: Table, known: partial[Constants]) -> Constants:
     noise = Estimate(world.noise, "normal noise")
     if world.rewards is RewardSource.column:
         left = members.rewards - members.expected
-        ranges = [left[members.groups == g] for g in range(len(world.group_names))]
-        half = max(float(some.max() - some.min()) for some in ranges) / 2
-        range_ = "half the range of the column's noise (Hoeffding)"
-        noise = Estimate(math.hypot(half, world.noise), range_)
+        by_group = [left[members.groups == g] for g in range(len(world.group_names))]
+        half = max(float(some.max() - some.min()) for some in by_group) / 2
+        how = "half the range of the column's noise (Hoeffding)"
+        noise = Estimate(math.hypot(half, world.noise), how)
         caveats.append(
             "the noisy reward is a column, so its noise given the candidate has not mean zero "
             "(assumption i): R is that of a random member of a group"
@@ -227,28 +225,24 @@ def _of_table(world: Table, known: partial[Constants]) -> Constants:
         candidates = Estimate(rarest, "K × share of the rarest group")
         known = partial(known, random=True, candidates=candidates)
     return known(
-        norm=Estimate(float(members.contexts.norm(dim=1).max()), exactly),
-        eigenvalue=_least(world, exactly),
-        place_eigenvalue=_least(world, exactly, by_place=True),
-        density=_density(world),
+        norm=Estimate(float(members.contexts.norm(dim=1).max()), "over all members"),
         noise=noise,
         caveats=tuple(caveats),
     )
 
 
 def _of_pools(world: Environment, known: partial[Constants]) -> Constants:
-    """Estimates from drawn pools; of the eigenvalues and of R without a standard error."""
-    count = len(world.group_names)
-    norm, squares, received, fixed = 0.0, 0.0, torch.zeros(count, dtype=torch.int64), True
-    first = None
+    """Estimates from drawn pools, without standard errors."""
+    names, first = world.group_names, None
+    norm, squares, received, fixed = 0.0, 0.0, torch.zeros(len(names), dtype=torch.int64), True
     for pools in drawn_pools(world):
         taken = pools.groups >= 0
         norm = max(norm, float(pools.contexts[taken].norm(dim=-1).max()))
         squares += float(((pools.rewards - pools.expected)[taken] ** 2).sum())
-        received += torch.bincount(pools.groups[taken].cpu(), minlength=count)
+        received += torch.bincount(pools.groups[taken].cpu(), minlength=len(names))
         first = pools.groups[:1, :1] if first is None else first
         fixed = fixed and bool((pools.groups == first).all())
-    if missing := [repr(world.group_names[g]) for g in range(count) if not received[g]]:
+    if missing := [repr(name) for name, n in zip(names, received, strict=True) if not n]:
         raise FairbanditError(
             f"among the pools of environment {world.part_name!r} ({_POOLS}) there is no candidate "
             f"of {', '.join(missing)}: nothing can be estimated"
@@ -257,9 +251,6 @@ def _of_pools(world: Environment, known: partial[Constants]) -> Constants:
     spread = math.sqrt(squares / float(received.sum()))
     return known(
         norm=Estimate(norm, f"largest {_POOLS}"),
-        eigenvalue=_least(world, _POOLS),
-        place_eigenvalue=_least(world, _POOLS, by_place=True),
-        density=_density(world),
         noise=Estimate(spread, f"standard deviation {_POOLS}; R is no smaller"),
         candidates=Estimate(rarest, _POOLS),
         random=not fixed,
@@ -268,10 +259,6 @@ def _of_pools(world: Environment, known: partial[Constants]) -> Constants:
             "assumptions are taken for granted",
         ),
     )
-
-
-def _least(world: Environment, how: str, *, by_place: bool = False) -> Estimate:
-    return Estimate(least_eigenvalue(context_factor(world, by_place=by_place))[0], how)
 
 
 def _density(world: Environment) -> Estimate:

@@ -9,7 +9,6 @@ import torch
 from torch import Tensor
 
 from fairbandit.environments import Environment
-from fairbandit.errors import FairbanditError
 from fairbandit.theory.constants import Estimate, drawn_pools
 
 BLOCKS = 128
@@ -57,12 +56,7 @@ def trade_off(environment: Environment, epsilon: float | None = None) -> TradeOf
     Args:
         environment: one whose pools have true ranks; it is bound to streams.
         epsilon: an ε, at least 0, to take instead of the best one.
-
-    Raises:
-        FairbanditError: an ε out of range.
     """
-    if epsilon is not None and not 0 <= epsilon < math.inf:
-        raise FairbanditError(f"epsilon must be at least 0 and finite, got {epsilon}")
     parts = []
     for pools in drawn_pools(environment, BLOCKS):
         empty = pools.groups < 0

@@ -86,7 +86,7 @@ def kill(path: Path, kills: int, seed: int = 0) -> tuple[int, int]:
         How many rounds were saved, and how many kills left an unfinished file beside the whole.
     """
     moments, cut, reference = random.Random(seed), 0, new()
-    start, decided, told = reference.rounds, list[int](), 0
+    start, decided, last = reference.rounds, list[int](), 0
     log, command = path.with_suffix(".log"), [sys.executable, "-m", __name__, str(path)]
     with subprocess.Popen(
         command,
@@ -101,24 +101,24 @@ def kill(path: Path, kills: int, seed: int = 0) -> tuple[int, int]:
             process.stdin.write("\n")
             process.stdin.flush()
             child = int(process.stdout.readline())
-            until(lambda told=told: saved(log) > told)
+            until(lambda last=last: saved(log) > last)
             time.sleep(moments.uniform(0, 0.05))
             os.kill(child, signal.SIGKILL)
             assert process.stdout.readline() == "ended\n"
             cut += path.with_name(path.name + ".tmp").exists()
             agent = Agent.load(path)
-            told = saved(log)
-            assert agent.rounds in (told, told + 1), (agent.rounds, told)
+            last = saved(log)
+            assert agent.rounds in (last, last + 1), (agent.rounds, last)
             while len(decided) < agent.rounds - start + 3:
                 decided.append(step(reference))
             done = agent.rounds - start
             assert [step(agent) for _ in range(3)] == decided[done : done + 3]
         process.stdin.close()
-    return told - start, cut
+    return last - start, cut
 
 
 def saved(log: Path) -> int:
-    """The last round that was told to be saved; the log may be in the midst of a line."""
+    """The last round that is in the log as saved; the log may be in the midst of a line."""
     lines = log.read_text(encoding="utf-8").splitlines(keepends=True) if log.exists() else []
     whole = [line for line in lines if line.endswith("\n")]
     return int(whole[-1]) if whole else 0

@@ -55,8 +55,8 @@ POOLS: list[tuple[Any, Any, str]] = [
     (Shy(), ["a"], "contexts: expected real numbers"),
     (X, ["a", "b"], "groups: expected 3 labels"),
     (X, "abc", "groups: expected an array or a list"),
-    (X, ["a", "new", Shy()], "groups: .* hashable .* one that cannot be shown"),
-    (X, ["a", "new", (1, (2, np.float32(NAN)))], "groups: .* equal to themselves, got nan"),
+    (X, ["a", "new", Shy()], "groups: .* hashable .* 'Shy'"),
+    (X, ["a", "new", (1, (2, np.float32(NAN)))], "groups: .* equal to themselves; got nan"),
 ]
 
 LOG: dict[str, Any] = {
@@ -67,12 +67,12 @@ LOG: dict[str, Any] = {
 }
 
 LOGS: list[tuple[str, Any, str]] = [
-    ("contexts", np.zeros((2, 3, 4)), r"contexts: .* got shape \(2, 3, 4\)"),
+    ("contexts", np.zeros((2, 3, 4)), r"contexts\[0\]: .* got shape \(3, 4\)"),
     ("contexts", [X, X[:, :1]], r"contexts\[1\]: .* got shape \(3, 1\)"),
-    ("contexts", np.zeros((1, 3, 2)), "groups: expected 1 pools, got 2"),
-    ("groups", [list("abc"), list("ab")], "groups: expected 3 labels in pool 1, got 2"),
+    ("contexts", np.zeros((1, 3, 2)), "expected groups, .* of 1 rounds, .* got 2, "),
+    ("groups", [list("abc"), list("ab")], "expected 3 labels .* in pool 1; got 2 labels"),
     ("groups", [["new", "b", NAN]] * 2, "groups: .* equal to themselves"),
-    ("actions", [0, 3], "actions: expected places from 0 to 2 in pool 1, got 3"),
+    ("actions", [0, 3], "an action from 0 to 2 in pool 1; got .* action 3"),
     ("actions", [0.0, 1.0], "actions: expected whole numbers"),
     ("rewards", [1.0, NAN], r"rewards: .* got nan at \[1\]"),
 ]
@@ -83,11 +83,10 @@ CALLS: list[tuple[str, tuple[Any, ...], str]] = [
     *(("observe", tuple({**LOG, key: odd}.values()), message) for key, odd, message in LOGS),
     ("update", (NAN, 3), "reward: .* got nan"),
     ("update", ([1.0, 2.0], 3), "reward: expected one number"),
-    ("update", (1.0, 1), "round 1 waits for no reward: it came .* those that wait are 3, 6"),
-    ("update", (1.0,), "round 8 waits for no reward: it came already"),
-    ("update", (1.0, 9), "no decision has ticket 9"),
-    ("update", (1.0, Shy()), "no decision has ticket one that cannot be shown"),
-    ("drop", (None,), "no decision has ticket None"),
+    ("update", (1.0, 1), "by ticket 1: it came already.* those that wait are 3, 6"),
+    ("update", (1.0,), "no decision waits for a reward by ticket 8"),
+    ("update", (1.0, Shy()), "by ticket one that cannot be shown"),
+    ("drop", (None,), "by ticket None"),
 ]
 
 
@@ -101,12 +100,12 @@ def test_calls(agent: Agent, method: str, given: tuple[Any, ...], message: str) 
 
 def test_rewards_twice_or_of_nothing() -> None:
     agent = Agent.from_config("greedy", features=2)
-    with pytest.raises(FairbanditError, match="no decision was made yet"):
+    with pytest.raises(FairbanditError, match=r"by ticket None: .* wait are none"):
         agent.update(1.0)
     for call in (partial(agent.update, 1.0), agent.drop):
         ticket = agent.act(X, ["a"] * 3).ticket
         call(ticket)
-        with pytest.raises(FairbanditError, match=r"round \d waits for no reward.* wait are none"):
+        with pytest.raises(FairbanditError, match=r"by ticket \d: .* wait are none"):
             call(ticket)
 
 
@@ -128,9 +127,9 @@ def test_an_empty_log_changes_nothing(agent: Agent) -> None:
         ("greedy", {"seed": -1}, "seed: expected a whole number of at least 0, got -1"),
         ("greedy", {"patience": 0.5}, "patience: expected a whole number of at least 0, got 0.5"),
         ("greedy", {"refresh": 1e30}, r"refresh: .* above 1 and at most 1e\+09, got 1e\+30"),
-        ("greedy", {"groups": "ab"}, "groups: expected a list of labels, or a number G"),
+        ("greedy", {"groups": "ab"}, "groups: expected an array or a list, got str 'ab'"),
         ("greedy", {"groups": ["a", "a"]}, "groups: expected labels that differ"),
-        ("greedy", {"exploration": -1}, "exploration: expected at least 0, got -1"),
+        ("greedy", {"exploration": -1}, "exploration: expected one number of at least 0, got -1"),
         ("greedy", {"truth": 3}, "truth: expected a fairbandit.Truth"),
         ("optimal", {}, "estimator 'oracle' needs a truth"),
         ("optimal", {"truth": worlds.TRUTH}, r"truth.theta: expected shape \(2,\), .* got \(3,\)"),

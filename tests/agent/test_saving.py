@@ -1,7 +1,6 @@
 """Agents go on from their files as if never stopped; other files are refused."""
 
 import copy
-import json
 import os
 import pickle
 from collections.abc import Callable
@@ -68,7 +67,7 @@ def test_labels_that_no_file_holds(tmp_path):
     agent.save(path)
     before = path.read_bytes()
     agent.act([[1.0]], [("a", frozenset({1}))])
-    with pytest.raises(FairbanditError, match=r"label frozenset\(\{1\}\) \(frozenset\) cannot be"):
+    with pytest.raises(FairbanditError, match=r"groups\[1\]\[1\] cannot be saved.* frozenset"):
         agent.save(path)
     assert path.read_bytes() == before
     assert len(list(tmp_path.iterdir())) == 1
@@ -97,20 +96,14 @@ def test_every_way_to_be_cut_short_or_damaged(file):
         flipped = whole[:at] + bytes([whole[at] ^ 1]) + whole[at + 1 :]
         for content in (whole[:at], flipped):
             file.write_bytes(content)
-            with pytest.raises(FairbanditError, match=r"no whole file|holds no"):
+            with pytest.raises(FairbanditError, match="no whole file"):
                 Agent.load(file)
+    for foreign in (b"", b"\x00" * 100, pickle.dumps({"a": 1}), b'{"version": 1}'):
+        file.write_bytes(foreign)
+        with pytest.raises(FairbanditError, match=r"no whole file of a saved agent.*Agent.save"):
+            Agent.load(file)
     file.write_bytes(whole)
     Agent.load(file)
-
-
-@pytest.mark.parametrize(
-    "foreign",
-    [b"", b"\x00" * 100, b"no agent", pickle.dumps({"a": 1}), json.dumps({"version": 1}).encode()],
-)
-def test_foreign_files(foreign, tmp_path):
-    (tmp_path / "file").write_bytes(foreign)
-    with pytest.raises(FairbanditError, match=r"no whole file of a saved agent.*Agent.save"):
-        Agent.load(tmp_path / "file")
 
 
 HEAD = {"format": saving.FORMAT, "version": saving.VERSION}
@@ -119,10 +112,9 @@ HEAD = {"format": saving.FORMAT, "version": saving.VERSION}
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        ({"identity": 1, "contents": torch.ones(2)}, "holds no agent"),
-        ([1, 2], "holds no agent"),
-        ({**HEAD, "version": 1}, rf"of version 1 .* expected version {saving.VERSION}"),
-        (HEAD, r"holds no whole agent \(KeyError"),
+        ({"identity": 1, "contents": torch.ones(2)}, r"no whole file .* \(KeyError"),
+        ({**HEAD, "version": torch.ones(2)}, "no whole file"),
+        ({**HEAD, "version": 1}, rf"Agent', 1\), and not \('fairbandit.Agent', {saving.VERSION}\)"),
         ({**HEAD, "options": {"groups": []}, "config": 3}, "cannot go on with .*, got 3"),
     ],
 )

@@ -84,12 +84,13 @@ def agent_for(world: Environment, config: Any, seed: int, **options: Any) -> Age
 
 
 def play(agent: Agent, pools: Pools, first: int = 1, last: int | None = None) -> list[int]:
-    """Decides some rounds of the pools, each reward in time."""
+    """Decides some rounds of the pools without their empty places, each reward in time."""
     picked = []
     for t in range(first - 1, pools.groups.shape[1] if last is None else last):
-        decision = agent.act(pools.contexts[0, t], pools.groups[0, t])
-        agent.update(pools.rewards[0, t, decision.candidate], decision.ticket)
-        picked.append(decision.candidate)
+        here = (pools.groups[0, t] >= 0).nonzero()[:, 0]
+        decision = agent.act(pools.contexts[0, t, here], pools.groups[0, t, here])
+        picked.append(int(here[decision.candidate]))
+        agent.update(pools.rewards[0, t, picked[-1]], decision.ticket)
     return picked
 
 
@@ -99,7 +100,7 @@ def held(agent: Agent) -> object:
 
 
 def comparable(value: Any) -> Any:
-    """Nested data in which tensors are their bytes, and numbers are told from truth values."""
+    """Nested data in which tensors are their bytes, and numbers differ from truth values."""
     if isinstance(value, Tensor):
         return value.dtype, value.shape, value.numpy().tobytes()
     if isinstance(value, dict):

@@ -67,29 +67,6 @@ def test_models_do_not_depend_on_how_outcomes_were_taken_in(name: str) -> None:
     torch.testing.assert_close(thetas(estimator, one, known.rows(20, N), at), whole)
 
 
-@pytest.mark.parametrize("name", RIDGES)
-def test_a_replica_learns_the_same_alone(name: str) -> None:
-    estimator, at = create("estimator", name), [3, 9, N]
-    together = thetas(estimator, estimator.init(problem(3)), outcomes(3), at)
-    alone = thetas(estimator, estimator.init(problem(1)), outcomes(1), at)
-    torch.testing.assert_close(alone, together[:1])
-
-
-@pytest.mark.parametrize("name", RIDGES)
-def test_no_step_changes_a_state(name: str) -> None:
-    estimator = create("estimator", name)
-    state = estimator.advance(estimator.init(problem()), outcomes())
-    before = [(x.clone(), x._version) for x in state if isinstance(x, Tensor)]
-    thetas(estimator, state, outcomes(), [N])
-    estimator.advance(state, outcomes().rows(0, 1))
-    estimator.advance(state, outcomes())
-    estimator.grow(state, problem(groups=G + 1))
-    after = [x for x in state if isinstance(x, Tensor)]
-    for (value, version), now in zip(before, after, strict=True):
-        assert torch.equal(value, now)
-        assert now._version == version
-
-
 @pytest.mark.parametrize("shared", ["slopes", "nothing"])
 def test_new_groups_have_no_coefficients_and_change_no_others(shared: str) -> None:
     estimator = create("estimator", {"name": "group_ridge", "shared": shared})

@@ -20,8 +20,8 @@ def test_one_number_or_a_list() -> None:
 @pytest.mark.parametrize(
     ("given", "groups", "message"),
     [
-        (0.3, 4, "must sum to at most 1; got 0.3 for each of 4 groups, 1.2 in all"),
-        ([0.6, 0.5], None, "must sum to at most 1; got [0.6, 0.5], 1.1 in all"),
+        (0.3, 4, "must sum to at most 1; got 0.3, 1.2 for all 4 groups"),
+        ([0.6, 0.5], None, "must sum to at most 1; got [0.6, 0.5], 1.1 for all 2 groups"),
         ([0.1, 0.1], 3, "expected one for each of 3 groups, or one number for all; got 2"),
         (-0.1, None, "expected a number from 0 to 1 for all groups, or a list"),
         ([0.1, float("nan")], 2, "expected a number from 0 to 1"),

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from fairbandit import FairbanditError, registry
 from fairbandit.metrics import PullShortfall, Welfare
-from fairbandit.metrics.welfare import _p_mean
+from fairbandit.metrics.groups import _p_mean
 from tests.metrics.rounds import PROBLEM, ROUNDS, judge, random_rounds
 
 Rows = NDArray[np.float64]

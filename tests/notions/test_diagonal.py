@@ -56,9 +56,8 @@ def played(name: str, rounds: int) -> dict[str, Values]:
     )
     running = {column: RunningReduction(made[column].reduce, REPLICAS) for column in METRICS}
     for piece in engine.play():
-        for column, reduction in running.items():
-            reduction.add(piece.metrics[column])
-    return {column: reduction.value.numpy() for column, reduction in running.items()}
+        reduced = {column: one.add(piece.metrics[column]) for column, one in running.items()}
+    return {column: values[:, -1].numpy() for column, values in reduced.items()}
 
 
 def chance(differences: Values) -> float:

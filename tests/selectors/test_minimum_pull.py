@@ -1,6 +1,5 @@
 """Every group gets its share of the picks; what is owed to absent groups is repaid."""
 
-import itertools
 from typing import Any
 
 import numpy as np
@@ -9,7 +8,6 @@ import torch
 
 from fairbandit import Agent, Engine, FairbanditError
 from fairbandit.building import build_policy
-from fairbandit.conformance import Scattered
 from fairbandit.selectors import MinimumPull
 from tests import support
 from tests.asking import select
@@ -31,24 +29,6 @@ def test_no_group_ever_lacks_more_than_the_tolerance_and_one_pick(
             past.append(int(select(selector, shown, torch.arange(groups), past).actions))
             lack = np.array(shares) * t - np.bincount(past, minlength=groups)
             assert lack.max() <= tolerance + 1 + 1e-12
-
-
-def test_a_group_that_was_absent_is_repaid_in_play() -> None:
-    world, rounds = Scattered(rare_after=100), 200
-    policy = build_policy(
-        {"name": "minimum_pull", "selector": {"name": "minimum_pull", "shares": 0.25}}
-    )
-    run = Engine(policy, world, rounds=rounds, seed=0, replicas=range(3))
-    picks = torch.cat([played.groups for played in run.play()], 1)
-    present = (world.pools(1, rounds).groups[..., None] == torch.arange(3)).any(2)
-    came = 0
-    for b, t in itertools.product(range(3), range(rounds)):
-        lack = 0.25 * t - np.bincount(picks[b, :t], minlength=3)
-        lack[~present[b, t].numpy()] = -np.inf
-        if lack.max() > 1e-9:
-            assert lack[picks[b, t]] == pytest.approx(lack.max())
-            came += int(picks[b, t] == 2 and lack[2] > 5)
-    assert came > 30
 
 
 def test_online_a_new_group_is_owed_its_share_of_all_rounds() -> None:

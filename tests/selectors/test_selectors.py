@@ -46,7 +46,9 @@ def test_argmax_picks_a_present_maximiser(pool: list[tuple[int, bool]]) -> None:
     index = torch.tensor([[[float(value) for value, _ in pool]]], dtype=torch.float64)
     groups = torch.tensor([0 if here else -1 for _, here in pool])
     if not any(here for _, here in pool):
-        with pytest.raises(FairbanditError, match="the pool at replica 0, round 1 has no cand"):
+        with pytest.raises(
+            FairbanditError, match=r"at replica 0, round 1; .* has candidates at \[\]"
+        ):
             select(Argmax(), index, groups)
         return
     selection = select(Argmax(), index, groups)
@@ -54,22 +56,6 @@ def test_argmax_picks_a_present_maximiser(pool: list[tuple[int, bool]]) -> None:
     assert pool[int(selection.actions)] == (best, True)
     ties = [float(one == (best, True)) for one in pool]
     assert selection.probabilities.flatten().tolist() == [tie / sum(ties) for tie in ties]
-
-
-def test_argmax_picks_by_one_number_a_round() -> None:
-    """Of n maximisers it is the one of order ⌊u·n⌋ + 1, whatever normalising would round."""
-    draws = torch.Generator().manual_seed(0)
-    b, n, k = 3, 500, 12
-    index = torch.randint(0, 2, (b, n, k), generator=draws).double()
-    groups = torch.where(torch.rand(b, n, k, generator=draws) < 0.8, 0, -1)
-    groups[:, :, 4] = 0
-    selection = select(Argmax(), index, groups)
-    uniform = Streams(5, range(b))[Purpose.SELECTOR].uniform(1, n, 1)[..., 0]
-    shown = index.masked_fill(groups < 0, -1)
-    for r, i in np.ndindex(b, n):
-        best = torch.nonzero(shown[r, i] == shown[r, i].max())[:, 0].tolist()
-        assert int(selection.actions[r, i]) == best[int(float(uniform[r, i]) * len(best))]
-        assert float(selection.propensities[r, i]) == 1 / len(best)
 
 
 INDEX = [1.0, -3.0, 9.0, 4.0, 0.005]
@@ -170,11 +156,17 @@ def test_a_chain_without_bounds_is_refused(parts: dict[str, str], message: str) 
         support.actions(made, Scattered(), 5)
 
 
-@pytest.mark.parametrize("scale", [1e-300, 1.0, 1e300])
-def test_picks_are_as_likely_as_reported(scale: float) -> None:
-    """The first place whose cumulative weight exceeds u·Σw; weights need no norm."""
+@pytest.mark.parametrize("scale", [1e-300, 1.0, 1e300, None])
+def test_picks_are_as_likely_as_reported(scale: float | None) -> None:
+    """The first place whose cumulative weight exceeds u·Σw; weights need no norm.
+
+    Of n maximisers (scale None) it is the one of order ⌊u·n⌋ + 1.
+    """
     index, weights = torch.zeros(3, 300, 5).double(), torch.rand(3, 300, 5).double()
     weights[:, :, 2] = 0
+    if scale is None:
+        weights = (weights > 0.4).double()
+        weights[:, :, 4] = scale = 1.0
     selection = select(Given(lambda _: scale * weights), index)
     uniform = Streams(5, range(3))[Purpose.SELECTOR].uniform(1, 300, 1)
     cumulative = weights.cumsum(2)

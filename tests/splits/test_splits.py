@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
-from fairbandit import Agent, FairbanditError
+from fairbandit import FairbanditError
 from fairbandit.building import build_policy
 from fairbandit.splits import Division, Schedule, Split
 from fairbandit.splits.schedule import MOST, PIECE
@@ -70,17 +70,11 @@ def test_a_lazy_model_in_simulation_and_online(
     assert torch.equal(*played)
     assert not torch.equal(support.actions(build_policy(given), world, rounds, 2, 4), played[0])
     pools = worlds.pools_of(world, rounds, 4)
-    for config, options in ((given, {"refresh": refresh}), (lazy, {})):
+    other = {**given, "refresh": 9.0}  # in whose place the agent's own is
+    for config, options in (
+        (given, {"refresh": refresh}),
+        (other, {"refresh": refresh}),
+        (lazy, {}),
+    ):
         agent = worlds.agent_for(world, config, 4, **options)
         assert worlds.play(agent, pools) == played[0][0].tolist()
-
-
-def test_two_refreshes_that_differ() -> None:
-    made = build_policy({"split": "full", "estimator": "ridge", "rank": "identity", "refresh": 1.5})
-    with pytest.raises(
-        FairbanditError,
-        match=r"refresh: the policy has 1.5 and the agent was given 2; give one of them",
-    ):
-        Agent(made, features=2, refresh=2.0)
-    assert made.refresh == 1.5
-    Agent(made, features=2, refresh=1.5)

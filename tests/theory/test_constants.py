@@ -14,7 +14,7 @@ from fairbandit import FairbanditError
 from fairbandit.environments import Environment, Pools, Table
 from fairbandit.environments.base import Truth
 from fairbandit.streams import Purpose
-from fairbandit.theory import constants, pick_moments, trade_off
+from fairbandit.theory import constants, pick_moments
 from fairbandit.theory.constants import context_factor, least_eigenvalue
 from tests import support
 from tests.theory.problems import Tight
@@ -149,7 +149,3 @@ def test_what_theory_does_not_take():
         constants(Mixed(truth=False))
     with pytest.raises(FairbanditError, match="no candidate of 'a'"):
         constants(Mixed(rare=-1.0))
-    with pytest.raises(FairbanditError, match="kappa must be at least 0"):
-        pick_moments(Mixed(), [-1.0])
-    with pytest.raises(FairbanditError, match="epsilon must be at least 0"):
-        trade_off(Mixed(), -1.0)

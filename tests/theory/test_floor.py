@@ -12,7 +12,8 @@ import torch
 from torch import Tensor
 
 from fairbandit.environments import Environment
-from fairbandit.theory import Estimate, pick_moments, received_round, repaired_floor
+from fairbandit.theory import Estimate, pick_moments, repaired_floor
+from fairbandit.theory.bounds import _received_round
 from fairbandit.theory.constants import BLOCKS, KAPPAS, drawn_pools
 from tests import support
 from tests.theory.chance import refuted
@@ -55,23 +56,6 @@ def test_the_repaired_floor_by_play(
     later = least(picked[:, int(floor.lost) :]) / (rounds - floor.lost)
     assert bool((later >= floor.moment).all())
     assert bool((later <= 1.1 * 2 * floor.moment).all())
-
-
-def test_the_papers_floor_fails_by_play() -> None:
-    """`lm:eiguen` on the tight example with p = 0.1: it is refuted, in all of 8 replicas or nearly.
-
-    At t̃ = 10,000 it states λ_min(Ŝ) ≥ (t̃ − max(τ₁, τ₂))·λ⁺/4 = 180 with probability 0.9; picks
-    have 100 ± 10, and a correct package fails once in 1e8.
-    """
-    delta, n_train = 0.2, 10_000
-    world = Tight(p=0.1)
-    eigenvalue = world.constants().eigenvalue.value
-    tau_1 = 32 * 2**3 * math.log(5 * 2 * math.e / delta) ** 1.5
-    tau_2 = 54 * world.constants().norm.value ** 2 / eigenvalue * math.log(4 * 2 / delta)
-    assert n_train > 2 * max(tau_1, tau_2)
-    stated = (n_train - max(tau_1, tau_2)) * eigenvalue / 4
-    grown = least(picked_contexts(world, "fair_greedy", 2 * n_train + 1, 8)[:, :n_train])
-    assert refuted(grown >= stated, 1 - delta / 2)
 
 
 def weakest(rows: Tensor) -> tuple[float, float, Tensor]:
@@ -123,68 +107,6 @@ def test_the_tight_example_attains_the_bound(
     assert moment < known.eigenvalue.value * known.share / 2 or p > 0.1
     (found,) = pick_moments(world, [0.0])
     assert found.value == pytest.approx(moment, abs=5 * math.hypot(error, found.error))
-
-
-class Drawn:
-    """A random problem: contexts that depend on the rank of their score, and its constants.
-
-    Ranks φ are uniform. A group's context is one of six vectors, by the sixth that φ falls in,
-    times a uniform number; one direction is shown at low ranks above all, which hurts a pick.
-    Groups have probabilities, `shares`, or a place of their own each.
-    """
-
-    def __init__(self, draw: np.random.Generator, places: int, d: int, shares: list[float] | None):
-        n, bins, groups = 20_000, 6, places if shares is None else len(shares)
-        vectors = draw.normal(size=(groups, bins, d))
-        vectors /= np.linalg.norm(vectors, axis=-1, keepdims=True)
-        vectors[..., 0] *= draw.uniform(0, 0.3)
-        vectors[:, : draw.integers(1, 4)] = np.eye(d)[0]
-        fixed = np.broadcast_to(np.arange(places), (n, places))
-        s = fixed if shares is None else draw.choice(groups, (n, places), p=shares)
-        ranks = draw.random((n, places))
-        x = vectors[s, (bins * ranks).astype(int)] * draw.uniform(draw.random(), 1, (n, places, 1))
-        self.contexts, self.ranks = torch.from_numpy(x), torch.from_numpy(ranks)
-        flat, own = x.reshape(-1, d), s.reshape(-1)
-        by_group = [flat[own == g].T @ flat[own == g] / (own == g).sum() for g in range(groups)]
-        q = 1.0 if shares is None else places * min(shares)
-        self.known = replace(
-            OWN,
-            places=places,
-            groups=groups,
-            features=d,
-            norm=Estimate(float(np.linalg.norm(vectors, axis=-1).max())),
-            eigenvalue=Estimate(float(np.linalg.eigvalsh(sum(by_group) / groups)[0])),
-            place_eigenvalue=Estimate(float(np.linalg.eigvalsh(flat.T @ flat / len(flat))[0])),
-            candidates=Estimate(q),
-            random=shares is not None,
-        )
-
-
-@pytest.mark.parametrize("groups", ["fixed", "random"])
-def test_the_moment_of_a_pick_on_random_problems(groups: str) -> None:
-    """A pick's second moment is at least q̄λ'/2 if ranks are off by (λ/x²)(1 − 2^{−1/K})/2.
-
-    100 problems, each judged at five standard errors: a correct package fails once in 1e4. The
-    bound is met within a factor of 3 by some problem, where the paper's is missed by many.
-    """
-    draw = np.random.default_rng(4)
-    ratios, missed = [], 0
-    for _ in range(100):
-        places, d = int(draw.integers(2, 5)), int(draw.integers(1, 4))
-        cuts = np.diff([0, *sorted(draw.uniform(0.1, 0.9, int(draw.integers(1, 3)))), 1])
-        problem = Drawn(draw, places, d, cuts.tolist() if groups == "random" else None)
-        known = problem.known
-        bounds = repaired_floor(known, 1000).moment
-        pairs = ((known.eigenvalue.value, known.share), (known.place_eigenvalue.value, 1.0))
-        square = known.norm.value**2
-        value = max(pairs, key=lambda pair: pair[1] * pair[0] ** places)[0]
-        off = value / square * (1 - 2 ** (-1 / places)) / 2
-        moment, error = hurt(problem.contexts, problem.ranks, off)
-        assert moment >= bounds - 5 * error
-        ratios.append(moment / bounds)
-        missed += moment + 5 * error < known.share * known.eigenvalue.value / 2
-    assert min(ratios) < 3
-    assert missed > 5
 
 
 def test_the_simulation() -> None:
@@ -247,4 +169,4 @@ def test_the_larger_of_two_floors(mean: float, growth: float, least: float) -> N
     floor = repaired_floor(known, 1000, 0.1, alpha=0.5)
     assert 2 * floor.moment == pytest.approx(growth)
     late = 8 * (math.log(10 * math.e / 0.1) / 0.1) ** 1.5 / (least * (1 - 2**-0.5)) ** 3
-    assert floor.lost == math.ceil(max(3 + late, received_round(known, 1000, 0.1))) - 1
+    assert floor.lost == math.ceil(max(3 + late, _received_round(known, 1000, 0.1, 0.5))) - 1

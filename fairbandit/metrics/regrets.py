@@ -1,4 +1,4 @@
-"""The regret of Definition 2: true relative rank lost."""
+"""Both regrets of the paper."""
 
 from __future__ import annotations
 
@@ -6,6 +6,18 @@ from torch import Tensor
 
 from fairbandit.metrics.base import Judged, Metric
 from fairbandit.registry import register
+
+
+@register("metric", "standard_regret")
+class StandardRegret(Metric):
+    """True reward that a pick loses: max_a ⟨θ, x_a⟩ − ⟨θ, x_pick⟩."""
+
+    reference = "Grazzi et al. 2022, Remark 1"
+    needs_truth = True
+
+    def _values(self, judged: Judged) -> Tensor:
+        expected = judged.pools.expected
+        return judged.best(expected) - judged.gather_picks(expected)
 
 
 @register("metric", "fair_regret")

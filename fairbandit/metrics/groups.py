@@ -1,0 +1,186 @@
+"""Metrics of what the groups have had so far."""
+
+from __future__ import annotations
+
+import math
+from abc import abstractmethod
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+import torch
+from torch import Tensor
+
+from fairbandit.errors import FairbanditError
+from fairbandit.maths.shares import group_shares
+from fairbandit.metrics.base import Judged, Metric
+from fairbandit.metrics.reduction import Reduce
+from fairbandit.part import Problem
+from fairbandit.registry import register
+
+
+class GroupMetric(Metric):
+    """A quantity of the groups' sums over rounds 1 … t; a subclass writes `_judge`."""
+
+    reduce: ClassVar[Reduce] = "last"
+
+    def bind(self, problem: Problem) -> None:
+        """Starts from sums of 0; see `Metric`."""
+        super().bind(problem)
+        self._sums = problem.zeros(problem.replicas, 3, 1, problem.groups)
+
+    def _values(self, judged: Judged) -> Tensor:
+        groups = judged.pools.groups
+        every = torch.arange(self.problem.groups, device=groups.device)
+        picked = (judged.gather_picks(groups)[..., None] == every).to(torch.float64)
+        received = (groups[..., None] == every).sum(2).to(torch.float64)
+        gained = picked * judged.gather_picks(judged.pools.expected)[..., None]
+        sums = self._sums + torch.stack([picked, received, gained], 1).cumsum(2)
+        self._sums = sums[:, :, -1:].clone()
+        return self._judge(*sums.unbind(1))
+
+    @abstractmethod
+    def _judge(self, picked: Tensor, received: Tensor, gained: Tensor) -> Tensor:
+        """Judges the sums after each of N rounds.
+
+        Args:
+            picked: how often each group was picked, (B, N, G).
+            received: how many candidates it had, (B, N, G).
+            gained: the sum of its picks' true rewards, (B, N, G); NaN without a truth.
+
+        Returns:
+            (B, N).
+        """
+
+    def state(self) -> dict[str, Any]:
+        """The sums."""
+        return {"sums": self._sums}
+
+    def load_state(self, state: Mapping[str, Any]) -> None:
+        """Continues from the sums of a state; see `Metric`."""
+        self._sums = state["sums"]
+
+
+@register("metric", "parity_gap")
+class ParityGap(GroupMetric):
+    """The greatest selection rate of a group less the least: demographic parity is 0.
+
+    max_g N_g/C_g − min_g N_g/C_g, where N_g counts the picks and C_g the candidates of group g in
+    rounds 1 … t; groups without candidates so far have no rate. The curve `parity_gap` that every
+    run has is the gap of rates that are means over the replicas; this is the gap of each replica.
+    """
+
+    reference = "Dwork, Hardt, Pitassi, Reingold, Zemel, Fairness through Awareness, ITCS 2012"
+
+    def _judge(self, picked: Tensor, received: Tensor, gained: Tensor) -> Tensor:
+        return _spread(picked / received, received > 0)
+
+
+@register("metric", "group_reward_gap")
+class GroupRewardGap(GroupMetric):
+    """How much better the picks of one group are than those of another.
+
+    max_g m_g − min_g m_g, where m_g is the mean true reward of the picks of group g in rounds
+    1 … t. Groups without picks have no mean; how seldom a group is picked is for `parity_gap`.
+    """
+
+    needs_truth = True
+
+    def _judge(self, picked: Tensor, received: Tensor, gained: Tensor) -> Tensor:
+        return _spread(gained / picked, picked > 0)
+
+
+@register("metric", "pull_shortfall")
+class PullShortfall(GroupMetric):
+    """The most that a group has lacked of a guaranteed share of the picks, in picks.
+
+    max_{s ≤ t} max_g (r_g·s − N_g(s)), where N_g(s) counts the picks of group g in rounds 1 … s.
+    Groups are owed their share of all rounds, also of those in whose pools they are absent. It is
+    below 0 while each group had more than its share.
+
+    Args:
+        shares: r, one number from 0 to 1 for all groups, or a list with one for each group in
+            their order; they sum to at most 1. None is 0.1 for each group, and 1/(2G) where that
+            is less.
+
+    Raises:
+        FairbanditError: a value out of range; when bound, a list of another length than there are
+            groups, or shares that sum to more than 1.
+    """
+
+    reference = (
+        "Patil, Ghalme, Nair, Narahari, Achieving Fairness in the Stochastic Multi-armed Bandit "
+        "Problem, AAAI 2020"
+    )
+    reduce = "max"
+
+    def __init__(self, *, shares: Any = None) -> None:
+        group_shares(shares)
+        self.shares = shares
+
+    def bind(self, problem: Problem) -> None:
+        """Starts from sums of 0, with the shares of the groups; see `Metric`."""
+        super().bind(problem)
+        self._share = self._sums.new_tensor(group_shares(self.shares, problem.groups))
+
+    def _judge(self, picked: Tensor, received: Tensor, gained: Tensor) -> Tensor:
+        rounds = picked.sum(2, keepdim=True)
+        return (self._share * rounds - picked).amax(2)
+
+
+@register("metric", "welfare")
+class Welfare(GroupMetric):
+    """The p-mean of the groups' mean true rewards.
+
+    (1/G Σ_g m_g^p)^{1/p}, where m_g is the mean true reward of the picks of group g in rounds
+    1 … t. p = 1 is the utilitarian welfare, p = 0 Nash's, the geometric mean Π_g m_g^{1/G}, and
+    p → −∞ Rawls's, the least of the m_g, from which p = −1e6 differs by a factor of G^{1e-6}.
+    A group of which there were candidates and no picks has m_g = 0, and one without candidates does
+    not count. But for p = 1, p-means are for numbers of at least 0, and a negative m_g counts as 0.
+
+    Args:
+        p: any finite number; the smaller, the more the worst group counts.
+
+    Raises:
+        FairbanditError: p is not finite.
+    """
+
+    reference = (
+        "Moulin, Fair Division and Collective Welfare, 2003, ch. 3; Barman, Khan, Maiti, Sawarni, "
+        "Fairness and Welfare Quantification for Regret in Multi-Armed Bandits, AAAI 2023"
+    )
+    needs_truth = True
+    lower_is_better = False
+
+    def __init__(self, *, p: float = 0.0) -> None:
+        if not math.isfinite(p):
+            raise FairbanditError(
+                f"p must be finite, got {p}; -1e6 is as good as -inf, and 1e6 as inf"
+            )
+        self.p = p
+
+    def _judge(self, picked: Tensor, received: Tensor, gained: Tensor) -> Tensor:
+        return _p_mean(gained / picked.clamp(min=1), received > 0, self.p)
+
+
+def _spread(values: Tensor, there: Tensor) -> Tensor:
+    """The greatest of the values that are there less the least, (B, N, G) to (B, N)."""
+    most, least = values.where(there, -torch.inf).amax(2), values.where(there, torch.inf).amin(2)
+    return (most - least).where(there.any(2), 0)
+
+
+def _p_mean(values: Tensor, there: Tensor, p: float) -> Tensor:
+    """The p-mean of the values that are there, of which there are some: (B, N, G) to (B, N)."""
+    count = there.sum(2, keepdim=True)
+    if p == 1:
+        return values.where(there, 0).sum(2) / count[..., 0]
+    values = values.clamp(min=0)
+    # relative to the value that counts most, no power overflows
+    unit = values.where(there, -torch.inf).amax(2, keepdim=True)
+    if p < 0:
+        unit = values.where(there, torch.inf).amin(2, keepdim=True)
+    logs = (values / unit).log().where(there, 0)
+    if p == 0:
+        mean = logs.sum(2, keepdim=True) / count
+    else:  # this form is exact for small p too
+        mean = ((p * logs).expm1().sum(2, keepdim=True) / count).log1p() / p
+    return (unit * mean.exp()).where(unit > 0, 0)[..., 0]

@@ -1,0 +1,94 @@
+"""The paper's ranks: scores, the groups' empirical CDFs, and the true CDFs."""
+
+from __future__ import annotations
+
+from torch import Tensor
+
+from fairbandit.candidates import Candidates
+from fairbandit.errors import FairbanditError
+from fairbandit.part import PAPER
+from fairbandit.ranks.base import Rank
+from fairbandit.registry import register
+
+MOST_KEPT = 1_000_000
+"""The largest `size`; the rank exists to keep few contexts."""
+
+
+@register("rank", "identity")
+class Identity(Rank):
+    """The score itself: rewards of different groups are compared as they are."""
+
+    reference = PAPER
+    range = (-float("inf"), float("inf"))
+
+    def _index(self, candidates: Candidates) -> Tensor:
+        return candidates.scores
+
+    def _tie_ceiling(self, candidates: Candidates, index: Tensor) -> Tensor:
+        return candidates.scores + candidates.errors
+
+    def _bounds(self, candidates: Candidates) -> tuple[Tensor, Tensor]:
+        return candidates.bounds()
+
+
+@register("rank", "oracle_cdf")
+class OracleCdf(Rank):
+    """The group's true reward CDF at the candidate's score.
+
+    F_g(⟨θ, x⟩), the rank of the paper's Fair-Greedy (Oracle CDF) and of the GMF policy (App. D.2).
+    """
+
+    reference = PAPER
+    needs_truth = True
+
+    def _index(self, candidates: Candidates) -> Tensor:
+        truth = candidates.problem.truth
+        assert truth is not None
+        top = candidates.scores + 2 * candidates.errors  # members of a sample that tie count too
+        return truth.cdf(candidates.groups, top, candidates.rounds[:, None])
+
+
+@register("rank", "empirical_cdf")
+class EmpiricalCdf(Rank):
+    """Share of the group's past contexts whose score, under this round's model, is no higher.
+
+    F̂_t(⟨θ, x⟩, g) = N⁻¹ Σ 1{⟨θ, x′⟩ ≤ ⟨θ, x⟩} over the N past contexts x′ of group g in the
+    round's window (Algorithm 2, line 6). A candidate of a group that the window lacks gets a rank
+    drawn from U(0, 1), each candidate its own: the paper leaves it undefined.
+    """
+
+    reference = PAPER
+    needs = frozenset({"contexts"})
+
+    def _index(self, candidates: Candidates) -> Tensor:
+        past = candidates.past
+        return candidates.drawn_where(past.count == 0, past.count_le() / past.count)
+
+
+@register("rank", "recent_cdf")
+class RecentCdf(EmpiricalCdf):
+    """Share of the group's last m contexts whose score, under this round's model, is no higher.
+
+    F̂(s) = n⁻¹ Σ 1{sᵢ ≤ s} over the n ≤ m contexts that are both in the round's window and among
+    the last m of the group before the round, all scored again under this round's model. It is
+    `empirical_cdf` with a bounded memory: memory and work a round do not grow with the rounds. If
+    the group's contexts are independent and the model does not depend on them, |F̂ − F| exceeds
+    √(ln(2/δ)/(2n)) anywhere with probability at most δ. A candidate of a group without such
+    contexts gets a rank drawn from U(0, 1).
+
+    Args:
+        size: m, from 1 to `MOST_KEPT`.
+
+    Raises:
+        FairbanditError: a size out of range.
+    """
+
+    reference = (
+        f"{PAPER}; the bound: Massart, The tight constant in the Dvoretzky-Kiefer-Wolfowitz "
+        "inequality, Annals of Probability 1990"
+    )
+
+    def __init__(self, *, size: int = 200) -> None:
+        if not 1 <= size <= MOST_KEPT:
+            raise FairbanditError(f"size must be from 1 to {MOST_KEPT:,}, got {size}")
+        self.size = self.max_contexts = size
