@@ -1,8 +1,18 @@
 """Logged decisions: those that agents write, and those of others."""
 
 from fairbandit.logs.log import Floats, Ints, Log
-from fairbandit.logs.own import SCHEMA, own_lines
+from fairbandit.logs.own import SCHEMA, erase, own_lines
 from fairbandit.logs.reading import read_log
 from fairbandit.logs.writer import LogFile, Position
 
-__all__ = ["SCHEMA", "Floats", "Ints", "Log", "LogFile", "Position", "own_lines", "read_log"]
+__all__ = [
+    "SCHEMA",
+    "Floats",
+    "Ints",
+    "Log",
+    "LogFile",
+    "Position",
+    "erase",
+    "own_lines",
+    "read_log",
+]

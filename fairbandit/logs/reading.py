@@ -83,8 +83,10 @@ def read_log(
         "score": score,
     }
     if not isinstance(source, (str, PathLike)):
-        path, table = keep(source)
-        return _table(path, columns, separator, decimal)
+        memory, kept = keep(source)  # the table lives until it was read
+        log = _table(memory, columns, separator, decimal)
+        del kept
+        return log
     path = Path(source)
     if not path.is_dir():
         return _file(path, columns, separator, decimal)
