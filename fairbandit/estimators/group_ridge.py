@@ -7,9 +7,9 @@ from enum import Enum
 import torch
 from torch import Tensor
 
-from fairbandit.estimators.models import LinearModel, RewardModel
 from fairbandit.estimators.ridge import Ridge
 from fairbandit.maths.regressions import Regressions
+from fairbandit.models import LinearModel, RewardModel
 from fairbandit.part import Problem
 from fairbandit.past.outcomes import Outcomes
 from fairbandit.registry import register

@@ -9,9 +9,9 @@ import torch
 from torch import Tensor
 
 from fairbandit.errors import FairbanditError
-from fairbandit.estimators.models import LinearModel, RewardModel, products, projected
 from fairbandit.estimators.ridge import Ridge
 from fairbandit.maths.regressions import Regressions
+from fairbandit.models import LinearModel, RewardModel, products, projected
 from fairbandit.part import Problem
 from fairbandit.registry import register
 

@@ -10,8 +10,8 @@ from torch.nn.functional import pad
 
 from fairbandit.errors import FairbanditError
 from fairbandit.estimators.base import Estimator
-from fairbandit.estimators.models import LinearModel, RewardModel
 from fairbandit.maths.regressions import Regression, Regressions
+from fairbandit.models import LinearModel, RewardModel
 from fairbandit.part import PAPER, Problem
 from fairbandit.past.outcomes import Outcomes
 from fairbandit.registry import register

@@ -48,7 +48,7 @@ class ShrunkCdf(Rank):
     def _index(self, candidates: Candidates) -> Tensor:
         past, own = candidates.past, candidates.groups.clamp(min=0)
         below = self._below(candidates)
-        pooled = below.sum(3) / past.every.count.sum(2, keepdim=True)
+        pooled = below.sum(3) / past.of().count.sum(2, keepdim=True)
         n = past.count
         share = below.gather(3, own[..., None])[..., 0] / n
         weight = n / (n + self.prior)
@@ -61,7 +61,7 @@ class ShrunkCdf(Rank):
         value that has the candidate's standardised score in their group.
         """
         past, groups, tolerance = candidates.past, candidates.groups, _tolerance(candidates)
-        every, own = past.every, groups.clamp(min=0)
+        every, own = past.of(), groups.clamp(min=0)
         mean, deviation = every.mean, every.variance.sqrt()
         flat = deviation <= tolerance
         standing = _standing(candidates, mean.gather(2, own), deviation.gather(2, own))[..., None]
