@@ -27,10 +27,10 @@ how scores of linear models are counted, and never change the counts."""
 SCAN, GROUP = 100_000, 25_000
 """The cost of beginning a scan, and of beginning one more group of it."""
 
-AGAIN = 10
+AGAIN = 20
 """The cost of scoring one sorted context again."""
 
-SORT = 60
+SORT = 150
 """The cost of sorting one more context."""
 
 SEARCH, SEARCH_SETUP = 600, 400
