@@ -10,8 +10,7 @@ belong to none, and without the stamp nobody writes over them.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -87,8 +86,7 @@ class Memory:
         self.keys.view(-1).index_copy_(0, row, (keys & POSITIVE).flatten())
 
 
-@dataclass(frozen=True, eq=False)
-class Contexts:
+class Contexts(NamedTuple):
     """The contexts of rounds 1 … `rounds`, in B replicas.
 
     Attributes:
@@ -129,7 +127,7 @@ class Contexts:
         """The value whose `state` this is; `max_contexts` is as for `empty`."""
         empty = cls.empty(state["contexts"][:, :0], state["group_count"], max_contexts)
         value = empty._with(state["contexts"], state["keys"], state["rounds"], state["largest"])
-        return replace(value, forgotten=state["forgotten"])
+        return value._replace(forgotten=state["forgotten"])
 
     def state(self) -> dict[str, Any]:
         """All that later rounds can read, as plain tensors and numbers."""
@@ -157,10 +155,12 @@ class Contexts:
             groups: (B, N, K) int64, −1 for an empty place.
         """
         rounds = self.rounds + groups.shape[1]
-        sizes = contexts.abs().masked_fill_((groups < 0)[..., None], 0).amax((1, 2))
+        sizes = contexts.abs()
+        if bool((empty := groups < 0).any()):
+            sizes.masked_fill_(empty[..., None], 0)
         came = torch.arange(self.rounds + 1, rounds + 1, device=groups.device)[:, None]
         keys = torch.add(came, groups, alpha=1 << BITS)
-        largest = torch.maximum(self.largest, sizes)
+        largest = torch.maximum(self.largest, sizes.flatten(1, 2).amax(1))
         return self._with(contexts.flatten(1, 2), keys.flatten(1), rounds, largest)
 
     def forget(self, rounds: int) -> Contexts:
@@ -173,7 +173,7 @@ class Contexts:
         gone = self.up_to(self.total.new_tensor([[min(rounds, self.rounds)]]))[0, :, 0]
         if self.max_contexts is not None:
             gone = torch.maximum(gone, self.total - self.max_contexts)
-        return replace(self, forgotten=rounds, first=torch.maximum(self.first, gone.amin(0)))
+        return self._replace(forgotten=rounds, first=torch.maximum(self.first, gone.amin(0)))
 
     def grow(self, groups: int) -> Contexts:
         """The value with room for new groups, G of them in all."""
@@ -181,7 +181,7 @@ class Contexts:
         total, first = pad(self.total, more), pad(self.first, more)
         memory = self._copied(first, total.amax(0))
         memory.stamps[self.rounds] = True
-        return replace(self, total=total, first=first, memory=memory)
+        return self._replace(total=total, first=first, memory=memory)
 
     def up_to(self, rounds: Tensor) -> Tensor:
         """How many entries each group had after given rounds, (W, N): (W, B, N, G) int64.
@@ -218,7 +218,7 @@ class Contexts:
                 memory.sorted = held
         memory.write(contexts, keys, number)
         memory.stamps[rounds] = True
-        return replace(self, rounds=rounds, largest=largest, total=total, memory=memory)
+        return self._replace(rounds=rounds, largest=largest, total=total, memory=memory)
 
     def _kept(self) -> tuple[Tensor, Tensor]:
         """Key and number of each row's entry, (B, R − 1); the key is −1 where none is kept."""
@@ -237,6 +237,8 @@ class Contexts:
 
 def occurrences(keys: Tensor) -> Tensor:
     """How often each key occurs before it in its row: (B, M) int64 of (B, M) int64."""
+    if len(keys) > 1 and bool((keys == keys[:1]).all()):
+        return occurrences(keys[:1]).expand_as(keys)
     ordered, order = keys.sort(dim=1, stable=True)
     number = torch.arange(keys.shape[1], device=keys.device) - torch.searchsorted(ordered, ordered)
     return torch.empty_like(keys).scatter_(1, order, number)

@@ -49,7 +49,7 @@ class GroupModel(LinearModel):
         found: as for `LinearModel`.
     """
 
-    def __init__(self, shared: Shared, theta: Tensor, found: Regressions | None = None) -> None:
+    def __init__(self, shared: Shared, theta: Tensor, found: Regressions) -> None:
         super().__init__(theta, found)
         self._shared = shared
 
