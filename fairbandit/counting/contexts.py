@@ -131,7 +131,11 @@ class Contexts(NamedTuple):
 
     def state(self) -> dict[str, Any]:
         """All that later rounds can read, as plain tensors and numbers."""
-        keys, _ = self._kept()
+        keys = self.memory.keys[:, :-1]
+        groups = keys >> BITS
+        number = torch.arange(keys.shape[1], device=keys.device) - self.memory.address[groups]
+        gone = (keys & LATEST > self.rounds) | (number < self.first[groups])
+        keys = keys.masked_fill(gone, -1)
         some = (keys >= 0).any(0)
         return {
             "contexts": self.memory.rows[:, :-1][:, some],
@@ -220,18 +224,16 @@ class Contexts(NamedTuple):
         memory.stamps[rounds] = True
         return self._replace(rounds=rounds, largest=largest, total=total, memory=memory)
 
-    def _kept(self) -> tuple[Tensor, Tensor]:
-        """Key and number of each row's entry, (B, R − 1); the key is −1 where none is kept."""
-        keys = self.memory.keys[:, :-1]
-        groups = keys >> BITS
-        number = torch.arange(keys.shape[1], device=keys.device) - self.memory.address[groups]
-        gone = (keys & LATEST > self.rounds) | (number < self.first[groups])
-        return keys.masked_fill(gone, -1), number
-
     def _copied(self, first: Tensor, needed: Tensor) -> Memory:
         """New memory with what is kept, and room for so many entries of each group in all."""
-        memory = Memory(self.largest, first, needed)
-        memory.write(self.memory.rows[:, :-1], *self._kept())
+        memory, old = Memory(self.largest, first, needed), self.memory
+        for group, high in enumerate(self.total.amax(0).tolist()):
+            low, start = int(first[group]), memory.addresses[group]
+            keys = old.keys[:, old.addresses[group] + low : old.addresses[group] + high]
+            none = keys & LATEST > self.rounds  # of a longer value
+            memory.rows[:, start + low : start + high] = self.entries(group, low, high)
+            empty = (group << BITS) + LATEST
+            memory.keys[:, start + low : start + high] = keys.masked_fill(none, empty)
         return memory
 
 

@@ -30,7 +30,7 @@ SCAN, GROUP = 100_000, 25_000
 AGAIN = 20
 """The cost of scoring one sorted context again."""
 
-SORT = 150
+SORT = 300
 """The cost of sorting one more context."""
 
 SEARCH, SEARCH_SETUP = 600, 400
@@ -87,10 +87,14 @@ class PastScores:
             Past scores that are asked about (B, N, M) values.
         """
         if groups is None:
-            every = torch.arange(self._contexts.groups, device=self._groups.device)
-            groups = every.expand(*self._groups.shape[:2], -1)
+            return self._every
         window, models = (self._start, self._stop), (self._model, self._model_of_round)
         return type(self)(self._contexts, self._first, *window, groups, *models)
+
+    @cached_property
+    def _every(self) -> PastScores:
+        every = torch.arange(self._contexts.groups, device=self._groups.device)
+        return self.of(every.expand(*self._groups.shape[:2], -1))
 
     @cached_property
     def count(self) -> Tensor:

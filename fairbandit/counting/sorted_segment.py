@@ -58,10 +58,11 @@ class SortedSegment:
         for group, x in enumerate(contexts):
             if not x.shape[1]:
                 continue
-            variance, mean = torch.var_mean(x, 1, correction=0)
-            spread = variance.sqrt()
+            mean = x.mean(1)
+            away = x - mean[:, None]
+            spread = away.square().mean(1).sqrt_()
             spread += 1e-6 * spread.amax(1, keepdim=True) + 1e-150  # none is 0
-            norm = torch.linalg.vector_norm((x - mean[:, None]) / spread[:, None], dim=2).amax(1)
+            norm = torch.linalg.vector_norm(away.div_(spread[:, None]), dim=2).amax(1)
             slack = SLACK * torch.linalg.vector_norm(x, dim=2).amax(1)
             scores = (x @ theta[..., None])[..., 0]
             low, high = scores.aminmax(dim=1)

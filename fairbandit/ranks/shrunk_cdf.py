@@ -68,7 +68,7 @@ class ShrunkCdf(Rank):
         flat_side = torch.where(standing >= 0, torch.inf, -torch.inf)
         value = (mean + tolerance)[:, :, None] + deviation[:, :, None] * standing
         value = torch.where(flat[:, :, None], flat_side, value)
-        value.scatter_(3, own[..., None], _top(candidates)[..., None])
+        value.scatter_(3, own[..., None], candidates.top[..., None])
         b, n, k, g = value.shape
         other = torch.arange(g, device=groups.device).expand(b, n, k, g)
         other = other.masked_fill((groups < 0)[..., None], -1)
@@ -82,12 +82,7 @@ def _standing(candidates: Candidates, mean: Tensor, deviation: Tensor) -> Tensor
     side = torch.where(above > 0, torch.inf, -torch.inf)
     tolerance = _tolerance(candidates)
     step = torch.where(above.abs() <= tolerance, 0.0, side)
-    return torch.where(deviation <= tolerance, step, (_top(candidates) - mean) / deviation)
-
-
-def _top(candidates: Candidates) -> Tensor:
-    """The largest past scores that tie with the candidates', (B, N, K)."""
-    return candidates.scores + 2 * candidates.errors
+    return torch.where(deviation <= tolerance, step, (candidates.top - mean) / deviation)
 
 
 def _tolerance(candidates: Candidates) -> Tensor:
