@@ -152,12 +152,12 @@ class LinearModel(RewardModel):
         return self._found is not None
 
     def error_limit(self, contexts: Tensor, groups: Tensor, scores: Tensor) -> float:
-        """See `RewardModel`; it takes ‖x‖·‖F‖ for ‖xF‖."""
+        """See `RewardModel`; it takes the norm of all contexts times that of all F for ‖xF‖."""
         if self._found is None:
             return super().error_limit(contexts, groups, scores)
-        squares = self._features(contexts, groups).square().sum(3).max()
-        norm = (self._found.root_squares.max() * squares).sqrt_()
-        return float(self._slack(self._found).max() * norm)
+        norm = torch.linalg.vector_norm
+        size = norm(self._features(contexts, groups)) * norm(self._found.root)
+        return float(size * self._slack(self._found).max())
 
     def _features(self, contexts: Tensor, groups: Tensor) -> Tensor:
         """What θ multiplies, as a function of contexts and groups."""

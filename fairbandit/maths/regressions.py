@@ -144,20 +144,17 @@ class Regressions:
     @property
     def reward_norm(self) -> Tensor:
         """‖r‖, (B, 1)."""
-        squares = self.rows[..., 0].square().sum(1, keepdim=True)
-        return (self.start.gram[:, 0, :1] + squares).sqrt_()
-
-    @property
-    def root_squares(self) -> Tensor:
-        """‖F‖², (B, U or 1)."""
-        return self.root.square().sum((2, 3))
+        squares = self.start.gram[:, 0, :1]
+        if self.rows.shape[1]:
+            squares = squares + self.rows[..., 0].square().sum(1, keepdim=True)
+        return squares.sqrt()
 
     @property
     def condition(self) -> Tensor:
         """A bound of the condition number of V, (B, U or 1): ‖F‖² times the trace of V."""
         start = self.start.gram.diagonal(dim1=1, dim2=2)[:, 1:].sum(1, keepdim=True)
         trace = start + self.rows[..., 1:].square().sum((1, 2))[:, None]
-        return self.root_squares * trace
+        return self.root.square().sum((2, 3)) * trace
 
 
 def factors(gram: Tensor, rows: Tensor, at: list[int]) -> Iterator[tuple[Tensor, Tensor]]:
