@@ -10,7 +10,7 @@ from torch import Tensor
 
 from fairbandit.candidates import Candidates
 from fairbandit.errors import FairbanditError
-from fairbandit.estimators.models import NoBounds
+from fairbandit.models import NoBounds
 from fairbandit.part import Part, Problem
 from fairbandit.registry import base
 
