@@ -315,7 +315,9 @@ class Agent:
         known = self._policy.tell(known, outcomes)
         (included, state), *_ = known.states
         if int(outcomes.rounds[-1]) > included:
-            self._policy.estimator.advance(state, outcomes)
+            largest = max(float(part.abs().max()) for part in (outcomes.contexts, outcomes.rewards))
+            if largest > inputs.ORDINARY:
+                self._policy.estimator.advance(state, outcomes)
         return known
 
     def _pool(self, contexts: Any, groups: Any) -> tuple[_Now, Tensor, Tensor]:

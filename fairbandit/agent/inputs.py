@@ -21,6 +21,9 @@ LARGEST, SMALLEST = 1e100, 1e-100
 """Numbers beyond the one, or nearer to 0 than the other, are refused: their squares would not be
 numbers of double precision."""
 
+ORDINARY = 1e4
+"""Numbers up to this size break no sum, so that no trial is needed before they are taken in."""
+
 MOST = 1_000_000
 """So many features or numbered groups there are at most."""
 

@@ -27,6 +27,9 @@ LATEST = (1 << BITS) - 1
 POSITIVE = (1 << 62) - 1
 """Makes the negative keys of empty places higher than all others."""
 
+FEW = 64
+"""So few new entries are numbered by a loop."""
+
 LEAST_ROOM = 64
 """There is room for at least so many entries of each group."""
 
@@ -211,10 +214,8 @@ class Contexts(NamedTuple):
 
     def _with(self, contexts: Tensor, keys: Tensor, rounds: int, largest: Tensor) -> Contexts:
         """The value with M more contexts, (B, M, d), of the given keys, up to a round."""
-        groups = keys >> BITS
-        own, some = groups.clamp(min=0), (groups >= 0).to(torch.int64)
-        number = occurrences(groups) + self.total.gather(1, own)
-        total, memory = self.total.scatter_add(1, own, some), self.memory
+        number, total = numbered(keys >> BITS, self.total)
+        memory = self.memory
         if bool((total > memory.most).any()) or not memory.stamps.pop(self.rounds, False):
             held = memory.sorted
             memory = self._copied(self.first, total.amax(0))
@@ -235,6 +236,22 @@ class Contexts(NamedTuple):
             empty = (group << BITS) + LATEST
             memory.keys[:, start + low : start + high] = keys.masked_fill(none, empty)
         return memory
+
+
+def numbered(groups: Tensor, total: Tensor) -> tuple[Tensor, Tensor]:
+    """The number of each entry in its group, (B, M), after `total` others, and the new totals.
+
+    Groups are (B, M) int64, −1 for none, and totals (B, G).
+    """
+    if groups.numel() <= FEW:  # a loop takes less than the tensors that replace it
+        numbers, totals = groups.tolist(), total.tolist()
+        for own, row in zip(totals, numbers, strict=True):
+            for place, group in enumerate(row):
+                row[place] = own[group]
+                own[group] += group >= 0
+        return groups.new_tensor(numbers), total.new_tensor(totals)
+    own, some = groups.clamp(min=0), (groups >= 0).to(torch.int64)
+    return occurrences(groups) + total.gather(1, own), total.scatter_add(1, own, some)
 
 
 def occurrences(keys: Tensor) -> Tensor:

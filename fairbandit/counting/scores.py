@@ -6,6 +6,7 @@ from collections.abc import Callable
 from functools import cached_property
 from typing import Literal, get_args
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -23,6 +24,9 @@ Of = Literal["score", "lower", "upper"]
 GATHER = 10
 """The cost of one comparison where contexts are gathered; in a chunked scan it is 1. Costs decide
 how scores of linear models are counted, and never change the counts."""
+
+SLICES = 1 << 16
+"""For one pool whose windows hold at most so many entries, each is read as a slice."""
 
 SCAN, GROUP = 100_000, 25_000
 """The cost of beginning a scan, and of beginning one more group of it."""
@@ -48,8 +52,9 @@ class PastScores:
     are among the last m of their group before round t. Whatever is compared with them is (B, N, K),
     one value for each candidate.
 
-    Under linear models few entries are gathered, more are scanned in chunks, and long windows are
-    searched in a sorted segment, outside which the entries are gathered or scanned.
+    Under linear models the windows of one pool are read as slices. Else few entries are gathered,
+    more are scanned in chunks, and long windows are searched in a sorted segment, outside which the
+    entries are gathered or scanned.
 
     Args:
         contexts: the past contexts up to the last of the rounds.
@@ -189,6 +194,10 @@ class PastScores:
         return self._own
 
     def _count_linear(self, values: Tensor, theta: Tensor) -> Tensor:
+        if values.shape[:2] == (1, 1):
+            counts = self._count_slices(values, theta)
+            if counts is not None:
+                return counts
         start, stop = self._own_ends
         length = (stop - start).masked_fill_(self._groups < 0, 0)
         cost = self._cost(compared := float(length.sum()))
@@ -198,6 +207,25 @@ class PastScores:
         if cost < GATHER * compared:
             return self._windows.sum(products(theta), counting, [values])
         return self._gather(values, theta, start, length)
+
+    def _count_slices(self, values: Tensor, theta: Tensor) -> Tensor | None:
+        """Counts for one pool of one replica, whose windows are slices; None if they are long."""
+        (start, stop), groups = self._ends[:, 0, 0].tolist(), self._groups[0, 0].tolist()
+        present = set(groups) - {-1}
+        if sum(stop[group] - start[group] for group in present) > SLICES:
+            return None
+        scores = {
+            group: torch.mv(
+                self._contexts.entries(group, start[group], stop[group])[0], theta[0, 0]
+            )
+            for group in present
+        }
+        past = {group: one.cpu().numpy() for group, one in scores.items()}
+        counts = [
+            float(np.count_nonzero(past[group] <= value)) if group >= 0 else 0.0
+            for group, value in zip(groups, values[0, 0].tolist(), strict=True)
+        ]
+        return values.new_tensor(counts)[None, None]
 
     def _count_sorted(self, values: Tensor, theta: Tensor, scan: float) -> Tensor | None:
         """Counts by a sorted segment and what is beside it; None if a scan of all costs less.
