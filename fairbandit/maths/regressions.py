@@ -143,17 +143,15 @@ class Regressions:
 
     @property
     def reward_norm(self) -> Tensor:
-        """‖r‖, (B, 1)."""
-        squares = self.start.gram[:, 0, :1]
-        if self.rows.shape[1]:
-            squares = squares + self.rows[..., 0].square().sum(1, keepdim=True)
-        return squares.sqrt()
+        """‖r‖, (B, U)."""
+        squares = self.rows[..., 0].square()
+        return _up_to(self.start.gram[:, 0, 0], squares, self.at).sqrt()
 
     @property
     def condition(self) -> Tensor:
-        """A bound of the condition number of V, (B, U or 1): ‖F‖² times the trace of V."""
-        start = self.start.gram.diagonal(dim1=1, dim2=2)[:, 1:].sum(1, keepdim=True)
-        trace = start + self.rows[..., 1:].square().sum((1, 2))[:, None]
+        """A bound of the condition number of V, (B, U): ‖F‖² times the trace of V."""
+        start = self.start.gram.diagonal(dim1=1, dim2=2)[:, 1:].sum(1)
+        trace = _up_to(start, self.rows[..., 1:].square().sum(2), self.at)
         return self.root.square().sum((2, 3)) * trace
 
 

@@ -51,6 +51,8 @@ def ways(
             patch.setattr(scan, "MOST", 64)
             patch.setattr(segments, "CHUNK", 8)
             patch.setattr(segments, "MOST", 8)
+        if gathered is not None or searched or small:
+            patch.setattr(scores, "SLICES", -1)
         if gathered is not None:
             patch.setattr(scores, "SCAN", 1e12 if gathered else -1e-9)
             patch.setattr(scores, "GROUP", 0)
