@@ -6,7 +6,7 @@ def test_a_good_part(command):
     assert (code, err) == (0, "")
     first, *lines, cost, count = out.splitlines()
     assert first.startswith("rank identity (")
-    assert "identity.py:" in first
+    assert "paper.py:" in first
     docs = [check.__doc__ or "" for check in conformance.checks("rank")]
     labels = [doc.split("\n")[0].rstrip(".") for doc in docs]
     assert lines == [f"  ✓ {label}" for label in labels]
