@@ -20,7 +20,7 @@ TOOLS = {
     "tune": "searches for good hyperparameters with Optuna",
     "table": "shows what environment=table makes of a file: features, missing cells, groups",
     "theory": "computes what the paper proves, for an environment",
-    "parity": "tests saved runs for demographic parity, round by round",
+    "audit": "reports how groups were treated, in a log of decisions or in saved runs",
 }
 """The tools with a line for `fairbandit --help`; each is a function in a module of its name."""
 
