@@ -70,7 +70,7 @@ def audit(log: Log, *, epsilon: float | None = None, level: float = 0.05, seed: 
     columns = ["attribute", "group", "received", "selected", "rate", "low", "high", "scoring_rate"]
     table = compared(pd.DataFrame(rows, columns=columns[: len(rows[0])]), ["attribute"])
     found: dict[str, dict[str, Floats]] = {}
-    if log.contexts is not None:
+    if log.contexts is not None and log.missing < 1:
         found["drift"] = {name: drift(log, *one, seed) for name, one in attributes.items()}
     if epsilon is not None:
         found["parity"] = {name: disparity(log, *one, epsilon) for name, one in attributes.items()}
@@ -112,9 +112,10 @@ def selection_rate(received: Ints, selected: Ints, level: float) -> tuple[float,
     rate = float(selected.sum() / trials)
     if 0 < rate < 1:
         influence = (selected - rate * received) / received.mean()
-        variance = influence.var(ddof=1) / len(influence) if len(influence) > 1 else math.nan
-        if not variance > 0:  # one decision, or all alike
-            return rate, *([math.nan] * 2 if len(influence) == 1 else [rate] * 2)
+        if len(influence) == 1:
+            return rate, math.nan, math.nan
+        if not (variance := influence.var(ddof=1) / len(influence)):
+            return rate, rate, rate
         trials = rate * (1 - rate) / variance
     low, high = mean_band(rate * trials, trials, level)
     return rate, float(low.clip(min=0)), float(high.clip(max=1))

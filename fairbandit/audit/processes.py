@@ -12,7 +12,7 @@ Chugg et al., "Auditing fairness by betting", NeurIPS 2023.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 
 import numpy as np
 
@@ -54,7 +54,7 @@ def wealth(factors: Floats) -> Floats:
     return np.log(growth).cumsum()
 
 
-def drift(log: Log, groups: Ints, labels: Sequence[str], seed: int = 0) -> Floats:
+def drift(log: Log, groups: Ints, labels: Sequence[Hashable], seed: int = 0) -> Floats:
     """ln of the wealth, (G, n), against "a group's candidates do not change", after each decision.
 
     A model of the mean reward is trained on the decisions so far and frozen, and again each time
@@ -82,7 +82,9 @@ def drift(log: Log, groups: Ints, labels: Sequence[str], seed: int = 0) -> Float
         for group, label in enumerate(labels):
             rows, places = np.nonzero((groups == group) & (np.arange(n) >= first)[:, None])
             # these belong to the candidates: later decisions change no earlier wealth
-            draws = np.random.default_rng([seed, first, *label.encode()]).random((len(rows), 2))
+            draws = np.random.default_rng([seed, first, *str(label).encode()]).random(
+                (len(rows), 2)
+            )
             values = scores[rows, places][np.lexsort((draws[:, 0], rows))]
             cuts = np.searchsorted(rows, freezes[1:])
             pieces = zip(np.split(values, cuts), np.split(draws[:, 1], cuts), strict=True)
@@ -114,7 +116,7 @@ def sequential_ranks(values: Floats, uniforms: Floats) -> Floats:
     return ranks
 
 
-def disparity(log: Log, groups: Ints, labels: Sequence[str], epsilon: float) -> Floats:
+def disparity(log: Log, groups: Ints, labels: Sequence[Hashable], epsilon: float) -> Floats:
     """ln of the wealth, (G, n), against parity of selection up to ε in [0, 1).
 
     Let D be a group's share of a decision's picks less its share of the candidates. The hypothesis

@@ -38,14 +38,14 @@ _FORMS |= dict.fromkeys(("impact_ratio", "scoring_rate", "scoring_ratio"), ".3f"
 _FORMS |= dict.fromkeys(("drift_p", "parity_p", "p_adjusted"), ".2g")
 
 RATES = f"""\
-Rate: selected ÷ received, with its interval from low to high, for one row at a time. Impact ratio:
-the rate ÷ the highest rate of groups without *, which marks those under {SMALL:.0%} of the
-candidates. Scoring rate: the share of candidates whose score is above the median of all. No
-threshold is declared for any of them: none is in New York's Local Law 144, which asks for them."""
+Rate: selected ÷ received, with its interval from low to high. Impact ratio: the rate ÷ the highest
+rate of groups without *, which marks those under {SMALL:.0%} of the candidates. Scoring rate: the
+share of candidates whose score is above the median of all. No threshold is declared for any of
+them: none is in New York's Local Law 144, which asks for them."""
 
 TESTS = """\
-p is the least level at which a test has rejected so far, over all {rows} rows together, and the
-column `at` has the first decision, from 1, at which that was {level:g} or less: where the wealth
+Each p is the least level at which a test has rejected so far, over all {rows} rows together; the
+column "at" has the first decision, from 1, at which that was {level:g} or less: where the wealth
 crosses the line in the picture. A log that grows may be looked at every day: by Ville's inequality
 each test ever rejects a true hypothesis with probability at most {level:g}. Intervals take
 decisions as independent or, where a policy learns, are for the mean of its probabilities. Whether
@@ -65,6 +65,11 @@ differs from its share of the candidates by at most ε = {epsilon:g} on average,
 before. A small p says that at some time the group was picked more, or less, often than that. It
 does not say why: groups may differ in what was asked for."""
 
+NOT_TESTED = {
+    "drift": "Drift was not tested: it takes contexts and rewards.",
+    "parity": "Parity of selection was not tested: no epsilon was given.",
+}
+
 RUNS = """\
 Rates are means over replicas with 95 % intervals. Parity is tested at family-wise level {level:g}
 a run, by binomial tests against 1/K, with Bonferroni's method over groups and Holm's over rounds;
@@ -77,10 +82,8 @@ def report_log(
     """Writes audit.md, audit.csv, audit.png and audit.pdf of a log; returns the page and the paths.
 
     Args:
-        log: what is audited.
-        out: the folder of the files.
-        source: the log's file or folder, for the hashes of its files.
-        level, options: as for `audit`.
+        log, level, options: as for `audit`.
+        out, source: the folder of the files, and the log's file or folder, whose hashes it names.
 
     Raises:
         FairbanditError: as `audit`, or a file cannot be written.
@@ -95,10 +98,10 @@ def report_log(
         **{f"SHA-256 of {one.name}": sha256(one) for one in files if one and one.is_file()},
     }
     words = {"drift": DRIFT, "parity": PARITY.format(epsilon=options.get("epsilon") or 0)}
-    page = ["# Audit of decisions", Sheet(("", ""), list(facts.items()), names=2)]
+    page: list[str | Sheet] = ["# Audit of decisions", Sheet(("", ""), [*facts.items()], names=2)]
     page += [_sheet(found.table, "attribute"), "![Rates and tests](audit.png)", RATES]
     page += [TESTS.format(rows=len(found.table), level=level)]
-    page += [words[one] if one in found.wealth else f"No test of {one}." for one in words]
+    page += [words[one] if one in found.wealth else NOT_TESTED[one] for one in words]
     return page, [*_write(page, found.table, out), *save(draw_log(found, level), out, "audit")]
 
 
@@ -112,8 +115,7 @@ def report(
 
     Args:
         folder, others: where runs are, at any depth.
-        out: where the files go; the first folder by default.
-        level: the family-wise level of each run.
+        out, level: where the files go, by default the first folder; family-wise, of each run.
 
     Raises:
         FairbanditError: no run, rows that are missing, or a folder that cannot be written to.
@@ -134,8 +136,13 @@ def report(
     far = [one.loc[(one["rate"] - one["target"]).abs().idxmax()] for one in results]
     least = [one["p_adjusted"].min() for one in results]
     tests = pd.DataFrame(far).assign(small=False, p_adjusted=least)
-    page = ["# Audit of runs", _sheet(table, "run", "environment"), RATES, "## Demographic parity"]
-    page += [_sheet(tests, "run"), "![Estimates](parity.png)", RUNS.format(level=level)]
+    page: list[str | Sheet] = ["# Audit of runs", _sheet(table, "run", "environment"), RATES]
+    page += [
+        "## Demographic parity",
+        _sheet(tests, "run"),
+        "![Estimates](parity.png)",
+        RUNS.format(level=level),
+    ]
     write(pa.Table.from_pandas(pd.concat(results), preserve_index=False), place / "parity.csv")
     paths = [*_write(page, table, place), place / "parity.csv"]
     return page, [*paths, *save(draw(results, level), place, "parity")]
