@@ -2,7 +2,17 @@
 
 from fairbandit.logs.log import Floats, Ints, Log
 from fairbandit.logs.own import SCHEMA, own_lines
-from fairbandit.logs.reading import read_log
+from fairbandit.logs.reading import read_log, read_pieces
 from fairbandit.logs.writer import LogFile, Position
 
-__all__ = ["SCHEMA", "Floats", "Ints", "Log", "LogFile", "Position", "own_lines", "read_log"]
+__all__ = [
+    "SCHEMA",
+    "Floats",
+    "Ints",
+    "Log",
+    "LogFile",
+    "Position",
+    "own_lines",
+    "read_log",
+    "read_pieces",
+]
