@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import replace
-from functools import wraps
 from os import PathLike
 from pathlib import Path
-from threading import RLock
-from typing import Any, Concatenate, NamedTuple, ParamSpec, Self, TypeVar
-from weakref import WeakSet
+from typing import Any, Self
 
 import numpy as np
 import torch
@@ -19,53 +15,22 @@ from torch import Tensor
 
 from fairbandit.agent import groups as grouping
 from fairbandit.agent import inputs, saving
+from fairbandit.agent.calls import Committing, Now, call
 from fairbandit.agent.decisions import Decision, Explanation, explanation
+from fairbandit.agent.journal import attach, decided
+from fairbandit.agent.learning import frozen, learned, taken_in
 from fairbandit.agent.tickets import Tickets
 from fairbandit.building import build_policy
 from fairbandit.environments.base import Truth
 from fairbandit.errors import FairbanditError
-from fairbandit.logs import Log
+from fairbandit.logs import Floats, Log, Position
 from fairbandit.maths.checks import shown
 from fairbandit.part import Problem
-from fairbandit.past import Outcomes
-from fairbandit.policy import Knowledge, Policy
+from fairbandit.policy import Policy
 from fairbandit.streams import Streams
 
-_agents: WeakSet[Agent] = WeakSet()
 
-FROZEN = 1 << 10
-
-P = ParamSpec("P")
-T = TypeVar("T")
-
-
-class _Now(NamedTuple):
-    """All that an agent is between two calls, as a value."""
-
-    known: Knowledge
-    groups: grouping.Codes
-    tickets: Tickets
-
-
-def _call(method: Callable[Concatenate[Agent, P], T]) -> Callable[Concatenate[Agent, P], T]:
-    """A call that other threads wait for, without gradients, and on one core: pools are small."""
-
-    @wraps(method)
-    def call(self: Agent, /, *args: P.args, **kwargs: P.kwargs) -> T:
-        with self.lock:
-            gradients, threads = torch.is_grad_enabled(), torch.get_num_threads()
-            try:
-                torch._C._set_grad_enabled(False)
-                torch.set_num_threads(1)
-                return method(self, *args, **kwargs)
-            finally:
-                torch._C._set_grad_enabled(gradients)  # in C, where no interrupt comes
-                torch.set_num_threads(threads)
-
-    return call
-
-
-class Agent:
+class Agent(Committing):
     """A policy deciding online: `act` picks from a pool, `update` reports what the pick gave.
 
     Each `act` is one round: fed the pools and the rewards of replica 0 of an `Engine` with the same
@@ -90,13 +55,16 @@ class Agent:
         refresh: the policy's, in place of its own; None leaves it.
         patience: a reward that has not come after so many further rounds is not waited for any
             more; None waits for ever.
+        log: a file to which each decision and reward is appended before it takes effect, or a
+            folder for a new one. An agent of the same settings first does what a file says again.
+        log_contexts, fsync: whether the log holds contexts, and waits for the disk at each line.
 
     Raises:
-        FairbanditError: a value out of range, or a policy that needs a truth without one.
+        FairbanditError: a value out of range, a policy that needs a truth without one, or the log
+            of another agent.
 
     Attributes:
-        lock: a re-entrant lock that every call holds. Hold it to make several calls one, such as a
-            decision and its line in a log.
+        digest: the SHA-256 of the file that the agent was loaded from; None if it was not.
 
     >>> agent = Agent.from_config("fair_greedy", features=2, groups=["a", "b"], seed=0)
     >>> decision = agent.act([[0.1, 0.9], [0.3, 0.2], [0.8, 0.5]], ["a", "b", "b"])
@@ -116,6 +84,9 @@ class Agent:
         truth: Truth | None = None,
         refresh: float | None = None,
         patience: int | None = None,
+        log: str | PathLike[str] | None = None,
+        log_contexts: bool = True,
+        fsync: bool = False,
     ) -> None:
         if not isinstance(policy, Policy):
             raise FairbanditError(
@@ -133,10 +104,13 @@ class Agent:
             truth=None if truth is None else inputs.truth(truth, d),
         )
         self._patience = None if patience is None else inputs.whole(patience, "patience")
-        self._now = _Now(self._policy.init(problem), codes, Tickets({}, None))
+        self._now = Now(self._policy.init(problem), codes, Tickets({}, None))
         self._vetted = problem.truth if self._policy.rank.needs_truth else None
         inputs.check_known(self._vetted, codes, 0)
+        self.digest: str | None = None
         self._renew_locks()
+        if log is not None:
+            attach(self, log, contexts=log_contexts, fsync=fsync)
 
     @classmethod
     def from_config(cls, config: str | Mapping[str, Any], **options: Any) -> Self:
@@ -153,21 +127,24 @@ class Agent:
         return cls(build_policy(config), **options)
 
     @property
+    @call
     def rounds(self) -> int:
         """How many rounds there were, decided and observed."""
         return self._now.known.past.rounds
 
     @property
+    @call
     def groups(self) -> tuple[Hashable, ...]:
         """The labels of all groups so far, in the order of their codes."""
         return tuple(self._now.groups)
 
     @property
+    @call
     def pending(self) -> tuple[int, ...]:
         """The tickets whose rewards have not come, oldest first."""
         return tuple(self._now.tickets.picks)
 
-    @_call
+    @call
     def act(self, contexts: Any, groups: Any) -> Decision:
         """Picks a candidate of a pool: the next round.
 
@@ -192,10 +169,11 @@ class Agent:
         known = self._policy.advance(known, codes)
         tickets = now.tickets.add(t, picked, codes).give_up(t, self._patience)
         decision = Decision(int(places), t, float(selection.propensities))
-        self._commit(before, _Now(known, now.groups, tickets))
+        entry = decided(t, x, g, tuple(now.groups), selection) if self._journal else None
+        self._commit(before, now._replace(known=known, tickets=tickets), entry)
         return decision
 
-    @_call
+    @call
     def explain(self, contexts: Any, groups: Any) -> Explanation:
         """Says what `act` would decide about a pool now, and from what; nothing changes.
 
@@ -206,71 +184,46 @@ class Agent:
         return explanation(self._policy, now.known, x, g, tuple(now.groups))
 
     @classmethod
-    def from_log(cls, policy: Any, log: Log, **options: Any) -> Self:
+    def from_log(cls, policy: Policy | str | Mapping[str, Any], log: Log, **options: Any) -> Self:
         """An agent that has learned from logged decisions, whoever made them, and can go on.
 
         Args:
             policy: a policy, or what `from_config` takes.
-            log: with contexts; rewards that are missing never come.
+            log: with contexts. Rewards that are missing never come.
             options: whatever an `Agent` takes beside `features` and `groups`.
 
         Raises:
-            FairbanditError: a log without contexts, or whatever an `Agent` raises.
+            FairbanditError: a log without contexts, or what an `Agent` raises.
         """
         if log.contexts is None:
             raise FairbanditError("nothing is learned from a log that leaves out the contexts")
         made = policy if isinstance(policy, Policy) else build_policy(policy)
-        features = log.contexts.shape[2]
-        agent = cls(made, features=features, groups=log.labels, **options)
-        agent._learn(log)
+        if "log" in options:
+            raise FairbanditError("save an agent made from a log; load it with a log of its own")
+        agent = cls(made, features=log.contexts.shape[2], groups=log.labels, **options)
+        with torch.no_grad():
+            known = learned(agent._policy, agent._now.known, log)
+        agent._now = agent._now._replace(known=known)
         return agent
 
-    @_call
-    def _learn(self, log: Log) -> None:
-        assert log.contexts is not None
-        before = self._now
-        known, size = before.known, inputs.PIECE // max(log.contexts[0].size, 1) + 1
-        for low in range(0, len(log), size):
-            some = log[low : low + size]
-            assert some.contexts is not None
-            x, g = torch.from_numpy(some.contexts)[None], torch.from_numpy(some.groups)[None]
-            known = known._replace(past=known.past.with_pools(x, g))
-            picked = some.at_picks(some.groups)[:, 0]
-            known = self._policy.advance(known, torch.from_numpy(picked)[None])
-            seen = ~np.isnan(some.rewards[:, 0])
-            if seen.any():
-                rounds = torch.from_numpy(np.flatnonzero(seen) + low + 1)
-                parts = some.at_picks(some.contexts)[seen, 0], picked[seen], some.rewards[seen, 0]
-                outcomes = Outcomes(rounds, *(torch.from_numpy(part)[None] for part in parts))
-                known = self._told(known, outcomes)
-        self._commit(before, before._replace(known=known))
-
-    @_call
-    def probabilities(self, contexts: Any, groups: Any, labels: Sequence[Hashable]) -> Any:
+    @call
+    def probabilities(
+        self, contexts: Floats, groups: NDArray[np.int64], labels: Sequence[Hashable]
+    ) -> Floats:
         """The probability of each candidate in n pools, each as if it were the next one.
 
-        Args:
-            contexts: (n, K, d).
-            groups: the place of each candidate's label in `labels`, (n, K); −1 where it is empty.
-            labels: of groups, known or new.
-
-        Returns:
-            (n, K).
+        Contexts are (n, K, d), and groups the places of the candidates' labels in `labels`, (n, K),
+        −1 for an empty place.
         """
-        now, codes = self._welcome(self._now, list(labels))
-        numbers = np.append(codes, -1)[groups]
-        found = []
-        for low in range(0, len(numbers), FROZEN):
-            x = torch.from_numpy(contexts[None, low : low + FROZEN])
-            g = torch.from_numpy(numbers[None, low : low + FROZEN])
-            found.append(self._policy.frozen(now.known, x, g)[0].numpy())
-        return np.concatenate(found)
+        now, codes = self._welcome(self._now, labels)
+        return frozen(self._policy, now.known, contexts, np.append(codes, -1)[groups])
 
     @property
     def log_hash(self) -> str | None:
-        return None
+        """The hash of the last line of its log; None without a log."""
+        return None if self._now.log is None else self._now.log.sha256
 
-    @_call
+    @call
     def update(self, reward: Any, ticket: int | None = None) -> None:
         """Learns the reward of a decision, now or however late, in any order.
 
@@ -285,10 +238,11 @@ class Agent:
         value = inputs.number(reward, "reward")
         before = self._now
         t = before.tickets.find(before.tickets.latest if ticket is None else ticket)
-        known = self._learned(before.known, before.tickets.outcomes(t, value))
-        self._commit(before, _Now(known, before.groups, before.tickets.remove(t)))
+        known = taken_in(self._policy, before.known, before.tickets.outcomes(t, value))
+        now = before._replace(known=known, tickets=before.tickets.remove(t))
+        self._commit(before, now, {"kind": "reward", "ticket": t, "reward": value})
 
-    @_call
+    @call
     def drop(self, ticket: int) -> None:
         """Waits no longer for the reward of a decision: it never comes.
 
@@ -297,9 +251,10 @@ class Agent:
         """
         before = self._now
         t = before.tickets.find(ticket)
-        self._commit(before, before._replace(tickets=before.tickets.remove(t)))
+        now = before._replace(tickets=before.tickets.remove(t))
+        self._commit(before, now, {"kind": "drop", "ticket": t})
 
-    @_call
+    @call
     def observe(self, contexts: Any, groups: Any, actions: Any, rewards: Any) -> None:
         """Takes in logged rounds, whoever decided them, as the next ones.
 
@@ -320,9 +275,11 @@ class Agent:
             now, codes = self._welcome(now, labels)
             x, g, outcomes = inputs.tensors(pools, codes, places, values, first)
             known = now.known._replace(past=now.known.past.with_pools(x, g))
-            known = self._learned(self._policy.advance(known, outcomes.groups), outcomes)
-            now = _Now(known, now.groups, now.tickets.give_up(known.past.rounds, self._patience))
-        self._commit(before, now)
+            known = taken_in(self._policy, self._policy.advance(known, outcomes.groups), outcomes)
+            tickets = now.tickets.give_up(known.past.rounds, self._patience)
+            now = now._replace(known=known, tickets=tickets)
+        entry = inputs.entry(contexts, groups, actions, rewards) if self._journal else None
+        self._commit(before, now, entry)
 
     def save(self, path: str | PathLike[str]) -> None:
         """Writes all that is needed to go on; the file is whole, or as it was before.
@@ -336,82 +293,59 @@ class Agent:
             saving.write(Path(path), {"config": self._policy.describe(), **self._state()})
 
     @classmethod
-    def load(cls, path: str | PathLike[str], *, truth: Truth | None = None) -> Self:
+    def load(
+        cls,
+        path: str | PathLike[str],
+        *,
+        truth: Truth | None = None,
+        log: str | PathLike[str] | None = None,
+        log_contexts: bool = True,
+        fsync: bool = False,
+    ) -> Self:
         """The agent of a file that `save` wrote, which continues as if it had never stopped.
+
+        What its log has beyond the file is done again first. The arguments are those of an `Agent`.
 
         Raises:
             FairbanditError: no such file, one that is cut short, damaged, of another kind or
-                version, or whose policy has a part that is not registered or needs a truth.
+                version, or whose policy has a part that is not registered or needs a truth; or the
+                log of another agent.
         """
         with saving.reading(Path(path)) as saved:
             agent = cls.__new__(cls)
             agent.__setstate__({**saved, "policy": build_policy(saved["config"]), "truth": truth})
+            agent.digest = saved["digest"]
+        if log is not None:
+            begun, digest = agent._now.log, agent.digest
+            options: dict[str, Any] = {"contexts": log_contexts, "fsync": fsync}
+            attach(agent, log, begun=begun, digest=digest, **options)
         return agent
 
     def __getstate__(self) -> dict[str, Any]:
-        """What copies are made of; they share no memory with this agent."""
-        problem = self._now.known.problem
-        return {**self._state(), "policy": self._policy, "truth": problem.truth}
+        """What copies are made of; they share no memory and no log with this agent."""
+        return {**self._state(), "policy": self._policy, "truth": self._now.known.problem.truth}
 
     def __setstate__(self, state: Mapping[str, Any]) -> None:
         Agent.__init__(self, state["policy"], truth=state["truth"], **state["options"])
         known = self._policy.restored(self._now.known, state["known"])
-        self._now = _Now(known, self._now.groups, Tickets.restored(state["waiting"]))
+        log = None if state["log"] is None else Position(*state["log"])
+        self._now = Now(known, self._now.groups, Tickets.restored(state["waiting"]), log)
 
     def _state(self) -> dict[str, Any]:
         """All that changes, and the options, as plain data."""
-        now = self._now
-        problem = now.known.problem
-        options = {
-            "features": problem.features,
-            "seed": problem.streams.seed,
-            "exploration": problem.exploration,
-            "patience": self._patience,
-            "groups": tuple(now.groups),
-        }
-        known, waiting = self._policy.state(now.known), now.tickets.state(problem.features)
-        return {"options": options, "known": known, "waiting": waiting}
+        return saving.plain(self._policy, self._now, self._patience)
 
-    def _commit(self, before: _Now, now: _Now) -> None:
-        """Ends a call that began with one value by assigning the next one."""
-        if self._now is not before:
-            raise FairbanditError("the agent was called from within one of its own calls")
-        self._now = now
-
-    def _learned(self, known: Knowledge, outcomes: Outcomes) -> Knowledge:
-        """What is known with further outcomes; one that a later call cannot take in is refused."""
-        known = self._policy.tell(known, outcomes)
-        (included, state), *_ = known.states
-        if int(outcomes.rounds[-1]) > included:
-            self._policy.estimator.advance(state, outcomes)
-        return known
-
-    def _pool(self, contexts: Any, groups: Any) -> tuple[_Now, Tensor, Tensor]:
+    def _pool(self, contexts: Any, groups: Any) -> tuple[Now, Tensor, Tensor]:
         """The agent as it is once it knows a pool's groups; the pool, and its groups' numbers."""
         pool, labels = inputs.pool(contexts, groups, self._now.known.problem.features)
         now, codes = self._welcome(self._now, labels)
         return now, torch.from_numpy(pool[None, None]), torch.from_numpy(codes[None, None])
 
-    def _welcome(self, now: _Now, labels: Sequence[Any]) -> tuple[_Now, NDArray[np.int64]]:
+    def _welcome(self, now: Now, labels: Sequence[Any]) -> tuple[Now, NDArray[np.int64]]:
         """The agent as it is once it knows some labels, and their numbers."""
         codes, groups = grouping.coded(now.groups, labels)
         if groups is now.groups:
             return now, codes
         problem = replace(now.known.problem, groups=len(groups))
         inputs.check_known(self._vetted, groups, len(now.groups))
-        return _Now(self._policy.grow(now.known, problem), groups, now.tickets), codes
-
-    def _renew_locks(self) -> None:
-        """Sets locks that nobody holds."""
-        self.lock, self._writing = RLock(), RLock()
-        _agents.add(self)
-
-
-def _renew_all_locks() -> None:
-    """A forked process has no thread that would give back what another one held."""
-    for agent in list(_agents):
-        agent._renew_locks()
-
-
-if hasattr(os, "register_at_fork"):  # not on Windows
-    os.register_at_fork(after_in_child=_renew_all_locks)
+        return now._replace(known=self._policy.grow(now.known, problem), groups=groups), codes

@@ -183,6 +183,17 @@ def tensors(
     return x, g, Outcomes(torch.arange(first, first + len(pools)), *outcomes)
 
 
+def entry(contexts: Any, groups: Any, actions: Any, rewards: Any) -> dict[str, Any]:
+    """What a log says of observed rounds, which were checked."""
+    return {
+        "kind": "observed",
+        "contexts": [numbers(one, "contexts").tolist() for one in contexts],
+        "groups": [listed(one, "groups") for one in listed(groups, "groups")],
+        "actions": numbers(actions, "actions").tolist(),
+        "rewards": numbers(rewards, "rewards").tolist(),
+    }
+
+
 def truth(given: Truth, features: int) -> Truth:
     """A truth whose θ is a tensor of d numbers, whatever it came as.
 

@@ -2,20 +2,42 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Mapping
+import hashlib
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from fairbandit.agent.calls import Now
 from fairbandit.errors import FairbanditError
+from fairbandit.logs.labels import read
 from fairbandit.maths.checks import shown
+from fairbandit.policy import Policy
 from fairbandit.run import state
 
 FORMAT = "fairbandit.Agent"
 """The name of the format, the first entry of every file."""
 
-VERSION = 6
+VERSION = 7
 """The version of the format; files of other versions are refused."""
+
+
+def plain(policy: Policy, now: Now, patience: int | None) -> dict[str, Any]:
+    """All that an agent is, as plain data."""
+    problem = now.known.problem
+    options = {
+        "features": problem.features,
+        "seed": problem.streams.seed,
+        "exploration": problem.exploration,
+        "patience": patience,
+        "groups": tuple(now.groups),
+    }
+    return {
+        "options": options,
+        "known": policy.state(now.known),
+        "waiting": now.tickets.state(problem.features),
+        "log": None if now.log is None else list(now.log),
+    }
 
 
 def write(path: Path, saved: Mapping[str, Any]) -> None:
@@ -42,12 +64,14 @@ def reading(path: Path) -> Iterator[dict[str, Any]]:
             block raises an error; the message names the file.
     """
     try:
-        saved = state.read(path)
+        whole = path.read_bytes()
+        saved = state.unpacked(whole)
         found = saved["format"], saved["version"]
         if found != (FORMAT, VERSION):
             raise ValueError(f"it is {shown(found)}, and not {(FORMAT, VERSION)}")
-        labels = [_label(plain) for plain in saved["options"]["groups"]]
-        yield {**saved, "options": {**saved["options"], "groups": labels}}
+        labels = [read(plain) for plain in saved["options"]["groups"]]
+        digest = hashlib.sha256(whole).hexdigest()
+        yield {**saved, "options": {**saved["options"], "groups": labels}, "digest": digest}
     except OSError as error:
         reason = error.strerror or error
         raise FairbanditError(f"cannot load an agent from {path}: {reason}") from error
@@ -61,8 +85,3 @@ def reading(path: Path) -> Iterator[dict[str, Any]]:
             f"{path} is no whole file of a saved agent of this version of fairbandit "
             f"({type(error).__name__}: {error}); expected what Agent.save wrote"
         ) from error
-
-
-def _label(plain: Any) -> Hashable:
-    """A group's label; files hold lists in place of tuples."""
-    return tuple(map(_label, plain)) if isinstance(plain, list) else plain

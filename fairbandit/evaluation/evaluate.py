@@ -121,8 +121,10 @@ def _uniform(log: Log) -> Floats:
 
 def _win(judged: Sequence[Log], chances: Sequence[Floats], level: float) -> Estimate:
     picks = [Picked.of(log, own) for log, own in zip(judged, chances, strict=True)]
-    _, *parts = (np.concatenate(part) for part in zip(*picks, strict=True))
-    return win(*parts, level)
+    weights, rewards, references, groups = (
+        np.concatenate(part) for part in list(zip(*picks, strict=True))[1:]
+    )
+    return win(weights, rewards, references, groups, level)
 
 
 def _direct(

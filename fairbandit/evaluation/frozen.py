@@ -90,7 +90,7 @@ def _frozen(name: str, policy: Policy | Agent, log: Log, seed: int) -> Agent:
         raise FairbanditError("this log leaves out the contexts, without which no policy decides")
     d = log.contexts.shape[2]
     if isinstance(policy, Agent):
-        if (own := policy._options["features"]) != d:
+        if (own := policy._now.known.problem.features) != d:
             raise FairbanditError(f"{name} takes {own} features, and the log has {d}")
         return policy
     if len(log):

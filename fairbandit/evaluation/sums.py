@@ -61,13 +61,15 @@ class Picked(NamedTuple):
     def of(cls, log: Log, chances: Floats) -> Picked:
         """The picks of a log, for the probabilities π of a policy, (n, K)."""
         filled = log.picks >= 0
-        known = ~((np.isnan(log.rewards) | np.isnan(log.propensities)) & filled).any(1)
+        gaps = (np.isnan(log.rewards) | np.isnan(log.propensities)) & filled
+        known: NDArray[np.bool_] = ~gaps.any(axis=1)
         filled = filled[known]
         references = np.where(filled, 1 / np.where(filled, log.propensities[known], 1.0), 0.0)
         share = filled.shape[1] / filled.sum(1, keepdims=True)
         weights = log.at_picks(chances)[known] * references * share
         rewards = np.where(filled, log.rewards[known], 0.0)
-        return cls(known, weights, rewards, references, log.at_picks(log.groups)[known])
+        groups = log.at_picks(log.groups)[known]
+        return cls(known, weights, rewards, references, groups)
 
 
 class Sums(NamedTuple):
@@ -155,8 +157,8 @@ class Sums(NamedTuple):
         if abs(mean - 1) <= DOUBTFUL * error + UNSUPPORTED:
             return ""
         return (
-            f"the mean weight is {mean:.3f} ± {error:.3f} and should be 1, so that propensities are "
-            f"wrong, or some {max(1 - mean, 0):.0%} of its probability has no support in the log"
+            f"the mean weight is {mean:.3f} ± {error:.3f} and should be 1: propensities are wrong, "
+            f"or about {max(1 - mean, 0):.0%} of its probability has no support in the log"
         )
 
     def estimates(

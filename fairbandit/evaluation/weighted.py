@@ -110,13 +110,14 @@ class Weighted(NamedTuple):
 
     def anytime(self, least: float, greatest: float, level: float) -> Estimate:
         """`ips` with an interval that holds at all times at once, for rewards in a range."""
-        ends, alpha, wide = [], (1 - level) / 2, greatest - least
+        ends, alpha, wide = [math.nan, math.nan], (1 - level) / 2, greatest - least
         squares = self.scatter / self.n + np.outer(self.mean, self.mean)
-        for sign, origin in ((1, least), (-1, greatest)):  # of ±(r − origin) in the range
+        for at, (sign, origin) in enumerate(((1, least), (-1, greatest))):
+            # of ±(r − origin), which is at least 0
             way = sign * np.array([1.0, -origin, 0.0]) / wide
             end = lower_end(self.n, float(way @ self.mean), float(way @ squares @ way), alpha)
-            ends.append(origin + sign * wide * end)
-        return Estimate(float(self.mean[0]), *ends, self.n, self.ess)
+            ends[at] = origin + sign * wide * end
+        return Estimate(float(self.mean[0]), ends[0], ends[1], self.n, self.ess)
 
     def _estimate(self, value: float, gradient: Floats, level: float) -> Estimate:
         """An estimate with an interval by the delta method."""
@@ -139,7 +140,8 @@ def win(
         groups: of the picks, (n, m).
         level: of the interval.
     """
-    w, r, reference, g = (part.ravel() for part in (weights, rewards, references, groups))
+    w, r, reference = (part.ravel() for part in (weights, rewards, references))
+    g = groups.ravel()
     share, pulled = np.full_like(w, 0.5), np.zeros_like(w)
     for group in np.unique(g):
         here = np.flatnonzero(g == group)

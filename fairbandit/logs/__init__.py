@@ -1,7 +1,7 @@
 """Logged decisions: those that agents write, and those of others."""
 
 from fairbandit.logs.log import Floats, Ints, Log
-from fairbandit.logs.own import SCHEMA, own_lines
+from fairbandit.logs.own import SCHEMA, erase, own_lines
 from fairbandit.logs.reading import read_log, read_pieces
 from fairbandit.logs.writer import LogFile, Position
 
@@ -12,6 +12,7 @@ __all__ = [
     "Log",
     "LogFile",
     "Position",
+    "erase",
     "own_lines",
     "read_log",
     "read_pieces",

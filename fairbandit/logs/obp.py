@@ -33,12 +33,12 @@ def read_obp(feedback: Mapping[str, Any], groups: Sequence[Any] | None = None) -
         )
         actions = np.asarray(feedback["action"]).astype(np.int64, casting="safe")
         n, k = len(actions), int(feedback.get("n_actions", actions.max(initial=0) + 1))
-        given, pi = feedback.get("action_context"), feedback.get("pi_b")
+        given, pi, position = map(feedback.get, ("action_context", "pi_b", "position"))
         z = np.eye(k) if given is None else np.asarray(given, dtype=np.float64)
         labels = tuple(range(k) if groups is None else groups)
         codes = {label: code for code, label in enumerate(dict.fromkeys(labels))}
         whole = None if pi is None else np.asarray(pi, dtype=np.float64).reshape(n, k)
-        several = len(set(np.ravel(feedback.get("position")).tolist())) > 1
+        several = np.unique(np.asarray(0 if position is None else position)).size > 1
     except (TypeError, ValueError, KeyError, OverflowError, MemoryError) as error:
         raise FairbanditError(f"bandit feedback of obp: {type(error).__name__}: {error}") from error
     good = n > 0 and x.ndim == z.ndim == 2 and len(x) == n and len(z) == len(labels) == k

@@ -6,14 +6,14 @@ and the hash of the file it was loaded from, if it was. Then come, in the order 
     decision  ticket, time, contexts (K, d), groups, probabilities of all K, picks
     reward    ticket, time, reward
     drop      ticket, time: the reward is not waited for any more
-    observed  time, contexts, groups, picks and rewards of n rounds that others decided
+    observed  time, contexts, groups, actions and rewards of n rounds that others decided
 
 See `chain` for the two hashes of each line.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from itertools import chain as chained
 from pathlib import Path
 from typing import Any
@@ -22,6 +22,7 @@ import numpy as np
 
 from fairbandit import registry
 from fairbandit.errors import FairbanditError
+from fairbandit.files import written_aside
 from fairbandit.logs import chain
 from fairbandit.logs.chain import Line
 from fairbandit.logs.labels import read
@@ -99,6 +100,37 @@ def read_own(path: Path) -> Log:
     except FairbanditError:  # a plugin that is not loaded
         learns, draws = True, False
     return _arrays(decisions, rewards, learns, draws, frozenset(hashes))
+
+
+def erase(source: Path, target: Path, tickets: Collection[int]) -> int:
+    """Writes a log anew without some decisions and their rewards; returns how many are left out.
+
+    The new log has a chain of hashes of its own, and its first line says how many decisions were
+    erased and what the last hash of the old log was. It serves evaluations and audits, but cannot
+    be played again.
+
+    Args:
+        source: a log that an agent wrote.
+        target: the new file, which replaces one of this name.
+        tickets: of the decisions.
+
+    Raises:
+        FairbanditError: a file that is no log, is damaged, or cannot be written.
+    """
+    lines = list(own_lines(source))
+    gone = {line.record["ticket"] for line in lines if line.record["kind"] == "decision"}
+    gone &= set(tickets)
+    first = {**lines[0].record, "erased": len(gone), "before": lines[-1].sha256}
+    records = [first, *(line.record for line in lines[1:] if line.record.get("ticket") not in gone)]
+    previous = chain.START
+    try:
+        with written_aside(target) as file:
+            for record in records:
+                data, previous = chain.encoded(record, previous)
+                file.write(data)
+    except OSError as error:
+        raise FairbanditError(f"cannot write {target}: {error.strerror or error}") from error
+    return len(gone)
 
 
 def _check(record: Mapping[str, Any], before: Mapping[int, Any]) -> None:

@@ -88,7 +88,7 @@ def log_of(source: Source, columns: Columns, encoder: Encoder) -> Log:
         good = np.where(is_pick, (chances > 0) & (chances <= 1), in_range)
         source.require(columns.propensity, good, "a probability, above 0 for the pick")
         whole = not np.isnan(chances).any()
-    if whole:  # of all candidates, or that of the pick in each row
+    if whole and columns.propensity:  # of all candidates, or that of the pick in each row
         near = np.abs(np.bincount(codes, chances) - 1) < NEAR
         whole = bool(near.all())
         of_pick = np.bincount(codes, np.where(is_pick, chances, 0.0))

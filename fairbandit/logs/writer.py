@@ -86,10 +86,11 @@ class LogFile:
                 f"cannot append to {self.path}: {error.strerror or error}; nothing was decided"
             ) from error
 
-    def close(self) -> None:
+    def __del__(self) -> None:
         """Lets others append to the file."""
-        os.close(self._file)
-        self._lock.release()
+        if hasattr(self, "_file"):
+            os.close(self._file)
+            self._lock.release()
 
 
 def now() -> str:

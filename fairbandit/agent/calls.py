@@ -1,0 +1,112 @@
+"""How an agent's calls begin and end: a lock, no gradients, one core, and one assignment."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from functools import wraps
+from threading import RLock
+from typing import Concatenate, NamedTuple, ParamSpec, TypeVar
+from weakref import WeakSet
+
+import torch
+
+from fairbandit.agent.groups import Codes
+from fairbandit.agent.journal import Checker, Entry, Journal
+from fairbandit.agent.tickets import Tickets
+from fairbandit.errors import FairbanditError
+from fairbandit.logs import Position
+from fairbandit.policy import Knowledge
+
+P = ParamSpec("P")
+S = TypeVar("S", bound="Committing")
+T = TypeVar("T")
+
+_locked: WeakSet[Committing] = WeakSet()
+
+
+class Now(NamedTuple):
+    """All that an agent is between two calls, as a value.
+
+    Attributes:
+        known: what its policy knows.
+        groups: the numbers of all labels so far.
+        tickets: the decisions that wait for a reward.
+        log: where its log ends; None without a log.
+    """
+
+    known: Knowledge
+    groups: Codes
+    tickets: Tickets
+    log: Position | None = None
+
+
+class Committing:
+    """An object that is one value, which each call ends by replacing.
+
+    Attributes:
+        lock: a re-entrant lock that every call holds. Hold it to make several calls one.
+    """
+
+    lock: RLock
+    _now: Now
+    _journal: Journal | Checker | None = None
+    _written: Now | None = None  # what the agent is once its line in the log is whole
+
+    def _commit(self, before: Now, now: Now, entry: Entry | None = None) -> None:
+        """Ends a call that began with one value by assigning the next one.
+
+        The whole line in the log is the commit: what interrupts before it has changed nothing, and
+        what interrupts after it leaves the assignment to the next call.
+        """
+        if self._now is not before:
+            raise FairbanditError("the agent was called from within one of its own calls")
+        if self._journal is not None and entry is not None:
+            at = before.log or Position()
+            data, position = self._journal.line(entry, at)
+            now = self._written = now._replace(log=position)
+            self._journal.append(data, at.end)
+        self._now = now
+        self._written = None
+
+    def _settle(self) -> None:
+        """Finishes what an interrupt has left of the call before."""
+        written = self._written
+        if written is not None and self._journal is not None:
+            if written.log is not None and self._journal.size == written.log.end:
+                self._now = written
+            self._written = None
+
+    def _renew_locks(self) -> None:
+        """Sets locks that nobody holds."""
+        self.lock, self._writing = RLock(), RLock()
+        _locked.add(self)
+
+
+def call(method: Callable[Concatenate[S, P], T]) -> Callable[Concatenate[S, P], T]:
+    """A call that other threads wait for, without gradients, and on one core: pools are small."""
+
+    @wraps(method)
+    def call(self: S, /, *args: P.args, **kwargs: P.kwargs) -> T:
+        with self.lock:
+            gradients, threads = torch.is_grad_enabled(), torch.get_num_threads()
+            try:
+                torch._C._set_grad_enabled(False)
+                torch.set_num_threads(1)
+                self._settle()
+                return method(self, *args, **kwargs)
+            finally:
+                torch._C._set_grad_enabled(gradients)  # in C, where no interrupt comes
+                torch.set_num_threads(threads)
+
+    return call
+
+
+def _renew_all_locks() -> None:
+    """A forked process has no thread that would give back what another one held."""
+    for one in list(_locked):
+        one._renew_locks()
+
+
+if hasattr(os, "register_at_fork"):  # not on Windows
+    os.register_at_fork(after_in_child=_renew_all_locks)

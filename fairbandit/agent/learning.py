@@ -1,0 +1,54 @@
+"""What an agent learns from logs, and what it would do with many pools."""
+
+from __future__ import annotations
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from fairbandit.logs import Floats, Log
+from fairbandit.past import Outcomes
+from fairbandit.policy import Knowledge, Policy
+from fairbandit.streams import CHUNK_ROUNDS
+
+PIECE = 4 * CHUNK_ROUNDS
+"""So many pools are taken in, or judged, at once."""
+
+
+def taken_in(policy: Policy, known: Knowledge, outcomes: Outcomes) -> Knowledge:
+    """What is known with further outcomes; one that a later call cannot take in is refused."""
+    known = policy.tell(known, outcomes)
+    (included, state), *_ = known.states
+    if int(outcomes.rounds[-1]) > included:
+        policy.estimator.advance(state, outcomes)
+    return known
+
+
+def learned(policy: Policy, known: Knowledge, log: Log) -> Knowledge:
+    """What is known after the decisions of a log, whose labels have their numbers in the log."""
+    for low in range(0, len(log), PIECE):
+        some = log[low : low + PIECE]
+        assert some.contexts is not None
+        first = known.past.rounds + 1
+        x, g = torch.from_numpy(some.contexts)[None], torch.from_numpy(some.groups)[None]
+        known = known._replace(past=known.past.with_pools(x, g))
+        groups = some.at_picks(some.groups)[:, 0]
+        known = policy.advance(known, torch.from_numpy(groups)[None])
+        seen = ~np.isnan(some.rewards[:, 0])
+        if seen.any():
+            rounds = torch.from_numpy(np.flatnonzero(seen) + first)
+            contexts = some.at_picks(some.contexts)[:, 0]
+            parts = (part[seen] for part in (contexts, groups, some.rewards[:, 0]))
+            outcomes = Outcomes(rounds, *(torch.from_numpy(part)[None] for part in parts))
+            known = taken_in(policy, known, outcomes)
+    return known
+
+
+def frozen(policy: Policy, known: Knowledge, contexts: Floats, groups: NDArray[np.int64]) -> Floats:
+    """The probabilities of all candidates of n pools, (n, K), each as if it were the next one."""
+    x, g = torch.from_numpy(contexts)[None], torch.from_numpy(groups)[None]
+    found = [
+        policy.frozen(known, x[:, low : low + PIECE], g[:, low : low + PIECE])
+        for low in range(0, len(groups), PIECE)
+    ]
+    return torch.cat(found, 1)[0].numpy()

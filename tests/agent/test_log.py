@@ -1,0 +1,293 @@
+"""The log of an agent: what is written is what happened, whatever interrupts it."""
+
+from __future__ import annotations
+
+import errno
+import os
+import random
+import signal
+import subprocess
+import sys
+from collections.abc import Callable
+from copy import copy
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from fairbandit import Agent, FairbanditError
+from fairbandit.agent.journal import replay
+from fairbandit.cli.main import main
+from fairbandit.logs import erase, own_lines, read_log
+from tests.agent import worlds
+from tests.agent.test_interrupts import Lines, broken_off
+
+CONFIG: dict[str, Any] = {
+    "name": "fair_greedy",
+    "selector": {"name": "epsilon_greedy", "epsilon": 0.2},
+}
+
+
+def begun(path: Path, **options: Any) -> Agent:
+    return Agent.from_config(CONFIG, features=3, groups=["a"], log=path, **options)
+
+
+def serve(agent: Agent, rounds: int, seed: int = 0) -> None:
+    """Decides some pools, with rewards that come late, and groups that are new."""
+    draws = np.random.default_rng([seed, agent.rounds])
+    for _ in range(rounds):
+        k = int(draws.integers(1, 6))
+        agent.act(draws.normal(size=(k, 3)), draws.choice(["a", "b", "c"], k).tolist())
+        if agent.pending and draws.uniform() < 0.7:
+            agent.update(float(draws.normal()), int(draws.choice(agent.pending)))
+
+
+@pytest.fixture
+def log(tmp_path: Path) -> Path:
+    return tmp_path / "log.jsonl"
+
+
+def test_every_line_is_confirmed(log: Path, tmp_path: Path) -> None:
+    """A service that was saved, killed and begun again, from the file and from the log alone."""
+    agent = begun(log)
+    serve(agent, 30)
+    agent.save(tmp_path / "agent.pt")
+    serve(agent, 20)
+    agent.observe([[[1.0, 2.0, 3.0]]], [[("new", 1)]], [0], [2.0])
+    agent.drop(agent.pending[0])
+    held = worlds.held(agent)
+    del agent
+    for resumed in (lambda: Agent.load(tmp_path / "agent.pt", log=log), lambda: begun(log)):
+        agent = resumed()
+        assert worlds.held(agent) == held
+        del agent
+    agent = Agent.load(tmp_path / "agent.pt", log=log)
+    serve(agent, 5)
+    found = replay(log)
+    assert found.sha256 == agent.log_hash == list(own_lines(log))[-1].sha256
+    assert (found.decisions, found.lines) == (55, log.read_bytes().count(b"\n"))
+    read = read_log(log)
+    assert len(read) == 55
+    assert list(read.names) == [t for t in range(1, 57) if t != 51]
+    chances = read.at_picks(read.probabilities)
+    assert (chances == read.propensities).all()
+    assert read.adaptive
+
+
+def test_one_flipped_bit_anywhere_is_named(log: Path, tmp_path: Path) -> None:
+    serve(begun(log), 12)
+    whole, draws, damaged = log.read_bytes(), random.Random(0), tmp_path / "damaged.jsonl"
+    for at in draws.sample(range(len(whole)), 150):
+        changed = bytearray(whole)
+        changed[at] ^= 1 << draws.randrange(8)
+        damaged.write_bytes(changed)
+        number = whole[:at].count(b"\n") + 1
+        with pytest.raises(FairbanditError, match=rf"line {number}\b|no log of an agent"):
+            replay(damaged)
+    lines = whole.splitlines(keepends=True)
+    for other in (lines[:4] + lines[5:], [*lines[:4], lines[5], lines[4]], [*lines, lines[3]]):
+        damaged.write_bytes(b"".join(other))
+        with pytest.raises(FairbanditError, match="does not follow the one before"):
+            replay(damaged)
+
+
+def test_a_line_that_was_written_otherwise_is_named(log: Path, tmp_path: Path) -> None:
+    """Whoever makes new hashes cannot make another decision."""
+    from fairbandit.logs import chain
+
+    serve(begun(log), 12)
+    for kind, key, value in (
+        ("decision", "picks", [0]),
+        ("decision", "probabilities", [1.0]),
+        ("decision", "ticket", 99),
+        ("reward", "ticket", 99),
+    ):
+        previous, forged = chain.START, []
+        number = [
+            line.number
+            for line in own_lines(log)
+            if line.record["kind"] == kind and line.record[key] != value
+        ][3]
+        for line in own_lines(log):
+            record = {**line.record, key: value} if line.number == number else line.record
+            data, previous = chain.encoded(record, previous)
+            forged.append(data)
+        path = tmp_path / "forged.jsonl"
+        path.write_bytes(b"".join(forged))
+        with pytest.raises(FairbanditError, match=rf"line {number}\b"):
+            replay(path)
+
+
+def test_the_last_line_may_be_cut_off(log: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """As by a crash: it is left out with a notice, and overwritten by the next one."""
+    agent = begun(log)
+    serve(agent, 9)
+    held, whole = worlds.held(agent), log.read_bytes()
+    agent.act(np.ones((9, 3)), ["a"] * 9)
+    del agent
+    for cut in (1, 40):
+        log.write_bytes(log.read_bytes()[: len(whole) + cut])
+        caplog.clear()
+        agent = begun(log)
+        assert "is cut off and left out" in caplog.text
+        assert worlds.held(agent) == held
+        del agent
+    log.write_bytes(log.read_bytes()[:20])  # of the header
+    agent = begun(log)
+    assert agent.rounds == 0
+    serve(agent, 3)
+    replay(log)
+
+
+def broken_calls(agent: Agent) -> list[Callable[[], object]]:
+    x = np.arange(6.0).reshape(2, 3)
+    return [
+        lambda: agent.act(x, ["a", "new"]),
+        lambda: agent.update(2.0),
+        lambda: agent.act(x, ["b", "a"]),
+        lambda: agent.drop(agent.pending[-1]),
+        lambda: agent.observe([x], [["a", "newer"]], [1], [1.0]),
+    ]
+
+
+def ready(path: Path) -> Agent:
+    """An agent with decisions that wait for a reward."""
+    agent = begun(path)
+    serve(agent, 3)
+    for _ in range(2):
+        agent.act(np.ones((2, 3)), ["a", "b"])
+    return agent
+
+
+def test_interrupted_anywhere(log: Path) -> None:
+    """Agent and log agree: the call has left a whole line and taken effect, or neither."""
+    draws, whole = random.Random(0), 0
+    for number in range(5):
+        with Lines() as counted:
+            one = ready(log.with_name(f"count{number}"))
+            counted.count = 0
+            broken_calls(one)[number]()
+        for trial in range(40):
+            path = log.with_name(f"{number}-{trial}.jsonl")
+            agent = ready(path)
+            before = sum(1 for _ in own_lines(path))
+            first = draws.choice([1, counted.count - 20])  # every other time near the commit
+            at = draws.randint(first, counted.count)
+            assert broken_off(broken_calls(agent)[number], Lines(at))
+            agent.pending  # noqa: B018 - the next call finishes what is left
+            after = sum(1 for _ in own_lines(path))
+            whole += after > before
+            serve(agent, 2)
+            held = worlds.held(agent)
+            replay(path)
+            del agent
+            assert worlds.held(begun(path)) == held
+    assert whole > 5
+
+
+def test_a_full_disk_changes_nothing(log: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    agent = begun(log)
+    serve(agent, 4)
+    held, whole, write = worlds.held(agent), log.read_bytes(), os.write
+
+    def part(file: int, data: bytes) -> int:
+        return write(file, data[:7])
+
+    def none(file: int, data: bytes) -> int:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    for full in (part, none):
+        monkeypatch.setattr(os, "write", full)
+        with pytest.raises(FairbanditError, match="No space left"):
+            agent.act(np.ones((2, 3)), ["a", "new"])
+        monkeypatch.undo()
+        assert worlds.held(agent) == held
+        assert log.read_bytes() == whole
+    serve(agent, 2)
+    replay(log)
+
+
+def test_whose_log_it_is(log: Path, tmp_path: Path) -> None:
+    agent = begun(log)
+    serve(agent, 3)
+    with pytest.raises(FairbanditError, match="another agent appends to"):
+        begun(log)
+    serve(twin := copy(agent), 2)  # which has no log
+    assert replay(log).decisions == 3
+    twin.save(tmp_path / "twin.pt")
+    child = os.fork()
+    if child == 0:
+        try:
+            agent.act(np.ones((2, 3)), ["a", "b"])
+        except FairbanditError as error:
+            os._exit(0 if "belongs to the process" in str(error) else 2)
+        os._exit(3)
+    assert os.waitpid(child, 0)[1] == 0
+    serve(agent, 2, seed=1)
+    del agent
+    with pytest.raises(FairbanditError, match="played again, ticket is"):
+        Agent.load(tmp_path / "twin.pt", log=log)
+    with pytest.raises(FairbanditError, match="the log of another agent"):
+        Agent.from_config("greedy", features=3, groups=["a"], log=log)
+    other = begun(tmp_path / "other.jsonl", seed=1)
+    serve(other, 3)
+    other.save(tmp_path / "other.pt")
+    with pytest.raises(FairbanditError, match="not the log that the saved agent wrote"):
+        Agent.load(tmp_path / "other.pt", log=log)
+
+
+def test_a_loaded_agent_begins_a_new_log(tmp_path: Path, capsys: Any) -> None:
+    """Its header holds the hash of the file; a folder takes a file for each."""
+    agent = begun(tmp_path / "first.jsonl")
+    serve(agent, 5)
+    agent.save(tmp_path / "agent.pt")
+    held = worlds.held(agent)
+    for _ in range(2):
+        one = Agent.load(tmp_path / "agent.pt", log=f"{tmp_path}/logs/")
+        assert {**worlds.held(one), "log": held["log"]} == held
+        serve(one, 4)
+    files = sorted((tmp_path / "logs").glob("*.jsonl"))
+    assert len(files) == 2
+    assert len(read_log(tmp_path / "logs")) == 8
+    with pytest.raises(FairbanditError, match="goes on from a saved agent"):
+        replay(files[0])
+    main(["replay", str(files[0]), "--agent", str(tmp_path / "agent.pt")])
+    assert "are as written: 4 decisions" in capsys.readouterr().out
+    agent.save(tmp_path / "later.pt")
+    serve(agent, 1)
+    agent.save(tmp_path / "later.pt")
+    with pytest.raises(FairbanditError, match="is not the file from which the log goes on"):
+        replay(files[0], tmp_path / "later.pt")
+
+
+def test_contexts_left_out_and_decisions_erased(log: Path, tmp_path: Path) -> None:
+    serve(begun(log, log_contexts=False, fsync=True), 6)
+    assert read_log(log).contexts is None
+    with pytest.raises(FairbanditError, match="line 2: contexts are left out"):
+        replay(log)
+    whole = tmp_path / "whole.jsonl"
+    serve(begun(whole), 20)
+    assert erase(whole, tmp_path / "erased.jsonl", [3, 4, 99]) == 2
+    before, after = read_log(whole), read_log(tmp_path / "erased.jsonl")
+    assert [*after.names] == [t for t in before.names if t not in (3, 4)]
+    with pytest.raises(FairbanditError, match="decisions were erased"):
+        replay(tmp_path / "erased.jsonl")
+
+
+@pytest.mark.all
+def test_a_service_that_is_killed(tmp_path: Path) -> None:
+    """2,000 decisions with late rewards, killed twice, resumed; the log has every one."""
+    script = Path(__file__).with_name("service.py")
+    for rounds in (700, 1400, None):
+        words = [sys.executable, str(script), str(tmp_path), "2000"]
+        with subprocess.Popen(words, stdout=subprocess.PIPE, text=True) as process:
+            assert process.stdout is not None
+            for line in process.stdout:
+                if rounds is not None and int(line) >= rounds:
+                    process.send_signal(signal.SIGKILL)
+                    break
+            process.wait()
+    found = replay(tmp_path / "decisions.jsonl")
+    assert found.decisions == 2000
+    assert found.rewards > 1000
