@@ -62,7 +62,7 @@ class Picked(NamedTuple):
         """The picks of a log, for the probabilities π of a policy, (n, K)."""
         filled = log.picks >= 0
         gaps = (np.isnan(log.rewards) | np.isnan(log.propensities)) & filled
-        known: NDArray[np.bool_] = ~gaps.any(axis=1)
+        known = np.asarray(~gaps.any(axis=1))
         filled = filled[known]
         references = np.where(filled, 1 / np.where(filled, log.propensities[known], 1.0), 0.0)
         share = filled.shape[1] / filled.sum(1, keepdims=True)
