@@ -27,7 +27,7 @@ import numpy as np
 BETS, CENTRES = np.meshgrid(np.geomspace(1e-4, 0.5, 24), np.linspace(0, 1, 5))
 """The bets λ and the centres c, whose wealths are averaged."""
 
-STEPS = 40
+STEPS = 32
 """Halvings of the search for an end."""
 
 
@@ -40,10 +40,12 @@ def lower_end(n: int, mean: float, square: float, alpha: float) -> float:
         alpha: the probability that the mean is below it at any time.
     """
     spread = n * (square - 2 * CENTRES * mean + CENTRES**2)
-    fixed = (np.log1p(-BETS) + BETS) * spread - math.log(BETS.size)
+    fixed = (np.log1p(-BETS) + BETS) * spread - math.log(BETS.size / alpha)
     low, high = 0.0, 1.0
     for _ in range(STEPS):
         middle = (low + high) / 2
-        wealth = np.logaddexp.reduce(fixed + BETS * n * (mean - middle), axis=None)
-        low, high = (middle, high) if wealth >= math.log(1 / alpha) else (low, middle)
+        logs = fixed + BETS * n * (mean - middle)
+        largest = float(logs.max())
+        exceeds = largest > 0 or largest + math.log(np.exp(logs - largest).sum()) > 0
+        low, high = (middle, high) if exceeds else (low, middle)
     return low
