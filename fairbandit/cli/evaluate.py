@@ -50,33 +50,35 @@ def evaluate(words: Sequence[str]) -> None:
             f"evaluate: unknown key {', '.join(unknown)}; the keys are policy, "
             f"{', '.join(sorted(reading | judging))}"
         )
-    log = read_log(given.log, **{key: settings[key] for key in settings if key in reading})
+    reader = {key: settings[key] for key in settings if key in reading}
+    if "like" in reader:
+        reader["like"] = read_log(reader.pop("like"), **reader)
     options: dict[str, Any] = {key: settings[key] for key in settings if key in judging}
-    table = evaluated(log, policies, **options)
-    out = console()
-    headers = list(table.columns)
-    rows = [
-        [*row[:3], *(f"{number:.4f}" for number in row[3:6]), f"{row[6]:,}", f"{row[7]:,.0f}"]
-        for row in table.itertuples(index=False)
-    ]
-    title = f"{len(log):,} decisions"
-    out.print(make_table(headers, rows, right=headers[3:], title=title))
+    log = read_log(given.log, **reader)
+    table, out = evaluated(log, policies, **options), console()
     for one in table.attrs["diagnostics"]:
         out.print(
             f"{one['policy']}: {one['ess']:,.0f} effective decisions, largest weight "
             f"{one['largest_weight']:.3g}, share without support {one['unsupported']:.2g}"
         )
+    headers = list(table.columns)
+    rows = [
+        [*row[:3], *(f"{number:.4f}" for number in row[3:6]), f"{row[6]:,}", f"{row[7]:,.0f}"]
+        for row in table.itertuples(index=False)
+    ]
+    out.print(make_table(headers, rows, right=headers[3:], title=f"{len(log):,} decisions"))
     for note in table.attrs["notes"]:
         out.print(note)
-    for estimator, assumption in table.attrs["assumptions"].items():
-        if set(estimator.split(", ")) & set(table["estimator"]) or estimator in headers:
-            out.print(f"{estimator}: {assumption}")
+    for estimators, assumption in table.attrs["assumptions"].items():
+        out.print(f"{estimators}: {assumption}")
     if "chosen" in table.attrs:
         out.print(named("chosen", table.attrs["chosen"]))
     if given.out is not None:
         import pyarrow as pa
 
-        write(pa.Table.from_pandas(table, preserve_index=False), given.out / "evaluation.csv")
+        plain = table.copy()
+        plain.attrs = {}  # which Arrow would write, too
+        write(pa.Table.from_pandas(plain, preserve_index=False), given.out / "evaluation.csv")
         for path in (given.out / "evaluation.csv", *write_picture(table, given.out)):
             out.print(named("written", path), soft_wrap=True)
 

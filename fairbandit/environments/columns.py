@@ -122,7 +122,7 @@ def _judged(source: Source, name: str) -> tuple[list[Any] | None, str]:
     if name not in source.frame:
         return None, OTHER
     if not source.fits(name).all() and source.fits(name, ",").all():
-        source.numbers(name)  # raises an error that names `environment.decimal`
+        source.numbers(name)  # raises an error that names `decimal`
     codes = _codes(source, name)
     if len(codes) < 2:
         return None, CONSTANT

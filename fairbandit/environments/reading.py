@@ -126,7 +126,7 @@ class Source:
                 cells = cells.str.replace(word, number, regex=False)
             cells = cells.astype("double[pyarrow]")
         values = cells.to_numpy(dtype=np.float64, na_value=np.nan)
-        number = f"a number of at most {LARGEST:g} with environment.decimal={self.decimal!r}"
+        number = f"a number of at most {LARGEST:g} with decimal={self.decimal!r}"
         self.require(column, fits & ~(np.abs(values) > LARGEST), number)
         return values
 
@@ -159,7 +159,7 @@ def read_table(
     separator = "\t" if separator == "tab" else separator
     if len(separator) != 1 or separator in '"\r\n' or decimal not in (".", ","):
         raise FairbanditError(
-            "environment.separator must be one character, or tab, and environment.decimal a point "
+            "separator must be one character, or tab, and decimal a point "
             f"or a comma; got {separator!r} and {decimal!r}"
         )
     source = _in_memory.get(str(path))
@@ -169,7 +169,7 @@ def read_table(
     if lacking:
         raise FairbanditError(
             f"{source.name} has no column {listed(lacking)} of numbers or texts; with "
-            f"environment.separator={separator!r} it has {listed([*map(repr, source.columns)])}"
+            f"separator={separator!r} it has {listed([*map(repr, source.columns)])}"
         )
     return replace(source, decimal=decimal)
 
@@ -180,7 +180,7 @@ def _read(path: Path, columns: Collection[str] | None, separator: str) -> Source
     if ending not in (".csv", ".parquet") or not path.is_file():
         raise FairbanditError(f"there is no file {path} that ends in .csv or .parquet")
     try:
-        names = pq.read_schema(path).names if ending == ".parquet" else _header(path, separator)
+        names = pq.read_schema(path).names if ending == ".parquet" else read_header(path, separator)
         # spreadsheets leave columns without a name behind
         names = [name for name in names if name and not _INDEX.fullmatch(name)]
         counts = Counter(name for name in names if columns is None or name in columns)
@@ -203,11 +203,12 @@ def _read(path: Path, columns: Collection[str] | None, separator: str) -> Source
         reason = str(error).partition("\n")[0][:200]
         raise FairbanditError(
             f"{path} is not a readable table; it may be truncated, and a CSV file must be in UTF-8 "
-            f"with environment.separator={separator!r} between its cells: {reason}"
+            f"with separator={separator!r} between its cells: {reason}"
         ) from error
 
 
-def _header(path: Path, separator: str) -> list[str]:
+def read_header(path: Path, separator: str) -> list[str]:
+    """The names of the columns of a CSV file."""
     with path.open(encoding="utf-8-sig", newline="") as file:
         return next(filter(None, csv.reader(file, delimiter=separator)), [])
 

@@ -17,11 +17,10 @@ Def. 2.1 (relative rank); Efron, "Bootstrap methods", Ann. Stat. 1979.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from fairbandit.logs import Floats, Log
 
@@ -29,12 +28,10 @@ REPETITIONS = 200
 """Repetitions of the bootstrap."""
 
 REGULARIZATION = 1e-6
-"""λ of the fit, as a share of the mean square of a feature: collinear features are welcome."""
+"""λ of the fit, as a share of the variance of a feature: collinear features are welcome."""
 
 DIGITS = 12
 """Scores that agree to so many digits tie, relative to the largest one."""
-
-_CHUNK = 1 << 14
 
 
 class Values(NamedTuple):
@@ -42,51 +39,61 @@ class Values(NamedTuple):
 
     Attributes:
         best: of the m largest estimated ranks of a pool.
-        reward, rank: of each policy, by name.
+        reward, rank: of each policy, in its place.
     """
 
     best: float
-    reward: dict[str, float]
-    rank: dict[str, float]
+    reward: Floats
+    rank: Floats
 
 
 class LinearModel:
-    """m̂(x) = ⟨θ, x⟩ + c, fitted to the picks of a log whose rewards are known.
+    """m̂(x) = ⟨θ, x⟩ + c, fitted to the picks of a log whose rewards are known; 0 without any.
 
     Args:
         log: with contexts.
-        counts: how often each decision counts, (r, n), for r fits; all once by default.
+        counts: how often each decision counts, (n,); once by default.
     """
 
-    def __init__(self, log: Log, counts: NDArray[np.float64] | None = None) -> None:
+    def __init__(self, log: Log, counts: Floats | None = None) -> None:
         assert log.contexts is not None
         known = (log.picks >= 0) & ~np.isnan(log.rewards)
-        rows, _ = np.nonzero(known)
         x, y = log.at_picks(log.contexts)[known], log.rewards[known]
-        x = np.concatenate([x, np.ones((len(x), 1))], axis=1)
-        weights = np.ones((1, len(x))) if counts is None else counts[:, rows]
-        d = x.shape[1]
-        gram, moment = np.zeros((len(weights), d * d)), np.zeros((len(weights), d))
-        for low in range(0, len(x), _CHUNK):
-            some = slice(low, low + _CHUNK)
-            squares = (x[some, :, None] * x[some, None, :]).reshape(-1, d * d)
-            gram += weights[:, some] @ squares
-            moment += weights[:, some] @ (x[some] * y[some, None])
-        gram = gram.reshape(-1, d, d)
-        scale = np.trace(gram, axis1=1, axis2=2) / d
-        gram += (REGULARIZATION * np.where(scale > 0, scale, 1.0))[:, None, None] * np.eye(d)
-        self.theta: Floats = np.linalg.solve(gram, moment[..., None])[..., 0]
+        weights = np.ones(len(y)) if counts is None else counts[np.nonzero(known)[0]]
+        total = max(float(weights.sum()), 1.0)
+        centre, mean = weights @ x / total, float(weights @ y / total)
+        x = x - centre
+        weighted = x * weights[:, None]
+        gram = weighted.T @ x
+        scale = np.sqrt(gram.diagonal() / total)
+        scale[scale <= 1e-12 * np.abs(centre)] = np.inf  # what is constant has θ = 0
+        gram = gram / scale / scale[:, None] + REGULARIZATION * total * np.eye(len(scale))
+        self.theta: Floats = np.linalg.solve(gram, weighted.T @ (y - mean) / scale) / scale
+        self.constant = mean - float(self.theta @ centre)
 
-    def scores(self, contexts: Floats, fit: int = 0) -> Floats:
+    def scores(self, contexts: Floats) -> Floats:
         """m̂ of contexts (…, d)."""
-        theta = self.theta[fit]
-        scores: Floats = contexts @ theta[:-1] + theta[-1]
-        size = np.abs(scores).max(initial=0.0) or 1.0
+        scores: Floats = contexts @ self.theta + self.constant
+        size = float(np.abs(scores).max(initial=0.0)) or 1.0
         return (scores / size).round(DIGITS) * size  # so that equal contexts tie
 
 
+def unspanned(log: Log) -> int:
+    """How many dimensions of the candidates' contexts the picks with a reward do not span."""
+    assert log.contexts is not None
+    known = (log.picks >= 0) & ~np.isnan(log.rewards)
+    every = log.contexts[log.groups >= 0]
+    scale = every.std(0)
+    scale[scale <= 1e-12 * np.abs(every).max(0, initial=0.0)] = np.inf
+    ranks = []
+    for some in (every, log.at_picks(log.contexts)[known]):
+        some = (some - some.sum(0) / max(len(some), 1)) / scale
+        ranks.append(np.linalg.matrix_rank(some.T @ some / max(len(some), 1), hermitian=True))
+    return int(ranks[0] - ranks[1])
+
+
 def direct_values(
-    log: Log, policies: Mapping[str, Floats], seed: int, repetitions: int = REPETITIONS
+    log: Log, policies: Sequence[Floats], seed: int, repetitions: int = REPETITIONS
 ) -> tuple[Values, list[Values]]:
     """The means of a log, and those of bootstrap repetitions.
 
@@ -96,46 +103,39 @@ def direct_values(
         seed: of the bootstrap.
         repetitions: how many there are.
     """
-    n = len(log)
-    draws = np.random.default_rng(seed)
-    whole = _Ranks(log)
-    value = whole.values(LinearModel(log), 0, np.ones(n), policies)
-    counts = draws.multinomial(n, np.full(n, 1 / n), size=repetitions).astype(np.float64)
-    model = LinearModel(log, counts)
-    return value, [whole.values(model, r, counts[r], policies) for r in range(repetitions)]
+    n, draws, ranks = len(log), np.random.default_rng(seed), _Ranks(log, policies)
+    repeated = []
+    for _ in range(repetitions):
+        counts = np.bincount(draws.integers(n, size=n), minlength=n).astype(np.float64)
+        repeated.append(ranks.values(LinearModel(log, counts), counts))
+    return ranks.values(LinearModel(log), np.ones(n)), repeated
 
 
 class _Ranks:
     """The candidates of a log by group, for the CDFs of many models."""
 
-    def __init__(self, log: Log) -> None:
+    def __init__(self, log: Log, policies: Sequence[Floats]) -> None:
         assert log.contexts is not None
-        self._log, self._present = log, log.groups >= 0
+        self._present = log.groups >= 0
         self._contexts = log.contexts[self._present]
         self._decision = np.nonzero(self._present)[0]
         of = log.groups[self._present]
         self._members = [np.flatnonzero(of == group) for group in range(len(log.labels))]
         self._picks = (log.picks >= 0).sum(1)
+        self._chances = np.array([chances[self._present] for chances in policies])
 
-    def values(
-        self, model: LinearModel, fit: int, counts: Floats, policies: Mapping[str, Floats]
-    ) -> Values:
-        """The means under one fit, of decisions that count so often, (n,)."""
-        scores = model.scores(self._contexts, fit)
+    def values(self, model: LinearModel, counts: Floats) -> Values:
+        """The means under one model, of decisions that count so often, (n,)."""
+        scores, weights = model.scores(self._contexts), counts[self._decision]
         ranks = np.empty_like(scores)
         for members in self._members:
-            ranks[members] = weighted_cdf(scores[members], counts[self._decision[members]])
-        total = (counts * self._picks).sum()
+            ranks[members] = weighted_cdf(scores[members], weights[members])
+        total = float(counts @ self._picks)
         table = np.full(self._present.shape, -np.inf)
         table[self._present] = ranks
         best = table.max(1) if self._picks.max() == 1 else self._largest(table)
-        weight = counts[self._decision]
-        reward, rank = {}, {}
-        for name, chances in policies.items():
-            share = weight * chances[self._present]
-            reward[name] = float(share @ scores / total)
-            rank[name] = float(share @ ranks / total)
-        return Values(float(counts @ best / total), reward, rank)
+        reward, rank = (self._chances @ (weights * of) / total for of in (scores, ranks))
+        return Values(float(counts @ best) / total, reward, rank)
 
     def _largest(self, table: Floats) -> Floats:
         """The sum of the m largest entries of each row."""
@@ -153,10 +153,8 @@ def weighted_cdf(values: Floats, weights: Floats) -> Floats:
     """
     order = values.argsort()
     ordered, sums = values[order], weights[order].cumsum()
-    last = np.append(ordered[1:] != ordered[:-1], True)[: len(ordered)]
     # the last of equal values has the sum of them all
-    at = np.flatnonzero(last)
-    sums = sums[np.repeat(at, np.diff(np.append(-1, at)))]
+    at = np.flatnonzero(np.append(ordered[1:] != ordered[:-1], True)[: len(values)])
     shares = np.empty_like(values)
-    shares[order] = sums / max(float(sums[-1]) if len(sums) else 0.0, 1e-300)
-    return shares
+    shares[order] = np.repeat(sums[at], np.diff(at, prepend=-1))
+    return shares / max(float(weights.sum()), 1e-300)

@@ -3,44 +3,32 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from pathlib import Path
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from fairbandit.agent import Agent
-from fairbandit.building import build_policy, presets
+from fairbandit.agent.inputs import number, whole
 from fairbandit.errors import FairbanditError
-from fairbandit.evaluation.betting import anytime_interval
-from fairbandit.evaluation.direct import LinearModel, Values, direct_values
-from fairbandit.evaluation.plan import Part, plan
-from fairbandit.evaluation.weighted import Estimate, Weighted, win
+from fairbandit.evaluation.direct import Values, direct_values, unspanned
+from fairbandit.evaluation.frozen import Frozen, check, merged, named
+from fairbandit.evaluation.plan import plan
+from fairbandit.evaluation.sums import Picked, table_of
+from fairbandit.evaluation.weighted import Estimate, win
 from fairbandit.logs import Floats, Log
 from fairbandit.policy import Policy
 
 if TYPE_CHECKING:
     import pandas as pd
 
-COLUMNS = ("policy", "measure", "estimator", "value", "low", "high", "n", "ess")
-"""The columns of an evaluation."""
+PREFERRED = ("anytime", "dr", "direct", "snips", "ips", "exact")
+"""The estimators by which policies are compared: the first one that all of them have."""
 
-ASSUMPTIONS = {
-    "ips, snips, dr, win": "propensities are right and positive where the policy's are; intervals "
-    "are normal in the number of effective decisions (ess)",
-    "direct": "mean rewards are linear in the features, logged picks span the contexts and depend "
-    "on nothing but what is logged; intervals are bootstrapped over decisions",
-    "anytime": "propensities as above, rewards in the range given; holds at all times at once",
-    "selection": "exact for the pools of the log",
-}
-"""What each estimator assumes."""
+ANYONE = ""
+"""The name of uniform picks among the policies, for the support of `win`."""
 
-UNSUPPORTED = 1e-9
-"""A larger share of a policy's probability without support is refused."""
-
-DOUBTFUL = 3.9
-"""So many standard errors may the mean weight be off 1: 1e-4 by chance."""
+Found = tuple[str, str, Estimate]
 
 
 def evaluate(
@@ -77,7 +65,7 @@ def evaluate(
             the smallest upper end of `fair_regret`, else the largest lower end.
 
     Returns:
-        A table with the columns `COLUMNS`. Its `attrs` hold `diagnostics`, a row for each policy
+        A table with the columns `COLUMNS`. Its `attrs` hold `diagnostics`, an entry for each policy
         (effective number of decisions, largest weight, share without support), `notes` and
         `assumptions`.
 
@@ -85,240 +73,156 @@ def evaluate(
         FairbanditError: a value out of range, no such policy, or an agent that has learned from
             this very log.
     """
-    import pandas as pd
-
-    if not 0 < level < 1:
-        raise FairbanditError(f"level: expected a number between 0 and 1, got {level}")
-    if anytime and (reward_range is None or not reward_range[0] < reward_range[1]):
+    check(level, reward_range)
+    if anytime and reward_range is None:
         raise FairbanditError("anytime=True needs reward_range=(least, greatest) of a reward")
-    if log.contexts is None:
-        raise FairbanditError("this log leaves out the contexts, without which no policy decides")
-    named = _named(policies)
-    for name, policy in named.items():
+    every = named(policies)
+    for name, policy in every.items():
         if isinstance(policy, Agent) and policy.log_hash in log.hashes:
             raise FairbanditError(
                 f"{name} has learned from this log, which would flatter it; judge it by decisions "
                 "that it has not seen, or give its policy, which is trained on a part of the log"
             )
     forward = anytime or (log.adaptive if adaptive is None else adaptive)
+    train, folds, seed = number(train, "train"), whole(folds, "folds", 1), whole(seed, "seed", 0)
     parts = plan(len(log), train=train, folds=folds, seed=seed, forward=forward)
-    trained = {
-        name: np.concatenate([_probabilities(policy, log, part, seed) for part in parts])
-        for name, policy in named.items()
-    }
-    judge = _Judge(log, parts, level, reward_range if anytime else None)
-    direct = _direct(log, parts, trained, seed)
-    result = _Result(level)
-    for name, chances in trained.items():
-        judge.weighted(name, chances, result)
-        _add_direct(result, name, direct, judge.log)
-        judge.selection(name, chances, result)
-    _notes(result, judge.log, direct, forward)
-    table = pd.DataFrame(result.rows, columns=list(COLUMNS))
-    table.attrs |= {"diagnostics": result.diagnostics, "notes": result.notes}
-    table.attrs["assumptions"] = ASSUMPTIONS
+    judged, chances, sums = list[Log](), list[dict[str, Floats]](), []
+    for part in parts:
+        frozen = Frozen(log[part.trained], every, seed=seed, modelled=log[part.modelled])
+        judged.append(log[part.judged])
+        chances.append(frozen.probabilities(judged[-1]))
+        sums.append(frozen.sums(judged[-1], {**chances[-1], ANYONE: _uniform(judged[-1])}))
+    total = merged(sums)
+    anyone = total.pop(ANYONE)
+    if math.isinf(anyone.least):
+        raise FairbanditError("none of the decisions that judge has a reward")
+    learned = bool(train) and any(isinstance(policy, Policy) for policy in every.values())
+    value, repeated = _direct(judged, chances, seed, apart=learned)
+    further = dict[str, list[Found]]()
+    for place, name in enumerate(every):
+        further[name] = [*_estimates(place, value, repeated, len(log), level)]
+        if not total[name].refusal and not anyone.refusal and total[name].weighted.mean[1] > 0:
+            further[name].append(("win", "snips", _win(judged, [c[name] for c in chances], level)))
+    table = table_of(total, further, level, reward_range if anytime else None)
+    if anyone.refusal and any(not total[name].refusal for name in every):
+        table.attrs["notes"].append(f"win is refused: of random candidates, {anyone.refusal}")
+    table.attrs["notes"] += _notes(judged, value, repeated, forward)
     if choose is not None:
-        table.attrs["chosen"] = _chosen(table, choose)
+        table.attrs["chosen"] = chosen(table, choose)
     return table
 
 
-@dataclass
-class _Result:
-    level: float
-    rows: list[tuple[Any, ...]] = field(default_factory=list)
-    diagnostics: list[dict[str, Any]] = field(default_factory=list)
-    notes: list[str] = field(default_factory=list)
-
-    def add(self, policy: str, measure: str, estimator: str, estimate: Estimate) -> None:
-        self.rows.append((policy, measure, estimator, *estimate))
+def _uniform(log: Log) -> Floats:
+    """The probabilities of uniform picks, (n, K)."""
+    present = log.groups >= 0
+    share: Floats = present * ((log.picks >= 0).sum(1) / present.sum(1))[:, None]
+    return share
 
 
-def _named(policies: Any) -> dict[str, Policy | Agent]:
-    """Policies and agents by name; one whose name is taken gets a number."""
-    given = policies if isinstance(policies, (list, tuple)) else [policies]
-    named: dict[str, Policy | Agent] = {}
-    for one in given:
-        made: Policy | Agent
-        if isinstance(one, (Policy, Agent)):
-            made, name = one, "agent" if isinstance(one, Agent) else one.name
-        elif isinstance(one, (str, Path)) and str(one) not in presets() and Path(one).is_file():
-            made, name = Agent.load(one), Path(one).name
-        else:
-            made = build_policy(one)
-            name = made.name
-        if name in named:
-            name = f"{name}-{sum(other.startswith(name) for other in named) + 1}"
-        named[name] = made
-    return named
-
-
-def _probabilities(policy: Policy | Agent, log: Log, part: Part, seed: int) -> Floats:
-    """The probabilities of the judged candidates of a part, (n, K), under what was trained."""
-    agent = policy
-    if isinstance(agent, Policy):
-        agent = Agent.from_log(agent, log[part.trained], seed=seed)
-    judged = log[part.judged]
-    assert judged.contexts is not None
-    return agent.probabilities(judged.contexts, judged.groups, judged.labels)
-
-
-class _Judge:
-    """The judged decisions of a log in the order of the parts, with a reward model for `dr`."""
-
-    def __init__(
-        self, log: Log, parts: Sequence[Part], level: float, span: tuple[float, float] | None
-    ) -> None:
-        assert log.contexts is not None
-        self.log = log[np.concatenate([part.judged for part in parts])]
-        self.level, self.span, self.filled = level, span, self.log.picks >= 0
-        self.size = self.filled.sum(1)
-        self.known = ~(np.isnan(self.log.rewards) & self.filled).any(1)
-        if not self.known.any():
-            raise FairbanditError("none of the decisions that judge has a reward")
-        modelled = [
-            LinearModel(log[part.modelled]).scores(log.contexts[part.judged]) for part in parts
-        ]
-        self.model = np.concatenate(modelled)
-
-    def weighted(self, name: str, chances: Floats, result: _Result) -> None:
-        """Adds the estimates by weights, or the reason why there are none."""
-        log, filled = self.log, self.filled
-        if np.isnan(log.propensities[filled]).any():
-            result.notes.append("the log has no propensities: ips, snips, dr and win are left out")
-            return
-        logged = np.where(filled, log.propensities, 1.0)
-        weights = np.where(filled, log.at_picks(chances) / logged, 0.0)
-        reason, lacking = self._support(chances, weights)
-        rows = self.known
-        w, r = weights[rows], np.where(filled, log.rewards, 0.0)[rows]
-        model = self.model[rows]
-        expected = (chances[rows] * np.where(log.groups[rows] >= 0, model, 0)).sum(1)
-        # a mean over m picks becomes one over those that there are
-        w = w * (filled.shape[1] / self.size)[rows, None]
-        sums = Weighted.of(w, r, log[rows].at_picks(model), expected / self.size[rows])
-        result.diagnostics.append(
-            {
-                "policy": name,
-                "ess": sums.ess,
-                "largest_weight": float(weights.max()),
-                "unsupported": lacking,
-            }
-        )
-        if reason:
-            result.notes.append(
-                f"{name}: ips, snips, dr and win are refused: {reason}. Log with a selector that "
-                "picks every candidate now and then, such as epsilon_greedy"
-            )
-            return
-        for estimator, estimate in sums.estimates(self.level).items():
-            result.add(name, "reward", estimator, estimate)
-        if self.span is not None:
-            low, high = anytime_interval(w, r, self.span, self.level)
-            middle = Estimate((low + high) / 2, low, high, sums.n, sums.ess)
-            result.add(name, "reward", "anytime", middle)
-        if w.any():
-            groups = log.at_picks(log.groups)[rows]
-            result.add(name, "win", "snips", win(w, r, logged[rows], groups, self.level))
-
-    def _support(self, chances: Floats, weights: Floats) -> tuple[str, float]:
-        """Why weighted estimates are refused, if they are, and the share without support."""
-        log = self.log
-        if log.draws_models:
-            return "the logged probabilities are given a draw of the model", math.nan
-        if log.probabilities is not None:
-            lacking = float((chances * (log.probabilities <= 0)).sum() / self.size.sum())
-            reason = f"{lacking:.1%} of the policy's probability has no support in the log"
-            return (reason if lacking > UNSUPPORTED else ""), lacking
-        each = weights.sum(1) / self.size
-        mean, error = each.mean(), each.std(ddof=1) / math.sqrt(len(each))
-        if abs(mean - 1) > DOUBTFUL * error + UNSUPPORTED:
-            return f"the mean weight is {mean:.3f} ± {error:.3f}, and 1 was expected", math.nan
-        return "", math.nan
-
-    def selection(self, name: str, chances: Floats, result: _Result) -> None:
-        """Adds how often each group would be picked, over how often it was received."""
-        for group, label in enumerate(self.log.labels):
-            here = self.log.groups == group
-            if here.any():
-                rate = float(chances[here].sum() / here.sum())
-                n = len(self.log)
-                result.add(name, f"selection:{label}", "exact", Estimate(rate, rate, rate, n, n))
+def _win(judged: Sequence[Log], chances: Sequence[Floats], level: float) -> Estimate:
+    picks = [Picked.of(log, own) for log, own in zip(judged, chances, strict=True)]
+    weights, rewards, references, groups = (
+        np.concatenate(part) for part in list(zip(*picks, strict=True))[1:]
+    )
+    return win(weights, rewards, references, groups, level)
 
 
 def _direct(
-    log: Log, parts: Sequence[Part], trained: Mapping[str, Floats], seed: int
+    judged: Sequence[Log], chances: Sequence[dict[str, Floats]], seed: int, *, apart: bool
 ) -> tuple[Values, list[Values]]:
-    """The direct values over all parts, and their bootstrap repetitions."""
-    found, low = [], 0
-    for number, part in enumerate(parts):
-        high = low + len(part.judged)
-        own = {name: chances[low:high] for name, chances in trained.items()}
-        found.append(direct_values(log[part.judged], own, seed + number))
-        low = high
-    shares = [len(part.judged) / low for part in parts]
-    values = [one for one, _ in found]
-    repeated = zip(*(many for _, many in found), strict=True)
-    return _averaged(values, shares), [_averaged(one, shares) for one in repeated]
-
-
-def _averaged(values: Sequence[Values], shares: Sequence[float]) -> Values:
-    def mean(pick: Any) -> float:
-        return sum(share * pick(one) for share, one in zip(shares, values, strict=True))
-
-    names = values[0].reward
-    return Values(
-        mean(lambda one: one.best),
-        {name: mean(lambda one, name=name: one.reward[name]) for name in names},
-        {name: mean(lambda one, name=name: one.rank[name]) for name in names},
-    )
-
-
-def _add_direct(result: _Result, name: str, direct: tuple[Values, list[Values]], log: Log) -> None:
-    from scipy.stats import norm
-
-    z = float(norm.ppf((1 + result.level) / 2))
-    measures = {
-        "reward": lambda one: one.reward[name],
-        "rank": lambda one: one.rank[name],
-        "fair_regret": lambda one: one.best - one.rank[name],
-    }
-    for measure, of in measures.items():
-        repeated = [of(one) for one in direct[1]]
-        value = 2 * of(direct[0]) - float(np.mean(repeated))  # less its bias, to first order
-        half = z * float(np.std(repeated, ddof=1))
-        n = len(log)
-        result.add(name, measure, "direct", Estimate(value, value - half, value + half, n, n))
-
-
-def _notes(result: _Result, log: Log, direct: tuple[Values, list[Values]], forward: bool) -> None:
-    """What a reader has to know beside the numbers."""
-    value, repeated = direct
-    bias = float(np.mean([one.best for one in repeated])) - value.best
-    sizes, picks = (log.groups >= 0).sum(1), (log.picks >= 0).sum(1)
-    independent = float(np.mean([_best_mean(n, m) for n, m in zip(sizes, picks, strict=True)]))
-    result.notes += [
-        f"the best estimated rank of a pool is {value.best:.4f} on average; independent candidates "
-        f"would give {independent:.4f}. By the bootstrap it is biased by {bias:+.4f}, and so is "
-        "fair_regret",
-        "policies were trained forward in time" if forward else "decisions were dealt at random",
+    """The direct values and their bootstrap repetitions; each part apart, if policies differ."""
+    if not apart:
+        judged = [Log.joined(judged)]
+        chances = [{name: np.concatenate([one[name] for one in chances]) for name in chances[0]}]
+    found = [
+        direct_values(log, list(own.values()), seed + number)
+        for number, (log, own) in enumerate(zip(judged, chances, strict=True))
     ]
-    if log.missing:
-        result.notes.append(
-            f"{log.missing:.1%} of the rewards are missing, and their decisions are left out of "
-            "reward and win, as if they were missing at random"
+    shares = np.array([len(log) for log in judged]) / sum(map(len, judged))
+    values, repeated = zip(*found, strict=True)
+    return _averaged(values, shares), [
+        _averaged(one, shares) for one in zip(*repeated, strict=True)
+    ]
+
+
+def _averaged(values: Sequence[Values], shares: Floats) -> Values:
+    best, reward, rank = (shares @ np.array(part) for part in zip(*values, strict=True))
+    return Values(float(best), reward, rank)
+
+
+def _estimates(
+    place: int, value: Values, repeated: Sequence[Values], n: int, level: float
+) -> Iterator[Found]:
+    """The direct estimates of a policy, less their bias, as the bootstrap estimates it."""
+    from scipy.stats import norm  # here, since it takes half a second
+
+    z = float(norm.ppf((1 + level) / 2))
+    plain, *again = (
+        (one.reward[place], one.rank[place], one.best - one.rank[place])
+        for one in (value, *repeated)
+    )
+    centres = 2 * np.array(plain) - np.mean(again, axis=0)
+    halves = z * np.std(again, axis=0, ddof=1)
+    for measure, centre, half in zip(
+        ("reward", "rank", "fair_regret"), centres, halves, strict=True
+    ):
+        ends = float(centre - half), float(centre + half)
+        yield measure, "direct", Estimate(float(centre), *ends, n, n)
+
+
+def _notes(
+    judged: Sequence[Log], value: Values, repeated: Sequence[Values], forward: bool
+) -> Iterator[str]:
+    """What a reader has to know beside the numbers."""
+    n = sum(map(len, judged))
+    best = 0.0
+    for log in judged:  # the m largest of K independent uniform ranks are 1 − (m + 1)/2(K + 1)
+        sizes, picks = (log.groups >= 0).sum(1), (log.picks >= 0).sum(1)
+        best += float((1 - (picks + 1) / (2 * (sizes + 1))).sum()) / n
+    bias = float(np.mean([one.best for one in repeated])) - value.best
+    yield (
+        f"the best estimated rank of a pool is {value.best:.4f} on average; independent candidates "
+        f"would give {best:.4f}. The best of estimates is biased, by {bias:+.4f} as the bootstrap "
+        "estimates it; fair_regret is given less this"
+    )
+    yield "policies were trained forward in time" if forward else "decisions were dealt at random"
+    if lost := max(map(unspanned, judged)):
+        yield (
+            f"direct is a guess: no pick differs in {lost} dimensions of the contexts, such as a "
+            "group that was never picked"
+        )
+    missing = sum(log.missing * len(log) for log in judged) / n
+    if missing:
+        yield (
+            f"{missing:.1%} of the rewards are missing, and their decisions are left out of reward "
+            "and win, as if they were missing at random"
         )
 
 
-def _best_mean(n: int, m: int) -> float:
-    """The mean of the m largest of n independent uniform ranks: (1/m) Σ_{j≤m} (n+1−j)/(n+1)."""
-    return 1 - (m + 1) / (2 * (n + 1))
+def chosen(table: pd.DataFrame, measure: str) -> str:
+    """The policy whose interval has the best near end; see `evaluate`.
 
-
-def _chosen(table: pd.DataFrame, measure: str) -> str:
-    rows = table[table["measure"] == measure]
-    if rows.empty:
-        valid = ", ".join(dict.fromkeys(table["measure"]))
-        raise FairbanditError(f"choose={measure!r}: the measures are {valid}")
-    rows = rows.drop_duplicates("policy", keep="last" if measure == "reward" else "first")
+    Raises:
+        FairbanditError: no such measure, or no estimator that all policies have.
+    """
+    rows = table[(table["measure"] == measure) & (table["estimator"] == preferred(table, measure))]
     at = rows["high"].idxmin() if measure == "fair_regret" else rows["low"].idxmax()
     return str(rows.loc[at, "policy"])
+
+
+def preferred(table: pd.DataFrame, measure: str) -> str:
+    """The estimator of a measure by which policies are compared: the best one that all have.
+
+    Raises:
+        FairbanditError: there is none.
+    """
+    rows = table[table["measure"] == measure]
+    counts = rows["estimator"].value_counts()
+    every = table["policy"].nunique()
+    found = [one for one in PREFERRED if counts.get(one, 0) == every]
+    if not found:
+        valid = ", ".join(dict.fromkeys(table["measure"]))
+        raise FairbanditError(
+            f"choose={measure!r}: not all policies have it; the measures are {valid}"
+        )
+    return found[0]

@@ -5,15 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from fairbandit.evaluation.evaluate import preferred
 from fairbandit.figures.draw import save
 from fairbandit.figures.style import WIDTH, applied, looks
 
 if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.figure import Figure
-
-REWARDS = ("dr", "direct")
-"""The estimators of the reward that are drawn: the first one that there is."""
 
 
 def draw(table: pd.DataFrame) -> Figure:
@@ -26,7 +24,7 @@ def draw(table: pd.DataFrame) -> Figure:
 
     rows = {(one.policy, one.measure, one.estimator): one for one in table.itertuples()}
     shown = list(dict.fromkeys(table["policy"]))
-    used = next(e for e in REWARDS if all((name, "reward", e) in rows for name in shown))
+    used = preferred(table, "reward")
     with applied():
         figure = Figure(figsize=(WIDTH * 0.6, WIDTH * 0.45), layout="constrained")
         panel = figure.add_subplot()

@@ -24,6 +24,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from fairbandit.errors import FairbanditError
+from fairbandit.evaluation.betting import lower_end
 from fairbandit.logs import Floats, Ints
 
 
@@ -68,26 +70,34 @@ class Weighted(NamedTuple):
             weights, rewards: (n, m).
             predicted: q of the picks, (n, m).
             expected: (1/m) Σₐ πₐq(a), (n,).
+
+        Raises:
+            FairbanditError: products that are beyond double precision.
         """
-        robust = expected + (weights * (rewards - predicted)).mean(1)
-        three = np.stack([(weights * rewards).mean(1), weights.mean(1), robust])
-        mean = three.mean(1)
-        centred = three - mean[:, None]
-        return cls(three.shape[1], mean, centred @ centred.T, float(weights.max()))
+        if not len(weights):
+            return cls(0, np.zeros(3), np.zeros((3, 3)), 0.0)
+        with np.errstate(all="ignore"):
+            robust = expected + (weights * (rewards - predicted)).mean(1)
+            three = np.stack([(weights * rewards).mean(1), weights.mean(1), robust])
+            mean = three.mean(1)
+            centred = three - mean[:, None]
+            scatter = centred @ centred.T
+        if not np.isfinite(scatter).all():
+            raise FairbanditError("the log has rewards or weights too large to be squared")
+        return cls(three.shape[1], mean, scatter, float(weights.max()))
 
     def merged(self, other: Weighted) -> Weighted:
         """The sums of both together (Chan, Golub and LeVeque, 1979)."""
         n, apart = self.n + other.n, other.mean - self.mean
-        scatter = self.scatter + other.scatter
-        scatter = scatter + np.outer(apart, apart) * self.n * other.n / n
-        mean = self.mean + apart * other.n / n
-        return Weighted(n, mean, scatter, max(self.largest, other.largest))
+        share = other.n / max(n, 1)
+        scatter = self.scatter + other.scatter + np.outer(apart, apart) * self.n * share
+        return Weighted(n, self.mean + apart * share, scatter, max(self.largest, other.largest))
 
     @property
     def ess(self) -> float:
         """The effective number of decisions, (Σw)²/Σw²."""
         mean = float(self.mean[1])
-        square = float(self.scatter[1, 1]) / self.n + mean**2
+        square = float(self.scatter[1, 1]) / max(self.n, 1) + mean**2
         return self.n * mean**2 / square if square else 0.0
 
     def estimates(self, level: float) -> dict[str, Estimate]:
@@ -98,13 +108,26 @@ class Weighted(NamedTuple):
             found["snips"] = self._estimate(wr / w, np.array([1.0, -wr / w, 0.0]) / w, level)
         return found | {"dr": self._estimate(robust, np.array([0.0, 0.0, 1.0]), level)}
 
+    def anytime(self, least: float, greatest: float, level: float) -> Estimate:
+        """`ips` with an interval that holds at all times at once, for rewards in a range."""
+        ends, alpha, wide = [math.nan, math.nan], (1 - level) / 2, greatest - least
+        squares = self.scatter / self.n + np.outer(self.mean, self.mean)
+        for at, (sign, origin) in enumerate(((1, least), (-1, greatest))):
+            # of ±(r − origin), which is at least 0
+            way = sign * np.array([1.0, -origin, 0.0]) / wide
+            end = lower_end(self.n, float(way @ self.mean), float(way @ squares @ way), alpha)
+            ends[at] = origin + sign * wide * end
+        return Estimate(float(self.mean[0]), ends[0], ends[1], self.n, self.ess)
+
     def _estimate(self, value: float, gradient: Floats, level: float) -> Estimate:
         """An estimate with an interval by the delta method."""
         variance = float(gradient @ self.scatter @ gradient) / max(self.n - 1, 1)
         return interval(value, math.sqrt(max(variance, 0.0)), self.n, self.ess, level)
 
 
-def win(weights: Floats, rewards: Floats, chances: Floats, groups: Ints, level: float) -> Estimate:
+def win(
+    weights: Floats, rewards: Floats, references: Floats, groups: Ints, level: float
+) -> Estimate:
     """P(reward of a pick > reward of a random candidate of its group), ties counting one half.
 
     A Mann-Whitney statistic, weighted by inverse propensities on both sides,
@@ -113,36 +136,38 @@ def win(weights: Floats, rewards: Floats, chances: Floats, groups: Ints, level: 
 
     Args:
         weights, rewards: (n, m).
-        chances: p, the probability with which each was picked, (n, m).
+        references: 1/p, p the probability with which each was picked, (n, m); 0 in empty slots.
         groups: of the picks, (n, m).
         level: of the interval.
     """
-    w, r, p, g = (part.ravel() for part in (weights, rewards, chances, groups))
+    w, r, reference = (part.ravel() for part in (weights, rewards, references))
+    g = groups.ravel()
     share, pulled = np.full_like(w, 0.5), np.zeros_like(w)
     for group in np.unique(g):
         here = np.flatnonzero(g == group)
-        one, reference = w[here], 1 / p[here]
-        total = reference.sum()
-        others = total - reference
-        below = _below(r[here], reference) - reference / 2  # without its own, which ties
-        alone = others <= 0
-        share[here] = np.where(alone, 0.5, below / np.where(alone, 1.0, others))
+        one, own = w[here], reference[here]
+        total = float(own.sum())
+        others = total - own
+        below = _below(r[here], own) - own / 2  # without its own, which ties
+        known = others > 1e-12 * total
+        share[here] = np.where(known, below / np.where(known, others, 1.0), 0.5)
         # as a reference, i adds to the shares of all rewards above its own
         above = one.sum() - _below(r[here], one) - one / 2
         weighted = (one * share[here]).sum() - one * share[here]
-        pulled[here] = reference * (above - weighted) / total
+        pulled[here] = own * (above - weighted) / max(total, 1e-300)
     value = float((w * share).sum() / w.sum())
     influence = (w * (share - value) + pulled) / w.mean()
     each, one = weights.mean(1), influence.reshape(weights.shape).mean(1)
     ess = float(each.sum() ** 2 / (each**2).sum())
-    return interval(value, float(one.std(ddof=1)), len(each), ess, level)
+    deviation = float(np.sqrt((one**2).sum() / max(len(one) - 1, 1)))
+    return interval(value, deviation, len(each), ess, level)
 
 
 def _below(values: Floats, weights: Floats) -> Floats:
     """The weight of all values below each one, and half of that of those equal to it."""
     order = values.argsort()
     ordered, sums = values[order], np.append(0.0, weights[order].cumsum())
-    low, high = (np.searchsorted(ordered, values, side) for side in ("left", "right"))
+    low, high = np.searchsorted(ordered, values), np.searchsorted(ordered, values, "right")
     halves: Floats = (sums[low] + sums[high]) / 2
     return halves
 
@@ -159,6 +184,6 @@ def interval(value: float, deviation: float, n: int, ess: float, level: float) -
     from scipy.stats import t  # here, since it takes half a second
 
     half = math.inf
-    if ess > 1:
+    if ess > 1 + 1e-9:
         half = float(t.ppf((1 + level) / 2, ess - 1)) * deviation / math.sqrt(n)
     return Estimate(value, value - half, value + half, n, ess)

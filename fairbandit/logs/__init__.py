@@ -2,7 +2,7 @@
 
 from fairbandit.logs.log import Floats, Ints, Log
 from fairbandit.logs.own import SCHEMA, erase, own_lines
-from fairbandit.logs.reading import read_log
+from fairbandit.logs.reading import read_log, read_pieces
 from fairbandit.logs.writer import LogFile, Position
 
 __all__ = [
@@ -15,4 +15,5 @@ __all__ = [
     "erase",
     "own_lines",
     "read_log",
+    "read_pieces",
 ]

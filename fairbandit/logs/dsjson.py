@@ -3,22 +3,37 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from fairbandit.environments.reading import LARGEST
 from fairbandit.errors import FairbanditError
-from fairbandit.logs.log import Log, padded
+from fairbandit.logs.log import Floats, Log, padded
 
 MOST_FEATURES = 5_000
 """The most different features that are read."""
 
+NEAR = 1e-4
+"""How far probabilities of single precision may be off."""
 
-def read_dsjson(path: Path, group: str) -> Log:
-    """The log of a file with a decision a line: `_label_cost, _labelIndex, a, p, c`.
+
+class _Decision(NamedTuple):
+    """What a line says; of the `chances`, those of candidates that were not picked may be 0."""
+
+    name: str
+    pick: int
+    reward: float
+    chances: Floats
+    groups: list[str]
+    features: list[dict[str, float]]
+
+
+def read_dsjson(paths: Sequence[Path], group: str) -> Log:
+    """The log of files with a decision a line: `_label_cost, _labelIndex, a, p, c`.
 
     A feature is a number, or a text, which is 1 for its name and text together; names of nested
     features are joined by a point. Shared features join those of each action. The reward is
@@ -26,7 +41,7 @@ def read_dsjson(path: Path, group: str) -> Log:
     out.
 
     Args:
-        path: the file.
+        paths: the files.
         group: the feature of each action that names its group, such as `group` or `user.region`: a
             text, a number, or a namespace with one feature, whose name is the group.
 
@@ -34,81 +49,84 @@ def read_dsjson(path: Path, group: str) -> Log:
         FairbanditError: a line is no JSON, an action has no group, or values do not fit together;
             the message names the line.
     """
-    decisions = []
+    every = list(chain(*(_decisions(path, group) for path in paths)))
+    if not every:
+        raise FairbanditError(f"{paths[0]} holds no decision with a reward")
+    names = dict.fromkeys(chain(*(features for one in every for features in one.features)))
+    if len(names) > MOST_FEATURES:
+        raise FairbanditError(
+            f"{paths[0]} has {len(names):,} different features; at most {MOST_FEATURES:,} are read"
+        )
+    at = {name: place for place, name in enumerate(names)}
+    labels = dict.fromkeys(chain(*(one.groups for one in every)))
+    codes = {label: code for code, label in enumerate(labels)}
+    groups = padded([[codes[label] for label in one.groups] for one in every], -1, np.int64)
+    contexts = np.zeros((*groups.shape, len(names)))
+    for row, one in zip(contexts, every, strict=True):
+        for place, features in zip(row, one.features, strict=False):
+            place[[at[name] for name in features]] = list(features.values())
+    whole = all(abs(one.chances.sum() - 1) < NEAR for one in every)
+    return Log(
+        groups=groups,
+        labels=tuple(labels),
+        picks=np.array([[one.pick] for one in every]),
+        rewards=np.array([[one.reward] for one in every]),
+        propensities=np.array([[min(one.chances[one.pick], 1.0)] for one in every]),
+        contexts=contexts,
+        probabilities=padded([one.chances for one in every], 0.0) if whole else None,
+        features=tuple(names),
+        names=[one.name for one in every],
+    )
+
+
+def _decisions(path: Path, group: str) -> Iterator[_Decision]:
     try:
         with path.open("rb") as file:
             for number, line in enumerate(file, 1):
                 try:
                     record = json.loads(line)
-                    if isinstance(record, dict) and "_label_cost" not in record:
-                        continue
-                    decisions.append(_decision(record, group))
-                except (ValueError, KeyError, TypeError, OverflowError, RecursionError) as error:
+                    if not isinstance(record, dict) or "_label_cost" in record:
+                        yield _decision(record, group)
+                except (ValueError, LookupError, TypeError, AttributeError, ArithmeticError,
+                        RecursionError) as error:  # fmt: skip
                     raise FairbanditError(
                         f"{path}, line {number}: no decision of DSJSON "
-                        f"({type(error).__name__}: {error})"
+                        f"({type(error).__name__}: {str(error)[:200]})"
                     ) from error
     except OSError as error:
         raise FairbanditError(f"cannot read {path}: {error.strerror or error}") from error
-    if not decisions:
-        raise FairbanditError(f"{path} holds no decision with a reward")
-    names = dict.fromkeys(chain(*(action for one in decisions for action in one["features"])))
-    if len(names) > MOST_FEATURES:
-        raise FairbanditError(
-            f"{path} has {len(names):,} different features; at most {MOST_FEATURES:,} are read"
-        )
-    at = {name: place for place, name in enumerate(names)}
-    codes = {
-        label: code
-        for code, label in enumerate(dict.fromkeys(chain(*(one["groups"] for one in decisions))))
-    }
-    groups = padded([[codes[label] for label in one["groups"]] for one in decisions], -1, np.int64)
-    contexts = np.zeros((*groups.shape, len(names)))
-    for row, one in zip(contexts, decisions, strict=True):
-        for place, features in zip(row, one["features"], strict=False):
-            for name, value in features.items():
-                place[at[name]] = value
-    return Log(
-        groups=groups,
-        labels=tuple(codes),
-        picks=np.array([[one["pick"]] for one in decisions]),
-        rewards=np.array([[one["reward"]] for one in decisions]),
-        propensities=np.array([[one["chances"][one["pick"]]] for one in decisions]),
-        contexts=contexts,
-        probabilities=padded([one["chances"] for one in decisions], 0.0),
-        features=tuple(names),
-        names=[one["name"] for one in decisions],
-    )
 
 
-def _decision(record: Mapping[str, Any], group: str) -> dict[str, Any]:
-    """A decision's pick, reward, probabilities, groups and features."""
-    shared = {k: v for k, v in record["c"].items() if not k.startswith("_")}
-    actions = record["c"]["_multi"]
-    order = [int(action) - 1 for action in record["a"]]
-    chances = np.zeros(len(actions))
-    if sorted(order) != list(range(len(actions))) or len(record["p"]) != len(order):
-        raise ValueError("`a` is no order of the actions, or `p` has another length")
-    chances[order] = np.asarray(record["p"], dtype=np.float64)
-    pick, reward = int(record["_labelIndex"]), -float(record["_label_cost"])
-    if not 0 <= pick < len(actions) or not (chances >= 0).all() or not np.isfinite(reward):
-        raise ValueError("the pick, its cost or a probability is out of range")
-    if not 0 < chances[pick] <= 1 or abs(chances.sum() - 1) > 1e-4:
-        raise ValueError("probabilities do not sum to 1, or that of the pick is 0")
-    if abs(float(record["_label_probability"]) - chances[pick]) > 1e-4 * chances[pick]:
-        raise ValueError("`_label_probability` is not the probability in `p`")
+def _decision(record: Mapping[str, Any], group: str) -> _Decision:
+    shared = {key: value for key, value in record["c"].items() if not key.startswith("_")}
+    actions, order = record["c"]["_multi"], np.array(record["a"]) - 1
+    pick, reward = record["_labelIndex"], -_number(record["_label_cost"], "_label_cost")
+    if order.dtype.kind != "i" or sorted(order) != list(range(len(actions))):
+        raise ValueError("`a` is no order of the actions")
+    if type(pick) is not int or not 0 <= pick < len(actions) or record.get("pdrop"):
+        raise ValueError("`_labelIndex` is no action, or `pdrop` says that decisions are left out")
+    if record.get("_label_Action", pick + 1) != pick + 1:
+        raise ValueError("`_label_Action` is not `_labelIndex` + 1")
+    chances = np.empty(len(actions))
+    chances[order] = [_number(one, "p") for one in record["p"]]
+    others = chances.sum() - chances[pick]
+    if not (chances >= 0).all() or not 0 < chances[pick] <= 1 + NEAR:
+        raise ValueError("`p` holds no probabilities, or 0 for the pick")
+    if others and abs(others + chances[pick] - 1) > NEAR:  # that of the pick may stand alone
+        raise ValueError("`p` does not sum to 1")
+    label = _number(record["_label_probability"], "_label_probability")
+    if abs(label - chances[pick]) > NEAR * chances[pick]:
+        raise ValueError("`_label_probability` is not that of the pick in `p`")
     common = dict(_features(shared, ""))
-    return {
-        "name": str(record.get("EventId", "")),
-        "pick": pick,
-        "reward": reward,
-        "chances": chances,
-        "groups": [_group(action, group) for action in actions],
-        "features": [
-            {**common, **dict(_features({k: v for k, v in one.items() if k != group}, ""))}
-            for one in actions
-        ],
-    }
+    own = [{k: v for k, v in one.items() if k != group} for one in actions]
+    return _Decision(
+        name=str(record.get("EventId", "")),
+        pick=pick,
+        reward=reward,
+        chances=chances,
+        groups=[_group(action, group) for action in actions],
+        features=[{**common, **dict(_features(one, ""))} for one in own],
+    )
 
 
 def _group(action: Mapping[str, Any], name: str) -> str:
@@ -128,17 +146,19 @@ def _group(action: Mapping[str, Any], name: str) -> str:
 
 def _features(value: Any, name: str) -> Iterator[tuple[str, float]]:
     """The features within a JSON value of some name."""
-    if isinstance(value, dict):
-        for key, inner in value.items():
-            if not key.startswith("_"):
-                yield from _features(inner, f"{name}.{key}" if name else key)
-    elif isinstance(value, list):
-        for place, inner in enumerate(value):
-            yield from _features(inner, f"{name}.{place}")
+    if isinstance(value, (dict, list)):
+        entries: Any = value.items() if isinstance(value, dict) else enumerate(value)
+        for key, inner in entries:
+            if not str(key).startswith("_"):
+                yield from _features(inner, f"{name}.{key}" if name else str(key))
     elif isinstance(value, str):
         yield f"{name}={value}", 1.0
     elif value is not None:
-        number = float(value)
-        if not abs(number) <= 1e100:
-            raise ValueError(f"feature {name!r} is {number}")
-        yield name, number
+        yield name, _number(value, name)
+
+
+def _number(value: Any, name: str) -> float:
+    number = float(value) if isinstance(value, (int, float)) else np.nan
+    if not abs(number) <= LARGEST:
+        raise ValueError(f"{name!r} is {str(value)[:50]}, and no number of at most {LARGEST:g}")
+    return number

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from fairbandit.environments.columns import Encoder
 from fairbandit.errors import FairbanditError
 from fairbandit.files import written_aside
 
@@ -44,6 +45,7 @@ class Log:
         draws_models: whether probabilities are given a draw of the model, as in posterior sampling:
             then they do not say how probable a pick was.
         hashes: the hashes of its lines, if it is a log of ours.
+        encoder: what encoded the features, if it was read from a table.
     """
 
     groups: Ints
@@ -60,6 +62,7 @@ class Log:
     adaptive: bool = False
     draws_models: bool = False
     hashes: frozenset[str] = frozenset()
+    encoder: Encoder | None = None
 
     def __len__(self) -> int:
         return len(self.groups)
@@ -105,17 +108,17 @@ class Log:
         import pandas as pd
 
         rows, places = np.nonzero(self.groups >= 0)
-        per_place = np.full(self.groups.shape, np.nan), np.full(self.groups.shape, np.nan)
+        chances, rewards = np.full((2, *self.groups.shape), np.nan)
         at, slots = np.nonzero(self.picks >= 0)
-        for whole, values in zip(per_place, (self.propensities, self.rewards), strict=True):
-            whole[at, self.picks[at, slots]] = values[at, slots]
-        chances = per_place[0] if self.probabilities is None else self.probabilities
+        chances[at, self.picks[at, slots]] = self.propensities[at, slots]
+        rewards[at, self.picks[at, slots]] = self.rewards[at, slots]
+        chances = chances if self.probabilities is None else self.probabilities
         table = {
             "decision": np.asarray(self.names)[rows],
             "group": np.array([*self.labels, None], dtype=object)[self.groups[rows, places]],
             "picked": self.picked[rows, places],
             "propensity": chances[rows, places],
-            "reward": per_place[1][rows, places],
+            "reward": rewards[rows, places],
         }
         if self.contexts is not None:
             table |= dict(zip(self.features, self.contexts[rows, places].T, strict=True))
@@ -126,89 +129,92 @@ class Log:
     def to_dsjson(self, path: str | PathLike[str]) -> None:
         """Writes the log as Vowpal Wabbit's DSJSON, for `--dsjson --cb_explore_adf`.
 
-        Each decision is a line, with the reward as a negative cost. Decisions without a known
-        reward, propensity or context are left out, since the format has no word for them.
+        Each decision is a line, with the reward as a negative cost. Decisions whose reward is not
+        known are left out, since the format has no word for them. Where only the propensities of
+        picks are known, those of the others are written as 0.
 
         Raises:
-            FairbanditError: shortlists, a log without contexts, or a file that cannot be written.
+            FairbanditError: shortlists, a log without contexts or propensities, a feature whose
+                name begins with `_`, which the format keeps for itself, or a file that cannot be
+                written.
         """
-        if self.picks.shape[1] > 1 or self.contexts is None:
-            raise FairbanditError("DSJSON holds decisions of one pick, with their contexts")
+        wrong = (
+            self.picks.shape[1] > 1 or self.contexts is None or np.isnan(self.propensities).any()
+        )
+        if wrong or any(name.startswith("_") for name in self.features):
+            raise FairbanditError(
+                "DSJSON holds decisions of one pick, with contexts and propensities, and features "
+                "whose names do not begin with _"
+            )
         try:
             with written_aside(Path(path)) as file:
-                file.writelines(line.encode() for line in self._dsjson(self.contexts))
+                file.writelines(line.encode() for line in self._dsjson())
         except OSError as error:
             raise FairbanditError(f"cannot write {path}: {error.strerror or error}") from error
 
-    def _dsjson(self, contexts: Floats) -> Iterable[str]:
-        known = ~np.isnan(self.rewards[:, 0]) & ~np.isnan(self.propensities[:, 0])
-        for n in np.flatnonzero(known):
-            places = np.flatnonzero(self.groups[n] >= 0)
-            pick = int(np.flatnonzero(places == self.picks[n, 0])[0])
-            chances = np.zeros(len(places))
-            chances[pick] = self.propensities[n, 0]
-            if self.probabilities is not None:
-                chances = self.probabilities[n, places]
+    def _dsjson(self) -> Iterable[str]:
+        assert self.contexts is not None
+        every = self.probabilities
+        every = np.where(self.picked, self.propensities, 0.0) if every is None else every
+        for n in np.flatnonzero(~np.isnan(self.rewards[:, 0])).tolist():
+            places = np.flatnonzero(self.groups[n] >= 0).tolist()
+            pick = places.index(self.picks[n, 0])
+            chances = every[n, places].tolist()
             order = [pick, *(i for i in range(len(places)) if i != pick)]
             actions = [
-                {"group": {str(self.labels[self.groups[n, k]]): 1}}
-                | {"x": dict(zip(self.features, contexts[n, k].tolist(), strict=True))}
+                {
+                    "group": {str(self.labels[self.groups[n, k]]): 1},
+                    "x": dict(zip(self.features, self.contexts[n, k].tolist(), strict=True)),
+                }
                 for k in places
             ]
             record = {
                 "_label_cost": -float(self.rewards[n, 0]),
-                "_label_probability": float(chances[pick]),
+                "_label_probability": chances[pick],
                 "_label_Action": pick + 1,
                 "_labelIndex": pick,
                 "EventId": str(self.names[n]),
                 "a": [i + 1 for i in order],
-                "p": [float(chances[i]) for i in order],
+                "p": [chances[i] for i in order],
                 "c": {"_multi": actions},
             }
             yield json.dumps(record) + "\n"
 
     @classmethod
     def joined(cls, logs: Sequence[Self]) -> Self:
-        """Several logs as one, in this order.
+        """Several logs as one, in this order; it knows what all of them know.
 
         Raises:
-            FairbanditError: logs of other features, or some with contexts and some without.
+            FairbanditError: logs of other features or group columns, or some with contexts and some
+                without.
         """
-        if len(logs) == 1:
-            return logs[0]
         first = logs[0]
-        if any(
-            (one.contexts is None, one.features) != (first.contexts is None, first.features)
-            for one in logs
-        ):
-            raise FairbanditError("logs of different features cannot be one log")
-        labels = tuple(dict.fromkeys(label for one in logs for label in one.labels))
-        number = {label: code for code, label in enumerate(labels)}
-        k, m = (max(getattr(one, name).shape[1] for one in logs) for name in ("groups", "picks"))
-
-        def stacked(name: str, width: int, empty: float) -> Any:
-            parts = [getattr(one, name) for one in logs]
-            if any(part is None for part in parts):
-                return None
-            return np.concatenate([_padded(part, width, empty) for part in parts])
-
-        renumbered = [
-            replace(
-                one, groups=np.array([*(number[label] for label in one.labels), -1])[one.groups]
-            )
-            for one in logs
-        ]
-        logs = renumbered
+        if len({(one.contexts is None, one.features, *(one.attributes or ())) for one in logs}) > 1:
+            raise FairbanditError("logs of different features or group columns cannot be one log")
+        wide, long = (
+            max(getattr(one, name).shape[1] for one in logs) for name in ("groups", "picks")
+        )
+        parts: dict[str, Any] = {}
+        for name, (width, empty) in {
+            "picks": (long, -1),
+            "rewards": (long, np.nan),
+            "propensities": (long, np.nan),
+            "contexts": (wide, 0.0),
+            "probabilities": (wide, 0.0),
+            "scores": (wide, np.nan),
+        }.items():
+            values = [getattr(one, name) for one in logs]
+            known = all(part is not None for part in values)
+            parts[name] = _stacked(values, width, empty) if known else None
+        parts["groups"], parts["labels"] = _coded([(one.groups, one.labels) for one in logs], wide)
+        if first.attributes is not None:
+            own = [one.attributes or {} for one in logs]
+            parts["attributes"] = {
+                name: _coded([each[name] for each in own], wide) for name in first.attributes
+            }
         return replace(
             first,
-            labels=labels,
-            groups=stacked("groups", k, -1),
-            picks=stacked("picks", m, -1),
-            rewards=stacked("rewards", m, np.nan),
-            propensities=stacked("propensities", m, np.nan),
-            contexts=stacked("contexts", k, 0.0),
-            probabilities=stacked("probabilities", k, 0.0),
-            scores=stacked("scores", k, np.nan),
+            **parts,
             names=[name for one in logs for name in one.names],
             adaptive=any(one.adaptive for one in logs),
             draws_models=any(one.draws_models for one in logs),
@@ -216,17 +222,25 @@ class Log:
         )
 
 
-def _padded(values: NDArray[Any], width: int, empty: float) -> NDArray[Any]:
-    """Values (n, K, …) with places up to a width."""
-    more = np.full((len(values), width - values.shape[1], *values.shape[2:]), empty)
-    return np.concatenate([values, more.astype(values.dtype)], axis=1)
+def _coded(parts: Sequence[tuple[Ints, Sequence[Any]]], width: int) -> tuple[Ints, tuple[Any, ...]]:
+    """Numbers of labels, each with its own labels, as numbers of all of them, and these."""
+    labels = tuple(dict.fromkeys(label for _, own in parts for label in own))
+    number = {label: code for code, label in enumerate(labels)}
+    coded = [np.array([*(number[label] for label in own), -1])[codes] for codes, own in parts]
+    return _stacked(coded, width, -1), labels
+
+
+def _stacked(parts: Sequence[NDArray[Any]], width: int, empty: float) -> NDArray[Any]:
+    """Arrays (n, K, …) below each other, with empty places up to a width."""
+    shape = sum(map(len, parts)), width, *parts[0].shape[2:]
+    whole, low = np.full(shape, empty, dtype=parts[0].dtype), 0
+    for part in parts:
+        whole[low : low + len(part), : part.shape[1]] = part
+        low += len(part)
+    return whole
 
 
 def padded(pools: Sequence[Any], empty: float, dtype: Any = np.float64) -> NDArray[Any]:
     """n lists or arrays of Kᵢ entries as one array (n, K, …), with empty entries behind."""
-    width = max(map(len, pools), default=0)
-    arrays = [np.asarray(pool, dtype=dtype) for pool in pools]
-    whole = np.full((len(pools), width, *arrays[0].shape[1:]), empty, dtype=dtype)
-    for row, array in zip(whole, arrays, strict=True):
-        row[: len(array)] = array
-    return whole
+    arrays = [np.asarray(pool, dtype=dtype)[None] for pool in pools]
+    return _stacked(arrays, max(map(len, pools)), empty)

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from fairbandit.environments.reading import LARGEST
 from fairbandit.errors import FairbanditError
 from fairbandit.logs.log import Log
 
@@ -26,45 +27,40 @@ def read_obp(feedback: Mapping[str, Any], groups: Sequence[Any] | None = None) -
     Raises:
         FairbanditError: a key is missing, shapes do not match, or rounds of several positions.
     """
-    needed = {"context", "action", "reward", "pscore"}
-    if lacking := sorted(needed - feedback.keys()):
-        raise FairbanditError(f"expected bandit feedback of obp; it lacks {', '.join(lacking)}")
     try:
-        x = np.asarray(feedback["context"], dtype=np.float64)
+        x, rewards, chances = (
+            np.asarray(feedback[key], dtype=np.float64) for key in ("context", "reward", "pscore")
+        )
         actions = np.asarray(feedback["action"]).astype(np.int64, casting="safe")
-        rewards, chances = (np.asarray(feedback[k], dtype=np.float64) for k in ("reward", "pscore"))
-        k = int(feedback.get("n_actions", actions.max(initial=0) + 1))
-        given = feedback.get("action_context")
+        n, k = len(actions), int(feedback.get("n_actions", actions.max(initial=0) + 1))
+        given, pi, position = map(feedback.get, ("action_context", "pi_b", "position"))
         z = np.eye(k) if given is None else np.asarray(given, dtype=np.float64)
-        position, pi = feedback.get("position"), feedback.get("pi_b")
-    except (TypeError, ValueError) as error:
-        raise FairbanditError(f"bandit feedback of obp: {error}") from error
-    n = len(actions)
-    labels = tuple(range(k)) if groups is None else tuple(groups)
-    shapes = [x.ndim == 2, z.ndim == 2, len(x) == n, len(z) == len(labels) == k]
-    shapes += [rewards.shape == chances.shape == actions.shape == (n,), n > 0]
-    if not all(shapes) or not ((actions >= 0) & (actions < k)).all():
+        labels = tuple(range(k) if groups is None else groups)
+        codes = {label: code for code, label in enumerate(dict.fromkeys(labels))}
+        whole = None if pi is None else np.asarray(pi, dtype=np.float64).reshape(n, k)
+        several = np.unique(np.asarray(0 if position is None else position)).size > 1
+    except (TypeError, ValueError, KeyError, OverflowError, MemoryError) as error:
+        raise FairbanditError(f"bandit feedback of obp: {type(error).__name__}: {error}") from error
+    good = n > 0 and x.ndim == z.ndim == 2 and len(x) == n and len(z) == len(labels) == k
+    good = good and rewards.shape == chances.shape == actions.shape == (n,) and not several
+    if not good or not ((actions >= 0) & (actions < k)).all():
         raise FairbanditError(
             f"bandit feedback of obp: expected n contexts, actions from 0 to {k - 1}, rewards and "
-            f"pscores, and {k} action contexts and groups; got shapes {x.shape}, {actions.shape}, "
-            f"{rewards.shape}, {chances.shape}, {z.shape} and {len(labels)} groups"
+            f"pscores of one position, and {k} action contexts and groups; got shapes {x.shape}, "
+            f"{actions.shape}, {rewards.shape}, {chances.shape}, {z.shape} and {len(labels)} groups"
         )
-    if position is not None and np.unique(position).size > 1:
-        raise FairbanditError("bandit feedback of several positions is no log of single picks")
-    finite = all(np.isfinite(part).all() for part in (x, z, rewards))
-    if not finite or not ((chances > 0) & (chances <= 1)).all():
-        raise FairbanditError(
-            "bandit feedback of obp: expected finite contexts and rewards, and pscores above 0 and "
-            "at most 1"
-        )
-    whole = None if pi is None else np.asarray(pi, dtype=np.float64).reshape(n, k, -1)[..., 0]
-    codes = {label: code for code, label in enumerate(dict.fromkeys(labels))}
     products = x[:, None, :, None] * z[None, :, None, :]
-    parts = [
-        np.broadcast_to(z, (n, *z.shape)),
-        np.broadcast_to(x[:, None], (n, k, x.shape[1])),
-        products.reshape(n, k, -1),
-    ]
+    parts = np.broadcast_to(z, (n, *z.shape)), np.broadcast_to(x[:, None], (n, k, x.shape[1]))
+    contexts = np.concatenate([*parts, products.reshape(n, k, -1)], axis=2)
+    at_picks = chances if whole is None else whole[np.arange(n), actions]
+    sound = ((chances > 0) & (chances <= 1) & (np.abs(at_picks - chances) < 1e-6)).all()
+    if whole is not None:
+        sound &= (whole >= 0).all() and (np.abs(whole.sum(1) - 1) < 1e-6).all()
+    if not sound or not all((np.abs(part) <= LARGEST).all() for part in (contexts, rewards)):
+        raise FairbanditError(
+            "bandit feedback of obp: expected finite contexts and rewards, pscores above 0 and at "
+            "most 1, and in pi_b probabilities that sum to 1 and agree with them"
+        )
     first, second = range(z.shape[1]), range(x.shape[1])
     names = [*(f"z{j}" for j in first), *(f"x{i}" for i in second)]
     return Log(
@@ -73,7 +69,7 @@ def read_obp(feedback: Mapping[str, Any], groups: Sequence[Any] | None = None) -
         picks=actions[:, None],
         rewards=rewards[:, None],
         propensities=chances[:, None],
-        contexts=np.concatenate(parts, axis=2),
+        contexts=contexts,
         probabilities=whole,
         features=(*names, *(f"x{i}*z{j}" for i in second for j in first)),
         names=range(n),

@@ -3,21 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from itertools import chain
 from os import PathLike
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.csv as pa_csv
+import pyarrow.dataset as pa_dataset
 
-from fairbandit.environments.reading import keep, read_table, source_of
+from fairbandit.environments.reading import Source, keep, read_header, read_table, source_of
 from fairbandit.errors import FairbanditError
 from fairbandit.logs.dsjson import read_dsjson
 from fairbandit.logs.log import Log
 from fairbandit.logs.obp import read_obp
 from fairbandit.logs.own import is_own, read_own
-from fairbandit.logs.tables import log_of
+from fairbandit.logs.tables import Columns, encoder_of, log_of
 
-ENDINGS = (".jsonl", ".json", ".dsjson", ".csv", ".parquet")
+TABLES = (".csv", ".parquet")
+ENDINGS = (*TABLES, ".jsonl", ".json", ".dsjson")
 """How the files of logs are called."""
 
 
@@ -29,10 +35,11 @@ def read_log(
     propensity: str | None = "propensity",
     group: Any = "group",
     reward: str = "reward",
-    features: Sequence[str] | Mapping[str, Any] | None = None,
+    features: Sequence[str] | Mapping[str, Any] | str | None = None,
     score: str | None = None,
     separator: str = ",",
     decimal: str = ".",
+    like: Log | None = None,
 ) -> Log:
     """Reads logged decisions.
 
@@ -43,19 +50,24 @@ def read_log(
             candidate;
             the dictionary of bandit feedback of obp;
             a file of Vowpal Wabbit's DSJSON;
-            a folder of such files, which is one log.
+            a folder of files of one of these kinds, which is one log. Each decision lies in one
+            file.
         decision: the column that says which rows are one pool.
         picked: the column of 1 for the pick of each pool, and 0 for the others.
         propensity: the column of the probability with which each candidate would be picked, or of
-            that of the pick alone; None where nobody knows it.
+            that of the pick alone, in its own row or in all of its pool; None where nobody knows
+            it.
         group: the column of the sensitive group, or a list of several columns; for DSJSON, the
             feature that names the group; for obp, the label of each action's group, where None
             makes each action a group of its own.
         reward: the column of the reward, empty but for picks; and there, too, where none came.
-        features: the columns of features, as a list, or a mapping as `environment.columns` takes
-            it; None takes all others that can be features. They are encoded as those of a `Table`.
+        features: the columns of features, as a list, or a mapping or YAML file as
+            `environment.columns` takes it; None takes all others that can be features. They are
+            encoded as those of a `Table`, and so is the group.
         score: a column of scores by which candidates were judged, for audits.
         separator, decimal: of CSV files.
+        like: a log of a table whose columns are the features, encoded as there; so an agent that
+            learned from one table can be judged by another. None encodes by this table.
 
     Returns:
         The log, in the order of the files' names and of the lines in each.
@@ -73,70 +85,41 @@ def read_log(
     """
     if isinstance(source, Mapping) and "pscore" in source:
         return read_obp(source, None if group == "group" else group)
-    columns: dict[str, Any] = {
-        "decision": decision,
-        "picked": picked,
-        "propensity": propensity,
-        "group": group,
-        "reward": reward,
-        "features": features,
-        "score": score,
-    }
-    if not isinstance(source, (str, PathLike)):
-        memory, kept = keep(source)  # the table lives until it was read
-        log = _table(memory, columns, separator, decimal)
-        del kept
-        return log
-    path = Path(source)
-    if not path.is_dir():
-        return _file(path, columns, separator, decimal)
-    files = [file for file in sorted(path.iterdir()) if file.suffix in ENDINGS]
-    if not files:
-        raise FairbanditError(
-            f"{path} holds no log; expected files that end in {', '.join(ENDINGS)}"
-        )
-    return Log.joined([_file(file, columns, separator, decimal) for file in files])
-
-
-def _file(path: Path, columns: dict[str, Any], separator: str, decimal: str) -> Log:
-    if path.suffix.lower() in (".csv", ".parquet"):
-        return _table(path, columns, separator, decimal)
-    try:
-        own = is_own(path)
-    except OSError as error:
-        raise FairbanditError(f"cannot read {path}: {error.strerror or error}") from error
-    return read_own(path) if own else read_dsjson(path, str(columns["group"]))
-
-
-def _table(path: Any, columns: dict[str, Any], separator: str, decimal: str) -> Log:
-    group = columns["group"]
-    needed = [columns[name] for name in ("decision", "picked", "propensity", "reward", "score")]
-    needed += [group] if isinstance(group, str) else list(group)
-    table = read_table(path, [name for name in needed if name], True, separator, decimal)
-    return log_of(table, **columns)[0]
+    columns = Columns(decision, picked, propensity, group, reward, features, score)
+    if isinstance(source, (str, PathLike)):
+        paths = _files(Path(source))
+        kind = _kind(paths)
+        if kind == "own":
+            return Log.joined([read_own(path) for path in paths])
+        if kind == "dsjson":
+            return read_dsjson(paths, str(group))
+        tables = [read_table(path, (), True, separator, decimal) for path in paths]
+    else:
+        path, _held = keep(source)  # which lives until the end of this call
+        tables = [read_table(path, (), True, separator, decimal)]
+    encoder = _encoder(like) or encoder_of(_whole(tables, str(source)), columns)
+    return Log.joined([log_of(table, columns, encoder) for table in tables])
 
 
 def read_pieces(
     path: str | PathLike[str],
     *,
     rows: int = 1_000_000,
-    decision: str = "decision",
-    picked: str = "picked",
-    propensity: str | None = "propensity",
-    group: Any = "group",
-    reward: str = "reward",
-    features: Sequence[str] | Mapping[str, Any] | None = None,
-    score: str | None = None,
+    separator: str = ",",
+    decimal: str = ".",
+    like: Log | None = None,
+    **columns: Any,
 ) -> Iterator[Log]:
-    """Reads a log that is larger than memory, in pieces of about so many rows.
+    """Reads a log that is larger than memory, in pieces.
 
-    The rows of a decision stand together. The first piece says how features are encoded, so that
-    later ones may hold no other categories.
+    A piece of a table has about so many rows; those of a decision stand together in the table. The
+    first piece says how features are encoded, unless `like` does, so that later ones may hold no
+    other categories. A file of another kind is one piece.
 
     Args:
-        path: a CSV or Parquet file, or a folder of these, as pyarrow's datasets are.
-        rows: of the table, in a piece.
-        decision, picked, propensity, group, reward, features, score: as for `read_log`.
+        path: a file or a folder, as for `read_log`.
+        rows: of a table, in a piece.
+        separator, decimal, like, columns: as for `read_log`.
 
     Yields:
         Consecutive decisions.
@@ -144,40 +127,91 @@ def read_pieces(
     Raises:
         FairbanditError: as `read_log`.
     """
-    import pyarrow as pa
-    import pyarrow.dataset as ds
+    paths, encoder = _files(Path(path)), _encoder(like)
+    if _kind(paths) != "table":
+        for one in paths:
+            yield read_log(one, **columns)
+        return
+    chosen = Columns(**columns)
+    for one in paths:
+        for source in _sources(one, chosen.decision, rows, separator):
+            piece = replace(source, decimal=decimal)
+            encoder = encoder or encoder_of(piece, chosen)
+            yield log_of(piece, chosen, encoder)
 
-    columns: dict[str, Any] = {
-        "decision": decision,
-        "picked": picked,
-        "propensity": propensity,
-        "group": group,
-        "reward": reward,
-        "features": features,
-        "score": score,
-    }
-    kind, encoder, rest, first = ("csv" if _is_csv(Path(path)) else "parquet"), None, [], 0
+
+def _files(path: Path) -> list[Path]:
+    """The files of a log, by name."""
+    if not path.is_dir():
+        return [path]
+    files = [file for file in sorted(path.iterdir()) if file.suffix.lower() in ENDINGS]
+    if not files:
+        raise FairbanditError(
+            f"{path} holds no log; expected files that end in {', '.join(ENDINGS)}"
+        )
+    return files
+
+
+def _kind(paths: Sequence[Path]) -> str:
+    """What the files of a log are: table, own or dsjson."""
     try:
-        batches = ds.dataset(path, format=kind).to_batches(batch_readahead=1, fragment_readahead=1)
-        for batch in batches:
-            rest.append(batch)
-            if sum(map(len, rest)) < rows:
-                continue
-            table = pa.Table.from_batches(rest)
-            last = table[decision][-1]
-            ends = pc.index(table[decision], last).as_py()  # the last decision may go on
-            if ends:
-                log, encoder = log_of(
-                    source_of(table[:ends], str(path), first), **columns, encoder=encoder
-                )
-                yield log
-                first, rest = first + ends, table[ends:].to_batches()
-        if rest:
-            table = pa.Table.from_batches(rest)
-            yield log_of(source_of(table, str(path), first), **columns, encoder=encoder)[0]
-    except (pa.ArrowException, OSError) as error:
+        kinds = {
+            "table" if path.suffix.lower() in TABLES else "own" if is_own(path) else "dsjson"
+            for path in paths
+        }
+    except OSError as error:
+        raise FairbanditError(f"cannot read {error.filename}: {error.strerror}") from error
+    if len(kinds) > 1:
+        raise FairbanditError(
+            f"{paths[0].parent} holds files of several kinds, which are no one log"
+        )
+    return kinds.pop()
+
+
+def _encoder(like: Log | None) -> Any:
+    if like is not None and like.encoder is None:
+        raise FairbanditError("like: expected a log that was read from a table")
+    return None if like is None else like.encoder
+
+
+def _whole(tables: Sequence[Source], name: str) -> Source:
+    """All rows of some tables, for what encodes them."""
+    first = tables[0]
+    if len(tables) == 1:
+        return first
+    import pandas as pd
+
+    if any(dict(one.frame.dtypes) != dict(first.frame.dtypes) for one in tables):
+        raise FairbanditError(f"the tables in {name} have different columns, or types of these")
+    frame = pd.concat([one.frame for one in tables], ignore_index=True)
+    return replace(first, name=f"{name} (rows counted through all files)", frame=frame)
+
+
+def _sources(path: Path, decision: str, rows: int, separator: str) -> Iterator[Source]:
+    """The rows of a table in pieces that cut no decision, unless its rows stand apart."""
+    try:
+        kind: Any = "parquet"
+        if path.suffix.lower() == ".csv":  # as text, since `01` is no number where codes are meant
+            types = dict.fromkeys(read_header(path, separator), pa.string())
+            kind = pa_dataset.CsvFileFormat(
+                parse_options=pa_csv.ParseOptions(delimiter=separator, newlines_in_values=True),
+                convert_options=pa_csv.ConvertOptions(column_types=types),
+            )
+        data = pa_dataset.dataset(path, format=kind)
+        if decision not in data.schema.names:
+            raise FairbanditError(f"{path} has no column {decision!r}")
+        batches = data.to_batches(batch_readahead=1, fragment_readahead=1)
+        first, rest = 0, data.schema.empty_table()
+        for batch in chain(batches, [None]):
+            if batch is not None:
+                rest = pa.concat_tables([rest, pa.Table.from_batches([batch])])
+                if len(rest) < rows:
+                    continue
+            ends = len(rest)
+            if batch is not None:  # the last decision may go on
+                ends = pc.index(rest[decision], rest[decision][-1]).as_py()
+            if ends > 0:
+                yield source_of(rest[:ends], str(path), first)
+                first, rest = first + ends, rest[ends:]
+    except (pa.ArrowException, OSError, UnicodeError) as error:
         raise FairbanditError(f"cannot read {path}: {error}") from error
-
-
-def _is_csv(path: Path) -> bool:
-    return path.suffix == ".csv" or (path.is_dir() and any(path.glob("*.csv")))

@@ -33,7 +33,7 @@ def test_what_the_messages_say_to_type_works(command, tmp_path):
     for key, value in (("environment.separator", ";"), ("environment.decimal", ",")):
         code, _, err = command(*words)
         assert code == 1
-        assert f"{key}=" in err
+        assert f"{key.removeprefix('environment.')}=" in err
         words.append(f'{key}="{value}"')
     code, out, _ = command(*words, "group_feature=false")
     assert code == 0

@@ -140,7 +140,7 @@ def test_byte_order_mark_windows_lines_and_quoted_line_breaks(tmp_path):
         ("t.csv", b"b\n1\n\xff\n", "is not a readable table"),
         ("t.csv", b"\xff\n1\n", "a CSV file must be in UTF-8"),
         ("t.csv", "a,b,c\n1,2,3\n1,2\n", "#3: Expected 3 columns, got 2: 1,2"),
-        ("t.csv", "a,c\n1,2\n", "with environment.separator=',' it has 'a', 'c'"),
+        ("t.csv", "a,c\n1,2\n", "with separator=',' it has 'a', 'c'"),
         ("t.csv", "b,a,b\n1,2,3\n", "has more than one column 'b'"),
     ],
 )
@@ -171,7 +171,7 @@ def test_damaged_parquet(tmp_path):
 @pytest.mark.parametrize(("mark", "typed"), [(";", ";"), ("\t", "tab")])
 def test_another_separator(tmp_path, mark, typed):
     path = text(tmp_path, f"a{mark}b\n1{mark}2,5\n")
-    assert "with environment.separator=',' between its cells" in refused(path)
+    assert "with separator=',' between its cells" in refused(path)
     source = read_table(path, ["b"], separator=typed, decimal=",")
     assert source.numbers("b").tolist() == [2.5]
 

@@ -183,8 +183,8 @@ def test_order_of_group_names(tmp_path, labels, order):
         ({"columns": {"town": ["north"]}}, "expected one of the codes 'north'; got 'south'"),
         ({"reward": "town"}, "column 'town', row 1: expected a number"),
         ({"scaler_path": "none.csv"}, "there is no file none.csv"),
-        ({"separator": "::"}, "environment.separator must be one character, or tab"),
-        ({"decimal": ";"}, "environment.decimal a point or a comma; got ',' and ';'"),
+        ({"separator": "::"}, "separator must be one character, or tab"),
+        ({"decimal": ";"}, "decimal a point or a comma; got ',' and ';'"),
         ({"pool": "all"}, "Invalid value 'all', expected one of [one_per_group, random]"),
     ],
 )

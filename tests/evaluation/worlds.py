@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
+from unittest.mock import patch
 
 import numpy as np
 import torch
@@ -11,8 +13,8 @@ from numpy.typing import NDArray
 from fairbandit import Agent, Engine
 from fairbandit.building import build_policy
 from fairbandit.environments import Environment, Pools
-from fairbandit.fixed_point import fixed_point  # noqa: F401 - see `played`
 from fairbandit.logs import Log
+from fairbandit.selectors import Selection
 from fairbandit.streams import Streams
 
 EXPLORING = {"name": "epsilon_greedy", "epsilon": 0.3}
@@ -56,14 +58,14 @@ def played(
     engine = Engine(build_policy(config), world, rounds=rounds, seed=seed, replicas=[0])
     decide, pools, chances = engine._decide, list[Pools](), list[torch.Tensor]()
 
-    def recorded(some: Pools, n_ready: int) -> Any:
+    def recorded(some: Pools, n_ready: int) -> Selection:
         selection = decide(some, n_ready)
         pools.append(some)
         chances.append(selection.probabilities[0])
         return selection
 
-    engine._decide = recorded  # type: ignore[method-assign]
-    pieces = list(engine.play())
+    with patch.object(engine, "_decide", recorded):
+        pieces = list(engine.play())
     actions, rewards, propensities = (
         torch.cat([getattr(piece, part) for piece in pieces], 1)[0].numpy()[:, None]
         for part in ("actions", "rewards", "propensities")
@@ -87,43 +89,59 @@ def played(
 
 
 class Fresh(NamedTuple):
-    """Pools that no log has, with what is true of them: (n, K, d) and (n, K).
+    """Pools that no log has, with what is true of each candidate, by measure: (n, K, d) and (n, K).
 
-    `best` is the mean of the best rank of a pool over many more pools.
+    `best` is the place of the candidate of the best true rank, and `means` what it gives on average
+    over many more pools: trained policies mostly pick it, so that only the difference to it needs
+    the pools.
     """
 
     contexts: NDArray[np.float64]
     groups: NDArray[np.int64]
-    rewards: NDArray[np.float64]
-    expected: NDArray[np.float64]
-    ranks: NDArray[np.float64]
-    best: float
+    values: dict[str, NDArray[np.float64]]
+    best: NDArray[np.int64]
+    means: dict[str, float]
 
 
-def fresh(world: Environment, count: int, seed: int = 10**6) -> Fresh:
-    """Pools of a seed of their own."""
+def fresh(world: Environment, count: int, more: int = 50, seed: int = 10**6) -> Fresh:
+    """Pools of a seed of their own, and so many times more for the means."""
     world.bind(Streams(seed, [0]))
     pools = world.pools(1, count)
-    parts = (pools.contexts, pools.groups, pools.rewards, pools.expected, pools.ranks)
-    best = world.pools(count + 1, 20 * count).ranks.amax(2).mean()
-    return Fresh(*(part[0].numpy() for part in parts), float(best))
+    groups = pools.groups[0].numpy()
+    rewards = [np.sort(pools.rewards[pools.groups == group]) for group in range(groups.max() + 1)]
+    totals: dict[str, float] = dict.fromkeys(("reward", "rank", "win"), 0.0)
+    for number in range(1, more + 1):
+        some = world.pools(number * count + 1, count)
+        values, best = _values(some, rewards)
+        for name, of in values.items():
+            totals[name] += float(np.take_along_axis(of, best, 1).mean()) / more
+    return Fresh(pools.contexts[0].numpy(), groups, *_values(pools, rewards), totals)
+
+
+def _values(
+    pools: Pools, rewards: Sequence[NDArray[np.float64]]
+) -> tuple[dict[str, NDArray[np.float64]], NDArray[np.int64]]:
+    """What each candidate gives, by measure, and the place of the one of the best true rank.
+
+    Of `win`, that is the share of a sample of its group's rewards that are below its own.
+    """
+    noisy, groups = pools.rewards[0].numpy(), pools.groups[0].numpy()
+    above = np.zeros_like(noisy)
+    for group, sample in enumerate(rewards):
+        here = groups == group
+        below = sum(np.searchsorted(sample, noisy[here], side) for side in ("left", "right"))
+        above[here] = below / 2 / len(sample)
+    ranks = pools.ranks[0].numpy()
+    values = {"reward": pools.expected[0].numpy(), "rank": ranks, "win": above}
+    return values, ranks.argmax(1)[:, None]
 
 
 def truth(agent: Agent, world: Environment, pools: Fresh) -> dict[str, float]:
     """What a frozen agent gives on average, for each measure."""
     chances = agent.probabilities(pools.contexts, pools.groups, world.group_names)
-    regret = float((pools.ranks.max(1) - (chances * pools.ranks).sum(1)).mean())
-    above = np.zeros_like(pools.rewards)
-    for group in range(len(world.group_names)):
-        here = pools.groups == group
-        values = np.sort(pools.rewards[here])
-        low, high = (
-            np.searchsorted(values, pools.rewards[here], side) for side in ("left", "right")
-        )
-        above[here] = (low + high) / 2 / max(len(values), 1)
-    return {
-        "reward": float((chances * pools.expected).sum(1).mean()),
-        "rank": pools.best - regret,
-        "fair_regret": regret,
-        "win": float((chances * above).sum(1).mean()),
+    found = {
+        name: pools.means[name]
+        + float(((chances * of).sum(1) - np.take_along_axis(of, pools.best, 1)[:, 0]).mean())
+        for name, of in pools.values.items()
     }
+    return {**found, "fair_regret": pools.means["rank"] - found["rank"]}

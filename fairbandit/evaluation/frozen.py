@@ -1,0 +1,183 @@
+"""Policies that are frozen, to be judged by decisions from which they have not learned."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from functools import reduce
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from fairbandit.agent import Agent
+from fairbandit.agent.inputs import number
+from fairbandit.building import build_policy, presets
+from fairbandit.errors import FairbanditError
+from fairbandit.evaluation.direct import LinearModel
+from fairbandit.evaluation.sums import Sums, table_of
+from fairbandit.logs import Floats, Log
+from fairbandit.policy import Policy
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+class Frozen:
+    """Policies that learned from some decisions, and a linear model of the mean reward.
+
+    It can be sent to other processes, each of which sums up decisions of its own.
+
+    Args:
+        log: decisions from which policies learn; agents are as they are.
+        policies: as `evaluate` takes them.
+        seed: of the policies' draws.
+        modelled: decisions to which the reward model is fitted; `log` by default.
+
+    Raises:
+        FairbanditError: no such policy, one that would have to learn from nothing, or an agent of
+            another number of features.
+    """
+
+    def __init__(
+        self, log: Log, policies: Any, *, seed: int = 0, modelled: Log | None = None
+    ) -> None:
+        self._model = LinearModel(log if modelled is None else modelled)
+        self._agents = {
+            name: _frozen(name, policy, log, seed) for name, policy in named(policies).items()
+        }
+
+    def probabilities(self, log: Log) -> dict[str, Floats]:
+        """The probabilities of all candidates of n decisions under each policy, (n, K)."""
+        assert log.contexts is not None
+        return {
+            name: agent.probabilities(log.contexts, log.groups, log.labels)
+            for name, agent in self._agents.items()
+        }
+
+    def sums(self, log: Log, probabilities: Mapping[str, Floats] | None = None) -> dict[str, Sums]:
+        """What each policy gives on some decisions, as sums.
+
+        Args:
+            log: the decisions.
+            probabilities: what `probabilities` returned for them, if it was asked.
+        """
+        chances = self.probabilities(log) if probabilities is None else probabilities
+        return {name: Sums.of(log, own, self._model) for name, own in chances.items()}
+
+
+def named(policies: Any) -> dict[str, Policy | Agent]:
+    """Policies and agents by name; one whose name is taken gets a number."""
+    own = isinstance(policies, dict) and policies.values()
+    if own and all(isinstance(one, (Policy, Agent)) for one in own):
+        return {str(name): one for name, one in policies.items()}
+    found: dict[str, Policy | Agent] = {}
+    for one in policies if isinstance(policies, (list, tuple)) else [policies]:
+        made: Policy | Agent
+        if isinstance(one, (Policy, Agent)):
+            made, name = one, "agent" if isinstance(one, Agent) else one.name
+        elif isinstance(one, (str, Path)) and str(one) not in presets() and Path(one).is_file():
+            made, name = Agent.load(one), Path(one).name
+        else:
+            made = build_policy(one)
+            name = made.name
+        again = [f"{name}-{count}" for count in range(2, len(found) + 2)]
+        found[next(each for each in (name, *again) if each not in found)] = made
+    if not found:
+        raise FairbanditError("policies: expected a policy, an agent or a list of these")
+    return found
+
+
+def _frozen(name: str, policy: Policy | Agent, log: Log, seed: int) -> Agent:
+    if log.contexts is None:
+        raise FairbanditError("this log leaves out the contexts, without which no policy decides")
+    d = log.contexts.shape[2]
+    if isinstance(policy, Agent):
+        if (own := policy._now.known.problem.features) != d:
+            raise FairbanditError(f"{name} takes {own} features, and the log has {d}")
+        return policy
+    if len(log):
+        return Agent.from_log(policy, log, seed=seed)
+    if policy.estimator.learns:
+        raise FairbanditError(f"{name} learns, and train=0 leaves nothing to learn from")
+    return Agent(policy, features=d, groups=log.labels, seed=seed)
+
+
+def merged(parts: Iterable[Mapping[str, Sums]]) -> dict[str, Sums]:
+    """The sums of several parts together, by policy.
+
+    Raises:
+        FairbanditError: there is no part.
+    """
+    every = list(parts)
+    if not every:
+        raise FairbanditError("no decisions are left that could judge")
+    return {name: reduce(Sums.merged, (one[name] for one in every)) for name in every[0]}
+
+
+def evaluate_sums(
+    sums: Mapping[str, Sums],
+    *,
+    level: float = 0.95,
+    reward_range: tuple[float, float] | None = None,
+) -> pd.DataFrame:
+    """The table of what policies gave on decisions of which only the sums are left.
+
+    Args:
+        sums: by policy, as `merged` returns them.
+        level: of all intervals.
+        reward_range: the least and the greatest possible reward, for intervals that hold at all
+            times at once.
+
+    Returns:
+        The rows of `evaluate` for `reward` and `selection:GROUP`, but for the estimator `direct`.
+
+    Raises:
+        FairbanditError: a value out of range.
+    """
+    check(level, reward_range)
+    return table_of(sums, dict.fromkeys(sums, ()), level, reward_range)
+
+
+def evaluate_pieces(
+    pieces: Iterable[Log],
+    policies: Any,
+    *,
+    seed: int = 0,
+    level: float = 0.95,
+    reward_range: tuple[float, float] | None = None,
+) -> pd.DataFrame:
+    """Estimates rewards and selection rates of policies from a log that is larger than memory.
+
+    The first piece trains the policies and the reward model of `dr`, and the others judge, so that
+    nothing depends on later data.
+
+    Args:
+        pieces: at least two, as `read_pieces` gives them.
+        policies: as for `evaluate`.
+        seed: of the policies' draws.
+        level, reward_range: as for `evaluate_sums`.
+
+    Returns:
+        The table of `evaluate_sums`.
+
+    Raises:
+        FairbanditError: as for `evaluate`.
+    """
+    every, total = iter(pieces), dict[str, Sums]()
+    first = next(every, None)
+    if first is None:
+        raise FairbanditError("the log holds no decision")
+    frozen = Frozen(first, policies, seed=seed)
+    for piece in every:
+        total = merged([total, frozen.sums(piece)] if total else [frozen.sums(piece)])
+    return evaluate_sums(merged([total] if total else []), level=level, reward_range=reward_range)
+
+
+def check(level: Any, reward_range: Any) -> None:
+    """Refuses a level or a range of rewards that makes no sense."""
+    if not 0 < number(level, "level") < 1:
+        raise FairbanditError(f"level: expected a number between 0 and 1, got {level}")
+    if reward_range is not None:
+        ends = reward_range if isinstance(reward_range, (tuple, list)) else ()
+        if len(ends) != 2 or not number(ends[0], "reward_range") < number(ends[1], "reward_range"):
+            raise FairbanditError(
+                f"reward_range: expected (least, greatest) of a reward, got {reward_range}"
+            )

@@ -1,0 +1,45 @@
+"""Random logs, in which uniform exploration and a linear reward are known."""
+
+import numpy as np
+
+from fairbandit.logs import Floats, Log
+
+LABELS = ("a", "b", "c")
+
+THETA = np.array([1.0, -2.0, 0.5])
+
+
+def random_log(n: int, seed: int = 0, *, k: int = 5, noise: float = 1.0, **changed) -> Log:
+    """n decisions from pools of 2 to k candidates, with random positive propensities."""
+    draw = np.random.default_rng(seed)
+    groups = draw.integers(0, len(LABELS), (n, k))
+    groups[np.arange(k) >= draw.integers(2, k + 1, n)[:, None]] = -1
+    contexts = draw.normal(size=(n, k, len(THETA))) * (groups >= 0)[..., None]
+    chances = softmax(draw.normal(size=(n, k)) / 2, groups >= 0)
+    picks = (chances.cumsum(1) > draw.random((n, 1))).argmax(1)[:, None]
+    mean = np.take_along_axis(contexts @ THETA, picks, 1)
+    parts = {
+        "groups": groups,
+        "labels": LABELS,
+        "picks": picks,
+        "rewards": mean + noise * draw.normal(size=(n, 1)),
+        "propensities": np.take_along_axis(chances, picks, 1),
+        "contexts": contexts,
+        "probabilities": chances,
+        "features": ("age", "years", "test"),
+        "names": range(n),
+    }
+    return Log(**{**parts, **changed})
+
+
+def softmax(values: Floats, present) -> Floats:
+    """Probabilities of the present places, (n, K)."""
+    weights = np.exp(values) * present
+    share: Floats = weights / weights.sum(1, keepdims=True)
+    return share
+
+
+def target(log: Log, seed: int = 1) -> Floats:
+    """Probabilities of another policy."""
+    draw = np.random.default_rng(seed)
+    return softmax(draw.normal(size=log.groups.shape), log.groups >= 0)

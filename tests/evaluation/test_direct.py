@@ -1,0 +1,97 @@
+"""Direct estimates where all is known, and the division of decisions into parts."""
+
+import numpy as np
+import pytest
+
+from fairbandit import FairbanditError
+from fairbandit.evaluation.direct import LinearModel, direct_values, unspanned, weighted_cdf
+from fairbandit.evaluation.plan import plan
+from tests.evaluation.logs import THETA, random_log, target
+
+
+@pytest.mark.parametrize("n", [0, 1, 40])
+def test_a_weighted_cdf_by_brute_force(n):
+    draw = np.random.default_rng(n)
+    values, weights = draw.integers(0, 6, n).astype(float), draw.integers(0, 3, n).astype(float)
+    right = [weights[values <= one].sum() / max(weights.sum(), 1e-300) for one in values]
+    assert weighted_cdf(values, weights).tolist() == pytest.approx(right)
+
+
+@pytest.mark.parametrize("noise", [0.0, 1.0])
+def test_direct_values_are_exact_ranks_without_noise(noise):
+    log = random_log(300, noise=noise)
+    true = np.round(log.contexts @ THETA, 9)
+    ranks = np.zeros(true.shape)
+    for group in range(3):
+        here = log.groups == group
+        ranks[here] = [(true[here] <= one).mean() for one in true[here]]
+    chances = target(log)
+    value, _ = direct_values(log, [chances], 0, 2)
+    exact = (
+        value.reward[0] == pytest.approx((chances * true).sum(1).mean(), abs=1e-5)
+        and value.rank[0] == pytest.approx((chances * ranks).sum(1).mean(), abs=1e-12)
+        and value.best == pytest.approx(ranks.max(1).mean(), abs=1e-12)
+    )
+    assert exact == (noise == 0)
+
+
+def test_the_best_of_shortlists_are_the_m_largest():
+    log = random_log(40, noise=0.0)
+    second = np.where(np.arange(40) < 10, -1, 1 - log.picks[:, 0].clip(max=1))[:, None]
+    picks = np.append(log.picks, second, 1)
+    rewards = np.take_along_axis(log.contexts @ THETA, picks, 1)
+    listed = random_log(40, noise=0.0, picks=picks, rewards=np.where(picks < 0, np.nan, rewards))
+    true = np.round(log.contexts @ THETA, 9)
+    total = 0.0
+    for groups, own, some in zip(log.groups, true, picks, strict=True):
+        here = [(g, v) for g, v in zip(groups, own, strict=True) if g >= 0]
+        ranks = [(true[log.groups == group] <= value).mean() for group, value in here]
+        total += sum(sorted(ranks)[-(some >= 0).sum() :])
+    value, _ = direct_values(listed, [target(listed)], 0, 1)
+    assert value.best == pytest.approx(total / (picks >= 0).sum())
+
+
+def test_scales_of_features_do_not_matter():
+    log = random_log(200)
+    odd = random_log(200, contexts=log.contexts * [1e-4, 1.0, 1e7] + [0.0, 2020.0, 0.0])
+    one, other = (LinearModel(some).scores(some.contexts) for some in (log, odd))
+    assert np.abs(one - other)[log.groups >= 0].max() < 1e-6
+
+
+def test_what_picks_do_not_span_is_counted():
+    log = random_log(50)
+    of_group = (log.groups[..., None] == np.arange(3)).astype(float)
+    contexts = np.concatenate([log.contexts, of_group], 2)
+    assert unspanned(random_log(50, contexts=contexts)) == 0
+    never = np.where(log.at_picks(log.groups) == 2, np.nan, log.rewards)
+    assert unspanned(random_log(50, contexts=contexts, rewards=never)) == 1
+    assert LinearModel(log[:0]).scores(log.contexts).max() == 0
+
+
+@pytest.mark.parametrize("folds", [1, 2, 3])
+@pytest.mark.parametrize("forward", [True, False])
+@pytest.mark.parametrize("train", [0.0, 0.3])
+def test_parts_of_the_plan(train, forward, folds):
+    if folds == 1 and train and not forward:
+        return
+    parts = plan(50, train=train, folds=folds, seed=1, forward=forward)
+    judged = np.concatenate([part.judged for part in parts])
+    first = 15 if forward and train else 0
+    assert sorted(judged) == list(range(first, 50))
+    for part in parts:
+        for other in (part.trained, part.modelled):
+            assert not set(part.judged) & set(other)
+            assert not forward or not len(other) or other.max() < part.judged.min()
+        assert bool(len(part.trained)) == bool(train)
+        assert set(part.trained) <= set(part.modelled)
+    if train and not forward:
+        assert all(len(part.trained) == 15 for part in parts)
+
+
+@pytest.mark.parametrize(
+    ("train", "folds", "n", "forward"),
+    [(0.6, 2, 50, False), (1.0, 2, 50, True), (0.5, 1, 50, False), (0.5, 2, 6, True)],
+)
+def test_no_plan(train, folds, n, forward):
+    with pytest.raises(FairbanditError, match=f"train={train:g} and folds={folds}"):
+        plan(n, train=train, folds=folds, seed=0, forward=forward)

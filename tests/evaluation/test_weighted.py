@@ -1,0 +1,192 @@
+"""Weighted estimates against plain sums, obp, a double sum and a jackknife."""
+
+import math
+
+import numpy as np
+import pytest
+
+from fairbandit import FairbanditError
+from fairbandit.evaluation import Sums
+from fairbandit.evaluation.direct import LinearModel
+from fairbandit.evaluation.sums import Picked
+from fairbandit.evaluation.weighted import Weighted, win
+from tests.evaluation.logs import random_log, target
+
+
+def parts(n, seed=0):
+    """Weights, rewards, model scores (n, K) and expected ones of a random log."""
+    log = random_log(n, seed)
+    chances, model = target(log), LinearModel(random_log(200, 99))
+    scores = model.scores(log.contexts)
+    return log, chances, scores, Picked.of(log, chances)
+
+
+def plain(log, chances, scores):
+    """ips, snips and dr by a loop over decisions."""
+    ips, weights, robust = [], [], []
+    for i, pick in enumerate(log.picks[:, 0]):
+        w, r = chances[i, pick] / log.propensities[i, 0], log.rewards[i, 0]
+        model = sum(chances[i, a] * scores[i, a] for a in range(log.groups.shape[1]))
+        ips.append(w * r)
+        weights.append(w)
+        robust.append(model + w * (r - scores[i, pick]))
+    return {"ips": np.mean(ips), "snips": sum(ips) / sum(weights), "dr": np.mean(robust)}
+
+
+def test_estimates_are_plain_sums():
+    log, chances, scores, _ = parts(300)
+    sums = Sums.of(log, chances, LinearModel(random_log(200, 99)))
+    found = sums.weighted.estimates(0.95)
+    for name, value in plain(log, chances, scores).items():
+        assert found[name].value == pytest.approx(value, abs=1e-12)
+    w = Picked.of(log, chances).weights[:, 0]
+    assert found["ips"].ess == pytest.approx(w.sum() ** 2 / (w**2).sum())
+    here = np.where(log.groups == 1)
+    (rate,) = [e.value for m, _, e in sums.estimates(0.95, None) if m == "selection:b"]
+    assert rate == pytest.approx(chances[here].mean())
+
+
+@pytest.mark.all
+def test_estimates_equal_those_of_obp():
+    ope = pytest.importorskip("obp.ope")
+    log, chances, scores, _ = parts(300)
+    given = {
+        "reward": log.rewards[:, 0],
+        "action": log.picks[:, 0],
+        "pscore": log.propensities[:, 0],
+        "action_dist": chances[..., None],
+        "estimated_rewards_by_reg_model": scores[..., None],
+    }
+    others = {
+        "ips": ope.InverseProbabilityWeighting(),
+        "snips": ope.SelfNormalizedInverseProbabilityWeighting(),
+        "dr": ope.DoublyRobust(),
+    }
+    found = Sums.of(log, chances, LinearModel(random_log(200, 99))).weighted.estimates(0.95)
+    for name, other in others.items():
+        right = other.estimate_policy_value(
+            **{key: np.asarray(value) for key, value in given.items()},
+            position=np.zeros(300, dtype=int),
+        )
+        assert found[name].value == pytest.approx(right, abs=1e-9)
+
+
+def test_the_interval_of_snips_is_that_of_a_jackknife():
+    log, chances, _, picked = parts(400)
+    w, r = picked.weights[:, 0], picked.rewards[:, 0]
+    without = ((w * r).sum() - w * r) / (w.sum() - w)
+    spread = math.sqrt(((without - without.mean()) ** 2).sum())  # of n − 1 of n
+    found = Sums.of(log, chances, LinearModel(log)).weighted.estimates(0.95)["snips"]
+    assert (found.high - found.low) / 2 == pytest.approx(1.97 * spread, rel=0.03)
+
+
+def test_shortlists_are_means_over_picks():
+    """Σ over picks of w·r, divided by m, also where a decision has fewer picks."""
+    log = random_log(2, 3, k=4)
+    picks, rewards = np.array([[0, 1], [1, -1]]), np.array([[1.0, 2.0], [4.0, math.nan]])
+    p = np.array([[0.5, 0.25], [0.8, math.nan]])
+    listed = random_log(2, 3, k=4, picks=picks, rewards=rewards, propensities=p)
+    chances = target(log)
+    sums = Sums.of(listed, chances, LinearModel(log[:0]))
+    first = (chances[0, 0] / 0.5 * 1 + chances[0, 1] / 0.25 * 2) / 2
+    right = (first + chances[1, 1] / 0.8 * 4) / 2
+    assert sums.weighted.estimates(0.95)["ips"].value == pytest.approx(right)
+    assert sums.weighted.estimates(0.95)["dr"].value == pytest.approx(right)
+
+
+def test_sums_of_parts_are_those_of_the_whole():
+    log, chances, *_ = parts(90)
+    model = LinearModel(random_log(200, 99))
+    whole = Sums.of(log, chances, model)
+    first, second = (Sums.of(log[s], chances[s], model) for s in (slice(31), slice(31, None)))
+    none = Sums.of(log[:0], chances[:0], model)
+    for both in (first.merged(second), second.merged(first), none.merged(first).merged(second)):
+        assert both.selected == pytest.approx(whole.selected)
+        assert both[2:] == whole[2:]
+        for one, other in zip(both.weighted, whole.weighted, strict=True):
+            assert np.allclose(one, other, atol=1e-12)
+    assert none.merged(none).weighted.n == 0
+
+
+def double_sum(w, r, reference, g):
+    """The O(n²) form of `win`."""
+    total = 0.0
+    for i in range(len(w)):
+        others = [j for j in range(len(w)) if g[j] == g[i] and j != i]
+        above = sum(reference[j] * ((r[j] < r[i]) + (r[j] == r[i]) / 2) for j in others)
+        weight = sum(reference[j] for j in others)
+        total += w[i] * (above / weight if others else 0.5)
+    return total / sum(w)
+
+
+def test_win_is_the_double_sum_with_ties_and_its_influence_a_jackknife():
+    log, _, _, picked = parts(80)
+    r = picked.rewards.round(0)  # many ties
+    groups = picked.groups.copy()
+    groups[0] = 3  # alone in its group
+    found = win(picked.weights, r, picked.references, groups, 0.95)
+    columns = [part[:, 0] for part in (picked.weights, r, picked.references, groups)]
+    assert found.value == pytest.approx(double_sum(*columns), abs=1e-12)
+    without = [double_sum(*(np.delete(part, i) for part in columns)) for i in range(80)]
+    spread = math.sqrt(((np.array(without) - np.mean(without)) ** 2).sum())
+    ess = picked.weights.sum() ** 2 / (picked.weights**2).sum()
+    assert found.ess == pytest.approx(ess)
+    from scipy.stats import t
+
+    half = t.ppf(0.975, ess - 1) * spread
+    assert (found.high - found.low) / 2 == pytest.approx(half, rel=0.05)
+
+
+def test_win_of_empty_slots_is_that_of_the_picks_alone():
+    log, _, _, picked = parts(60)
+    empty = np.zeros((60, 1))
+    padded = [np.append(part, empty, 1) for part in picked[1:4]]
+    groups = np.append(picked.groups, np.zeros((60, 1), dtype=int), 1)
+    one = win(*padded, groups, 0.95)
+    other = win(*picked[1:], 0.95)
+    assert one.value == pytest.approx(other.value)
+
+
+def test_an_anytime_interval_holds_at_all_times_at_once():
+    """Of 200 streams with changing means, at level 0.9 and every 50 steps, those that are missed.
+
+    At most 10 % are missed on average, so that more than 34 are by a chance of 0.0005; the
+    intervals are far from so wide that none could be missed.
+    """
+    draw, missed, widths = np.random.default_rng(0), 0, []
+    for _ in range(200):
+        p = draw.choice([0.05, 0.2, 0.5], 1000)
+        mean = np.repeat([0.3, 0.8], 500)
+        w = (draw.random(1000) < p) / p
+        r = (draw.random(1000) < mean).astype(float)
+        total = Weighted(0, np.zeros(3), np.zeros((3, 3)), 0.0)
+        inside = True
+        for low in range(0, 1000, 50):
+            some = slice(low, low + 50)
+            zero = np.zeros((50, 1))
+            total = total.merged(Weighted.of(w[some, None], r[some, None], zero, zero[:, 0]))
+            found = total.anytime(0.0, 1.0, 0.9)
+            inside &= found.low <= mean[: low + 50].mean() <= found.high
+        missed += not inside
+        widths.append(found.high - found.low)
+    assert missed <= 34
+    assert 0.2 < np.mean(widths) < 0.45
+
+
+def test_an_anytime_interval_moves_with_the_units_of_rewards():
+    log, chances, *_ = parts(200)
+    r = np.clip(log.rewards, -2, 2)
+    found = []
+    for scale, shift in ((1.0, 0.0), (10.0, 3.0)):
+        moved = random_log(200, rewards=r * scale + shift)
+        sums = Sums.of(moved, chances, LinearModel(log)).weighted
+        one = sums.anytime(-2 * scale + shift, 2 * scale + shift, 0.95)
+        found.append([(end - shift) / scale for end in (one.low, one.high)])
+    assert found[0] == pytest.approx(found[1], abs=1e-9)
+    assert found[0][0] < found[0][1]
+
+
+def test_numbers_too_large_to_square_are_refused():
+    log = random_log(5, propensities=np.full((5, 1), 1e-200))
+    with pytest.raises(FairbanditError, match="too large to be squared"):
+        Sums.of(log, target(log), LinearModel(log))
