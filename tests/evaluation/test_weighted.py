@@ -120,7 +120,7 @@ def double_sum(w, r, reference, g):
 
 
 def test_win_is_the_double_sum_with_ties_and_its_influence_a_jackknife():
-    log, _, _, picked = parts(80)
+    *_, picked = parts(80)
     r = picked.rewards.round(0)  # many ties
     groups = picked.groups.copy()
     groups[0] = 3  # alone in its group
@@ -138,7 +138,7 @@ def test_win_is_the_double_sum_with_ties_and_its_influence_a_jackknife():
 
 
 def test_win_of_empty_slots_is_that_of_the_picks_alone():
-    log, _, _, picked = parts(60)
+    *_, picked = parts(60)
     empty = np.zeros((60, 1))
     padded = [np.append(part, empty, 1) for part in picked[1:4]]
     groups = np.append(picked.groups, np.zeros((60, 1), dtype=int), 1)
