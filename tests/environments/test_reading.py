@@ -178,7 +178,7 @@ def test_another_separator(tmp_path, mark, typed):
 
 def test_decimal_commas():
     cells = ["1,5", "-2", ",5", "1e3"]
-    with pytest.raises(FairbanditError, match=r"with environment\.decimal='\.'; got '1,5'"):
+    with pytest.raises(FairbanditError, match=r"with decimal='\.'; got '1,5'"):
         of(*cells).numbers("b")
     assert of(*cells, decimal=",").numbers("b").tolist() == [1.5, -2, 0.5, 1000]
     with pytest.raises(FairbanditError, match=r"got '1\.234'"):  # a thousand and more?

@@ -178,7 +178,7 @@ def test_order_of_group_names(tmp_path, labels, order):
         ({"candidates": 0, "pool": "random"}, "environment.candidates must be at least 1, got 0"),
         ({"candidates": 3}, "goes with environment.pool=random"),
         ({"noise": float("nan")}, "environment.noise must be at least 0, got nan"),
-        ({"group": "race"}, "has no column 'race' of numbers or texts; with environment.sep"),
+        ({"group": "race"}, "has no column 'race' of numbers or texts; with sep"),
         ({"columns": {"age": None, "sex": [1, 2]}}, "has no column 'sex'"),
         ({"columns": {"town": ["north"]}}, "expected one of the codes 'north'; got 'south'"),
         ({"reward": "town"}, "column 'town', row 1: expected a number"),
