@@ -106,7 +106,8 @@ def test_sums_of_parts_are_those_of_the_whole():
     for both in (first.merged(second), second.merged(first), none.merged(first).merged(second)):
         assert both.selected == pytest.approx(whole.selected)
         assert both[2:] == whole[2:]
-        for one, other in zip(both.weighted, whole.weighted, strict=True):
+        for name in Weighted._fields:
+            one, other = (getattr(some.weighted, name) for some in (both, whole))
             assert np.allclose(one, other, atol=1e-12)
     assert none.merged(none).weighted.n == 0
 
@@ -143,8 +144,8 @@ def test_win_of_empty_slots_is_that_of_the_picks_alone():
     empty = np.zeros((60, 1))
     padded = [np.append(part, empty, 1) for part in picked[1:4]]
     groups = np.append(picked.groups, np.zeros((60, 1), dtype=int), 1)
-    one = win(*padded, groups, 0.95)
-    other = win(*picked[1:], 0.95)
+    one = win(padded[0], padded[1], padded[2], groups, 0.95)
+    other = win(picked.weights, picked.rewards, picked.references, picked.groups, 0.95)
     assert one.value == pytest.approx(other.value)
 
 

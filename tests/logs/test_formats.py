@@ -46,7 +46,8 @@ def test_a_line_of_vowpal_wabbit(tmp_path):
 
 @pytest.mark.parametrize("only_picks", [False, True])
 def test_dsjson_there_and_back_is_the_same_log(tmp_path, only_picks):
-    log = random_log(30, **{"probabilities": None} if only_picks else {})
+    log = random_log(30)
+    log = random_log(30, probabilities=None if only_picks else log.probabilities)
     path = tmp_path / "log.dsjson"
     log.to_dsjson(path)
     found = read_log(path)
