@@ -12,8 +12,8 @@ from torch import Tensor
 
 from fairbandit.counting import PastScores
 from fairbandit.errors import FairbanditError
-from fairbandit.estimators.models import RewardModel
 from fairbandit.locks import without_locks
+from fairbandit.models import RewardModel
 from fairbandit.part import Problem
 from fairbandit.past import Outcomes, Past
 from fairbandit.streams import Purpose
@@ -76,6 +76,16 @@ class Candidates:
         errors = self.model.error(self.contexts, self.groups, self.scores)
         return _alike(errors, self._scored[2])
 
+    @cached_property
+    def top(self) -> Tensor:
+        """The largest past score that ties with each candidate's, (B, N, K)."""
+        contexts, model, groups = self._past.contexts, self.model, self.groups
+        if contexts is None or not model.is_off:
+            return self.scores + 2 * self.errors
+        largest = contexts.largest[:, None, None].expand(*groups.shape, -1)
+        past_errors = model.error(largest, groups, model.score(largest, groups))
+        return self.scores + self.errors + past_errors
+
     @property
     def apart(self) -> bool:
         """Whether the index is the score, and rounding can have parted no two of a pool."""
@@ -103,23 +113,8 @@ class Candidates:
         contexts = self._past.contexts
         if contexts is None:
             raise FairbanditError('this rank reads past contexts: declare needs = {"contexts"}')
-        # a closure over `self` would be a cycle of references, which is freed late
-        model, groups, scores, errors = self.model, self.groups, self.scores, self.errors
-
-        def ceiling() -> Tensor:
-            if not model.is_off:
-                return scores + 2 * errors
-            largest = contexts.largest[:, None, None].expand(*groups.shape, -1)
-            return scores + errors + model.error(largest, groups, model.score(largest, groups))
-
-        return PastScores(
-            contexts,
-            self._first,
-            *self.rank_window,
-            groups,
-            *self._shared,
-            own=(scores, ceiling),
-        )
+        window, own = self.rank_window, (self.scores, self.top)
+        return PastScores(contexts, self._first, *window, self.groups, *self._shared, own)
 
     @cached_property
     def index(self) -> Tensor:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from functools import cache
 from itertools import chain, count
@@ -47,16 +47,26 @@ def sha256(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def data_hash(path: Path) -> str | None:
-    """Returns the SHA-256 hash of a data file, or None if there is no such file.
+def hash_of(texts: Iterable[str]) -> str:
+    """Returns one hash of several texts; the empty text of none."""
+    found = list(texts)
+    return hashlib.sha256("\n".join(found).encode()).hexdigest() if found else ""
 
-    It is computed once in a process for each size, time and inode of the file, since the jobs of a
-    sweep ask for the same data again and again.
+
+def data_hash(paths: Iterable[Path]) -> str | None:
+    """Returns one hash of data files, each counted once; None if one of them is missing.
+
+    A file is hashed once in a process for each size, time and inode, since the jobs of a sweep ask
+    for the same data again and again.
     """
-    if not path.is_file():
+    files = list(dict.fromkeys(paths))
+    if not all(path.is_file() for path in files):
         return None
-    stat = path.stat()
-    return _data_hash(path, stat.st_size, stat.st_mtime_ns, stat.st_ctime_ns, stat.st_ino)
+    stats = [(path, path.stat()) for path in files]
+    return hash_of(
+        _data_hash(path, one.st_size, one.st_mtime_ns, one.st_ctime_ns, one.st_ino)
+        for path, one in stats
+    )
 
 
 @cache

@@ -166,8 +166,9 @@ class Policy:
                 number = sum(m <= n for m, _ in states) - 1
                 states = ((n, states[number][1]), *states[number + 1 :])
             else:
-                low, high = past.outcomes.counts([start, n])
-                state = self.estimator.advance(state, past.outcomes.rows(low, high))
+                outcomes = past.outcomes
+                low, high = outcomes.counts([start, n])
+                state = self.estimator.advance(state, outcomes.rows(low, high))
                 states = ((n, state),)
                 if "rewards" not in self.needs:
                     past = past.forget(outcomes=high)
@@ -192,11 +193,12 @@ class Policy:
                 problem, self._summed(states, outcomes), past.with_outcomes(outcomes, keep=False)
             )
         n, state = states[0]
-        late = outcomes.counts([n])[0]
-        states = ((n, self.estimator.advance(state, outcomes.rows(0, late))),)
-        kept = past.with_outcomes(outcomes, keep=keeps)
-        if not keeps:
-            kept = kept.with_outcomes(outcomes.rows(late, outcomes.n), keep=True)
+        if late := outcomes.counts([n])[0]:
+            states = ((n, self.estimator.advance(state, outcomes.rows(0, late))),)
+        if keeps or not late:
+            return Knowledge(problem, states, past.with_outcomes(outcomes, keep=True))
+        past = past.with_outcomes(outcomes, keep=False)
+        kept = past.with_outcomes(outcomes.rows(late, outcomes.n), keep=True)
         return Knowledge(problem, states, kept)
 
     def n_ready(self, played: int, last: int) -> int:

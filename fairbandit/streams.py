@@ -52,7 +52,7 @@ class Stream:
         self, seed: int, replicas: Sequence[int], purpose: Purpose, device: torch.device
     ) -> None:
         self._seed, self._keys = seed, [(b, int(purpose)) for b in replicas]
-        self._device, self._kept = device, ((0, 0, 0), torch.empty(0))
+        self._device, self._kept = device, ((0, 0, 0), torch.empty(0, device=device))
 
     def uniform(self, first: int, count: int, width: int) -> Tensor:
         """Uniform draws in [0, 1) for rounds first … first+count−1, `width` of them for each.

@@ -11,11 +11,11 @@ from torch import Tensor
 
 from fairbandit.building import build_policy
 from fairbandit.candidates import Candidates
-from fairbandit.counting import DenseContexts, DenseScores
-from fairbandit.counting.linear import LinearCounts
+from fairbandit.counting import PastScores
 from fairbandit.environments import Environment
 from fairbandit.ranks import Rank
 from tests import support
+from tests.counting.dense import DenseContexts, DenseScores
 from tests.counting.test_against_dense import ways
 
 
@@ -45,10 +45,10 @@ def decisions(
     """
     estimator = {"name": "ridge", **ridge}
     chosen = build_policy({"split": split, "estimator": estimator, "rank": "empirical_cdf"})
-    answers, ask, rank = list[bool](), LinearCounts._count_sorted, Rank.index
+    answers, ask, rank = list[bool](), PastScores._count_sorted, Rank.index
     seen: dict[int, Tensor] = {}
 
-    def count_sorted(self: LinearCounts, *given: Any) -> Tensor | None:
+    def count_sorted(self: PastScores, *given: Any) -> Tensor | None:
         counts = None if way == "scanned" else ask(self, *given)
         answers.append(counts is not None)
         return counts
@@ -60,7 +60,7 @@ def decisions(
 
     with ExitStack() as stack:
         stack.enter_context(patch.object(Rank, "index", index))
-        stack.enter_context(patch.object(LinearCounts, "_count_sorted", count_sorted))
+        stack.enter_context(patch.object(PastScores, "_count_sorted", count_sorted))
         stack.enter_context(ways(searched=way == "forced"))
         if way == "dense":
             stack.enter_context(patch("fairbandit.past.past.Contexts", DenseContexts))

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from itertools import product
 from typing import Any
 
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
@@ -59,39 +58,7 @@ def test_presets(name: str) -> None:
         assert torch.equal(found[2:], alone)
 
 
-def fits(split: str, estimator: str, rank: str, selector: str) -> bool:
-    """Whether no part lacks the confidence bounds or the rank windows that another one needs."""
-    bounds = estimator in ("optimistic_ridge", "oracle")
-    if rank == "interval_cdf" and not (bounds and split == "full"):
-        return False
-    return selector != "chain" or (bounds and rank in ("identity", "interval_cdf"))
-
-
-COMBINED = [
-    pytest.param(*names, id=" ".join(names))
-    for names in product(*(registry.names(kind) for kind in registry.PART_KINDS))
-    # a selector sees estimators through ranks alone: beside the reference parts, if they serve it,
-    # and where rounds wait for each other
-    if fits(*names)
-    and (
-        names[3] == "argmax"
-        or (
-            names[0] == "full"
-            and (names[3] == "chain" or "ridge" in names or names[2] == "identity")
-        )
-    )
-]
-
-
-@pytest.mark.parametrize(("split", "estimator", "rank", "selector"), COMBINED)
-def test_every_combination(split: str, estimator: str, rank: str, selector: str) -> None:
-    policy = made(split=split, estimator=estimator, rank=rank, selector=selector)
-    found, _ = play(policy, Scattered(rare_after=20), 70, replicas=range(2))
-    alone, _ = play(policy, Scattered(rare_after=20), 70, replicas=range(2), at_once=1)
-    assert torch.equal(found, alone)
-
-
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(
     split=st.sampled_from(["full", "halves"]),
     estimator=st.sampled_from(
@@ -102,10 +69,13 @@ def test_every_combination(split: str, estimator: str, rank: str, selector: str)
             {"name": "optimistic_ridge", "radius": "textbook"},
             {"name": "thompson_ridge", "regularization": 1e-8},
             {"name": "thompson_ridge", "scale": 5.0},
+            {"name": "group_ridge"},
+            {"name": "oracle"},
         ]
     ),
-    rank=st.sampled_from(["identity", "empirical_cdf", "noisy_rewards_cdf"]),
-    world=st.sampled_from([Scattered(), Flipping()]),
+    rank=st.sampled_from(sorted({*registry.names("rank")} - {"interval_cdf"})),
+    selector=st.sampled_from(sorted({*registry.names("selector")} - {"chain"})),
+    world=st.sampled_from([Scattered(), Scattered(rare_after=20)]),
     rounds=st.integers(1, 90),
     seed=st.integers(0, 2**31),
     at_once=st.sampled_from([2, 3, 7, None]),
@@ -114,12 +84,19 @@ def test_random_policies(
     split: str,
     estimator: dict[str, Any],
     rank: str,
+    selector: str,
     world: Environment,
     rounds: int,
     seed: int,
     at_once: int | None,
 ) -> None:
-    policy = made(split=split, estimator=estimator, rank=rank)
+    """Of all parts but those that need confidence bounds, which the presets have.
+
+    Under a tiny λ, smoothed indices move by more than ties allow for as long as V is singular.
+    """
+    tiny = estimator.get("regularization") == 1e-8
+    assume(not tiny or rank in ("identity", "empirical_cdf", "noisy_rewards_cdf"))
+    policy = made(split=split, estimator=estimator, rank=rank, selector=selector)
     found, _ = play(policy, world, rounds, seed=seed, at_once=at_once)
     alone, _ = play(policy, world, rounds, seed=seed, at_once=1)
     assert torch.equal(found, alone)

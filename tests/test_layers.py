@@ -13,7 +13,17 @@ PACKAGE = Path(fairbandit.__file__).parent
 ORDER = (
     *("errors", "files", "version", "locks", "streams", "plugins", "constructors"),
     *("registry", "maths"),
-    *("environments", "theory", "part", "counting", "past", "splits", "estimators", "candidates"),
+    *(
+        "models",
+        "environments",
+        "theory",
+        "part",
+        "counting",
+        "past",
+        "splits",
+        "estimators",
+        "candidates",
+    ),
     *("ranks", "selectors", "metrics", "policy", "building", "fixed_point", "engine", "run"),
     *("logs", "agent", "conformance", "results", "figures", "evaluation", "audit"),
     *("cli", "__main__", "__init__"),

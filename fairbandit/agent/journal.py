@@ -6,21 +6,16 @@ import json
 from collections.abc import Hashable, Mapping, Sequence
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any
 
 from torch import Tensor
 
-from fairbandit.building import build_policy
 from fairbandit.errors import FairbanditError
 from fairbandit.logs import SCHEMA, LogFile, Position, chain, own_lines
 from fairbandit.logs.labels import read, written
 from fairbandit.logs.writer import now
 from fairbandit.selectors import Selection
 from fairbandit.version import VERSION
-
-if TYPE_CHECKING:
-    from fairbandit.agent.agent import Agent
-    from fairbandit.environments.base import Truth
 
 Entry = Mapping[str, Any]
 """What a line says, but for its time."""
@@ -98,7 +93,7 @@ def decided(
     }
 
 
-def header(agent: Agent, contexts: bool, digest: str | None) -> dict[str, Any]:
+def header(agent: Any, contexts: bool, digest: str | None) -> dict[str, Any]:
     """The first line of an agent's log; the digest is that of the file it was loaded from."""
     return {
         "kind": "header",
@@ -113,7 +108,7 @@ def header(agent: Agent, contexts: bool, digest: str | None) -> dict[str, Any]:
 
 
 def attach(
-    agent: Agent,
+    agent: Any,
     path: str | PathLike[str],
     *,
     contexts: bool,
@@ -143,9 +138,7 @@ def attach(
     agent._journal = journal
 
 
-def _catch_up(
-    agent: Agent, path: Path, first: Mapping[str, Any], begun: Position | None
-) -> Position:
+def _catch_up(agent: Any, path: Path, first: Mapping[str, Any], begun: Position | None) -> Position:
     """Plays what a log has and an agent lacks; returns where the log ends."""
     lines = own_lines(path)
     line = next(lines)
@@ -169,7 +162,7 @@ def _catch_up(
     return Position(line.number, line.sha256, line.end)
 
 
-def again(agent: Agent, path: Path, line: chain.Line) -> None:
+def again(agent: Any, path: Path, line: chain.Line) -> None:
     """Has an agent do what a line of a log says, and checks that it does the same.
 
     Raises:
@@ -199,81 +192,3 @@ def again(agent: Agent, path: Path, line: chain.Line) -> None:
         raise FairbanditError(text) from error
     finally:
         agent._journal = before
-
-
-class Receipt(NamedTuple):
-    """What a replay confirms.
-
-    Attributes:
-        lines: how many lines the log has.
-        decisions, rewards: how many of them there are.
-        sha256: the hash of the last line, which stands for all of them.
-    """
-
-    lines: int
-    decisions: int
-    rewards: int
-    sha256: str
-
-
-def replay(path: Path, begun: Path | None = None, truth: Truth | None = None) -> Receipt:
-    """Plays a log again from its first line, and confirms every decision, probability and hash.
-
-    Args:
-        path: a log that an agent wrote.
-        begun: the saved agent that it began from, if it did.
-        truth: the truth, for policies that need it.
-
-    Raises:
-        FairbanditError: a line is damaged, or differs when it is played again, or why the log
-            cannot be played; the message names the first such line.
-    """
-    from fairbandit.agent.agent import Agent
-
-    lines = list(own_lines(path))  # all hashes are checked before anything is played
-    first, *rest = lines
-    if first.record.get("erased"):
-        raise FairbanditError(
-            f"{path}: every hash is right, but decisions were erased from the log, so that it "
-            f"cannot be played again; the last hash is {lines[-1].sha256}"
-        )
-    try:
-        agent = _beginning(first.record, begun, truth, Agent)
-        for line in rest:
-            again(agent, path, line)
-    except FairbanditError as error:
-        version = first.record.get("version")
-        other = (
-            ""
-            if version == VERSION
-            else f" (it was written by version {version}; this is {VERSION})"
-        )
-        raise FairbanditError(f"{error}{other}") from error
-    kinds = [line.record["kind"] for line in rest]
-    return Receipt(len(lines), kinds.count("decision"), kinds.count("reward"), lines[-1].sha256)
-
-
-def _beginning(
-    record: Mapping[str, Any], begun: Path | None, truth: Truth | None, made: type[Agent]
-) -> Agent:
-    """The agent as it was when its log began."""
-    if record.get("agent") is not None:
-        if begun is None:
-            raise FairbanditError(
-                f"the log goes on from a saved agent of SHA-256 {record['agent']}; name its file"
-            )
-        found = made.load(begun, truth=truth)
-        if found.digest != record["agent"]:
-            raise FairbanditError(
-                f"{begun} is not the file from which the log goes on: its SHA-256 is "
-                f"{found.digest}, and not {record['agent']}"
-            )
-        return found
-    try:
-        options = dict(record["options"])
-        options["groups"] = [read(label) for label in options["groups"]]
-        return made(build_policy(record["config"]), truth=truth, **options)
-    except (KeyError, TypeError) as error:
-        raise FairbanditError(
-            f"the log's first line does not describe an agent: {error}"
-        ) from error

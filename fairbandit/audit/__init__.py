@@ -1,15 +1,6 @@
-"""Estimates and tests demographic parity from the round logs of saved runs."""
+"""Audits logged decisions and saved runs: selection rates of groups, drift and parity."""
 
+from fairbandit.audit.logged import Audit, audit
 from fairbandit.audit.parity import LEVEL, Picks, binomial_p, examine, holm, mean_band
-from fairbandit.audit.report import read_picks, report
 
-__all__ = [
-    "LEVEL",
-    "Picks",
-    "binomial_p",
-    "examine",
-    "holm",
-    "mean_band",
-    "read_picks",
-    "report",
-]
+__all__ = ["LEVEL", "Audit", "Picks", "audit", "binomial_p", "examine", "holm", "mean_band"]

@@ -27,8 +27,7 @@ class Picks:
     """The decisions of one run, or of runs that differ only in their seeds.
 
     Attributes:
-        label: what reports call the run.
-        environment: its environment's name, with what sets it apart from others of this name.
+        label, environment: what reports call the run and its environment.
         groups: the groups' names.
         counts: how many of the B replicas picked each group in each round, (T, G) int64.
         received: candidates of each group in all rounds and replicas, (G,).
@@ -44,43 +43,30 @@ class Picks:
     own_places: bool
     reads_past: bool
 
-    @property
-    def replicas(self) -> int:
-        """B."""
-        return int(self.counts[0].sum())
-
-    @property
-    def places(self) -> float:
-        """K, the mean number of candidates in a pool: not whole where there are empty places."""
-        return float(self.received.sum() / self.counts.sum())
-
 
 def examine(picks: Picks, level: float = LEVEL) -> pd.DataFrame:
     """Estimates the pick probabilities of one run of T rounds, and tests them for parity.
 
     *One candidate of each group in every pool* (`DGP`, `pr:gmdm`). The number of picks of each
-    group in a round, of n replicas, is tested against n/K by `binomial_p`; the p-values are
-    corrected over rounds by `holm`. The intervals are those of `mean_band` at level/(T·K) each. As
-    a guide to power, a round is rejected when some group's rate is off by about
-    √(2·log(2TK/level)/(K·n)).
+    group in a round, of n replicas, is tested against n/K by `binomial_p`, with `holm` over rounds.
+    The intervals are those of `mean_band` at level/(T·K) each. A round is rejected when some
+    group's rate is off by about √(2·log(2TK/level)/(K·n)).
 
     *Pools of mixed groups* (`pr:gmdm_2`). Parity means that a group with k of a pool's K candidates
-    is picked with probability k/K. A group's picks in all rounds are added up and tested against
-    their expected number, given the pools. This needs picks that are independent across rounds, as
-    are those of policies of which no part reads the past (`Picks.reads_past`). Of other policies,
-    only the rates are given.
+    is picked with probability k/K. A group's picks in all rounds are tested against their expected
+    number, given the pools. This needs picks that are independent across rounds, as are those of
+    policies of which no part reads the past. Of other policies, only the rates are given.
 
     Args:
         picks: the run.
-        level: the family-wise level. A run with parity is rejected with at most this probability,
-            and so the band misses any of its probabilities, for any number of replicas, rounds and
-            groups.
+        level: family-wise: the largest probability that a run with parity is rejected, and that
+            the band misses a probability, for any number of replicas, rounds and groups.
 
     Returns:
         A row for each round (or one for all, where groups are mixed) and group: `run`,
-        `environment`, `round`, `group`, `selected`, `received`, the `target` 1/K, the `rate`, the
-        ends of its band `low` and `high`, the round's `p_value`, the same by Holm's method
-        `p_adjusted`, and the `verdict` on the run. What is not known is NaN.
+        `environment`, `round`, `group`, `selected`, `received`, the `target` 1/K, the `rate` and
+        its band `low` to `high`, the round's `p_value`, `p_adjusted` by Holm's method, and the
+        `verdict` on the run. What is not known is NaN.
 
     Raises:
         FairbanditError: a level that is not between 0 and 1.
@@ -90,17 +76,18 @@ def examine(picks: Picks, level: float = LEVEL) -> pd.DataFrame:
     if not 0 < level < 1:
         raise FairbanditError(f"level must be above 0 and below 1, got {level}")
     own, here = picks.own_places, picks.received > 0
+    places = picks.received.sum() / picks.counts.sum()  # not whole where some are empty
     selected = picks.counts if own else picks.counts.sum(0, keepdims=True)
     n, g = selected.shape
     received = np.where(here, picks.received / n, np.nan)
     low, high = np.full((2, n, g), np.nan)
     p, adjusted = np.full((2, n), np.nan)
-    if not own and not picks.places.is_integer():
+    if not own and places % 1:
         verdict = "not tested: empty places"
     elif not own and picks.reads_past:
         verdict = "not tested: picks may depend on the past"
     else:
-        decisions, expected = selected[0].sum(), received[here] / picks.places
+        decisions, expected = selected[0].sum(), received[here] / places
         band = mean_band(selected, decisions, level / selected[:, here].size)
         low, high = (decisions / received * end for end in band)
         # no counts have a smaller p-value than those where one group gets all decisions
@@ -118,7 +105,7 @@ def examine(picks: Picks, level: float = LEVEL) -> pd.DataFrame:
         "group": picks.groups * n,
         "selected": selected.ravel(),
         "received": np.tile(picks.received / n, n).astype(np.int64),
-        "target": 1 / picks.places,
+        "target": 1 / places,
         "rate": (selected / received).ravel(),
         "low": low.ravel(),
         "high": high.ravel(),
@@ -137,10 +124,8 @@ def mean_band(hits: ArrayLike, trials: ArrayLike, level: float) -> tuple[Floats,
     that `binomial_p` uses the events may have different probabilities, whose mean is covered.
 
     Args:
-        hits: how many events happened, any shape, which is also that of the ends.
-        trials: n, of that shape or one for all, at least 1.
-        level: the largest probability of a miss, of each interval alone; divide it by the number
-            of intervals for a simultaneous band (Bonferroni).
+        hits, trials: how many of n events happened, any shape; n is at least 1.
+        level: the largest probability of a miss, of each interval alone.
 
     >>> low, high = mean_band([25], 100, level=0.05)
     >>> [round(float(end[0]), 3) for end in (low, high)]
@@ -157,16 +142,12 @@ def mean_band(hits: ArrayLike, trials: ArrayLike, level: float) -> tuple[Floats,
 def binomial_p(counts: ArrayLike, expected: ArrayLike) -> Floats:
     """Returns p-values of counts that add up to n decisions, by binomial tails; valid for any n.
 
-    p = min(1, c·2·min_i P(X_i is at least as far out as count_i)), X_i ~ Bin(n, expected_i/n) and
-    "out" meaning above where the count is above its expectation, below where it is below. The 2
-    is for the two sides and c is Bonferroni's correction over categories: k of them, or 1 where
-    k = 2, since the second count follows from the first.
-
-    P(p ≤ u) ≤ u for every u and n where all decisions have the same probabilities, and also where
-    they are independent with different probabilities of these means: binomial tails bound those
-    of such sums from one beyond the mean on (Hoeffding, "On the distribution of the number of
-    successes in independent trials", Annals of Mathematical Statistics 1956, Theorem 4). Nearer
-    counts have a tail of 1.
+    p = min(1, c·2·min_i P(X_i is at least as far out as count_i)), X_i ~ Bin(n, expected_i/n). The
+    2 is for the sides, above and below the mean; c is Bonferroni's correction over categories: k,
+    or 1 where k = 2. P(p ≤ u) ≤ u for every u and n where decisions are independent, and their
+    probabilities have these means: binomial tails bound those of such sums from one beyond the mean
+    on (Hoeffding, "On the distribution of the number of successes in independent trials", Annals of
+    Mathematical Statistics 1956, Theorem 4). Nearer counts have a tail of 1.
 
     Args:
         counts: (…, k); each row gets a p-value.

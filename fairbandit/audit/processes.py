@@ -1,8 +1,8 @@
 """Tests that may be looked at every day: the wealth of gamblers who bet against a hypothesis.
 
-Under the null hypothesis a wealth is a nonnegative supermartingale that begins at 1 (an e-process),
-so that by Ville's inequality it ever reaches 1/α with probability at most α, however often anyone
-looks and whenever they stop. Several groups share α: each is rejected at α/G.
+Under the hypothesis a wealth is a nonnegative supermartingale that begins at 1, so that by Ville's
+inequality it ever reaches 1/α with probability at most α, however often anyone looks and whenever
+they stop. G groups share α: each is rejected at α/G.
 
 References: Ville, "Étude critique de la notion de collectif", 1939; Vovk et al., "Retrain or not
 retrain: conformal test martingales for change-point detection", COPA 2021 (the simple jumper);
@@ -12,60 +12,87 @@ Chugg et al., "Auditing fairness by betting", NeurIPS 2023.
 from __future__ import annotations
 
 import math
+from collections.abc import Hashable, Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
 from fairbandit.evaluation.direct import LinearModel
-from fairbandit.logs import Floats, Log
+from fairbandit.logs import Floats, Ints, Log
 
 BETS = np.array([-1.0, 0.0, 1.0])
-"""The jumper's bets, on large ranks, on nothing, and on small ones."""
+"""Bets b on a rank, with the factor 1 + b(rank − ½)."""
 
-JUMPS = (1e-3, 1e-2, 1e-1)
-"""How probable it is that a jumper changes its bet; their wealths are averaged."""
+FRACTIONS = np.array([-0.6, -0.2, -0.06, -0.02, 0.0, 0.02, 0.06, 0.2, 0.6])
+"""Bets against parity, (1 + ε)λ."""
 
-FRACTIONS = np.geomspace(1e-3, 0.5, 16)
-"""The fractions bet against parity, whose wealths are averaged."""
+FIRST = (100, 150)
+"""After how many decisions each of two gamblers freezes a first model."""
 
-FIRST = 100
-"""The first model is trained on so many decisions; it is trained anew each time they double."""
+_PIECE = 1024
 
 
-def drift(log: Log, group: int, seed: int = 0) -> Floats:
-    """ln of the wealth against "the candidates of a group do not change", after each decision.
+def wealth(factors: Floats) -> Floats:
+    """ln of the wealth of a gambler who moves between bets, before and after n steps, (n + 1,).
 
-    A model of the mean reward is trained on the decisions so far and frozen. The rank of each new
-    candidate among those of its group *since then*, made uniform by a random choice among ties, is
-    independent of the ranks before it, as long as candidates are exchangeable. Among older ones,
-    which the model was trained on, it would not be.
+    The money is divided equally among the S bets. At step t a share 1/(t + 1) of it is divided
+    anew, so that a change at step t is seen after a number of steps that grows as ln t, not as t.
+
+    Args:
+        factors: by which each bet multiplies its money, (n, S); above 0, and at most 1 on average.
+
+    >>> np.exp(wealth(np.array([[0.5, 1.5], [0.5, 1.5]]))).round(3).tolist()
+    [1.0, 1.0, 1.167]
+    """
+    bets = factors.shape[1]
+    money, growth = [1 / bets] * bets, [1.0]
+    for t, row in enumerate(factors.tolist(), 1):
+        stay, share = t / (t + 1), 1 / (t + 1) / bets
+        money = [(stay * one + share) * own for one, own in zip(money, row, strict=True)]
+        whole = sum(money)
+        growth.append(whole)
+        money = [one / whole for one in money]
+    return np.log(growth).cumsum()
+
+
+def drift(log: Log, groups: Ints, labels: Sequence[Hashable], seed: int = 0) -> Floats:
+    """ln of the wealth, (G, n), against "a group's candidates do not change", after each decision.
+
+    A model of the mean reward is trained on the decisions so far and frozen, and again each time
+    they double. If candidates are exchangeable, the rank of each new one among those of its group
+    *since the freeze* is uniform, whatever the ranks before it; among older ones, on which the
+    model was trained, it is not. Candidates of a pool are taken in a random order, so that it does
+    not matter how pools are sorted.
+
+    A change just before a freeze leaves nothing to compare with. So two gamblers, with half of the
+    money each, freeze at other times. Each has a past of its own, in which their sum is no
+    martingale, but the larger one reaches 1/α with probability at most α (union bound).
 
     Args:
         log: n decisions in the order in which they were made, with contexts.
-        group: its number.
-        seed: of the choices among ties.
-
-    Returns:
-        (n,); 0 until the first model is trained.
+        groups, labels: each candidate's group, (n, K), −1 for none; the names of the G groups.
+        seed: of the order within pools, and of the choices among ties.
     """
     assert log.contexts is not None
-    n, draws = len(log), np.random.default_rng([seed, group])
-    found, wealth = np.zeros(n), _Jumper()
-    start = FIRST
-    while start < n:
-        stop = min(2 * start, n)
-        scores = LinearModel(log[:start]).scores(log.contexts[start:stop])
-        here = log.groups[start:stop] == group
-        at = np.nonzero(here)[0]
-        ranks = sequential_ranks(scores[here], draws.random(len(at)))
-        for decision in range(stop - start):
-            for rank in ranks[
-                np.searchsorted(at, decision) : np.searchsorted(at, decision, "right")
-            ]:
-                wealth.bet(rank)
-            found[start + decision] = wealth.log_wealth
-        start = stop
-    return found
+    n, largest = len(log), np.full((len(labels), len(log)), -np.inf)
+    for first in FIRST:
+        freezes = [first << i for i in range(n.bit_length()) if first << i < n]
+        scores = np.zeros(groups.shape)
+        for start, stop in zip(freezes, [*freezes[1:], n], strict=False):
+            scores[start:stop] = LinearModel(log[:start]).scores(log.contexts[start:stop])
+        for group, label in enumerate(labels):
+            rows, places = np.nonzero((groups == group) & (np.arange(n) >= first)[:, None])
+            # these belong to the candidates: later decisions change no earlier wealth
+            draws = np.random.default_rng([seed, first, *str(label).encode()]).random(
+                (len(rows), 2)
+            )
+            values = scores[rows, places][np.lexsort((draws[:, 0], rows))]
+            cuts = np.searchsorted(rows, freezes[1:])
+            pieces = zip(np.split(values, cuts), np.split(draws[:, 1], cuts), strict=True)
+            ranks = np.concatenate([sequential_ranks(*piece) for piece in pieces])
+            own = wealth(1 + np.outer(ranks - 0.5, BETS))
+            own = own[np.searchsorted(rows, np.arange(n), "right")]
+            largest[group] = np.maximum(largest[group], own)
+    return largest - math.log(len(FIRST))
 
 
 def sequential_ranks(values: Floats, uniforms: Floats) -> Floats:
@@ -73,64 +100,36 @@ def sequential_ranks(values: Floats, uniforms: Floats) -> Floats:
 
     Rank i is (number of values before i that are below it + u·(number equal to it, with
     itself))/i; of exchangeable values, ranks are independent and uniform.
-    """
-    import bisect
 
-    before: list[float] = []
-    ranks = np.empty_like(values)
-    for i, (value, u) in enumerate(zip(values.tolist(), uniforms.tolist(), strict=True)):
-        low = bisect.bisect_left(before, value)
-        high = bisect.bisect_right(before, value, lo=low)
-        ranks[i] = (low + u * (high - low + 1)) / (i + 1)
-        before.insert(high, value)
+    >>> sequential_ranks(np.array([3.0, 1.0, 3.0]), np.full(3, 0.5)).round(3).tolist()
+    [0.5, 0.25, 0.667]
+    """
+    ranks, before = np.empty_like(values), values[:0]
+    for low in range(0, len(values), _PIECE):
+        new, u = values[low : low + _PIECE], uniforms[low : low + _PIECE]
+        earlier = np.tri(len(new), k=-1, dtype=np.bool_)
+        left, right = (np.searchsorted(before, new, side) for side in ("left", "right"))
+        below = left + (earlier & (new < new[:, None])).sum(1)
+        equal = right - left + (earlier & (new == new[:, None])).sum(1) + 1
+        ranks[low : low + _PIECE] = (below + u * equal) / (low + np.arange(1, len(new) + 1))
+        before = np.sort(np.concatenate([before, new]), kind="stable")
     return ranks
 
 
-class _Jumper:
-    """The average wealth of jumpers: each bets 1 + b(rank − ½), and changes b now and then."""
+def disparity(log: Log, groups: Ints, labels: Sequence[Hashable], epsilon: float) -> Floats:
+    """ln of the wealth, (G, n), against parity of selection up to ε in [0, 1).
 
-    def __init__(self) -> None:
-        self._wealth = np.full((len(JUMPS), len(BETS)), 1 / len(JUMPS) / len(BETS))
-        self._scale = 0.0  # ln of what the wealth was divided by, since it may overflow
-
-    @property
-    def log_wealth(self) -> float:
-        return float(np.log(self._wealth.sum())) + self._scale
-
-    def bet(self, rank: float) -> None:
-        jumps = np.array(JUMPS)[:, None]
-        total = self._wealth.sum(1, keepdims=True)
-        self._wealth = (1 - jumps) * self._wealth + jumps * total / len(BETS)
-        self._wealth = self._wealth * (1 + BETS * (rank - 0.5))
-        whole = self._wealth.sum()
-        if not 1e-100 < whole < 1e100:
-            self._wealth, self._scale = self._wealth / whole, self._scale + math.log(whole)
-
-
-def disparity(selected: Floats, shares: Floats, epsilon: float) -> Floats:
-    """ln of the wealth against parity of selection, after each decision.
-
-    The null is that E[selected − share | past] lies in [−ε, ε] at every decision.
-
-    Args:
-        selected: the share of a decision's picks that is of the group, (n,).
-        shares: the share of its candidates that is, (n,).
-        epsilon: ε, at least 0.
-
-    Returns:
-        (n,).
+    Let D be a group's share of a decision's picks less its share of the candidates. The hypothesis
+    is that E[D | past] ∈ [−ε, ε] at each decision with a choice, whose pool holds candidates of the
+    group, others, and more than are picked. Bets have the factors 1 + λ(±D − ε); at other decisions
+    D = 0, and nothing is bet. The arguments are those of `drift`.
     """
-    difference = selected - shares
-    sides = [
-        np.log1p(fraction * (sign * difference - epsilon)).cumsum()
-        for sign in (1, -1)
-        for fraction in FRACTIONS / (1 + epsilon)
-    ]
-    wealth: Floats = np.logaddexp.reduce(sides, axis=0) - math.log(len(sides))
-    return wealth
-
-
-def first_above(log_wealth: NDArray[np.float64], alpha: float) -> int | None:
-    """The first decision, from 1, after which the wealth is at least 1/α; None if there is none."""
-    above = log_wealth >= math.log(1 / alpha)
-    return int(above.argmax()) + 1 if above.any() else None
+    size, picks = (log.groups >= 0).sum(1), (log.picks >= 0).sum(1)
+    found, bets = np.zeros((len(labels), len(log))), FRACTIONS / (1 + epsilon)
+    for group in range(len(labels)):
+        share = (groups == group).sum(1) / size
+        free = np.flatnonzero((share > 0) & (share < 1) & (picks < size))
+        difference = (((groups == group) & log.picked).sum(1) / picks - share)[free]
+        own = wealth(1 + np.outer(difference, bets) - epsilon * np.abs(bets))
+        found[group] = own[np.searchsorted(free, np.arange(len(log)), "right")]
+    return found

@@ -1,54 +1,165 @@
-"""Reads and audits saved runs, and writes a CSV file and a figure."""
+"""Reports of audits that can be handed in: Markdown, CSV and pictures."""
 
 from __future__ import annotations
 
 import math
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
-from rich.table import Table
 
 from fairbandit import registry
+from fairbandit.audit.logged import SMALL, Audit, audit, compared
 from fairbandit.audit.parity import LEVEL, Picks, examine
 from fairbandit.errors import FairbanditError
 from fairbandit.figures.draw import save
 from fairbandit.figures.layout import legend
 from fairbandit.figures.style import WIDTH, applied, group_line, policy_name
-from fairbandit.results import read_scenes
+from fairbandit.files import sha256, written_aside
+from fairbandit.logs import Log
+from fairbandit.results import Scene, read_scenes
 from fairbandit.results.table import write
-from fairbandit.run.table import make_table
+from fairbandit.run.table import Sheet
+from fairbandit.version import VERSION
 
 if TYPE_CHECKING:
     import pandas as pd
-    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-FILES = ("parity.csv", "parity.png", "parity.pdf")
-"""What `report` writes."""
+Page = Sequence[str | Sheet]
+"""Headings, paragraphs and tables."""
 
-_MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
+_RATE = ("rate", "low", "high")
+_FORMS = dict.fromkeys(("round", "received", "selected", "drift_at", "parity_at"), ",")
+_FORMS |= dict.fromkeys((*_RATE, "target"), ".4f") | {"verdict": ""}
+_FORMS |= dict.fromkeys(("impact_ratio", "scoring_rate", "scoring_ratio"), ".3f")
+_FORMS |= dict.fromkeys(("drift_p", "parity_p", "p_adjusted"), ".2g")
+
+RATES = f"""\
+Rate: selected ÷ received, with its interval from low to high. Impact ratio: the rate ÷ the highest
+rate of groups without *, which marks those under {SMALL:.0%} of the candidates. Scoring rate: the
+share of candidates whose score is above the median of all. No threshold is declared for any of
+them: none is in New York's Local Law 144, which asks for them."""
+
+TESTS = """\
+Each p is the least level at which a test has rejected so far, over all {rows} rows together; the
+column "at" has the first decision, from 1, at which that was {level:g} or less: where the wealth
+crosses the line in the picture. A log that grows may be looked at every day: by Ville's inequality
+each test ever rejects a true hypothesis with probability at most {level:g}. Intervals take
+decisions as independent or, where a policy learns, are for the mean of its probabilities. Whether
+the log is complete and true, and who was the better candidate, is not examined here."""
+
+DRIFT = """\
+**Drift.** Hypothesis: the candidates of a group are independent and of one distribution. A model of
+the mean reward is trained on past decisions and frozen; bets are made on the ranks of its scores of
+later candidates. A small p says that those who came have changed in what the model values, not that
+anybody was treated wrongly. A change is not seen in the first 100 decisions, nor where too few
+candidates came between a freeze and the change. Candidates who come again break the hypothesis.
+Rewards that come late train old models anew, so that earlier looks may differ."""
+
+PARITY = """\
+**Parity of selection.** Hypothesis: at each decision with a choice, the group's share of the picks
+differs from its share of the candidates by at most ε = {epsilon:g} on average, given all decisions
+before. A small p says that at some time the group was picked more, or less, often than that. It
+does not say why: groups may differ in what was asked for."""
+
+NOT_TESTED = {
+    "drift": "Drift was not tested: it takes contexts and rewards.",
+    "parity": "Parity of selection was not tested: no epsilon was given.",
+}
+
+RUNS = """\
+Rates are means over replicas with 95 % intervals. Parity is tested at family-wise level {level:g}
+a run, by binomial tests against 1/K, with Bonferroni's method over groups and Holm's over rounds;
+bands are Clopper and Pearson's. The row is that of the estimate farthest from 1/K."""
 
 
-def read_picks(folders: Sequence[Path]) -> list[Picks]:
-    """Reads the decisions of every finished run below some folders, by environment.
+def report_log(
+    log: Log, out: Path, source: Path | None = None, level: float = 0.05, **options: Any
+) -> tuple[Page, list[Path]]:
+    """Writes audit.md, audit.csv, audit.png and audit.pdf of a log; returns the page and the paths.
 
-    Where two environments have a run of one label, the label names the environment too.
+    Args:
+        log, level, options: as for `audit`.
+        out, source: the folder of the files, and the log's file or folder, whose hashes it names.
 
     Raises:
-        FairbanditError: a folder does not exist, there is no run, or rows are missing.
+        FairbanditError: as `audit`, or a file cannot be written.
     """
-    runs = [(scene.name, run) for scene in read_scenes(folders) for run in scene.runs]
-    often = Counter(run.label for _, run in runs)
+    found = audit(log, level=level, **options)
+    files = sorted(source.iterdir()) if source and source.is_dir() else [source]
+    facts = {
+        "decisions": f"{len(log):,}, from {log.names[0]} to {log.names[-1]}",
+        "candidates, selected": f"{(log.groups >= 0).sum():,}, {(log.picks >= 0).sum():,}",
+        "known rewards": f"{1 - log.missing:.1%}",
+        f"fairbandit {VERSION}": ", ".join(f"{key}={value}" for key, value in options.items()),
+        **{f"SHA-256 of {one.name}": sha256(one) for one in files if one and one.is_file()},
+    }
+    words = {"drift": DRIFT, "parity": PARITY.format(epsilon=options.get("epsilon") or 0)}
+    page: list[str | Sheet] = ["# Audit of decisions", Sheet(("", ""), [*facts.items()], names=2)]
+    page += [_sheet(found.table, "attribute"), "![Rates and tests](audit.png)", RATES]
+    page += [TESTS.format(rows=len(found.table), level=level)]
+    page += [words[one] if one in found.wealth else NOT_TESTED[one] for one in words]
+    return page, [*_write(page, found.table, out), *save(draw_log(found, level), out, "audit")]
+
+
+def report(
+    folder: Path, *others: Path, out: Path | None = None, level: float = LEVEL
+) -> tuple[Page, list[Path]]:
+    """Audits every finished run in some folders, from its saved rows.
+
+    Writes audit.md, audit.csv with the selection rates, parity.csv with the rows of `examine`, and
+    parity.png and .pdf; returns the page and the paths.
+
+    Args:
+        folder, others: where runs are, at any depth.
+        out, level: where the files go, by default the first folder; family-wise, of each run.
+
+    Raises:
+        FairbanditError: no run, rows that are missing, or a folder that cannot be written to.
+    """
+    import pandas as pd
+
+    scenes, place = read_scenes([folder, *others]), out or folder
+    results = [examine(picks, level) for picks in read_picks(scenes)]
+    columns, rows = ["run", "environment", "group", "received", "selected", *_RATE], []
+    for scene, run in ((one, run) for one in scenes for run in one.runs):
+        for group in run.groups:
+            counts = (run.spreads[f"{name}_{group}"]["mean"] for name in columns[3:5])
+            own = run.spreads[f"selection_rate_{group}"]
+            rows.append([run.label, scene.name, group, *(round(x * run.replicas) for x in counts)])
+            rows[-1] += [own["mean"], own["low"], own["high"]]
+    table = pd.DataFrame(rows, columns=columns).astype(dict.fromkeys(_RATE, np.float64))
+    table = compared(table, columns[:2])
+    far = [one.loc[(one["rate"] - one["target"]).abs().idxmax()] for one in results]
+    least = [one["p_adjusted"].min() for one in results]
+    tests = pd.DataFrame(far).assign(small=False, p_adjusted=least)
+    page: list[str | Sheet] = ["# Audit of runs", _sheet(table, "run", "environment"), RATES]
+    page += [
+        "## Demographic parity",
+        _sheet(tests, "run"),
+        "![Estimates](parity.png)",
+        RUNS.format(level=level),
+    ]
+    write(pa.Table.from_pandas(pd.concat(results), preserve_index=False), place / "parity.csv")
+    paths = [*_write(page, table, place), place / "parity.csv"]
+    return page, [*paths, *save(draw(results, level), place, "parity")]
+
+
+def read_picks(scenes: Sequence[Scene]) -> list[Picks]:
+    """The decisions of every run. Labels name the environment too where there are several.
+
+    Raises:
+        FairbanditError: rows are missing.
+    """
     picks = []
-    for environment, run in runs:
+    for scene, run in ((one, run) for one in scenes for run in one.runs):
         received, spread = run.by_group("received")
         one = Picks(
-            label=run.label if often[run.label] == 1 else f"{run.label}, {environment}",
-            environment=environment,
+            label=run.label if len(scenes) == 1 else f"{run.label}, {scene.name}",
+            environment=scene.name,
             groups=run.groups,
             counts=run.picks(),
             received=(received * run.replicas).round(),
@@ -69,86 +180,83 @@ def _reads_past(policy: Mapping[str, Any]) -> bool:
         return True
 
 
-def report(folder: Path, *others: Path, out: Path | None = None, level: float = LEVEL) -> Table:
-    """Audits every finished run in some folders, from its saved rows, and writes `FILES`.
-
-    parity.csv has the rows of `examine` of every run.
-
-    Args:
-        folder, others: where runs are, at any depth.
-        out: where the files go; the first folder by default.
-        level: the family-wise level of each run.
-
-    Returns:
-        A table for the screen, with a row for each run: the estimate farthest from 1/K, its
-        interval, and the verdict.
-
-    Raises:
-        FairbanditError: no run, rows that are missing, or a folder that cannot be written to.
-    """
-    import pandas as pd
-
-    picks = read_picks([folder, *others])
-    results = [examine(one, level) for one in picks]
-    place = folder if out is None else out
-    write(pa.Table.from_pandas(pd.concat(results), preserve_index=False), place / "parity.csv")
-    save(draw(results, level), place, "parity")
-    headers = ("run", "rounds", "1/K", "farthest estimate", "band", "smallest p", "verdict")
-    return make_table(
-        headers,
-        map(_line, picks, results),
-        right=headers[1:-1],
-        title=f"Demographic parity, family-wise level {level:g} a run",
-        caption="binomial tests against 1/K, by Bonferroni's method over groups and Holm's over "
-        "rounds; bands by Clopper and Pearson's",
-        caption_justify="left",
-    )
-
-
-def _line(picks: Picks, result: pd.DataFrame) -> list[str]:
-    far = result.loc[(result["rate"] - result["target"]).abs().idxmax()]
-    when = f", round {far['round']}" if picks.own_places else ""
-    least = result["p_adjusted"].min()
-    return [
-        picks.label,
-        f"{len(picks.counts):,} × {picks.replicas:,}",
-        f"{far['target']:.4f}",
-        f"{far['rate']:.4f} (group {far['group']}{when})",
-        "–" if math.isnan(far["low"]) else f"{far['low']:.4f} to {far['high']:.4f}",
-        "–" if math.isnan(least) else f"{least:.3g}",
-        far["verdict"],
+def _sheet(table: pd.DataFrame, *names: str) -> Sheet:
+    """The columns of a table that have a form, after `names` and the group."""
+    forms = {name: _FORMS[name] for name in table if name in _FORMS}
+    rows = [
+        [*(row[name] for name in names), row["group"] + " *" * row["small"]]
+        + ["–" if row[name] is None else f"{row[name]:{form}}" for name, form in forms.items()]
+        for row in table.astype(object).where(table.notna(), None).to_dict("records")
     ]
+    headers = [name.replace("_", " ") for name in (*names, "group", *forms)]
+    return Sheet(headers, rows, names=len(names) + 1)
+
+
+def _write(page: Page, table: pd.DataFrame, folder: Path) -> list[Path]:
+    write(pa.Table.from_pandas(table, preserve_index=False), folder / "audit.csv")
+    texts = [one if isinstance(one, str) else one.exported("markdown").strip() for one in page]
+    try:
+        with written_aside(folder / "audit.md") as file:
+            file.write(("\n\n".join(texts) + "\n").encode())
+    except OSError as error:
+        raise FairbanditError(f"cannot write to {folder}: {error.strerror or error}") from error
+    return [folder / "audit.md", folder / "audit.csv"]
+
+
+def draw_log(found: Audit, level: float) -> Figure:
+    """Draws a row for each attribute: rates with intervals, and the wealth of each test."""
+    from matplotlib.figure import Figure
+
+    table, tests = found.table, found.wealth
+    by = list(table.groupby("attribute", sort=False))
+    heights = [0.7 + max(0.9, 0.17 * len(own)) for _, own in by]
+    with applied():
+        size = (WIDTH * (1 + len(tests)) / 3, sum(heights))
+        figure = Figure(figsize=size, layout="constrained")
+        grid = figure.subplots(len(by), 1 + len(tests), squeeze=False, height_ratios=heights)
+        for (first, *panels), (attribute, own) in zip(grid, by, strict=True):
+            groups = own["group"].tolist()
+            looks = [group_line(code, groups) for code in range(len(groups))]
+            for row, look, y in zip(own.itertuples(), looks, range(len(groups)), strict=True):
+                arms = [[row.rate - row.low], [row.high - row.rate]]
+                first.errorbar(row.rate, y, xerr=arms, marker="o", color=look["color"])
+            first.set_yticks(range(len(groups)), [look["label"] for look in looks])
+            first.set(xlabel="selected ÷ received", title=attribute, ylim=(len(groups) - 0.5, -0.5))
+            for panel, test in zip(panels, tests, strict=True):
+                n = tests[test][attribute].shape[1]
+                at = np.unique(np.linspace(0, n - 1, 2000).astype(np.int64))
+                for wealth, look in zip(tests[test][attribute], looks, strict=True):
+                    panel.plot(at + 1, wealth[at] / math.log(10), **look)
+                panel.axhline(math.log10(len(table) / level), color="black", linewidth=0.6)
+                panel.set(xlabel="decision", ylabel="log₁₀ wealth", title=f"test of {test}")
+    return figure
 
 
 def draw(results: Sequence[pd.DataFrame], level: float = LEVEL) -> Figure:
     """Draws a panel a run: each group's estimates with their bands, by round, and 1/K dashed."""
+    from matplotlib.figure import Figure
+
     columns = min(2, len(results))
     lines = math.ceil(len(results) / columns)
     with applied():
-        from matplotlib.figure import Figure
-
         size = (WIDTH * (columns + 1) / 3, 0.5 + 1.6 * lines)
         figure = Figure(figsize=size, layout="constrained")
         for place, result in enumerate(results, 1):
-            _panel(figure.add_subplot(lines, columns, place), result)
+            panel, first = figure.add_subplot(lines, columns, place), result.iloc[0]
+            groups = list(result["group"].unique())
+            for code, (_, own) in enumerate(result.groupby("group", sort=False)):
+                rate, low, high = (own[column].to_numpy() for column in ("rate", "low", "high"))
+                beside = np.arange(1, len(own) + 1) + 0.6 * ((code + 0.5) / len(groups) - 0.5)
+                look: dict[str, Any] = {"linewidth": 0.6, "markersize": 2.2, "capsize": 0}
+                look |= {**group_line(code, groups), "marker": "os^DvPX*"[code % 8]}
+                panel.errorbar(beside, rate, yerr=(rate - low, high - rate), **look)
+            panel.axhline(first["target"], color="black", ls="--", linewidth=0.7, label="1/K")
+            panel.set_title(f"{policy_name(first['run'])}\n{first['verdict']}")
+            if result["round"].isna().all():
+                panel.set(xlabel="all rounds", ylabel="selected ÷ received", xticks=[])
+            else:
+                panel.set(xlabel="round", ylabel="P(group is picked)")
+                panel.locator_params(axis="x", integer=True)
         title = f"{1 - level:.4g} bands, simultaneous in a panel; scales differ"
         legend(figure, figure.axes, "lower", title)
     return figure
-
-
-def _panel(panel: Axes, result: pd.DataFrame) -> None:
-    first, groups = result.iloc[0], list(result["group"].unique())
-    for code, group in enumerate(groups):
-        look: dict[str, Any] = group_line(code, groups)
-        look |= {"linewidth": 0.6, "marker": _MARKERS[code % len(_MARKERS)], "markersize": 2.2}
-        own = result[result["group"] == group]
-        rate, low, high = (own[column].to_numpy() for column in ("rate", "low", "high"))
-        beside = np.arange(1, len(own) + 1) + 0.6 * ((code + 0.5) / len(groups) - 0.5)
-        panel.errorbar(beside, rate, yerr=(rate - low, high - rate), capsize=0, **look)
-    panel.axhline(first["target"], color="black", linestyle="--", linewidth=0.7, label="1/K")
-    panel.set_title(f"{policy_name(first['run'])}\n{first['verdict']}")
-    if result["round"].isna().all():
-        panel.set(xlabel="all rounds", ylabel="selected ÷ received", xticks=[])
-    else:
-        panel.set(xlabel="round", ylabel="P(group is picked)")
-        panel.locator_params(axis="x", integer=True)

@@ -13,14 +13,13 @@ from rich.text import Text
 
 from fairbandit import conformance, registry
 from fairbandit.cli.parsers import read_parameters, tool_parser
-from fairbandit.conformance.report import NOT_TRIED, cost
-from fairbandit.conformance.world import REFERENCES, REPLICAS
+from fairbandit.conformance.report import NOT_TRIED
 from fairbandit.errors import FairbanditError
 from fairbandit.run.table import console
 
 _HELP = """\
-Runs the conformance suite on registered parts, plugins included, and prints what passes, what
-does not and why, and what a round costs. The exit code is 1 if anything does not pass.
+Runs the conformance suite on registered parts, plugins included, and prints what passes, and
+what does not and why. The exit code is 1 if anything does not pass.
 
 A part plays a small problem made to be awkward (three groups, one of them rare, empty places) in
 a policy whose other parts are the reference ones: split halves, estimator ridge, rank
@@ -80,12 +79,6 @@ def _examine(kind: str, spec: dict[str, Any], show: Callable[[Text | str], None]
         results.append(result)
         show(_line(result))
     passed = sum(result.reason is None for result in results)
-    if passed == len(results):
-        own, reference = cost(kind, spec)
-        show(
-            f"  plays in {own:.3f} ms a round of {REPLICAS} replicas "
-            f"({REFERENCES[kind]}: {reference:.3f} ms)"
-        )
     show(f"  {passed} of {len(results)} checks passed")
     return passed == len(results)
 

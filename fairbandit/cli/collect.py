@@ -48,7 +48,7 @@ def collect(words: Sequence[str]) -> None:
     if not given.each:
         counted += f" of {len(rows):,} setting{'s' * (len(rows) != 1)}"
     if given.out is not None:
-        table = tidy(runs if given.each else rows)
+        table = tidy(rows, each=given.each)
         write(table, given.out)
         print(f"{counted} in {table.num_columns} columns: {given.out}")
     elif given.format is not None:

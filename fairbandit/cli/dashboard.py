@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import re
 import signal
 import tempfile
@@ -179,19 +178,11 @@ def _domain(values: Sequence[Any]) -> hparams.Domain | None:
 
 
 def page(names: Sequence[str]) -> str:
-    """Returns the page that shows every n-th of some curves by their names, a dozen at most."""
-    if len(names) <= MOST_LINES and names[0].startswith(f"{POOLED}/"):
-        patterns = [f"{_pattern(names[0].rpartition('/')[0])}/"]  # all of its folder
-    else:
-        shown = names[:: math.ceil(len(names) / MOST_LINES)]
-        patterns = [f"{_pattern(name)}$" for name in shown]
+    """Returns the page that shows some curves by their names, the first dozen at most."""
+    # few signs, for an address
+    patterns = [re.sub(r"[^\w/,-]", ".", name) + "$" for name in names[:MOST_LINES]]
     regex = quote(f"^({'|'.join([*patterns, _FIGURES])})", safe="/,()")
     return f"?runFilter={regex}#{_CURVES}&regexInput={regex}"
-
-
-def _pattern(text: str) -> str:
-    """Returns a regular expression that matches a text; one of few signs, for an address."""
-    return re.sub(r"[^\w/,-]", ".", text)
 
 
 def _free(folder: Path, label: str) -> Path:

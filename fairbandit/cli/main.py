@@ -21,8 +21,8 @@ TOOLS = {
     "table": "shows what environment=table makes of a file: features, missing cells, groups",
     "theory": "computes what the paper proves, for an environment",
     "evaluate": "estimates from a log what other policies would have given",
+    "audit": "reports how groups were treated, in a log of decisions or in saved runs",
     "replay": "plays an agent's log again and confirms every line",
-    "parity": "tests saved runs for demographic parity, round by round",
 }
 """The tools with a line for `fairbandit --help`; each is a function in a module of its name."""
 

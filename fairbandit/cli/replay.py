@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from fairbandit.agent.journal import replay as replayed
+from fairbandit.agent.replaying import replay as replayed
 from fairbandit.cli.parsers import tool_parser
 from fairbandit.run.table import console, named
 

@@ -147,7 +147,7 @@ def _gather(sweep: _Sweep, errors: Mapping[str, str]) -> None:
     finished = _finished(folder)
     if finished:
         runs = read_runs([folder])
-        write(tidy(runs), folder / RESULTS)
+        write(tidy(pool(runs, ()), each=True), folder / RESULTS)
         shown.print(overview(pool(runs)))
     skipped = len(finished.items() & sweep.before.items())
     counts = {"finished": len(finished) - skipped, "skipped": skipped, "failed": len(errors)}

@@ -239,7 +239,7 @@ class _Tables:
             picks = _number(self.rounds / known.places)
             texts.append(
                 f"Parity: Fair-Greedy picks each group with probability 1/K in every round (lemma "
-                f"DGP), so T/K = {picks} times on average; fairbandit parity tests it."
+                f"DGP), so T/K = {picks} times on average; fairbandit audit tests it."
             )
         if not self.has_trade_off:
             texts.append("thm:linreg_opt takes two groups with a place each and a reward density.")

@@ -1,4 +1,4 @@
-"""Runs all checks on one part, and times it. A failed check does not stop the others."""
+"""Runs all checks on one part. A failed check does not stop the others."""
 
 from __future__ import annotations
 
@@ -6,16 +6,12 @@ import inspect
 import traceback
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from timeit import timeit
 from typing import NamedTuple
 
 from fairbandit.conformance import contract
 from fairbandit.conformance.purity import changes_nothing, restored
-from fairbandit.conformance.world import REFERENCES, Spec, engine_of, play
+from fairbandit.conformance.world import Spec
 from fairbandit.errors import FairbanditError
-
-TIMED, TRIES = 512, 3
-"""The number of rounds that are timed, and of measurements, of which the fastest counts."""
 
 NOT_TRIED = "not tried, for the fault above"
 """The reason that stands for all checks after a part that cannot be played."""
@@ -88,15 +84,3 @@ def _failure(check: Check, kind: str, spec: Spec) -> str | None:
         message = " ".join(traceback.format_exception_only(error)[-1].split())
         return f"{message} ({Path(at.filename).name}:{at.lineno})"
     return None
-
-
-def cost(kind: str, spec: Spec) -> tuple[float, float]:
-    """Milliseconds per round of all replicas, with a part and with its kind's reference."""
-
-    def milliseconds(spec: Spec) -> float:
-        engine = engine_of(kind, spec)
-        return 1000 * timeit(lambda: play(engine, TIMED), number=1) / TIMED
-
-    tries = [(milliseconds(spec), milliseconds(REFERENCES[kind])) for _ in range(TRIES)]
-    own, reference = (min(times) for times in zip(*tries, strict=True))
-    return own, reference

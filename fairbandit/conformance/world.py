@@ -36,7 +36,7 @@ REFERENCES = {
     "environment": "simulation",
     "metric": "fair_regret",
 }
-"""The parts that complete the policy of the part under test, and that its cost is compared to."""
+"""The parts that complete the policy of the part under test."""
 
 Spec = str | Mapping[str, Any]
 """A part: its registered name, or a mapping with `name` and hyperparameters."""

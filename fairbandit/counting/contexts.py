@@ -10,8 +10,7 @@ belong to none, and without the stamp nobody writes over them.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -28,8 +27,8 @@ LATEST = (1 << BITS) - 1
 POSITIVE = (1 << 62) - 1
 """Makes the negative keys of empty places higher than all others."""
 
-MOST = 1 << 22
-"""So many numbers are written at a time, so that work memory stays small."""
+FEW = 64
+"""So few new entries are numbered by a loop."""
 
 LEAST_ROOM = 64
 """There is room for at least so many entries of each group."""
@@ -61,41 +60,36 @@ class Memory:
     """
 
     def __init__(self, like: Tensor, first: Tensor, needed: Tensor) -> None:
+        (b, d), g = like.shape, len(first)
         room = (2 * (needed - first)).clamp(min=LEAST_ROOM)
-        self.most, start, length = first + room, room.cumsum(0) - room, int(room.sum()) + 1
-        self.address = start - first
+        start, length = room.cumsum(0) - room, int(room.sum()) + 1
+        self.most, self.address = first + room, start - first
         self.addresses = self.address.tolist()
-        self._before = pad(self.address - 1, (0, 1), value=length - 1)  # the last is for group −1
-        self.base = torch.arange(len(room), device=room.device) << BITS
+        self.base = torch.arange(g, device=like.device) << BITS
         keys = pad(self.base.repeat_interleave(room) + LATEST, (0, 1), value=POSITIVE)
-        self.keys = keys.repeat(len(like), 1)
-        self.rows = like.new_zeros(len(like), length, like.shape[1])
+        self.keys, self.rows = keys.repeat(b, 1), like.new_zeros(b, length, d)
         self.stamps = dict[int, bool]()
         self.sorted: SortedSegment | None = None
         self.not_worth_sorting = 0.0
 
-    def write(self, contexts: Tensor, keys: Tensor, groups: Tensor, numbers: Tensor) -> None:
-        """Writes M contexts of each replica.
+    def write(self, contexts: Tensor, keys: Tensor, numbers: Tensor) -> None:
+        """Writes M contexts of each replica, (B, M, d).
 
         Args:
             contexts: (B, M, d).
-            keys: (B, M) int64, or (1, M) for the same in all replicas; those below 0 are left out.
-            groups: their groups, −1 for those left out.
-            numbers: the number of each among those of its group, from 1, as `keys`.
+            keys: (B, M) int64; those below 0 are left out.
+            numbers: the number of each among the entries of its group, from 0, as `keys`.
         """
         b, length, d = self.rows.shape
-        row, keys = self._before[groups].add_(numbers), keys & POSITIVE
-        row.clamp_(max=length - 1)
+        row = (self.address[keys >> BITS] + numbers).masked_fill_(keys < 0, length - 1)
         if b > 1:
-            row = row + torch.arange(b, device=row.device)[:, None] * length
-            keys = keys.expand(b, -1)
+            row += torch.arange(b, device=row.device)[:, None] * length
         row = row.flatten()
         self.rows.view(-1, d).index_copy_(0, row, contexts.reshape(-1, d))
-        self.keys.view(-1).index_copy_(0, row, keys.reshape(-1))
+        self.keys.view(-1).index_copy_(0, row, (keys & POSITIVE).flatten())
 
 
-@dataclass(frozen=True, eq=False)
-class Contexts:
+class Contexts(NamedTuple):
     """The contexts of rounds 1 … `rounds`, in B replicas.
 
     Attributes:
@@ -104,9 +98,8 @@ class Contexts:
         max_contexts: how many of its last contexts count of each group; None counts all. If it is
             set, memory does not grow with the rounds.
         forgotten: how many first rounds are forgotten.
-        total: how many entries each group has had, (B, G) int64; (1, G) if all replicas are alike,
-            which means that they had contexts of the same groups in every round.
-        settled: `total` when rounds were last forgotten.
+        first: how many first entries of each group are forgotten, (G,) int64.
+        total: how many entries each group has had, (B, G) int64.
         memory: the entries.
     """
 
@@ -114,8 +107,8 @@ class Contexts:
     largest: Tensor
     max_contexts: int | None
     forgotten: int
+    first: Tensor
     total: Tensor
-    settled: Tensor
     memory: Memory
 
     @classmethod
@@ -127,20 +120,25 @@ class Contexts:
             groups: G.
             max_contexts: how many of its last contexts count of each group; None counts all.
         """
-        none = torch.zeros(1, groups, dtype=torch.int64, device=like.device)
-        largest = like.new_zeros(like.shape[0], like.shape[2])
-        return cls(0, largest, max_contexts, 0, none, none, Memory(largest, none[0], none[0]))
+        b, _, d = like.shape
+        total = torch.zeros(b, groups, dtype=torch.int64, device=like.device)
+        largest, first = like.new_zeros(b, d), total[0]
+        return cls(0, largest, max_contexts, 0, first, total, Memory(largest, first, first))
 
     @classmethod
     def restored(cls, state: Mapping[str, Any], max_contexts: int | None = None) -> Contexts:
         """The value whose `state` this is; `max_contexts` is as for `empty`."""
         empty = cls.empty(state["contexts"][:, :0], state["group_count"], max_contexts)
         value = empty._with(state["contexts"], state["keys"], state["rounds"], state["largest"])
-        return replace(value, forgotten=state["forgotten"])
+        return value._replace(forgotten=state["forgotten"])
 
     def state(self) -> dict[str, Any]:
         """All that later rounds can read, as plain tensors and numbers."""
-        keys = self._held(self._first())[0]
+        keys = self.memory.keys[:, :-1]
+        groups = keys >> BITS
+        number = torch.arange(keys.shape[1], device=keys.device) - self.memory.address[groups]
+        gone = (keys & LATEST > self.rounds) | (number < self.first[groups])
+        keys = keys.masked_fill(gone, -1)
         some = (keys >= 0).any(0)
         return {
             "contexts": self.memory.rows[:, :-1][:, some],
@@ -156,11 +154,6 @@ class Contexts:
         """G."""
         return self.total.shape[1]
 
-    @property
-    def alike(self) -> bool:
-        """Whether all replicas had contexts of the same groups in every round."""
-        return self.total.shape[0] == 1
-
     def append(self, contexts: Tensor, groups: Tensor) -> Contexts:
         """The value with the pools of the next N rounds; this one stays as it is.
 
@@ -169,10 +162,12 @@ class Contexts:
             groups: (B, N, K) int64, −1 for an empty place.
         """
         rounds = self.rounds + groups.shape[1]
-        sizes = contexts.abs().masked_fill_((groups < 0)[..., None], 0).amax((1, 2))
+        sizes = contexts.abs()
+        if bool((empty := groups < 0).any()):
+            sizes.masked_fill_(empty[..., None], 0)
         came = torch.arange(self.rounds + 1, rounds + 1, device=groups.device)[:, None]
         keys = torch.add(came, groups, alpha=1 << BITS)
-        largest = torch.maximum(self.largest, sizes)
+        largest = torch.maximum(self.largest, sizes.flatten(1, 2).amax(1))
         return self._with(contexts.flatten(1, 2), keys.flatten(1), rounds, largest)
 
     def forget(self, rounds: int) -> Contexts:
@@ -181,33 +176,31 @@ class Contexts:
         All rounds so far must be decided: if `max_contexts` is m, what comes before the last m
         contexts of each group is forgotten too. Memory is given back at a later append.
         """
-        return replace(self, forgotten=max(self.forgotten, rounds), settled=self.total)
+        rounds = max(rounds, self.forgotten)
+        gone = self.up_to(self.total.new_tensor([[min(rounds, self.rounds)]]))[0, :, 0]
+        if self.max_contexts is not None:
+            gone = torch.maximum(gone, self.total - self.max_contexts)
+        return self._replace(forgotten=rounds, first=torch.maximum(self.first, gone.amin(0)))
 
     def grow(self, groups: int) -> Contexts:
         """The value with room for new groups, G of them in all."""
         more = 0, groups - self.groups
-        total, settled, first = (
-            pad(part, more) for part in (self.total, self.settled, self._first())
-        )
+        total, first = pad(self.total, more), pad(self.first, more)
         memory = self._copied(first, total.amax(0))
         memory.stamps[self.rounds] = True
-        return replace(self, total=total, settled=settled, memory=memory)
+        return self._replace(total=total, first=first, memory=memory)
 
     def up_to(self, rounds: Tensor) -> Tensor:
-        """How many entries each group had after given rounds, (W, N): (W, b, N, G) int64.
+        """How many entries each group had after given rounds, (W, N): (W, B, N, G) int64.
 
         Entries that are forgotten count too, but for rounds in which all kept ones were to come
-        this is no less than the number of those forgotten. b is 1 if all replicas are alike.
+        this is no less than the number of those forgotten.
         """
         memory, (w, n) = self.memory, rounds.shape
-        wanted = rounds[..., None] + memory.base
-        if self.alike:
-            row = torch.searchsorted(memory.keys[0], wanted, right=True)[:, None]
-        else:
-            every = wanted.view(1, -1).expand(len(memory.keys), -1).contiguous()
-            row = torch.searchsorted(memory.keys, every, right=True)
-            row = row.view(-1, w, n, self.groups).transpose(0, 1)
-        return row - memory.address
+        b, g = self.total.shape
+        wanted = (rounds[..., None] + memory.base).view(1, -1).expand(b, -1).contiguous()
+        row = torch.searchsorted(memory.keys, wanted, right=True)
+        return (row.view(b, w, n, g) - memory.address).transpose(0, 1)
 
     def entries(self, group: int, low: int, high: int) -> Tensor:
         """Entries low … high − 1 of a group, (B, L, d); any where a replica has fewer."""
@@ -221,54 +214,50 @@ class Contexts:
 
     def _with(self, contexts: Tensor, keys: Tensor, rounds: int, largest: Tensor) -> Contexts:
         """The value with M more contexts, (B, M, d), of the given keys, up to a round."""
-        if not keys.shape[1]:
-            return replace(self, rounds=rounds, largest=largest)
-        total, half = self.total, keys.shape[1] // 2
-        if half and keys.numel() * self.groups > MOST:
-            one = self._with(contexts[:, :half], keys[:, :half], rounds, largest)
-            return one._with(contexts[:, half:], keys[:, half:], rounds, largest)
-        if self.alike and (len(keys) == 1 or bool((keys == keys[:1]).all())):
-            keys = keys[:1]  # one replica stands for all
-        else:
-            total = total.expand(len(keys), -1)
-        groups = (keys >> BITS)[..., None]
-        number = (groups == torch.arange(self.groups, device=keys.device)).cumsum(1)
-        number += total[:, None]
-        own = number.gather(2, groups.clamp(min=0)).squeeze(2)
-        total, memory = number[:, -1].clone(), self.memory
+        number, total = numbered(keys >> BITS, self.total)
+        memory = self.memory
         if bool((total > memory.most).any()) or not memory.stamps.pop(self.rounds, False):
-            first = self._first()
-            memory, held = self._copied(first, total.amax(0)), memory.sorted
-            if held is not None and held.within(first, self.total.amin(0)):
+            held = memory.sorted
+            memory = self._copied(self.first, total.amax(0))
+            if held is not None and held.within(self.first, self.total.amin(0)):
                 memory.sorted = held
-        memory.write(contexts, keys, groups.squeeze(2), own)
+        memory.write(contexts, keys, number)
         memory.stamps[rounds] = True
-        window = self.max_contexts, self.forgotten
-        return Contexts(rounds, largest, *window, total, self.settled, memory)
-
-    def _first(self) -> Tensor:
-        """How many entries of each group are forgotten, (G,)."""
-        last = min(self.forgotten, self.rounds)
-        gone = self.up_to(self.total.new_tensor([[last]]))[0, :, 0]
-        if self.max_contexts is not None:
-            gone = torch.maximum(gone, self.settled - self.max_contexts)
-        return gone.amin(0)
-
-    def _held(self, first: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """Key, group and number (from 1) of each row's entry: (b, R − 1).
-
-        Keys and groups are −1 for rows whose entry is not kept.
-        """
-        keys = self.memory.keys[: len(self.total), :-1]
-        groups = keys >> BITS
-        number = (
-            torch.arange(1, keys.shape[1] + 1, device=keys.device) - self.memory.address[groups]
-        )
-        gone = (keys & LATEST > self.rounds) | (number <= first[groups])
-        return keys.masked_fill(gone, -1), groups.masked_fill(gone, -1), number
+        return self._replace(rounds=rounds, largest=largest, total=total, memory=memory)
 
     def _copied(self, first: Tensor, needed: Tensor) -> Memory:
         """New memory with what is kept, and room for so many entries of each group in all."""
-        memory = Memory(self.largest, first, needed)
-        memory.write(self.memory.rows[:, :-1], *self._held(first))
+        memory, old = Memory(self.largest, first, needed), self.memory
+        for group, high in enumerate(self.total.amax(0).tolist()):
+            low, start = int(first[group]), memory.addresses[group]
+            keys = old.keys[:, old.addresses[group] + low : old.addresses[group] + high]
+            none = keys & LATEST > self.rounds  # of a longer value
+            memory.rows[:, start + low : start + high] = self.entries(group, low, high)
+            empty = (group << BITS) + LATEST
+            memory.keys[:, start + low : start + high] = keys.masked_fill(none, empty)
         return memory
+
+
+def numbered(groups: Tensor, total: Tensor) -> tuple[Tensor, Tensor]:
+    """The number of each entry in its group, (B, M), after `total` others, and the new totals.
+
+    Groups are (B, M) int64, −1 for none, and totals (B, G).
+    """
+    if groups.numel() <= FEW:  # a loop takes less than the tensors that replace it
+        numbers, totals = groups.tolist(), total.tolist()
+        for own, row in zip(totals, numbers, strict=True):
+            for place, group in enumerate(row):
+                row[place] = own[group]
+                own[group] += group >= 0
+        return groups.new_tensor(numbers), total.new_tensor(totals)
+    own, some = groups.clamp(min=0), (groups >= 0).to(torch.int64)
+    return occurrences(groups) + total.gather(1, own), total.scatter_add(1, own, some)
+
+
+def occurrences(keys: Tensor) -> Tensor:
+    """How often each key occurs before it in its row: (B, M) int64 of (B, M) int64."""
+    if len(keys) > 1 and bool((keys == keys[:1]).all()):
+        return occurrences(keys[:1]).expand_as(keys)
+    ordered, order = keys.sort(dim=1, stable=True)
+    number = torch.arange(keys.shape[1], device=keys.device) - torch.searchsorted(ordered, ordered)
+    return torch.empty_like(keys).scatter_(1, order, number)

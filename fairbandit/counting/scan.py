@@ -15,8 +15,7 @@ from itertools import pairwise
 import torch
 from torch import Tensor
 
-from fairbandit.counting.contexts import Contexts
-from fairbandit.counting.model import ScoringModel
+from fairbandit.counting.contexts import Contexts, occurrences
 
 CHUNK = 1 << 18
 """About how many scores a chunk has, and a quarter of the comparisons that are made at a time."""
@@ -25,21 +24,23 @@ MOST = 1 << 22
 """The most scores in a chunk, so that work memory stays small where there are very many models."""
 
 
-class Scratch(threading.local):
-    """Memory that each thread uses again and again: the first writes to new memory are slow."""
-
-    def __init__(self) -> None:
-        self._kept = torch.empty(0)
-
-    def empty(self, shape: tuple[int, ...], like: Tensor) -> Tensor:
-        """An uninitialised tensor like another, valid until this thread's next call."""
-        size, kept = math.prod(shape), self._kept
-        if kept.numel() < size or (kept.dtype, kept.device) != (like.dtype, like.device):
-            kept = self._kept = like.new_empty(size + size // 2)
-        return kept[:size].view(shape)
+_kept = threading.local()
 
 
-_scores, _below, _started, _unended = Scratch(), Scratch(), Scratch(), Scratch()
+def scratch(name: str, shape: tuple[int, ...], like: Tensor) -> Tensor:
+    """An uninitialised tensor, valid until this thread's next call with the same name.
+
+    The first writes to new memory are slow, so each thread uses its own again and again.
+    """
+    size, kept = math.prod(shape), getattr(_kept, name, None)
+    if (
+        kept is None
+        or kept.numel() < size
+        or (kept.dtype, kept.device) != (like.dtype, like.device)
+    ):
+        kept = like.new_empty(size + size // 2)
+        setattr(_kept, name, kept)
+    return kept[:size].view(shape)
 
 
 Limits = tuple[int, int, int, int]
@@ -64,7 +65,7 @@ class Windows:
 
     Args:
         contexts: the entries.
-        ends: the window of each round in every group, entries start … stop − 1, (2, b, N, G).
+        ends: the window of each round in every group, entries start … stop − 1, (2, B, N, G).
         groups: the group of each value, (B, N, M) int64, −1 for none.
         model_of_round: (N,) int64, nondecreasing.
         models: U.
@@ -76,20 +77,23 @@ class Windows:
     def __init__(
         self, contexts: Contexts, ends: Tensor, groups: Tensor, model_of_round: Tensor, models: int
     ) -> None:
-        self._contexts, self.limits, self._shape = contexts, limits_of(ends), groups.shape
-        if ends.shape[1] == 1 and bool((groups == groups[:1]).all()):
-            groups = groups[:1]
-        b, g, flat = len(groups), contexts.groups, groups.flatten(1)
+        self._contexts, self._shape = contexts, groups.shape
+        least, greatest = ends.flatten(1, 2).aminmax(dim=1)
+        (first, least_stop), (greatest_start, last) = least.tolist(), greatest.tolist()
+        self.limits = list(zip(first, greatest_start, least_stop, last, strict=True))
+        if all(bool((part == part[:1]).all()) for part in (groups, ends.transpose(0, 1))):
+            groups, ends = groups[:1], ends[:, :1]
+        g, flat = contexts.groups, groups.flatten(1)
         key = flat * models + model_of_round.repeat_interleave(groups.shape[2])
-        number = _occurrences(key)
+        number = occurrences(key)
         widths = number.new_zeros(g + 1)
         widths.scatter_reduce_(0, flat.flatten() + 1, number.flatten() + 1, "amax")
         self._widths = widths[1:].tolist()
         width = max(self._widths, default=0)
         self._slots = g, models, width
         self._slot = torch.add(number, key, alpha=width).masked_fill_(flat < 0, g * models * width)
-        own, ends = groups.clamp(min=0), ends.expand(-1, b, -1, -1).to(torch.float64)
-        self._ends = [self._place(end.gather(2, own), 0) for end in ends]
+        own = groups.clamp(min=0)
+        self._ends = [self._place(end.gather(2, own), 0) for end in ends.to(torch.float64)]
 
     def sum(
         self,
@@ -145,38 +149,31 @@ class Windows:
         return flat[:, :-1].view(b, *self._slots)
 
 
-def limits_of(ends: Tensor) -> list[Limits]:
-    """The limits of windows (2, b, N, G), for each of the G groups."""
-    least, greatest = ends.flatten(1, 2).aminmax(dim=1)
-    (first, least_stop), (greatest_start, last) = least.tolist(), greatest.tolist()
-    return list(zip(first, greatest_start, least_stop, last, strict=True))
-
-
 def products(theta: Tensor) -> Score:
     """The scores of linear models of weights (B, U, d); they are valid until the next call."""
 
     def score(contexts: Tensor, group: int) -> Tensor:
-        memory = _scores.empty((*theta.shape[:2], contexts.shape[1]), theta)
+        memory = scratch("scores", (*theta.shape[:2], contexts.shape[1]), theta)
         return torch.bmm(theta, contexts.mT, out=memory)
 
     return score
 
 
-def scoring(model: ScoringModel) -> Score:
-    """The scores of any models."""
-    return lambda contexts, group: model.score(contexts[:, None], _filled(contexts, group))
+def scoring(score: Callable[[Tensor, Tensor], Tensor]) -> Score:
+    """The scores that a function of (B, 1, L, d) contexts and (B, 1, L) groups gives."""
 
+    def of_group(contexts: Tensor, group: int) -> Tensor:
+        b, length, _ = contexts.shape
+        return score(contexts[:, None], torch.full((b, 1, length), group, device=contexts.device))
 
-def bounding(model: ScoringModel, upper: bool) -> Score:
-    """The upper or the lower confidence bounds of models."""
-    return lambda contexts, group: model.bounds(contexts[:, None], _filled(contexts, group))[upper]
+    return of_group
 
 
 def counting(known: list[Tensor], given: list[Tensor], mask: Tensor | None) -> Tensor:
     """Counts scores that are at most the values; see `Reduce`."""
     (scores,), (values,) = known, given
     # floats are several times as fast as booleans, both to make and to add up
-    memory = _below.empty((*values.shape[:3], scores.shape[3]), values)
+    memory = scratch("below", (*values.shape[:3], scores.shape[3]), values)
     below = torch.le(scores, values, out=memory)
     return (below if mask is None else below.mul_(mask)).sum(3)
 
@@ -198,12 +195,6 @@ def summing(f: Callable[..., Tensor]) -> Reduce:
     return reduce
 
 
-def _filled(contexts: Tensor, group: int) -> Tensor:
-    """The group of each of (B, L, d) contexts, (B, 1, L)."""
-    b, length, _ = contexts.shape
-    return torch.full((b, 1, length), group, device=contexts.device)
-
-
 def _inside(low: int, high: int, start: Tensor, stop: Tensor, limits: Limits) -> Tensor | None:
     """Which of the entries low … high − 1 lie in each window; see `Reduce`.
 
@@ -215,9 +206,9 @@ def _inside(low: int, high: int, start: Tensor, stop: Tensor, limits: Limits) ->
     entry = torch.arange(low, high, dtype=torch.float64, device=start.device)
     shape, masks = (*start.shape[:3], high - low), list[Tensor]()
     if starts:
-        masks.append(torch.ge(entry, start, out=_started.empty(shape, entry)))
+        masks.append(torch.ge(entry, start, out=scratch("started", shape, entry)))
     if stops:
-        masks.append(torch.lt(entry, stop, out=_unended.empty(shape, entry)))
+        masks.append(torch.lt(entry, stop, out=scratch("unended", shape, entry)))
     return masks[0].mul_(masks[1]) if len(masks) > 1 else masks[0]
 
 
@@ -238,10 +229,3 @@ def _chunks(limits: Limits, segment: tuple[int, int], size: int) -> Iterator[tup
             step = -(-(high - low) // -(-(high - low) // size))
             for begin in range(low, high, step):
                 yield begin, min(begin + step, high), counted
-
-
-def _occurrences(keys: Tensor) -> Tensor:
-    """How often each key occurs before it in its row: (B, M) int64 of (B, M) int64."""
-    ordered, order = keys.sort(dim=1, stable=True)
-    number = torch.arange(keys.shape[1], device=keys.device) - torch.searchsorted(ordered, ordered)
-    return torch.empty_like(keys).scatter_(1, order, number)

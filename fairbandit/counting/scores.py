@@ -6,18 +6,41 @@ from collections.abc import Callable
 from functools import cached_property
 from typing import Literal, get_args
 
+import numpy as np
 import torch
 from torch import Tensor
 
 from fairbandit.counting.contexts import Contexts
-from fairbandit.counting.linear import LinearCounts
-from fairbandit.counting.model import ScoringModel
-from fairbandit.counting.scan import Windows, bounding, counting, products, scoring, summing
+from fairbandit.counting.scan import Windows, counting, products, scoring, summing
+from fairbandit.counting.segments import count_segments
+from fairbandit.counting.sorted_segment import SortedSegment
 from fairbandit.errors import FairbanditError
 from fairbandit.locks import without_locks
+from fairbandit.models import RewardModel
 
 Of = Literal["score", "lower", "upper"]
 """What values are compared with: past scores, or past confidence bounds."""
+
+GATHER = 10
+"""The cost of one comparison where contexts are gathered; in a chunked scan it is 1. Costs decide
+how scores of linear models are counted, and never change the counts."""
+
+SLICES = 1 << 16
+"""For one pool whose windows hold at most so many entries, each is read as a slice."""
+
+SCAN, GROUP = 100_000, 25_000
+"""The cost of beginning a scan, and of beginning one more group of it."""
+
+AGAIN = 20
+"""The cost of scoring one sorted context again."""
+
+SORT = 300
+"""The cost of sorting one more context."""
+
+SEARCH, SEARCH_SETUP = 600, 400
+"""The cost of searching a sorted segment for one more value; and for any, in values, times d.
+
+Comparisons become cheaper, in proportion, as there are more features; this does not."""
 
 
 @without_locks
@@ -29,6 +52,10 @@ class PastScores:
     are among the last m of their group before round t. Whatever is compared with them is (B, N, K),
     one value for each candidate.
 
+    Under linear models the windows of one pool are read as slices. Else few entries are gathered,
+    more are scanned in chunks, and long windows are searched in a sorted segment, outside which the
+    entries are gathered or scanned.
+
     Args:
         contexts: the past contexts up to the last of the rounds.
         first: the first of N consecutive rounds, from 1.
@@ -36,7 +63,7 @@ class PastScores:
         groups: the candidates' groups, (B, N, K) int64, −1 for an empty place.
         model: the U reward models of the rounds.
         model_of_round: which model each round uses, (N,) int64, nondecreasing.
-        own: the candidates' own scores, and what gives the largest values with which they tie, both
+        own: the candidates' own scores, and the largest past scores that tie with them, both
             (B, N, K); None if the values are not those of candidates.
     """
 
@@ -47,29 +74,30 @@ class PastScores:
         start: Tensor,
         stop: Tensor,
         groups: Tensor,
-        model: ScoringModel,
+        model: RewardModel,
         model_of_round: Tensor,
-        own: tuple[Tensor, Callable[[], Tensor]] | None = None,
+        own: tuple[Tensor, Tensor] | None = None,
     ) -> None:
         self._contexts, self._first, self._start, self._stop = contexts, first, start, stop
         self._groups, self._model, self._model_of_round = groups, model, model_of_round
-        self._own_scores = own
+        self._own = own
 
-    def of(self, groups: Tensor) -> PastScores:
+    def of(self, groups: Tensor | None = None) -> PastScores:
         """The same rounds' windows, for values of other groups than the candidates'.
 
         Args:
-            groups: (B, N, M) int64 for any M, −1 for none.
+            groups: (B, N, M) int64 for any M, −1 for none; None asks for every group, M = G.
 
         Returns:
             Past scores that are asked about (B, N, M) values.
         """
+        if groups is None:
+            return self._every
         window, models = (self._start, self._stop), (self._model, self._model_of_round)
         return type(self)(self._contexts, self._first, *window, groups, *models)
 
     @cached_property
-    def every(self) -> PastScores:
-        """The same rounds' windows, for one value of every group: M = G."""
+    def _every(self) -> PastScores:
         every = torch.arange(self._contexts.groups, device=self._groups.device)
         return self.of(every.expand(*self._groups.shape[:2], -1))
 
@@ -109,7 +137,15 @@ class PastScores:
         """
         if of not in get_args(Of):
             raise FairbanditError(f"of: expected one of {', '.join(get_args(Of))}; got {of!r}")
-        return self._count_le(self._own_with_ties()[1] if values is None else values, of)
+        if values is None:
+            values = self._own_with_ties()[1]
+        theta = self._model.theta
+        if of == "score" and theta is not None:
+            return self._count_linear(values, theta)
+        score = self._model.score
+        if of != "score":
+            score = lambda *given: self._model.bounds(*given)[of == "upper"]  # noqa: E731
+        return self._windows.sum(scoring(score), counting, [values])
 
     def count_lt(self, values: Tensor | None = None, of: Of = "score") -> Tensor:
         """How many past scores are less than a value of the candidate.
@@ -149,40 +185,128 @@ class PastScores:
             now = torch.arange(self._first, self._first + n, device=self._groups.device)
             given.append(now[:, None].expand(self._groups.shape).to(torch.float64))
         theta = self._model.theta
-        score = scoring(self._model) if theta is None else products(theta)
+        score = scoring(self._model.score) if theta is None else products(theta)
         return self._windows.sum(score, summing(f), given, rounds=ages)
 
     def _own_with_ties(self) -> tuple[Tensor, Tensor]:
-        if self._own_scores is None:
+        if self._own is None:
             raise FairbanditError("these are no candidates with scores of their own: give values")
-        scores, ceiling = self._own_scores
-        return scores, ceiling()
+        return self._own
 
-    def _count_le(self, values: Tensor, of: Of) -> Tensor:
-        """See `count_le`."""
-        model, theta = self._model, self._model.theta
-        if of == "score" and theta is not None:
-            window = self._own_ends, self._groups, self._model_of_round
-            linear = LinearCounts(self._contexts, *window, theta, lambda: self._windows)
-            return linear.count_le(values)
-        score = scoring(model) if of == "score" else bounding(model, of == "upper")
-        return self._windows.sum(score, counting, [values])
+    def _count_linear(self, values: Tensor, theta: Tensor) -> Tensor:
+        if values.shape[:2] == (1, 1):
+            counts = self._count_slices(values, theta)
+            if counts is not None:
+                return counts
+        start, stop = self._own_ends
+        length = (stop - start).masked_fill_(self._groups < 0, 0)
+        cost = self._cost(compared := float(length.sum()))
+        counts = self._count_sorted(values, theta, cost)
+        if counts is not None:
+            return counts.masked_fill_((self._groups < 0) | values.isnan(), 0)
+        if cost < GATHER * compared:
+            return self._windows.sum(products(theta), counting, [values])
+        return self._gather(values, theta, start, length)
+
+    def _count_slices(self, values: Tensor, theta: Tensor) -> Tensor | None:
+        """Counts for one pool of one replica, whose windows are slices; None if they are long."""
+        (start, stop), groups = self._ends[:, 0, 0].tolist(), self._groups[0, 0].tolist()
+        present = set(groups) - {-1}
+        if sum(stop[group] - start[group] for group in present) > SLICES:
+            return None
+        scores = {
+            group: torch.mv(
+                self._contexts.entries(group, start[group], stop[group])[0], theta[0, 0]
+            )
+            for group in present
+        }
+        past = {group: one.cpu().numpy() for group, one in scores.items()}
+        counts = [
+            float(np.count_nonzero(past[group] <= value)) if group >= 0 else 0.0
+            for group, value in zip(groups, values[0, 0].tolist(), strict=True)
+        ]
+        return values.new_tensor(counts)[None, None]
+
+    def _count_sorted(self, values: Tensor, theta: Tensor, scan: float) -> Tensor | None:
+        """Counts by a sorted segment and what is beside it; None if a scan of all costs less.
+
+        As windows move on and models drift, more entries beside the segment are scanned, and more
+        inside are scored again. Once this has cost as much as sorting, the common part of all
+        windows is sorted once more, if sorting has paid.
+        """
+        memory, (b, _, d) = self._contexts.memory, theta.shape
+        budget = scan - SEARCH * (SEARCH_SETUP / d + values.numel())
+        if scan < memory.not_worth_sorting or budget < scan * 2 / 3:
+            return None
+        held, counts, paid = memory.sorted, None, True
+        if held is not None:
+            price = SORT * b * held.length
+            if held.spent <= price:
+                counts = self._count_by(held, values, theta, budget)
+            paid = held.saved >= held.spent + price
+        if counts is None and paid:
+            limits = [(low, max(low, high)) for _, low, high, _ in self._windows.limits]
+            if all(low == high for low, high in limits):
+                return None
+            contexts = [self._contexts.entries(at, *ends) for at, ends in enumerate(limits)]
+            held = SortedSegment(contexts, [low for low, _ in limits], theta[:, -1])
+            counts = self._count_by(held, values, theta, budget) if held.exact else None
+        if counts is None:
+            held, memory.not_worth_sorting = None, 1.5 * scan
+        memory.sorted = held
+        return counts
+
+    def _count_by(
+        self, held: SortedSegment, values: Tensor, theta: Tensor, budget: float
+    ) -> Tensor | None:
+        """Counts by a sorted segment and what is beside it; None if that exceeds a budget."""
+        # the windows minus the segment are what lies between the stops, minus what lies between
+        # the starts; either may be negative
+        own = self._groups.clamp(min=0)
+        sorted_ends = held.ends[:, own]
+        more = self._own_ends - sorted_ends
+        length = more.abs().masked_fill_(self._groups < 0, 0)
+        cost = self._cost(compared := float(length.sum()))
+        left = (budget - cost) / AGAIN
+        found = held.count_le(own, values, self._model_of_round, theta, left)
+        if found is None:
+            return None
+        counts, again = found
+        held.saved += budget
+        held.spent += cost + AGAIN * again
+        if cost < GATHER * compared:
+            segment = list(zip(held.start, held.stop, strict=True))
+            return counts + self._windows.sum(products(theta), counting, [values], segment)
+        begin = torch.minimum(self._own_ends, sorted_ends)
+        starts, stops = self._gather(values, theta, begin, length) * more.sign_()
+        return counts + stops - starts
+
+    def _gather(self, values: Tensor, theta: Tensor, begin: Tensor, length: Tensor) -> Tensor:
+        """Counts over segments of entries of each value's group, (…, B, N, M) both."""
+        (b, u, d), memory, model = theta.shape, self._contexts.memory, None
+        row = begin + memory.address[self._groups.clamp(min=0)]
+        if b * u > 1:
+            replica = torch.arange(b, device=row.device)[:, None, None]
+            row += replica * memory.rows.shape[1]
+            model = (replica * u + self._model_of_round[:, None]).expand(row.shape).flatten()
+        given = length.flatten(), values.expand(row.shape).flatten()
+        rows, weights = memory.rows.view(-1, d), theta.reshape(b * u, d)
+        return count_segments(rows, row.flatten(), *given, weights, model).view(row.shape)
+
+    def _cost(self, compared: float) -> float:
+        """The cost of so many comparisons, gathered or scanned."""
+        return min(GATHER * compared, compared + SCAN + GROUP * self._contexts.groups)
 
     @cached_property
     def _ends(self) -> Tensor:
-        """Start and stop of each window in every group, entries start … stop − 1: (2, b, N, G).
-
-        b is 1 if all replicas are alike.
-        """
+        """Start and stop of each window in every group, entries start … stop − 1: (2, B, N, G)."""
         contexts, start, stop = self._contexts, self._start, self._stop
-        if (least := int(start[0])) < contexts.forgotten:
+        least, last = int(start[0]), int(stop[-1])
+        if least < contexts.forgotten or last > contexts.rounds:
             raise FairbanditError(
-                f"the window of a round starts at round {least + 1}, and rounds 1 to "
-                f"{contexts.forgotten} are forgotten: the start of a window must never move back"
-            )
-        if (last := int(stop[-1])) > contexts.rounds:
-            raise FairbanditError(
-                f"the window of a round ends at round {last}, of {contexts.rounds} that are known"
+                f"a rank window holds rounds {least + 1} to {last}; known are "
+                f"{contexts.forgotten + 1} to {contexts.rounds}: rounds before the start of an "
+                "earlier window are forgotten"
             )
         if contexts.max_contexts is None:
             return contexts.up_to(torch.stack([start, stop]))
@@ -193,8 +317,7 @@ class PastScores:
     @cached_property
     def _own_ends(self) -> Tensor:
         """The same in the group of each value, (2, B, N, M)."""
-        own = self._groups.clamp(min=0).expand(2, -1, -1, -1)
-        return self._ends.expand(-1, own.shape[1], -1, -1).gather(3, own)
+        return self._ends.gather(3, self._groups.clamp(min=0).expand(2, -1, -1, -1))
 
     @cached_property
     def _windows(self) -> Windows:

@@ -1,9 +1,9 @@
 """The sorted segment: exact counts under models that drift slowly, without a scan of all contexts.
 
 A segment of each group's contexts is sorted once by its scores under a reference model θ₀. Under a
-later model θ₀ + Δ a score moves by ⟨x, Δ⟩ = ⟨m, Δ⟩ + ⟨x − m, Δ⟩. By Cauchy and Schwarz the second
-term is at most ‖x − m‖_{C⁻¹}·‖Δ‖_C for any positive definite C; m and C are here about the mean and
-the covariance of the group's contexts, and the largest ‖x − m‖_{C⁻¹} is the group's radius. So all
+later model θ₀ + Δ a score moves by ⟨x, Δ⟩ = ⟨m, Δ⟩ + ⟨x − m, Δ⟩. By the inequality of Cauchy and
+Schwarz the second term is at most ‖(x − m)/s‖·‖s·Δ‖. Here m and s have the mean and the standard
+deviation of each feature in the group, and the largest ‖(x − m)/s‖ is the group's radius. So all
 contexts count whose reference score plus ⟨m, Δ⟩ is below a value by more than the bound, none
 counts for which it is above by more, and only those between are scored again.
 
@@ -22,15 +22,6 @@ from fairbandit.counting.segments import count_segments
 
 SLACK = 1e-11
 """Rounding allowed for in each score, relative to the largest possible ‖x‖·‖θ‖."""
-
-RADIUS_SLACK = 1e-6
-"""Relative rounding allowed for in the radius, where C has a condition number of up to 1e6."""
-
-SAMPLE = 2048
-"""m and C are made of about so many of the contexts; the bound holds for any."""
-
-CHUNK = 1 << 12
-"""How many contexts are measured at a time, so that they stay in cache."""
 
 
 class SortedSegment:
@@ -60,21 +51,26 @@ class SortedSegment:
         self.ends = torch.tensor([self.start, self.stop], device=theta.device)
         self.length = sum(self.stop) - sum(self.start)
         self.spent = self.saved = 0.0
-        # the product of a drift with `effects` is how it spreads and moves the keys of a group
-        self._effects, self._scale = theta.new_zeros(b, g, d, d + 1), theta.new_ones(b, g)
+        self._mean, self._spread = theta.new_zeros(2, b, g, d)  # in units of keys
+        self._scale = theta.new_ones(b, g)
         least, radius, off, keys = *theta.new_zeros(3, b, g), list[Tensor]()
         number = 2.0 * torch.arange(b * g, dtype=theta.dtype, device=theta.device)
         for group, x in enumerate(contexts):
             if not x.shape[1]:
                 continue
-            mean, factor, smallest, norm = _ellipsoid(x)
+            mean = x.mean(1)
+            away = x - mean[:, None]
+            spread = away.square().mean(1).sqrt_()
+            spread += 1e-6 * spread.amax(1, keepdim=True) + 1e-150  # none is 0
+            norm = torch.linalg.vector_norm(away.div_(spread[:, None]), dim=2).amax(1)
             slack = SLACK * torch.linalg.vector_norm(x, dim=2).amax(1)
             scores = (x @ theta[..., None])[..., 0]
             low, high = scores.aminmax(dim=1)
             scale = 1 / (high - low).where(high > low, 1.0)
-            self._effects[:, group] = torch.cat([factor, mean[..., None]], 2) * scale[:, None, None]
-            # |score| ≤ ‖x‖(‖θ₀‖ + ‖Δ‖), and ‖Δ‖² is at most ‖Δ‖²_C over C's least eigenvalue
-            radius[:, group] = norm + slack / smallest.sqrt()
+            self._mean[:, group] = mean * scale[:, None]
+            self._spread[:, group] = spread * scale[:, None]
+            # |score| ≤ ‖x‖(‖θ₀‖ + ‖Δ‖), and ‖Δ‖ is at most ‖s·Δ‖ over the least s
+            radius[:, group] = norm + slack / spread.amin(1)
             off[:, group] = 2 * slack * torch.linalg.vector_norm(theta, dim=1) * scale
             self._scale[:, group], least[:, group] = scale, low * scale
             scores = (scores - low[:, None]).mul_(scale[:, None])
@@ -89,7 +85,7 @@ class SortedSegment:
         self._starts = torch.stack([least + off, least - off])[..., None]
         self._radii = torch.stack([radius, -radius])[..., None]
         self._limits = torch.searchsorted(self._keys, torch.stack([number - 0.5, number + 1.5]))
-        sizes = self._effects.sum((2, 3)) + radius + off + least + self._scale
+        sizes = (self._mean + self._spread).sum(2) + radius + off + least + self._scale
         self.exact = bool(sizes.isfinite().all())
 
     def within(self, first: Tensor, stop: Tensor) -> bool:
@@ -113,9 +109,10 @@ class SortedSegment:
             be more than the budget.
         """
         (b, u, d), g = theta.shape, len(self.start)
-        effects = torch.matmul((theta - self._theta)[:, None], self._effects)  # (B, G, U, d + 1)
-        spread = torch.linalg.vector_norm(effects[..., :d], dim=3)
-        shifts = torch.addcmul(self._starts, spread, self._radii).add_(effects[..., d])
+        drift = (theta - self._theta)[:, None]
+        spread = torch.linalg.vector_norm(drift * self._spread[:, :, None], dim=3)  # (B, G, U)
+        moved = (drift * self._mean[:, :, None]).sum(3)
+        shifts = torch.addcmul(self._starts, spread, self._radii).add_(moved)
         own, frame, model = groups, groups, None
         if b * u > 1:
             replica = torch.arange(b, device=groups.device)[:, None, None]
@@ -135,24 +132,3 @@ class SortedSegment:
             weights = theta.reshape(b * u, d)
             counts += count_segments(self._table, low, length, flat, weights, model)
         return counts.view(values.shape), again
-
-
-def _ellipsoid(contexts: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """The ellipsoid of C around m that holds contexts (B, L, d).
-
-    Returns:
-        m, (B, d); the Cholesky factor of C, (B, d, d); a lower bound of the least eigenvalue of C,
-        (B,); and the largest ‖x − m‖_{C⁻¹}, (B,).
-    """
-    mean = contexts.mean(1)
-    some = contexts[:, :: max(1, contexts.shape[1] // SAMPLE)] - mean[:, None]
-    covariance = some.mT @ some / some.shape[1]
-    least = covariance.diagonal(dim1=1, dim2=2).mean(1).clamp(min=1e-300) * 1e-6
-    unit = torch.eye(contexts.shape[2], dtype=contexts.dtype, device=contexts.device)
-    factor = torch.linalg.cholesky_ex(covariance + unit * least[:, None, None])[0]
-    whiten = torch.linalg.solve_triangular(factor, unit, upper=False).mT
-    norms = [
-        torch.linalg.vector_norm((chunk - mean[:, None]) @ whiten, dim=2).amax(1)
-        for chunk in contexts.split(CHUNK, 1)
-    ]
-    return mean, factor, least, torch.stack(norms).amax(0) * (1 + RADIUS_SLACK)

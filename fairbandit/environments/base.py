@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 import os
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
@@ -16,7 +14,8 @@ from torch import Tensor
 
 from fairbandit.environments.distribution import Distribution, of_cdf
 from fairbandit.errors import FairbanditError
-from fairbandit.registry import base, describe
+from fairbandit.files import data_hash
+from fairbandit.registry import base
 from fairbandit.streams import Streams
 
 
@@ -108,24 +107,16 @@ class Environment(ABC):
     streams: Streams
 
     @classmethod
-    def data_files(cls, parameters: Mapping[str, Any]) -> list[Path]:
-        """The files, which need not exist, that an environment with these parameters reads.
+    def fingerprint(cls, parameters: Mapping[str, Any]) -> str | None:
+        """A hash of the data that an environment with these parameters plays, without loading them.
 
-        A finished run is played again if the contents of these files change. By default they are
-        the files that a parameter names; `parameters` has all those of the constructor, as plain
-        data. A subclass that reads other files overrides this method.
+        A finished run is played again if it changes, and if it is None, as where a file is missing.
+        By default it is that of the files that a parameter names; `parameters` has all those of the
+        constructor, as plain data. A subclass that reads other files returns their `data_hash`.
         """
         texts = (value for value in parameters.values() if isinstance(value, str))
         # `Path.is_file` would raise an error for some texts that cannot be paths
-        return [Path(text) for text in texts if os.path.isfile(text)]  # noqa: PTH113
-
-    def fingerprint(self) -> str:
-        """A hash of the data that the environment plays; a run resumes only while it is the same.
-
-        By default it is that of the name and parameters. A subclass that plays data hashes these.
-        """
-        described = json.dumps(describe(self), sort_keys=True, default=str)
-        return hashlib.sha256(described.encode()).hexdigest()
+        return data_hash(Path(text) for text in texts if os.path.isfile(text))  # noqa: PTH113
 
     def bind(self, streams: Streams) -> None:
         """Sets the streams from which pools are drawn, and with them the device."""

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
 from fairbandit.environments.acs import SAMPLE, person_table, record_files
 from fairbandit.environments.table import CANDIDATES, PoolKind, RewardSource, Table
+from fairbandit.files import data_hash
 from fairbandit.registry import register
 
 CENSUS_COLUMNS: Mapping[str, Any] = MappingProxyType(
@@ -60,10 +60,10 @@ class _Census(Table):
         self.group_names = tuple(names.get(code, code) for code in self.group_names)
 
     @classmethod
-    def data_files(cls, parameters: Mapping[str, Any]) -> list[Path]:
-        """The person records of D2 and of D1, each once."""
+    def fingerprint(cls, parameters: Mapping[str, Any]) -> str | None:
+        """A hash of the person records of D2 and of D1."""
         found = [record_files(**survey).values() for survey in _surveys(parameters)]
-        return list(dict.fromkeys(file for files in found for file in files))
+        return data_hash(file for files in found for file in files)
 
 
 @register("environment", "census_gender")

@@ -42,7 +42,7 @@ class Missing(Enum):
 
 @dataclass(frozen=True)
 class Request:
-    """The arguments of `Table` that decide on its population, and the hashes of its files.
+    """The arguments of `Table` that decide on its population, and a hash of its files.
 
     `columns` is the mapping that was chosen, or None. If `thin`, members that are not sampled are
     dropped. If not, all are kept, for the fit of the true θ and for play, and only the true reward
@@ -63,7 +63,7 @@ class Request:
     missing: Missing
     separator: str
     decimal: str
-    hashes: tuple[str | None, ...]
+    fingerprint: str | None
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,7 @@ from collections import Counter
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
-from itertools import count
+from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -49,7 +49,6 @@ NUMBER = r"(?i:[-+]?(?:[0-9]+[.]?[0-9]*|[.][0-9]+)(?:e[-+]?[0-9]+)?)"
 _INDEX = re.compile(r"__index_level_[0-9]+__")  # the index of a table that pandas wrote
 _log = logging.getLogger("fairbandit")
 _in_memory: weakref.WeakValueDictionary[str, Source] = weakref.WeakValueDictionary()
-_numbered = count(1)
 
 
 def listed(items: Sequence[str], limit: int = 30) -> str:
@@ -248,11 +247,13 @@ def source_of(table: pa.Table, name: str = "the table", first: int = 0) -> Sourc
 def keep(data: Any) -> tuple[str, Source]:
     """The path by which `read_table` finds a table in memory, as long as its `Source` lives.
 
-    `Table.from_data` says what `data` may be.
+    `Table.from_data` says what `data` may be. Another table has another path.
 
     Raises:
         FairbanditError: no such table, or a column of mixed types.
     """
+    from pandas.util import hash_pandas_object
+
     try:
         table = pa.table(data.reset_index(drop=True) if hasattr(data, "reset_index") else data)
     except (pa.ArrowException, TypeError, ValueError) as error:
@@ -260,5 +261,7 @@ def keep(data: Any) -> tuple[str, Source]:
             "expected a DataFrame, an Arrow table or a mapping from names to columns, which Arrow "
             f"can hold; got a {type(data).__name__}: {' '.join(map(str, error.args))}"
         ) from error
-    path = f"{MEMORY}{next(_numbered)}"
-    return path, _in_memory.setdefault(path, source_of(table))
+    source = source_of(table)
+    contents = hash_pandas_object(source.frame, index=False).to_numpy().tobytes()
+    path = MEMORY + sha256(repr(table.column_names).encode() + contents).hexdigest()
+    return path, _in_memory.setdefault(path, source)

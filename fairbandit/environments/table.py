@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import math
 from collections.abc import Mapping
 from enum import Enum
@@ -132,11 +131,10 @@ class Table(Environment):
         own_places = pool is PoolKind.one_per_group
         # a file that is D1 and D2 is read once
         other = scaler_path if scaler_path and Path(scaler_path) != Path(path) else None
-        hashes = tuple(data_hash(file) for file in Table.data_files(vars(self)))
         request = Request(
             *(path, other, group, reward, chosen_columns(columns), group_feature, bias),
             *(min_group_size, group_size, own_places, sample_seed, missing, separator, decimal),
-            hashes=hashes,
+            fingerprint=Table.fingerprint(vars(self)),
         )
         found = load_population(request)
         self.resolved_columns, self.feature_names = found.columns, found.features
@@ -149,8 +147,8 @@ class Table(Environment):
     def from_data(cls, data: Any, **parameters: Any) -> Table:
         """Makes an environment from a table in memory, without writing a file.
 
-        Its `path` is `memory:` with a number. In this process, that path names the table as long as
-        an environment made from it is in use.
+        Its `path` is `memory:` with a hash of the table. In this process, that path names the table
+        as long as an environment made from it is in use.
 
         Args:
             data: a pandas DataFrame, whose index is left out, a pyarrow Table, another object with
@@ -167,12 +165,11 @@ class Table(Environment):
         return made
 
     @classmethod
-    def data_files(cls, parameters: Mapping[str, Any]) -> list[Path]:
-        """The files of D2, of D1 and of `columns`, as far as there are such files."""
+    def fingerprint(cls, parameters: Mapping[str, Any]) -> str | None:
+        """A hash of the files of D2, of D1 and of `columns`, as far as there are such files."""
         named = columns_file(parameters.get("columns"))
         files = [parameters.get("path"), parameters.get("scaler_path"), named]
-        paths = [Path(file) for file in files if file and not str(file).startswith(MEMORY)]
-        return list(dict.fromkeys(paths))
+        return data_hash(Path(file) for file in files if file and not str(file).startswith(MEMORY))
 
     def bind(self, streams: Streams) -> None:
         """Sets the streams, and moves the members and their ground truth to the streams' device."""
@@ -183,13 +180,6 @@ class Table(Environment):
     def reward_distribution(self, group: int) -> Distribution:
         """The ECDF of the true rewards of a group's members, and a kernel density estimate."""
         return of_sample(self.members.cdf.sample(group).cpu())
-
-    def fingerprint(self) -> str:
-        """A hash of the members' groups, rewards and true rewards; resuming needs the same ones."""
-        digest = hashlib.sha256()
-        for part in (self.members.groups, self.members.rewards, self.members.expected):
-            digest.update(part.cpu().numpy().tobytes())
-        return digest.hexdigest()
 
     def _pools(self, first: int, count: int) -> Pools:
         members, streams = self.members, self.streams

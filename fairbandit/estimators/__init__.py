@@ -2,12 +2,12 @@
 
 from fairbandit.estimators.base import Estimator, State
 from fairbandit.estimators.group_ridge import GroupModel, GroupRidge, Shared
-from fairbandit.estimators.models import LinearModel, NoBounds, RewardModel
 from fairbandit.estimators.optimistic_ridge import OptimisticModel, OptimisticRidge, Radius
 from fairbandit.estimators.oracle import Oracle, TrueLinearModel, TrueModel
 from fairbandit.estimators.ridge import Ridge
 from fairbandit.estimators.thompson_ridge import ThompsonRidge
 from fairbandit.estimators.zero import Zero
+from fairbandit.models import LinearModel, NoBounds, RewardModel
 
 __all__ = [
     "Estimator",

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from fairbandit.errors import FairbanditError
-from fairbandit.estimators.models import RewardModel
+from fairbandit.models import RewardModel
 from fairbandit.part import Part, Problem
 from fairbandit.past.outcomes import Outcomes
 from fairbandit.registry import base

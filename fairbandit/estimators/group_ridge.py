@@ -7,9 +7,9 @@ from enum import Enum
 import torch
 from torch import Tensor
 
-from fairbandit.estimators.models import LinearModel, RewardModel
 from fairbandit.estimators.ridge import Ridge
 from fairbandit.maths.regressions import Regressions
+from fairbandit.models import LinearModel, RewardModel
 from fairbandit.part import Problem
 from fairbandit.past.outcomes import Outcomes
 from fairbandit.registry import register
@@ -49,7 +49,7 @@ class GroupModel(LinearModel):
         found: as for `LinearModel`.
     """
 
-    def __init__(self, shared: Shared, theta: Tensor, found: Regressions | None = None) -> None:
+    def __init__(self, shared: Shared, theta: Tensor, found: Regressions) -> None:
         super().__init__(theta, found)
         self._shared = shared
 

@@ -9,9 +9,9 @@ import torch
 from torch import Tensor
 
 from fairbandit.errors import FairbanditError
-from fairbandit.estimators.models import LinearModel, RewardModel, products, projected
 from fairbandit.estimators.ridge import Ridge
 from fairbandit.maths.regressions import Regressions
+from fairbandit.models import ROUNDING, SOLVED, LinearModel, RewardModel, products
 from fairbandit.part import Problem
 from fairbandit.registry import register
 
@@ -28,9 +28,8 @@ class OptimisticModel(LinearModel):
 
     def __init__(self, theta: Tensor, width: Tensor, found: Regressions, noisy: bool) -> None:
         super().__init__(theta, found)
-        counts = torch.tensor(found.at, device=theta.device).expand(width.shape)
-        self.parameters += (width, counts)
-        self._noisy, self._solved = noisy, found
+        self.parameters += (width,)
+        self._solved, self._noisy = found, noisy
 
     @property
     def theta(self) -> None:
@@ -40,17 +39,11 @@ class OptimisticModel(LinearModel):
     def _score(self, contexts: Tensor, groups: Tensor) -> Tensor:
         return products(self.parameters[0], contexts) + self._bonus(contexts)
 
-    def _moved(self, found: Regressions, features: Tensor, scores: Tensor) -> Tensor:
-        """See `LinearModel`; β is the same for all candidates, whatever rounding did to it."""
-        theta, width, _ = self.parameters
-        relative, absolute = map(self._each, found.norm_error)
-        bonus = (scores - products(theta, features)).abs_()
-        moved = relative[..., None] * bonus
-        moved = moved + width[..., None] * products(absolute, features.abs())
-        return moved if self._noisy else moved + super()._moved(found, features, scores)
-
-    def _scale(self, rewards: Tensor) -> Tensor:
-        return rewards + self.parameters[1]
+    def _slack(self, found: Regressions) -> Tensor:
+        """See `LinearModel`; the rounding of ‖x‖_{V⁻¹} grows with the condition number of V."""
+        condition = found.condition.index_select(1, self.parameters[1][0])
+        bonus = (SOLVED * condition.sqrt() + ROUNDING * condition) * self.parameters[2]
+        return bonus if self._noisy else bonus + super()._slack(found)
 
     def _bounds(self, contexts: Tensor, groups: Tensor) -> tuple[Tensor, Tensor]:
         middle, bonus = products(self.parameters[0], contexts), self._bonus(contexts)
@@ -58,18 +51,18 @@ class OptimisticModel(LinearModel):
 
     def _bonus(self, contexts: Tensor) -> Tensor:
         """β·‖x‖_{V⁻¹} = β·√(‖xF‖² − Σⱼ⟨wⱼ, x⟩²), (B, U, M)."""
-        _, width, counts = self.parameters
-        squares = projected(contexts, self._each(self._solved.root)).square_().sum(-1)
-        if (update := self._solved.update) is not None:
+        _, number, width = self.parameters
+        squares, update = self._squares(self._solved, contexts), self._solved.update
+        if update is not None:
             n = update.w.shape[1]
             along = (contexts.flatten(1, 2) @ update.w.mT).square_()
             along = along.view(*contexts.shape[:3], n)
-            included = torch.arange(n, device=counts.device) < counts[:1, :, None]  # of all alike
-            weights = included.to(along.dtype)
+            counts = torch.tensor(self._solved.at, device=number.device)[number[0], None]
+            weights = (torch.arange(n, device=number.device) < counts).to(along.dtype)
             if contexts.shape[1] == 1:
                 squares = squares - weights @ along[:, 0].mT
             else:
-                squares = squares - along.mul_(weights[:, :, None]).sum(-1)
+                squares = squares - along.mul_(weights[:, None]).sum(-1)
         return width[..., None] * squares.clamp(min=0).sqrt()
 
 

@@ -7,7 +7,7 @@ from torch import Tensor
 
 from fairbandit.environments.base import Truth
 from fairbandit.estimators.base import Estimator, State
-from fairbandit.estimators.models import LinearModel, RewardModel
+from fairbandit.models import LinearModel, RewardModel
 from fairbandit.part import PAPER, Problem
 from fairbandit.past.outcomes import Outcomes
 from fairbandit.registry import register

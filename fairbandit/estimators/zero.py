@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from fairbandit.estimators.base import Estimator, State
-from fairbandit.estimators.models import LinearModel, RewardModel
+from fairbandit.models import LinearModel, RewardModel
 from fairbandit.part import PAPER, Problem
 from fairbandit.past.outcomes import Outcomes
 from fairbandit.registry import register

@@ -5,35 +5,22 @@ and Σ r². A regression is solved by the Cholesky factor of V. Further rows tha
 taken in by the formula of Sherman, Morrison and Woodbury; where it would lose digits, V is factored
 after each row.
 
-**Rounding.** Let γ be the roundoff of the longest chain of operations, each counted as eps, D the
-root of the diagonal of G, T = ⟨D, |[−1 θ]|⟩, FFᵀ = V⁻¹ and g = |F|ᵀD. By the inequality of Cauchy
-and Schwarz, sums are off by |ΔG|ᵢⱼ ≤ γDᵢDⱼ, and a Cholesky factor is that of a matrix as near.
-Whatever computed θ, with the residual ρ = b − Vθ a prediction ⟨x, θ⟩ is off by
-⟨x, V⁻¹(ρ + Δb − ΔVθ)⟩, which is at most ⟨|xF|, η⟩ with η = |ρF| + γTg, and η = γTg after a Cholesky
-factor. After an update by n rows X, with Y = XF, V⁻¹ is F(I + YᵀY)⁻¹Fᵀ, and the error is at most
-⟨|xF|, η + κ⟩, where κ = ⟨c, η⟩/2 and c has the norms of the columns of Y. The square of ‖x‖_{V⁻¹}
-is off by at most γα² where sums and factors are, with α = ‖g‖·‖x‖_{V⁻¹}; and by 2γα√d⟨p, |x|⟩ where
-the product xF is, p having the norms of the rows of F. Terms of second order are left out.
-
-References: Higham, Accuracy and Stability of Numerical Algorithms, Sec. 3.5, 8.1 and 10.1; Bierman,
-Factorization Methods for Discrete Sequential Estimation, Sec. V.2 (Potter's update of a root).
+Reference: Bierman, Factorization Methods for Discrete Sequential Estimation, Sec. V.2 (Potter's
+update of a root).
 """
 
 from __future__ import annotations
 
 import math
-from bisect import bisect_left, bisect_right
+from bisect import bisect_left
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cached_property
 from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
 from fairbandit.errors import FairbanditError
-
-EPS = torch.finfo(torch.float64).eps
 
 SMALL = 64
 """Rows of one Woodbury update; the cost of a row grows with the square of their number."""
@@ -53,7 +40,6 @@ class Regression(NamedTuple):
 
     Attributes:
         gram: G, (B, d + 1, d + 1).
-        depth: each entry of G is the result of at most so many roundings in a chain.
         updates: the sum of 1 + ‖x‖²_{V⁻¹} over updates of the root since it was factored.
         theta: V⁻¹b, (B, d).
         root: F with FFᵀ = V⁻¹, (B, d, d).
@@ -61,26 +47,25 @@ class Regression(NamedTuple):
     """
 
     gram: Tensor
-    depth: int
     updates: float
     theta: Tensor
     root: Tensor
     log_det: Tensor
 
     @classmethod
-    def of(cls, gram: Tensor, depth: int) -> Regression:
+    def of(cls, gram: Tensor) -> Regression:
         """The regression that sums G give.
 
         Raises:
             FairbanditError: sums that are not finite, or a V that is not positive definite.
         """
-        return cls(gram, depth, 0.0, *_solve(cholesky(gram), gram[:, 1:, 0]))
+        return cls(gram, 0.0, *_solve(cholesky(gram), gram[:, 1:, 0]))
 
     def with_rows(self, rows: Tensor) -> Regression:
         """The regression with n ≥ 1 more rows [r x], (B, n, d + 1)."""
-        gram, n = _with_squares(self.gram, rows), rows.shape[1]
-        depth, x = max(self.depth, n) + 1, rows[..., 1:]
-        if n == 1:
+        gram = _with_squares(self.gram, rows)
+        if rows.shape[1] == 1:
+            x = rows[..., 1:]
             y = torch.bmm(x, self.root)
             square = y.square().sum(2, keepdim=True).add_(1)
             updates = self.updates + float(square.amax())
@@ -90,8 +75,8 @@ class Regression(NamedTuple):
                 theta = torch.addcmul(self.theta, along[..., 0], (missed / square)[..., 0])
                 root = torch.addcmul(self.root, along / (square + square.sqrt()), y, value=-1)
                 log_det = self.log_det + square[:, 0, 0].log()
-                return Regression(gram, depth, updates, theta, root, log_det)
-        return Regression.of(gram, depth)
+                return Regression(gram, updates, theta, root, log_det)
+        return Regression.of(gram)
 
     def after(self, rows: Tensor, at: list[int]) -> Regressions:
         """The regressions with the first i of n more rows, for each i of U ascending numbers."""
@@ -102,12 +87,11 @@ class Regression(NamedTuple):
             theta = self.theta[:, None].expand(-1, len(at), -1)
             return Regressions(self, rows, at, theta, self.root[:, None], self.log_det[:, None])
         y = rows[..., 1:] @ self.root
-        squares = y.square().sum(1)
-        if not float(squares.sum(1).amax()) <= HEAVY:
+        if not float(y.square().sum((1, 2)).amax()) <= HEAVY:
             each = [_solve(lower, b) for lower, b in factors(self.gram, rows, at)]
             theta, root, log_det = (torch.cat(parts, 1) for parts in zip(*each, strict=True))
             return Regressions(self, rows, at, theta, root, log_det)
-        update = _woodbury(self, rows, y, squares.sqrt_())
+        update = _woodbury(self, rows, y)
         theta = _up_to(self.theta, update.z * update.w, at)
         return Regressions(self, rows, at, theta, self.root[:, None], self.log_det[:, None], update)
 
@@ -119,15 +103,11 @@ class Update(NamedTuple):
         w: (B, n, d).
         z: (B, n, 1).
         diagonal: ln det Vᵢ = ln det V + 2Σ_{j≤i} ln of these, (B, n).
-        norms: c, of the columns of Y = XF, (B, d).
-        grams: G before each `SMALL` rows.
     """
 
     w: Tensor
     z: Tensor
     diagonal: Tensor
-    norms: Tensor
-    grams: list[Tensor]
 
 
 @dataclass(eq=False)
@@ -162,70 +142,17 @@ class Regressions:
         )
 
     @property
-    def size(self) -> tuple[Tensor, Tensor]:
-        """‖F‖ (B, U or 1) and ‖r‖ (B, 1): |⟨θ, x⟩| ≤ ‖x‖·‖F‖·‖r‖ and ‖x‖_{V⁻¹} ≤ ‖x‖·‖F‖."""
-        squares = self.start.gram[:, 0, :1] + self.rows[..., 0].square().sum(1, keepdim=True)
-        return self.root.square().sum((2, 3)).sqrt_(), squares.sqrt_()
-
-    @cached_property
-    def theta_error(self) -> Tensor:
-        """ω, (B, U, d): each ⟨θ, x⟩ is off by at most ⟨ω, |xF|⟩ because θ is."""
-        both = torch.cat([torch.full_like(self.theta[..., :1], -1), self.theta], 2)
-        sides = self._sides
-        size = self._gamma * (both.abs() * sides).sum(2, keepdim=True)
-        off = size * _times(sides[..., 1:], self.root.abs())
-        if self.update is not None:
-            off += (self._residuals(both) @ self.root[:, 0]).abs_()
-            return off + (off * self.update.norms[:, None]).sum(2, keepdim=True) / 2
-        if self.start.updates and self.root.shape[1] == 1:  # else ρ is small already
-            off += (both[:, :1] @ self.start.gram[..., 1:] @ self.root[:, 0]).abs_()
-        return off
-
-    def _residuals(self, both: Tensor) -> Tensor:
-        """−ρ of each θ, (B, U, d), of [−1 θ]."""
-        assert self.update is not None
-        found, u = list[Tensor](), 0
-        for number, gram in enumerate(self.update.grams):
-            low, first = number * SMALL, u
-            u = bisect_right(self.at, low + SMALL)
-            rows, some = self.rows[:, low : low + SMALL], both[:, first:u]
-            counts = torch.tensor(self.at[first:u], device=rows.device)[:, None] - low
-            included = torch.arange(rows.shape[1], device=rows.device) < counts
-            missed = (some @ rows.mT).mul_(included)
-            found.append(torch.baddbmm(some @ gram[..., 1:], missed, rows[..., 1:]))
-        return torch.cat(found, 1)
-
-    @cached_property
-    def norm_error(self) -> tuple[Tensor, Tensor]:
-        """f (B, U or 1) and e (B, U or 1, d): ‖x‖_{V⁻¹} is off by at most f‖x‖_{V⁻¹} + ⟨e, |x|⟩.
-
-        An update by n rows subtracts what is off by (n + t)γ‖xF‖² and leaves at least ‖xF‖²/t,
-        where t = 1 + Σc². Updates of the root leave ‖FᵀVF − I‖ ≤ 4(d + 8)eps·⟨p, D⟩ for each
-        1 + ‖x‖²_{V⁻¹}.
-        """
-        gamma, d = self._gamma, self.theta.shape[2]
-        p = self.root.square().sum(-1).sqrt_()
-        sides = self._sides[..., 1:]
-        q = _times(sides, self.root.abs()).square().sum(2, keepdim=True)
-        f = gamma * q + 4 * EPS * (d + 8) * self.start.updates * (p * sides).sum(2, keepdim=True)
-        if self.update is not None:
-            t = 1 + self.update.norms.square().sum(1)[:, None, None]
-            f = f + gamma * t * (self.rows.shape[1] + t)
-        return f[..., 0] / 2, gamma * math.sqrt(d) * q.sqrt() * p
-
-    @cached_property
-    def _sides(self) -> Tensor:
-        """D, (B, U or 1, d + 1), or more."""
-        squares = self.start.gram.diagonal(dim1=1, dim2=2)[:, None]
-        if self.root.shape[1] > 1:  # each has its own sums
-            squares = _up_to(squares[:, 0], self.rows.square(), self.at)
-        elif self.rows.shape[1]:
-            squares = squares + self.rows.square().sum(1, keepdim=True)
-        return squares.sqrt()
+    def reward_norm(self) -> Tensor:
+        """‖r‖, (B, U)."""
+        squares = self.rows[..., 0].square()
+        return _up_to(self.start.gram[:, 0, 0], squares, self.at).sqrt()
 
     @property
-    def _gamma(self) -> float:
-        return EPS * (self.start.depth + 2 * (self.rows.shape[1] + self.theta.shape[2]) + 8)
+    def condition(self) -> Tensor:
+        """A bound of the condition number of V, (B, U): ‖F‖² times the trace of V."""
+        start = self.start.gram.diagonal(dim1=1, dim2=2)[:, 1:].sum(1)
+        trace = _up_to(start, self.rows[..., 1:].square().sum(2), self.at)
+        return self.root.square().sum((2, 3)) * trace
 
 
 def factors(gram: Tensor, rows: Tensor, at: list[int]) -> Iterator[tuple[Tensor, Tensor]]:
@@ -278,17 +205,16 @@ def _solve(lower: Tensor, b: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     return theta, root, 2 * lower.diagonal(dim1=-2, dim2=-1).log().sum(-1)
 
 
-def _woodbury(start: Regression, rows: Tensor, y: Tensor, norms: Tensor) -> Update:
+def _woodbury(start: Regression, rows: Tensor, y: Tensor) -> Update:
     """The update by some rows X, with Y = XF, `SMALL` rows at a time.
 
     LLᵀ = I + YYᵀ, W = L⁻¹YFᵀ and z = L⁻¹(r − Xθ); the diagonal is that of L.
     """
-    parts, grams = list[tuple[Tensor, Tensor, Tensor]](), [start.gram]
+    parts = list[tuple[Tensor, Tensor, Tensor]]()
     for low in range(0, rows.shape[1], SMALL):
         some = rows[:, low : low + SMALL]
         if low:
             start = start.with_rows(rows[:, low - SMALL : low])
-            grams.append(start.gram)
             y = some[..., 1:] @ start.root
         y = y[:, :SMALL]
         gram = y @ y.mT
@@ -298,8 +224,7 @@ def _woodbury(start: Regression, rows: Tensor, y: Tensor, norms: Tensor) -> Upda
         both = torch.linalg.solve_triangular(lower, torch.cat([y, missed], 2), upper=False)
         w, z = both[..., :-1] @ start.root.mT, both[..., -1:]
         parts.append((w, z, lower.diagonal(dim1=1, dim2=2)))
-    w, z, diagonal = (torch.cat(pieces, 1) for pieces in zip(*parts, strict=True))
-    return Update(w, z, diagonal, norms, grams)
+    return Update(*(torch.cat(pieces, 1) for pieces in zip(*parts, strict=True)))
 
 
 def _with_squares(gram: Tensor, rows: Tensor) -> Tensor:
@@ -314,8 +239,3 @@ def _up_to(start: Tensor, steps: Tensor, at: list[int]) -> Tensor:
     sums = torch.cat([start[:, None], steps], 1).cumsum(1)
     first, u = at[0], len(at)
     return sums[:, first : first + u] if at == list(range(first, first + u)) else sums[:, at]
-
-
-def _times(rows: Tensor, root: Tensor) -> Tensor:
-    """xF of (B, U or 1, d) and (B, U or 1, d, d): (B, U or 1, d)."""
-    return rows @ root[:, 0] if root.shape[1] == 1 else (rows[:, :, None] @ root)[:, :, 0]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -31,15 +32,16 @@ class Outcomes(NamedTuple):
 
     def counts(self, rounds: Sequence[int]) -> list[int]:
         """How many outcomes are of rounds 1 … t, for each given t."""
-        if not self.n:
-            return [0] * len(rounds)
-        asked = torch.tensor(rounds, device=self.rounds.device)
-        return torch.searchsorted(self.rounds, asked, right=True).tolist()
+        found = np.searchsorted(self.rounds.cpu().numpy(), rounds, side="right")
+        return [int(count) for count in found]
 
     def rows(self, start: int, stop: int) -> Outcomes:
         """Outcomes number start … stop − 1, as views."""
-        rounds, *others = self
-        return Outcomes(rounds[start:stop], *(part[:, start:stop] for part in others))
+        if start == 0 and stop == self.n:
+            return self
+        rounds, contexts, groups, rewards = self
+        some = slice(start, stop)
+        return Outcomes(rounds[some], contexts[:, some], groups[:, some], rewards[:, some])
 
     def and_then(self, later: Outcomes) -> Outcomes:
         """These outcomes, and others of rounds that are not earlier."""

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -18,8 +17,7 @@ NEVER = torch.iinfo(torch.int64).max
 """Later than every round."""
 
 
-@dataclass(frozen=True, eq=False)
-class Past:
+class Past(NamedTuple):
     """The pools, picks and rewards so far; every method returns a longer past, and changes none.
 
     Attributes:
@@ -80,8 +78,7 @@ class Past:
 
     def with_pools(self, contexts: Tensor, groups: Tensor) -> Past:
         """The past with the pools of the next N rounds, (B, N, K, d) and (B, N, K)."""
-        return replace(
-            self,
+        return self._replace(
             rounds=self.rounds + groups.shape[1],
             candidates=self.candidates + (groups >= 0).sum((1, 2)),
             contexts=None if self.contexts is None else self.contexts.append(contexts, groups),
@@ -94,7 +91,7 @@ class Past:
         (last,) = self.picks[self.picks.stop - 1, self.picks.stop]
         every = torch.arange(last.shape[2], device=groups.device)
         counts = (groups[..., None] == every).cumsum(1).add_(last)
-        return replace(self, picks=self.picks.append(counts))
+        return self._replace(picks=self.picks.append(counts))
 
     def with_outcomes(self, outcomes: Outcomes, *, keep: bool) -> Past:
         """The past with outcomes of any rounds.
@@ -104,7 +101,7 @@ class Past:
             keep: whether they are kept as rows; else only the first known reward is noted.
         """
         first = min(self.first_reward, int(outcomes.rounds[0])) if outcomes.n else self.first_reward
-        past = self if first == self.first_reward else replace(self, first_reward=first)
+        past = self if first == self.first_reward else self._replace(first_reward=first)
         if not keep or not outcomes.n:
             return past
         rows = self.rows
@@ -113,12 +110,12 @@ class Past:
             order = both.rounds.argsort(stable=True)
             rounds, *others = both
             sorted_ = [rounds[None, order], *(part[:, order] for part in others)]
-            return replace(past, rows=Rows(sorted_, rows.start))
-        return replace(past, rows=rows.append(outcomes.rounds[None], *outcomes[1:]))
+            return past._replace(rows=Rows(sorted_, rows.start))
+        return past._replace(rows=rows.append(outcomes.rounds[None], *outcomes[1:]))
 
     def supposing(self, outcomes: Outcomes) -> Past:
         """The past if rounds that were not played yet had some outcomes, instead of other ones."""
-        past = replace(self.with_outcomes(outcomes, keep=False), supposed=outcomes)
+        past = self.with_outcomes(outcomes, keep=False)._replace(supposed=outcomes)
         return past.with_picks(outcomes.groups)
 
     def forget(self, *, outcomes: int = 0, contexts: int = 0, picks: int = 0) -> Past:
@@ -129,8 +126,7 @@ class Past:
             contexts: the last round whose pool may go.
             picks: the counts of picks by the end of earlier rounds may go.
         """
-        return replace(
-            self,
+        return self._replace(
             rows=self.rows.forget(self.rows.start + outcomes),
             contexts=None if self.contexts is None else self.contexts.forget(contexts),
             picks=None if self.picks is None else self.picks.forget(picks),
@@ -144,7 +140,7 @@ class Past:
             more = groups - counts.shape[2]
             picks = Rows([torch.nn.functional.pad(counts, (0, more))], picks.start)
         contexts = None if contexts is None else contexts.grow(groups)
-        return replace(self, contexts=contexts, picks=picks)
+        return self._replace(contexts=contexts, picks=picks)
 
     def state(self) -> dict[str, Any]:
         """All that is kept, as plain tensors and numbers."""
@@ -161,8 +157,7 @@ class Past:
         """The past that gave a state; this one is of the same problem and parts."""
         contexts, picks = self.contexts, self.picks
         most = None if contexts is None else contexts.max_contexts
-        return replace(
-            self,
+        return self._replace(
             rounds=state["rounds"],
             candidates=state["candidates"],
             first_reward=state["first_reward"],

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from abc import abstractmethod
 from typing import ClassVar
 
@@ -10,7 +11,7 @@ from torch import Tensor
 
 from fairbandit.candidates import Candidates
 from fairbandit.errors import FairbanditError
-from fairbandit.estimators.models import NoBounds
+from fairbandit.models import NoBounds
 from fairbandit.part import Part, Problem
 from fairbandit.registry import base
 
@@ -37,8 +38,10 @@ class Rank(Part):
         index = self._index(candidates)
         self._check_shape("an index", index, candidates)
         low, high = self.range
-        good = (index >= low) & (index <= high) & index.isfinite()
-        if not bool(good.all()):
+        least, greatest = map(float, index.aminmax())  # NaN if there is one
+        finite = math.isfinite(least) and math.isfinite(greatest)
+        if not (finite and low <= least and greatest <= high):
+            good = (index >= low) & (index <= high) & index.isfinite()
             b, n, k = (~good).nonzero()[0].tolist()
             raise FairbanditError(
                 f"rank {self.part_name!r} gave {index[b, n, k].item()} at replica "

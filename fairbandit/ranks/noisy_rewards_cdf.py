@@ -36,7 +36,7 @@ class NoisyRewardsCdf(Rank):
     def _index(self, candidates: Candidates) -> Tensor:
         rounds, _, groups, rewards = candidates.outcomes
         start, stop = candidates.rank_window
-        top = candidates.scores + 2 * candidates.errors
+        top = candidates.top
         count, below = torch.zeros_like(top), torch.zeros_like(top)
         pieces = (part.split(max(1, WORK // top.numel()), -1) for part in (rounds, groups, rewards))
         for t, group, reward in zip(*pieces, strict=True):

@@ -44,7 +44,7 @@ class OracleCdf(Rank):
     def _index(self, candidates: Candidates) -> Tensor:
         truth = candidates.problem.truth
         assert truth is not None
-        top = candidates.scores + 2 * candidates.errors  # members of a sample that tie count too
+        top = candidates.top  # members of a sample that tie count too
         return truth.cdf(candidates.groups, top, candidates.rounds[:, None])
 
 

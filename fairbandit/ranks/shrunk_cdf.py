@@ -48,7 +48,7 @@ class ShrunkCdf(Rank):
     def _index(self, candidates: Candidates) -> Tensor:
         past, own = candidates.past, candidates.groups.clamp(min=0)
         below = self._below(candidates)
-        pooled = below.sum(3) / past.every.count.sum(2, keepdim=True)
+        pooled = below.sum(3) / past.of().count.sum(2, keepdim=True)
         n = past.count
         share = below.gather(3, own[..., None])[..., 0] / n
         weight = n / (n + self.prior)
@@ -61,14 +61,14 @@ class ShrunkCdf(Rank):
         value that has the candidate's standardised score in their group.
         """
         past, groups, tolerance = candidates.past, candidates.groups, tie_tolerance(candidates)
-        every, own = past.every, groups.clamp(min=0)
+        every, own = past.of(), groups.clamp(min=0)
         mean, deviation = every.mean, every.variance.sqrt()
         flat = deviation <= tolerance
         standing = _standing(candidates, mean.gather(2, own), deviation.gather(2, own))[..., None]
         flat_side = torch.where(standing >= 0, torch.inf, -torch.inf)
         value = (mean + tolerance)[:, :, None] + deviation[:, :, None] * standing
         value = torch.where(flat[:, :, None], flat_side, value)
-        value.scatter_(3, own[..., None], _top(candidates)[..., None])
+        value.scatter_(3, own[..., None], candidates.top[..., None])
         b, n, k, g = value.shape
         other = torch.arange(g, device=groups.device).expand(b, n, k, g)
         other = other.masked_fill((groups < 0)[..., None], -1)
@@ -82,9 +82,4 @@ def _standing(candidates: Candidates, mean: Tensor, deviation: Tensor) -> Tensor
     side = torch.where(above > 0, torch.inf, -torch.inf)
     tolerance = tie_tolerance(candidates)
     step = torch.where(above.abs() <= tolerance, 0.0, side)
-    return torch.where(deviation <= tolerance, step, (_top(candidates) - mean) / deviation)
-
-
-def _top(candidates: Candidates) -> Tensor:
-    """The largest past scores that tie with the candidates', (B, N, K)."""
-    return candidates.scores + 2 * candidates.errors
+    return torch.where(deviation <= tolerance, step, (candidates.top - mean) / deviation)

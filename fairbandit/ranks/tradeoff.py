@@ -54,7 +54,7 @@ class Tradeoff(EmpiricalCdf):
 
 def _standardised(candidates: Candidates, values: Tensor) -> Tensor:
     """(values − m)/v, (B, N, K)."""
-    groups = candidates.past.every
+    groups = candidates.past.of()
     count = groups.count
     share = count / count.sum(2, keepdim=True).clamp(min=1)
     here = count > 0

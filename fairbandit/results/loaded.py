@@ -14,7 +14,7 @@ import pyarrow as pa
 from fairbandit.errors import FairbanditError
 from fairbandit.results.differences import chosen, differing, distinguishing, union
 from fairbandit.results.files import logs
-from fairbandit.results.pooling import PooledRuns, interval, paired_difference
+from fairbandit.results.pooling import PooledRuns, interval, paired_difference, pool
 from fairbandit.results.runs import FOLDER, KEYS, SavedRun, read_runs
 from fairbandit.results.scenes import Scene, scenes_of
 from fairbandit.results.table import tidy
@@ -74,7 +74,7 @@ class Runs(UserList[SavedRun]):
         The results are the mean and standard deviation of each metric over the run's replicas, and
         of each group's selection rate; `folder` says where the run is.
         """
-        return tidy(self).to_pandas()
+        return tidy(pool(self, ()), each=True).to_pandas()
 
     def pooled(self, over: str | Sequence[str] = "seed") -> pd.DataFrame:
         """Returns a row a setting, with all replicas of its runs together.

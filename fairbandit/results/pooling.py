@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 from fairbandit.errors import FairbanditError
 from fairbandit.maths.moments import Floats, merged, moments
 from fairbandit.results.differences import differing
-from fairbandit.results.runs import PLACES, SavedRun, columns_of
+from fairbandit.results.runs import FOLDER, PLACES, SavedRun
 from fairbandit.run.curves import Curve
 
 Found = TypeVar("Found")
@@ -111,11 +111,16 @@ class PooledRuns:
         own = self.runs[0].summary["metrics"]
         return {column: one for column, one in self.spreads.items() if column in own}
 
-    @cached_property
-    def results(self) -> dict[str, Any]:
-        """Every number of the pooled runs by its column, such as fair_regret_mean."""
-        found = columns_of(self.spreads, ("mean", "std", "n", "low", "high"))
-        return {"runs": len(self.runs), **found, "seconds": self.seconds}
+    def results(self, *, each: bool = False) -> dict[str, Any]:
+        """Returns every number by its column in tables, such as fair_regret_mean.
+
+        With `each`, the runs are one: it has no intervals, and its `folder`.
+        """
+        parts = ("mean", "std") if each else ("mean", "std", "n", "low", "high")
+        spreads = self.spreads.items()
+        found = {f"{name}_{part}": one[part] for name, one in spreads for part in parts}
+        found["seconds"] = self.seconds
+        return found | {FOLDER: self.runs[0].place} if each else {"runs": len(self.runs), **found}
 
     @property
     def seconds(self) -> float:

@@ -89,12 +89,6 @@ class SavedRun:
         known = dict(iter(found))
         return tuple(known.get(code) for code in range(len(self.groups)))
 
-    @cached_property
-    def results(self) -> dict[str, Any]:
-        """Every result by its column in tables, such as fair_regret_mean, and `folder`."""
-        found = columns_of(self.spreads, ("mean", "std"))
-        return found | {"seconds": self.summary["seconds"], FOLDER: self.place}
-
     def picks(self) -> NDArray[np.int64]:
         """Counts in how many replicas each group was picked in each round, (T, G)."""
         counts = np.zeros((self.summary["rounds"], len(self.groups)), np.int64)
@@ -102,11 +96,6 @@ class SavedRun:
             rounds, groups = (column.to_numpy() for column in table.columns)
             np.add.at(counts, (rounds - 1, groups), 1)
         return counts
-
-
-def columns_of(spreads: Mapping[str, Mapping[str, Any]], parts: Sequence[str]) -> dict[str, Any]:
-    """Returns some parts of all spreads by the names of their columns, as fair_regret_mean."""
-    return {f"{name}_{part}": one[part] for name, one in spreads.items() for part in parts}
 
 
 def read_runs(folders: Sequence[Path]) -> list[SavedRun]:

@@ -1,4 +1,4 @@
-"""Saved runs, alone or pooled, as one table with a column for each metric and differing setting."""
+"""Pooled runs as one table with a column for each metric and differing setting."""
 
 from __future__ import annotations
 
@@ -15,19 +15,20 @@ import pyarrow.parquet
 from fairbandit.errors import FairbanditError
 from fairbandit.files import written_aside
 from fairbandit.results.differences import differing, union
+from fairbandit.results.pooling import PooledRuns
 from fairbandit.results.runs import KEYS
 
 ENDINGS = (".parquet", ".csv")
 """The endings of the files that a table can be written to."""
 
 
-def tidy(rows: Sequence[Any]) -> pa.Table:
-    """Makes one table of runs, or of pooled runs, a row each.
+def tidy(rows: Sequence[PooledRuns], *, each: bool = False) -> pa.Table:
+    """Makes one table of pooled runs, a row each; with `each`, of runs that are not pooled.
 
     Its columns are `KEYS` but for those over which all rows are pooled, the settings in which the
     rows differ, and the results; what a row does not have is null.
     """
-    settings, results = [row.settings for row in rows], [row.results for row in rows]
+    settings, results = [row.settings for row in rows], [row.results(each=each) for row in rows]
     shown = [key for key in KEYS if any(key in one for one in settings)]
     shown += [key for key in differing(settings) if key not in KEYS]
     columns = {key: _column([one.get(key) for one in settings]) for key in shown}

@@ -107,7 +107,7 @@ class _Run:
         self.policy, self.environment, self.folder, self.watch = policy, environment, folder, watch
         self.rounds = environment.rounds if checked.rounds is None else checked.rounds
         self.settings, self.identity = replace(checked, rounds=self.rounds), now
-        self.checkpoints = Checkpoints(folder, continued(now, environment))
+        self.checkpoints = Checkpoints(folder, continued(now))
         self.metrics: dict[str, Metric] = {
             column: registry.create("metric", spec) for column, spec in checked.metrics.items()
         }

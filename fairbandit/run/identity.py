@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import sys
 from collections.abc import Iterable, Mapping
@@ -13,9 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from fairbandit import plugins, registry, version
-from fairbandit.environments import Environment
 from fairbandit.errors import FairbanditError
-from fairbandit.files import data_hash, sha256
+from fairbandit.files import hash_of, sha256
 from fairbandit.policy import Policy
 from fairbandit.run import summary as summaries
 from fairbandit.run.folder import CHECKPOINT, SUMMARY
@@ -25,7 +23,7 @@ from fairbandit.streams import CHUNK_ROUNDS
 _NO_MATTER = ("threads", "resume")
 """Settings that do not change the results of a run."""
 
-_HASHES = ("plugins", "data", "fingerprint")
+_HASHES = ("plugins", "data")
 
 
 def identity(policy: Policy, world: Mapping[str, Any], settings: Settings) -> dict[str, Any]:
@@ -41,8 +39,8 @@ def identity(policy: Policy, world: Mapping[str, Any], settings: Settings) -> di
     Returns:
         `config`, without what changes no result; `version` of fairbandit; `plugins`, one hash of
         the files of all plugin folders from which the parts, the environment and the metrics come,
-        empty if there are none; and `data`, one hash of the files that the environment reads. A
-        hash is null where a file is missing.
+        empty if there are none; and `data`, the fingerprint of the environment. A hash is null
+        where a file is missing.
     """
     known = registry.lookup("environment", str(world.get("name")))
     described = registry.completed("environment", world)
@@ -59,17 +57,17 @@ def identity(policy: Policy, world: Mapping[str, Any], settings: Settings) -> di
             "config": {key: value for key, value in config.items() if key not in _NO_MATTER},
             "version": version.VERSION,
             "plugins": _sources([*map(type, policy.parts.values()), known, *metrics]),
-            "data": _data(known, described),
+            "data": known.fingerprint({k: v for k, v in described.items() if k != "name"}),
         }
     except OSError as error:
         raise FairbanditError(f"cannot read {error.filename}: {error.strerror}") from error
     return dict(json.loads(json.dumps(summaries.finite(found))))
 
 
-def continued(identity: Mapping[str, Any], environment: Environment) -> dict[str, Any]:
+def continued(identity: Mapping[str, Any]) -> dict[str, Any]:
     """Returns all that must be the same for a run to continue from a checkpoint."""
     versions = {name: metadata.version(name) for name in ("torch", "numpy")}
-    return {**identity, **versions, "grid": CHUNK_ROUNDS, "fingerprint": environment.fingerprint()}
+    return {**identity, **versions, "grid": CHUNK_ROUNDS}
 
 
 def differences(then: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
@@ -112,7 +110,7 @@ def _sources(classes: Iterable[type[Any]]) -> str | None:
                 place = Path(file)
             if place is not None:
                 places.add(place)
-    return _together(_hash_of_modules(place) for place in sorted(places))
+    return hash_of(_hash_of_modules(place) for place in sorted(places))
 
 
 @cache
@@ -121,25 +119,7 @@ def _hash_of_modules(place: Path) -> str:
     if place.is_file():
         return sha256(place)
     files = sorted(place.rglob("*.py"))
-    return _together(f"{file.relative_to(place)}\0{sha256(file)}" for file in files)
-
-
-def _data(known: type[Environment], described: Mapping[str, Any]) -> str | None:
-    """Returns one hash of the files that an environment reads; None if one is missing.
-
-    An environment that names no file, and has a fingerprint of its own, is built and asked for it.
-    """
-    parameters = {key: value for key, value in described.items() if key != "name"}
-    hashes = [data_hash(path) for path in map(Path, known.data_files(parameters))]
-    if not hashes and known.fingerprint is not Environment.fingerprint:
-        return str(registry.create("environment", described).fingerprint())
-    return _together(hashes) if None not in hashes else None  # type: ignore[arg-type]
-
-
-def _together(hashes: Iterable[str]) -> str:
-    """Returns one hash of several; the empty text of none."""
-    found = list(hashes)
-    return hashlib.sha256("\n".join(found).encode()).hexdigest() if found else ""
+    return hash_of(f"{file.relative_to(place)}\0{sha256(file)}" for file in files)
 
 
 def finished(

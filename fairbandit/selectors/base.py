@@ -63,20 +63,14 @@ class Selector(Part):
                 f"selector {self.part_name!r} gave weights of shape {tuple(weights.shape)}; "
                 f"expected (B, N, K) = {tuple(index.shape)}"
             )
-        present, total = candidates.present, weights.sum(2)
-        sound = (weights >= 0) & (present | (weights == 0))
-        unsound = ~(sound.all(2) & (total > 0) & total.isfinite())
-        if bool(unsound.any()):
-            b, n = unsound.nonzero()[0].tolist()
-            raise FairbanditError(
-                f"selector {self.part_name!r} gave weights {weights[b, n].tolist()} at replica "
-                f"{candidates.problem.streams.replicas[b]}, round {candidates.rounds[n]}; expected "
-                "finite numbers of at least 0, some above 0, and 0 at empty places; the pool has "
-                f"candidates at {present[b, n].nonzero()[:, 0].tolist()}"
-            )
-        positive = weights > 0
-        if int(positive.count_nonzero()) == total.numel():  # no pool leaves a choice
-            actions = positive.to(torch.uint8).argmax(2)
+        positive = weights if weights.dtype is torch.bool else weights > 0
+        some, actions = positive.max(2)
+        sound = bool(some.all()) and not bool((positive > candidates.present).any())
+        if positive is not weights:
+            sound = sound and bool((weights >= 0).all()) and bool(weights.sum(2).isfinite().all())
+        if not sound:
+            raise self._unsound(weights, candidates)
+        if int(positive.count_nonzero()) == actions.numel():  # no pool leaves a choice
             return Selection(actions, index.new_ones(actions.shape), weights)
         weights = weights.to(index.dtype)
         cumulative = weights.cumsum(2)
@@ -93,6 +87,17 @@ class Selector(Part):
 
         They need not be normalised.
         """
+
+    def _unsound(self, weights: Tensor, candidates: Candidates) -> FairbanditError:
+        present, total = candidates.present, weights.sum(2)
+        sound = ((weights >= 0) & (present | (weights == 0))).all(2) & (total > 0)
+        b, n = (~(sound & total.isfinite())).nonzero()[0].tolist()
+        return FairbanditError(
+            f"selector {self.part_name!r} gave weights {weights[b, n].tolist()} at replica "
+            f"{candidates.problem.streams.replicas[b]}, round {candidates.rounds[n]}; expected "
+            "finite numbers of at least 0, some above 0, and 0 at empty places; the pool has "
+            f"candidates at {present[b, n].nonzero()[:, 0].tolist()}"
+        )
 
 
 def best(candidates: Candidates, index: Tensor, among: Tensor) -> Tensor:

@@ -55,11 +55,16 @@ class Schedule:
             check_refresh(refresh)
         self._split, self._refresh = split, refresh
         self._trained: tuple[int, ...] = (0, 1)
-        self._kept: tuple[int, NDArray[np.int64]] | None = None
+        self._kept: tuple[int, Division, NDArray[np.int64]] | None = None
 
     def block(self, first: int, last: int, device: torch.device) -> Division:
         """The division at rounds first … last."""
-        division = self._divide(torch.arange(first, last + 1, device=CPU))
+        number, place = divmod(first - 1, PIECE)
+        if place + last - first >= PIECE:
+            division = self._divide(torch.arange(first, last + 1, device=CPU))
+        else:
+            some = slice(place, place + last - first + 1)
+            division = Division(*(field[some] for field in self._piece(number)[0]))
         return Division(*(field.to(device) for field in division))
 
     def n_train(self, t: int) -> int:
@@ -83,12 +88,15 @@ class Schedule:
 
     def _read(self, t: int, field: int) -> int:
         number, place = divmod(t - 1, PIECE)
+        return int(self._piece(number)[1][place, field])
+
+    def _piece(self, number: int) -> tuple[Division, NDArray[np.int64]]:
         kept = self._kept
         if kept is None or kept[0] != number:
             first = number * PIECE + 1
             division = self._divide(torch.arange(first, first + PIECE, device=CPU))
-            kept = self._kept = number, torch.stack(division, 1).numpy()
-        return int(kept[1][place, field])
+            kept = self._kept = number, division, torch.stack(division, 1).numpy()
+        return kept[1], kept[2]
 
     def _divide(self, t: torch.Tensor) -> Division:
         division = self._split.divide(t)

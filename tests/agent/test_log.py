@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 
 from fairbandit import Agent, FairbanditError
-from fairbandit.agent.journal import replay
+from fairbandit.agent.replaying import replay
 from fairbandit.cli.main import main
 from fairbandit.logs import erase, own_lines, read_log
 from tests.agent import worlds

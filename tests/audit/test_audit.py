@@ -9,8 +9,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from fairbandit import registry
-from fairbandit.audit import binomial_p, examine, holm, read_picks, report
-from fairbandit.audit.report import draw
+from fairbandit.audit import binomial_p, examine, holm
+from fairbandit.audit.report import draw, read_picks, report
+from fairbandit.results import read_scenes
 from fairbandit.run.execute import execute
 from tests import support
 
@@ -60,7 +61,7 @@ def mixed(tmp_path_factory):
 @pytest.mark.parametrize("policy", PARITY)
 def test_the_audit_tells_parity_from_none(sweep, policy):
     """A correct engine fails for a policy with parity with probability at most 1e-3."""
-    result = examine(read_picks([sweep / policy])[0], LEVEL)
+    result = examine(read_picks(read_scenes([sweep / policy]))[0], LEVEL)
     verdict = "parity not rejected" if PARITY[policy] else "parity rejected"
     assert (result["verdict"] == verdict).all()
     covered = (result["low"] <= 0.25) & (result["high"] >= 0.25)
@@ -69,10 +70,10 @@ def test_the_audit_tells_parity_from_none(sweep, policy):
 
 def test_what_is_reported(sweep, command, tmp_path):
     """The CSV has what the rows of the round log come to."""
-    code, out, _ = command("parity", str(sweep), "--out", str(tmp_path), "--level", "0.01")
+    code, out, _ = command("audit", str(sweep), "--out", str(tmp_path), "level=0.01")
     assert (code, "family-wise level 0.01" in out) == (0, True)
     assert out.count("parity not rejected") == sum(PARITY.values())
-    code, _, err = command("parity", str(sweep), "--level", "0")
+    code, _, err = command("audit", str(sweep), "level=0")
     assert (code, "level must be above 0 and below 1" in err) == (1, True)
     rows = pyarrow.csv.read_csv(tmp_path / "parity.csv").to_pylist()
     assert len(rows) == len(PARITY) * ROUNDS * 4
@@ -91,7 +92,7 @@ def test_what_is_reported(sweep, command, tmp_path):
 
 def test_what_is_drawn(sweep):
     """The points and the bars of each panel are those of the result."""
-    results = [examine(picks, LEVEL) for picks in read_picks([sweep])]
+    results = [examine(picks, LEVEL) for picks in read_picks(read_scenes([sweep]))]
     for panel, result in zip(draw(results).axes, results, strict=True):
         assert panel.get_title().endswith(result["verdict"][0])
         containers: list[Any] = list(panel.containers)
@@ -106,7 +107,7 @@ def test_groups_mixed_at_random(mixed, tmp_path):
 
     Policies with a part that reads the past are not tested, whatever they are called.
     """
-    picks = {one.label: one for one in read_picks([mixed])}
+    picks = {one.label: one for one in read_picks(read_scenes([mixed]))}
     results = {label: examine(one, LEVEL) for label, one in picks.items()}
     assert {label: result["verdict"][0] for label, result in results.items()} == {
         "gmf": "parity not rejected",
@@ -138,6 +139,6 @@ def test_a_plugin_that_is_not_loaded(mixed, monkeypatch):
     """Its picks may depend on the past: there are rates, and no test."""
     monkeypatch.delitem(registry._registry["rank"], "oracle_cdf")
     report(mixed / "gmf")
-    result = examine(read_picks([mixed / "gmf"])[0])
+    result = examine(read_picks(read_scenes([mixed / "gmf"]))[0])
     assert (result["verdict"] == "not tested: picks may depend on the past").all()
     assert np.isfinite(result["rate"]).all()

@@ -4,6 +4,7 @@ import copy
 import csv
 import json
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pyarrow.csv
@@ -87,11 +88,10 @@ def test_one_row_a_run_and_one_column_a_differing_key(command, save):
     ],
 )
 def test_values_of_every_type(values, expected):
-    class Row:
-        def __init__(self, value: Any) -> None:
-            self.settings, self.results = {"x": value}, {"y": 1.0}
-
-    rows = [Row(json.dumps(v) if isinstance(v, list) else v) for v in values]
+    texts = [json.dumps(v) if isinstance(v, list) else v for v in values]
+    rows: list[Any] = [
+        SimpleNamespace(settings={"x": text}, results=lambda *, each: {"y": 1.0}) for text in texts
+    ]
     assert tidy(rows).column("x").to_pylist() == expected
 
 

@@ -11,31 +11,24 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
-from fairbandit.counting import (
-    Contexts,
-    DenseContexts,
-    DenseScores,
-    PastScores,
-    contexts,
-    linear,
-    scan,
-    segments,
-)
+from fairbandit.counting import Contexts, PastScores, contexts, scan, scores, segments
+from fairbandit.models import RewardModel
+from tests.counting.dense import DenseContexts, DenseScores
 
 
-class Weights:
+class Weights(RewardModel):
     """Linear models, with their weights or without: score(x) = ⟨θ, x⟩ in either case."""
 
-    def __init__(self, theta: Tensor, *, shown: bool) -> None:
-        self._theta, self.theta = theta, theta if shown else None
+    theta: Tensor | None = None
 
-    def __len__(self) -> int:
-        return self._theta.shape[1]
+    def __init__(self, theta: Tensor, *, shown: bool = True) -> None:
+        super().__init__(theta)
+        self.theta = theta if shown else None
 
-    def score(self, contexts: Tensor, groups: Tensor) -> Tensor:
-        return (contexts * self._theta[:, :, None]).sum(-1)
+    def _score(self, contexts: Tensor, groups: Tensor) -> Tensor:
+        return (contexts * self.parameters[0][:, :, None]).sum(-1)
 
-    def bounds(self, contexts: Tensor, groups: Tensor) -> tuple[Tensor, Tensor]:
+    def _bounds(self, contexts: Tensor, groups: Tensor) -> tuple[Tensor, Tensor]:
         score = self.score(contexts, groups)
         return score - groups, score + 2 * groups
 
@@ -43,8 +36,8 @@ class Weights:
 class OfGroups(Weights):
     """Models that are not linear, and differ between groups."""
 
-    def score(self, contexts: Tensor, groups: Tensor) -> Tensor:
-        return super().score(contexts, groups).abs() * (1 + groups % 2) - groups
+    def _score(self, contexts: Tensor, groups: Tensor) -> Tensor:
+        return super()._score(contexts, groups).abs() * (1 + groups % 2) - groups
 
 
 @contextmanager
@@ -58,12 +51,15 @@ def ways(
             patch.setattr(scan, "MOST", 64)
             patch.setattr(segments, "CHUNK", 8)
             patch.setattr(segments, "MOST", 8)
+        if gathered is not None or searched or small:
+            patch.setattr(scores, "SLICES", -1)
         if gathered is not None:
-            patch.setattr(linear, "GROUP", 1e12 if gathered else -1e-9)
+            patch.setattr(scores, "SCAN", 1e12 if gathered else -1e-9)
+            patch.setattr(scores, "GROUP", 0)
         if searched:
-            patch.setattr(linear, "SEARCH", 0.0)
-            patch.setattr(linear, "AGAIN", 1e-9)
-            patch.setattr(linear, "SORT", 0.1)
+            patch.setattr(scores, "SEARCH", 0.0)
+            patch.setattr(scores, "AGAIN", 1e-9)
+            patch.setattr(scores, "SORT", 0.1)
         yield
 
 
@@ -110,7 +106,7 @@ def ask(draws: np.random.Generator, dense: DenseContexts, start: int, n: int, ki
 
 def same_answers(fast: Contexts, dense: DenseContexts, asked: Any, values: Tensor) -> None:
     """Sums of whole numbers are exact in any order."""
-    given: Any = (*asked, (values, lambda: values + 1))
+    given: Any = (*asked, (values, values + 1))
     one, two = PastScores(fast, *given), DenseScores(cast(Any, dense), *given)
     assert torch.equal(one.count_le(values), two.count_le(values))
     assert torch.equal(one.count, two.count)
@@ -118,7 +114,7 @@ def same_answers(fast: Contexts, dense: DenseContexts, asked: Any, values: Tenso
     assert torch.equal(one.count_lt(), two.count_lt())
     assert torch.equal(one.count_lt(values, of="upper"), two.count_lt(values, of="upper"))
     assert torch.equal(one.count_le(values, of="lower"), two.count_le(values, of="lower"))
-    assert torch.equal(one.every.count, two.every.count)
+    assert torch.equal(one.of().count, two.of().count)
     for ages in (False, True):
 
         def f(old: Tensor, own: Tensor, *age: Tensor) -> Tensor:

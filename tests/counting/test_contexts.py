@@ -14,7 +14,7 @@ from torch import Tensor
 
 from fairbandit import FairbanditError
 from fairbandit.counting import Contexts, PastScores, contexts
-from fairbandit.counting.scan import Scratch
+from fairbandit.counting.scan import scratch
 from tests.counting.test_against_dense import Weights, ways
 
 
@@ -27,7 +27,7 @@ def pools(b: int, n: int, k: int, d: int, groups: int, seed: int = 0) -> tuple[T
 def counts(value: Contexts) -> Tensor:
     """How many past scores of each group are at most 0 in all rounds."""
     b, d = value.largest.shape
-    model, zero = Weights(torch.ones(b, 1, d).double(), shown=True), torch.zeros(1).long()
+    model, zero = Weights(torch.ones(b, 1, d).double()), torch.zeros(1).long()
     groups = torch.arange(value.groups).expand(b, 1, -1)
     past = PastScores(value, value.rounds + 1, zero, zero + value.rounds, groups, model, zero)
     return past.count_le(torch.zeros(groups.shape).double())
@@ -120,7 +120,7 @@ def test_memory_is_flat(most: int | None) -> None:
 def test_windows_of_rounds_that_are_not_there_are_refused() -> None:
     value = Contexts.empty(torch.empty(1, 0, 1).double(), 1)
     value = value.append(torch.ones(1, 9, 1, 1).double(), torch.zeros(1, 9, 1, dtype=torch.int64))
-    model, zero = Weights(torch.ones(1, 1, 1).double(), shown=True), torch.zeros(1).long()
+    model, zero = Weights(torch.ones(1, 1, 1).double()), torch.zeros(1).long()
 
     def count(start: int, stop: int = 9) -> float:
         window = zero + start, zero + stop
@@ -128,17 +128,17 @@ def test_windows_of_rounds_that_are_not_there_are_refused() -> None:
         return float(past.count)
 
     assert count(4) == 5
-    with pytest.raises(FairbanditError, match="starts at round 4, and rounds 1 to 4 are forgotten"):
-        count(3)
-    with pytest.raises(FairbanditError, match="ends at round 10, of 9 that are known"):
-        count(4, 10)
+    for start, stop in ((3, 9), (4, 10)):
+        expected = f"holds rounds {start + 1} to {stop}; known are 5 to 9"
+        with pytest.raises(FairbanditError, match=expected):
+            count(start, stop)
 
 
 def test_scratch_belongs_to_its_thread() -> None:
     """What another thread asks for and fills leaves this thread's memory as it is."""
-    scratch, like = Scratch(), torch.zeros(0, dtype=torch.float64)
-    mine = scratch.empty((2, 5), like).fill_(1)
+    like = torch.zeros(0, dtype=torch.float64)
+    mine = scratch("some", (2, 5), like).fill_(1)
     with ThreadPoolExecutor(1) as other:
-        theirs = other.submit(lambda: scratch.empty((2, 5), like).fill_(2)).result()
+        theirs = other.submit(lambda: scratch("some", (2, 5), like).fill_(2)).result()
     assert mine.eq(1).all()
     assert theirs.eq(2).all()

@@ -17,8 +17,8 @@ def test_own_scores_count_ties() -> None:
     past = past.append(x.view(1, 5, 1, 1), zero.expand(1, 5, 1))
     own, window, one = zero + 1.0, (zero[0, 0], zero[0, 0] + 5), torch.ones(1, 1, 1).double()
     own = own.double()
-    models = Weights(one, shown=True), zero[0, 0]
-    asked = PastScores(past, 6, *window, zero, *models, (own, lambda: own + 8 * EPS))
+    models = Weights(one), zero[0, 0]
+    asked = PastScores(past, 6, *window, zero, *models, (own, own + 8 * EPS))
     assert (float(asked.count_le()), float(asked.count_lt())) == (4, 1)
     assert (float(asked.count_le(own)), float(asked.count_lt(own))) == (3, 2)
     assert float(asked.count_le(own + 40 * EPS)) == 5

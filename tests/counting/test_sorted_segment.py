@@ -6,7 +6,8 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fairbandit.counting import Contexts, PastScores, linear, segments
+from fairbandit.counting import Contexts, PastScores, segments
+from fairbandit.counting import scores as how
 from fairbandit.counting.sorted_segment import SortedSegment
 from tests.counting.test_against_dense import Weights, ways
 
@@ -79,13 +80,13 @@ def test_long_windows_are_sorted(n: int, monkeypatch: pytest.MonkeyPatch) -> Non
         theta = theta[:, -1:] + 1e-3 * torch.from_numpy(draws.normal(size=(b, n, d)))
         value = value.append(x[:, asked], groups[:, asked])
         stop = torch.arange(at, at + n)
-        models = Weights(theta, shown=True), torch.arange(n)
+        models = Weights(theta), torch.arange(n)
         past = PastScores(value, at + 1, stop // 2, stop, groups[:, asked], *models)
         values = (x[:, asked] * theta[:, :, None]).sum(-1)
         with ways(searched=True):
             counts = past.count_le(values)
         used += value.memory.sorted is not None
-        monkeypatch.setattr(linear, "SEARCH", torch.inf)
+        monkeypatch.setattr(how, "SEARCH", torch.inf)
         assert torch.equal(counts, past.count_le(values))
         value = value.forget(at // 2)
     assert used == 200 // n

@@ -16,7 +16,6 @@ from omegaconf import OmegaConf
 
 from fairbandit.cli import job, tune
 from fairbandit.cli.main import main
-from fairbandit.conformance import report
 from tests import support
 from tests.docs.experiments import OF_PAGES, check
 from tests.docs.pages import DOCS, EVERY, PAGES, README, TUTORIAL, Block, Page, write
@@ -25,6 +24,7 @@ ROUNDS, REPLICAS = 20, 2
 """No run is longer, or has more replicas."""
 
 SAID = {
+    "docs/audit.md": [r"^ sex +f +2,230 .*\b0.756 ", r"^0 +f +2230 .* 650$", "^# Audit of runs"],
     "docs/index.md": [r"^fair regret \d+\.\d ± "],
     "docs/online.md": [r" 10 rewards to come", r"^candidate +group +score", r"^[01]$"],
     "docs/speed.md": [r"^each round was decided [23]\.\d times"],
@@ -43,7 +43,6 @@ def folder(tmp_path, monkeypatch, clean):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     monkeypatch.setenv("COLUMNS", "80")
     monkeypatch.setattr(sys, "dont_write_bytecode", True)
-    monkeypatch.setattr(report, "TIMED", 30)  # what a round costs is not tested here
     rows = ["sex,income,age,hours,job"]
     for i in range(300):
         age, hours, trade = 18 + i % 53, 5 + i % 47, ("clerk", "nurse", "smith")[i % 3]

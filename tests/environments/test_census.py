@@ -19,6 +19,7 @@ import pytest
 from fairbandit.environments import CensusGender, acs
 from fairbandit.environments.acs import COLUMNS, person_table
 from fairbandit.errors import FairbanditError
+from fairbandit.files import data_hash
 from fairbandit.registry import create, describe
 from fairbandit.streams import Streams
 from tests import support
@@ -195,12 +196,14 @@ def test_a_download_that_fails_leaves_nothing(root, tmp_path, site, monkeypatch)
         assert sorted(folder.iterdir()) == before
 
 
-def test_data_files_are_named_without_being_read():
+def test_the_fingerprint_is_of_both_surveys(tmp_path):
     given = {"year": 2018, "scaler_year": None, "scaler_states": None}
-    assert len(CensusGender.data_files({**given, "root": "r", "states": ["VT"]})) == 1
+    absent = {**given, "root": str(tmp_path), "states": ["VT"]}
+    assert CensusGender.fingerprint(absent) is None
     packaged = {**given, "root": "sample", "states": None, "scaler_year": 2017}
-    paths = CensusGender.data_files(packaged)
-    assert [path.name for path in paths if path.is_file()] == ["2018.parquet", "2017.parquet"]
+    folder = Path(acs.__file__).parent / "sample"
+    files = [folder / f"{year}.parquet" for year in (2018, 2017)]
+    assert CensusGender.fingerprint(packaged) == data_hash(files) != data_hash(files[:1])
 
 
 def test_the_sample_by_gender():

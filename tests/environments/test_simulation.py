@@ -110,8 +110,3 @@ class Faulty(Environment):
 def test_faulty_environments_are_stopped(fault: str, message: str) -> None:
     with pytest.raises(FairbanditError, match=message):
         support.actions(support.policy("uniform"), Faulty(fault), 10, replicas=3)
-
-
-def test_the_fingerprint_is_that_of_the_description() -> None:
-    first, same, other = (support.environment(noise=noise) for noise in (0.5, 0.5, 1.0))
-    assert first.fingerprint() == same.fingerprint() != other.fingerprint()

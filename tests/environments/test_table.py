@@ -210,16 +210,6 @@ def test_tables_that_cannot_be_used_are_named(tmp_path, path):
         assert problem in refused(path, scaler_path=scaler)
 
 
-def test_fingerprint_follows_the_data(tmp_path: Path) -> None:
-    """Another file with the same people has the same one; one changed cell changes it."""
-    more = people()
-    more["wage"][0] += 1
-    tables = {"a": people(), "b": people(), "c": more}
-    made = [table(write(tmp_path / f"{name}.csv", one)) for name, one in tables.items()]
-    first, same, other = (one.fingerprint() for one in made)
-    assert first == same != other
-
-
 def with_gaps(**more: list[int]) -> dict[str, Any]:
     """The people, of whom some cells are missing."""
     made = people()

@@ -11,7 +11,6 @@ import pyarrow.csv
 import pytest
 
 from fairbandit import plugins, registry
-from fairbandit.conformance import report
 from tests.docs.pages import GUIDES, RANK
 
 SHORT = 30
@@ -25,7 +24,6 @@ def in_folder(tmp_path, monkeypatch, clean):
     def enter(guide):
         monkeypatch.setenv("FAIRBANDIT_PLUGINS", str(guide.write(tmp_path)))
         monkeypatch.setattr(sys, "dont_write_bytecode", True)
-        monkeypatch.setattr(report, "TIMED", SHORT)  # what a round costs is not tested here
         monkeypatch.chdir(tmp_path)
         return tmp_path
 

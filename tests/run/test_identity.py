@@ -10,6 +10,7 @@ import pytest
 
 from fairbandit import plugins as loading
 from fairbandit.environments import Simulation, Table
+from fairbandit.files import data_hash
 from fairbandit.plugins import load_plugins
 from fairbandit.registry import register
 from fairbandit.run import identity
@@ -159,10 +160,10 @@ def test_the_package_of_an_entry_point_is_a_plugin(tmp_path, monkeypatch, clean,
 
 
 def test_an_environment_that_speaks_of_its_data_is_asked(config, tmp_path, monkeypatch):
-    monkeypatch.setattr(Simulation, "fingerprint", lambda self: "one")
+    monkeypatch.setattr(Simulation, "fingerprint", lambda parameters: "one")
     execute(config, tmp_path / "run")
     execute(config, tmp_path / "run", replaced=lambda _: pytest.fail("replaced"))
-    monkeypatch.setattr(Simulation, "fingerprint", lambda self: "two")
+    monkeypatch.setattr(Simulation, "fingerprint", lambda parameters: "two")
     lines: list[str] = []
     execute(config, tmp_path / "run", replaced=lines.append)
     assert lines[0].startswith("data changed; ")
@@ -179,11 +180,14 @@ def test_a_part_made_at_a_prompt_is_played_again(config, tmp_path, clean):
     assert line.startswith("plugins changed; ")
 
 
-def test_the_data_files_of_environments(tmp_path, monkeypatch):
+def test_the_fingerprint_is_of_the_files_that_parameters_name(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    (tmp_path / "here.npy").write_bytes(b"")
-    given = {"path": "here.npy", "other": "gone.npy", "x": 3, "y": "y" * 999}
-    assert Simulation.data_files(given) == [Path("here.npy")]
-    for scaler, files in (("./a.csv", ["a.csv"]), ("b.csv", ["a.csv", "b.csv"])):
-        found = Table.data_files({"path": "a.csv", "scaler_path": scaler})
-        assert found == [Path(name) for name in files]
+    a, b = Path("a.csv"), Path("b.csv")
+    a.write_bytes(b"1")
+    given = {"path": "a.csv", "other": "gone.npy", "x": 3, "y": "y" * 999}
+    assert Simulation.fingerprint(given) == data_hash([a])
+    assert Table.fingerprint({"path": "a.csv", "scaler_path": "./a.csv"}) == data_hash([a])
+    both = {"path": "a.csv", "scaler_path": "b.csv"}
+    assert Table.fingerprint(both) is None
+    b.write_bytes(b"2")
+    assert Table.fingerprint(both) == data_hash([a, b]) != data_hash([a])

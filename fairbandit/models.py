@@ -17,10 +17,9 @@ EPS = torch.finfo(torch.float64).eps
 ROUNDING = 4 * EPS
 """How far rounding moves a product of given numbers, relative to the sum of its absolute terms."""
 
-
-MOST = 1e-9
-"""No error is larger than this, relative to the largest score that a ridge regression could give.
-Scores that lie further apart never tie, even where rounding may have parted them."""
+SOLVED = 64 * EPS
+"""How far rounding moves a prediction of ridge regression, relative to the largest possible one
+times the root of the condition number of V."""
 
 
 class NoBounds(FairbanditError):  # noqa: N818
@@ -93,12 +92,8 @@ class RewardModel(ABC):
         return self._error(contexts, groups, scores)
 
     def error_limit(self, contexts: Tensor, groups: Tensor, scores: Tensor) -> float:
-        """No error of these scores exceeds this; it may be cheaper to compute, and much larger.
-
-        Args:
-            contexts, groups, scores: as for `error`.
-        """
-        return self._error_limit(contexts, groups, scores)
+        """No error of these scores exceeds this; it may be cheaper to compute, and much larger."""
+        return float(self.error(contexts, groups, scores).max())
 
     def bounds(self, contexts: Tensor, groups: Tensor) -> tuple[Tensor, Tensor]:
         """Lower and upper confidence bounds of the true rewards of contexts.
@@ -122,10 +117,6 @@ class RewardModel(ABC):
         """See `error`; a model whose terms cancel, or that is itself off, overrides it."""
         return ROUNDING * scores.abs()
 
-    def _error_limit(self, contexts: Tensor, groups: Tensor, scores: Tensor) -> float:
-        """See `error_limit`."""
-        return float(self.error(contexts, groups, scores).max())
-
     def _bounds(self, contexts: Tensor, groups: Tensor) -> tuple[Tensor, Tensor]:
         """See `bounds`."""
         raise NoBounds(
@@ -139,15 +130,16 @@ class LinearModel(RewardModel):
 
     Args:
         theta: (B, U, d).
-        found: the regressions that gave θ, and know how far rounding has moved it; None where θ is
-            given or drawn.
+        found: the regressions that gave θ, so that rounding has moved it; None where θ is given or
+            drawn.
     """
-
-    _index: Tensor | None  # which of the models that were solved these are; None if all
 
     def __init__(self, theta: Tensor, found: Regressions | None = None) -> None:
         super().__init__(theta)
-        self._found, self._index = found, None
+        self._found = found
+        if found is not None:  # which of the regressions each model is of
+            number = torch.arange(theta.shape[1], device=theta.device)
+            self.parameters += (number.expand(theta.shape[:2]),)
 
     @property
     def theta(self) -> Tensor | None:
@@ -159,11 +151,13 @@ class LinearModel(RewardModel):
         """Whether rounding has moved θ; see `RewardModel`."""
         return self._found is not None
 
-    def take(self, index: Tensor) -> Self:
-        """The models at the given positions; see `RewardModel`."""
-        taken = super().take(index)
-        taken._index = index if self._index is None else self._index[index]
-        return taken
+    def error_limit(self, contexts: Tensor, groups: Tensor, scores: Tensor) -> float:
+        """See `RewardModel`; it takes the norm of all contexts times that of all F for ‖xF‖."""
+        if self._found is None:
+            return super().error_limit(contexts, groups, scores)
+        norm = torch.linalg.vector_norm
+        size = norm(self._features(contexts, groups)) * norm(self._found.root)
+        return float(size * self._slack(self._found).max())
 
     def _features(self, contexts: Tensor, groups: Tensor) -> Tensor:
         """What θ multiplies, as a function of contexts and groups."""
@@ -173,38 +167,26 @@ class LinearModel(RewardModel):
         return products(self.parameters[0], self._features(contexts, groups))
 
     def _error(self, contexts: Tensor, groups: Tensor, scores: Tensor) -> Tensor:
-        features, theta = self._features(contexts, groups), self.parameters[0]
-        error = products(max(ROUNDING, theta.shape[2] * EPS) * theta.abs(), features.abs())
-        if self._found is None:
-            return error
-        error = error + self._moved(self._found, features, scores)
-        return torch.minimum(error, self._most(self._found, features))
+        features = self._features(contexts, groups)
+        if self._found is not None:  # by Cauchy and Schwarz, |⟨θ, x⟩| ≤ ‖r‖·‖x‖_{V⁻¹}
+            return (
+                self._slack(self._found)[..., None] * self._squares(self._found, features).sqrt_()
+            )
+        theta = self.parameters[0]
+        return products(max(ROUNDING, theta.shape[2] * EPS) * theta.abs(), features.abs())
 
-    def _error_limit(self, contexts: Tensor, groups: Tensor, scores: Tensor) -> float:
-        if self._found is None:
-            return super()._error_limit(contexts, groups, scores)
-        return float(self._most(self._found, self._features(contexts, groups)).max())
+    def _slack(self, found: Regressions) -> Tensor:
+        """How far rounding may have moved scores where ‖xF‖ is 1, (B, U)."""
+        slack = SOLVED * found.condition.sqrt() * found.reward_norm
+        return slack.index_select(1, self.parameters[1][0])
 
-    def _moved(self, found: Regressions, features: Tensor, scores: Tensor) -> Tensor:
-        """How far the rounding of the parameters may have moved each score, (B, U, M)."""
-        along = projected(features, self._each(found.root)).abs_()
-        return products(self._each(found.theta_error), along)
-
-    def _most(self, found: Regressions, features: Tensor) -> Tensor:
-        """The largest error that is stated, (B, U, 1)."""
-        root, rewards = found.size
-        size = features.square().sum(3).amax(2, keepdim=True).sqrt_()
-        return MOST * (self._each(root) * self._scale(rewards))[..., None] * size
-
-    def _scale(self, rewards: Tensor) -> Tensor:
-        """The size of scores where ‖xF‖ is 1, (B, U or 1), given ‖r‖."""
-        return rewards
-
-    def _each(self, values: Tensor) -> Tensor:
-        """What belongs to these models of values (B, U or 1, …) of all models that were solved."""
-        if values.shape[1] == 1 or self._index is None:
-            return values
-        return values.index_select(1, self._index)
+    def _squares(self, found: Regressions, features: Tensor) -> Tensor:
+        """‖xF‖², (B, U or 1, M), which is no less than that of ‖x‖_{V⁻¹}."""
+        root = found.root
+        if root.shape[1] > 1:
+            return (features @ root.index_select(1, self.parameters[1][0])).square_().sum(-1)
+        along = (features.flatten(1, 2) @ root[:, 0]).square_()
+        return along.sum(-1).view(features.shape[:3])
 
 
 def products(theta: Tensor, contexts: Tensor) -> Tensor:
@@ -212,10 +194,3 @@ def products(theta: Tensor, contexts: Tensor) -> Tensor:
     if contexts.shape[1] == 1 and theta.shape[1] * contexts.shape[2] > 64:
         return torch.matmul(theta, contexts[:, 0].mT)
     return (contexts * theta.unsqueeze(2)).sum(-1)  # many small products are slow as matrices
-
-
-def projected(contexts: Tensor, root: Tensor) -> Tensor:
-    """xF of (B, U or 1, M, d) and (B, U or 1, d, d): (B, U or 1, M, d)."""
-    if root.shape[1] > 1:
-        return contexts @ root
-    return (contexts.flatten(1, 2) @ root[:, 0]).view(contexts.shape)

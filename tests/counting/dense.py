@@ -1,4 +1,4 @@
-"""The reference: scores every past context for every round, and masks by group and window."""
+"""The reference of counting: scores every past context for every round, and masks by window."""
 
 from __future__ import annotations
 
@@ -10,21 +10,12 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from fairbandit.counting.scores import Of, PastScores
+from fairbandit.counting import Of, PastScores
 
 
 @dataclass(frozen=True, eq=False)
 class DenseContexts:
-    """All past contexts; takes the calls of `Contexts`, and never forgets.
-
-    Attributes:
-        groups: G.
-        max_contexts: how many of its last contexts count of each group; None counts all.
-        contexts: (B, L, d).
-        group_of, round_of: of each context, (B, L) int64.
-        rounds: how many rounds were appended.
-        forgotten: 0.
-    """
+    """All past contexts, (B, L, d), their groups and rounds; takes the calls of `Contexts`."""
 
     groups: int
     max_contexts: int | None
@@ -32,40 +23,32 @@ class DenseContexts:
     group_of: Tensor
     round_of: Tensor
     rounds: int = 0
-    forgotten: int = 0
 
     @classmethod
     def empty(cls, like: Tensor, groups: int, max_contexts: int | None = None) -> DenseContexts:
-        """No contexts; see `Contexts.empty`."""
         none = torch.zeros(like.shape[:2], dtype=torch.int64, device=like.device)
         return cls(groups, max_contexts, like, none, none)
 
     @property
     def largest(self) -> Tensor:
-        """The largest |x| in each feature, (B, d); see `Contexts`."""
-        b, _, d = self.contexts.shape
         there = self.contexts.abs() * (self.group_of >= 0)[..., None]
-        return torch.cat([there, there.new_zeros(b, 1, d)], 1).amax(1)
+        return torch.nn.functional.pad(there, (0, 0, 0, 1)).amax(1)
 
     def append(self, contexts: Tensor, groups: Tensor) -> DenseContexts:
-        """The value with the pools of the next N rounds: (B, N, K, d) and (B, N, K)."""
-        _, n, k = groups.shape
-        new = torch.arange(self.rounds + 1, self.rounds + n + 1, device=groups.device)
-        new = new.repeat_interleave(k).expand(len(groups), -1)
+        rounds = self.rounds + groups.shape[1]
+        new = torch.arange(self.rounds + 1, rounds + 1, device=groups.device)[:, None]
         return replace(
             self,
             contexts=torch.cat([self.contexts, contexts.flatten(1, 2)], 1),
             group_of=torch.cat([self.group_of, groups.flatten(1)], 1),
-            round_of=torch.cat([self.round_of, new], 1),
-            rounds=self.rounds + n,
+            round_of=torch.cat([self.round_of, new.expand(groups.shape).flatten(1)], 1),
+            rounds=rounds,
         )
 
     def forget(self, rounds: int) -> DenseContexts:
-        """The same value."""
         return self
 
     def grow(self, groups: int) -> DenseContexts:
-        """The value with G groups in all."""
         return replace(self, groups=groups)
 
 
@@ -76,20 +59,19 @@ class DenseScores(PastScores):
 
     @cached_property
     def count(self) -> Tensor:
-        """See `PastScores`."""
         return self._inside.sum(3, dtype=torch.float64)
 
+    def count_le(self, values: Tensor | None = None, of: Of = "score") -> Tensor:
+        values = self._own_with_ties()[1] if values is None else values
+        below = self._known(of) <= values[..., None]
+        return (below & self._inside).sum(3, dtype=torch.float64)
+
     def sum(self, f: Callable[..., Tensor], *values: Tensor, ages: bool = False) -> Tensor:
-        """See `PastScores`."""
         past = self._known("score").expand(self._inside.shape)
         given = [past, *(value[..., None] for value in values)]
         if ages:
             given.append(self._ages.clamp(min=1).double().expand(past.shape))
         return f(*given).where(self._inside, 0).sum(3, dtype=torch.float64)
-
-    def _count_le(self, values: Tensor, of: Of) -> Tensor:
-        below = self._known(of) <= values[..., None]
-        return (below & self._inside).sum(3, dtype=torch.float64)
 
     def _known(self, of: Of) -> Tensor:
         """The scores or bounds of all contexts in each round, (B, N, 1, L)."""
@@ -102,14 +84,13 @@ class DenseScores(PastScores):
 
     @cached_property
     def _ages(self) -> Tensor:
-        """How many rounds before each round every context came, (B, N, 1, L) int64."""
-        first, n = self._first, len(self._start)
-        rounds = torch.arange(first, first + n, device=self._start.device)[:, None, None]
-        return rounds - self._contexts.round_of[:, None, None]
+        """How many rounds before each round every context came, (B, N, 1, L)."""
+        now = torch.arange(self._first, self._first + len(self._start), device=self._start.device)
+        return now[:, None, None] - self._contexts.round_of[:, None, None]
 
     @cached_property
     def _inside(self) -> Tensor:
-        """Which contexts count for each value, (B, N, M, L) bool."""
+        """Which contexts count for each value, (B, N, M, L)."""
         came, groups = self._contexts.round_of[:, None, None], self._groups[..., None]
         member = (self._contexts.group_of[:, None, None] == groups) & (groups >= 0)
         inside = member & (came > self._start[:, None, None]) & (came <= self._stop[:, None, None])

@@ -1,0 +1,132 @@
+"""Audits logged decisions: selection rates of groups, and two tests that may be looked at daily."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from itertools import combinations
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from fairbandit.audit.parity import mean_band
+from fairbandit.audit.processes import disparity, drift
+from fairbandit.errors import FairbanditError
+from fairbandit.logs import Floats, Ints, Log
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+SMALL = 0.02
+"""Groups with a smaller share of the candidates are marked."""
+
+
+class Audit(NamedTuple):
+    """An audit of a log of n decisions.
+
+    Attributes:
+        table: a row for each group of each attribute, and of each pair of attributes. Of each test
+            it has the anytime-valid p-value min(1, rows/largest wealth), as `drift_p`, and the
+            first decision after which that is at most the level, as `drift_at`.
+        wealth: ln of it by test, `drift` or `parity`, and attribute, (G, n).
+    """
+
+    table: pd.DataFrame
+    wealth: Mapping[str, Mapping[str, Floats]]
+
+
+def audit(log: Log, *, epsilon: float | None = None, level: float = 0.05, seed: int = 0) -> Audit:
+    """Audits a log, whose decisions stand in the order in which they were made.
+
+    Args:
+        log: as `read_log` reads it.
+        epsilon: how far a group's share of the picks may be from its share of the candidates, on
+            average; None leaves the test of parity out.
+        level: of each of the two tests, over all rows together; intervals have level 1 − level.
+        seed: of the test of drift.
+
+    Raises:
+        FairbanditError: a value out of range, or an empty log.
+    """
+    import pandas as pd
+
+    good = type(seed) is int and seed >= 0 and 0 < level < 1 and 0 <= (epsilon or 0) < 1
+    if not good or not len(log):
+        raise FairbanditError(
+            "expected decisions, 0 < level < 1, 0 <= epsilon < 1 and a whole seed; got "
+            f"{len(log)} decisions, level={level}, epsilon={epsilon}, seed={seed}"
+        )
+    attributes, rows = _attributes(log), []
+    scores = None if log.scores is None else np.where(log.groups >= 0, log.scores, np.nan)
+    for attribute, (groups, labels) in attributes.items():
+        for group, label in enumerate(labels):
+            here = groups == group
+            received, selected = here.sum(1), (here & log.picked).sum(1)
+            rates = selection_rate(received, selected, level)
+            rows.append([attribute, label, received.sum(), selected.sum(), *rates])
+            if scores is not None:
+                own = scores[here & ~np.isnan(scores)]
+                rows[-1].append((own > np.nanmedian(scores)).mean() if len(own) else np.nan)
+    columns = ["attribute", "group", "received", "selected", "rate", "low", "high", "scoring_rate"]
+    table = compared(pd.DataFrame(rows, columns=columns[: len(rows[0])]), ["attribute"])
+    found: dict[str, dict[str, Floats]] = {}
+    if log.contexts is not None and log.missing < 1:
+        found["drift"] = {name: drift(log, *one, seed) for name, one in attributes.items()}
+    if epsilon is not None:
+        found["parity"] = {name: disparity(log, *one, epsilon) for name, one in attributes.items()}
+    for test, by in found.items():
+        p = len(rows) * np.exp(-np.maximum.accumulate(np.concatenate(list(by.values())), axis=1))
+        table[f"{test}_p"] = p[:, -1].clip(max=1)
+        first = pd.Series((p <= level).argmax(1) + 1, dtype="Int64")
+        table[f"{test}_at"] = first.where(p[:, -1] <= level)
+    return Audit(table, found)
+
+
+def _attributes(log: Log) -> dict[str, tuple[Ints, tuple[str, ...]]]:
+    """The numbers, (n, K), and the labels of groups by each attribute and pair of attributes."""
+    if not log.attributes:
+        return {"group": (log.groups, tuple(map(str, log.labels)))}
+    found = dict(log.attributes)
+    for (one, (groups, labels)), (two, (others, names)) in combinations(log.attributes.items(), 2):
+        both = np.where(groups >= 0, groups * len(names) + others, -1)
+        present = np.unique(both[both >= 0])
+        pairs = tuple(f"{labels[i // len(names)]} × {names[i % len(names)]}" for i in present)
+        found[f"{one} × {two}"] = np.where(both >= 0, np.searchsorted(present, both), -1), pairs
+    return found
+
+
+def selection_rate(received: Ints, selected: Ints, level: float) -> tuple[float, float, float]:
+    """Σ selected/Σ received over n decisions, and its interval, missed with probability `level`.
+
+    The ratio's variance, that of (selectedᵢ − rate·receivedᵢ)/mean received over n since the picks
+    of a pool depend on each other, gives the number of independent candidates that would have it,
+    and with it Clopper and Pearson's interval (Korn and Graubard, Survey Methodology 1998). Where
+    none or all are selected, the number is that of the candidates.
+
+    >>> [round(x, 3) for x in selection_rate(np.full(4, 2), np.zeros(4, dtype=int), 0.05)]
+    [0.0, 0.0, 0.369]
+    """
+    if not received.any():
+        return math.nan, math.nan, math.nan
+    trials = float(received.sum())
+    rate = float(selected.sum() / trials)
+    if 0 < rate < 1:
+        influence = (selected - rate * received) / received.mean()
+        if len(influence) == 1:
+            return rate, math.nan, math.nan
+        if not (variance := influence.var(ddof=1) / len(influence)):
+            return rate, rate, rate
+        trials = rate * (1 - rate) / variance
+    low, high = mean_band(rate * trials, trials, level)
+    return rate, float(low.clip(min=0)), float(high.clip(max=1))
+
+
+def compared(table: pd.DataFrame, by: list[str]) -> pd.DataFrame:
+    """Adds `share`, `small` and the ratios of rates to the highest one, of groups not small."""
+    table["share"] = table["received"] / table.groupby(by)["received"].transform("sum")
+    table["small"] = table["share"] < SMALL
+    for rate, ratio in (("rate", "impact_ratio"), ("scoring_rate", "scoring_ratio")):
+        if rate in table:
+            large = table.assign(large=table[rate].where(~table["small"])).groupby(by)["large"]
+            table[ratio] = table[rate] / large.transform("max")
+    return table

@@ -1,0 +1,85 @@
+"""`fairbandit audit`: how groups were treated, in logged decisions and in saved runs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from hydra.experimental.callback import Callback
+from omegaconf import DictConfig
+
+from fairbandit.audit import audit as audited
+from fairbandit.audit.report import Page, report, report_log
+from fairbandit.cli.messages import one_message, short
+from fairbandit.cli.parsers import read_parameters, tool_parser
+from fairbandit.errors import PREFIX, FairbanditError
+from fairbandit.logs import read_log
+from fairbandit.run.folder import finished_below
+from fairbandit.run.table import console, named
+
+_HELP = """\
+Reports the selection rates of groups, and tests that hold for any number of decisions and looks.
+
+Of a log: KEY=VALUE are its columns, as for `fairbandit evaluate`, score among them, and epsilon,
+level and seed. It tests for drift of groups, and with epsilon for parity of selection.
+Of folders of runs: it tests for parity in every round where each group has a place of its own,
+which takes many replicas, and otherwise over all rounds, if the policy does not read the past.
+The only key is level."""
+
+_EXAMPLES = """\
+examples:
+  fairbandit audit hiring.csv group=[sex,race] score=grade epsilon=0.05 --out report
+  fairbandit audit outputs/one outputs/other level=0.01"""
+
+
+def audit(words: Sequence[str]) -> None:
+    """Prints an audit of a log or of runs, and writes its files."""
+    parser = tool_parser("audit", _HELP, _EXAMPLES)
+    parser.add_argument("words", nargs="+", metavar="PATH|KEY=VALUE", help="a log, or run folders")
+    out = "where the files go (default: the first folder of runs, or audit)"
+    parser.add_argument("--out", type=Path, metavar="FOLDER", help=out)
+    given = parser.parse_intermixed_args(words)
+    settings = [one for one in given.words if "=" in one and not Path(one).exists()]
+    paths = [Path(one) for one in given.words if one not in settings]
+    options: dict[str, Any] = read_parameters(settings, "audit")
+    runs = bool(paths) and all(path.is_dir() and any(finished_below(path)) for path in paths)
+    columns = set(read_log.__kwdefaults__ or ())
+    valid = {"level"} if runs else {*columns, *(audited.__kwdefaults__ or ())}
+    if unknown := sorted(options.keys() - valid):
+        keys = f"{', '.join(unknown)}; the keys are {', '.join(sorted(valid))}"
+        raise FairbanditError(f"audit: unknown key {keys}")
+    for key in {"epsilon", "level", "seed"} & options.keys():
+        if not isinstance(options[key], int | float):
+            raise FairbanditError(f"audit: {key} is a number, got {options[key]!r}")
+    if runs:
+        _print(*report(*paths, out=given.out, **options))
+    elif len(paths) == 1:
+        log = read_log(paths[0], **{key: options.pop(key) for key in columns & options.keys()})
+        _print(*report_log(log, given.out or Path("audit"), paths[0], **options))
+    else:
+        raise FairbanditError("audit: expected one log, or folders that each hold a finished run")
+
+
+def _print(page: Page, written: Sequence[Path]) -> None:
+    for part in page:
+        if not str(part).startswith("!["):
+            console().print(part, end="\n\n")
+    for path in written:
+        console().print(named("written", short(path.absolute())), soft_wrap=True)
+
+
+class ParityAudit(Callback):
+    """A callback of Hydra that audits a sweep at its end."""
+
+    def on_multirun_end(self, config: DictConfig, **kwargs: Any) -> None:
+        """Reads the sweep's folder, whoever ran its jobs.
+
+        Raises:
+            SystemExit: no job finished, or the folder cannot be written to. Hydra would turn any
+                other error into a warning.
+        """
+        try:
+            _print(*report(Path(config.hydra.sweep.dir)))
+        except (FairbanditError, OSError) as error:
+            raise SystemExit(f"{PREFIX}{one_message(error)}") from None

@@ -1,0 +1,202 @@
+"""The audit of logs: exact tables, tests that keep their level, and reports."""
+
+from dataclasses import replace
+from itertools import permutations, product
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from fairbandit.audit import audit
+from fairbandit.audit.logged import selection_rate
+from fairbandit.audit.processes import BETS, FIRST, disparity, drift, sequential_ranks, wealth
+from fairbandit.errors import FairbanditError
+from fairbandit.logs import Log, read_log
+
+LEVEL = 0.05
+
+
+def made(seed: int, n: int, places: int = 2, shift: float = 0.0, at: int = 0) -> Log:
+    """Uniform picks; from decision `at` on, the scores of group 0 are higher by shift·σ."""
+    draws = np.random.default_rng(seed)
+    groups = np.tile(np.arange(places) % 2, (n, 1))
+    contexts = draws.normal(size=(n, places, 2))
+    contexts[at:, :, 0] += shift * (groups[at:] == 0)
+    picks = draws.integers(places, size=(n, 1))
+    rewards = contexts[np.arange(n)[:, None], picks, 0]
+    some = np.full((n, 1), 1 / places)
+    names, features = range(n), ("x0", "x1")
+    return Log(groups, ("a", "b"), picks, rewards, some, contexts, None, features, names)
+
+
+def alarm(log_wealth, level: float = LEVEL) -> int | None:
+    """The first decision, from 1, after which the wealth is at least 1/level."""
+    above = log_wealth >= np.log(1 / level)
+    return int(above.argmax()) + 1 if above.any() else None
+
+
+def test_the_wealth_against_drift_is_a_martingale():
+    """Exactly: the mean over all orders of six values is 1 at every step."""
+    wealths = []
+    for order in permutations(range(6)):
+        ranks = sequential_ranks(np.array(order, dtype=float), np.full(6, 0.5))
+        wealths.append(np.exp(wealth(1 + np.outer(ranks - 0.5, BETS))))
+    assert np.mean(wealths, axis=0) == pytest.approx(1, abs=1e-12)
+    assert np.std(wealths, axis=0)[-1] > 0.1
+
+
+@pytest.mark.parametrize("epsilon", [0.0, 0.1])
+def test_the_wealth_against_parity_is_a_supermartingale(epsilon):
+    """Exactly, over all outcomes of nine decisions between two, picked with chance 0.5 ± ε."""
+    every = np.array(list(product([0, 1], repeat=9)))
+    for chance in (0.5 - epsilon, 0.5, 0.5 + epsilon):
+        probability = np.where(every == 0, chance, 1 - chance).prod(1)
+        found = []
+        for picks in every:
+            log = replace(made(0, 9), picks=picks[:, None])
+            found.append(np.exp(disparity(log, log.groups, log.labels, epsilon)[0]))
+        mean = probability @ np.array(found)
+        assert (mean <= 1 + 1e-12).all()
+        assert epsilon or mean == pytest.approx(1, abs=1e-12)
+
+
+def test_sequential_ranks_are_those_of_a_plain_loop():
+    values = np.random.default_rng(0).integers(40, size=2500).astype(float)
+    u = np.random.default_rng(1).random(2500)
+    ranks = [
+        ((values[:i] < values[i]).sum() + u[i] * ((values[:i] == values[i]).sum() + 1)) / (i + 1)
+        for i in range(2500)
+    ]
+    np.testing.assert_allclose(sequential_ranks(values, u), ranks)
+
+
+def test_false_alarms_of_drift():
+    """1,000 streams of 1,000 candidates after the first freeze, a third of them sorted in pools.
+
+    22 give an alarm. Of a test whose level were 0.07, at most 50 would with probability 0.006.
+    """
+    alarms = 0
+    for seed in range(500):
+        log = made(seed, 1000 + FIRST[0])
+        if seed % 3 == 0:  # pools of four, whose best come first
+            log = made(seed, 500 + FIRST[0], 4)
+            assert log.contexts is not None
+            best = np.lexsort((-log.contexts[..., 0], log.groups))
+            taken = np.take_along_axis(log.contexts, best[..., None], 1)
+            groups = np.take_along_axis(log.groups, best, 1)
+            log = replace(log, contexts=taken, groups=groups)
+        alarms += sum(alarm(one) is not None for one in drift(log, log.groups, log.labels))
+    assert 0 < alarms <= 50
+
+
+@pytest.mark.parametrize("at", [400, 500, 600])
+def test_drift_is_seen(at):
+    """0.7σ takes some 75 candidates, even where one of both gamblers freezes at that moment."""
+    delays = []
+    for seed in range(40):
+        log = made(seed, 1200, shift=0.7, at=at)
+        found = alarm(drift(log, log.groups, log.labels)[0])
+        delays.append(np.inf if found is None else found - at)
+    assert 20 < np.median(delays) < 100
+    assert np.mean(np.isinf(delays)) <= 0.1
+
+
+def test_later_decisions_change_no_earlier_wealth():
+    log = made(3, 900, 4, shift=1.0, at=450)
+    whole, part = (drift(one, one.groups, one.labels) for one in (log, log[:700]))
+    np.testing.assert_allclose(whole[:, :700], part, atol=1e-6)
+
+
+def test_parity_at_the_boundary_and_beyond():
+    """400 streams whose group is picked ε less than its share; at 0.05, 20 alarms are allowed."""
+    alarms, delays = 0, []
+    for seed in range(400):
+        draws = np.random.default_rng(seed)
+        log = made(seed, 500)
+        log = replace(log, picks=(draws.random((500, 1)) < 0.55).astype(int))  # a: 0.45
+        alarms += alarm(disparity(log, log.groups, log.labels[:1], 0.05)[0]) is not None
+    for seed in range(20):
+        draws, log = np.random.default_rng(seed), made(seed, 6000)
+        chance = np.where(np.arange(6000) < 5000, 0.5, 0.8)
+        log = replace(log, picks=(draws.random((6000, 1)) < chance[:, None]).astype(int))
+        delays.append((alarm(disparity(log, log.groups, log.labels[:1], 0.05)[0]) or 9999) - 5000)
+    assert alarms <= 20
+    assert all(0 < delay < 500 for delay in delays)  # after a long time without
+
+
+TABLE = {
+    "decision": [1, 1, 1, 2, 2, 3, 3, 3],
+    "sex": ["f", "m", "m", "f", "m", "f", "f", "m"],
+    "race": ["x", "x", "y", "y", "x", "y", "x", "y"],
+    "picked": [0, 1, 0, 0, 1, 1, 0, 0],
+    "reward": [None, 1.0, None, None, 2.0, 3.0, None, None],
+    "score": [1.0, 5.0, 2.0, 3.0, 8.0, 7.0, 4.0, 6.0],
+    "skill": [0.1, 0.5, 0.2, 0.3, 0.8, 0.7, 0.4, 0.6],
+}
+
+
+def test_the_table_is_that_of_plain_counts():
+    log = read_log(TABLE, group=["sex", "race"], propensity=None, score="score")
+    table = audit(log).table.set_index(["attribute", "group"])
+    frame = pd.DataFrame(TABLE)
+    frame["sex × race"] = frame["sex"] + " × " + frame["race"]
+    assert set(table.index.get_level_values(0)) == {"sex", "race", "sex × race"}
+    for attribute, own in table.groupby(level=0):
+        plain = frame.groupby(attribute).agg(
+            received=("picked", "size"),
+            selected=("picked", "sum"),
+            rate=("picked", "mean"),
+            scoring_rate=("score", lambda scores: (scores > 4.5).mean()),
+        )
+        found = own.droplevel(0)
+        pd.testing.assert_frame_equal(found[plain.columns], plain, check_names=False)
+        np.testing.assert_allclose(found["impact_ratio"], plain["rate"] / plain["rate"].max())
+    assert audit(replace(log, contexts=None), epsilon=0.1).wealth.keys() == {"parity"}
+    assert not audit(replace(log, rewards=log.rewards * np.nan)).wealth
+    with pytest.raises(FairbanditError, match="0 <= epsilon < 1"):
+        audit(log, epsilon=-0.1)
+
+
+def test_intervals_by_decision_cover():
+    """One of six is picked at random, in pools of one's own kind: 95 % of 600 intervals cover.
+
+    At most 548 of 600 cover with probability 1e-4, if the coverage is 0.95.
+    """
+    covered = 0
+    for seed in range(600):
+        draws = np.random.default_rng(seed)
+        received = draws.choice([0, 1, 5], size=120)  # of one group, in pools of six
+        _, low, high = selection_rate(
+            received, (draws.random(120) < received / 6).astype(int), LEVEL
+        )
+        covered += low <= 1 / 6 <= high
+    assert 548 < covered < 595
+
+
+def test_small_groups_are_marked_and_set_no_standard():
+    groups = np.where(np.arange(200)[:, None] == 7, [[2, 1]], [[0, 1]])
+    log = replace(made(0, 200), groups=groups, labels=("a", "b", "rare"))
+    log.picks[7] = 0
+    table = audit(log).table.set_index("group")
+    assert table["small"].tolist() == [False, False, True]
+    assert table.loc["rare", "impact_ratio"] > 1 == table["impact_ratio"][["a", "b"]].max()
+
+
+def test_the_command_reports_a_log(command, tmp_path):
+    log = made(0, 600, 4, shift=2.0, at=400)
+    log.frame.drop(columns="propensity").to_csv("log.csv", index=False)
+    words = ("audit", "log.csv", "propensity=null", "epsilon=0.3")
+    code, out, _ = command(*words, "--out", "found", "seed=1")
+    assert code == 0
+    assert "# Audit of decisions" in out
+    folder = tmp_path / "found"
+    assert {path.name for path in folder.iterdir()} == {
+        *("audit.md", "audit.csv", "audit.png", "audit.pdf")
+    }
+    table = pd.read_csv(folder / "audit.csv", index_col="group")
+    assert 400 < table.loc["a", "drift_at"] < 500
+    assert np.isnan(table.loc["b", "drift_at"])
+    assert f"| {table.loc['a', 'drift_at']:.0f} |" in (folder / "audit.md").read_text()
+    for more, message in [("seed=x", "seed is a number"), ("nope=1", "unknown key nope; the keys")]:
+        assert message in command(*words, more)[2]
+    assert "one log, or folders" in command("audit", "log.csv", "log.csv")[2]
