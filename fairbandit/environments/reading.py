@@ -236,9 +236,12 @@ def _frame(table: pa.Table) -> pd.DataFrame:
 
 def source_of(table: pa.Table, name: str = "the table", first: int = 0) -> Source:
     """A table in memory, whose first row is number `first` of the whole, from 0."""
-    frame = _frame(table)
+    names = [column for column in table.column_names if column and not _INDEX.fullmatch(column)]
+    if len(set(names)) < len(names):
+        raise FairbanditError(f"{name} has more than one column of one name: {listed(names)}")
+    frame = _frame(table.select(names))
     frame.index += first
-    return Source(name, table.column_names, frame)
+    return Source(name, names, frame)
 
 
 def keep(data: Any) -> tuple[str, Source]:

@@ -98,9 +98,9 @@ def evaluate(
         raise FairbanditError("none of the decisions that judge has a reward")
     learned = bool(train) and any(isinstance(policy, Policy) for policy in every.values())
     value, repeated = _direct(judged, chances, seed, apart=learned)
-    further = dict[str, list[Found]]()
+    further, n = dict[str, list[Found]](), sum(map(len, judged))
     for place, name in enumerate(every):
-        further[name] = [*_estimates(place, value, repeated, len(log), level)]
+        further[name] = [*_estimates(place, value, repeated, n, level)]
         if not total[name].refusal and not anyone.refusal and total[name].weighted.mean[1] > 0:
             further[name].append(("win", "snips", _win(judged, [c[name] for c in chances], level)))
     table = table_of(total, further, level, reward_range if anytime else None)

@@ -32,13 +32,17 @@ class Frozen:
         modelled: decisions to which the reward model is fitted; `log` by default.
 
     Raises:
-        FairbanditError: no such policy, one that would have to learn from nothing, or an agent of
-            another number of features.
+        FairbanditError: no such policy, one that would have to learn from nothing, an agent of
+            another number of features, or a log without contexts.
     """
 
     def __init__(
         self, log: Log, policies: Any, *, seed: int = 0, modelled: Log | None = None
     ) -> None:
+        if log.contexts is None:
+            raise FairbanditError(
+                "the log leaves out the contexts, without which no policy decides"
+            )
         self._model = LinearModel(log if modelled is None else modelled)
         self._agents = {
             name: _frozen(name, policy, log, seed) for name, policy in named(policies).items()
@@ -86,8 +90,7 @@ def named(policies: Any) -> dict[str, Policy | Agent]:
 
 
 def _frozen(name: str, policy: Policy | Agent, log: Log, seed: int) -> Agent:
-    if log.contexts is None:
-        raise FairbanditError("this log leaves out the contexts, without which no policy decides")
+    assert log.contexts is not None
     d = log.contexts.shape[2]
     if isinstance(policy, Agent):
         if (own := policy._now.known.problem.features) != d:

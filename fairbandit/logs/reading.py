@@ -200,7 +200,9 @@ def _sources(path: Path, decision: str, rows: int, separator: str) -> Iterator[S
         data = pa_dataset.dataset(path, format=kind)
         if decision not in data.schema.names:
             raise FairbanditError(f"{path} has no column {decision!r}")
-        batches = data.to_batches(batch_readahead=1, fragment_readahead=1)
+        batches = data.to_batches(
+            batch_size=min(rows, 1 << 17), batch_readahead=1, fragment_readahead=1
+        )
         first, rest = 0, data.schema.empty_table()
         for batch in chain(batches, [None]):
             if batch is not None:

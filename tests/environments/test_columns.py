@@ -115,7 +115,7 @@ def test_decimal_commas_are_noticed(tmp_path):
     )
     table["r"] = [int(reward) for reward in table["r"]]
     message = refused(tmp_path, "csv", table)
-    assert "column 'h', row 2: expected a number of at most 1e+100 with env" in message
+    assert "column 'h', row 2: expected a number of at most 1e+100 with dec" in message
     assert message.endswith("decimal='.'; got '1,5'")
     found = made(tmp_path, "csv", table, decimal=",")
     assert found.resolved_columns == {"x": None, "h": None}

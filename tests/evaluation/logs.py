@@ -1,15 +1,22 @@
 """Random logs, in which uniform exploration and a linear reward are known."""
 
-import numpy as np
+from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
+from fairbandit import logs
 from fairbandit.logs import Floats, Log
+
+read_log: Any = logs.read_log
+"""Without its type: a test knows whether its log has contexts."""
 
 LABELS = ("a", "b", "c")
 
 THETA = np.array([1.0, -2.0, 0.5])
 
 
-def random_log(n: int, seed: int = 0, *, k: int = 5, noise: float = 1.0, **changed) -> Log:
+def random_log(n: int, seed: int = 0, *, k: int = 5, noise: float = 1.0, **changed: Any) -> Any:
     """n decisions from pools of 2 to k candidates, with random positive propensities."""
     draw = np.random.default_rng(seed)
     groups = draw.integers(0, len(LABELS), (n, k))
@@ -18,7 +25,7 @@ def random_log(n: int, seed: int = 0, *, k: int = 5, noise: float = 1.0, **chang
     chances = softmax(draw.normal(size=(n, k)) / 2, groups >= 0)
     picks = (chances.cumsum(1) > draw.random((n, 1))).argmax(1)[:, None]
     mean = np.take_along_axis(contexts @ THETA, picks, 1)
-    parts = {
+    parts: dict[str, Any] = {
         "groups": groups,
         "labels": LABELS,
         "picks": picks,
@@ -32,7 +39,7 @@ def random_log(n: int, seed: int = 0, *, k: int = 5, noise: float = 1.0, **chang
     return Log(**{**parts, **changed})
 
 
-def softmax(values: Floats, present) -> Floats:
+def softmax(values: Floats, present: NDArray[np.bool_]) -> Floats:
     """Probabilities of the present places, (n, K)."""
     weights = np.exp(values) * present
     share: Floats = weights / weights.sum(1, keepdims=True)

@@ -1,19 +1,22 @@
 """Weighted estimates against plain sums, obp, a double sum and a jackknife."""
 
 import math
+from typing import Any
 
 import numpy as np
 import pytest
+from scipy.stats import t
 
 from fairbandit import FairbanditError
 from fairbandit.evaluation import Sums
 from fairbandit.evaluation.direct import LinearModel
 from fairbandit.evaluation.sums import Picked
 from fairbandit.evaluation.weighted import Weighted, win
+from fairbandit.logs import Floats, Log
 from tests.evaluation.logs import random_log, target
 
 
-def parts(n, seed=0):
+def parts(n: int, seed: int = 0) -> Any:
     """Weights, rewards, model scores (n, K) and expected ones of a random log."""
     log = random_log(n, seed)
     chances, model = target(log), LinearModel(random_log(200, 99))
@@ -21,7 +24,7 @@ def parts(n, seed=0):
     return log, chances, scores, Picked.of(log, chances)
 
 
-def plain(log, chances, scores):
+def plain(log: Log, chances: Floats, scores: Floats) -> dict[str, float]:
     """ips, snips and dr by a loop over decisions."""
     ips, weights, robust = [], [], []
     for i, pick in enumerate(log.picks[:, 0]):
@@ -103,12 +106,13 @@ def test_sums_of_parts_are_those_of_the_whole():
     for both in (first.merged(second), second.merged(first), none.merged(first).merged(second)):
         assert both.selected == pytest.approx(whole.selected)
         assert both[2:] == whole[2:]
-        for one, other in zip(both.weighted, whole.weighted, strict=True):
+        for name in Weighted._fields:
+            one, other = (getattr(some.weighted, name) for some in (both, whole))
             assert np.allclose(one, other, atol=1e-12)
     assert none.merged(none).weighted.n == 0
 
 
-def double_sum(w, r, reference, g):
+def double_sum(w: Any, r: Any, reference: Any, g: Any) -> float:
     """The O(n²) form of `win`."""
     total = 0.0
     for i in range(len(w)):
@@ -120,7 +124,7 @@ def double_sum(w, r, reference, g):
 
 
 def test_win_is_the_double_sum_with_ties_and_its_influence_a_jackknife():
-    *_, picked = parts(80)
+    _, _, _, picked = parts(80)
     r = picked.rewards.round(0)  # many ties
     groups = picked.groups.copy()
     groups[0] = 3  # alone in its group
@@ -131,19 +135,17 @@ def test_win_is_the_double_sum_with_ties_and_its_influence_a_jackknife():
     spread = math.sqrt(((np.array(without) - np.mean(without)) ** 2).sum())
     ess = picked.weights.sum() ** 2 / (picked.weights**2).sum()
     assert found.ess == pytest.approx(ess)
-    from scipy.stats import t
-
     half = t.ppf(0.975, ess - 1) * spread
     assert (found.high - found.low) / 2 == pytest.approx(half, rel=0.05)
 
 
 def test_win_of_empty_slots_is_that_of_the_picks_alone():
-    *_, picked = parts(60)
+    _, _, _, picked = parts(60)
     empty = np.zeros((60, 1))
     padded = [np.append(part, empty, 1) for part in picked[1:4]]
     groups = np.append(picked.groups, np.zeros((60, 1), dtype=int), 1)
-    one = win(*padded, groups, 0.95)
-    other = win(*picked[1:], 0.95)
+    one = win(padded[0], padded[1], padded[2], groups, 0.95)
+    other = win(picked.weights, picked.rewards, picked.references, picked.groups, 0.95)
     assert one.value == pytest.approx(other.value)
 
 

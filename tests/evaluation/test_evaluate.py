@@ -1,0 +1,253 @@
+"""Evaluations of whole logs: what is refused, who learns from what, agents, pieces, the command."""
+
+import math
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
+from typing import Any
+from unittest.mock import patch
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from fairbandit import Agent, FairbanditError
+from fairbandit.environments import Simulation
+from fairbandit.evaluation import COLUMNS, Frozen, evaluate, evaluate_pieces, evaluate_sums, merged
+from fairbandit.evaluation import direct as direct_module
+from fairbandit.evaluation.picture import write_picture
+from fairbandit.logs import read_log, read_pieces
+from tests.evaluation.logs import THETA, random_log
+from tests.evaluation.worlds import fresh, logged, played, truth
+
+WORLD = Simulation()
+
+WEIGHTED = {"ips", "snips", "dr"}
+
+
+@pytest.fixture(autouse=True)
+def few(monkeypatch):
+    """Few repetitions of the bootstrap."""
+    monkeypatch.setattr(direct_module.direct_values, "__defaults__", (20,))
+
+
+def rows(table: Any, policy: str, measure: str = "reward") -> Any:
+    """The rows of a measure by estimator."""
+    some = table[(table["policy"] == policy) & (table["measure"] == measure)]
+    return some.set_index("estimator")
+
+
+def test_a_table_of_all_measures():
+    table = evaluate(random_log(400), ["fair_greedy", "uniform"], choose="reward")
+    assert list(table.columns) == list(COLUMNS)
+    assert list(dict.fromkeys(table["policy"])) == ["fair_greedy", "uniform"]
+    one = table[table["policy"] == "fair_greedy"]
+    assert list(dict.fromkeys(one["measure"])) == [
+        *("reward", "rank", "fair_regret", "win"),
+        *(f"selection:{label}" for label in "abc"),
+    ]
+    assert set(rows(table, "uniform").index) == WEIGHTED | {"direct"}
+    inside = (table["low"] <= table["value"]) & (table["value"] <= table["high"])
+    assert inside.all()
+    assert table.attrs["chosen"] == "fair_greedy"
+    assert [one["unsupported"] for one in table.attrs["diagnostics"]] == [0.0, 0.0]
+    assert set(table.attrs["assumptions"]) == {"ips, snips, dr, win", "direct", "exact"}
+    pd.testing.assert_frame_equal(table, evaluate(random_log(400), ["fair_greedy", "uniform"]))
+
+
+def test_estimates_come_near_the_truth_of_the_frozen_policy():
+    """Each is within six standard errors, so that one is not by a chance of some 1e-8."""
+    log = logged("uniform", WORLD, 1_500, 3)
+    agent = Agent.from_log("fair_greedy", log[:500], seed=0)
+    right = truth(agent, WORLD, fresh(WORLD, 3_000, more=5))
+    table = evaluate(log[500:], agent, train=0)
+    for measure, value in right.items():
+        for name, row in rows(table, "agent", measure).iterrows():
+            slack = 6 * (row.high - row.low) / 2 / 1.96 + 0.02
+            assert abs(row.value - value) < slack, (measure, name)
+    assert right["rank"] > 0.7
+
+
+def test_policies_learn_forward_from_adaptive_logs_and_for_anytime():
+    """Rewards of the last part change nothing that earlier parts gave."""
+    log = random_log(300, adaptive=True)
+    changed = log.rewards.copy()
+    changed[225:] = -changed[225:]
+    other = random_log(300, adaptive=True, rewards=changed)
+    given: tuple[dict[str, Any], ...] = ({}, {"adaptive": False, "anytime": True})
+    for options in given:
+        options |= {"reward_range": (-99, 99)} if options else {}
+        found = [evaluate(one, "fair_greedy", **options) for one in (log, other)]
+        selected = [one[one["estimator"] == "exact"] for one in found]
+        pd.testing.assert_frame_equal(*selected)
+        assert "policies were trained forward in time" in found[0].attrs["notes"]
+        assert rows(found[0], "fair_greedy")["n"].max() == 150
+    dealt = [evaluate(one, "fair_greedy", adaptive=False) for one in (log, other)]
+    assert not dealt[0].equals(dealt[1])
+
+
+def test_a_deterministic_log_is_refused_but_for_direct():
+    log = played({"name": "gmf"}, WORLD, 120, 0)
+    table = evaluate(log, ["uniform", "greedy"])
+    assert set(rows(table, "uniform").index) == {"direct"}
+    assert rows(table, "uniform", "win").empty
+    assert not rows(table, "uniform", "rank").empty
+    assert "75.0% of its probability has no support" in " ".join(table.attrs["notes"])
+    assert "epsilon_greedy" in " ".join(table.attrs["notes"])
+    assert table.attrs["diagnostics"][0]["unsupported"] == pytest.approx(0.75)
+
+
+def test_posterior_sampling_is_refused():
+    table = evaluate(random_log(60, draws_models=True), "uniform", train=0)
+    assert set(table["estimator"]) == {"direct", "exact"}
+    assert "given a draw of the model" in " ".join(table.attrs["notes"])
+
+
+def test_win_needs_support_for_all_candidates():
+    """A policy that never picks what the log never picks has weighted rewards, but no win."""
+    log = random_log(100)
+    chances = np.zeros(log.groups.shape)
+    chances[:, :2] = 0.5
+    picks = np.arange(100)[:, None] % 2
+    rewards = np.take_along_axis(log.contexts @ THETA, picks, 1)
+    p = np.full((100, 1), 0.5)
+    some = random_log(100, probabilities=chances, picks=picks, rewards=rewards, propensities=p)
+    agent = Agent.from_config("uniform", features=3)
+    with patch.object(agent, "probabilities", lambda x, groups, labels: chances[: len(groups)]):
+        table = evaluate(some, agent, train=0)
+    assert set(rows(table, "agent").index) == WEIGHTED | {"direct"}
+    assert rows(table, "agent", "win").empty
+    assert "win is refused" in " ".join(table.attrs["notes"])
+
+
+def test_the_mean_weight_is_tested_where_only_the_picks_propensity_is_known():
+    log = random_log(400, probabilities=None)
+    table = evaluate(log, "uniform", train=0)
+    assert set(rows(table, "uniform").index) >= WEIGHTED
+    assert math.isnan(table.attrs["diagnostics"][0]["unsupported"])
+    wrong = random_log(400, probabilities=None, propensities=np.sqrt(log.propensities))
+    table = evaluate(wrong, "uniform", train=0)
+    assert set(rows(table, "uniform").index) == {"direct"}
+    assert "the mean weight is 0." in " ".join(table.attrs["notes"])
+
+
+def test_without_propensities_direct_stays():
+    nothing = np.full((80, 1), math.nan)
+    table = evaluate(random_log(80, probabilities=None, propensities=nothing), "greedy")
+    assert set(table["estimator"]) == {"direct", "exact"}
+    assert "the log has no propensities" in " ".join(table.attrs["notes"])
+
+
+def test_missing_rewards_are_left_out_and_their_share_is_a_note():
+    log = random_log(200)
+    gone = np.where(np.arange(200)[:, None] % 4 == 0, math.nan, log.rewards)
+    some = random_log(200, rewards=gone)
+    table = evaluate(some, "uniform", train=0)
+    kept = evaluate(log[~np.isnan(gone[:, 0])], "uniform", train=0)
+    for name in ("ips", "snips"):
+        assert rows(table, "uniform").value[name] == pytest.approx(
+            rows(kept, "uniform").value[name]
+        )
+    assert rows(table, "uniform").n["ips"] == 150
+    assert "25.0% of the rewards are missing" in " ".join(table.attrs["notes"])
+
+
+def test_a_group_that_was_never_picked_makes_direct_a_guess():
+    log = random_log(150)
+    contexts = np.concatenate([log.contexts, log.groups[..., None] == 2], 2)
+    rewards = np.where(log.at_picks(log.groups) == 2, math.nan, log.rewards)
+    log = random_log(150, contexts=contexts, rewards=rewards, features=("a", "b", "c", "d"))
+    assert "direct is a guess" in " ".join(evaluate(log, "uniform").attrs["notes"])
+
+
+def test_a_saved_agent_is_a_policy(tmp_path):
+    log = random_log(200)
+    agent = Agent.from_log("fair_greedy", log[:100], seed=0)
+    agent.save(tmp_path / "agent.pt")
+    policies = [tmp_path / "agent.pt", agent, {"name": "uniform"}, "uniform"]
+    table = evaluate(log[100:], policies, train=0)
+    assert list(dict.fromkeys(table["policy"])) == ["agent.pt", "agent", "uniform", "uniform-2"]
+    values = [rows(table, name).value.tolist() for name in ("agent.pt", "agent")]
+    assert values[0] == values[1]
+    table = evaluate(log[100:], {"old": agent}, train=0)
+    assert set(table["policy"]) == {"old"}
+
+
+def test_an_agent_is_not_judged_by_the_log_it_learned_from(tmp_path):
+    agent = Agent.from_config("fair_greedy", features=3, log=tmp_path / "log.jsonl")
+    for number in range(20):
+        agent.act([[number, 1.0, 0.0], [1.0, number, 2.0]], ["a", "b"])
+        agent.update(number / 7)
+    with pytest.raises(FairbanditError, match="has learned from this log"):
+        evaluate(read_log(tmp_path / "log.jsonl"), agent, train=0)
+
+
+@pytest.mark.parametrize(
+    ("changed", "options", "message"),
+    [
+        ({}, {"level": 1.0}, "level"),
+        ({}, {"level": "high"}, "level"),
+        ({}, {"anytime": True}, "needs reward_range"),
+        ({}, {"anytime": True, "reward_range": (1, 0)}, "reward_range"),
+        ({}, {"anytime": True, "reward_range": (0, 1)}, "the log has rewards from"),
+        ({}, {"train": 0}, "leaves nothing to learn from"),
+        ({}, {"train": "half"}, "train"),
+        ({}, {"folds": 0}, "folds"),
+        ({}, {"choose": "joy"}, "the measures are reward, rank"),
+        ({}, {"policies": []}, "expected a policy"),
+        ({}, {"policies": "nope"}, "nope"),
+        ({}, {"policies": Agent.from_config("uniform", features=7)}, "takes 7 features"),
+        ({"contexts": None}, {}, "leaves out the contexts"),
+        ({"rewards": np.full((40, 1), math.nan)}, {}, "has a reward"),
+    ],
+)
+def test_what_is_refused(changed, options, message):
+    log = random_log(40, **changed)
+    with pytest.raises(FairbanditError, match=message):
+        evaluate(log, options.pop("policies", "fair_greedy"), **options)
+
+
+@pytest.fixture
+def shards(tmp_path):
+    """Three Parquet files of one log, and what a whole log of them is."""
+    whole = random_log(600)
+    for number in range(3):
+        table = whole[number * 200 : (number + 1) * 200].frame
+        table.to_parquet(tmp_path / f"{number}.parquet")
+    return tmp_path
+
+
+def test_pieces_of_a_log_are_judged_as_the_whole(shards):
+    log = read_log(shards)
+    agent = Agent.from_log("fair_greedy", log[:200], seed=0)
+    pieces = list(read_pieces(shards, rows=150, like=log))
+    assert sum(map(len, pieces)) == 600
+    assert len(pieces) > 10
+    found = evaluate_pieces([log[:200], *pieces], [agent, "uniform"], reward_range=(-30, 30))
+    frozen = Frozen(log[:200], [agent, "uniform"])
+    right = evaluate_sums(frozen.sums(log), reward_range=(-30, 30))
+    pd.testing.assert_frame_equal(found, right)
+    assert found.attrs["diagnostics"][0]["largest_weight"] > 1
+    assert set(rows(found, "agent").index) == WEIGHTED | {"anytime"}
+    with pytest.raises(FairbanditError, match="no decisions are left"):
+        evaluate_pieces([log], "uniform")
+
+
+def of_shard(job: Any) -> Any:
+    """What a process does."""
+    frozen, path, like = job
+    return merged(frozen.sums(piece) for piece in read_pieces(path, rows=300, like=like))
+
+
+def test_shards_are_judged_by_two_processes(shards):
+    log = read_log(shards / "0.parquet")
+    frozen = Frozen(log, ["fair_greedy", "uniform"])
+    jobs = [(frozen, shards / f"{number}.parquet", log) for number in (1, 2)]
+    with ProcessPoolExecutor(2, mp_context=get_context("spawn")) as pool:
+        found = evaluate_sums(merged(pool.map(of_shard, jobs)))
+    right = evaluate_sums(merged(map(of_shard, jobs)))
+    pd.testing.assert_frame_equal(found, right)
+
+
+def test_the_picture(tmp_path):
+    table = evaluate(random_log(100), ["fair_greedy", "uniform"])
+    assert all(path.stat().st_size > 5_000 for path in write_picture(table, tmp_path))

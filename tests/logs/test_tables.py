@@ -1,0 +1,235 @@
+"""Tables as logs: what is read, from where, and the cell that an error names."""
+
+import math
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pytest
+
+from fairbandit import FairbanditError
+from fairbandit.logs import Log, read_pieces
+from tests.evaluation.logs import random_log, read_log
+
+FEATURES = ["age", "years", "test"]
+
+
+def table(n: int = 40, **changed: Any) -> tuple[Any, Any]:
+    """A table with shuffled rows, and the log that it was made of."""
+    log = random_log(n, **changed)
+    return log, log.frame.sample(frac=1, random_state=0)
+
+
+def same(one: Any, other: Any, contexts: bool = True) -> None:
+    """Whether two logs of tables hold the same decisions, in whatever order."""
+    order, others = (np.argsort(list(map(str, some.names))) for some in (one, other))
+    one, other = one[order], other[others]
+    assert list(map(str, one.names)) == list(map(str, other.names))
+    for name in ("rewards", "propensities"):
+        assert np.array_equal(getattr(one, name), getattr(other, name), equal_nan=True), name
+    assert sorted(one.labels) == sorted(other.labels)
+    labels = [np.array(some.labels)[some.at_picks(some.groups)].tolist() for some in (one, other)]
+    assert labels[0] == labels[1]
+    if contexts:
+        assert one.features == other.features
+        for row in range(len(one)):
+            sets = [
+                sorted(map(tuple, some.contexts[row][some.groups[row] >= 0].round(9).tolist()))
+                for some in (one, other)
+            ]
+            assert sets[0] == sets[1]
+
+
+def rows_of(log: Any) -> list[int]:
+    """The numbers that its decisions have in the log that the table was made of."""
+    return list(map(int, log.names))
+
+
+def test_what_a_table_holds():
+    log, frame = table()
+    found = read_log(frame)
+    same(found, log, contexts=False)
+    assert found.features == ("age", "years", "test", "group=a", "group=b", "group=c", "bias")
+    present = found.groups >= 0
+    assert present.sum(1).tolist() == (log.groups >= 0).sum(1)[rows_of(found)].tolist()
+    every = found.contexts[present]
+    assert np.allclose(every[:, :-1].mean(0), 0)
+    assert np.allclose(every[:, :-1].std(0), 1)
+    assert not found.contexts[~present].any()
+    assert np.allclose(found.probabilities.sum(1), 1)
+    sums = (found.probabilities * found.picked).sum(1)
+    assert np.allclose(sums, found.propensities[:, 0])
+    with pytest.raises(AttributeError):
+        found.adaptive = True
+
+
+def test_all_ways_in_give_one_log(tmp_path):
+    _, frame = table()
+    right = read_log(frame)
+    frame.to_csv(tmp_path / "log.csv", index=False)
+    frame.to_parquet(tmp_path / "log.parquet")
+    ways = [tmp_path / "log.csv", tmp_path / "log.parquet", pa.table(frame), frame.to_dict("list")]
+    for way in ways:
+        same(read_log(way), right)
+
+
+@pytest.mark.all
+def test_polars():
+    polars = pytest.importorskip("polars")
+    _, frame = table()
+    same(read_log(polars.DataFrame(frame.to_dict("list"))), read_log(frame))
+
+
+def test_a_table_of_a_german_spreadsheet(tmp_path):
+    _, frame = table(12)
+    text = frame.replace({True: "WAHR", False: "FALSCH"}).to_csv(sep=";", decimal=",", index=False)
+    text = text.replace("WAHR", "TRUE").replace("FALSCH", "FALSE")
+    path = tmp_path / "log.csv"
+    path.write_text("\ufeff" + text.replace("\n", "\r\n"), encoding="utf-8", newline="")
+    same(read_log(path, separator=";", decimal=","), read_log(frame))
+
+
+def test_a_folder_is_one_log_with_one_encoding(tmp_path):
+    _, frame = table(40)
+    halves = [frame[frame["decision"] % 2 == part] for part in (0, 1)]
+    right = read_log(frame)
+    for number, half in enumerate(halves):
+        half.to_csv(tmp_path / f"{number}.csv", index=False)
+    same(read_log(tmp_path), right)
+    assert len(read_log(tmp_path)) == 40
+    halves[1].rename(columns={"age": "years of age"}).to_csv(tmp_path / "1.csv", index=False)
+    with pytest.raises(FairbanditError, match="have different columns"):
+        read_log(tmp_path)
+    (tmp_path / "more.dsjson").write_text("{}")
+    with pytest.raises(FairbanditError, match="several kinds"):
+        read_log(tmp_path)
+
+
+@pytest.mark.parametrize("ending", ["csv", "parquet"])
+@pytest.mark.parametrize("rows", [1, 50, 10**6])
+def test_pieces_are_the_whole(tmp_path, ending, rows):
+    _, frame = table(30)
+    frame = frame.sort_values("decision", kind="stable")
+    path = tmp_path / f"log.{ending}"
+    frame.to_csv(path, index=False) if ending == "csv" else frame.to_parquet(path)
+    right = read_log(path)
+    pieces = list(read_pieces(path, rows=rows, like=right))
+    assert len(pieces) == (1 if rows > 50 else pytest.approx(30, abs=28))
+    same(Log.joined(pieces), right)
+
+
+def test_a_decision_whose_rows_stand_apart_is_no_piece(tmp_path):
+    _, frame = table(30)
+    frame.to_parquet(tmp_path / "log.parquet")
+    with pytest.raises(FairbanditError, match="one pick in each decision"):
+        list(read_pieces(tmp_path / "log.parquet", rows=10))
+
+
+def test_another_table_is_encoded_like_the_first():
+    _, frame = table(40)
+    first, second = frame[frame["decision"] < 20], frame[frame["decision"] >= 20]
+    log = read_log(first)
+    other = read_log(second, like=log)
+    assert other.features == log.features
+    mean, deviation = first["age"].mean(), first["age"].std(ddof=0)
+    (row,) = second.index[second["decision"] == int(other.names[0])][:1]
+    assert other.contexts[0, 0, 0] == pytest.approx((second["age"][row] - mean) / deviation)
+    with pytest.raises(FairbanditError, match="read from a table"):
+        read_log(second, like=random_log(3))
+
+
+def test_groups_of_two_columns_scores_and_chosen_features():
+    _, frame = table(20)
+    frame["sex"] = np.where(frame["years"] > 0, "f", "m")
+    frame["grade"] = frame["test"]
+    log = read_log(frame, group=["group", "sex"], features=["age"], score="grade")
+    assert "a × f" in log.labels
+    assert set(log.attributes) == {"group", "sex"}
+    numbers, labels = log.attributes["sex"]
+    assert labels == ("f", "m")
+    assert (numbers[log.groups < 0] == -1).all()
+    assert log.features[0] == "age"
+    assert not any(name.startswith(("years", "grade")) for name in log.features)
+    assert np.nanmax(log.scores) == pytest.approx(frame["test"].max())
+    joined: Any = Log.joined([log[:5], log[5:]])
+    assert np.array_equal(joined.attributes["sex"][0], numbers)
+    mapped = read_log(frame, features={"age": None})
+    assert mapped.features == ("age", "group=a", "group=b", "group=c", "bias")
+
+
+def test_the_propensity_of_the_pick_alone():
+    log, frame = table(20)
+    own = frame["propensity"].where(frame["picked"])
+    for column in (own, own.groupby(frame["decision"]).transform("max")):
+        found = read_log(frame.assign(propensity=column))
+        assert found.probabilities is None
+        assert np.array_equal(found.propensities, log.propensities[rows_of(found)])
+    found = read_log(frame.drop(columns="propensity"), propensity=None)
+    assert np.isnan(found.propensities).all()
+
+
+def test_missing_rewards_are_not_zero():
+    _, frame = table(20)
+    late = frame["decision"] < 5
+    found = read_log(frame.assign(reward=frame["reward"].where(~late)))
+    assert found.missing == 0.25
+    assert math.isnan(found.rewards[list(found.names).index("0"), 0])
+
+
+def put(column: str, value: Any, where: str) -> Any:
+    """A change of one cell: of the first row of decision 3 that is a pick, or is none."""
+
+    def change(frame: Any) -> int:
+        rows = frame.index[(frame["decision"] == 3) & (frame["picked"] == (where == "pick"))]
+        frame[column] = frame[column].astype(object)
+        frame.loc[rows[0], column] = value
+        return int(rows[0]) + 1
+
+    return change
+
+
+@pytest.mark.parametrize(
+    ("change", "column", "expected"),
+    [
+        (put("picked", False, "pick"), "picked", "one pick in each decision"),
+        (put("picked", True, "other"), "picked", "one pick in each decision"),
+        (put("picked", 2, "other"), "picked", "0 or 1"),
+        (put("picked", "yes", "other"), "picked", "a number"),
+        (put("propensity", 0, "pick"), "propensity", "a probability, above 0"),
+        (put("propensity", 1.5, "pick"), "propensity", "a probability, above 0"),
+        (put("propensity", -0.1, "other"), "propensity", "a probability"),
+        (put("propensity", 0.9, "other"), "propensity", "sum to 1"),
+        (put("reward", 1.0, "other"), "reward", "no reward but for picks"),
+        (put("reward", "1e200", "pick"), "reward", "a number of at most"),
+        (put("group", "", "other"), "group", "a value"),
+        (put("decision", None, "other"), "decision", "a value"),
+    ],
+)
+def test_errors_name_the_row(change, column, expected):
+    frame = table(10)[1].reset_index(drop=True)
+    row = change(frame)
+    with pytest.raises(FairbanditError) as raised:
+        read_log(frame.astype({column: str}) if frame[column].dtype == object else frame)
+    assert f"column {column!r}, row " in str(raised.value)
+    assert expected in str(raised.value)
+    if "in each decision" not in str(raised.value):
+        assert f"row {row}: " in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    ("given", "options", "expected"),
+    [
+        (pd.DataFrame({"decision": []}), {}, "holds no row"),
+        (pd.DataFrame({"decision": [1]}), {}, "no column 'picked', 'reward', 'propensity'"),
+        (None, {"features": ["height"]}, "'height' is no feature: there is no such column"),
+        (None, {"features": ["reward"]}, "'reward' is no feature"),
+        (None, {"features": {"height": None}}, "no column 'height'"),
+        ("nothing.csv", {}, "nothing.csv"),
+        ("nothing", {}, "cannot read nothing"),
+        (3, {}, "got a int"),
+    ],
+)
+def test_no_log(given, options, expected):
+    with pytest.raises(FairbanditError, match=expected):
+        read_log(table(10)[1] if given is None else given, **options)
