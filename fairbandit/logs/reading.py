@@ -97,7 +97,7 @@ def read_log(
     else:
         path, _held = keep(source)  # which lives until the end of this call
         tables = [read_table(path, (), True, separator, decimal)]
-    encoder = _encoder(like) or encoder_of(_whole(tables, str(source)), columns)
+    encoder = _encoder(like) or encoder_of(_whole(tables), columns)
     return Log.joined([log_of(table, columns, encoder) for table in tables])
 
 
@@ -174,7 +174,7 @@ def _encoder(like: Log | None) -> Any:
     return None if like is None else like.encoder
 
 
-def _whole(tables: Sequence[Source], name: str) -> Source:
+def _whole(tables: Sequence[Source]) -> Source:
     """All rows of some tables, for what encodes them."""
     first = tables[0]
     if len(tables) == 1:
@@ -182,9 +182,9 @@ def _whole(tables: Sequence[Source], name: str) -> Source:
     import pandas as pd
 
     if any(dict(one.frame.dtypes) != dict(first.frame.dtypes) for one in tables):
-        raise FairbanditError(f"the tables in {name} have different columns, or types of these")
+        raise FairbanditError(f"{first.name} and other files have different columns, or types")
     frame = pd.concat([one.frame for one in tables], ignore_index=True)
-    return replace(first, name=f"{name} (rows counted through all files)", frame=frame)
+    return replace(first, name=f"{first.name} and further files", frame=frame)
 
 
 def _sources(path: Path, decision: str, rows: int, separator: str) -> Iterator[Source]:
