@@ -82,7 +82,8 @@ class Candidates:
         contexts, model, groups = self._past.contexts, self.model, self.groups
         if contexts is None or not model.is_off:
             return self.scores + 2 * self.errors
-        largest = contexts.largest[:, None, None].expand(*groups.shape, -1)
+        largest = contexts.largest_before(self._first, groups.shape[1])[:, :, None]
+        largest = largest.expand(*groups.shape, -1)
         past_errors = model.error(largest, groups, model.score(largest, groups))
         return self.scores + self.errors + past_errors
 

@@ -94,7 +94,8 @@ class Contexts(NamedTuple):
 
     Attributes:
         rounds: how many rounds were appended.
-        largest: the largest |x| in each feature of all contexts so far, (B, d).
+        largest: the largest |x| in each feature of all contexts up to a round, (B, L, d): the last
+            entry is up to the last round, the one before up to the round before, and so on.
         max_contexts: how many of its last contexts count of each group; None counts all. If it is
             set, memory does not grow with the rounds.
         forgotten: how many first rounds are forgotten.
@@ -122,8 +123,8 @@ class Contexts(NamedTuple):
         """
         b, _, d = like.shape
         total = torch.zeros(b, groups, dtype=torch.int64, device=like.device)
-        largest, first = like.new_zeros(b, d), total[0]
-        return cls(0, largest, max_contexts, 0, first, total, Memory(largest, first, first))
+        largest, first = like.new_zeros(b, 1, d), total[0]
+        return cls(0, largest, max_contexts, 0, first, total, Memory(largest[:, 0], first, first))
 
     @classmethod
     def restored(cls, state: Mapping[str, Any], max_contexts: int | None = None) -> Contexts:
@@ -146,7 +147,7 @@ class Contexts(NamedTuple):
             "group_count": self.groups,
             "rounds": self.rounds,
             "forgotten": self.forgotten,
-            "largest": self.largest,
+            "largest": self.largest[:, -1:],
         }
 
     @property
@@ -167,8 +168,13 @@ class Contexts(NamedTuple):
             sizes.masked_fill_(empty[..., None], 0)
         came = torch.arange(self.rounds + 1, rounds + 1, device=groups.device)[:, None]
         keys = torch.add(came, groups, alpha=1 << BITS)
-        largest = torch.maximum(self.largest, sizes.flatten(1, 2).amax(1))
+        largest = torch.cat([self.largest[:, -1:], sizes.amax(2)], 1).cummax(1).values
         return self._with(contexts.flatten(1, 2), keys.flatten(1), rounds, largest)
+
+    def largest_before(self, first: int, count: int) -> Tensor:
+        """The largest |x| in each feature before each of some consecutive rounds, (B, count, d)."""
+        at = self.largest.shape[1] - 1 - (self.rounds + 1 - first)
+        return self.largest[:, at : at + count]
 
     def forget(self, rounds: int) -> Contexts:
         """The value without the first rounds, which no later window has.
@@ -227,7 +233,7 @@ class Contexts(NamedTuple):
 
     def _copied(self, first: Tensor, needed: Tensor) -> Memory:
         """New memory with what is kept, and room for so many entries of each group in all."""
-        memory, old = Memory(self.largest, first, needed), self.memory
+        memory, old = Memory(self.largest[:, 0], first, needed), self.memory
         for group, high in enumerate(self.total.amax(0).tolist()):
             low, start = int(first[group]), memory.addresses[group]
             keys = old.keys[:, old.addresses[group] + low : old.addresses[group] + high]

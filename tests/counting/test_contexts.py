@@ -26,7 +26,7 @@ def pools(b: int, n: int, k: int, d: int, groups: int, seed: int = 0) -> tuple[T
 
 def counts(value: Contexts) -> Tensor:
     """How many past scores of each group are at most 0 in all rounds."""
-    b, d = value.largest.shape
+    b, _, d = value.largest.shape
     model, zero = Weights(torch.ones(b, 1, d).double()), torch.zeros(1).long()
     groups = torch.arange(value.groups).expand(b, 1, -1)
     past = PastScores(value, value.rounds + 1, zero, zero + value.rounds, groups, model, zero)
