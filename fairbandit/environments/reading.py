@@ -256,7 +256,7 @@ def keep(data: Any) -> tuple[str, Source]:
 
     try:
         table = pa.table(data.reset_index(drop=True) if hasattr(data, "reset_index") else data)
-    except (pa.ArrowException, TypeError, ValueError) as error:
+    except (pa.ArrowException, TypeError, ValueError, ArithmeticError) as error:
         raise FairbanditError(
             "expected a DataFrame, an Arrow table or a mapping from names to columns, which Arrow "
             f"can hold; got a {type(data).__name__}: {' '.join(map(str, error.args))}"

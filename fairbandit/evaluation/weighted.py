@@ -130,9 +130,9 @@ def win(
 ) -> Estimate:
     """P(reward of a pick > reward of a random candidate of its group), ties counting one half.
 
-    A Mann-Whitney statistic, weighted by inverse propensities on both sides,
-    v = Σᵢ wᵢFᵢ(rᵢ) / Σᵢ wᵢ, where Fᵢ(r) is the share of rewards of i's group below r, each weighted
-    by 1/p, without i's own. By sorting, it takes O(n log n).
+    A Mann-Whitney statistic, weighted by inverse propensities on both sides: over pairs i ≠ j of
+    one group, its share is Σ wᵢ(1/pⱼ)1{rⱼ < rᵢ} / Σ wᵢ(1/pⱼ), and v is the mean of the groups'
+    shares, weighted by their Σ wᵢ. By sorting, it takes O(n log n). A group with one pick counts ½.
 
     Args:
         weights, rewards: (n, m).
@@ -141,22 +141,23 @@ def win(
         level: of the interval.
     """
     w, r, reference = (part.ravel() for part in (weights, rewards, references))
-    g = groups.ravel()
-    share, pulled = np.full_like(w, 0.5), np.zeros_like(w)
+    influence, g, value = np.zeros_like(w), groups.ravel(), 0.0
     for group in np.unique(g):
         here = np.flatnonzero(g == group)
-        one, own = w[here], reference[here]
-        total = float(own.sum())
-        others = total - own
-        below = _below(r[here], own) - own / 2  # without its own, which ties
-        known = others > 1e-12 * total
-        share[here] = np.where(known, below / np.where(known, others, 1.0), 0.5)
-        # as a reference, i adds to the shares of all rewards above its own
-        above = one.sum() - _below(r[here], one) - one / 2
-        weighted = (one * share[here]).sum() - one * share[here]
-        pulled[here] = own * (above - weighted) / max(total, 1e-300)
-    value = float((w * share).sum() / w.sum())
-    influence = (w * (share - value) + pulled) / w.mean()
+        one, other = w[here], reference[here]
+        of_group, references_of = float(one.sum()), float(other.sum())
+        # as a pick and as a reference; its own reward ties with itself
+        below = one * (_below(r[here], other) - other / 2)
+        above = other * (of_group - _below(r[here], one) - one / 2)
+        every = one * (references_of - other) + other * (of_group - one)
+        pairs = float(every.sum()) / 2
+        known = pairs > 1e-12 * of_group * references_of
+        share = float(below.sum()) / pairs if known else 0.5
+        value += of_group * share / float(w.sum())
+        influence[here] = one * share
+        if known:
+            influence[here] += of_group * (below + above - share * every) / pairs
+    influence = (influence - w * value) / w.mean()
     each, one = weights.mean(1), influence.reshape(weights.shape).mean(1)
     ess = float(each.sum() ** 2 / (each**2).sum())
     deviation = float(np.sqrt((one**2).sum() / max(len(one) - 1, 1)))

@@ -7,9 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from fairbandit.environments.reading import LARGEST
 from fairbandit.errors import FairbanditError
 from fairbandit.logs.log import Log
+
+MOST_ACTIONS = 10_000
+"""More actions are refused: each is a candidate of every pool."""
 
 
 def read_obp(feedback: Mapping[str, Any], groups: Sequence[Any] | None = None) -> Log:
@@ -33,6 +35,8 @@ def read_obp(feedback: Mapping[str, Any], groups: Sequence[Any] | None = None) -
         )
         actions = np.asarray(feedback["action"]).astype(np.int64, casting="safe")
         n, k = len(actions), int(feedback.get("n_actions", actions.max(initial=0) + 1))
+        if not 0 < k <= MOST_ACTIONS:
+            raise ValueError(f"expected from 1 to {MOST_ACTIONS:,} actions, got {k}")
         given, pi, position = map(feedback.get, ("action_context", "pi_b", "position"))
         z = np.eye(k) if given is None else np.asarray(given, dtype=np.float64)
         labels = tuple(range(k) if groups is None else groups)
@@ -49,6 +53,8 @@ def read_obp(feedback: Mapping[str, Any], groups: Sequence[Any] | None = None) -
             f"pscores of one position, and {k} action contexts and groups; got shapes {x.shape}, "
             f"{actions.shape}, {rewards.shape}, {chances.shape}, {z.shape} and {len(labels)} groups"
         )
+    if not all((np.abs(part) <= 1e50).all() for part in (x, z, rewards)):
+        raise FairbanditError("bandit feedback of obp: a number is missing, or larger than 1e50")
     products = x[:, None, :, None] * z[None, :, None, :]
     parts = np.broadcast_to(z, (n, *z.shape)), np.broadcast_to(x[:, None], (n, k, x.shape[1]))
     contexts = np.concatenate([*parts, products.reshape(n, k, -1)], axis=2)
@@ -56,10 +62,10 @@ def read_obp(feedback: Mapping[str, Any], groups: Sequence[Any] | None = None) -
     sound = ((chances > 0) & (chances <= 1) & (np.abs(at_picks - chances) < 1e-6)).all()
     if whole is not None:
         sound &= (whole >= 0).all() and (np.abs(whole.sum(1) - 1) < 1e-6).all()
-    if not sound or not all((np.abs(part) <= LARGEST).all() for part in (contexts, rewards)):
+    if not sound:
         raise FairbanditError(
-            "bandit feedback of obp: expected finite contexts and rewards, pscores above 0 and at "
-            "most 1, and in pi_b probabilities that sum to 1 and agree with them"
+            "bandit feedback of obp: expected pscores above 0 and at most 1, and in pi_b "
+            "probabilities that sum to 1 and agree with them"
         )
     first, second = range(z.shape[1]), range(x.shape[1])
     names = [*(f"z{j}" for j in first), *(f"x{i}" for i in second)]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from itertools import chain
 from os import PathLike
@@ -12,7 +13,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv as pa_csv
-import pyarrow.dataset as pa_dataset
+import pyarrow.parquet as pq
 
 from fairbandit.environments.reading import Source, keep, read_header, read_table, source_of
 from fairbandit.errors import FairbanditError
@@ -97,14 +98,14 @@ def read_log(
     else:
         path, _held = keep(source)  # which lives until the end of this call
         tables = [read_table(path, (), True, separator, decimal)]
-    encoder = _encoder(like) or encoder_of(_whole(tables, str(source)), columns)
+    encoder = _encoder(like) or encoder_of(_whole(tables), columns)
     return Log.joined([log_of(table, columns, encoder) for table in tables])
 
 
 def read_pieces(
     path: str | PathLike[str],
     *,
-    rows: int = 1_000_000,
+    rows: int = 250_000,
     separator: str = ",",
     decimal: str = ".",
     like: Log | None = None,
@@ -174,7 +175,7 @@ def _encoder(like: Log | None) -> Any:
     return None if like is None else like.encoder
 
 
-def _whole(tables: Sequence[Source], name: str) -> Source:
+def _whole(tables: Sequence[Source]) -> Source:
     """All rows of some tables, for what encodes them."""
     first = tables[0]
     if len(tables) == 1:
@@ -182,38 +183,44 @@ def _whole(tables: Sequence[Source], name: str) -> Source:
     import pandas as pd
 
     if any(dict(one.frame.dtypes) != dict(first.frame.dtypes) for one in tables):
-        raise FairbanditError(f"the tables in {name} have different columns, or types of these")
+        raise FairbanditError(f"{first.name} and other files have different columns, or types")
     frame = pd.concat([one.frame for one in tables], ignore_index=True)
-    return replace(first, name=f"{name} (rows counted through all files)", frame=frame)
+    return replace(first, name=f"{first.name} and further files", frame=frame)
 
 
 def _sources(path: Path, decision: str, rows: int, separator: str) -> Iterator[Source]:
     """The rows of a table in pieces that cut no decision, unless its rows stand apart."""
     try:
-        kind: Any = "parquet"
-        if path.suffix.lower() == ".csv":  # as text, since `01` is no number where codes are meant
-            types = dict.fromkeys(read_header(path, separator), pa.string())
-            kind = pa_dataset.CsvFileFormat(
-                parse_options=pa_csv.ParseOptions(delimiter=separator, newlines_in_values=True),
-                convert_options=pa_csv.ConvertOptions(column_types=types),
-            )
-        data = pa_dataset.dataset(path, format=kind)
-        if decision not in data.schema.names:
-            raise FairbanditError(f"{path} has no column {decision!r}")
-        batches = data.to_batches(
-            batch_size=min(rows, 1 << 17), batch_readahead=1, fragment_readahead=1
-        )
-        first, rest = 0, data.schema.empty_table()
-        for batch in chain(batches, [None]):
-            if batch is not None:
-                rest = pa.concat_tables([rest, pa.Table.from_batches([batch])])
-                if len(rest) < rows:
-                    continue
-            ends = len(rest)
-            if batch is not None:  # the last decision may go on
-                ends = pc.index(rest[decision], rest[decision][-1]).as_py()
-            if ends > 0:
-                yield source_of(rest[:ends], str(path), first)
-                first, rest = first + ends, rest[ends:]
+        with _opened(path, separator, min(rows, 1 << 17)) as (schema, batches):
+            if decision not in schema.names:
+                raise FairbanditError(f"{path} has no column {decision!r}")
+            first, rest = 0, schema.empty_table()
+            for batch in chain(batches, [None]):
+                if batch is not None:
+                    rest = pa.concat_tables([rest, pa.Table.from_batches([batch])])
+                    if len(rest) < rows:
+                        continue
+                ends = len(rest)
+                if batch is not None:  # the last decision may go on
+                    ends = pc.index(rest[decision], rest[decision][-1]).as_py()
+                if ends > 0:
+                    yield source_of(rest[:ends], str(path), first)
+                    first, rest = first + ends, rest[ends:]
     except (pa.ArrowException, OSError, UnicodeError) as error:
         raise FairbanditError(f"cannot read {path}: {error}") from error
+
+
+@contextmanager
+def _opened(path: Path, separator: str, rows: int) -> Iterator[tuple[pa.Schema, Any]]:
+    """The schema of a table, and its rows in batches."""
+    if path.suffix.lower() == ".csv":
+        types = dict.fromkeys(read_header(path, separator), pa.string())  # as `read_table` does
+        with pa_csv.open_csv(
+            path,
+            parse_options=pa_csv.ParseOptions(delimiter=separator, newlines_in_values=True),
+            convert_options=pa_csv.ConvertOptions(column_types=types),
+        ) as reader:
+            yield reader.schema, reader
+    else:  # the whole file would be kept with pre_buffer
+        with pq.ParquetFile(path, page_checksum_verification=True, pre_buffer=False) as file:
+            yield file.schema_arrow, file.iter_batches(rows, use_threads=False)

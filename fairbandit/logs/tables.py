@@ -31,13 +31,16 @@ class Columns(NamedTuple):
     @property
     def groups(self) -> list[str]:
         """The group columns."""
-        return [self.group] if isinstance(self.group, str) else list(self.group)
+        return list(self.group) if isinstance(self.group, (list, tuple)) else [self.group]  # type: ignore[list-item]
 
     @property
     def named(self) -> list[str]:
         """All columns but the features."""
-        names = self.decision, self.picked, self.reward, self.propensity, self.score
-        return [*filter(None, names), *self.groups]
+        further = [name for name in (self.propensity, self.score) if name is not None]
+        every = [self.decision, self.picked, self.reward, *further, *self.groups]
+        if not self.groups or not all(isinstance(name, str) for name in every):
+            raise FairbanditError(f"columns: expected their names, got {every}")
+        return every
 
 
 def encoder_of(source: Source, columns: Columns) -> Encoder:

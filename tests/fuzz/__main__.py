@@ -29,13 +29,20 @@ from fairbandit.errors import FairbanditError
 from tests.fuzz.calls import calls
 from tests.fuzz.commands import commands
 from tests.fuzz.files import files
+from tests.fuzz.logs import logs
 from tests.fuzz.tables import tables
 
 Door = Callable[[random.Random, Path], None]
 
-DOORS: dict[str, Door] = {"commands": commands, "files": files, "tables": tables, "calls": calls}
+DOORS: dict[str, Door] = {
+    "commands": commands,
+    "files": files,
+    "tables": tables,
+    "calls": calls,
+    "logs": logs,
+}
 
-SHARES = {"commands": 0.1, "files": 0.25, "tables": 0.25, "calls": 0.4}
+SHARES = {"commands": 0.1, "files": 0.2, "tables": 0.2, "calls": 0.3, "logs": 0.2}
 """The part of all inputs that each door gets."""
 
 BATCH, SECONDS = 250, 60

@@ -143,7 +143,7 @@ def test_obp():
     [
         ({"pscore": np.zeros(50)}, "pscores above 0"),
         ({"pscore": np.full(50, 0.5)}, "agree with them"),
-        ({"reward": np.full(50, np.nan)}, "finite"),
+        ({"reward": np.full(50, np.nan)}, "a number is missing"),
         ({"action": np.full(50, 4)}, "actions from 0 to 3"),
         ({"action": np.full(50, 0.5)}, "TypeError"),
         ({"position": np.arange(50)}, "of one position"),
