@@ -31,6 +31,9 @@ from fairbandit.logs.log import Log, padded
 SCHEMA = 1
 """The version of what lines say; logs of other versions are refused."""
 
+LARGEST = 1e100
+"""The largest reward that an agent takes."""
+
 KINDS = ("decision", "reward", "drop", "observed")
 """What the lines after the first one may say."""
 
@@ -88,7 +91,10 @@ def read_own(path: Path) -> Log:
                 ticket = line.record["ticket"]
                 if ticket not in decisions or ticket in rewards:
                     raise ValueError(f"ticket {ticket} waits for no reward")
-                rewards[ticket] = float(line.record["reward"])
+                reward = line.record["reward"]
+                if type(reward) not in (int, float) or not abs(reward) <= LARGEST:
+                    raise ValueError(f"a reward is a number of at most {LARGEST:g}; got {reward!r}")
+                rewards[ticket] = float(reward)
         except (KeyError, TypeError, ValueError, OverflowError) as error:
             raise FairbanditError(
                 f"{path}, line {line.number}: {type(error).__name__}: {error}"
@@ -147,6 +153,7 @@ def _check(record: Mapping[str, Any], before: Mapping[int, Any]) -> None:
     for pick in picks:
         if type(pick) is not int or not 0 <= pick < k or not chances[pick] > 0:
             raise ValueError(f"pick {pick!r} is no candidate, or had probability 0")
+    hash(tuple(map(read, groups)))  # a mapping is no label
     contexts = record.get("contexts")
     if contexts is not None:
         array = np.asarray(contexts, dtype=np.float64)
