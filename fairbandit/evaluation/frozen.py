@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from functools import reduce
+from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,7 +14,7 @@ from fairbandit.building import build_policy, presets
 from fairbandit.errors import FairbanditError
 from fairbandit.evaluation.direct import LinearModel
 from fairbandit.evaluation.sums import Sums, table_of
-from fairbandit.logs import Floats, Log
+from fairbandit.logs import Floats, Log, read_pieces
 from fairbandit.policy import Policy
 
 if TYPE_CHECKING:
@@ -43,6 +44,7 @@ class Frozen:
             raise FairbanditError(
                 "the log leaves out the contexts, without which no policy decides"
             )
+        self._like, self._features = log[:0] if log.encoder else None, log.features
         self._model = LinearModel(log if modelled is None else modelled)
         self._agents = {
             name: _frozen(name, policy, log, seed) for name, policy in named(policies).items()
@@ -50,7 +52,10 @@ class Frozen:
 
     def probabilities(self, log: Log) -> dict[str, Floats]:
         """The probabilities of all candidates of n decisions under each policy, (n, K)."""
-        assert log.contexts is not None
+        if log.contexts is None or log.features != self._features:
+            raise FairbanditError(
+                f"expected decisions with the features {self._features}, got {log.features}"
+            )
         return {
             name: agent.probabilities(log.contexts, log.groups, log.labels)
             for name, agent in self._agents.items()
@@ -65,6 +70,16 @@ class Frozen:
         """
         chances = self.probabilities(log) if probabilities is None else probabilities
         return {name: Sums.of(log, own, self._model) for name, own in chances.items()}
+
+    def judge(self, path: str | PathLike[str], **options: Any) -> dict[str, Sums]:
+        """What each policy gives on the decisions of a file or folder, which is read in pieces.
+
+        Features of tables are encoded as those of the log from which the policies learned.
+
+        Args:
+            path, options: as for `read_pieces`.
+        """
+        return merged(map(self.sums, read_pieces(path, like=self._like, **options)))
 
 
 def named(policies: Any) -> dict[str, Policy | Agent]:
@@ -164,14 +179,12 @@ def evaluate_pieces(
     Raises:
         FairbanditError: as for `evaluate`.
     """
-    every, total = iter(pieces), dict[str, Sums]()
+    every = iter(pieces)
     first = next(every, None)
     if first is None:
         raise FairbanditError("the log holds no decision")
     frozen = Frozen(first, policies, seed=seed)
-    for piece in every:
-        total = merged([total, frozen.sums(piece)] if total else [frozen.sums(piece)])
-    return evaluate_sums(merged([total] if total else []), level=level, reward_range=reward_range)
+    return evaluate_sums(merged(map(frozen.sums, every)), level=level, reward_range=reward_range)
 
 
 def check(level: Any, reward_range: Any) -> None:
