@@ -1,7 +1,7 @@
 """Off-policy evaluation."""
 
-from fairbandit.evaluation.frozen import Frozen, evaluate_pieces, evaluate_sums, merged
-from fairbandit.evaluation.sums import COLUMNS, Sums
+from fairbandit.evaluation.frozen import Frozen, evaluate_pieces
+from fairbandit.evaluation.sums import COLUMNS, Sums, evaluate_sums, merged
 from fairbandit.evaluation.whole import evaluate
 
 __all__ = [
