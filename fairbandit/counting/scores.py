@@ -194,7 +194,7 @@ class PastScores:
         return self._own
 
     def _count_linear(self, values: Tensor, theta: Tensor) -> Tensor:
-        if values.shape[:2] == (1, 1):
+        if values.shape[:2] == (1, 1) and values.device.type == "cpu":
             counts = self._count_slices(values, theta)
             if counts is not None:
                 return counts

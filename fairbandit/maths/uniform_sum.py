@@ -74,7 +74,7 @@ def uniform_sum_cdf(values: Tensor, weights: Sequence[float], offset: float = 0.
     if not terms:
         return (shifted >= 0).to(values.dtype)
     mirrored = math.fsum(terms) - shifted
-    edges, factors = subsets.to(values).view(2, -1, *[1] * values.ndim)
+    edges, factors = subsets.to(values.device, values.dtype).view(2, -1, *[1] * values.ndim)
     powers = above = (torch.minimum(shifted, mirrored) - edges).clamp(min=0)
     for _ in terms[1:]:  # several times as fast as `pow`
         powers = powers * above

@@ -58,8 +58,8 @@ def test_every_line_is_confirmed(log: Path, tmp_path: Path) -> None:
     agent.drop(agent.pending[0])
     held = worlds.held(agent)
     del agent
-    for resumed in (lambda: Agent.load(tmp_path / "agent.pt", log=log), lambda: begun(log)):
-        agent = resumed()
+    for saved in (True, False):
+        agent = Agent.load(tmp_path / "agent.pt", log=log) if saved else begun(log)
         assert worlds.held(agent) == held
         del agent
     agent = Agent.load(tmp_path / "agent.pt", log=log)
@@ -70,6 +70,7 @@ def test_every_line_is_confirmed(log: Path, tmp_path: Path) -> None:
     read = read_log(log)
     assert len(read) == 55
     assert list(read.names) == [t for t in range(1, 57) if t != 51]
+    assert read.probabilities is not None
     chances = read.at_picks(read.probabilities)
     assert (chances == read.propensities).all()
     assert read.adaptive

@@ -94,7 +94,7 @@ def play(agent: Agent, pools: Pools, first: int = 1, last: int | None = None) ->
     return picked
 
 
-def held(agent: Agent) -> object:
+def held(agent: Agent) -> Any:
     """All that an agent holds, comparable."""
     return comparable(agent._state())
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
-from fairbandit.audit import report
+from fairbandit.audit.report import report
 from fairbandit.errors import FairbanditError
 from fairbandit.results import read_scenes
 from fairbandit.results.files import logs, read
