@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from fairbandit.engine import Engine
     from fairbandit.environments.base import Truth
     from fairbandit.errors import FairbanditError
+    from fairbandit.evaluation import evaluate
+    from fairbandit.logs import Log, read_log
     from fairbandit.metrics import Metric, Played
     from fairbandit.plugins import load_plugins
     from fairbandit.policy import Policy
@@ -29,13 +31,16 @@ _MODULES = {
     "Engine": "engine",
     "Explanation": "agent",
     "FairbanditError": "errors",
+    "Log": "logs",
     "Metric": "metrics",
     "Played": "metrics",
     "Policy": "policy",
     "Truth": "environments.base",
     "build": "building",
+    "evaluate": "evaluation",
     "load": "results",
     "load_plugins": "plugins",
+    "read_log": "logs",
     "register": "registry",
 }
 """The module of each public name: it is imported when the name is first asked for, so that the
@@ -47,13 +52,16 @@ __all__ = [
     "Engine",
     "Explanation",
     "FairbanditError",
+    "Log",
     "Metric",
     "Played",
     "Policy",
     "Truth",
     "build",
+    "evaluate",
     "load",
     "load_plugins",
+    "read_log",
     "register",
 ]
 __version__ = VERSION

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from functools import reduce
+from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from fairbandit.agent import Agent
-from fairbandit.agent.inputs import number
 from fairbandit.building import build_policy, presets
 from fairbandit.errors import FairbanditError
 from fairbandit.evaluation.direct import LinearModel
-from fairbandit.evaluation.sums import Sums, table_of
-from fairbandit.logs import Floats, Log
+from fairbandit.evaluation.sums import Sums, evaluate_sums, merged
+from fairbandit.logs import Floats, Log, read_pieces
 from fairbandit.policy import Policy
 
 if TYPE_CHECKING:
@@ -43,6 +42,7 @@ class Frozen:
             raise FairbanditError(
                 "the log leaves out the contexts, without which no policy decides"
             )
+        self._like, self._features = log[:0] if log.encoder else None, log.features
         self._model = LinearModel(log if modelled is None else modelled)
         self._agents = {
             name: _frozen(name, policy, log, seed) for name, policy in named(policies).items()
@@ -50,7 +50,10 @@ class Frozen:
 
     def probabilities(self, log: Log) -> dict[str, Floats]:
         """The probabilities of all candidates of n decisions under each policy, (n, K)."""
-        assert log.contexts is not None
+        if log.contexts is None or log.features != self._features:
+            raise FairbanditError(
+                f"expected decisions with the features {self._features}, got {log.features}"
+            )
         return {
             name: agent.probabilities(log.contexts, log.groups, log.labels)
             for name, agent in self._agents.items()
@@ -65,6 +68,16 @@ class Frozen:
         """
         chances = self.probabilities(log) if probabilities is None else probabilities
         return {name: Sums.of(log, own, self._model) for name, own in chances.items()}
+
+    def judge(self, path: str | PathLike[str], **options: Any) -> dict[str, Sums]:
+        """What each policy gives on the decisions of a file or folder, which is read in pieces.
+
+        Features of tables are encoded as those of the log from which the policies learned.
+
+        Args:
+            path, options: as for `read_pieces`.
+        """
+        return merged(map(self.sums, read_pieces(path, like=self._like, **options)))
 
 
 def named(policies: Any) -> dict[str, Policy | Agent]:
@@ -103,42 +116,6 @@ def _frozen(name: str, policy: Policy | Agent, log: Log, seed: int) -> Agent:
     return Agent(policy, features=d, groups=log.labels, seed=seed)
 
 
-def merged(parts: Iterable[Mapping[str, Sums]]) -> dict[str, Sums]:
-    """The sums of several parts together, by policy.
-
-    Raises:
-        FairbanditError: there is no part.
-    """
-    every = list(parts)
-    if not every:
-        raise FairbanditError("no decisions are left that could judge")
-    return {name: reduce(Sums.merged, (one[name] for one in every)) for name in every[0]}
-
-
-def evaluate_sums(
-    sums: Mapping[str, Sums],
-    *,
-    level: float = 0.95,
-    reward_range: tuple[float, float] | None = None,
-) -> pd.DataFrame:
-    """The table of what policies gave on decisions of which only the sums are left.
-
-    Args:
-        sums: by policy, as `merged` returns them.
-        level: of all intervals.
-        reward_range: the least and the greatest possible reward, for intervals that hold at all
-            times at once.
-
-    Returns:
-        The rows of `evaluate` for `reward` and `selection:GROUP`, but for the estimator `direct`.
-
-    Raises:
-        FairbanditError: a value out of range.
-    """
-    check(level, reward_range)
-    return table_of(sums, dict.fromkeys(sums, ()), level, reward_range)
-
-
 def evaluate_pieces(
     pieces: Iterable[Log],
     policies: Any,
@@ -164,23 +141,9 @@ def evaluate_pieces(
     Raises:
         FairbanditError: as for `evaluate`.
     """
-    every, total = iter(pieces), dict[str, Sums]()
+    every = iter(pieces)
     first = next(every, None)
     if first is None:
         raise FairbanditError("the log holds no decision")
     frozen = Frozen(first, policies, seed=seed)
-    for piece in every:
-        total = merged([total, frozen.sums(piece)] if total else [frozen.sums(piece)])
-    return evaluate_sums(merged([total] if total else []), level=level, reward_range=reward_range)
-
-
-def check(level: Any, reward_range: Any) -> None:
-    """Refuses a level or a range of rewards that makes no sense."""
-    if not 0 < number(level, "level") < 1:
-        raise FairbanditError(f"level: expected a number between 0 and 1, got {level}")
-    if reward_range is not None:
-        ends = reward_range if isinstance(reward_range, (tuple, list)) else ()
-        if len(ends) != 2 or not number(ends[0], "reward_range") < number(ends[1], "reward_range"):
-            raise FairbanditError(
-                f"reward_range: expected (least, greatest) of a reward, got {reward_range}"
-            )
+    return evaluate_sums(merged(map(frozen.sums, every)), level=level, reward_range=reward_range)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from fairbandit.evaluation.evaluate import preferred
+from fairbandit.evaluation.whole import preferred
 from fairbandit.figures.draw import save
 from fairbandit.figures.style import WIDTH, applied, looks
 

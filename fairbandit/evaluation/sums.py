@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Hashable, Iterable, Mapping
+from functools import reduce
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from fairbandit.agent.inputs import number
 from fairbandit.errors import FairbanditError
 from fairbandit.evaluation.direct import LinearModel
 from fairbandit.evaluation.weighted import Estimate, Weighted
@@ -35,6 +37,9 @@ UNSUPPORTED = 1e-9
 
 DOUBTFUL = 3.9
 """So many standard errors may the mean weight be off 1: 1e-4 by chance."""
+
+Found = tuple[str, str, Estimate]
+"""A measure, an estimator and its estimate."""
 
 MEASURES = "reward rank fair_regret win selection"
 """In the order of the table."""
@@ -145,15 +150,13 @@ class Sums(NamedTuple):
 
         Where only the propensities of picks are known, it is tested that the mean weight is 1.
         """
-        if self.refused:
-            return self.refused
         lacking = self.share_unsupported
-        if not math.isnan(lacking):
-            return f"{lacking:.1%} of its probability has no support in the log" * (
-                lacking > UNSUPPORTED
-            )
+        if self.refused or lacking <= UNSUPPORTED:
+            return self.refused
+        if lacking > UNSUPPORTED:
+            return f"{lacking:.1%} of its probability has no support in the log"
         n, mean = max(self.weighted.n, 2), float(self.weighted.mean[1])
-        error = math.sqrt(max(float(self.weighted.scatter[1, 1]), 0.0) / (n - 1) / n)
+        error = math.sqrt(float(self.weighted.scatter[1, 1]) / (n - 1) / n)
         if abs(mean - 1) <= DOUBTFUL * error + UNSUPPORTED:
             return ""
         return (
@@ -161,9 +164,7 @@ class Sums(NamedTuple):
             f"or about {max(1 - mean, 0):.0%} of its probability has no support in the log"
         )
 
-    def estimates(
-        self, level: float, reward_range: tuple[float, float] | None
-    ) -> Iterable[tuple[str, str, Estimate]]:
+    def estimates(self, level: float, reward_range: tuple[float, float] | None) -> Iterable[Found]:
         """Measure, estimator and estimate of the reward, unless it is refused, and of selection.
 
         Raises:
@@ -188,40 +189,69 @@ class Sums(NamedTuple):
                 exact = Estimate(rate, rate, rate, received, received)
                 yield f"selection:{label}", "exact", exact
 
-    @property
-    def diagnostics(self) -> dict[str, float]:
-        """Effective number of decisions, largest weight, and share without support."""
-        return {
-            "ess": self.weighted.ess,
-            "largest_weight": self.weighted.largest,
-            "unsupported": self.share_unsupported,
-        }
-
 
 def _added(left: Mapping[Hashable, Any], right: Mapping[Hashable, Any]) -> dict[Hashable, Any]:
     return {label: left.get(label, 0) + right.get(label, 0) for label in {**left, **right}}
 
 
-def table_of(
+def merged(parts: Iterable[Mapping[str, Sums]]) -> dict[str, Sums]:
+    """The sums of several parts together, by policy.
+
+    Raises:
+        FairbanditError: there is no part.
+    """
+    every = list(parts)
+    if not every:
+        raise FairbanditError("no decisions are left that could judge")
+    return {name: reduce(Sums.merged, (one[name] for one in every)) for name in every[0]}
+
+
+def check(level: Any, reward_range: Any) -> None:
+    """Refuses a level or a range of rewards that makes no sense."""
+    if not 0 < number(level, "level") < 1:
+        raise FairbanditError(f"level: expected a number between 0 and 1, got {level}")
+    if reward_range is not None:
+        ends = reward_range if isinstance(reward_range, (tuple, list)) else ()
+        if len(ends) != 2 or not number(ends[0], "reward_range") < number(ends[1], "reward_range"):
+            raise FairbanditError(
+                f"reward_range: expected (least, greatest) of a reward, got {reward_range}"
+            )
+
+
+def evaluate_sums(
     sums: Mapping[str, Sums],
-    further: Mapping[str, Iterable[tuple[str, str, Estimate]]],
-    level: float,
-    reward_range: tuple[float, float] | None,
+    *,
+    level: float = 0.95,
+    reward_range: tuple[float, float] | None = None,
+    further: Mapping[str, Iterable[Found]] | None = None,
 ) -> pd.DataFrame:
-    """The table of an evaluation, with its diagnostics, notes and assumptions in `attrs`.
+    """The table of what policies gave on decisions of which only the sums are left.
 
     Args:
-        sums: of each policy.
-        further: estimates of each policy.
-        level, reward_range: see `evaluate`.
+        sums: by policy, as `merged` returns them.
+        level: of all intervals.
+        reward_range: the least and the greatest possible reward, for intervals that hold at all
+            times at once.
+        further: estimates of each policy that are no functions of sums.
+
+    Returns:
+        The table of `evaluate`, whose rows are `reward`, but for the estimator `direct`,
+        `selection:GROUP` and what is further given.
+
+    Raises:
+        FairbanditError: a value out of range.
     """
     import pandas as pd
 
-    rows, notes = [], []
+    check(level, reward_range)
+    rows, notes, diagnostics = [], [], []
     for name, one in sums.items():
-        found = [*one.estimates(level, reward_range), *further[name]]
+        found = [*one.estimates(level, reward_range), *(further or {}).get(name, ())]
         found.sort(key=lambda row: MEASURES.find(row[0].partition(":")[0]))
         rows += [(name, measure, estimator, *estimate) for measure, estimator, estimate in found]
+        ess, largest, lacking = one.weighted.ess, one.weighted.largest, one.share_unsupported
+        own = {"policy": name, "ess": ess, "largest_weight": largest, "unsupported": lacking}
+        diagnostics.append(own)
         if one.refusal:
             notes.append(
                 f"{name}: ips, snips, dr and win are refused: {one.refusal}. Log with a selector "
@@ -229,9 +259,6 @@ def table_of(
             )
     table = pd.DataFrame(rows, columns=list(COLUMNS))
     used = set(table["estimator"]) | {"win"} & set(table["measure"])
-    table.attrs["diagnostics"] = [{"policy": name, **one.diagnostics} for name, one in sums.items()]
-    table.attrs["notes"] = notes
-    table.attrs["assumptions"] = {
-        names: text for names, text in ASSUMPTIONS.items() if used & set(names.split(", "))
-    }
+    known = {names: text for names, text in ASSUMPTIONS.items() if used & set(names.split(", "))}
+    table.attrs |= {"diagnostics": diagnostics, "notes": notes, "assumptions": known}
     return table

@@ -100,7 +100,7 @@ def _decisions(path: Path, group: str) -> Iterator[_Decision]:
 def _decision(record: Mapping[str, Any], group: str) -> _Decision:
     shared = {key: value for key, value in record["c"].items() if not key.startswith("_")}
     actions, order = record["c"]["_multi"], np.array(record["a"]) - 1
-    pick, reward = record["_labelIndex"], -_number(record["_label_cost"], "_label_cost")
+    pick, reward = record["_labelIndex"], 0.0 - _number(record["_label_cost"], "_label_cost")
     if order.dtype.kind != "i" or sorted(order) != list(range(len(actions))):
         raise ValueError("`a` is no order of the actions")
     if type(pick) is not int or not 0 <= pick < len(actions) or record.get("pdrop"):

@@ -198,12 +198,15 @@ def _sources(path: Path, decision: str, rows: int, separator: str) -> Iterator[S
             for batch in chain(batches, [None]):
                 if batch is not None:
                     rest = pa.concat_tables([rest, pa.Table.from_batches([batch])])
-                    if len(rest) < rows:
-                        continue
-                ends = len(rest)
-                if batch is not None:  # the last decision may go on
-                    ends = pc.index(rest[decision], rest[decision][-1]).as_py()
-                if ends > 0:
+                while len(rest) >= (rows if batch else 1):
+                    names, ends = rest[decision], min(rows, len(rest))
+                    if batch or ends < len(rest):  # the last decision may go on
+                        ends = pc.index(names, names[ends - 1]).as_py()
+                    if ends <= 0:  # it is all of the piece
+                        ends = pc.index(pc.equal(names, names[0]), False).as_py()
+                    if ends <= 0 and batch:
+                        break
+                    ends = ends if ends > 0 else len(rest)
                     yield source_of(rest[:ends], str(path), first)
                     first, rest = first + ends, rest[ends:]
     except (pa.ArrowException, OSError, UnicodeError) as error:

@@ -2,6 +2,7 @@
 
 import math
 from concurrent.futures import ProcessPoolExecutor
+from functools import partial
 from multiprocessing import get_context
 from typing import Any
 from unittest.mock import patch
@@ -232,20 +233,17 @@ def test_pieces_of_a_log_are_judged_as_the_whole(shards):
         evaluate_pieces([log], "uniform")
 
 
-def of_shard(job: Any) -> Any:
-    """What a process does."""
-    frozen, path, like = job
-    return merged(frozen.sums(piece) for piece in read_pieces(path, rows=300, like=like))
-
-
 def test_shards_are_judged_by_two_processes(shards):
-    log = read_log(shards / "0.parquet")
-    frozen = Frozen(log, ["fair_greedy", "uniform"])
-    jobs = [(frozen, shards / f"{number}.parquet", log) for number in (1, 2)]
+    frozen = Frozen(read_log(shards / "0.parquet"), ["fair_greedy", "uniform"])
+    paths = [shards / f"{number}.parquet" for number in (1, 2)]
+    judge = partial(frozen.judge, rows=300)
     with ProcessPoolExecutor(2, mp_context=get_context("spawn")) as pool:
-        found = evaluate_sums(merged(pool.map(of_shard, jobs)))
-    right = evaluate_sums(merged(map(of_shard, jobs)))
-    pd.testing.assert_frame_equal(found, right)
+        found = evaluate_sums(merged(pool.map(judge, paths)))
+    pd.testing.assert_frame_equal(found, evaluate_sums(merged(map(judge, paths))))
+    assert rows(found, "uniform").n["ips"] == 400
+    other = read_log(pd.read_parquet(paths[0]).drop(columns="age"))
+    with pytest.raises(FairbanditError, match="decisions with the features"):
+        frozen.sums(other)
 
 
 def test_the_picture(tmp_path):

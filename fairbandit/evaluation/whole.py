@@ -12,9 +12,9 @@ from fairbandit.agent import Agent
 from fairbandit.agent.inputs import number, whole
 from fairbandit.errors import FairbanditError
 from fairbandit.evaluation.direct import Values, direct_values, unspanned
-from fairbandit.evaluation.frozen import Frozen, check, merged, named
+from fairbandit.evaluation.frozen import Frozen, named
 from fairbandit.evaluation.plan import plan
-from fairbandit.evaluation.sums import Picked, table_of
+from fairbandit.evaluation.sums import Found, Picked, check, evaluate_sums, merged
 from fairbandit.evaluation.weighted import Estimate, win
 from fairbandit.logs import Floats, Log
 from fairbandit.policy import Policy
@@ -27,8 +27,6 @@ PREFERRED = ("anytime", "dr", "direct", "snips", "ips", "exact")
 
 ANYONE = ""
 """The name of uniform picks among the policies, for the support of `win`."""
-
-Found = tuple[str, str, Estimate]
 
 
 def evaluate(
@@ -103,7 +101,8 @@ def evaluate(
         further[name] = [*_estimates(place, value, repeated, n, level)]
         if not total[name].refusal and not anyone.refusal and total[name].weighted.mean[1] > 0:
             further[name].append(("win", "snips", _win(judged, [c[name] for c in chances], level)))
-    table = table_of(total, further, level, reward_range if anytime else None)
+    span = reward_range if anytime else None
+    table = evaluate_sums(total, level=level, reward_range=span, further=further)
     if anyone.refusal and any(not total[name].refusal for name in every):
         table.attrs["notes"].append(f"win is refused: of random candidates, {anyone.refusal}")
     table.attrs["notes"] += _notes(judged, value, repeated, forward)
