@@ -1,3 +1,3 @@
 """The version of the package; the build reads it from here."""
 
-VERSION = "0.3.0"
+VERSION = "0.4.0"
