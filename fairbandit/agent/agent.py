@@ -192,8 +192,7 @@ class Agent(Committing):
             log: with contexts. Rewards that are missing never come.
             options: whatever an `Agent` takes beside `features` and `groups`.
 
-        Raises:
-            FairbanditError: a log without contexts, or what an `Agent` raises.
+        A log without contexts, or what an `Agent` refuses, raises `FairbanditError`.
         """
         if log.contexts is None:
             raise FairbanditError("nothing is learned from a log that leaves out the contexts")
