@@ -11,6 +11,9 @@ from fairbandit.past import Outcomes
 from fairbandit.policy import Knowledge, Policy
 from fairbandit.streams import CHUNK_ROUNDS
 
+LARGE = 1e6
+"""A context with a larger number is tried together with all outcomes that wait before it."""
+
 PIECE = 4 * CHUNK_ROUNDS
 """So many pools are taken in, or judged, at once."""
 
@@ -20,7 +23,13 @@ def taken_in(policy: Policy, known: Knowledge, outcomes: Outcomes) -> Knowledge:
     known = policy.tell(known, outcomes)
     (included, state), *_ = known.states
     if int(outcomes.rounds[-1]) > included:
-        policy.estimator.advance(state, outcomes)  # a trial, whose result is not used
+        # trials, whose results are not used: later rounds take in the first n of all that wait
+        policy.estimator.advance(state, outcomes)
+        if float(outcomes.contexts.abs().max()) > LARGE:
+            waiting = known.past.outcomes
+            (before,) = waiting.counts([int(outcomes.rounds[0]) - 1])
+            for n in range(before + 1, waiting.n + 1):
+                policy.estimator.advance(state, waiting.rows(0, n))
     return known
 
 

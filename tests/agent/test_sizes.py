@@ -1,7 +1,7 @@
 """Contexts and rewards of any accepted size: an agent goes on deciding."""
 
 import numpy as np
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from fairbandit import Agent, FairbanditError
@@ -23,6 +23,7 @@ SIZES = [[1e4], [1.0, 1e6], [1e9], [1.0, 1e9], [1e50], [SMALLEST, 1e-50, 1.0, 1e
     sizes=st.sampled_from(SIZES),
     refresh=st.sampled_from([None, 1.1, 4.0]),
 )
+@example(name="fair_greedy", seed=159, d=3, sizes=[1e9], refresh=None)
 def test_no_size_stops_an_agent(
     name: str, seed: int, d: int, sizes: list[float], refresh: float | None
 ) -> None:
