@@ -142,15 +142,18 @@ class Candidates:
 
     @property
     def outcomes(self) -> Outcomes:
-        """All picks of earlier rounds with their rewards, as far as parts declare to need them."""
+        """The known picks with their rewards, as far as parts declare to need them.
+
+        In a block they include supposed ones of the rounds asked about: read earlier rounds alone.
+        """
         return self._past.outcomes
 
     @property
     def pick_counts(self) -> Tensor:
         """How often each group was picked, (B, N, G) int64.
 
-        The picks of rounds 1 … `_last_pick_read(t)` count at round t, whether or not their rewards
-        are known.
+        The picks of rounds 1 … l count at round t, whether or not their rewards are known, l being
+        the largest `_last_pick_read(t)` of the policy's parts.
 
         Raises:
             FairbanditError: no part of the policy declares that it reads picks.
