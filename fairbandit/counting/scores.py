@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from fairbandit.counting.contexts import Contexts
+from fairbandit.counting.contexts import Contexts, Ints
 from fairbandit.counting.scan import Windows, counting, products, scoring, summing
 from fairbandit.counting.segments import count_segments
 from fairbandit.counting.sorted_segment import SortedSegment
@@ -214,18 +214,16 @@ class PastScores:
         present = set(groups) - {-1}
         if sum(stop[group] - start[group] for group in present) > SLICES:
             return None
-        scores = {
-            group: torch.mv(
-                self._contexts.entries(group, start[group], stop[group])[0], theta[0, 0]
-            )
+        past = {
+            group: self._contexts.entries(group, start[group], stop[group])[0].mv(theta[0, 0])
             for group in present
         }
-        past = {group: one.cpu().numpy() for group, one in scores.items()}
+        scores = {group: one.numpy() for group, one in past.items()}
         counts = [
-            float(np.count_nonzero(past[group] <= value)) if group >= 0 else 0.0
+            np.count_nonzero(scores[group] <= value) if group >= 0 else 0
             for group, value in zip(groups, values[0, 0].tolist(), strict=True)
         ]
-        return values.new_tensor(counts)[None, None]
+        return torch.from_numpy(np.array([[counts]], np.float64))
 
     def _count_sorted(self, values: Tensor, theta: Tensor, scan: float) -> Tensor | None:
         """Counts by a sorted segment and what is beside it; None if a scan of all costs less.
@@ -263,7 +261,7 @@ class PastScores:
         # the windows minus the segment are what lies between the stops, minus what lies between
         # the starts; either may be negative
         own = self._groups.clamp(min=0)
-        sorted_ends = held.ends[:, own]
+        sorted_ends = torch.from_numpy(held.ends).to(own.device)[:, own]
         more = self._own_ends - sorted_ends
         length = more.abs().masked_fill_(self._groups < 0, 0)
         cost = self._cost(compared := float(length.sum()))
@@ -284,10 +282,11 @@ class PastScores:
     def _gather(self, values: Tensor, theta: Tensor, begin: Tensor, length: Tensor) -> Tensor:
         """Counts over segments of entries of each value's group, (…, B, N, M) both."""
         (b, u, d), memory, model = theta.shape, self._contexts.memory, None
-        row = begin + memory.address[self._groups.clamp(min=0)]
+        address = torch.from_numpy(memory.address).to(begin.device)[:, None]
+        own = self._groups.clamp(min=0)
+        row = begin + address.expand(-1, own.shape[1], -1).gather(2, own)
         if b * u > 1:
             replica = torch.arange(b, device=row.device)[:, None, None]
-            row += replica * memory.rows.shape[1]
             model = (replica * u + self._model_of_round[:, None]).expand(row.shape).flatten()
         given = length.flatten(), values.expand(row.shape).flatten()
         rows, weights = memory.rows.view(-1, d), theta.reshape(b * u, d)
@@ -298,28 +297,31 @@ class PastScores:
         return min(GATHER * compared, compared + SCAN + GROUP * self._contexts.groups)
 
     @cached_property
-    def _ends(self) -> Tensor:
+    def _ends(self) -> Ints:
         """Start and stop of each window in every group, entries start … stop − 1: (2, B, N, G)."""
-        contexts, start, stop = self._contexts, self._start, self._stop
-        least, last = int(start[0]), int(stop[-1])
+        contexts, first = self._contexts, self._first
+        window = np.stack([end.numpy(force=True) for end in (self._start, self._stop)])
+        least, last = int(window[0, 0]), int(window[1, -1])
         if least < contexts.forgotten or last > contexts.rounds:
             raise FairbanditError(
                 f"a rank window holds rounds {least + 1} to {last}; known are "
                 f"{contexts.forgotten + 1} to {contexts.rounds}: rounds before the start of an "
                 "earlier window are forgotten"
             )
+        ends = contexts.up_to(window)
         if contexts.max_contexts is None:
-            return contexts.up_to(torch.stack([start, stop]))
-        before = torch.arange(self._first - 1, self._first + len(start) - 1, device=start.device)
-        start, stop, now = contexts.up_to(torch.stack([start, stop, before]))
-        return torch.stack([torch.maximum(start, now - contexts.max_contexts).minimum(stop), stop])
+            return ends
+        now = contexts.up_to(np.arange(first - 1, first - 1 + window.shape[1])[None])
+        start, stop = ends
+        return np.stack([np.maximum(start, now[0] - contexts.max_contexts).clip(max=stop), stop])
 
     @cached_property
     def _own_ends(self) -> Tensor:
         """The same in the group of each value, (2, B, N, M)."""
-        return self._ends.gather(3, self._groups.clamp(min=0).expand(2, -1, -1, -1))
+        ends = torch.from_numpy(self._ends).to(self._groups.device)
+        return ends.gather(3, self._groups.clamp(min=0).expand(2, -1, -1, -1))
 
     @cached_property
     def _windows(self) -> Windows:
-        models = self._model_of_round, len(self._model)
-        return Windows(self._contexts, self._ends, self._groups, *models)
+        ends = torch.from_numpy(self._ends).to(self._groups.device)
+        return Windows(self._contexts, ends, self._groups, self._model_of_round, len(self._model))
