@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 
 from fairbandit.counting import PastScores
+from fairbandit.counting.contexts import Ints
 from fairbandit.errors import FairbanditError
 from fairbandit.locks import without_locks
 from fairbandit.models import RewardModel
@@ -39,26 +40,35 @@ class Candidates:
 
     Attributes:
         problem: what is played.
-        rounds: the rounds t, which are consecutive, (N,) int64.
         contexts: (B, N, K, d).
         groups: (B, N, K) int64, −1 an empty place.
-        rank_window: start and stop of each round's rank window, rounds start + 1 … stop,
-            (N,) int64 both.
         model: one reward model for each round.
     """
 
     problem: Problem
-    rounds: Tensor
     contexts: Tensor
     groups: Tensor
-    rank_window: tuple[Tensor, Tensor]
     model: RewardModel
     _rank: Ranking
     _informed: Tensor | None  # which rounds' models have learned from a reward; None if all have
     _shared: tuple[RewardModel, Tensor]  # U models, and which of them each round uses
     _first: int
+    _window: Ints  # see `rank_window`, (2, N)
     _past: Past
     _last_pick: Callable[[int], int]  # the last round whose pick a round reads
+
+    @cached_property
+    def rounds(self) -> Tensor:
+        """The rounds t, which are consecutive, (N,) int64."""
+        first, n = self._first, self.groups.shape[1]
+        return torch.arange(first, first + n, device=self.groups.device)
+
+    @cached_property
+    def rank_window(self) -> tuple[Tensor, Tensor]:
+        """Start and stop of each round's rank window, rounds start + 1 … stop, (N,) int64 both."""
+        device = self.groups.device
+        start, stop = (torch.from_numpy(end.copy()).to(device) for end in self._window)
+        return start, stop
 
     @cached_property
     def present(self) -> Tensor:
@@ -114,8 +124,8 @@ class Candidates:
         contexts = self._past.contexts
         if contexts is None:
             raise FairbanditError('this rank reads past contexts: declare needs = {"contexts"}')
-        window, own = self.rank_window, (self.scores, self.top)
-        return PastScores(contexts, self._first, *window, self.groups, *self._shared, own)
+        own = self.scores, self.top
+        return PastScores(contexts, self._first, self._window, self.groups, *self._shared, own)
 
     @cached_property
     def index(self) -> Tensor:
@@ -184,7 +194,7 @@ class Candidates:
         """
         if not bool(unseen.any()):
             return share
-        counts = self.present.sum((1, 2))
+        counts = self.present.sum((1, 2)).numpy(force=True)
         # the past already counts the candidates of these rounds, unless it lacks their pools
         starts = self._past.candidates - (counts if self._past.rounds >= self._first else 0)
         stream = self.problem.streams[Purpose.RANK]
@@ -203,11 +213,11 @@ class Candidates:
         """Scores, the same for equal candidates; whether others are near; and who is equal."""
         scores = self.model.score(self.contexts, self.groups)
         ordered, order = scores.sort(2)
-        gap = ordered.diff(dim=2)
-        tied = gap <= 2 * self.model.error_limit(self.contexts, self.groups, scores)
-        if not bool((tied & (gap > 0)).any()):  # equal scores need no care
+        gap = ordered[..., 1:] - ordered[..., :-1]
+        near = gap <= 2 * self.model.error_limit(self.contexts, self.groups, scores)
+        if int(near.count_nonzero()) == int((gap == 0).count_nonzero()):  # they need no care
             return scores, False, None
-        twins = _twins(self.contexts, self.groups, order, tied)
+        twins = _twins(self.contexts, self.groups, order, near)
         return _alike(scores, twins), True, twins
 
 

@@ -11,8 +11,9 @@ from fairbandit.past import Outcomes
 from fairbandit.policy import Knowledge, Policy
 from fairbandit.streams import CHUNK_ROUNDS
 
-LARGE = 1e6
-"""A context with a larger number is tried together with all outcomes that wait before it."""
+UNUSUAL, LARGE = 1e3, 1e6
+"""A context with a number above the first is tried before it is taken in; with one above the
+second, together with all outcomes that wait before it."""
 
 PIECE = 4 * CHUNK_ROUNDS
 """So many pools are taken in, or judged, at once."""
@@ -22,10 +23,11 @@ def taken_in(policy: Policy, known: Knowledge, outcomes: Outcomes) -> Knowledge:
     """What is known with further outcomes; one that a later call cannot take in is refused."""
     known = policy.tell(known, outcomes)
     (included, state), *_ = known.states
-    if int(outcomes.rounds[-1]) > included:
+    largest = float(torch.linalg.vector_norm(outcomes.contexts, torch.inf))
+    if largest > UNUSUAL and int(outcomes.rounds[-1]) > included:
         # trials, whose results are not used: later rounds take in the first n of all that wait
         policy.estimator.advance(state, outcomes)
-        if float(outcomes.contexts.abs().max()) > LARGE:
+        if largest > LARGE:
             waiting = known.past.outcomes
             (before,) = waiting.counts([int(outcomes.rounds[0]) - 1])
             for n in range(before + 1, waiting.n + 1):

@@ -114,7 +114,9 @@ class Contexts(NamedTuple):
         empty = cls.empty(state["contexts"][:, :0], state["group_count"], max_contexts)
         keys = state["keys"].numpy(force=True)
         groups, came = keys >> BITS, keys & LATEST
-        value = empty._with(state["contexts"], groups, came, state["rounds"], state["largest"])
+        at = np.flatnonzero(groups >= 0)
+        more = state["contexts"], groups, at, came.ravel()[at], state["rounds"], state["largest"]
+        value = empty._with(*more)
         return value._replace(forgotten=state["forgotten"])
 
     def state(self) -> dict[str, Any]:
@@ -151,8 +153,9 @@ class Contexts(NamedTuple):
         if (group < 0).any():
             sizes.masked_fill_((groups < 0)[..., None], 0)
         largest = torch.cat([self.largest[:, -1:], sizes.amax(2)], 1).cummax(1).values
-        came = np.arange(self.rounds + 1, rounds + 1).repeat(groups.shape[2])
-        return self._with(contexts.flatten(1, 2), group, came, rounds, largest)
+        at = np.flatnonzero(group >= 0)
+        came = self.rounds + 1 + at % group.shape[1] // groups.shape[2]
+        return self._with(contexts.flatten(1, 2), group, at, came, rounds, largest)
 
     def largest_before(self, first: int, count: int) -> Tensor:
         """The largest |x| in each feature before each of some consecutive rounds, (B, count, d)."""
@@ -168,7 +171,7 @@ class Contexts(NamedTuple):
         if rounds <= self.forgotten and self.max_contexts is None:
             return self
         rounds = max(rounds, self.forgotten)
-        gone = self.up_to(np.array([[min(rounds, self.rounds)]]))[0, :, 0]
+        gone = self.up_to(np.array([min(rounds, self.rounds)]))[:, 0]
         if self.max_contexts is not None:
             gone = np.maximum(gone, self.total - self.max_contexts)
         return self._replace(forgotten=rounds, first=np.maximum(self.first, gone.min(0)))
@@ -182,20 +185,20 @@ class Contexts(NamedTuple):
         return self._replace(total=total, first=first, memory=memory)
 
     def up_to(self, rounds: Ints) -> Ints:
-        """How many entries each group had after given rounds, (W, N): (W, B, N, G).
+        """How many entries each group had after given rounds, (N,): (B, N, G).
 
         Entries that are forgotten count too, but for rounds in which all kept ones were to come
         this is no less than the number of those forgotten.
         """
         memory = self.memory
-        wanted = memory.base[:, None] + rounds[:, None, :, None]
+        wanted = memory.base[:, None] + rounds[:, None]
         row = memory.keys.ravel().searchsorted(wanted, side="right")
         return row - memory.address[:, None]
 
     def entries(self, group: int, low: int, high: int) -> Tensor:
         """Entries low … high − 1 of a group, (B, L, d); any where a replica has fewer."""
         address = self.memory.addresses[group]
-        return self.memory.rows[:, address + low : address + high]
+        return self.memory.rows.narrow(1, address + low, high - low)
 
     def rounds_of(self, group: int, low: int, high: int) -> Tensor:
         """The rounds of entries low … high − 1 of a group, (B, L) int64."""
@@ -204,18 +207,24 @@ class Contexts(NamedTuple):
         return torch.from_numpy(keys).to(self.largest.device)
 
     def _with(
-        self, contexts: Tensor, groups: Ints, came: Ints, rounds: int, largest: Tensor
+        self,
+        contexts: Tensor,
+        groups: Ints,
+        at: Ints,
+        came: Ints,
+        rounds: int,
+        largest: Tensor,
     ) -> Contexts:
         """The value with M more contexts up to a round.
 
         Args:
             contexts: (B, M, d).
             groups: (B, M), −1 for none.
-            came: the round of each, (B or 1, M).
+            at: the P of all B·M places that have a group.
+            came: the round of each of them, (P,).
             rounds: the last one.
             largest: see `Contexts`.
         """
-        at = np.flatnonzero(groups >= 0)
         cell = at // groups.shape[1], groups.ravel()[at]
         number = self.total[cell] + occurrences(groups).ravel()[at]
         total = self.total.copy()
@@ -232,7 +241,6 @@ class Contexts(NamedTuple):
             contexts = contexts[torch.from_numpy(at).to(contexts.device)]
         rows = memory.rows.view(-1, contexts.shape[1])
         rows.index_copy_(0, torch.from_numpy(row).to(rows.device), contexts)
-        came = np.broadcast_to(came, groups.shape).ravel()[at]
         memory.keys.ravel()[row] = memory.base[cell] + came
         memory.stamps[rounds] = True
         return self._replace(rounds=rounds, largest=largest, total=total, memory=memory)
@@ -253,7 +261,7 @@ def occurrences(keys: Ints) -> Ints:
     """How often each key occurs before it in its row: (B, M) of (B, M)."""
     b, m = keys.shape
     if b > 1 and (keys == keys[:1]).all():
-        return np.broadcast_to(occurrences(keys[:1]), keys.shape)
+        return occurrences(keys[:1]).repeat(b, axis=0)
     if b > 1:  # a key of its own in each row
         keys = keys + np.arange(b)[:, None] * (np.ptp(keys) + 1)
     cell = keys.ravel()

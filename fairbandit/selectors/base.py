@@ -71,7 +71,7 @@ class Selector(Part):
         if not sound:
             raise self._unsound(weights, candidates)
         if int(positive.count_nonzero()) == actions.numel():  # no pool leaves a choice
-            return Selection(actions, index.new_ones(actions.shape), weights)
+            return Selection(actions, torch.ones_like(actions, dtype=index.dtype), weights)
         weights = weights.to(index.dtype)
         cumulative = weights.cumsum(2)
         stream = candidates.problem.streams[Purpose.SELECTOR]
