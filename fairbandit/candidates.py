@@ -83,8 +83,7 @@ class Candidates:
     @cached_property
     def errors(self) -> Tensor:
         """How far rounding may have moved each score, (B, N, K): two tie within their sum."""
-        errors = self.model.error(self.contexts, self.groups, self.scores)
-        return _alike(errors, self._scored[2])
+        return _alike(self._errors, self._scored[2])
 
     @cached_property
     def top(self) -> Tensor:
@@ -209,12 +208,26 @@ class Candidates:
         return values.where(self._informed[:, None], otherwise)
 
     @cached_property
+    def _raw(self) -> Tensor:
+        """Scores as the model gives them, (B, N, K); those of equal candidates may differ."""
+        return self.model.score(self.contexts, self.groups)
+
+    @cached_property
+    def _errors(self) -> Tensor:
+        """The errors of these."""
+        return self.model.error(self.contexts, self.groups, self._raw)
+
+    @cached_property
     def _scored(self) -> tuple[Tensor, bool, Tensor | None]:
         """Scores, the same for equal candidates; whether others are near; and who is equal."""
-        scores = self.model.score(self.contexts, self.groups)
+        scores, model = self._raw, self.model
+        if model.is_off:  # the limit is then much cheaper
+            limit = model.error_limit(self.contexts, self.groups, scores)
+        else:
+            limit = float(self._errors.max())
         ordered, order = scores.sort(2)
         gap = ordered[..., 1:] - ordered[..., :-1]
-        near = gap <= 2 * self.model.error_limit(self.contexts, self.groups, scores)
+        near = gap <= 2 * limit
         if int(near.count_nonzero()) == int((gap == 0).count_nonzero()):  # they need no care
             return scores, False, None
         twins = _twins(self.contexts, self.groups, order, near)

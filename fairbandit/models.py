@@ -152,15 +152,12 @@ class LinearModel(RewardModel):
         return self._found is not None
 
     def error_limit(self, contexts: Tensor, groups: Tensor, scores: Tensor) -> float:
-        """See `RewardModel`; it bounds Σ|θᵢxᵢ| and ‖xF‖ by the norms of all θ, F and contexts."""
+        """See `RewardModel`; it takes the norm of all contexts times that of all F for ‖xF‖."""
+        if self._found is None:
+            return super().error_limit(contexts, groups, scores)
         norm = torch.linalg.vector_norm
-        size = norm(self._features(contexts, groups))
-        if self._found is not None:
-            size = size * norm(self._found.root) * self._slack(self._found).max()
-        else:
-            theta = self.parameters[0]
-            size = size * norm(theta) * self._rounding
-        return float(size)
+        size = norm(self._features(contexts, groups)) * norm(self._found.root)
+        return float(size * self._slack(self._found).max())
 
     def _features(self, contexts: Tensor, groups: Tensor) -> Tensor:
         """What θ multiplies, as a function of contexts and groups."""
@@ -175,17 +172,13 @@ class LinearModel(RewardModel):
             return (
                 self._slack(self._found)[..., None] * self._squares(self._found, features).sqrt_()
             )
-        return products(self._rounding * self.parameters[0].abs(), features.abs())
-
-    @property
-    def _rounding(self) -> float:
-        """How far rounding moves ⟨θ, x⟩, relative to Σ|θᵢxᵢ|."""
-        return max(ROUNDING, self.parameters[0].shape[2] * EPS)
+        theta = self.parameters[0]
+        return products(max(ROUNDING, theta.shape[2] * EPS) * theta.abs(), features.abs())
 
     def _slack(self, found: Regressions) -> Tensor:
         """How far rounding may have moved scores where ‖xF‖ is 1, (B, U)."""
         slack = SOLVED * found.condition.sqrt() * found.reward_norm
-        return slack.index_select(1, self.parameters[1][0])
+        return slack if len(found.at) == 1 else slack.index_select(1, self.parameters[1][0])
 
     def _squares(self, found: Regressions, features: Tensor) -> Tensor:
         """‖xF‖², (B, U or 1, M), which is no less than that of ‖x‖_{V⁻¹}."""
