@@ -37,7 +37,7 @@ AGAIN = 20
 SORT = 300
 """The cost of sorting one more context."""
 
-SEARCH, SEARCH_SETUP = 600, 400
+SEARCH, SEARCH_SETUP = 1200, 400
 """The cost of searching a sorted segment for one more value; and for any, in values, times d.
 
 Comparisons become cheaper, in proportion, as there are more features; this does not."""
