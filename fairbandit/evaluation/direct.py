@@ -134,7 +134,10 @@ class _Ranks:
         table = np.full(self._present.shape, -np.inf)
         table[self._present] = ranks
         best = table.max(1) if self._picks.max() == 1 else self._largest(table)
-        reward, rank = (self._chances @ (weights * of) / total for of in (scores, ranks))
+        # einsum calls no BLAS, whose threads take longer than such a sum
+        reward, rank = (
+            np.einsum("pn,n->p", self._chances, weights * of) / total for of in (scores, ranks)
+        )
         return Values(float(counts @ best) / total, reward, rank)
 
     def _largest(self, table: Floats) -> Floats:

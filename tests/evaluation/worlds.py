@@ -104,18 +104,27 @@ class Fresh(NamedTuple):
 
 
 def fresh(world: Environment, count: int, more: int = 50, seed: int = 10**6) -> Fresh:
-    """Pools of a seed of their own, and so many times more for the means."""
+    """Pools of a seed of their own, and so many times more for the means.
+
+    The rewards that `win` compares with are those of all of them: an error of the truth would be
+    that of every log.
+    """
     world.bind(Streams(seed, [0]))
     pools = world.pools(1, count)
     groups = pools.groups[0].numpy()
-    rewards = [np.sort(pools.rewards[pools.groups == group]) for group in range(groups.max() + 1)]
+    rewards = list[list[torch.Tensor]]([] for _ in world.group_names)
+    for number in range(1, more + 1):
+        some = world.pools(number * count + 1, count)
+        for group, kept in enumerate(rewards):
+            kept.append(some.rewards[some.groups == group])
+    ordered = [torch.cat(kept).sort().values.numpy() for kept in rewards]
     totals: dict[str, float] = dict.fromkeys(("reward", "rank", "win"), 0.0)
     for number in range(1, more + 1):
         some = world.pools(number * count + 1, count)
-        values, best = _values(some, rewards)
+        values, best = _values(some, ordered)
         for name, of in values.items():
             totals[name] += float(np.take_along_axis(of, best, 1).mean()) / more
-    return Fresh(pools.contexts[0].numpy(), groups, *_values(pools, rewards), totals)
+    return Fresh(pools.contexts[0].numpy(), groups, *_values(pools, ordered), totals)
 
 
 def _values(
