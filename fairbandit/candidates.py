@@ -181,8 +181,7 @@ class Candidates:
         """Shares, with ranks drawn from U(0, 1) for the candidates that have none.
 
         The paper leaves the rank of a candidate undefined whose group was not seen. Each such
-        candidate gets a draw of its own, the one that belongs to its number among the candidates
-        of all rounds.
+        candidate gets a draw of its own; see `draws`.
 
         Args:
             unseen: which candidates have no share, (B, N, K) bool.
@@ -193,13 +192,19 @@ class Candidates:
         """
         if not bool(unseen.any()):
             return share
+        return torch.where(unseen, self.draws(Purpose.RANK), share)
+
+    def draws(self, purpose: Purpose) -> Tensor:
+        """A uniform draw of its own for each candidate, (B, N, K); 0 at empty places.
+
+        It is the one that belongs to its number among the candidates of all rounds.
+        """
         counts = self.present.sum((1, 2)).numpy(force=True)
         # the past already counts the candidates of these rounds, unless it lacks their pools
         starts = self._past.candidates - (counts if self._past.rounds >= self._first else 0)
-        stream = self.problem.streams[Purpose.RANK]
-        drawn = torch.zeros_like(share)
+        stream, drawn = self.problem.streams[purpose], torch.zeros_like(self.scores)
         drawn[self.present] = stream.runs(starts.tolist(), counts.tolist())
-        return torch.where(unseen, drawn, share)
+        return drawn
 
     def _if_informed(self, values: Tensor, otherwise: float) -> Tensor:
         """Values (B, N, K), and another one in rounds whose model has learned from no reward."""

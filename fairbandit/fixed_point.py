@@ -43,15 +43,23 @@ class Solution(NamedTuple):
 
 
 def outcomes_of(first: int, pools: Pools, selection: Selection) -> Outcomes:
-    """The outcomes of picks in rounds first, first + 1, …, of which all rewards are drawn."""
+    """The outcomes of picks in rounds first, first + 1, …, of which all rewards are drawn.
+
+    An empty slot has an outcome of no group, whose context and reward are 0.
+    """
     n, actions = selection.actions.shape[1], selection.actions
     rounds = torch.arange(first, first + n, device=actions.device)
     parts = pools.contexts, pools.groups, pools.rewards
-    return Outcomes(rounds, *(gather_picks(part, actions) for part in parts))
+    contexts, groups, rewards = (gather_picks(part, actions) for part in parts)
+    if actions.ndim == 3:
+        rounds = rounds.repeat_interleave(actions.shape[2])
+        contexts, groups, rewards = (part.flatten(1, 2) for part in (contexts, groups, rewards))
+        contexts, rewards = contexts.nan_to_num(0), rewards.nan_to_num(0)
+    return Outcomes(rounds, contexts, groups, rewards)
 
 
 def fixed_point(
-    policy: Policy, known: Knowledge, first: int, pools: Pools, n_ready: int
+    policy: Policy, known: Knowledge, first: int, pools: Pools, n_ready: int, picks: int = 1
 ) -> Solution:
     """Decides N rounds at once, although later ones depend on outcomes of earlier ones.
 
@@ -64,22 +72,25 @@ def fixed_point(
         first: the first round of the block, from 1.
         pools: the N rounds, with the rewards of all their candidates.
         n_ready: how many leading rounds depend on no outcome of the block, at least 1.
+        picks: m, how many are picked of each pool.
 
     Returns:
         Picks equal to those of deciding round by round.
     """
     contexts, groups = pools.contexts, pools.groups
     n = groups.shape[1]
-    selection = policy.propose(known, first, contexts, groups)
+    selection = policy.propose(known, first, contexts, groups, picks)
     # The first `confirmed` picks are those of sequential play, and are not decided again.
     confirmed, repetitions, changes, decisions = n_ready, 1, 0, n
     while confirmed < n:
         outcomes = outcomes_of(first, pools, selection)
-        supposed = known._replace(past=known.past.supposing(outcomes))
-        rest = slice(confirmed, n)
-        again = policy.propose(supposed, first + confirmed, contexts[:, rest], groups[:, rest])
+        past = known.past.supposing(outcomes).with_picks(gather_picks(groups, selection.actions))
+        supposed, rest = known._replace(past=past), slice(confirmed, n)
+        pools_left = contexts[:, rest], groups[:, rest]
+        again = policy.propose(supposed, first + confirmed, *pools_left, picks)
         repetitions, decisions = repetitions + 1, decisions + n - confirmed
-        changed = (again.actions != selection.actions[:, rest]).any(0).nonzero()
+        differs = again.actions != selection.actions[:, rest]
+        changed = differs.transpose(0, 1).flatten(1).any(1).nonzero()
         both = zip(selection, again, strict=True)
         selection = Selection(*(torch.cat([old[:, :confirmed], new], 1) for old, new in both))
         if not len(changed):

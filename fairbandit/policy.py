@@ -115,7 +115,9 @@ class Policy:
         states = tuple((n, self.estimator.grow(state, problem)) for n, state in known.states)
         return Knowledge(problem, states, known.past.grow(problem.groups))
 
-    def propose(self, known: Knowledge, first: int, contexts: Tensor, groups: Tensor) -> Selection:
+    def propose(
+        self, known: Knowledge, first: int, contexts: Tensor, groups: Tensor, picks: int = 1
+    ) -> Selection:
         """Decides N consecutive rounds.
 
         Args:
@@ -124,14 +126,15 @@ class Policy:
             first: the first of the rounds, from 1.
             contexts: (B, N, K, d).
             groups: (B, N, K) int64, −1 an empty place.
+            picks: m, how many are picked of each pool.
 
         Returns:
             The picks and their probabilities.
         """
         candidates = self.candidates(known, first, contexts, groups)
-        return self.selector.select(candidates, candidates.index)
+        return self.selector.select(candidates, candidates.index, picks)
 
-    def frozen(self, known: Knowledge, contexts: Tensor, groups: Tensor) -> Tensor:
+    def frozen(self, known: Knowledge, contexts: Tensor, groups: Tensor, picks: int = 1) -> Tensor:
         """The probabilities of all places of N pools, each decided as if it were the next round.
 
         Each has draws of its own; nothing is learned from one for another.
@@ -140,12 +143,15 @@ class Policy:
             known: what is known.
             contexts: (B, N, K, d).
             groups: (B, N, K) int64, −1 an empty place.
+            picks: m, how many would be picked of each pool.
 
         Returns:
             (B, N, K).
         """
         first = known.past.rounds + 1
         candidates = self.candidates(known, first, contexts, groups, frozen=True)
+        if picks > 1:
+            return self.selector.inclusion(candidates, candidates.index, picks)
         return self.selector.select(candidates, candidates.index).probabilities
 
     def advance(self, known: Knowledge, groups: Tensor) -> Knowledge:
@@ -156,7 +162,7 @@ class Policy:
 
         Args:
             known: what was known before.
-            groups: of the picks, (B, N) int64.
+            groups: of the picks, (B, N) int64, or (B, N, m), −1 in empty slots.
         """
         problem, states, past = known
         past, rounds = past.with_picks(groups), past.rounds

@@ -35,6 +35,7 @@ class Purpose(IntEnum):
     ESTIMATOR = 2
     RANK = 3
     SELECTOR = 4
+    ORDER = 5
 
 
 @without_locks

@@ -27,12 +27,13 @@ class Played:
     Attributes:
         first: the first of the rounds, from 1.
         replicas: the replicas' numbers.
-        actions: the places picked, (B, N) int64.
-        groups: the picks' groups, (B, N) int64.
-        rewards: their noisy rewards, (B, N).
-        expected: their true rewards, (B, N); NaN where the environment has no truth.
-        ranks: their true relative ranks, (B, N); NaN where the environment has no truth.
-        propensities: the probability of each pick, (B, N).
+        actions: the places picked, (B, N) int64; or, of several picks of a pool, (B, N, m), −1 in
+            slots that a small pool leaves empty. The next five are alike.
+        groups: the picks' groups, int64; −1 in empty slots.
+        rewards: their noisy rewards; NaN in empty slots, as those that follow.
+        expected: their true rewards; NaN where the environment has no truth.
+        ranks: their true relative ranks; NaN where the environment has no truth.
+        propensities: the probability of each pick.
         metrics: the values of every metric by its column, (B, N) each.
         received: candidates of each group in these rounds, (B, G) int64.
     """

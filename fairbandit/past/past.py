@@ -100,12 +100,17 @@ class Past(NamedTuple):
         )
 
     def with_picks(self, groups: Tensor) -> Past:
-        """The past with the picks of the next N rounds, of groups (B, N), counted if need be."""
+        """The past with the picks of the next N rounds, counted if need be.
+
+        Args:
+            groups: of the picks, (B, N), or (B, N, m), −1 in empty slots.
+        """
         if self.picks is None:
             return self
         (last,) = self.picks[self.picks.stop - 1, self.picks.stop]
         every = torch.arange(last.shape[2], device=groups.device)
-        counts = (groups[..., None] == every).cumsum(1).add_(last)
+        slots = groups if groups.ndim == 3 else groups[..., None]
+        counts = (slots[..., None] == every).sum(2).cumsum(1).add_(last)
         return self._replace(picks=self.picks.append(counts))
 
     def with_outcomes(self, outcomes: Outcomes, *, keep: bool) -> Past:
@@ -130,9 +135,8 @@ class Past(NamedTuple):
         return self._replace(first_reward=first, last_reward=last, rows=rows)
 
     def supposing(self, outcomes: Outcomes) -> Past:
-        """The past if rounds that were not played yet had some outcomes, instead of other ones."""
-        past = self.with_outcomes(outcomes, keep=False)._replace(supposed=outcomes)
-        return past.with_picks(outcomes.groups)
+        """The past if rounds that were not played yet had some outcomes; not with their picks."""
+        return self.with_outcomes(outcomes, keep=False)._replace(supposed=outcomes)
 
     def forget(self, *, outcomes: int = 0, contexts: int = 0, picks: int = 0) -> Past:
         """The past without what is not asked for again.
