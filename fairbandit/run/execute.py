@@ -166,6 +166,7 @@ class _Run:
             replicas=replicas,
             device=self.settings.device,
             metrics=self.metrics,
+            picks=self.settings.picks,
         )
 
     def _events(self) -> EventWriter:
@@ -185,7 +186,7 @@ class _Run:
         """Plays a batch of replicas, from where a checkpoint has left it."""
         replicas = self.batches[index]
         engine = self.engine(replicas)
-        log = RoundLog(self.folder / ROUNDS, replicas, tuple(self.metrics))
+        log = RoundLog(self.folder / ROUNDS, replicas, tuple(self.metrics), self.settings.picks)
         if saved is None:
             self.statistics.start(len(replicas))
         else:
@@ -198,7 +199,7 @@ class _Run:
             played = _on_cpu(piece)
             log.add(played)
             means = self.statistics.add(played)
-            advance(played.actions.numel())
+            advance(played.actions.shape[:2].numel())
             if index == 0:
                 events.add(scalars(self.statistics.curves(), played.first, played.last))
                 if self.watch is not None:
