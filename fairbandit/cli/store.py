@@ -11,6 +11,7 @@ from omegaconf import MISSING, DictConfig, OmegaConf
 
 from fairbandit import registry
 from fairbandit.cli.names import folder_name
+from fairbandit.constructors import typed_node
 from fairbandit.run.settings import Settings
 
 
@@ -37,7 +38,7 @@ def publish() -> None:
     for kind in (*registry.PART_KINDS, "environment"):
         group = kind if kind == "environment" else f"policy/{kind}"
         for name in registry.names(kind):
-            store.store(group=group, name=name, node=registry.node(kind, name))
+            store.store(group=group, name=name, node=typed_node(registry.lookup(kind, name), name))
 
 
 def register_resolvers() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -91,20 +92,18 @@ def theory(words: Sequence[str]) -> None:
 
 def _parsed(words: Sequence[str]) -> tuple[dict[str, Any], dict[str, float]]:
     """The environment's description, and the numbers by name."""
-    own = [word for word in words if word.startswith("environment.")]
-    given = dict(word.partition("=")[::2] for word in words if word not in own)
-    described = {"name": given.pop("environment", "simulation")}
-    parameters = [word.removeprefix("environment.") for word in own]
+    dotted = [re.sub("^environment=", "environment.name=", word) for word in words]
+    given = read_parameters(dotted, "theory")
+    described = {"name": "simulation", **given.pop("environment", {})}
     if unknown := sorted(set(given) - {"rounds", "delta", "regularization", "alpha"}):
         raise FairbanditError(
             f"fairbandit theory: unknown {', '.join(unknown)}; expected environment=NAME, "
             "environment.KEY=VALUE, rounds=…, delta=…, regularization=…, alpha=…"
         )
     try:
-        numbers = {key: float(value) for key, value in given.items()}
-    except ValueError as error:
+        return described, {key: float(value) for key, value in given.items()}
+    except (TypeError, ValueError) as error:
         raise FairbanditError(f"fairbandit theory: not a number in {given}: {error}") from None
-    return {**described, **read_parameters(parameters, "environment")}, numbers
 
 
 def _number(value: float) -> str:

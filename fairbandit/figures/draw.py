@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
-from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -18,8 +17,6 @@ from fairbandit.files import written_aside
 from fairbandit.results import Scene, read_runs
 from fairbandit.results.differences import chosen, union
 from fairbandit.results.scenes import scenes_of
-from fairbandit.run.folder import EVENTS
-from fairbandit.run.tensorboard import EventWriter, image
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -131,13 +128,3 @@ def save(figure: Figure, folder: Path, stem: str) -> tuple[Path, Path]:
         except OSError as error:
             raise FairbanditError(f"cannot write figures to {folder}: {error.strerror}") from error
     return paths
-
-
-def show_in_tensorboard(drawn: Sequence[Drawn], out: Path) -> None:
-    """Shows the figures on TensorBoard's Images page, in place of earlier ones."""
-    for earlier in out.glob(EVENTS):
-        earlier.unlink()
-    with closing(EventWriter(out)) as events:
-        for one in drawn:
-            png, _ = one.files
-            events.write(image(png.stem, png.read_bytes()))

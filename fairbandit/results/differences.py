@@ -62,23 +62,8 @@ def short_names(keys: Sequence[str]) -> dict[str, str]:
 
 
 def union(rows: Iterable[Iterable[str]]) -> list[str]:
-    """Merges rows of names; a name that only some rows have gets its place from the first of them.
-
-    >>> union([["a", "d"], ["a", "b", "d"]])
-    ['a', 'b', 'd']
-    """
-    order: list[str] = []
-    known: set[str] = set()
-    for row in map(list, rows):
-        if known.issuperset(row):
-            continue
-        at = 0
-        for name in row:
-            if name not in known:
-                order.insert(at, name)
-                known.add(name)
-            at = order.index(name) + 1
-    return order
+    """The names in some rows, each once, in the order in which they come."""
+    return list(dict.fromkeys(name for row in rows for name in row))
 
 
 def full_key(settings: Sequence[Mapping[str, Any]], end: str) -> str:

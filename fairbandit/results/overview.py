@@ -12,8 +12,8 @@ from fairbandit.results.runs import FOLDER
 from fairbandit.run.table import Sheet, meanings, metric_header, spread
 
 
-def overview(rows: Sequence[PooledRuns], *, folders: bool = False) -> Sheet:
-    """Returns a table with a row for each setting, and with `folders` where its first run is.
+def overview(rows: Sequence[PooledRuns]) -> Sheet:
+    """Returns a table with a row for each setting; single runs have their folders.
 
     Policies have a mark if they know the truth. Metrics are mean ± standard deviation over all
     replicas. What is the same in several rows, policies and results aside, stands above.
@@ -43,7 +43,7 @@ def overview(rows: Sequence[PooledRuns], *, folders: bool = False) -> Sheet:
         for column in union(row.metrics for row in rows)
     }
     results["seconds"] = [f"{row.seconds:.2f}" for row in rows]
-    if folders:
+    if any(row.each for row in rows):
         results[FOLDER] = [row.runs[0].place for row in rows]
     cells = list(zip(*named.values(), *results.values(), strict=True))
     below = meanings([*results, *(text for row in cells for text in row)]) if rows else ""

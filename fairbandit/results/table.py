@@ -22,13 +22,13 @@ ENDINGS = (".parquet", ".csv")
 """The endings of the files that a table can be written to."""
 
 
-def tidy(rows: Sequence[PooledRuns], *, each: bool = False) -> pa.Table:
-    """Makes one table of pooled runs, a row each; with `each`, of runs that are not pooled.
+def tidy(rows: Sequence[PooledRuns]) -> pa.Table:
+    """Makes one table of pooled runs, a row each.
 
-    Its columns are `KEYS` but for those over which all rows are pooled, the settings in which the
+    Its columns are `KEYS` but for a seed over which all rows are pooled, the settings in which the
     rows differ, and the results; what a row does not have is null.
     """
-    settings, results = [row.settings for row in rows], [row.results(each=each) for row in rows]
+    settings, results = [row.settings for row in rows], [row.results() for row in rows]
     shown = [key for key in KEYS if any(key in one for one in settings)]
     shown += [key for key in differing(settings) if key not in KEYS]
     columns = {key: _column([one.get(key) for one in settings]) for key in shown}

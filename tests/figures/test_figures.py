@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from matplotlib.image import imread
 
-from fairbandit.cli.figures import asked_by_sweep, figures
+from fairbandit.cli.figures import figures
 from fairbandit.errors import FairbanditError
 from fairbandit.figures import draw
 from fairbandit.figures.compose import compose, general
@@ -211,13 +211,6 @@ def test_options_of_the_command(simulated, tmp_path, capsys):
     for size in ("5", "5x", "axb", "5x2.5x1"):
         with pytest.raises(FairbanditError, match="--size"):
             figures([*words[:-1], size])
-
-
-def test_a_damaged_record_of_a_sweep(tmp_path):
-    for text in ("{", "[1]"):
-        (tmp_path / "multirun.yaml").write_text(text)
-        with pytest.raises(FairbanditError, match=r"multirun\.yaml cannot be read"):
-            asked_by_sweep(tmp_path)
 
 
 def test_what_cannot_be_drawn(simulated, scene, tmp_path):
