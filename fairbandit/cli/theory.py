@@ -22,16 +22,16 @@ from fairbandit.theory.bounds import ALPHA, DELTA, REGULARIZATION
 from fairbandit.theory.constants import KAPPAS
 
 _HELP = """\
-Computes for a problem of yours what the paper proves about Fair-Greedy: the constants, and the
+Computes for a problem what the paper proves about Fair-Greedy: the constants, and the
 bound on its fair regret. One step of the paper's proof is false, so the theorem as printed and the
 repaired one stand side by side, and below them the constant of this very instance, by Monte Carlo.
 With two groups that have a place each, it also prints what fairness costs in reward.
 
-It plays no policy. Constants of the simulation are in closed form; those of a table and the census
-are exact over the members; those of other environments come from pools that they draw.
+It plays no policy. Constants of the simulation are in closed form, those of a table and the census
+exact over the members.
 
 words:
-  environment=NAME             simulation, table, census_gender, census_ethnicity or your own
+  environment=NAME             simulation, table, census_gender or census_ethnicity
   environment.KEY=VALUE        as for a run
   rounds=T                     default: the environment's own
   delta=0.05                   bounds hold with probability at least 1 - delta
