@@ -85,7 +85,7 @@ def report_log(
         out, source: the folder of the files, and the log's file or folder, whose hashes it names.
 
     Raises:
-        FairbanditError: as `audit`, or a file cannot be written.
+        FairbanditError: as `audit`.
     """
     found = audit(log, level=level, **options)
     files = sorted(source.iterdir()) if source and source.is_dir() else [source]
@@ -117,7 +117,7 @@ def report(
         out, level: where the files go, by default the first folder; family-wise, of each run.
 
     Raises:
-        FairbanditError: no run, rows that are missing, or a folder that cannot be written to.
+        FairbanditError: no run, or rows that are missing.
     """
     import pandas as pd
 
@@ -168,10 +168,9 @@ def read_picks(scenes: Sequence[Scene]) -> list[Picks]:
 
 
 def _reads_past(policy: Mapping[str, Any]) -> bool:
-    parts = {kind: policy.get(kind) for kind in registry.PART_KINDS}
-    named = {k: p.get("name") if isinstance(p, Mapping) else p for k, p in parts.items()}
+    named = {kind: policy[kind]["name"] for kind in registry.PART_KINDS}
     try:
-        return any(registry.lookup(kind, str(name)).reads_past() for kind, name in named.items())
+        return any(registry.lookup(kind, name).reads_past() for kind, name in named.items())
     except FairbanditError:  # a plugin that is not loaded
         return True
 
@@ -191,11 +190,8 @@ def _sheet(table: pd.DataFrame, *names: str) -> Sheet:
 def _write(page: Page, table: pd.DataFrame, folder: Path) -> list[Path]:
     write(pa.Table.from_pandas(table, preserve_index=False), folder / "audit.csv")
     texts = [one if isinstance(one, str) else one.exported("markdown").strip() for one in page]
-    try:
-        with written_aside(folder / "audit.md") as file:
-            file.write(("\n\n".join(texts) + "\n").encode())
-    except OSError as error:
-        raise FairbanditError(f"cannot write to {folder}: {error.strerror or error}") from error
+    with written_aside(folder / "audit.md") as file:
+        file.write(("\n\n".join(texts) + "\n").encode())
     return [folder / "audit.md", folder / "audit.csv"]
 
 

@@ -61,10 +61,12 @@ def audit(words: Sequence[str]) -> None:
 
 
 def _print(page: Page, written: Sequence[Path]) -> None:
+    screen = console()
     for part in page:
-        if isinstance(part, str):  # which the console breaks anew
-            part = Text(part.replace("\n", " "))
-        if not str(part).startswith("!["):
-            console().print(part, end="\n\n")
+        if not isinstance(part, str):
+            screen.print(part, end="\n\n")
+        elif not part.startswith("!["):
+            text = Text(part.replace("\n", " "))  # to be broken where the screen ends
+            screen.print(text, end="\n\n", width=min(screen.width, 100))
     for path in written:
-        console().print(named("written", short(path.absolute())), soft_wrap=True)
+        screen.print(named("written", short(path.absolute())), soft_wrap=True)

@@ -7,9 +7,8 @@ from pathlib import Path
 
 from fairbandit.cli.parsers import tool_parser
 from fairbandit.results import pool, read_runs
-from fairbandit.results.overview import overview
 from fairbandit.results.runs import KEYS
-from fairbandit.results.table import ENDINGS, tidy, write
+from fairbandit.results.table import ENDINGS, overview, tidy, write
 from fairbandit.run.folder import SUMMARY
 from fairbandit.run.table import console
 

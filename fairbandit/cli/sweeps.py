@@ -28,8 +28,7 @@ from fairbandit.errors import PREFIX, FairbanditError
 from fairbandit.figures.draw import SUBFOLDER, Choice, draw
 from fairbandit.files import fresh
 from fairbandit.results import pool, read_runs
-from fairbandit.results.overview import overview
-from fairbandit.results.table import tidy, write
+from fairbandit.results.table import overview, tidy, write
 from fairbandit.run.folder import ERROR, SUMMARY, claim, finished_below
 from fairbandit.run.progress import progress_bar
 from fairbandit.run.table import console, named

@@ -25,9 +25,8 @@ from omegaconf.errors import OmegaConfBaseException
 from fairbandit import registry
 from fairbandit.building import build_policy, conf_folder
 from fairbandit.cli.messages import in_a_line, one_message, short
-from fairbandit.cli.names import folder_name
 from fairbandit.cli.parsers import quoted, read_parameters, tool_parser
-from fairbandit.cli.store import plain_config, publish
+from fairbandit.cli.store import folder_name, plain_config, publish
 from fairbandit.errors import FairbanditError
 from fairbandit.files import fresh
 from fairbandit.run.execute import execute

@@ -1,4 +1,4 @@
-"""Computes what is recorded of the rounds that were decided."""
+"""Both regrets, and what is recorded of the rounds that were decided."""
 
 from __future__ import annotations
 
@@ -11,13 +11,37 @@ from torch import Tensor
 
 from fairbandit.environments.base import Pools
 from fairbandit.metrics.base import Judged, Metric
-from fairbandit.metrics.regrets import FairRegret, StandardRegret
 from fairbandit.part import Problem
+from fairbandit.registry import register
 from fairbandit.selectors import Selection
 
 REGRETS = ("standard_regret", "fair_regret")
 """The metrics that every run records. Both are pseudo-regrets: they compare true rewards, and true
 ranks, without the noise."""
+
+
+@register("metric", "standard_regret")
+class StandardRegret(Metric):
+    """True reward that a pick loses: max_a ⟨θ, x_a⟩ − ⟨θ, x_pick⟩."""
+
+    reference = "Grazzi et al. 2022, Remark 1"
+    needs_truth = True
+
+    def _values(self, judged: Judged) -> Tensor:
+        expected = judged.pools.expected
+        return judged.best(expected) - judged.gather_picks(expected)
+
+
+@register("metric", "fair_regret")
+class FairRegret(Metric):
+    """True relative rank that a pick loses: max_a F(x_a) − F(x_pick)."""
+
+    reference = "Grazzi et al. 2022, Definition 2"
+    needs_truth = True
+
+    def _values(self, judged: Judged) -> Tensor:
+        ranks = judged.pools.ranks
+        return judged.best(ranks) - judged.gather_picks(ranks)
 
 
 @dataclass(frozen=True)

@@ -13,9 +13,8 @@ import pyarrow as pa
 
 from fairbandit.errors import FairbanditError
 from fairbandit.results.differences import chosen, differing, distinguishing, union
-from fairbandit.results.files import logs
 from fairbandit.results.pooling import PooledRuns, interval, paired_difference, pool
-from fairbandit.results.runs import FOLDER, KEYS, SavedRun, read_runs
+from fairbandit.results.runs import FOLDER, KEYS, SavedRun, logs, read_runs
 from fairbandit.results.scenes import scenes_of
 from fairbandit.results.table import tidy
 

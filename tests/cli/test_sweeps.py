@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from fairbandit.cli.names import LONGEST, folder_name
+from fairbandit.cli.store import LONGEST, folder_name
 from fairbandit.run.folder import claim
 from tests import support
 

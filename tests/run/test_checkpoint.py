@@ -14,7 +14,7 @@ import torch
 
 from fairbandit.environments import Simulation
 from fairbandit.errors import FairbanditError
-from fairbandit.run import batches, round_log, state
+from fairbandit.run import round_log, state
 from fairbandit.run.checkpoint import VARIABLE
 from fairbandit.run.execute import execute
 from fairbandit.run.folder import CHECKPOINT, StorageError
@@ -41,7 +41,7 @@ def stopped(config, tmp_path):
 @pytest.mark.parametrize("whole", [True, False])
 def test_cut_off_anywhere_it_ends_as_if_never_stopped(config, tmp_path, monkeypatch, policy, whole):
     if not whole:  # two batches, and several files in each
-        monkeypatch.setattr(batches, "BUDGET", 3_000_000)
+        monkeypatch.setattr("fairbandit.run.execute.BUDGET", 3_000_000)
         monkeypatch.setattr(round_log, "FILE_ROWS", 1200)
     split, estimator, rank = policy.split()
     config |= {"policy": {"split": split, "estimator": estimator, "rank": rank}, "rounds": 1400}

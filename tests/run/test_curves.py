@@ -71,7 +71,7 @@ def test_curves_in_tensorboard(config, tmp_path):
 def test_a_run_under_way_shows_its_curves_while_its_first_batch_is_played(
     config, tmp_path, monkeypatch
 ):
-    monkeypatch.setattr("fairbandit.run.batches.BUDGET", 1)
+    monkeypatch.setattr("fairbandit.run.execute.BUDGET", 1)
     seen: dict[int, dict[str, float]] = {}
     shown: list[int] = []
 
