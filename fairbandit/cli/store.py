@@ -45,7 +45,8 @@ def publish() -> None:
     for kind in (*registry.PART_KINDS, "environment"):
         group = kind if kind == "environment" else f"policy/{kind}"
         for name in registry.names(kind):
-            store.store(group=group, name=name, node=typed_node(registry.lookup(kind, name), name))
+            cls: Any = registry.lookup(kind, name)
+            store.store(group=group, name=name, node=typed_node(cls, name))
 
 
 def register_resolvers() -> None:

@@ -17,7 +17,7 @@ def differing(settings: Sequence[Mapping[str, Any]]) -> list[str]:
     >>> differing([{"seed": 0, "a": 1}, {"seed": 1, "a": 1, "b": 2}])
     ['seed', 'b']
     """
-    return [key for key in union(settings) if len({_value(one, key) for one in settings}) > 1]
+    return [key for key in union(settings) if len({one.get(key) for one in settings}) > 1]
 
 
 def distinguishing(rows: Sequence[Mapping[str, Any]]) -> list[str]:
@@ -35,15 +35,10 @@ def distinguishing(rows: Sequence[Mapping[str, Any]]) -> list[str]:
     for key in differing(rows):
         owner, dot, _ = key.partition(".")
         owner = owner if dot and owner in _CHOICES else ""  # the owner of environment.noise
-        pairs = {(row.get(owner), _value(row, key)) for row in rows}
+        pairs = {(row.get(owner), row.get(key)) for row in rows}
         if key not in _CHOICES and len(pairs) > len({named for named, _ in pairs}):
             found.append(key)
     return found
-
-
-def _value(row: Mapping[str, Any], key: str) -> tuple[bool, Any]:
-    """A value, and whether it is a truth value, since True equals 1 in Python."""
-    return isinstance(row.get(key), bool), row.get(key)
 
 
 def short_names(keys: Sequence[str]) -> dict[str, str]:

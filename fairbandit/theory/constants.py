@@ -127,6 +127,7 @@ def constants(environment: Environment) -> Constants:
     )
     if _draws_as(environment, Simulation):
         return _of_simulation(environment, known)
+    assert isinstance(environment, Table)
     return _of_table(environment, known)
 
 
