@@ -56,9 +56,10 @@ class Judged:
         """What stands at the places picked: (B, N, K, …) to (B, N, …)."""
         return gather_picks(values, self.actions)
 
-    def best(self, values: Tensor) -> Tensor:
-        """The greatest value of each round's candidates: (B, N, K) to (B, N)."""
-        return values.masked_fill(self.pools.groups < 0, -torch.inf).amax(2)
+    def lost(self, values: Tensor) -> Tensor:
+        """By how much the best candidate is above the pick: (B, N, K) to (B, N)."""
+        best = values.masked_fill(self.pools.groups < 0, -torch.inf).amax(2)
+        return best - self.gather_picks(values)
 
 
 @base("metric")

@@ -28,8 +28,7 @@ class StandardRegret(Metric):
     needs_truth = True
 
     def _values(self, judged: Judged) -> Tensor:
-        expected = judged.pools.expected
-        return judged.best(expected) - judged.gather_picks(expected)
+        return judged.lost(judged.pools.expected)
 
 
 @register("metric", "fair_regret")
@@ -40,8 +39,7 @@ class FairRegret(Metric):
     needs_truth = True
 
     def _values(self, judged: Judged) -> Tensor:
-        ranks = judged.pools.ranks
-        return judged.best(ranks) - judged.gather_picks(ranks)
+        return judged.lost(judged.pools.ranks)
 
 
 @dataclass(frozen=True)
