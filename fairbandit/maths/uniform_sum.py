@@ -129,19 +129,15 @@ def _expansion(weights: tuple[float, ...]) -> tuple[list[float], Tensor]:
     The subsets are (2, S): the sum of each, and the factor of its power.
     """
     terms = [abs(w) for w in weights if w != 0]
-    if len(terms) > MAX_TERMS:
-        raise FairbanditError(
-            f"the exact CDF takes at most {MAX_TERMS} nonzero weights a group, got {len(terms)}; "
-            "use the sampled CDF"
-        )
     total = math.fsum(terms)
     # the logarithms of totalᵐ and of totalᵐ/(m! ∏w), since tiny weights underflow
     size = len(terms) * math.log(total) if terms else 0.0
     loss = sum(math.log(total / w) for w in terms) - math.lgamma(len(terms) + 1)
-    if abs(size) > RANGE or loss > math.log(ACCURACY / torch.finfo(torch.float64).eps):
+    inexact = abs(size) > RANGE or loss > math.log(ACCURACY / torch.finfo(torch.float64).eps)
+    if len(terms) > MAX_TERMS or inexact:
         raise FairbanditError(
-            f"the exact CDF of weights {terms} would lose too many digits; choose weights nearer "
-            "to each other and to 1, drop the smallest, or use the sampled CDF"
+            f"the exact CDF takes at most {MAX_TERMS} nonzero weights a group, near to each other "
+            f"and to 1; got {terms}, which the sampled CDF takes"
         )
     scale = math.factorial(len(terms)) * math.prod(terms)
     every = [one for size in range(len(terms) + 1) for one in combinations(terms, size)]

@@ -66,13 +66,13 @@ class Judged:
         found = self.gather_picks(values)
         return found if self.actions.ndim == 2 else found.nansum(2)
 
-    def best(self, values: Tensor) -> Tensor:
-        """The sum of the m greatest values of each round's candidates: (B, N, K) to (B, N)."""
-        values = values.masked_fill(self.pools.groups < 0, -torch.inf)
-        if self.actions.ndim == 2:
-            return values.amax(2)
-        greatest = values.topk(min(self.picks, values.shape[2]), 2).values
-        return greatest.masked_fill(greatest == -torch.inf, 0).sum(2)
+    def lost(self, values: Tensor) -> Tensor:
+        """By how much the m best candidates are above the picks: (B, N, K) to (B, N)."""
+        among = values.masked_fill(self.pools.groups < 0, -torch.inf)
+        if self.picks == 1:
+            return among.amax(2) - self.total(values)
+        best = among.topk(min(self.picks, values.shape[2]), 2).values
+        return best.masked_fill(best == -torch.inf, 0).sum(2) - self.total(values)
 
 
 @base("metric")

@@ -18,7 +18,7 @@ TAKEN = frozenset(
     {
         *("policy", "environment", "rounds", "replicas", "seed", "folder"),
         *("replica", "round", "slot", "action", "group", "reward", "expected_reward", "rank"),
-        *("propensity", "seconds", "instantaneous_regret", *REGRETS),
+        *("propensity", "seconds", *REGRETS),
     }
 )
 """Columns and curves that every run has."""
