@@ -47,7 +47,9 @@ def systematic(inclusion: Tensor, sizes: Tensor, start: Tensor, keys: Tensor) ->
     return chosen.scatter_(-1, places, True)[..., :width]
 
 
-def filled(floor: Tensor, ceiling: Tensor, capacity: Tensor, amount: Tensor) -> Tensor:
+def filled(
+    floor: Tensor, ceiling: Tensor, capacity: Tensor, amount: Tensor, groups: Tensor | None = None
+) -> Tensor:
     """An amount that is given to the best candidates first, each up to its capacity.
 
     Candidates whose intervals [floor, ceiling] leave open who is better share in proportion to
@@ -57,7 +59,10 @@ def filled(floor: Tensor, ceiling: Tensor, capacity: Tensor, amount: Tensor) -> 
     Args:
         floor, ceiling: the values that the index of a candidate may have, (B, N, K).
         capacity: from 0 to 1, (B, N, K).
-        amount: (B, N, 1); where it is more than all capacities, these are filled.
+        amount: of each pool, (B, N, 1), or of each candidate's group, (B, N, K); where it is more
+            than all capacities, these are filled.
+        groups: each of which has an amount of its own, (B, N, K) of at least −1; None if it is
+            that of the pool.
 
     Returns:
         (B, N, K), from 0 to the capacity.
@@ -66,23 +71,46 @@ def filled(floor: Tensor, ceiling: Tensor, capacity: Tensor, amount: Tensor) -> 
     >>> filled(index, index, torch.ones(1, 1, 4), torch.tensor([[[2.0]]]))
     tensor([[[1.0000, 0.5000, 0.5000, 0.0000]]])
     """
+
+    def total(values: Tensor) -> Tensor:
+        if groups is None:
+            return values.sum(2, keepdim=True)
+        width = int(groups.max()) + 2
+        sums = values.new_zeros(*values.shape[:2], width).scatter_add_(2, groups + 1, values)
+        return sums.gather(2, groups + 1)
+
     floor, ceiling = (end.where(capacity > 0, -torch.inf) for end in (floor, ceiling))
-    above = capacity_above(floor, capacity, ceiling)  # of those that are certainly better
-    level = capacity_above(ceiling, capacity, floor, or_equal=True)  # and of all that may be
+    above = capacity_above(floor, capacity, ceiling, groups)  # of those that are certainly better
+    level = capacity_above(ceiling, capacity, floor, groups, or_equal=True)  # of all that may be
     certain = capacity.where(level <= amount + SUMS, 0)
     open_ = capacity.where((level > amount + SUMS) & (above < amount - SUMS), 0)
-    left = amount - certain.sum(2, keepdim=True)
-    share = left / open_.sum(2, keepdim=True).clamp(min=SUMS)
+    share = (amount - total(certain)) / total(open_).clamp(min=SUMS)
     return certain + open_ * share.clamp(0, 1)
 
 
 def capacity_above(
-    values: Tensor, capacity: Tensor, limits: Tensor, or_equal: bool = False
+    values: Tensor,
+    capacity: Tensor,
+    limits: Tensor,
+    groups: Tensor | None = None,
+    or_equal: bool = False,
 ) -> Tensor:
-    """The capacity of those whose value is above each limit, or equal to it: (B, N, K) of such."""
-    ordered, order = (-values).sort(2)
+    """The capacity of those, in the group of each limit, whose value is above it, or equal to it.
+
+    All are (B, N, K).
+    """
+    keys, wanted, start = -values, -limits, None
+    if groups is not None:  # by group, and then by the number of all numbers that are no greater
+        k = values.shape[2]
+        every = torch.cat([values, limits], 2).sort(2).values
+        start = (groups + 1) * (2 * k + 1)
+        keys, wanted = (
+            start + 2 * k - torch.searchsorted(every, one.contiguous()) for one in (values, limits)
+        )
+    ordered, order = keys.sort(2)
     sums = pad(capacity.gather(2, order).cumsum(2), (1, 0))
-    return sums.gather(2, torch.searchsorted(ordered, (-limits).contiguous(), right=or_equal))
+    found = sums.gather(2, torch.searchsorted(ordered, wanted.contiguous(), right=or_equal))
+    return found if start is None else found - sums.gather(2, torch.searchsorted(ordered, start))
 
 
 def proportional(weights: Tensor, capacity: Tensor, amount: Tensor) -> Tensor:

@@ -210,14 +210,7 @@ def best_first(candidates: Candidates, index: Tensor, capacity: Tensor, amount: 
 
 
 def best_of_groups(candidates: Candidates, index: Tensor, places: Tensor) -> Tensor:
-    """The places that each group expects, (B, N, G), given to its best first: (B, N, K).
-
-    A group that expects between i and i + 1 places gets i with certainty, and one more by chance.
-    """
-    total = torch.zeros_like(index)
-    for group in range(places.shape[2]):
-        of_group, amount = candidates.groups == group, places[..., group, None]
-        low = amount.floor()
-        for some, share in ((low, 1 - (amount - low)), (low + 1, amount - low)):
-            total = total + share * best_first(candidates, index, of_group, some)
-    return total
+    """The places that each group expects, (B, N, G), given to its best first: (B, N, K)."""
+    own = candidates.groups.clamp(min=0)
+    capacity = candidates.present.to(index.dtype)
+    return filled(*ends(candidates, index), capacity, places.gather(2, own), candidates.groups)

@@ -87,7 +87,7 @@ class MinimumPull(Selector):
         size = torch.zeros_like(lack).scatter_add_(2, candidates.groups.clamp(min=0), present)
         lack = lack.where((size > 0) & (lack > self.tolerance + rounding), -math.inf)
         apart = lack[..., None] - lack[..., None, :]  # of group g less that of group h
-        before = (apart < -rounding[..., None]).sum(3)
+        before = (apart < -rounding[..., None]).to(index.dtype).sum(3)
         alike = (apart.abs() <= rounding[..., None]).sum(3).clamp(min=1)
         owed = ((picks - before) / alike).clamp(0, 1).where(lack > -math.inf, 0)
         first = best_of_groups(candidates, index, owed)
