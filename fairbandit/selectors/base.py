@@ -141,7 +141,9 @@ class Selector(Part):
             chosen = systematic(inclusion, sizes, start, candidates.draws(Purpose.ORDER))
         # those that are certainly better come first, and others by their place
         floor, ceiling = ends(candidates, index)
-        better = capacity_above(floor, chosen.to(index.dtype), ceiling)
+        better = -index
+        if floor is not ceiling:
+            better = capacity_above(floor, chosen.to(index.dtype), ceiling)
         order = better.where(chosen, torch.inf).sort(dim=2, stable=True).indices
         order = pad(order, (0, max(picks - order.shape[2], 0)))[..., :picks]
         count = chosen.sum(2, keepdim=True)
