@@ -18,13 +18,12 @@ Def. 2.1 (relative rank); Efron, "Bootstrap methods", Ann. Stat. 1979.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
 
 import numpy as np
 
-from fairbandit.logs import Floats, Log
+from fairbandit.logs import Floats, Ints, Log
 
-REPETITIONS = 200
+REPETITIONS = 100
 """Repetitions of the bootstrap."""
 
 REGULARIZATION = 1e-6
@@ -34,59 +33,58 @@ DIGITS = 12
 """Scores that agree to so many digits tie, relative to the largest one."""
 
 
-class Values(NamedTuple):
-    """Means over decisions under one model.
-
-    Attributes:
-        best: of the m largest estimated ranks of a pool.
-        reward, rank: of each policy, in its place.
-    """
-
-    best: float
-    reward: Floats
-    rank: Floats
-
-
 class LinearModel:
     """m̂(x) = ⟨θ, x⟩ + c, fitted to the picks of a log whose rewards are known; 0 without any.
 
     Args:
         log: with contexts.
-        counts: how often each decision counts, (n,); once by default.
     """
 
-    def __init__(self, log: Log, counts: Floats | None = None) -> None:
-        assert log.contexts is not None
-        known = (log.picks >= 0) & ~np.isnan(log.rewards)
-        x, y = log.at_picks(log.contexts)[known], log.rewards[known]
-        weights = np.ones(len(y)) if counts is None else counts[np.nonzero(known)[0]]
-        total = max(float(weights.sum()), 1.0)
-        centre, mean = weights @ x / total, float(weights @ y / total)
-        x = x - centre
-        weighted = x * weights[:, None]
-        gram = weighted.T @ x
-        scale = np.sqrt(gram.diagonal() / total)
-        scale[scale <= 1e-12 * np.abs(centre)] = np.inf  # what is constant has θ = 0
-        gram = gram / scale / scale[:, None] + REGULARIZATION * total * np.eye(len(scale))
-        self.theta: Floats = np.linalg.solve(gram, weighted.T @ (y - mean) / scale) / scale
-        self.constant = mean - float(self.theta @ centre)
+    def __init__(self, log: Log) -> None:
+        x, y, _ = _known_picks(log)
+        self.theta, self.constant = _least_squares(x, y, np.ones(len(y)))
 
     def scores(self, contexts: Floats) -> Floats:
         """m̂ of contexts (…, d)."""
-        scores: Floats = contexts @ self.theta + self.constant
-        size = float(np.abs(scores).max(initial=0.0)) or 1.0
-        return (scores / size).round(DIGITS) * size  # so that equal contexts tie
+        return _rounded(contexts @ self.theta + self.constant)
+
+
+def _known_picks(log: Log) -> tuple[Floats, Floats, Ints]:
+    """Contexts and rewards of the picks whose rewards are known, and their decisions."""
+    assert log.contexts is not None
+    known = (log.picks >= 0) & ~np.isnan(log.rewards)
+    return log.at_picks(log.contexts)[known], log.rewards[known], np.nonzero(known)[0]
+
+
+def _least_squares(x: Floats, y: Floats, weights: Floats) -> tuple[Floats, float]:
+    """θ (d,) and c of the weighted fit to x (n, d)."""
+    total = max(float(weights.sum()), 1.0)
+    centre, mean = weights @ x / total, float(weights @ y / total)
+    x = x - centre
+    weighted = x * weights[:, None]
+    gram = weighted.T @ x
+    scale = np.sqrt(gram.diagonal() / total)
+    scale[scale <= 1e-12 * np.abs(centre)] = np.inf  # what is constant has θ = 0
+    gram = gram / scale / scale[:, None] + REGULARIZATION * total * np.eye(len(scale))
+    theta: Floats = np.linalg.solve(gram, weighted.T @ (y - mean) / scale) / scale
+    return theta, mean - float(theta @ centre)
+
+
+def _rounded(scores: Floats) -> Floats:
+    """Scores of so few digits that those of equal contexts tie."""
+    size = max(float(scores.max(initial=0.0)), -float(scores.min(initial=0.0))) or 1.0
+    rounded: Floats = (scores / size).round(DIGITS) * size
+    return rounded
 
 
 def unspanned(log: Log) -> int:
     """How many dimensions of the candidates' contexts the picks with a reward do not span."""
     assert log.contexts is not None
-    known = (log.picks >= 0) & ~np.isnan(log.rewards)
     every = log.contexts[log.groups >= 0]
     scale = every.std(0)
     scale[scale <= 1e-12 * np.abs(every).max(0, initial=0.0)] = np.inf
     ranks = []
-    for some in (every, log.at_picks(log.contexts)[known]):
+    for some in (every, _known_picks(log)[0]):
         some = (some - some.sum(0) / max(len(some), 1)) / scale
         ranks.append(np.linalg.matrix_rank(some.T @ some / max(len(some), 1), hermitian=True))
     return int(ranks[0] - ranks[1])
@@ -94,55 +92,54 @@ def unspanned(log: Log) -> int:
 
 def direct_values(
     log: Log, policies: Sequence[Floats], seed: int, repetitions: int = REPETITIONS
-) -> tuple[Values, list[Values]]:
-    """The means of a log, and those of bootstrap repetitions.
+) -> Floats:
+    """Means over the decisions of a log, and over those of each repetition of the bootstrap.
 
     Args:
         log: n decisions with contexts.
-        policies: the probabilities π of each policy, (n, K).
+        policies: the probabilities π of P policies, (n, K).
         seed: of the bootstrap.
-        repetitions: how many there are.
+        repetitions: how many there are, R.
+
+    Returns:
+        (1 + R, 1 + 2P), the log first: the m largest estimated ranks of a pool, the rewards of all
+        policies, and their ranks.
     """
-    n, draws, ranks = len(log), np.random.default_rng(seed), _Ranks(log, policies)
-    repeated = []
-    for _ in range(repetitions):
-        counts = np.bincount(draws.integers(n, size=n), minlength=n).astype(np.float64)
-        repeated.append(ranks.values(LinearModel(log, counts), counts))
-    return ranks.values(LinearModel(log), np.ones(n)), repeated
+    assert log.contexts is not None
+    n, draws, slots = len(log), np.random.default_rng(seed), (log.picks >= 0).sum(1)
+    places = np.flatnonzero(log.groups >= 0)
+    places = places[log.groups.ravel()[places].argsort(kind="stable")]
+    sizes = np.bincount(log.groups.ravel()[places], minlength=len(log.labels))
+    x = log.contexts.reshape(log.groups.size, -1)[places]
+    decision = places // log.groups.shape[1]
+    chances = np.array([own.ravel()[places] for own in policies])
+    picked, y, of = _known_picks(log)
+    values, ranks, table = [], np.zeros(len(places)), np.full(log.groups.size, -np.inf)
+    for repetition in range(1 + repetitions):
+        counts = np.ones(n)
+        if repetition:
+            counts = np.bincount(draws.integers(n, size=n), minlength=n).astype(np.float64)
+        theta, constant = _least_squares(picked, y, counts[of])
+        scores, weights, low = _rounded(x @ theta + constant), counts[decision], 0
+        for size in sizes:
+            here = low + np.flatnonzero(weights[low : low + size])  # others count for nothing
+            ranks[here], low = weighted_cdf(scores[here], weights[here]), low + size
+        table[places] = ranks
+        total = float(counts @ slots)
+        best = counts @ _largest(table.reshape(log.groups.shape), slots)
+        means = (chances @ (weights * of_all) / total for of_all in (scores, ranks))
+        values.append(np.concatenate([[best / total], *means]))
+    return np.array(values)
 
 
-class _Ranks:
-    """The candidates of a log by group, for the CDFs of many models."""
-
-    def __init__(self, log: Log, policies: Sequence[Floats]) -> None:
-        assert log.contexts is not None
-        self._present = log.groups >= 0
-        self._contexts = log.contexts[self._present]
-        self._decision = np.nonzero(self._present)[0]
-        of = log.groups[self._present]
-        self._members = [np.flatnonzero(of == group) for group in range(len(log.labels))]
-        self._picks = (log.picks >= 0).sum(1)
-        self._chances = np.array([chances[self._present] for chances in policies])
-
-    def values(self, model: LinearModel, counts: Floats) -> Values:
-        """The means under one model, of decisions that count so often, (n,)."""
-        scores, weights = model.scores(self._contexts), counts[self._decision]
-        ranks = np.empty_like(scores)
-        for members in self._members:
-            ranks[members] = weighted_cdf(scores[members], weights[members])
-        total = float(counts @ self._picks)
-        table = np.full(self._present.shape, -np.inf)
-        table[self._present] = ranks
-        best = table.max(1) if self._picks.max() == 1 else self._largest(table)
-        reward, rank = (self._chances @ (weights * of) / total for of in (scores, ranks))
-        return Values(float(counts @ best) / total, reward, rank)
-
-    def _largest(self, table: Floats) -> Floats:
-        """The sum of the m largest entries of each row."""
-        ordered = -np.sort(-table, axis=1)
-        among = np.arange(table.shape[1]) < self._picks[:, None]
-        sums: Floats = np.where(among, ordered, 0.0).sum(1)
-        return sums
+def _largest(ranks: Floats, slots: Ints) -> Floats:
+    """The sum of the m largest ranks of each pool, for m (n,) that may differ."""
+    if slots.max() == 1:
+        most: Floats = ranks.max(1)
+        return most
+    among = np.arange(ranks.shape[1]) < slots[:, None]
+    sums: Floats = np.where(among, -np.sort(-ranks, axis=1), 0.0).sum(1)
+    return sums
 
 
 def weighted_cdf(values: Floats, weights: Floats) -> Floats:

@@ -133,6 +133,7 @@ def win(
     A Mann-Whitney statistic, weighted by inverse propensities on both sides: over pairs i ≠ j of
     one group, its share is Σ wᵢ(1/pⱼ)1{rⱼ < rᵢ} / Σ wᵢ(1/pⱼ), and v is the mean of the groups'
     shares, weighted by their Σ wᵢ. By sorting, it takes O(n log n). A group with one pick counts ½.
+    The share of each group takes a degree of freedom from the interval.
 
     Args:
         weights, rewards: (n, m).
@@ -141,7 +142,7 @@ def win(
         level: of the interval.
     """
     w, r, reference = (part.ravel() for part in (weights, rewards, references))
-    influence, g, value = np.zeros_like(w), groups.ravel(), 0.0
+    influence, g, value, shares = np.zeros_like(w), groups.ravel(), 0.0, 0
     for group in np.unique(g):
         here = np.flatnonzero(g == group)
         one, other = w[here], reference[here]
@@ -154,6 +155,7 @@ def win(
         known = pairs > 1e-12 * of_group * references_of
         share = float(below.sum()) / pairs if known else 0.5
         value += of_group * share / float(w.sum())
+        shares += of_group > 0
         influence[here] = one * share
         if known:
             influence[here] += of_group * (below + above - share * every) / pairs
@@ -161,7 +163,7 @@ def win(
     each, one = weights.mean(1), influence.reshape(weights.shape).mean(1)
     ess = float(each.sum() ** 2 / (each**2).sum())
     deviation = float(np.sqrt((one**2).sum() / max(len(one) - 1, 1)))
-    return interval(value, deviation, len(each), ess, level)
+    return interval(value, deviation, len(each), ess, level, shares)
 
 
 def _below(values: Floats, weights: Floats) -> Floats:
@@ -173,18 +175,22 @@ def _below(values: Floats, weights: Floats) -> Floats:
     return halves
 
 
-def interval(value: float, deviation: float, n: int, ess: float, level: float) -> Estimate:
-    """An estimate with its interval by Student's t, of `ess` − 1 degrees of freedom.
+def interval(
+    value: float, deviation: float, n: int, ess: float, level: float, fitted: int = 1
+) -> Estimate:
+    """An estimate with its interval by Student's t, of `ess` − `fitted` degrees of freedom.
 
     Args:
         value: the estimate.
         deviation: the standard deviation of the influence of a decision.
         n, ess: the number of decisions, and the effective one.
         level: of the interval.
+        fitted: how many shares the value is a mean of; further ones make deviations too small.
     """
     from scipy.stats import t  # here, since it takes half a second
 
-    half = math.inf
-    if ess > 1 + 1e-9:
-        half = float(t.ppf((1 + level) / 2, ess - 1)) * deviation / math.sqrt(n)
+    half, freedom = math.inf, ess - fitted
+    if freedom > 1e-9:
+        wider = math.sqrt((ess - 1) / freedom)
+        half = float(t.ppf((1 + level) / 2, freedom)) * wider * deviation / math.sqrt(n)
     return Estimate(value, value - half, value + half, n, ess)

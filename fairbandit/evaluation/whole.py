@@ -11,7 +11,7 @@ import numpy as np
 from fairbandit.agent import Agent
 from fairbandit.agent.inputs import number, whole
 from fairbandit.errors import FairbanditError
-from fairbandit.evaluation.direct import Values, direct_values, unspanned
+from fairbandit.evaluation.direct import direct_values, unspanned
 from fairbandit.evaluation.frozen import Frozen, named
 from fairbandit.evaluation.plan import plan
 from fairbandit.evaluation.sums import Found, Picked, check, evaluate_sums, merged
@@ -95,17 +95,17 @@ def evaluate(
     if math.isinf(anyone.least):
         raise FairbanditError("none of the decisions that judge has a reward")
     learned = bool(train) and any(isinstance(policy, Policy) for policy in every.values())
-    value, repeated = _direct(judged, chances, seed, apart=learned)
+    best, *direct = _direct(judged, chances, seed, apart=learned).T
     further, n = dict[str, list[Found]](), sum(map(len, judged))
-    for place, name in enumerate(every):
-        further[name] = [*_estimates(place, value, repeated, n, level)]
+    for name, reward, rank in zip(every, direct, direct[len(every) :], strict=False):
+        further[name] = [*_estimates(best, reward, rank, n, level)]
         if not total[name].refusal and not anyone.refusal and total[name].weighted.mean[1] > 0:
             further[name].append(("win", "snips", _win(judged, [c[name] for c in chances], level)))
     span = reward_range if anytime else None
     table = evaluate_sums(total, level=level, reward_range=span, further=further)
     if anyone.refusal and any(not total[name].refusal for name in every):
         table.attrs["notes"].append(f"win is refused: of random candidates, {anyone.refusal}")
-    table.attrs["notes"] += _notes(judged, value, repeated, forward)
+    table.attrs["notes"] += _notes(judged, best, forward)
     if choose is not None:
         table.attrs["chosen"] = chosen(table, choose)
     return table
@@ -128,8 +128,8 @@ def _win(judged: Sequence[Log], chances: Sequence[Floats], level: float) -> Esti
 
 def _direct(
     judged: Sequence[Log], chances: Sequence[dict[str, Floats]], seed: int, *, apart: bool
-) -> tuple[Values, list[Values]]:
-    """The direct values and their bootstrap repetitions; each part apart, if policies differ."""
+) -> Floats:
+    """The values of `direct_values`; a mean over the parts, if policies differ among them."""
     if not apart:
         judged = [Log.joined(judged)]
         chances = [{name: np.concatenate([one[name] for one in chances]) for name in chances[0]}]
@@ -137,52 +137,32 @@ def _direct(
         direct_values(log, list(own.values()), seed + number)
         for number, (log, own) in enumerate(zip(judged, chances, strict=True))
     ]
-    shares = np.array([len(log) for log in judged]) / sum(map(len, judged))
-    values, repeated = zip(*found, strict=True)
-    return _averaged(values, shares), [
-        _averaged(one, shares) for one in zip(*repeated, strict=True)
-    ]
+    return np.average(found, axis=0, weights=[len(log) for log in judged])
 
 
-def _averaged(values: Sequence[Values], shares: Floats) -> Values:
-    best, reward, rank = (shares @ np.array(part) for part in zip(*values, strict=True))
-    return Values(float(best), reward, rank)
-
-
-def _estimates(
-    place: int, value: Values, repeated: Sequence[Values], n: int, level: float
-) -> Iterator[Found]:
+def _estimates(best: Floats, reward: Floats, rank: Floats, n: int, level: float) -> Iterator[Found]:
     """The direct estimates of a policy, less their bias, as the bootstrap estimates it."""
-    from scipy.stats import norm  # here, since it takes half a second
+    from scipy.stats import t  # here, since it takes half a second
 
-    z = float(norm.ppf((1 + level) / 2))
-    plain, *again = (
-        (one.reward[place], one.rank[place], one.best - one.rank[place])
-        for one in (value, *repeated)
-    )
-    centres = 2 * np.array(plain) - np.mean(again, axis=0)
-    halves = z * np.std(again, axis=0, ddof=1)
-    for measure, centre, half in zip(
-        ("reward", "rank", "fair_regret"), centres, halves, strict=True
-    ):
-        ends = float(centre - half), float(centre + half)
-        yield measure, "direct", Estimate(float(centre), *ends, n, n)
+    measures = ("reward", reward), ("rank", rank), ("fair_regret", best - rank)
+    for measure, (value, *again) in measures:
+        centre = 2 * float(value) - float(np.mean(again))
+        half = float(t.ppf((1 + level) / 2, len(again) - 1) * np.std(again, ddof=1))
+        yield measure, "direct", Estimate(centre, centre - half, centre + half, n, n)
 
 
-def _notes(
-    judged: Sequence[Log], value: Values, repeated: Sequence[Values], forward: bool
-) -> Iterator[str]:
+def _notes(judged: Sequence[Log], best: Floats, forward: bool) -> Iterator[str]:
     """What a reader has to know beside the numbers."""
     n = sum(map(len, judged))
-    best = 0.0
+    independent = 0.0
     for log in judged:  # the m largest of K independent uniform ranks are 1 − (m + 1)/2(K + 1)
         sizes, picks = (log.groups >= 0).sum(1), (log.picks >= 0).sum(1)
-        best += float((1 - (picks + 1) / (2 * (sizes + 1))).sum()) / n
-    bias = float(np.mean([one.best for one in repeated])) - value.best
+        independent += float((1 - (picks + 1) / (2 * (sizes + 1))).sum()) / n
+    bias = float(best[1:].mean() - best[0])
     yield (
-        f"the best estimated rank of a pool is {value.best:.4f} on average; independent candidates "
-        f"would give {best:.4f}. The best of estimates is biased, by {bias:+.4f} as the bootstrap "
-        "estimates it; fair_regret is given less this"
+        f"the best estimated rank of a pool is {best[0]:.4f} on average; independent candidates "
+        f"would give {independent:.4f}. The best of estimates is biased, by {bias:+.4f} "
+        "as the bootstrap estimates it; fair_regret is given less this"
     )
     yield "policies were trained forward in time" if forward else "decisions were dealt at random"
     if lost := max(map(unspanned, judged)):

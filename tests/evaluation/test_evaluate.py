@@ -18,7 +18,7 @@ from fairbandit.evaluation import direct as direct_module
 from fairbandit.evaluation.picture import write_picture
 from fairbandit.logs import read_log, read_pieces
 from tests.evaluation.logs import THETA, random_log
-from tests.evaluation.worlds import fresh, logged, played, truth
+from tests.evaluation.worlds import fresh, logged, truth
 
 WORLD = Simulation()
 
@@ -59,7 +59,7 @@ def test_estimates_come_near_the_truth_of_the_frozen_policy():
     """Each is within six standard errors, so that one is not by a chance of some 1e-8."""
     log = logged("uniform", WORLD, 1_500, 3)
     agent = Agent.from_log("fair_greedy", log[:500], seed=0)
-    right = truth(agent, WORLD, fresh(WORLD, 3_000, more=5))
+    right = truth(agent, WORLD, fresh(WORLD, 3_000, 1, 15_000)[0])
     table = evaluate(log[500:], agent, train=0)
     for measure, value in right.items():
         for name, row in rows(table, "agent", measure).iterrows():
@@ -87,7 +87,7 @@ def test_policies_learn_forward_from_adaptive_logs_and_for_anytime():
 
 
 def test_a_deterministic_log_is_refused_but_for_direct():
-    log = played({"name": "gmf"}, WORLD, 120, 0)
+    log = logged("argmax", WORLD, 120)
     table = evaluate(log, ["uniform", "greedy"])
     assert set(rows(table, "uniform").index) == {"direct"}
     assert rows(table, "uniform", "win").empty
