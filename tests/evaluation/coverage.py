@@ -33,11 +33,11 @@ WORLDS: dict[str, dict[str, Any]] = {
 
 CELLS = ["uniform", "ε-greedy", "adaptive", "drifting"]
 
-FRESH = {"simulation": 20_000, "census": 5_000}
-"""Pools in each of the sets that give the truth: so many that its error is small."""
+SETS = 20
+"""Sets of fresh pools that give the truth."""
 
-TOTAL = 2_000_000
-"""Pools that give the truth of the best candidates."""
+FRESH = {"simulation": (20_000, 10_000_000), "census": (5_000, 2_000_000)}
+"""Pools in each set, and those that give the truth of the best candidates: its error is small."""
 
 POLICY = "fair_greedy"
 
@@ -55,7 +55,7 @@ def world_of(name: str) -> tuple[Environment, list[Fresh]]:
     """An environment, and sets of fresh pools of it."""
     made = build(WORLDS[name])
     assert isinstance(made, Environment)
-    return made, fresh(made, FRESH[name], 10, TOTAL)
+    return made, fresh(made, SETS, *FRESH[name])
 
 
 def errors(job: tuple[str, str, int, int]) -> list[Found]:
@@ -85,8 +85,7 @@ def _errors(name: str, log: Log, seed: int) -> Found:
     shares = np.array([len(part.judged) for part in parts])
     world, sets = world_of(name)
     true = [
-        truth(agent, world, sets[(2 * seed + part) % len(sets)])
-        for part, agent in enumerate(agents)
+        truth(agent, world, sets[(2 * seed + part) % SETS]) for part, agent in enumerate(agents)
     ]
     found = {}
     for row in table.itertuples():

@@ -59,7 +59,7 @@ def test_estimates_come_near_the_truth_of_the_frozen_policy():
     """Each is within six standard errors, so that one is not by a chance of some 1e-8."""
     log = logged("uniform", WORLD, 1_500, 3)
     agent = Agent.from_log("fair_greedy", log[:500], seed=0)
-    right = truth(agent, WORLD, fresh(WORLD, 3_000, 1, 15_000)[0])
+    right = truth(agent, WORLD, fresh(WORLD, 1, 3_000, 15_000)[0])
     table = evaluate(log[500:], agent, train=0)
     for measure, value in right.items():
         for name, row in rows(table, "agent", measure).iterrows():

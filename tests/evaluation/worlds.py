@@ -91,6 +91,10 @@ def played(
     ]
 
 
+MOST = 2_000_000
+"""The rewards that `win` compares with are those of so many pools."""
+
+
 class Fresh(NamedTuple):
     """Pools that no log has, with what is true of each candidate, by measure: (n, K, d) and (n, K).
 
@@ -106,7 +110,7 @@ class Fresh(NamedTuple):
     means: dict[str, float]
 
 
-def fresh(world: Any, count: int, sets: int, total: int, seed: int = 10**6) -> list[Fresh]:
+def fresh(world: Any, sets: int, count: int, total: int, seed: int = 10**6) -> list[Fresh]:
     """Some sets of pools from a seed of their own, with means over many more.
 
     Logs that are compared with one set share the errors of its truth, which would look like a bias.
@@ -119,8 +123,9 @@ def fresh(world: Any, count: int, sets: int, total: int, seed: int = 10**6) -> l
         place = some.ranks.argmax(2, keepdim=True)
         parts = (some.expected, some.ranks, some.groups)
         best.append([part.gather(2, place)[0, :, 0] for part in parts])
-        for group, own in enumerate(rewards):
-            own.append(some.rewards[some.groups == group])
+        if number * count < MOST:
+            for group, own in enumerate(rewards):
+                own.append(some.rewards[some.groups == group])
         if number < sets:
             pools.append(some)
     above = [_above(torch.cat(own).numpy(), world.noise) for own in rewards]
