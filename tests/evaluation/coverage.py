@@ -22,7 +22,7 @@ from scipy.stats import binom
 from fairbandit import Agent, build
 from fairbandit.environments import Environment
 from fairbandit.evaluation import evaluate
-from fairbandit.evaluation.plan import plan
+from fairbandit.evaluation.whole import plan
 from fairbandit.logs import Log
 from tests.evaluation.worlds import LOGGERS, Fresh, all_logged, fresh, truth
 
@@ -82,7 +82,7 @@ def _errors(name: str, log: Log, seed: int) -> Found:
     with patch.object(Agent, "from_log", classmethod(kept)):
         table = evaluate(log, POLICY, seed=seed)
     parts = plan(len(log), train=0.5, folds=2, seed=seed, forward=log.adaptive)
-    shares = np.array([len(part.judged) for part in parts])
+    shares = [len(judged) for _, judged in parts]
     world, sets = world_of(name)
     true = [
         truth(agent, world, sets[(2 * seed + part) % SETS]) for part, agent in enumerate(agents)

@@ -4,17 +4,20 @@ import numpy as np
 import pytest
 
 from fairbandit import FairbanditError
-from fairbandit.evaluation.direct import LinearModel, direct_values, unspanned, weighted_cdf
-from fairbandit.evaluation.plan import plan
+from fairbandit.evaluation.direct import LinearModel, direct_values, unspanned
+from fairbandit.evaluation.estimates import weight_below
+from fairbandit.evaluation.whole import plan
 from tests.evaluation.logs import THETA, random_log, target
 
 
 @pytest.mark.parametrize("n", [0, 1, 40])
-def test_a_weighted_cdf_by_brute_force(n):
+def test_the_weight_below_by_brute_force(n):
     draw = np.random.default_rng(n)
     values, weights = draw.integers(0, 6, n).astype(float), draw.integers(0, 3, n).astype(float)
-    right = [weights[values <= one].sum() / max(weights.sum(), 1e-300) for one in values]
-    assert weighted_cdf(values, weights).tolist() == pytest.approx(right)
+    right = [weights[values <= one].sum() for one in values]
+    left = [weights[values < one].sum() for one in values]
+    assert weight_below(values, weights).tolist() == right
+    assert weight_below(values, weights, "left").tolist() == left
 
 
 @pytest.mark.parametrize("noise", [0.0, 1.0])
@@ -75,17 +78,16 @@ def test_parts_of_the_plan(train, forward, folds):
     if folds == 1 and train and not forward:
         return
     parts = plan(50, train=train, folds=folds, seed=1, forward=forward)
-    judged = np.concatenate([part.judged for part in parts])
+    judged = np.concatenate([cut for _, cut in parts])
     first = 15 if forward and train else 0
     assert sorted(judged) == list(range(first, 50))
-    for part in parts:
-        for other in (part.trained, part.modelled):
-            assert not set(part.judged) & set(other)
-            assert not forward or not len(other) or other.max() < part.judged.min()
-        assert bool(len(part.trained)) == bool(train)
-        assert set(part.trained) <= set(part.modelled)
-    if train and not forward:
-        assert all(len(part.trained) == 15 for part in parts)
+    for trained, cut in parts:
+        assert not set(cut) & set(trained)
+        assert not forward or not len(trained) or trained.max() < cut.min()
+        if forward:
+            assert len(trained) == cut.min()
+        else:
+            assert len(trained) == (15 if train else 50 - len(cut))
 
 
 @pytest.mark.parametrize(

@@ -12,10 +12,12 @@ import pandas as pd
 import pytest
 
 from fairbandit import Agent, FairbanditError
+from fairbandit.cli.evaluate import evaluate as command
 from fairbandit.environments import Simulation
-from fairbandit.evaluation import COLUMNS, Frozen, evaluate, evaluate_pieces, evaluate_sums, merged
+from fairbandit.evaluation import COLUMNS, Frozen, evaluate, evaluate_sums, merged
 from fairbandit.evaluation import direct as direct_module
-from fairbandit.evaluation.picture import write_picture
+from fairbandit.evaluation.whole import draw
+from fairbandit.figures.draw import save
 from fairbandit.logs import read_log, read_pieces
 from tests.evaluation.logs import THETA, random_log
 from tests.evaluation.worlds import fresh, logged, truth
@@ -223,14 +225,14 @@ def test_pieces_of_a_log_are_judged_as_the_whole(shards):
     pieces = list(read_pieces(shards, rows=150, like=log))
     assert sum(map(len, pieces)) == 600
     assert len(pieces) > 10
-    found = evaluate_pieces([log[:200], *pieces], [agent, "uniform"], reward_range=(-30, 30))
     frozen = Frozen(log[:200], [agent, "uniform"])
+    found = evaluate_sums(merged(map(frozen.sums, pieces)), reward_range=(-30, 30))
     right = evaluate_sums(frozen.sums(log), reward_range=(-30, 30))
     pd.testing.assert_frame_equal(found, right)
     assert found.attrs["diagnostics"][0]["largest_weight"] > 1
     assert set(rows(found, "agent").index) == WEIGHTED | {"anytime"}
     with pytest.raises(FairbanditError, match="no decisions are left"):
-        evaluate_pieces([log], "uniform")
+        merged([])
 
 
 def test_shards_are_judged_by_two_processes(shards):
@@ -248,4 +250,14 @@ def test_shards_are_judged_by_two_processes(shards):
 
 def test_the_picture(tmp_path):
     table = evaluate(random_log(100), ["fair_greedy", "uniform"])
-    assert all(path.stat().st_size > 5_000 for path in write_picture(table, tmp_path))
+    assert all(path.stat().st_size > 5_000 for path in save(draw(table), tmp_path, "it"))
+
+
+@pytest.mark.parametrize("word", ["level=true", "train=half", "folds=1.5", "anytime=1", "grade=x"])
+def test_the_command_checks_its_keys_and_out_stands_anywhere(tmp_path, word):
+    random_log(60).frame.to_csv(tmp_path / "log.csv", index=False)
+    words = [str(tmp_path / "log.csv"), "policy=uniform", "--out", str(tmp_path / "out"), "train=0"]
+    with pytest.raises(FairbanditError, match=word.partition("=")[0]):
+        command([*words, word])
+    command([*words, "seed=3"])
+    assert len(pd.read_csv(tmp_path / "out" / "evaluation.csv")) == 10

@@ -68,7 +68,7 @@ def played(
 
     with patch.object(engine, "_decide", recorded):
         pieces = list(engine.play())
-    of = {"actions": pieces, "rewards": pieces, "propensities": pieces}
+    of: dict[str, Any] = {"actions": pieces, "rewards": pieces, "propensities": pieces}
     of |= {"contexts": pools, "groups": pools, "probabilities": selections}
     whole = {
         name: torch.cat([getattr(part, name) for part in parts], 1).numpy()
@@ -139,7 +139,9 @@ def fresh(world: Any, sets: int, count: int, total: int, seed: int = 10**6) -> l
     return found
 
 
-def _above(rewards: NDArray[np.float64], noise: float) -> tuple[NDArray[np.float64], ...]:
+def _above(
+    rewards: NDArray[np.float64], noise: float
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """The probability that a mean reward with normal noise is above one of the rewards, at points.
 
     It is E[F(x + noise·ξ)], by Gauss's quadrature for F, the CDF of the rewards.
@@ -155,13 +157,13 @@ def _values(
     expected: NDArray[np.float64],
     ranks: NDArray[np.float64],
     groups: NDArray[np.int64],
-    above: Sequence[tuple[NDArray[np.float64], ...]],
+    above: Sequence[tuple[NDArray[np.float64], NDArray[np.float64]]],
 ) -> dict[str, NDArray[np.float64]]:
     """What candidates give, by measure."""
     win = np.zeros_like(expected)
-    for group, curve in enumerate(above):
+    for group, (points, shares) in enumerate(above):
         here = groups == group
-        win[here] = np.interp(expected[here], *curve)
+        win[here] = np.interp(expected[here], points, shares)
     return {"reward": expected, "rank": ranks, "win": win}
 
 
