@@ -21,7 +21,7 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from fairbandit.evaluation.estimates import Estimate, interval, weight_below
+from fairbandit.evaluation.estimates import Interval, interval, weight_below
 from fairbandit.logs import Floats, Ints, Log
 
 
@@ -119,8 +119,8 @@ def direct_values(
 
 def direct_estimates(
     best: Floats, reward: Floats, rank: Floats, n: int, level: float
-) -> Iterator[tuple[str, str, Estimate]]:
-    """Measure, estimator and estimate of a policy, less the bias that the bootstrap finds.
+) -> Iterator[tuple[str, str, Interval]]:
+    """Measure, estimator and interval of a policy, less the bias that the bootstrap finds.
 
     They come from columns of `direct_values`, (1 + R,), for n decisions.
     """

@@ -18,7 +18,7 @@ BETS, CENTRES = np.meshgrid(np.geomspace(1e-4, 0.5, 24), np.linspace(0, 1, 5))
 """The bets λ and the centres c of `lower_end`."""
 
 
-class Estimate(NamedTuple):
+class Interval(NamedTuple):
     """A value, the ends of its interval, the decisions it rests on, and their effective number."""
 
     value: float
@@ -30,7 +30,7 @@ class Estimate(NamedTuple):
 
 def interval(
     value: float, deviation: float, n: int, ess: float, level: float, fitted: int = 1
-) -> Estimate:
+) -> Interval:
     """An interval by the standard deviation of the influence of a decision, and Student's t.
 
     It has `ess` − `fitted` degrees of freedom, for a value that is a mean of so many fitted ones.
@@ -41,7 +41,7 @@ def interval(
     if freedom > 1e-9:
         wider = math.sqrt((ess - 1) / freedom)
         half = float(t.ppf((1 + level) / 2, freedom)) * wider * deviation / math.sqrt(n)
-    return Estimate(value, value - half, value + half, n, ess)
+    return Interval(value, value - half, value + half, n, ess)
 
 
 def weight_below(values: Floats, weights: Floats, side: str = "right") -> Floats:
@@ -59,7 +59,7 @@ def weight_below(values: Floats, weights: Floats, side: str = "right") -> Floats
 
 def win(
     weights: Floats, rewards: Floats, references: Floats, groups: Ints, level: float
-) -> Estimate:
+) -> Interval:
     """P(reward of a pick > reward of a random candidate of its group), ties counting one half.
 
     A Mann-Whitney statistic, weighted by inverse propensities on both sides: over pairs i ≠ j of

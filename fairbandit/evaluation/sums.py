@@ -28,7 +28,7 @@ from numpy.typing import NDArray
 from fairbandit.agent.inputs import number
 from fairbandit.errors import FairbanditError
 from fairbandit.evaluation.direct import LinearModel
-from fairbandit.evaluation.estimates import Estimate, interval, lower_end
+from fairbandit.evaluation.estimates import Interval, interval, lower_end
 from fairbandit.logs import Floats, Ints, Log
 
 if TYPE_CHECKING:
@@ -47,8 +47,8 @@ ASSUMPTIONS = {
 }
 """What each estimator assumes."""
 
-Found = tuple[str, str, Estimate]
-"""A measure, an estimator and its estimate."""
+Found = tuple[str, str, Interval]
+"""A measure, an estimator and its interval."""
 
 
 def weighted_picks(
@@ -64,7 +64,7 @@ def weighted_picks(
     gaps = (np.isnan(log.rewards) | np.isnan(log.propensities)) & filled
     known = np.asarray(~gaps.any(axis=1))
     filled = filled[known]
-    references = np.where(filled, 1 / np.where(filled, log.propensities[known], 1.0), 0.0)
+    references = np.where(filled, 1 / log.propensities[known], 0.0)
     share = filled.shape[1] / filled.sum(1, keepdims=True)
     weights = log.at_picks(chances)[known] * references * share
     rewards = np.where(filled, log.rewards[known], 0.0)
@@ -218,14 +218,14 @@ class Sums(NamedTuple):
             way = sign * np.array([1.0, -origin, 0.0]) / wide
             end = lower_end(n, float(way @ self.mean), float(way @ squares @ way), (1 - level) / 2)
             ends.append(origin + sign * wide * end)
-        yield "reward", "anytime", Estimate(wr, ends[0], ends[1], n, ess)
+        yield "reward", "anytime", Interval(wr, ends[0], ends[1], n, ess)
 
     def selections(self) -> Iterator[Found]:
         """The picks over the candidates, of each group that has some."""
         for label, (picks, received) in self.groups.items():
             if received:
                 rate, n = float(picks / received), int(received)
-                yield f"selection:{label}", "exact", Estimate(rate, rate, rate, n, n)
+                yield f"selection:{label}", "exact", Interval(rate, rate, rate, n, n)
 
 
 def merged(parts: Iterable[Mapping[str, Sums]]) -> dict[str, Sums]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from itertools import chain, count
 from os import PathLike
 from pathlib import Path
@@ -85,15 +85,15 @@ def evaluate(
             )
     forward = anytime or (log.adaptive if adaptive is None else adaptive)
     train, folds, seed = number(train, "train"), whole(folds, "folds", 1), whole(seed, "seed", 0)
-    judged, chances, sums = list[Log](), list[dict[str, Floats]](), []
-    parts = plan(len(log), train=train, folds=folds, seed=seed, forward=forward)
-    for trained, judges in parts:
-        frozen = Frozen(log[trained], every, seed=seed, learns=train > 0)
-        judged.append(log[judges])
-        chances.append(frozen.probabilities(judged[-1]))
-        present = judged[-1].groups >= 0
-        anyone = present * ((judged[-1].picks >= 0).sum(1) / present.sum(1))[:, None]
-        sums.append(frozen.sums(judged[-1], {**chances[-1], ANYONE: anyone}))
+    judged, chances, sums = list[Log](), list[dict[str, Floats]](), list[dict[str, Sums]]()
+    for trained, judges in plan(len(log), train, folds, seed, forward=forward):
+        frozen, part = Frozen(log[trained], every, seed=seed, learns=train > 0), log[judges]
+        own, present = frozen.probabilities(part), part.groups >= 0
+        anyone = present * ((part.picks >= 0).sum(1) / present.sum(1))[:, None]
+        shares = {**own, ANYONE: anyone}
+        sums.append({name: Sums.of(part, one, frozen.model) for name, one in shares.items()})
+        judged.append(part)
+        chances.append(own)
     total = merged(sums)
     support = total.pop(ANYONE)
     if support.least > support.greatest:
@@ -120,8 +120,8 @@ def evaluate(
     notes += _notes(joined, best, forward, max(map(unspanned, judged)))
     if choose is not None:
         rows = preferred(table, choose).set_index("policy")
-        best_end = rows["high"].idxmin() if choose == "fair_regret" else rows["low"].idxmax()
-        table.attrs["chosen"] = str(best_end)
+        lowest = choose == "fair_regret"
+        table.attrs["chosen"] = rows["high"].idxmin() if lowest else rows["low"].idxmax()
     return table
 
 
@@ -145,7 +145,7 @@ class Frozen:
         if log.contexts is None:
             raise FairbanditError("the log leaves out the contexts, and no policy decides without")
         self._like, self._features = log[:0] if log.encoder else None, log.features
-        self._model, self._agents = LinearModel(log), dict[str, Agent]()
+        self.model, self._agents = LinearModel(log), dict[str, Agent]()
         for name, one in named(policies).items():
             if isinstance(one, Policy) and one.estimator.learns and not learns:
                 raise FairbanditError(f"{name} learns, and train=0 leaves nothing to learn from")
@@ -166,15 +166,10 @@ class Frozen:
             for name, agent in self._agents.items()
         }
 
-    def sums(self, log: Log, chances: Mapping[str, Floats] | None = None) -> dict[str, Sums]:
-        """What each policy gives on some decisions, as sums.
-
-        Args:
-            log: the decisions.
-            chances: the `probabilities` of these, where they are known already.
-        """
-        chances = self.probabilities(log) if chances is None else chances
-        return {name: Sums.of(log, own, self._model) for name, own in chances.items()}
+    def sums(self, log: Log) -> dict[str, Sums]:
+        """What each policy gives on some decisions, as sums."""
+        chances = self.probabilities(log)
+        return {name: Sums.of(log, own, self.model) for name, own in chances.items()}
 
     def judge(self, path: str | PathLike[str], **options: Any) -> dict[str, Sums]:
         """The sums of the decisions of a file or folder, which is read in pieces.
@@ -208,7 +203,7 @@ def named(policies: Any) -> dict[str, Policy | Agent]:
     return found
 
 
-def plan(n: int, *, train: float, folds: int, seed: int, forward: bool) -> list[tuple[Ints, Ints]]:
+def plan(n: int, train: float, folds: int, seed: int, *, forward: bool) -> list[tuple[Ints, Ints]]:
     """Divides n decisions into parts that judge once each what others have trained.
 
     At random, each of the folds is judged by what is trained on `train`·n of the other decisions.

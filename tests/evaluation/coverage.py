@@ -81,7 +81,7 @@ def _errors(name: str, log: Log, seed: int) -> Found:
 
     with patch.object(Agent, "from_log", classmethod(kept)):
         table = evaluate(log, POLICY, seed=seed)
-    parts = plan(len(log), train=0.5, folds=2, seed=seed, forward=log.adaptive)
+    parts = plan(len(log), 0.5, 2, seed, forward=log.adaptive)
     shares = [len(judged) for _, judged in parts]
     world, sets = world_of(name)
     true = [

@@ -77,7 +77,7 @@ def test_what_picks_do_not_span_is_counted():
 def test_parts_of_the_plan(train, forward, folds):
     if folds == 1 and train and not forward:
         return
-    parts = plan(50, train=train, folds=folds, seed=1, forward=forward)
+    parts = plan(50, train, folds, 1, forward=forward)
     judged = np.concatenate([cut for _, cut in parts])
     first = 15 if forward and train else 0
     assert sorted(judged) == list(range(first, 50))
@@ -96,4 +96,4 @@ def test_parts_of_the_plan(train, forward, folds):
 )
 def test_no_plan(train, folds, n, forward):
     with pytest.raises(FairbanditError, match=f"train={train:g} and folds={folds}"):
-        plan(n, train=train, folds=folds, seed=0, forward=forward)
+        plan(n, train, folds, 0, forward=forward)

@@ -11,7 +11,7 @@ from scipy.stats import t
 from fairbandit import FairbanditError
 from fairbandit.evaluation import Sums
 from fairbandit.evaluation.direct import LinearModel
-from fairbandit.evaluation.estimates import Estimate, win
+from fairbandit.evaluation.estimates import Interval, win
 from fairbandit.evaluation.sums import weighted_picks
 from fairbandit.logs import Floats, Log
 from tests.evaluation.logs import random_log, target
@@ -25,7 +25,7 @@ def parts(n: int, seed: int = 0) -> Any:
     return log, chances, scores, weighted_picks(log, chances)[1:]
 
 
-def rewards(sums: Sums) -> dict[str, Estimate]:
+def rewards(sums: Sums) -> dict[str, Interval]:
     """The estimates of the reward by estimator."""
     return {name: found for _, name, found in sums.rewards(0.95, None)}
 
@@ -149,10 +149,11 @@ def test_win_of_uniform_picks_is_a_half():
 
 
 def test_win_of_empty_slots_is_that_of_the_picks_alone():
-    picked: Any = parts(60)[3]
-    padded: Any = [np.append(part, np.zeros((60, 1), dtype=part.dtype), 1) for part in picked]
-    one, other = (win(*some, level=0.95) for some in (padded, picked))
-    assert one.value == pytest.approx(other.value)
+    picked = parts(60)[3]
+    w, r, references, groups = (np.pad(part, ((0, 0), (0, 1))) for part in picked)
+    found = win(w, r, references, groups, 0.95)
+    w, r, references, groups = picked
+    assert found.value == pytest.approx(win(w, r, references, groups, 0.95).value)
 
 
 def test_an_anytime_interval_holds_at_all_times_at_once():
