@@ -13,7 +13,6 @@ from functools import cache
 from itertools import chain, product
 from multiprocessing import get_context
 from typing import Any
-from unittest.mock import patch
 
 import numpy as np
 import torch
@@ -72,30 +71,21 @@ def errors(job: tuple[str, str, int, int]) -> list[Found]:
 
 
 def _errors(name: str, log: Log, seed: int) -> Found:
-    agents: list[Agent] = []
-    learn = vars(Agent)["from_log"].__func__
-
-    def kept(cls: type[Agent], *given: Any, **options: Any) -> Agent:
-        agents.append(learn(cls, *given, **options))
-        return agents[-1]
-
-    with patch.object(Agent, "from_log", classmethod(kept)):
-        table = evaluate(log, POLICY, seed=seed)
-    parts = plan(len(log), 0.5, 2, seed, forward=log.adaptive)
-    shares = [len(judged) for _, judged in parts]
-    world, sets = world_of(name)
-    true = [
-        truth(agent, world, sets[(2 * seed + part) % SETS]) for part, agent in enumerate(agents)
-    ]
-    found = {}
-    for row in table.itertuples():
-        if row.measure in true[0]:
-            right = float(np.average([each[row.measure] for each in true], weights=shares))
-            found[row.measure, row.estimator] = (
-                row.value - right,
-                row.low <= right <= row.high,
-            )
-    return found
+    table, (world, sets) = evaluate(log, POLICY, seed=seed), world_of(name)
+    true, shares = list[dict[str, float]](), []
+    for trained, judged in plan(len(log), 0.5, 2, seed, forward=log.adaptive):
+        agent = Agent.from_log(POLICY, log[trained], seed=seed)  # as `evaluate` makes it
+        true.append(truth(agent, world, sets[(2 * seed + len(true)) % SETS]))
+        shares.append(len(judged))
+    right = {name: np.average([one[name] for one in true], weights=shares) for name in true[0]}
+    return {
+        (row.measure, row.estimator): (
+            row.value - right[row.measure],
+            row.low <= right[row.measure] <= row.high,
+        )
+        for row in table.itertuples()
+        if row.measure in right
+    }
 
 
 def main() -> None:

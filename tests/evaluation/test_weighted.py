@@ -101,20 +101,6 @@ def test_shortlists_are_means_over_picks():
     assert [one.value for one in rewards(sums).values()] == pytest.approx([right, ANY, right])
 
 
-def test_sums_of_parts_are_those_of_the_whole():
-    log, chances, *_ = parts(90)
-    model = LinearModel(random_log(200, 99))
-    whole = Sums.of(log, chances, model)
-    first, second = (Sums.of(log[s], chances[s], model) for s in (slice(31), slice(31, None)))
-    none = Sums.of(log[:0], chances[:0], model)
-    for both in (first.merged(second), second.merged(first), none.merged(first).merged(second)):
-        assert both[5:] == whole[5:]
-        for name in ("n", "mean", "scatter", "largest"):
-            assert np.allclose(getattr(both, name), getattr(whole, name), atol=1e-12)
-        assert all(np.allclose(both.groups[label], whole.groups[label]) for label in log.labels)
-    assert none.merged(none).n == 0
-
-
 def double_sum(w: Any, r: Any, reference: Any, g: Any) -> float:
     """The O(n²) form of `win`."""
     pairs = w[:, None] * reference * (g[:, None] == g) * ~np.eye(len(w), dtype=bool)
