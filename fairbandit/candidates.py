@@ -66,8 +66,7 @@ class Candidates:
     @cached_property
     def rank_window(self) -> tuple[Tensor, Tensor]:
         """Start and stop of each round's rank window, rounds start + 1 … stop, (N,) int64 both."""
-        device = self.groups.device
-        start, stop = (torch.from_numpy(end.copy()).to(device) for end in self._window)
+        start, stop = (self.rounds.new_tensor(end) for end in self._window)
         return start, stop
 
     @cached_property

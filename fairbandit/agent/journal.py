@@ -22,8 +22,8 @@ Entry = Mapping[str, Any]
 """What a line says, but for its time."""
 
 
-class Journal:
-    """Appends what an agent does to its log.
+class Journal(LogFile):
+    """The log to which an agent appends what it does.
 
     Args:
         path: of the log, or a folder for a new one.
@@ -32,27 +32,14 @@ class Journal:
     """
 
     def __init__(self, path: str | PathLike[str], contexts: bool, fsync: bool) -> None:
-        self._file, self.contexts = LogFile(path, fsync), contexts
-
-    @property
-    def path(self) -> Path:
-        """The log's file."""
-        return self._file.path
-
-    @property
-    def size(self) -> int:
-        """How long the log is, in bytes."""
-        return self._file.size
+        super().__init__(path, fsync)
+        self.contexts = contexts
 
     def line(self, entry: Entry, at: Position) -> tuple[bytes, Position]:
         """The line that follows a position, and the position after it."""
         entry = {k: v for k, v in entry.items() if self.contexts or k != "contexts"}
         data, digest = chain.encoded({**entry, "time": now()}, at.sha256)
         return data, Position(at.line + 1, digest, at.end + len(data))
-
-    def append(self, data: bytes, end: int) -> None:
-        """Writes a line from a position on."""
-        self._file.append(data, end)
 
 
 class Checker:

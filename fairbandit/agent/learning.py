@@ -80,12 +80,6 @@ def welcomed(
 ) -> tuple[Now, NDArray[np.int64]]:
     """What an agent is once it knows some labels, and their numbers.
 
-    Args:
-        policy: its policy.
-        truth: what has to know the groups, if the policy reads it.
-        now: what the agent is.
-        labels: known or new.
-
     Raises:
         FairbanditError: labels that are none, or a group that the truth does not know.
     """

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+
 from fairbandit.cli.parsers import read_parameters, tool_parser
 from fairbandit.errors import FairbanditError
 from fairbandit.evaluation import evaluate as evaluated
-from fairbandit.evaluation.picture import write_picture
+from fairbandit.evaluation.whole import draw
+from fairbandit.figures.draw import save
 from fairbandit.logs import read_log
 from fairbandit.results.table import write
 from fairbandit.run.table import console, make_table, named
@@ -35,38 +37,39 @@ def evaluate(words: Sequence[str]) -> None:
     """Prints an evaluation and, with --out, writes it as a table and a picture."""
     parser = tool_parser("evaluate", _HELP, _EXAMPLES)
     parser.add_argument("log", metavar="LOG", help="a file or a folder")
-    parser.add_argument("settings", nargs="+", metavar="KEY=VALUE", help="policy=…")
+    parser.add_argument("settings", nargs="*", metavar="KEY=VALUE", help="policy=…")
     parser.add_argument("--out", type=Path, metavar="FOLDER", help="evaluation.csv, .png, .pdf")
-    given = parser.parse_args(words)
+    given = parser.parse_intermixed_args(words)
     settings = read_parameters(given.settings, "evaluate")
-    policies = settings.pop("policy", None)
+    reading, judging = read_log.__kwdefaults__ or {}, evaluated.__kwdefaults__ or {}
+    if unknown := sorted(settings.keys() - {"policy"} - reading.keys() - judging.keys()):
+        valid = ", ".join(sorted({"policy", *reading, *judging}))
+        raise FairbanditError(f"evaluate: unknown key {', '.join(unknown)}; the keys are {valid}")
+    policies = settings.get("policy")
     if policies is None:
         raise FairbanditError("evaluate: which policies? policy=fair_greedy,greedy for example")
-    if isinstance(policies, str):
-        policies = policies.split(",")
-    reading, judging = _keys(read_log), _keys(evaluated)
-    if unknown := sorted(settings.keys() - reading - judging):
-        raise FairbanditError(
-            f"evaluate: unknown key {', '.join(unknown)}; the keys are policy, "
-            f"{', '.join(sorted(reading | judging))}"
-        )
-    reader = {key: settings[key] for key in settings if key in reading}
-    if "like" in reader:
-        reader["like"] = read_log(reader.pop("like"), **reader)
+    for key, example in {**judging, "adaptive": True}.items():
+        kinds = (int, float) if isinstance(example, float) else (type(example),)
+        if example is not None and type(settings.get(key, example)) not in kinds:
+            got = f"got {settings[key]!r}"
+            raise FairbanditError(f"evaluate: {key}: expected a value such as {example}, {got}")
+    columns: dict[str, Any] = {key: settings[key] for key in settings if key in reading}
+    columns = {key: str(one) if isinstance(one, int) else one for key, one in columns.items()}
+    if "like" in columns:
+        columns["like"] = read_log(columns.pop("like"), **columns)
+    log = read_log(given.log, **columns)
     options: dict[str, Any] = {key: settings[key] for key in settings if key in judging}
-    log = read_log(given.log, **reader)
+    policies = policies.split(",") if isinstance(policies, str) else policies
     table, out = evaluated(log, policies, **options), console()
     for one in table.attrs["diagnostics"]:
         out.print(
             f"{one['policy']}: {one['ess']:,.0f} effective decisions, largest weight "
             f"{one['largest_weight']:.3g}, share without support {one['unsupported']:.2g}"
         )
-    headers = list(table.columns)
-    rows = [
-        [*row[:3], *(f"{number:.4f}" for number in row[3:6]), f"{row[6]:,}", f"{row[7]:,.0f}"]
-        for row in table.itertuples(index=False)
-    ]
-    out.print(make_table(headers, rows, right=headers[3:], title=f"{len(log):,} decisions"))
+    formats = {"value": "{:.4f}", "low": "{:.4f}", "high": "{:.4f}", "n": "{:,}", "ess": "{:,.0f}"}
+    shown = table.assign(**{key: table[key].map(one.format) for key, one in formats.items()})
+    title = f"{len(log):,} decisions"
+    out.print(make_table(list(shown), shown.to_numpy(), right=list(formats), title=title))
     for note in table.attrs["notes"]:
         out.print(note)
     for estimators, assumption in table.attrs["assumptions"].items():
@@ -74,16 +77,7 @@ def evaluate(words: Sequence[str]) -> None:
     if "chosen" in table.attrs:
         out.print(named("chosen", table.attrs["chosen"]))
     if given.out is not None:
-        import pyarrow as pa
-
-        plain = table.copy()
-        plain.attrs = {}  # which Arrow would write, too
-        write(pa.Table.from_pandas(plain, preserve_index=False), given.out / "evaluation.csv")
-        for path in (given.out / "evaluation.csv", *write_picture(table, given.out)):
+        file = given.out / "evaluation.csv"
+        write(pa.table(table.to_dict("list")), file)
+        for path in (file, *save(draw(table), given.out, "evaluation")):
             out.print(named("written", path), soft_wrap=True)
-
-
-def _keys(function: Any) -> set[str]:
-    """The keyword-only parameters of a function."""
-    parameters = inspect.signature(function).parameters.values()
-    return {one.name for one in parameters if one.kind is one.KEYWORD_ONLY}

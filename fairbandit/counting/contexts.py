@@ -215,15 +215,9 @@ class Contexts(NamedTuple):
         rounds: int,
         largest: Tensor,
     ) -> Contexts:
-        """The value with M more contexts up to a round.
+        """The value with contexts (B, M, d) of groups (B, M), −1 for none, up to a round.
 
-        Args:
-            contexts: (B, M, d).
-            groups: (B, M), −1 for none.
-            at: the P of all B·M places that have a group.
-            came: the round of each of them, (P,).
-            rounds: the last one.
-            largest: see `Contexts`.
+        Those that have a group are at the places `at` of all B·M, and came in the rounds `came`.
         """
         cell = at // groups.shape[1], groups.ravel()[at]
         number = self.total[cell] + occurrences(groups).ravel()[at]

@@ -8,8 +8,8 @@ m̂ over *all* logged candidates of group g, picked or not. With the probabiliti
     fair_regret  mean over decisions of (the m largest F̂) − Σₐ πₐ F̂_g(m̂(a))
 
 each divided by m. They are right where mean rewards are linear in the features, if the logged picks
-span the contexts and depend on nothing but what is logged. Intervals are normal, with the standard
-deviation of a bootstrap over decisions, in which m̂ and F̂ are computed anew.
+span the contexts and depend on nothing but what is logged. Intervals are those of a bootstrap over
+decisions, in which m̂ and F̂ are computed anew.
 
 References: Grazzi et al., "Group Meritocratic Fairness in Linear Contextual Bandits", NeurIPS 2022,
 Def. 2.1 (relative rank); Efron, "Bootstrap methods", Ann. Stat. 1979.
@@ -17,34 +17,12 @@ Def. 2.1 (relative rank); Efron, "Bootstrap methods", Ann. Stat. 1979.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import NamedTuple
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from fairbandit.logs import Floats, Log
-
-REPETITIONS = 200
-"""Repetitions of the bootstrap."""
-
-REGULARIZATION = 1e-6
-"""λ of the fit, as a share of the variance of a feature: collinear features are welcome."""
-
-DIGITS = 12
-"""Scores that agree to so many digits tie, relative to the largest one."""
-
-
-class Values(NamedTuple):
-    """Means over decisions under one model.
-
-    Attributes:
-        best: of the m largest estimated ranks of a pool.
-        reward, rank: of each policy, in its place.
-    """
-
-    best: float
-    reward: Floats
-    rank: Floats
+from fairbandit.evaluation.estimates import Interval, interval, weight_below
+from fairbandit.logs import Floats, Ints, Log
 
 
 class LinearModel:
@@ -56,10 +34,8 @@ class LinearModel:
     """
 
     def __init__(self, log: Log, counts: Floats | None = None) -> None:
-        assert log.contexts is not None
-        known = (log.picks >= 0) & ~np.isnan(log.rewards)
-        x, y = log.at_picks(log.contexts)[known], log.rewards[known]
-        weights = np.ones(len(y)) if counts is None else counts[np.nonzero(known)[0]]
+        x, y, of = _known_picks(log)
+        weights = np.ones(len(y)) if counts is None else counts[of]
         total = max(float(weights.sum()), 1.0)
         centre, mean = weights @ x / total, float(weights @ y / total)
         x = x - centre
@@ -67,97 +43,90 @@ class LinearModel:
         gram = weighted.T @ x
         scale = np.sqrt(gram.diagonal() / total)
         scale[scale <= 1e-12 * np.abs(centre)] = np.inf  # what is constant has θ = 0
-        gram = gram / scale / scale[:, None] + REGULARIZATION * total * np.eye(len(scale))
+        # a little regularization makes collinear features welcome
+        gram = gram / scale / scale[:, None] + 1e-6 * total * np.eye(len(scale))
         self.theta: Floats = np.linalg.solve(gram, weighted.T @ (y - mean) / scale) / scale
         self.constant = mean - float(self.theta @ centre)
 
     def scores(self, contexts: Floats) -> Floats:
-        """m̂ of contexts (…, d)."""
-        scores: Floats = contexts @ self.theta + self.constant
-        size = float(np.abs(scores).max(initial=0.0)) or 1.0
-        return (scores / size).round(DIGITS) * size  # so that equal contexts tie
+        """m̂ of contexts (…, d), to twelve digits, so that equal contexts tie."""
+        scores = contexts @ self.theta + self.constant
+        size = max(float(scores.max(initial=0.0)), -float(scores.min(initial=0.0))) or 1.0
+        return (scores / size).round(12) * size
+
+
+def _known_picks(log: Log) -> tuple[Floats, Floats, Ints]:
+    """Contexts and rewards of the picks whose rewards are known, and their decisions."""
+    assert log.contexts is not None
+    known = (log.picks >= 0) & ~np.isnan(log.rewards)
+    return log.at_picks(log.contexts)[known], log.rewards[known], np.nonzero(known)[0]
 
 
 def unspanned(log: Log) -> int:
     """How many dimensions of the candidates' contexts the picks with a reward do not span."""
     assert log.contexts is not None
-    known = (log.picks >= 0) & ~np.isnan(log.rewards)
     every = log.contexts[log.groups >= 0]
-    scale = every.std(0)
+    scale, ranks = every.std(0), []
     scale[scale <= 1e-12 * np.abs(every).max(0, initial=0.0)] = np.inf
-    ranks = []
-    for some in (every, log.at_picks(log.contexts)[known]):
+    for some in (every, _known_picks(log)[0]):
         some = (some - some.sum(0) / max(len(some), 1)) / scale
         ranks.append(np.linalg.matrix_rank(some.T @ some / max(len(some), 1), hermitian=True))
     return int(ranks[0] - ranks[1])
 
 
 def direct_values(
-    log: Log, policies: Sequence[Floats], seed: int, repetitions: int = REPETITIONS
-) -> tuple[Values, list[Values]]:
-    """The means of a log, and those of bootstrap repetitions.
+    log: Log, policies: Sequence[Floats], seed: int, repetitions: int = 100
+) -> Floats:
+    """Means over the decisions of a log, and over those of each repetition of the bootstrap.
 
     Args:
         log: n decisions with contexts.
-        policies: the probabilities π of each policy, (n, K).
+        policies: the probabilities π of P policies, (n, K).
         seed: of the bootstrap.
-        repetitions: how many there are.
+        repetitions: how many there are, R.
+
+    Returns:
+        (1 + R, 1 + 2P), the log first: the m largest estimated ranks of a pool, the rewards of all
+        policies, and their ranks.
     """
-    n, draws, ranks = len(log), np.random.default_rng(seed), _Ranks(log, policies)
-    repeated = []
-    for _ in range(repetitions):
-        counts = np.bincount(draws.integers(n, size=n), minlength=n).astype(np.float64)
-        repeated.append(ranks.values(LinearModel(log, counts), counts))
-    return ranks.values(LinearModel(log), np.ones(n)), repeated
-
-
-class _Ranks:
-    """The candidates of a log by group, for the CDFs of many models."""
-
-    def __init__(self, log: Log, policies: Sequence[Floats]) -> None:
-        assert log.contexts is not None
-        self._present = log.groups >= 0
-        self._contexts = log.contexts[self._present]
-        self._decision = np.nonzero(self._present)[0]
-        of = log.groups[self._present]
-        self._members = [np.flatnonzero(of == group) for group in range(len(log.labels))]
-        self._picks = (log.picks >= 0).sum(1)
-        self._chances = np.array([chances[self._present] for chances in policies])
-
-    def values(self, model: LinearModel, counts: Floats) -> Values:
-        """The means under one model, of decisions that count so often, (n,)."""
-        scores, weights = model.scores(self._contexts), counts[self._decision]
-        ranks = np.empty_like(scores)
-        for members in self._members:
-            ranks[members] = weighted_cdf(scores[members], weights[members])
-        total = float(counts @ self._picks)
-        table = np.full(self._present.shape, -np.inf)
-        table[self._present] = ranks
-        best = table.max(1) if self._picks.max() == 1 else self._largest(table)
+    assert log.contexts is not None
+    n, draws = len(log), np.random.default_rng(seed)
+    slots = (log.picks >= 0).sum(1)
+    among = np.arange(log.groups.shape[1]) < slots[:, None]
+    groups = log.groups.ravel()
+    places = np.flatnonzero(groups >= 0)
+    places = places[groups[places].argsort(kind="stable")]
+    cuts = np.bincount(groups[places], minlength=len(log.labels)).cumsum()[:-1]
+    x = log.contexts.reshape(len(groups), -1)[places]
+    decision = places // log.groups.shape[1]
+    chances = np.array([own.ravel()[places] for own in policies])
+    values, ranks, table = [], np.zeros(len(places)), np.full(log.groups.shape, -np.inf)
+    for repetition in range(1 + repetitions):
+        counts = np.ones(n)
+        if repetition:
+            counts = np.bincount(draws.integers(n, size=n), minlength=n).astype(np.float64)
+        scores, weights = LinearModel(log, counts).scores(x), counts[decision]
+        for members in np.split(np.arange(len(places)), cuts):
+            here = members[weights[members] > 0]  # the others count for nothing
+            below = weight_below(scores[here], weights[here])
+            ranks[here] = below / max(float(weights[here].sum()), 1.0)
+        table.flat[places] = ranks
+        best = counts @ np.where(among, -np.sort(-table, axis=1), 0.0).sum(1)
         # einsum calls no BLAS, whose threads take longer than such a sum
-        reward, rank = (
-            np.einsum("pn,n->p", self._chances, weights * of) / total for of in (scores, ranks)
-        )
-        return Values(float(counts @ best) / total, reward, rank)
-
-    def _largest(self, table: Floats) -> Floats:
-        """The sum of the m largest entries of each row."""
-        ordered = -np.sort(-table, axis=1)
-        among = np.arange(table.shape[1]) < self._picks[:, None]
-        sums: Floats = np.where(among, ordered, 0.0).sum(1)
-        return sums
+        means = (np.einsum("pn,n->p", chances, weights * every) for every in (scores, ranks))
+        values.append(np.concatenate([[best], *means]) / float(counts @ slots))
+    return np.array(values)
 
 
-def weighted_cdf(values: Floats, weights: Floats) -> Floats:
-    """The share of weight of values that are at most each one, (n,).
+def direct_estimates(
+    best: Floats, reward: Floats, rank: Floats, n: int, level: float
+) -> Iterator[tuple[str, str, Interval]]:
+    """Measure, estimator and interval of a policy, less the bias that the bootstrap finds.
 
-    >>> weighted_cdf(np.array([3.0, 1.0, 1.0]), np.array([2.0, 1.0, 1.0])).tolist()
-    [1.0, 0.5, 0.5]
+    They come from columns of `direct_values`, (1 + R,), for n decisions.
     """
-    order = values.argsort()
-    ordered, sums = values[order], weights[order].cumsum()
-    # the last of equal values has the sum of them all
-    at = np.flatnonzero(np.append(ordered[1:] != ordered[:-1], True)[: len(values)])
-    shares = np.empty_like(values)
-    shares[order] = np.repeat(sums[at], np.diff(at, prepend=-1))
-    return shares / max(float(weights.sum()), 1e-300)
+    measures = {"reward": reward, "rank": rank, "fair_regret": best - rank}
+    for measure, (value, *again) in measures.items():
+        centre, count = 2 * float(value) - float(np.mean(again)), len(again)
+        found = interval(centre, float(np.std(again, ddof=1)), 1, count, level)
+        yield measure, "direct", found._replace(n=n, ess=n)

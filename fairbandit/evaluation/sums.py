@@ -1,10 +1,25 @@
-"""What a policy gives on some decisions, as sums: those of more decisions add up."""
+"""What a policy gives on some decisions, as sums: those of more decisions add up.
+
+The weight of a pick is w = π/p, the probability with which the policy that is judged picks the
+candidate, over that with which it was picked. For n decisions of m picks, with rewards r and a
+model q of the mean reward that was trained on other decisions,
+
+    ips    v = mean of (1/m) Σⱼ wⱼrⱼ
+    snips  v = Σ wr / Σ w
+    dr     v = mean of (1/m) (Σₐ πₐq(a) + Σⱼ wⱼ(rⱼ − q(aⱼ)))
+
+Intervals are normal, by the influence function of a decision, so that the picks of one decision may
+depend on each other.
+
+References: Horvitz and Thompson (1952); Swaminathan and Joachims, "The self-normalized estimator
+for counterfactual learning", NeurIPS 2015; Dudík, Langford and Li, "Doubly robust policy evaluation
+and learning", ICML 2011; Chan, Golub and LeVeque (1979), for sums of parts.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Iterable, Mapping
-from functools import reduce
+from collections.abc import Hashable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -13,7 +28,7 @@ from numpy.typing import NDArray
 from fairbandit.agent.inputs import number
 from fairbandit.errors import FairbanditError
 from fairbandit.evaluation.direct import LinearModel
-from fairbandit.evaluation.weighted import Estimate, Weighted
+from fairbandit.evaluation.estimates import Interval, interval, lower_end
 from fairbandit.logs import Floats, Ints, Log
 
 if TYPE_CHECKING:
@@ -32,66 +47,52 @@ ASSUMPTIONS = {
 }
 """What each estimator assumes."""
 
-UNSUPPORTED = 1e-9
-"""A larger share of a policy's probability without support is refused."""
-
-DOUBTFUL = 3.9
-"""So many standard errors may the mean weight be off 1: 1e-4 by chance."""
-
-Found = tuple[str, str, Estimate]
-"""A measure, an estimator and its estimate."""
-
-MEASURES = "reward rank fair_regret win selection"
-"""In the order of the table."""
+Found = tuple[str, str, Interval]
+"""A measure, an estimator and its interval."""
 
 
-class Picked(NamedTuple):
-    """The picks whose rewards are known, for weighted estimates, each (n, m).
+def weighted_picks(
+    log: Log, chances: Floats
+) -> tuple[NDArray[np.bool_], Floats, Floats, Floats, Ints]:
+    """The picks of the decisions whose rewards and propensities are known.
 
-    Attributes:
-        known: which decisions of the log these are.
-        weights: π/p, times m over the number of picks where there are fewer; 0 in empty slots.
-        rewards: 0 in empty slots.
-        references: 1/p; 0 in empty slots.
-        groups: their numbers.
+    Returns:
+        Which decisions these are; then, each (n, m) and 0 in empty slots, the weights π/p, times m
+        over the number of picks where there are fewer, rewards, 1/p, and the groups' numbers.
     """
-
-    known: NDArray[np.bool_]
-    weights: Floats
-    rewards: Floats
-    references: Floats
-    groups: Ints
-
-    @classmethod
-    def of(cls, log: Log, chances: Floats) -> Picked:
-        """The picks of a log, for the probabilities π of a policy, (n, K)."""
-        filled = log.picks >= 0
-        gaps = (np.isnan(log.rewards) | np.isnan(log.propensities)) & filled
-        known = np.asarray(~gaps.any(axis=1))
-        filled = filled[known]
-        references = np.where(filled, 1 / np.where(filled, log.propensities[known], 1.0), 0.0)
-        share = filled.shape[1] / filled.sum(1, keepdims=True)
-        weights = log.at_picks(chances)[known] * references * share
-        rewards = np.where(filled, log.rewards[known], 0.0)
-        groups = log.at_picks(log.groups)[known]
-        return cls(known, weights, rewards, references, groups)
+    filled = log.picks >= 0
+    gaps = (np.isnan(log.rewards) | np.isnan(log.propensities)) & filled
+    known = np.asarray(~gaps.any(axis=1))
+    filled = filled[known]
+    references = np.where(filled, 1 / log.propensities[known], 0.0)
+    share = filled.shape[1] / filled.sum(1, keepdims=True)
+    weights = log.at_picks(chances)[known] * references * share
+    rewards = np.where(filled, log.rewards[known], 0.0)
+    return known, weights, rewards, references, log.at_picks(log.groups)[known]
 
 
 class Sums(NamedTuple):
     """What a policy gives on some decisions.
 
+    A decision whose reward and propensity are known gives three numbers, means over its m picks:
+    wr, w, and the summand of `dr`.
+
     Attributes:
-        weighted: of the decisions whose rewards and propensities are known.
-        selected, received: the expected picks of each group, and its candidates, by label.
+        n, mean, scatter: how many of these there are, the mean of the three numbers, (3,), and Σ of
+            the products of their deviations from it, (3, 3).
+        largest: the largest weight.
+        groups: of each label, the expected picks, and the candidates.
         unsupported: the policy's probability of candidates that the log never picks, summed; NaN
             where only the propensities of picks are known.
         refused: why there are no weighted estimates, whatever the numbers, or "".
         least, greatest: reward.
     """
 
-    weighted: Weighted
-    selected: Mapping[Hashable, float]
-    received: Mapping[Hashable, int]
+    n: int
+    mean: Floats
+    scatter: Floats
+    largest: float
+    groups: Mapping[Hashable, Floats]
     unsupported: float
     refused: str
     least: float
@@ -99,40 +100,61 @@ class Sums(NamedTuple):
 
     @classmethod
     def of(cls, log: Log, chances: Floats, model: LinearModel) -> Sums:
-        """The sums of n decisions.
+        """The sums of some decisions, with contexts.
 
         Args:
-            log: the decisions, with contexts.
-            chances: the policy's probabilities, (n, K).
+            log: the decisions.
+            chances: the policy's probabilities π, (n, K).
             model: of the mean reward, from other decisions.
+
+        Raises:
+            FairbanditError: products that are beyond double precision.
         """
-        known, weights, rewards, *_ = Picked.of(log, chances)
         assert log.contexts is not None
-        present = log.groups >= 0
+        known, weights, rewards, *_ = weighted_picks(log, chances)
+        present, labels = log.groups >= 0, log.labels
         scores = model.scores(log.contexts) * present
         expected = (chances * scores).sum(1)[known] / (log.picks >= 0).sum(1)[known]
-        weighted = Weighted.of(weights, rewards, log.at_picks(scores)[known], expected)
-        numbers = log.groups[present]
+        with np.errstate(all="ignore"):
+            robust = expected + (weights * (rewards - log.at_picks(scores)[known])).mean(1)
+            three = np.stack([(weights * rewards).mean(1), weights.mean(1), robust])
+            mean = three.sum(1) / max(len(expected), 1)
+            scatter = (three - mean[:, None]) @ (three - mean[:, None]).T
+        if not np.isfinite(scatter).all():
+            raise FairbanditError("the log has rewards or weights too large to be squared")
         counts = [
-            dict(zip(log.labels, np.bincount(numbers, by, len(log.labels)).tolist(), strict=True))
-            for by in (chances[present], None)
+            np.bincount(log.groups[present], by, len(labels)) for by in (chances[present], None)
         ]
-        lacking = math.nan
+        lacking, refused = math.nan, ""
         if log.probabilities is not None:
             lacking = float(chances[log.probabilities <= 0].sum())
-        refused = "the log has no propensities" if np.isnan(log.propensities[:, 0]).any() else ""
+        if np.isnan(log.propensities[:, 0]).any():
+            refused = "the log has no propensities"
         if log.draws_models:
             refused = "the logged probabilities are given a draw of the model"
-        seen = log.rewards[~np.isnan(log.rewards)]
-        ends = seen.min(initial=math.inf), seen.max(initial=-math.inf)
-        return cls(weighted, counts[0], counts[1], lacking, refused, *map(float, ends))
+        return cls(
+            len(expected),
+            mean,
+            scatter,
+            float(weights.max(initial=0.0)),
+            dict(zip(labels, np.transpose(counts).astype(np.float64), strict=True)),
+            lacking,
+            refused,
+            float(np.fmin.reduce(log.rewards, axis=None, initial=math.inf)),
+            float(np.fmax.reduce(log.rewards, axis=None, initial=-math.inf)),
+        )
 
     def merged(self, other: Sums) -> Sums:
         """The sums of both together."""
+        n, apart = self.n + other.n, other.mean - self.mean
+        share, none = other.n / max(n, 1), np.zeros(2)
+        labels = {**self.groups, **other.groups}
         return Sums(
-            self.weighted.merged(other.weighted),
-            _added(self.selected, other.selected),
-            _added(self.received, other.received),
+            n,
+            self.mean + apart * share,
+            self.scatter + other.scatter + np.outer(apart, apart) * self.n * share,
+            max(self.largest, other.largest),
+            {one: self.groups.get(one, none) + other.groups.get(one, none) for one in labels},
             self.unsupported + other.unsupported,
             self.refused or other.refused,
             min(self.least, other.least),
@@ -140,58 +162,70 @@ class Sums(NamedTuple):
         )
 
     @property
-    def share_unsupported(self) -> float:
-        """The share of the policy's probability of candidates that the log never picks, or NaN."""
-        return self.unsupported / sum(self.selected.values())
+    def diagnostics(self) -> dict[str, float]:
+        """(Σw)²/Σw², the largest weight, and the share of probability without support, or NaN."""
+        mean = float(self.mean[1])
+        square = float(self.scatter[1, 1]) / max(self.n, 1) + mean**2
+        ess = self.n * mean**2 / square if square else 0.0
+        lacking = self.unsupported / float(sum(picks for picks, _ in self.groups.values()))
+        return {"ess": ess, "largest_weight": self.largest, "unsupported": lacking}
 
     @property
     def refusal(self) -> str:
         """Why there are no weighted estimates, or "".
 
-        Where only the propensities of picks are known, it is tested that the mean weight is 1.
+        Where only the propensities of picks are known, it is tested that the mean weight is 1: by
+        chance, it is off by 3.9 standard errors in one of 10,000 logs.
         """
-        lacking = self.share_unsupported
-        if self.refused or lacking <= UNSUPPORTED:
+        lacking = self.diagnostics["unsupported"]
+        if self.refused or lacking <= 1e-9:
             return self.refused
-        if lacking > UNSUPPORTED:
+        if lacking > 1e-9:
             return f"{lacking:.1%} of its probability has no support in the log"
-        n, mean = max(self.weighted.n, 2), float(self.weighted.mean[1])
-        error = math.sqrt(float(self.weighted.scatter[1, 1]) / (n - 1) / n)
-        if abs(mean - 1) <= DOUBTFUL * error + UNSUPPORTED:
+        n, mean = max(self.n, 2), float(self.mean[1])
+        error = math.sqrt(float(self.scatter[1, 1]) / (n - 1) / n)
+        if abs(mean - 1) <= 3.9 * error + 1e-9:
             return ""
         return (
             f"the mean weight is {mean:.3f} ± {error:.3f} and should be 1: propensities are wrong, "
             f"or about {max(1 - mean, 0):.0%} of its probability has no support in the log"
         )
 
-    def estimates(self, level: float, reward_range: tuple[float, float] | None) -> Iterable[Found]:
-        """Measure, estimator and estimate of the reward, unless it is refused, and of selection.
+    def rewards(self, level: float, reward_range: tuple[float, float] | None) -> Iterator[Found]:
+        """The weighted estimates of the reward, unless they are refused; see `evaluate_sums`."""
+        if not self.n or self.refusal:
+            return
+        (wr, w, robust), n, ess = self.mean.tolist(), self.n, self.diagnostics["ess"]
+        ways = {"ips": (wr, [1.0, 0.0, 0.0])}
+        if w > 0:
+            ways["snips"] = wr / w, [1 / w, -wr / w**2, 0.0]
+        ways["dr"] = robust, [0.0, 0.0, 1.0]
+        for name, (value, gradient) in ways.items():  # by the delta method
+            variance = float(gradient @ self.scatter @ gradient) / max(n - 1, 1)
+            yield "reward", name, interval(value, math.sqrt(max(variance, 0.0)), n, ess, level)
+        if reward_range is None:
+            return
+        least, greatest = reward_range
+        if not least <= self.least <= self.greatest <= greatest:
+            raise FairbanditError(
+                f"reward_range: the log has rewards from {self.least:g} to {self.greatest:g}; "
+                f"got ({least:g}, {greatest:g})"
+            )
+        # for r in [0, 1], E[w(1 − r)] is 1 − E[wr], since E[w] = 1: each gives one end
+        wide, ends = greatest - least, []
+        squares = self.scatter / n + np.outer(self.mean, self.mean)
+        for sign, origin in ((1, least), (-1, greatest)):  # of ±(r − origin), at least 0
+            way = sign * np.array([1.0, -origin, 0.0]) / wide
+            end = lower_end(n, float(way @ self.mean), float(way @ squares @ way), (1 - level) / 2)
+            ends.append(origin + sign * wide * end)
+        yield "reward", "anytime", Interval(wr, ends[0], ends[1], n, ess)
 
-        Raises:
-            FairbanditError: rewards outside the range.
-        """
-        n = self.weighted.n
-        if reward_range is not None and n:
-            low, high = reward_range
-            if not low <= self.least <= self.greatest <= high:
-                raise FairbanditError(
-                    f"reward_range: the log has rewards from {self.least:g} to {self.greatest:g}; "
-                    f"got ({low:g}, {high:g})"
-                )
-        if n and not self.refusal:
-            for estimator, estimate in self.weighted.estimates(level).items():
-                yield "reward", estimator, estimate
-            if reward_range is not None:
-                yield "reward", "anytime", self.weighted.anytime(*reward_range, level)
-        for label, received in self.received.items():
+    def selections(self) -> Iterator[Found]:
+        """The picks over the candidates, of each group that has some."""
+        for label, (picks, received) in self.groups.items():
             if received:
-                rate = self.selected[label] / received
-                exact = Estimate(rate, rate, rate, received, received)
-                yield f"selection:{label}", "exact", exact
-
-
-def _added(left: Mapping[Hashable, Any], right: Mapping[Hashable, Any]) -> dict[Hashable, Any]:
-    return {label: left.get(label, 0) + right.get(label, 0) for label in {**left, **right}}
+                rate, n = float(picks / received), int(received)
+                yield f"selection:{label}", "exact", Interval(rate, rate, rate, n, n)
 
 
 def merged(parts: Iterable[Mapping[str, Sums]]) -> dict[str, Sums]:
@@ -200,22 +234,22 @@ def merged(parts: Iterable[Mapping[str, Sums]]) -> dict[str, Sums]:
     Raises:
         FairbanditError: there is no part.
     """
-    every = list(parts)
-    if not every:
+    whole = dict[str, Sums]()
+    for part in parts:
+        whole = {name: whole[name].merged(one) if whole else one for name, one in part.items()}
+    if not whole:
         raise FairbanditError("no decisions are left that could judge")
-    return {name: reduce(Sums.merged, (one[name] for one in every)) for name in every[0]}
+    return whole
 
 
 def check(level: Any, reward_range: Any) -> None:
     """Refuses a level or a range of rewards that makes no sense."""
     if not 0 < number(level, "level") < 1:
         raise FairbanditError(f"level: expected a number between 0 and 1, got {level}")
-    if reward_range is not None:
-        ends = reward_range if isinstance(reward_range, (tuple, list)) else ()
-        if len(ends) != 2 or not number(ends[0], "reward_range") < number(ends[1], "reward_range"):
-            raise FairbanditError(
-                f"reward_range: expected (least, greatest) of a reward, got {reward_range}"
-            )
+    ends = (0, 1) if reward_range is None else reward_range
+    pair = isinstance(ends, (tuple, list)) and len(ends) == 2
+    if not (pair and number(ends[0], "reward_range") < number(ends[1], "reward_range")):
+        raise FairbanditError(f"reward_range: expected (least, greatest) of a reward, got {ends}")
 
 
 def evaluate_sums(
@@ -239,19 +273,16 @@ def evaluate_sums(
         `selection:GROUP` and what is further given.
 
     Raises:
-        FairbanditError: a value out of range.
+        FairbanditError: a value out of range, or rewards outside theirs.
     """
     import pandas as pd
 
     check(level, reward_range)
     rows, notes, diagnostics = [], [], []
     for name, one in sums.items():
-        found = [*one.estimates(level, reward_range), *(further or {}).get(name, ())]
-        found.sort(key=lambda row: MEASURES.find(row[0].partition(":")[0]))
-        rows += [(name, measure, estimator, *estimate) for measure, estimator, estimate in found]
-        ess, largest, lacking = one.weighted.ess, one.weighted.largest, one.share_unsupported
-        own = {"policy": name, "ess": ess, "largest_weight": largest, "unsupported": lacking}
-        diagnostics.append(own)
+        own = [*one.rewards(level, reward_range), *(further or {}).get(name, ()), *one.selections()]
+        rows += [(name, measure, estimator, *estimate) for measure, estimator, estimate in own]
+        diagnostics.append({"policy": name, **one.diagnostics})
         if one.refusal:
             notes.append(
                 f"{name}: ips, snips, dr and win are refused: {one.refusal}. Log with a selector "

@@ -1,26 +1,28 @@
-"""What other policies would have given on the decisions of a log."""
+"""Judges policies by the decisions of a log from which they have not learned."""
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
+from itertools import chain, count
+from os import PathLike
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from fairbandit.agent import Agent
 from fairbandit.agent.inputs import number, whole
+from fairbandit.building import build_policy, presets
 from fairbandit.errors import FairbanditError
-from fairbandit.evaluation.direct import Values, direct_values, unspanned
-from fairbandit.evaluation.frozen import Frozen, named
-from fairbandit.evaluation.plan import plan
-from fairbandit.evaluation.sums import Found, Picked, check, evaluate_sums, merged
-from fairbandit.evaluation.weighted import Estimate, win
-from fairbandit.logs import Floats, Log
+from fairbandit.evaluation.direct import LinearModel, direct_estimates, direct_values, unspanned
+from fairbandit.evaluation.estimates import win
+from fairbandit.evaluation.sums import Found, Sums, check, evaluate_sums, merged, weighted_picks
+from fairbandit.logs import Floats, Ints, Log, read_pieces
 from fairbandit.policy import Policy
 
 if TYPE_CHECKING:
     import pandas as pd
+    from matplotlib.figure import Figure
 
 PREFERRED = ("anytime", "dr", "direct", "snips", "ips", "exact")
 """The estimators by which policies are compared: the first one that all of them have."""
@@ -83,145 +85,219 @@ def evaluate(
             )
     forward = anytime or (log.adaptive if adaptive is None else adaptive)
     train, folds, seed = number(train, "train"), whole(folds, "folds", 1), whole(seed, "seed", 0)
-    parts = plan(len(log), train=train, folds=folds, seed=seed, forward=forward)
-    judged, chances, sums = list[Log](), list[dict[str, Floats]](), []
-    for part in parts:
-        frozen = Frozen(log[part.trained], every, seed=seed, modelled=log[part.modelled])
-        judged.append(log[part.judged])
-        chances.append(frozen.probabilities(judged[-1]))
-        sums.append(frozen.sums(judged[-1], {**chances[-1], ANYONE: _uniform(judged[-1])}))
+    judged, chances, sums = list[Log](), list[dict[str, Floats]](), list[dict[str, Sums]]()
+    for trained, judges in plan(len(log), train, folds, seed, forward=forward):
+        frozen, part = Frozen(log[trained], every, seed=seed, learns=train > 0), log[judges]
+        own, present = frozen.probabilities(part), part.groups >= 0
+        anyone = present * ((part.picks >= 0).sum(1) / present.sum(1))[:, None]
+        shares = {**own, ANYONE: anyone}
+        sums.append({name: Sums.of(part, one, frozen.model) for name, one in shares.items()})
+        judged.append(part)
+        chances.append(own)
     total = merged(sums)
-    anyone = total.pop(ANYONE)
-    if math.isinf(anyone.least):
+    support = total.pop(ANYONE)
+    if support.least > support.greatest:
         raise FairbanditError("none of the decisions that judge has a reward")
-    learned = bool(train) and any(isinstance(policy, Policy) for policy in every.values())
-    value, repeated = _direct(judged, chances, seed, apart=learned)
-    further, n = dict[str, list[Found]](), sum(map(len, judged))
-    for place, name in enumerate(every):
-        further[name] = [*_estimates(place, value, repeated, n, level)]
-        if not total[name].refusal and not anyone.refusal and total[name].weighted.mean[1] > 0:
-            further[name].append(("win", "snips", _win(judged, [c[name] for c in chances], level)))
+    joined, further = Log.joined(judged), dict[str, list[Found]]()
+    together = {name: np.concatenate([one[name] for one in chances]) for name in every}
+    if not train or all(isinstance(policy, Agent) for policy in every.values()):
+        judged, chances = [joined], [together]  # no policy differs among the parts
+    values = [
+        direct_values(part, list(own.values()), seed + place)
+        for place, (part, own) in enumerate(zip(judged, chances, strict=True))
+    ]
+    best, *direct = np.average(values, axis=0, weights=[len(part) for part in judged]).T
+    for name, reward, rank in zip(every, direct, direct[len(every) :], strict=False):
+        further[name] = [*direct_estimates(best, reward, rank, len(joined), level)]
+        if not total[name].refusal and not support.refusal and total[name].mean[1] > 0:
+            _, w, r, references, of = weighted_picks(joined, together[name])
+            further[name].append(("win", "snips", win(w, r, references, of, level)))
     span = reward_range if anytime else None
     table = evaluate_sums(total, level=level, reward_range=span, further=further)
-    if anyone.refusal and any(not total[name].refusal for name in every):
-        table.attrs["notes"].append(f"win is refused: of random candidates, {anyone.refusal}")
-    table.attrs["notes"] += _notes(judged, value, repeated, forward)
+    notes = table.attrs["notes"]
+    if support.refusal and any(not one.refusal for one in total.values()):
+        notes.append(f"win is refused: of random candidates, {support.refusal}")
+    notes += _notes(joined, best, forward, max(map(unspanned, judged)))
     if choose is not None:
-        table.attrs["chosen"] = chosen(table, choose)
+        rows = preferred(table, choose).set_index("policy")
+        lowest = choose == "fair_regret"
+        table.attrs["chosen"] = rows["high"].idxmin() if lowest else rows["low"].idxmax()
     return table
 
 
-def _uniform(log: Log) -> Floats:
-    """The probabilities of uniform picks, (n, K)."""
-    present = log.groups >= 0
-    share: Floats = present * ((log.picks >= 0).sum(1) / present.sum(1))[:, None]
-    return share
+class Frozen:
+    """Policies that learned from some decisions, and a linear model of the mean reward.
+
+    It can be sent to other processes, each of which sums up decisions of its own.
+
+    Args:
+        log: decisions from which policies learn; agents are as they are.
+        policies: as `evaluate` takes them.
+        seed: of the policies' draws.
+        learns: whether policies learn, too, or the model alone.
+
+    Raises:
+        FairbanditError: no such policy, one that would have to learn from nothing, an agent of
+            another number of features, or a log without contexts.
+    """
+
+    def __init__(self, log: Log, policies: Any, *, seed: int = 0, learns: bool = True) -> None:
+        if log.contexts is None:
+            raise FairbanditError("the log leaves out the contexts, and no policy decides without")
+        self._like, self._features = log[:0] if log.encoder else None, log.features
+        self.model, self._agents = LinearModel(log), dict[str, Agent]()
+        for name, one in named(policies).items():
+            if isinstance(one, Policy) and one.estimator.learns and not learns:
+                raise FairbanditError(f"{name} learns, and train=0 leaves nothing to learn from")
+            if isinstance(one, Policy):
+                one = Agent.from_log(one, log if learns else log[:0], seed=seed)
+            if (d := one._now.known.problem.features) != log.contexts.shape[2]:
+                raise FairbanditError(f"{name} takes {d} features, not {len(log.features)}")
+            self._agents[name] = one
+
+    def probabilities(self, log: Log) -> dict[str, Floats]:
+        """The probabilities of all candidates of n decisions under each policy, (n, K)."""
+        if log.contexts is None or log.features != self._features:
+            raise FairbanditError(
+                f"expected decisions with the features {self._features}, got {log.features}"
+            )
+        found = {name: np.empty(log.groups.shape) for name in self._agents}
+        picks = (log.picks >= 0).sum(1)
+        for m in np.unique(picks).tolist():
+            some = picks == m
+            given = log.contexts[some], log.groups[some], log.labels, m
+            for name, agent in self._agents.items():
+                found[name][some] = agent.probabilities(*given)
+        return found
+
+    def sums(self, log: Log) -> dict[str, Sums]:
+        """What each policy gives on some decisions, as sums."""
+        chances = self.probabilities(log)
+        return {name: Sums.of(log, own, self.model) for name, own in chances.items()}
+
+    def judge(self, path: str | PathLike[str], **options: Any) -> dict[str, Sums]:
+        """The sums of the decisions of a file or folder, which is read in pieces.
+
+        Features of tables are encoded as those of the log from which the policies learned.
+
+        Args:
+            path, options: as for `read_pieces`.
+        """
+        return merged(map(self.sums, read_pieces(path, like=self._like, **options)))
 
 
-def _win(judged: Sequence[Log], chances: Sequence[Floats], level: float) -> Estimate:
-    picks = [Picked.of(log, own) for log, own in zip(judged, chances, strict=True)]
-    weights, rewards, references, groups = (
-        np.concatenate(part) for part in list(zip(*picks, strict=True))[1:]
-    )
-    return win(weights, rewards, references, groups, level)
+def named(policies: Any) -> dict[str, Policy | Agent]:
+    """Policies and agents by name; one whose name is taken gets a number."""
+    made = (Policy, Agent)
+    own = isinstance(policies, dict) and list(policies.values())
+    if own and all(isinstance(one, made) for one in own):
+        return dict(policies)
+    found = dict[str, Policy | Agent]()
+    for one in policies if isinstance(policies, (list, tuple)) else [policies]:
+        policy: Policy | Agent
+        if isinstance(one, (str, Path)) and str(one) not in presets() and Path(one).is_file():
+            policy, name = Agent.load(one), Path(one).name
+        else:
+            policy = one if isinstance(one, made) else build_policy(one)
+            name = policy.name if isinstance(policy, Policy) else "agent"
+        names = chain([name], (f"{name}-{number}" for number in count(2)))
+        found[next(each for each in names if each not in found)] = policy
+    if not found:
+        raise FairbanditError("policies: expected a policy, an agent or a list of these")
+    return found
 
 
-def _direct(
-    judged: Sequence[Log], chances: Sequence[dict[str, Floats]], seed: int, *, apart: bool
-) -> tuple[Values, list[Values]]:
-    """The direct values and their bootstrap repetitions; each part apart, if policies differ."""
-    if not apart:
-        judged = [Log.joined(judged)]
-        chances = [{name: np.concatenate([one[name] for one in chances]) for name in chances[0]}]
-    found = [
-        direct_values(log, list(own.values()), seed + number)
-        for number, (log, own) in enumerate(zip(judged, chances, strict=True))
-    ]
-    shares = np.array([len(log) for log in judged]) / sum(map(len, judged))
-    values, repeated = zip(*found, strict=True)
-    return _averaged(values, shares), [
-        _averaged(one, shares) for one in zip(*repeated, strict=True)
-    ]
+def plan(n: int, train: float, folds: int, seed: int, *, forward: bool) -> list[tuple[Ints, Ints]]:
+    """Divides n decisions into parts that judge once each what others have trained.
+
+    At random, each of the folds is judged by what is trained on `train`·n of the other decisions.
+    Forward in time, the first `train`·n decisions only train; the others are cut into folds, and
+    each is judged by what is trained on all decisions before it. So no summand depends on later
+    data, and the errors of weighted estimators are martingale differences, whoever decided. With
+    train=0 the reward model of `dr` alone is fitted, to all decisions that may train.
+
+    Returns:
+        For each part the decisions that train, and those that judge, (n,) ascending.
+
+    Raises:
+        FairbanditError: a value out of range, or too few decisions for so many parts.
+    """
+    least = 1 if forward or not train else 2
+    if not 0 <= train < 1 or folds < least or (not forward and train > 1 - 1 / folds):
+        raise FairbanditError(
+            f"train={train:g} and folds={folds}: expected train in [0, 1) and folds of at least "
+            f"{least}; where decisions are dealt at random, train is at most 1 − 1/folds"
+        )
+    first, draws = round(train * n), np.random.default_rng(seed)
+    if n - first * forward < 2 * folds or (train and not first):
+        raise FairbanditError(f"{n} decisions are too few for train={train:g} and folds={folds}")
+    if forward:
+        return [(np.arange(cut[0]), cut) for cut in np.array_split(np.arange(first, n), folds)]
+    parts = []
+    for cut in np.array_split(draws.permutation(n), folds):
+        others = draws.permutation(np.setdiff1d(np.arange(n), cut))
+        parts.append((np.sort(others[: first or n]), np.sort(cut)))
+    return parts
 
 
-def _averaged(values: Sequence[Values], shares: Floats) -> Values:
-    best, reward, rank = (shares @ np.array(part) for part in zip(*values, strict=True))
-    return Values(float(best), reward, rank)
-
-
-def _estimates(
-    place: int, value: Values, repeated: Sequence[Values], n: int, level: float
-) -> Iterator[Found]:
-    """The direct estimates of a policy, less their bias, as the bootstrap estimates it."""
-    from scipy.stats import norm  # here, since it takes half a second
-
-    z = float(norm.ppf((1 + level) / 2))
-    plain, *again = (
-        (one.reward[place], one.rank[place], one.best - one.rank[place])
-        for one in (value, *repeated)
-    )
-    centres = 2 * np.array(plain) - np.mean(again, axis=0)
-    halves = z * np.std(again, axis=0, ddof=1)
-    for measure, centre, half in zip(
-        ("reward", "rank", "fair_regret"), centres, halves, strict=True
-    ):
-        ends = float(centre - half), float(centre + half)
-        yield measure, "direct", Estimate(float(centre), *ends, n, n)
-
-
-def _notes(
-    judged: Sequence[Log], value: Values, repeated: Sequence[Values], forward: bool
-) -> Iterator[str]:
+def _notes(log: Log, best: Floats, forward: bool, lost: int) -> Iterator[str]:
     """What a reader has to know beside the numbers."""
-    n = sum(map(len, judged))
-    best = 0.0
-    for log in judged:  # the m largest of K independent uniform ranks are 1 − (m + 1)/2(K + 1)
-        sizes, picks = (log.groups >= 0).sum(1), (log.picks >= 0).sum(1)
-        best += float((1 - (picks + 1) / (2 * (sizes + 1))).sum()) / n
-    bias = float(np.mean([one.best for one in repeated])) - value.best
+    sizes, picks = (log.groups >= 0).sum(1), (log.picks >= 0).sum(1)
+    # the m largest of K independent uniform ranks are 1 − (m + 1)/2(K + 1)
+    independent = float((1 - (picks + 1) / (2 * (sizes + 1))).mean())
     yield (
-        f"the best estimated rank of a pool is {value.best:.4f} on average; independent candidates "
-        f"would give {best:.4f}. The best of estimates is biased, by {bias:+.4f} as the bootstrap "
-        "estimates it; fair_regret is given less this"
+        f"the best estimated rank of a pool is {best[0]:.4f} on average; independent candidates "
+        f"would give {independent:.4f}. The best of estimates is biased, by "
+        f"{best[1:].mean() - best[0]:+.4f} as the bootstrap estimates it; fair_regret is given "
+        "less this"
     )
     yield "policies were trained forward in time" if forward else "decisions were dealt at random"
-    if lost := max(map(unspanned, judged)):
+    if lost:
         yield (
             f"direct is a guess: no pick differs in {lost} dimensions of the contexts, such as a "
             "group that was never picked"
         )
-    missing = sum(log.missing * len(log) for log in judged) / n
-    if missing:
+    if log.missing:
         yield (
-            f"{missing:.1%} of the rewards are missing, and their decisions are left out of reward "
-            "and win, as if they were missing at random"
+            f"{log.missing:.1%} of the rewards are missing, and their decisions are left out of "
+            "reward and win, as if they were missing at random"
         )
 
 
-def chosen(table: pd.DataFrame, measure: str) -> str:
-    """The policy whose interval has the best near end; see `evaluate`.
-
-    Raises:
-        FairbanditError: no such measure, or no estimator that all policies have.
-    """
-    rows = table[(table["measure"] == measure) & (table["estimator"] == preferred(table, measure))]
-    at = rows["high"].idxmin() if measure == "fair_regret" else rows["low"].idxmax()
-    return str(rows.loc[at, "policy"])
-
-
-def preferred(table: pd.DataFrame, measure: str) -> str:
-    """The estimator of a measure by which policies are compared: the best one that all have.
+def preferred(table: pd.DataFrame, measure: str) -> pd.DataFrame:
+    """The rows of a measure by which policies are compared: of the best estimator that all have.
 
     Raises:
         FairbanditError: there is none.
     """
     rows = table[table["measure"] == measure]
-    counts = rows["estimator"].value_counts()
-    every = table["policy"].nunique()
-    found = [one for one in PREFERRED if counts.get(one, 0) == every]
-    if not found:
-        valid = ", ".join(dict.fromkeys(table["measure"]))
-        raise FairbanditError(
-            f"choose={measure!r}: not all policies have it; the measures are {valid}"
-        )
-    return found[0]
+    counts, every = rows["estimator"].value_counts(), table["policy"].nunique()
+    for estimator in PREFERRED:
+        if counts.get(estimator, 0) == every:
+            return rows[rows["estimator"] == estimator]
+    valid = ", ".join(dict.fromkeys(table["measure"]))
+    raise FairbanditError(f"choose={measure!r}: not all policies have it; the measures are {valid}")
+
+
+def draw(table: pd.DataFrame) -> Figure:
+    """Draws each policy at its reward (across) and fair regret (up), with both intervals.
+
+    Args:
+        table: what `evaluate` returned.
+    """
+    from matplotlib.figure import Figure
+
+    from fairbandit.figures.style import WIDTH, applied, looks
+
+    rows = [preferred(table, measure).set_index("policy") for measure in ("reward", "fair_regret")]
+    with applied():
+        figure = Figure(figsize=(WIDTH * 0.6, WIDTH * 0.45), layout="constrained")
+        panel = figure.add_subplot()
+        for name, look in looks(rows[0].index).items():
+            x, y = (row.loc[name] for row in rows)
+            arms = [[[one.value - one.low], [one.high - one.value]] for one in (x, y)]
+            panel.errorbar(x.value, y.value, arms[1], arms[0], look.marker, **look.line)
+        panel.set_xlabel(f"mean reward ({rows[0]['estimator'].iloc[0]}) →")
+        panel.set_ylabel("← mean fair regret (direct)")
+        figure.legend(loc="outside lower center", ncols=min(4, len(rows[0])))
+    return figure

@@ -26,7 +26,8 @@ class Argmax(Selector):
         return best(candidates, index, candidates.present)
 
     def _inclusion(self, candidates: Candidates, index: Tensor, picks: int) -> Tensor:
-        return best_first(candidates, index, candidates.present, picks)
+        amount = index.new_full((1, 1, 1), picks)
+        return best_first(candidates, index, candidates.present, amount)
 
 
 @register("selector", "epsilon_greedy")
@@ -60,6 +61,6 @@ class EpsilonGreedy(Selector):
 
     def _inclusion(self, candidates: Candidates, index: Tensor, picks: int) -> Tensor:
         present = candidates.present.to(index.dtype)
-        top = best_first(candidates, index, present, picks)
+        top = best_first(candidates, index, present, index.new_full((1, 1, 1), picks))
         share = picks / present.sum(2, keepdim=True)
         return (1 - self.epsilon) * top + self.epsilon * (share * present)

@@ -23,18 +23,6 @@ MOST = 1e9
 """The largest `refresh`: with a larger one a number of training rounds would exceed int64."""
 
 
-def check_refresh(factor: float) -> None:
-    """Refuses what no policy can have as its `refresh`.
-
-    Raises:
-        FairbanditError: a factor that is not above 1 and at most `MOST`.
-    """
-    if not 1 < factor <= MOST:
-        raise FairbanditError(
-            f"refresh: expected a factor above 1 and at most {MOST:g}, got {factor:g}"
-        )
-
-
 class Schedule:
     """The divisions of a split, whose models may be refreshed rarely.
 
@@ -51,8 +39,10 @@ class Schedule:
     """
 
     def __init__(self, split: Split, refresh: float | None = None) -> None:
-        if refresh is not None:
-            check_refresh(refresh)
+        if refresh is not None and not 1 < refresh <= MOST:
+            raise FairbanditError(
+                f"refresh: expected a factor above 1 and at most {MOST:g}, got {refresh:g}"
+            )
         self._split, self._refresh = split, refresh
         self._trained: tuple[int, ...] = (0, 1)
         self._kept: tuple[int, NDArray[np.int64]] | None = None

@@ -4,17 +4,20 @@ import numpy as np
 import pytest
 
 from fairbandit import FairbanditError
-from fairbandit.evaluation.direct import LinearModel, direct_values, unspanned, weighted_cdf
-from fairbandit.evaluation.plan import plan
+from fairbandit.evaluation.direct import LinearModel, direct_values, unspanned
+from fairbandit.evaluation.estimates import weight_below
+from fairbandit.evaluation.whole import plan
 from tests.evaluation.logs import THETA, random_log, target
 
 
 @pytest.mark.parametrize("n", [0, 1, 40])
-def test_a_weighted_cdf_by_brute_force(n):
+def test_the_weight_below_by_brute_force(n):
     draw = np.random.default_rng(n)
     values, weights = draw.integers(0, 6, n).astype(float), draw.integers(0, 3, n).astype(float)
-    right = [weights[values <= one].sum() / max(weights.sum(), 1e-300) for one in values]
-    assert weighted_cdf(values, weights).tolist() == pytest.approx(right)
+    right = [weights[values <= one].sum() for one in values]
+    left = [weights[values < one].sum() for one in values]
+    assert weight_below(values, weights).tolist() == right
+    assert weight_below(values, weights, "left").tolist() == left
 
 
 @pytest.mark.parametrize("noise", [0.0, 1.0])
@@ -26,11 +29,11 @@ def test_direct_values_are_exact_ranks_without_noise(noise):
         here = log.groups == group
         ranks[here] = [(true[here] <= one).mean() for one in true[here]]
     chances = target(log)
-    value, _ = direct_values(log, [chances], 0, 2)
+    best, reward, rank = direct_values(log, [chances], 0, 2)[0]
     exact = (
-        value.reward[0] == pytest.approx((chances * true).sum(1).mean(), abs=1e-5)
-        and value.rank[0] == pytest.approx((chances * ranks).sum(1).mean(), abs=1e-12)
-        and value.best == pytest.approx(ranks.max(1).mean(), abs=1e-12)
+        reward == pytest.approx((chances * true).sum(1).mean(), abs=1e-5)
+        and rank == pytest.approx((chances * ranks).sum(1).mean(), abs=1e-12)
+        and best == pytest.approx(ranks.max(1).mean(), abs=1e-12)
     )
     assert exact == (noise == 0)
 
@@ -47,8 +50,8 @@ def test_the_best_of_shortlists_are_the_m_largest():
         here = [(g, v) for g, v in zip(groups, own, strict=True) if g >= 0]
         ranks = [(true[log.groups == group] <= value).mean() for group, value in here]
         total += sum(sorted(ranks)[-(some >= 0).sum() :])
-    value, _ = direct_values(listed, [target(listed)], 0, 1)
-    assert value.best == pytest.approx(total / (picks >= 0).sum())
+    best = direct_values(listed, [target(listed)], 0, 1)[0, 0]
+    assert best == pytest.approx(total / (picks >= 0).sum())
 
 
 def test_scales_of_features_do_not_matter():
@@ -74,18 +77,17 @@ def test_what_picks_do_not_span_is_counted():
 def test_parts_of_the_plan(train, forward, folds):
     if folds == 1 and train and not forward:
         return
-    parts = plan(50, train=train, folds=folds, seed=1, forward=forward)
-    judged = np.concatenate([part.judged for part in parts])
+    parts = plan(50, train, folds, 1, forward=forward)
+    judged = np.concatenate([cut for _, cut in parts])
     first = 15 if forward and train else 0
     assert sorted(judged) == list(range(first, 50))
-    for part in parts:
-        for other in (part.trained, part.modelled):
-            assert not set(part.judged) & set(other)
-            assert not forward or not len(other) or other.max() < part.judged.min()
-        assert bool(len(part.trained)) == bool(train)
-        assert set(part.trained) <= set(part.modelled)
-    if train and not forward:
-        assert all(len(part.trained) == 15 for part in parts)
+    for trained, cut in parts:
+        assert not set(cut) & set(trained)
+        assert not forward or not len(trained) or trained.max() < cut.min()
+        if forward:
+            assert len(trained) == cut.min()
+        else:
+            assert len(trained) == (15 if train else 50 - len(cut))
 
 
 @pytest.mark.parametrize(
@@ -94,4 +96,4 @@ def test_parts_of_the_plan(train, forward, folds):
 )
 def test_no_plan(train, folds, n, forward):
     with pytest.raises(FairbanditError, match=f"train={train:g} and folds={folds}"):
-        plan(n, train=train, folds=folds, seed=0, forward=forward)
+        plan(n, train, folds, 0, forward=forward)

@@ -12,13 +12,15 @@ import pandas as pd
 import pytest
 
 from fairbandit import Agent, FairbanditError
+from fairbandit.cli.evaluate import evaluate as command
 from fairbandit.environments import Simulation
-from fairbandit.evaluation import COLUMNS, Frozen, evaluate, evaluate_pieces, evaluate_sums, merged
+from fairbandit.evaluation import COLUMNS, Frozen, evaluate, evaluate_sums, merged
 from fairbandit.evaluation import direct as direct_module
-from fairbandit.evaluation.picture import write_picture
+from fairbandit.evaluation.whole import draw
+from fairbandit.figures.draw import save
 from fairbandit.logs import read_log, read_pieces
 from tests.evaluation.logs import THETA, random_log
-from tests.evaluation.worlds import fresh, logged, played, truth
+from tests.evaluation.worlds import fresh, logged, truth
 
 WORLD = Simulation()
 
@@ -59,7 +61,7 @@ def test_estimates_come_near_the_truth_of_the_frozen_policy():
     """Each is within six standard errors, so that one is not by a chance of some 1e-8."""
     log = logged("uniform", WORLD, 1_500, 3)
     agent = Agent.from_log("fair_greedy", log[:500], seed=0)
-    right = truth(agent, WORLD, fresh(WORLD, 3_000, more=5))
+    right = truth(agent, WORLD, fresh(WORLD, 1, 3_000, 15_000)[0])
     table = evaluate(log[500:], agent, train=0)
     for measure, value in right.items():
         for name, row in rows(table, "agent", measure).iterrows():
@@ -87,7 +89,7 @@ def test_policies_learn_forward_from_adaptive_logs_and_for_anytime():
 
 
 def test_a_deterministic_log_is_refused_but_for_direct():
-    log = played({"name": "gmf"}, WORLD, 120, 0)
+    log = logged("argmax", WORLD, 120)
     table = evaluate(log, ["uniform", "greedy"])
     assert set(rows(table, "uniform").index) == {"direct"}
     assert rows(table, "uniform", "win").empty
@@ -207,45 +209,41 @@ def test_what_is_refused(changed, options, message):
         evaluate(log, options.pop("policies", "fair_greedy"), **options)
 
 
-@pytest.fixture
-def shards(tmp_path):
-    """Three Parquet files of one log, and what a whole log of them is."""
+def test_pieces_of_shards_are_judged_by_two_processes_as_the_whole(tmp_path):
     whole = random_log(600)
+    whole.rewards[200:400] = math.nan  # a shard without any reward
     for number in range(3):
-        table = whole[number * 200 : (number + 1) * 200].frame
-        table.to_parquet(tmp_path / f"{number}.parquet")
-    return tmp_path
-
-
-def test_pieces_of_a_log_are_judged_as_the_whole(shards):
-    log = read_log(shards)
+        shard = whole[number * 200 : (number + 1) * 200].frame
+        shard.to_parquet(tmp_path / f"{number}.parquet")
+    log = read_log(tmp_path)
+    assert len(list(read_pieces(tmp_path, rows=150, like=log))) > 10
     agent = Agent.from_log("fair_greedy", log[:200], seed=0)
-    pieces = list(read_pieces(shards, rows=150, like=log))
-    assert sum(map(len, pieces)) == 600
-    assert len(pieces) > 10
-    found = evaluate_pieces([log[:200], *pieces], [agent, "uniform"], reward_range=(-30, 30))
     frozen = Frozen(log[:200], [agent, "uniform"])
-    right = evaluate_sums(frozen.sums(log), reward_range=(-30, 30))
-    pd.testing.assert_frame_equal(found, right)
-    assert found.attrs["diagnostics"][0]["largest_weight"] > 1
-    assert set(rows(found, "agent").index) == WEIGHTED | {"anytime"}
-    with pytest.raises(FairbanditError, match="no decisions are left"):
-        evaluate_pieces([log], "uniform")
-
-
-def test_shards_are_judged_by_two_processes(shards):
-    frozen = Frozen(read_log(shards / "0.parquet"), ["fair_greedy", "uniform"])
-    paths = [shards / f"{number}.parquet" for number in (1, 2)]
-    judge = partial(frozen.judge, rows=300)
+    judge = partial(frozen.judge, rows=150)
+    paths = [tmp_path / f"{number}.parquet" for number in (1, 2)]
     with ProcessPoolExecutor(2, mp_context=get_context("spawn")) as pool:
-        found = evaluate_sums(merged(pool.map(judge, paths)))
-    pd.testing.assert_frame_equal(found, evaluate_sums(merged(map(judge, paths))))
-    assert rows(found, "uniform").n["ips"] == 400
-    other = read_log(pd.read_parquet(paths[0]).drop(columns="age"))
+        sums = merged(pool.map(judge, paths))
+    found = evaluate_sums(sums, reward_range=(-30, 30))
+    right = evaluate_sums(frozen.sums(log[200:]), reward_range=(-30, 30))
+    pd.testing.assert_frame_equal(found, right)
+    assert found.attrs["diagnostics"] == [pytest.approx(one) for one in right.attrs["diagnostics"]]
+    assert set(rows(found, "agent").index) == WEIGHTED | {"anytime"}
     with pytest.raises(FairbanditError, match="decisions with the features"):
-        frozen.sums(other)
+        frozen.sums(read_log(pd.read_parquet(paths[0]).drop(columns="age")))
+    with pytest.raises(FairbanditError, match="no decisions are left"):
+        merged([])
 
 
 def test_the_picture(tmp_path):
     table = evaluate(random_log(100), ["fair_greedy", "uniform"])
-    assert all(path.stat().st_size > 5_000 for path in write_picture(table, tmp_path))
+    assert all(path.stat().st_size > 5_000 for path in save(draw(table), tmp_path, "it"))
+
+
+@pytest.mark.parametrize("word", ["level=true", "train=half", "folds=1.5", "anytime=1", "grade=x"])
+def test_the_command_checks_its_keys_and_out_stands_anywhere(tmp_path, word):
+    random_log(60).frame.to_csv(tmp_path / "log.csv", index=False)
+    words = [str(tmp_path / "log.csv"), "policy=uniform", "--out", str(tmp_path / "out"), "train=0"]
+    with pytest.raises(FairbanditError, match=word.partition("=")[0]):
+        command([*words, word])
+    command([*words, "seed=3"])
+    assert len(pd.read_csv(tmp_path / "out" / "evaluation.csv")) == 10

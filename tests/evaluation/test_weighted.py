@@ -2,6 +2,7 @@
 
 import math
 from typing import Any
+from unittest.mock import ANY
 
 import numpy as np
 import pytest
@@ -10,18 +11,23 @@ from scipy.stats import t
 from fairbandit import FairbanditError
 from fairbandit.evaluation import Sums
 from fairbandit.evaluation.direct import LinearModel
-from fairbandit.evaluation.sums import Picked
-from fairbandit.evaluation.weighted import Weighted, win
+from fairbandit.evaluation.estimates import Interval, win
+from fairbandit.evaluation.sums import weighted_picks
 from fairbandit.logs import Floats, Log
 from tests.evaluation.logs import random_log, target
 
 
 def parts(n: int, seed: int = 0) -> Any:
-    """Weights, rewards, model scores (n, K) and expected ones of a random log."""
+    """A log, probabilities, model scores (n, K), and the weighted picks."""
     log = random_log(n, seed)
     chances, model = target(log), LinearModel(random_log(200, 99))
     scores = model.scores(log.contexts)
-    return log, chances, scores, Picked.of(log, chances)
+    return log, chances, scores, weighted_picks(log, chances)[1:]
+
+
+def rewards(sums: Sums) -> dict[str, Interval]:
+    """The estimates of the reward by estimator."""
+    return {name: found for _, name, found in sums.rewards(0.95, None)}
 
 
 def plain(log: Log, chances: Floats, scores: Floats) -> dict[str, float]:
@@ -37,15 +43,14 @@ def plain(log: Log, chances: Floats, scores: Floats) -> dict[str, float]:
 
 
 def test_estimates_are_plain_sums():
-    log, chances, scores, _ = parts(300)
+    log, chances, scores, (w, *_) = parts(300)
     sums = Sums.of(log, chances, LinearModel(random_log(200, 99)))
-    found = sums.weighted.estimates(0.95)
+    found = rewards(sums)
     for name, value in plain(log, chances, scores).items():
         assert found[name].value == pytest.approx(value, abs=1e-12)
-    w = Picked.of(log, chances).weights[:, 0]
     assert found["ips"].ess == pytest.approx(w.sum() ** 2 / (w**2).sum())
     here = np.where(log.groups == 1)
-    (rate,) = [e.value for m, _, e in sums.estimates(0.95, None) if m == "selection:b"]
+    (rate,) = [e.value for m, _, e in sums.selections() if m == "selection:b"]
     assert rate == pytest.approx(chances[here].mean())
 
 
@@ -65,7 +70,7 @@ def test_estimates_equal_those_of_obp():
         "snips": ope.SelfNormalizedInverseProbabilityWeighting(),
         "dr": ope.DoublyRobust(),
     }
-    found = Sums.of(log, chances, LinearModel(random_log(200, 99))).weighted.estimates(0.95)
+    found = rewards(Sums.of(log, chances, LinearModel(random_log(200, 99))))
     for name, other in others.items():
         right = other.estimate_policy_value(
             **{key: np.asarray(value) for key, value in given.items()},
@@ -75,41 +80,25 @@ def test_estimates_equal_those_of_obp():
 
 
 def test_the_interval_of_snips_is_that_of_a_jackknife():
-    log, chances, _, picked = parts(400)
-    w, r = picked.weights[:, 0], picked.rewards[:, 0]
+    log, chances, _, (w, r, *_) = parts(400)
+    w, r = w[:, 0], r[:, 0]
     without = ((w * r).sum() - w * r) / (w.sum() - w)
     spread = math.sqrt(((without - without.mean()) ** 2).sum())  # of n − 1 of n
-    found = Sums.of(log, chances, LinearModel(log)).weighted.estimates(0.95)["snips"]
+    found = rewards(Sums.of(log, chances, LinearModel(log)))["snips"]
     assert (found.high - found.low) / 2 == pytest.approx(1.97 * spread, rel=0.03)
 
 
 def test_shortlists_are_means_over_picks():
     """Σ over picks of w·r, divided by m, also where a decision has fewer picks."""
     log = random_log(2, 3, k=4)
-    picks, rewards = np.array([[0, 1], [1, -1]]), np.array([[1.0, 2.0], [4.0, math.nan]])
+    picks, r = np.array([[0, 1], [1, -1]]), np.array([[1.0, 2.0], [4.0, math.nan]])
     p = np.array([[0.5, 0.25], [0.8, math.nan]])
-    listed = random_log(2, 3, k=4, picks=picks, rewards=rewards, propensities=p)
+    listed = random_log(2, 3, k=4, picks=picks, rewards=r, propensities=p)
     chances = target(log)
     sums = Sums.of(listed, chances, LinearModel(log[:0]))
     first = (chances[0, 0] / 0.5 * 1 + chances[0, 1] / 0.25 * 2) / 2
     right = (first + chances[1, 1] / 0.8 * 4) / 2
-    assert sums.weighted.estimates(0.95)["ips"].value == pytest.approx(right)
-    assert sums.weighted.estimates(0.95)["dr"].value == pytest.approx(right)
-
-
-def test_sums_of_parts_are_those_of_the_whole():
-    log, chances, *_ = parts(90)
-    model = LinearModel(random_log(200, 99))
-    whole = Sums.of(log, chances, model)
-    first, second = (Sums.of(log[s], chances[s], model) for s in (slice(31), slice(31, None)))
-    none = Sums.of(log[:0], chances[:0], model)
-    for both in (first.merged(second), second.merged(first), none.merged(first).merged(second)):
-        assert both.selected == pytest.approx(whole.selected)
-        assert both[2:] == whole[2:]
-        for name in Weighted._fields:
-            one, other = (getattr(some.weighted, name) for some in (both, whole))
-            assert np.allclose(one, other, atol=1e-12)
-    assert none.merged(none).weighted.n == 0
+    assert [one.value for one in rewards(sums).values()] == pytest.approx([right, ANY, right])
 
 
 def double_sum(w: Any, r: Any, reference: Any, g: Any) -> float:
@@ -125,35 +114,32 @@ def double_sum(w: Any, r: Any, reference: Any, g: Any) -> float:
 
 
 def test_win_is_the_double_sum_with_ties_and_its_influence_a_jackknife():
-    _, _, _, picked = parts(300)
-    r = picked.rewards.round(0)  # many ties
-    groups = picked.groups.copy()
+    w, r, reference, groups = parts(300)[3]
+    r, groups = r.round(0), groups.copy()  # many ties
     groups[0] = 3  # alone in its group
-    found = win(picked.weights, r, picked.references, groups, 0.95)
-    columns = [part[:, 0] for part in (picked.weights, r, picked.references, groups)]
+    found = win(w, r, reference, groups, 0.95)
+    columns = [part[:, 0] for part in (w, r, reference, groups)]
     assert found.value == pytest.approx(double_sum(*columns), abs=1e-12)
     without = [double_sum(*(np.delete(part, i) for part in columns)) for i in range(300)]
     spread = math.sqrt(((np.array(without) - np.mean(without)) ** 2).sum())
-    ess = picked.weights.sum() ** 2 / (picked.weights**2).sum()
+    ess = w.sum() ** 2 / (w**2).sum()
     assert found.ess == pytest.approx(ess)
-    half = t.ppf(0.975, ess - 1) * spread
+    half = t.ppf(0.975, ess - 4) * math.sqrt((ess - 1) / (ess - 4)) * spread  # of 4 groups
     assert (found.high - found.low) / 2 == pytest.approx(half, rel=0.03)
 
 
 def test_win_of_uniform_picks_is_a_half():
-    *_, picked = parts(50)
-    found = win(picked.references, picked.rewards, picked.references, picked.groups, 0.95)
+    _, r, reference, groups = parts(50)[3]
+    found = win(reference, r, reference, groups, 0.95)
     assert found.value == pytest.approx(0.5, abs=1e-12)
 
 
 def test_win_of_empty_slots_is_that_of_the_picks_alone():
-    _, _, _, picked = parts(60)
-    empty = np.zeros((60, 1))
-    padded = [np.append(part, empty, 1) for part in picked[1:4]]
-    groups = np.append(picked.groups, np.zeros((60, 1), dtype=int), 1)
-    one = win(padded[0], padded[1], padded[2], groups, 0.95)
-    other = win(picked.weights, picked.rewards, picked.references, picked.groups, 0.95)
-    assert one.value == pytest.approx(other.value)
+    picked = parts(60)[3]
+    w, r, references, groups = (np.pad(part, ((0, 0), (0, 1))) for part in picked)
+    found = win(w, r, references, groups, 0.95)
+    w, r, references, groups = picked
+    assert found.value == pytest.approx(win(w, r, references, groups, 0.95).value)
 
 
 def test_an_anytime_interval_holds_at_all_times_at_once():
@@ -164,17 +150,25 @@ def test_an_anytime_interval_holds_at_all_times_at_once():
     """
     draw, missed, widths = np.random.default_rng(0), 0, []
     for _ in range(200):
-        p = draw.choice([0.05, 0.2, 0.5], 1000)
-        mean = np.repeat([0.3, 0.8], 500)
-        w = (draw.random(1000) < p) / p
-        r = (draw.random(1000) < mean).astype(float)
-        total = Weighted(0, np.zeros(3), np.zeros((3, 3)), 0.0)
-        inside = True
+        p = draw.choice([0.05, 0.2, 0.5], (1000, 1))
+        mean = np.repeat([0.3, 0.8], 500)[:, None]
+        picked = (draw.random((1000, 1)) < p).astype(float)
+        r = (draw.random((1000, 1)) < mean).astype(float)
+        first, ones = np.zeros((1000, 1), dtype=int), np.ones((1000, 2))
+        changed: dict[str, Any] = {
+            "rewards": r,
+            "propensities": p,
+            "picks": first,
+            "probabilities": ones,
+        }
+        one = random_log(1000, k=2, **changed)
+        none = LinearModel(one[:0])
+        total, inside = Sums.of(one[:0], np.zeros((0, 2)), none), True
         for low in range(0, 1000, 50):
             some = slice(low, low + 50)
-            zero = np.zeros((50, 1))
-            total = total.merged(Weighted.of(w[some, None], r[some, None], zero, zero[:, 0]))
-            found = total.anytime(0.0, 1.0, 0.9)
+            chances = np.append(picked[some], 1 - picked[some], 1)
+            total = total.merged(Sums.of(one[some], chances, none))
+            found = [*total.rewards(0.9, (0.0, 1.0))][-1][2]
             inside &= found.low <= mean[: low + 50].mean() <= found.high
         missed += not inside
         widths.append(found.high - found.low)
@@ -188,8 +182,9 @@ def test_an_anytime_interval_moves_with_the_units_of_rewards():
     found = []
     for scale, shift in ((1.0, 0.0), (10.0, 3.0)):
         moved = random_log(200, rewards=r * scale + shift)
-        sums = Sums.of(moved, chances, LinearModel(log)).weighted
-        one = sums.anytime(-2 * scale + shift, 2 * scale + shift, 0.95)
+        sums = Sums.of(moved, chances, LinearModel(log))
+        ends = -2 * scale + shift, 2 * scale + shift
+        one = [*sums.rewards(0.95, ends)][-1][2]
         found.append([(end - shift) / scale for end in (one.low, one.high)])
     assert found[0] == pytest.approx(found[1], abs=1e-9)
     assert found[0][0] < found[0][1]

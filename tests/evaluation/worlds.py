@@ -22,70 +22,77 @@ EXPLORING = {"name": "epsilon_greedy", "epsilon": 0.3}
 LOGGERS: dict[str, dict[str, Any]] = {
     "uniform": {"name": "uniform"},
     "ε-greedy": {"split": "full", "estimator": "oracle", "rank": "identity", "selector": EXPLORING},
-    "adaptive": {**{"name": "fair_greedy"}, "selector": EXPLORING},
+    "adaptive": {"name": "fair_greedy", "refresh": 1.1, "selector": EXPLORING},
     "drifting": {"split": "full", "estimator": "oracle", "rank": "oracle_cdf"},
     "argmax": {"name": "gmf"},
 }
 """What decided. The drifting logger explores less and less, at times fixed beforehand."""
 
-DRIFT = (0.9, 0.5, 0.2)
-"""ε in each third of the drifting logger's rounds."""
+DRIFT = (0.9, 0.6, 0.4, 0.2)
+"""ε in each quarter of the drifting logger's rounds."""
 
 
-def logged(name: str, world: Environment, rounds: int, seed: int) -> Log:
+def logged(name: str, world: Environment, rounds: int, seed: int = 0) -> Log:
     """The log of a logger of some name."""
+    return all_logged(name, world, rounds, [seed])[0]
+
+
+def all_logged(name: str, world: Environment, rounds: int, seeds: Sequence[int]) -> list[Log]:
+    """A log of each seed, played together."""
     config = LOGGERS[name]
     if name != "drifting":
-        return played(config, world, rounds, seed, adaptive=name == "adaptive")
-    logs = [
-        played(
-            {**config, "selector": {"name": "epsilon_greedy", "epsilon": epsilon}},
-            world,
-            len(part),
-            1_000 * seed + number,
-        )
-        for number, (epsilon, part) in enumerate(
-            zip(DRIFT, np.array_split(np.arange(rounds), len(DRIFT)), strict=True)
-        )
-    ]
-    return Log.joined(logs)
+        return played(config, world, rounds, seeds, adaptive=name == "adaptive")
+    parts = []
+    for number, epsilon in enumerate(DRIFT):
+        explores = {**config, "selector": {**EXPLORING, "epsilon": epsilon}}
+        parts.append(played(explores, world, rounds // len(DRIFT), seeds, number))
+    return [Log.joined(own) for own in zip(*parts, strict=True)]
 
 
 def played(
-    config: dict[str, Any], world: Environment, rounds: int, seed: int, adaptive: bool = False
-) -> Log:
-    """The decisions of a policy in an environment, as a log."""
-    engine = Engine(build_policy(config), world, rounds=rounds, seed=seed, replicas=[0])
-    decide, pools, chances = engine._decide, list[Pools](), list[torch.Tensor]()
+    config: dict[str, Any],
+    world: Environment,
+    rounds: int,
+    seeds: Sequence[int],
+    stream: int = 0,
+    adaptive: bool = False,
+) -> list[Log]:
+    """The decisions of a policy in an environment, as a log of each replica of some numbers."""
+    engine = Engine(build_policy(config), world, rounds=rounds, seed=stream, replicas=seeds)
+    decide, pools, selections = engine._decide, list[Pools](), list[Selection]()
 
     def recorded(some: Pools, n_ready: int) -> Selection:
-        selection = decide(some, n_ready)
         pools.append(some)
-        chances.append(selection.probabilities[0])
-        return selection
+        selections.append(decide(some, n_ready))
+        return selections[-1]
 
     with patch.object(engine, "_decide", recorded):
         pieces = list(engine.play())
-    actions, rewards, propensities = (
-        torch.cat([getattr(piece, part) for piece in pieces], 1)[0].numpy()[:, None]
-        for part in ("actions", "rewards", "propensities")
-    )
-    contexts, groups = (
-        torch.cat([getattr(some, part) for some in pools], 1)[0].numpy()
-        for part in ("contexts", "groups")
-    )
-    return Log(
-        groups=groups,
-        labels=world.group_names,
-        picks=actions,
-        rewards=rewards,
-        propensities=propensities,
-        contexts=contexts,
-        probabilities=torch.cat(chances).numpy(),
-        features=tuple(f"x{i}" for i in range(contexts.shape[2])),
-        names=range(rounds),
-        adaptive=adaptive,
-    )
+    of: dict[str, Any] = {"actions": pieces, "rewards": pieces, "propensities": pieces}
+    of |= {"contexts": pools, "groups": pools, "probabilities": selections}
+    whole = {
+        name: torch.cat([getattr(part, name) for part in parts], 1).numpy()
+        for name, parts in of.items()
+    }
+    return [
+        Log(
+            groups=whole["groups"][row],
+            labels=world.group_names,
+            picks=whole["actions"][row, :, None],
+            rewards=whole["rewards"][row, :, None],
+            propensities=whole["propensities"][row, :, None],
+            contexts=whole["contexts"][row],
+            probabilities=whole["probabilities"][row],
+            features=tuple(f"x{i}" for i in range(world.features)),
+            names=range(rounds),
+            adaptive=adaptive,
+        )
+        for row in range(len(seeds))
+    ]
+
+
+MOST = 2_000_000
+"""The rewards that `win` compares with are those of so many pools."""
 
 
 class Fresh(NamedTuple):
@@ -103,46 +110,61 @@ class Fresh(NamedTuple):
     means: dict[str, float]
 
 
-def fresh(world: Environment, count: int, more: int = 50, seed: int = 10**6) -> Fresh:
-    """Pools of a seed of their own, and so many times more for the means.
+def fresh(world: Any, sets: int, count: int, total: int, seed: int = 10**6) -> list[Fresh]:
+    """Some sets of pools from a seed of their own, with means over many more.
 
-    The rewards that `win` compares with are those of all of them: an error of the truth would be
-    that of every log.
+    Logs that are compared with one set share the errors of its truth, which would look like a bias.
     """
     world.bind(Streams(seed, [0]))
-    pools = world.pools(1, count)
-    groups = pools.groups[0].numpy()
+    pools, best = list[Pools](), list[list[torch.Tensor]]()
     rewards = list[list[torch.Tensor]]([] for _ in world.group_names)
-    for number in range(1, more + 1):
+    for number in range(total // count):
         some = world.pools(number * count + 1, count)
-        for group, kept in enumerate(rewards):
-            kept.append(some.rewards[some.groups == group])
-    ordered = [torch.cat(kept).sort().values.numpy() for kept in rewards]
-    totals: dict[str, float] = dict.fromkeys(("reward", "rank", "win"), 0.0)
-    for number in range(1, more + 1):
-        some = world.pools(number * count + 1, count)
-        values, best = _values(some, ordered)
-        for name, of in values.items():
-            totals[name] += float(np.take_along_axis(of, best, 1).mean()) / more
-    return Fresh(pools.contexts[0].numpy(), groups, *_values(pools, ordered), totals)
+        place = some.ranks.argmax(2, keepdim=True)
+        parts = (some.expected, some.ranks, some.groups)
+        best.append([part.gather(2, place)[0, :, 0] for part in parts])
+        if number * count < MOST:
+            for group, own in enumerate(rewards):
+                own.append(some.rewards[some.groups == group])
+        if number < sets:
+            pools.append(some)
+    above = [_above(torch.cat(own).numpy(), world.noise) for own in rewards]
+    expected, ranks, groups = (torch.cat(part).numpy() for part in zip(*best, strict=True))
+    means = {name: float(of.mean()) for name, of in _values(expected, ranks, groups, above).items()}
+    found = []
+    for some in pools:
+        expected, ranks, groups = (p[0].numpy() for p in (some.expected, some.ranks, some.groups))
+        values, place = _values(expected, ranks, groups, above), ranks.argmax(1)[:, None]
+        found.append(Fresh(some.contexts[0].numpy(), groups, values, place, means))
+    return found
+
+
+def _above(
+    rewards: NDArray[np.float64], noise: float
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """The probability that a mean reward with normal noise is above one of the rewards, at points.
+
+    It is E[F(x + noise·ξ)], by Gauss's quadrature for F, the CDF of the rewards.
+    """
+    rewards.sort()
+    points = np.linspace(rewards[0], rewards[-1], 4_000)
+    nodes, weights = np.polynomial.hermite_e.hermegauss(40)
+    below = np.searchsorted(rewards, points[:, None] + noise * nodes) / len(rewards)
+    return points, below @ weights / weights.sum()
 
 
 def _values(
-    pools: Pools, rewards: Sequence[NDArray[np.float64]]
-) -> tuple[dict[str, NDArray[np.float64]], NDArray[np.int64]]:
-    """What each candidate gives, by measure, and the place of the one of the best true rank.
-
-    Of `win`, that is the share of a sample of its group's rewards that are below its own.
-    """
-    noisy, groups = pools.rewards[0].numpy(), pools.groups[0].numpy()
-    above = np.zeros_like(noisy)
-    for group, sample in enumerate(rewards):
+    expected: NDArray[np.float64],
+    ranks: NDArray[np.float64],
+    groups: NDArray[np.int64],
+    above: Sequence[tuple[NDArray[np.float64], NDArray[np.float64]]],
+) -> dict[str, NDArray[np.float64]]:
+    """What candidates give, by measure."""
+    win = np.zeros_like(expected)
+    for group, (points, shares) in enumerate(above):
         here = groups == group
-        below = sum(np.searchsorted(sample, noisy[here], side) for side in ("left", "right"))
-        above[here] = below / 2 / len(sample)
-    ranks = pools.ranks[0].numpy()
-    values = {"reward": pools.expected[0].numpy(), "rank": ranks, "win": above}
-    return values, ranks.argmax(1)[:, None]
+        win[here] = np.interp(expected[here], points, shares)
+    return {"reward": expected, "rank": ranks, "win": win}
 
 
 def truth(agent: Agent, world: Environment, pools: Fresh) -> dict[str, float]:

@@ -14,9 +14,11 @@ from hypothesis import strategies as st
 from scipy.stats import chi2
 from torch import Tensor
 
-from fairbandit import Agent, FairbanditError, build
+from fairbandit import Agent, Engine, FairbanditError, build
+from fairbandit.conformance import Scattered
 from fairbandit.maths.inclusion import filled, proportional, systematic
 from fairbandit.registry import create
+from fairbandit.run import state
 from fairbandit.selectors import Selector
 from tests import support
 from tests.literal import systematic as literal_systematic
@@ -206,23 +208,35 @@ def test_what_states_weights_alone_says_what_to_write() -> None:
 SHORT = ["fair_greedy", "oful", "uniform", "interval_chain", "fairx_rank", "minimum_pull"]
 
 
-@pytest.mark.parametrize("name", [*SHORT, "greedy"])
-def test_blocks_rounds_and_replicas_decide_alike(name: str) -> None:
-    world, chosen = support.environment("census_ethnicity", root="sample"), build({"name": name})
-    picks = support.actions(chosen, world, 120, 4, picks=3)  # type: ignore[arg-type]
-    alone = support.actions(chosen, world, 120, [2], picks=3)  # type: ignore[arg-type]
-    rounds = support.actions(chosen, world, 120, 4, picks=3, at_once=1)  # type: ignore[arg-type]
-    assert torch.equal(picks, rounds)
+WORLDS = {"census": lambda: support.world_of("census_ethnicity"), "empty places": Scattered}
+
+
+@pytest.mark.parametrize("kind", WORLDS)
+@pytest.mark.parametrize("name", [*SHORT, "greedy", "group_parity"])
+def test_blocks_rounds_replicas_and_resumed_runs_decide_alike(name: str, kind: str) -> None:
+    world, chosen = WORLDS[kind](), support.policy(name)
+    picks = support.actions(chosen, world, 300, 4, picks=3)
+    alone = support.actions(chosen, world, 300, [2], picks=3)
     assert torch.equal(picks[2:3], alone)
-    assert all(len(set(row)) == len(row) for row in picks.flatten(0, 1).tolist())
+    assert torch.equal(picks, support.actions(chosen, world, 300, 4, picks=3, at_once=1))
+    options: Any = {"rounds": 300, "seed": 0, "replicas": range(4), "picks": 3}
+    first, resumed = (Engine(chosen, WORLDS[kind](), **options) for _ in range(2))
+    head = next(first.play())
+    resumed.load_state(state.unpacked(state.packed(first.state())))
+    assert torch.equal(picks, torch.cat([head.actions, *(p.actions for p in resumed.play())], 1))
+    slots = picks.flatten(0, 1).tolist()
+    assert all(
+        len(set(made)) == len(made) for row in slots for made in [[a for a in row if a >= 0]]
+    )
 
 
-@pytest.mark.parametrize("name", SHORT)
-def test_an_agent_decides_as_replica_0(name: str) -> None:
-    """Rewards come one by one and in any order, or all together."""
-    world, rounds = support.environment("census_ethnicity", root="sample"), 60
-    chosen: Any = build({"name": name})
-    picks = support.actions(chosen, world, rounds, 1, picks=3)[0].tolist()
+@pytest.mark.parametrize("kind", WORLDS)
+@pytest.mark.parametrize("name", [*SHORT, "group_parity"])
+def test_an_agent_decides_as_replica_0(name: str, kind: str) -> None:
+    """Rewards come one by one and in any order, or all together; empty places are left out."""
+    world, rounds = WORLDS[kind](), 60
+    chosen = support.policy(name)
+    (found,) = support.played(chosen, world, rounds, 1, picks=3)
     draws = support.draws(world, rounds, 0)
     agent = Agent(
         chosen,
@@ -231,13 +245,17 @@ def test_an_agent_decides_as_replica_0(name: str) -> None:
         exploration=world.exploration,
     )
     for t in range(rounds):
-        decision = agent.act(draws.contexts[t], draws.groups[t], picks=3)
-        assert list(decision.picks) == picks[t]
-        rewards = draws.rewards[t]
+        here = np.flatnonzero(draws.groups[t] >= 0)
+        decision = agent.act(draws.contexts[t][here], draws.groups[t][here], picks=3)
+        slots = found.actions[0, t] >= 0
+        assert here[list(decision.picks)].tolist() == found.actions[0, t][slots].tolist()
+        expected = found.propensities[0, t][slots].tolist()
+        assert decision.propensities == pytest.approx(expected, abs=1e-12)
+        rewards = draws.rewards[t][here]
         if t % 2:
             agent.update([float(rewards[a]) for a in decision.picks])
         else:
-            for place in decision.picks:
+            for place in reversed(decision.picks):
                 agent.update(float(rewards[place]), decision.ticket, candidate=place)
     assert agent.pending == ()
 
@@ -266,8 +284,6 @@ def test_the_ranks_of_the_best_three_of_twelve() -> None:
 
 
 def _played(chosen: Any, world: Any, rounds: int) -> Any:
-    from fairbandit import Engine
-
     return Engine(chosen, world, rounds=rounds, seed=0, replicas=range(5), picks=3).play()
 
 
