@@ -159,15 +159,16 @@ class Agent(Committing):
             FairbanditError: contexts or labels that are no pool, or a group that the truth does not
                 know. Nothing changes.
         """
-        before, m = self._now, inputs.whole(picks, "picks", 1)
+        before = self._now
         now, x, g = self._pool(contexts, groups)
+        m = min(inputs.whole(picks, "picks", 1), x.shape[2])
         known = now.known._replace(past=now.known.past.with_pools(x, g))
         t = known.past.rounds
         selection = self._policy.propose(known, t, x, g, m)
         decision = Decision.of(t, selection)
-        places = torch.tensor(decision.picks)
+        places = selection.actions.flatten()[: len(decision.picks)]
         picked, codes = x[:, 0].index_select(1, places), g[:, 0].index_select(1, places)
-        known = self._policy.advance(known, codes[:, None])
+        known = self._policy.advance(known, codes if m == 1 else codes[:, None])
         tickets = now.tickets.add(t, decision.picks, picked, codes).give_up(t, self._patience)
         labels = tuple(now.groups)
         entry = decided(decision, x, g, labels, selection) if self._journal else None
@@ -182,7 +183,7 @@ class Agent(Committing):
         arguments and errors are those of `act`.
         """
         now, x, g = self._pool(contexts, groups)
-        m = inputs.whole(picks, "picks", 1)
+        m = min(inputs.whole(picks, "picks", 1), x.shape[2])
         return explanation(self._policy, now.known, x, g, tuple(now.groups), m)
 
     @classmethod

@@ -37,12 +37,11 @@ class Decision(NamedTuple):
     @classmethod
     def of(cls, ticket: int, selection: Selection) -> Self:
         """The decision that a selection of one round and replica makes."""
-        places, chances = (part[0].flatten().tolist() for part in selection[:2])
-        made = [
-            (place, chance) for place, chance in zip(places, chances, strict=True) if place >= 0
-        ]
-        picks, propensities = zip(*made, strict=True)
-        return cls(picks[0], ticket, propensities[0], picks, propensities)
+        [[picks]], [[chances]] = selection.actions.tolist(), selection.propensities.tolist()
+        if isinstance(picks, int):
+            return cls(picks, ticket, chances, (picks,), (chances,))
+        made = tuple(place for place in picks if place >= 0)  # empty slots are the last ones
+        return cls(made[0], ticket, chances[0], made, tuple(chances[: len(made)]))
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -24,12 +24,21 @@ class Waiting(NamedTuple):
 
     Attributes:
         places: of all picks in their pool, in order of preference.
-        contexts, groups: by place, of those that wait for a reward, (1, 1, d) and (1, 1).
+        open: those that wait for a reward.
+        contexts, groups: of these, (1, w, d) and (1, w).
     """
 
     places: tuple[int, ...]
-    contexts: Mapping[int, Tensor]
-    groups: Mapping[int, Tensor]
+    open: tuple[int, ...]
+    contexts: Tensor
+    groups: Tensor
+
+    def of(self, places: Sequence[int]) -> tuple[Tensor, Tensor]:
+        """The contexts and groups of some that wait, in this order."""
+        if tuple(places) == self.open:
+            return self.contexts, self.groups
+        at = torch.tensor([self.open.index(place) for place in places])
+        return self.contexts.index_select(1, at), self.groups.index_select(1, at)
 
 
 class Tickets(NamedTuple):
@@ -43,19 +52,18 @@ class Tickets(NamedTuple):
     picks: Mapping[int, Waiting]
     latest: int | None
 
-    def add(self, t: int, places: Sequence[int], contexts: Tensor, groups: Tensor) -> Tickets:
+    def add(self, t: int, places: tuple[int, ...], contexts: Tensor, groups: Tensor) -> Tickets:
         """With the picks of the latest round, (1, m, d) and (1, m)."""
-        own = (dict(zip(places, part.split(1, 1), strict=True)) for part in (contexts, groups))
-        return Tickets({**self.picks, t: Waiting(tuple(places), *own)}, t)
+        return Tickets({**self.picks, t: Waiting(places, places, contexts, groups)}, t)
 
-    def remove(self, t: int, places: Collection[int] = ()) -> Tickets:
+    def remove(self, t: int, places: Collection[int] | None = None) -> Tickets:
         """Without some picks of a round, or all of them."""
-        picks = dict(self.picks)
-        places_, *parts = picks.pop(t)
-        if places and len(places) < len(parts[0]):
-            left = ({k: v for k, v in part.items() if k not in places} for part in parts)
-            picks = {other: self.picks[other] for other in self.picks}
-            picks[t] = Waiting(places_, *left)
+        picks, one = dict(self.picks), self.picks[t]
+        left = tuple(place for place in one.open if places is not None and place not in places)
+        if left:
+            picks[t] = Waiting(one.places, left, *one.of(left))
+        else:
+            del picks[t]
         return Tickets(picks, self.latest)
 
     def give_up(self, rounds: int, patience: int | None) -> Tickets:
@@ -78,10 +86,10 @@ class Tickets(NamedTuple):
             FairbanditError: no finite numbers, another number of them, or a candidate that waits
                 for no reward.
         """
-        places, waiting, _ = self.picks[t]
+        places, waiting, *_ = self.picks[t]
         every = given.tolist() if hasattr(given, "tolist") else given
         if candidate is not None:
-            every = {candidate: given}
+            every = {inputs.whole(candidate, "candidate"): given}
         elif len(places) == 1 and not isinstance(every, Mapping):
             every = {places[0]: given}
         elif isinstance(every, (list, tuple)) and len(every) == len(places):
@@ -120,10 +128,9 @@ class Tickets(NamedTuple):
 
     def outcomes(self, t: int, rewards: Mapping[int, float]) -> Outcomes:
         """What picks of a round gave, by place."""
-        _, contexts, groups = self.picks[t]
-        x, g = (torch.cat([part[place] for place in rewards], 1) for part in (contexts, groups))
         given = torch.from_numpy(np.array([list(rewards.values())]))  # faster than torch.tensor
-        return Outcomes(torch.from_numpy(np.full(len(rewards), t)), x, g, given)
+        rounds = torch.from_numpy(np.full(len(rewards), t))
+        return Outcomes(rounds, *self.picks[t].of(list(rewards)), given)
 
     def state(self, features: int) -> dict[str, Any]:
         """All that waits, as plain tensors and numbers."""
@@ -133,18 +140,17 @@ class Tickets(NamedTuple):
             "latest": self.latest,
             "tickets": list(self.picks),
             "places": [list(one.places) for one in every],
-            "waiting": [list(one.contexts) for one in every],
-            "groups": [int(group) for one in every for group in one.groups.values()],
-            "contexts": torch.cat([none, *(x for one in every for x in one.contexts.values())], 1),
+            "waiting": [list(one.open) for one in every],
+            "groups": [group for one in every for group in one.groups[0].tolist()],
+            "contexts": torch.cat([none, *(one.contexts for one in every)], 1),
         }
 
     @classmethod
     def restored(cls, state: Mapping[str, Any]) -> Self:
         """The tickets that gave a state."""
-        contexts = iter([one[:, None].clone() for one in state["contexts"].unbind(1)])
-        groups = iter([torch.tensor([[group]]) for group in state["groups"]])
-        picks = dict[int, Waiting]()
-        for t, places, own in zip(state["tickets"], state["places"], state["waiting"], strict=True):
-            of = ({place: next(part) for place in own} for part in (contexts, groups))
-            picks[t] = Waiting(tuple(places), *of)
-        return cls(picks, state["latest"])
+        widths = [len(own) for own in state["waiting"]]
+        groups = torch.tensor(state["groups"], dtype=torch.int64)[None]
+        parts = (part.split(widths, 1) for part in (state["contexts"], groups))
+        rows = zip(state["places"], state["waiting"], *parts, strict=True)
+        every = [Waiting(tuple(a), tuple(b), x.clone(), g.clone()) for a, b, x, g in rows]
+        return cls(dict(zip(state["tickets"], every, strict=True)), state["latest"])
