@@ -188,11 +188,12 @@ def again(agent: Any, path: Path, line: chain.Line) -> None:
         else:
             groups = [[read(label) for label in pool] for pool in record["groups"]]
             agent.observe(record["contexts"], groups, record["actions"], record["rewards"])
-    except KeyError as error:
-        raise FairbanditError(f"{path}, line {line.number}: there is no {error}") from error
     except FairbanditError as error:
         where = f"{path}, line {line.number}"
         text = str(error) if where in str(error) else f"{where}: {error}"
         raise FairbanditError(text) from error
+    except (KeyError, TypeError, ValueError) as error:
+        what = f"there is no {error}" if isinstance(error, KeyError) else error
+        raise FairbanditError(f"{path}, line {line.number}: {what}") from error
     finally:
         agent._journal = before

@@ -13,6 +13,9 @@ from torch.nn.functional import pad
 SUMS = 1e-9
 """Sums of capacities that differ by no more than this are equal."""
 
+TINY = 1e-300
+"""A weight below all others, by which merits that underflow share what is left."""
+
 
 def systematic(inclusion: Tensor, sizes: Tensor, start: Tensor, keys: Tensor) -> Tensor:
     """Which places are drawn, with inclusion probabilities π exactly, by systematic sampling.
@@ -38,10 +41,10 @@ def systematic(inclusion: Tensor, sizes: Tensor, start: Tensor, keys: Tensor) ->
     sums[..., -1] = sizes.to(sums.dtype)
     point = torch.arange(int(sizes.max()), device=sums.device)
     points = (start[..., None] + point).to(sums.dtype)
-    at = torch.searchsorted(sums, points.contiguous(), right=True) - point
-    at = at.cummax(-1).values + point  # rounding draws no place twice
-    drawn = (point < sizes[..., None]) & (at < sums.shape[-1])
-    width = inclusion.shape[-1]
+    at, width = torch.searchsorted(sums, points.contiguous(), right=True), inclusion.shape[-1]
+    # rounding draws no place twice, and none beyond the last one
+    at = ((at - point).cummax(-1).values + point).minimum(width - sizes[..., None] + point)
+    drawn = point < sizes[..., None]
     places = order.gather(-1, at.clamp(max=width - 1)).masked_fill(~drawn, width)
     chosen = torch.zeros(*inclusion.shape[:-1], width + 1, dtype=torch.bool, device=sums.device)
     return chosen.scatter_(-1, places, True)[..., :width]
@@ -119,16 +122,17 @@ def proportional(weights: Tensor, capacity: Tensor, amount: Tensor) -> Tensor:
     Args:
         weights: (…, K), not negative; 0 where the capacity is 0.
         capacity: (…, K), not negative.
-        amount: (…, 1); where it is more than the capacities of positive weights, these are filled.
+        amount: (…, 1); where it is more than all capacities, these are filled.
 
     >>> proportional(torch.tensor([4.0, 1.0, 1.0]), torch.ones(3), torch.tensor([2.0]))
     tensor([1.0000, 0.5000, 0.5000])
     """
-    full = (weights > 0) & (capacity <= 0)
+    weights = weights.clamp(min=TINY).where(capacity > 0, 0)
+    full = torch.zeros_like(weights, dtype=torch.bool)
     while True:
         rest = weights.masked_fill(full, 0)
         left = amount - capacity.where(full, 0).sum(-1, keepdim=True)
-        shares = left.clamp(min=0) * rest / rest.sum(-1, keepdim=True).clamp(min=1e-300)
+        shares = left.clamp(min=0) * rest / rest.sum(-1, keepdim=True).clamp(min=TINY)
         more = ~full & (weights > 0) & (shares >= capacity)
         if not bool(more.any()):
             return capacity.where(full, shares)

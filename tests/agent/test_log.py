@@ -100,6 +100,7 @@ def test_a_line_that_was_written_otherwise_is_named(log: Path, tmp_path: Path) -
     serve(begun(log), 12)
     for kind, key, value in (
         ("decision", "picks", [0]),
+        ("decision", "picks", 3),
         ("decision", "probabilities", [1.0]),
         ("decision", "ticket", 99),
         ("reward", "ticket", 99),

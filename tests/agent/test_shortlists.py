@@ -1,0 +1,120 @@
+"""Shortlists online: rewards of single picks, files, logs, and what evaluations make of them."""
+
+from __future__ import annotations
+
+from copy import copy
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from fairbandit import Agent, FairbanditError
+from fairbandit.agent.replaying import replay
+from fairbandit.evaluation import evaluate
+from fairbandit.logs import read_log
+from tests.agent import worlds
+
+PARTS: dict[str, Any] = {"split": "full", "estimator": "ridge", "rank": "identity"}
+SELECTORS = ["argmax", "epsilon_greedy", "proportional", "group_parity", "minimum_pull"]
+
+Given = dict[tuple[int, int], float]
+
+
+def serve(agent: Agent, rounds: int) -> tuple[list[Any], Given]:
+    """Decides pools of 1 to 6, of which 1 to 4 are picked; rewards come one by one, and late."""
+    draws = np.random.default_rng(agent.rounds)
+    decisions, given = [], {}
+    for _ in range(rounds):
+        k = int(draws.integers(1, 7))
+        pool, labels = draws.normal(size=(k, 3)), draws.choice(["a", "b", "c"], k).tolist()
+        decisions.append(agent.act(pool, labels, picks=int(draws.integers(1, 5))))
+        waiting = [(t, place) for t, one in agent._now.tickets.picks.items() for place in one.open]
+        for t, place in waiting:
+            if draws.random() < 0.4:
+                given[t, place] = float(draws.normal())
+                agent.update(given[t, place], t, candidate=place)
+    return decisions, given
+
+
+@pytest.mark.parametrize("selector", SELECTORS)
+def test_saved_logged_and_replayed(selector: str, tmp_path: Path) -> None:
+    """An agent that is loaded, copied or made of its log alone goes on as if it had not stopped."""
+    settings = {**PARTS, "selector": selector}
+    log = tmp_path / "log.jsonl"
+    agent = Agent.from_config(settings, features=3, groups=["a"], log=log)
+    decisions, given = serve(agent, 40)
+    assert {len(one.picks) for one in decisions} == {1, 2, 3, 4}
+    half = [one for one in agent._now.tickets.picks.values() if len(one.open) < len(one.places)]
+    assert half  # some shortlists wait for a part of their rewards
+    agent.save(tmp_path / "agent")
+    twin = copy(agent)
+    later, more = serve(agent, 20)
+    assert serve(twin, 20) == (later, more)
+    held = worlds.held(agent)
+    del agent
+    loaded = Agent.load(tmp_path / "agent", log=log)
+    assert worlds.held(loaded) == held
+    del loaded
+    again = Agent.from_config(settings, features=3, groups=["a"], log=log)
+    assert worlds.held(again) == held
+    found = replay(log)
+    assert (found.decisions, found.rewards) == (60, len(given) + len(more))
+
+    read = read_log(log)
+    assert read.probabilities is not None
+    for row, (t, one) in enumerate(zip(read.names, [*decisions, *later], strict=True)):
+        m = len(one.picks)
+        assert read.picks[row].tolist() == [*one.picks, *[-1] * (4 - m)]
+        assert tuple(read.propensities[row, :m]) == one.propensities
+        rewards = [{**given, **more}.get((t, place), np.nan) for place in one.picks]
+        np.testing.assert_array_equal(read.rewards[row, :m], rewards)
+        assert read.probabilities[row].sum() == pytest.approx(m)
+
+
+def test_an_evaluation_weighs_each_pick_by_its_inclusion(tmp_path: Path) -> None:
+    """ips of uniform shortlists: the mean of (1/m) Σ (m/n)/π r, by hand."""
+    settings = {**PARTS, "selector": "proportional"}
+    agent = Agent.from_config(settings, features=2, groups=["a", "b"], log=tmp_path / "log")
+    draws, values = np.random.default_rng(0), []
+    for t in range(60):
+        k, m = int(draws.integers(4, 8)), 1 + t % 3
+        pool = draws.normal(size=(k, 2))
+        decision = agent.act(pool, draws.choice(["a", "b"], k).tolist(), picks=m)
+        rewards = [float(pool[place].sum()) for place in decision.picks]
+        agent.update(rewards, decision.ticket)
+        pairs = zip(rewards, decision.propensities, strict=True)
+        values.append(sum((m / k) / p * r for r, p in pairs) / m)
+    table = evaluate(read_log(tmp_path / "log"), "uniform", train=0.0, folds=1)
+    ips = table[(table["measure"] == "reward") & (table["estimator"] == "ips")]
+    assert ips["value"].item() == pytest.approx(np.mean(values))
+
+
+def test_rewards_that_are_not_of_the_picks_are_refused() -> None:
+    agent = Agent.from_config({**PARTS, "selector": "argmax"}, features=1, seed=0)
+    decision = agent.act([[1.0], [2.0], [3.0]], ["a", "a", "b"], picks=2)
+    other = next(place for place in range(3) if place not in decision.picks)
+    held = worlds.held(agent)
+    for reward, candidate in [
+        *((1.0, None), ([1.0], None), ([1.0, 2.0, 3.0], None), ({}, None)),
+        *(({other: 1.0}, None), (1.0, other), (1.0, [0]), ([1.0, np.nan], None), (1.0, 0.5)),
+    ]:
+        with pytest.raises(FairbanditError):
+            agent.update(reward, decision.ticket, candidate=candidate)
+        assert worlds.held(agent) == held
+    with pytest.raises(FairbanditError, match="picks: expected a whole number of at least 1"):
+        agent.act([[1.0]], ["a"], picks=0)
+    agent.update(np.array([1.0, 2.0]))
+    assert not agent.pending
+
+
+def test_what_is_picked_beside_does_not_wait_with_patience() -> None:
+    """Patience counts rounds, for all picks of a round alike."""
+    settings = {**PARTS, "selector": "argmax"}
+    agent = Agent.from_config(settings, features=1, patience=1, seed=0)
+    first = agent.act([[1.0], [2.0]], ["a", "b"], picks=2)
+    agent.update(1.0, first.ticket, candidate=0)
+    agent.act([[1.0]], ["a"])
+    assert agent.pending == (1, 2)
+    agent.act([[1.0]], ["a"])
+    assert agent.pending == (2, 3)
