@@ -45,7 +45,7 @@ def outcomes_of(first: int, pools: Pools, selection: Selection) -> Outcomes:
 
     An empty slot has an outcome of no group, whose context and reward are 0.
     """
-    n, actions = selection.actions.shape[1], selection.actions
+    n, actions = selection.actions.shape[1], selection.places
     rounds = torch.arange(first, first + n, device=actions.device)
     parts = pools.contexts, pools.groups, pools.rewards
     contexts, groups, rewards = (gather_picks(part, actions) for part in parts)
@@ -87,7 +87,7 @@ def fixed_point(
         pools_left = contexts[:, rest], groups[:, rest]
         again = policy.propose(supposed, first + confirmed, *pools_left, picks)
         decisions += n - confirmed
-        differs = again.actions != selection.actions[:, rest]
+        differs = again.places != selection.places[:, rest]
         changed = differs.transpose(0, 1).flatten(1).any(1).nonzero()
         both = zip(selection, again, strict=True)
         selection = Selection(*(torch.cat([old[:, :confirmed], new], 1) for old, new in both))
