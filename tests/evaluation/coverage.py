@@ -98,18 +98,16 @@ def main() -> None:
     parser.add_argument("--loggers", nargs="+", default=CELLS, choices=LOGGERS)
     parser.add_argument("--processes", type=int, default=2)
     given = parser.parse_args()
-    cells = list(product(given.rounds, given.worlds, given.loggers))
+    cells, heads = list(product(given.rounds, given.worlds, given.loggers)), list[str]()
     with ProcessPoolExecutor(given.processes, mp_context=get_context("spawn")) as pool:
-        for number, (rounds, world, logger) in enumerate(cells):
+        for rounds, world, logger in cells:
             jobs = [(world, logger, rounds, first) for first in range(0, given.logs, BATCH)]
             found = list(chain.from_iterable(pool.map(errors, jobs)))
-            names = list(found[0])
-            if not number:
-                heads = ["world", "logger", "decisions", *(" ".join(name) for name in names)]
-                print(f"| {' | '.join(heads)} |\n|{'---|' * len(heads)}")
-            entries = [
-                _entry([one[name] for one in found], len(cells) * len(names)) for name in names
-            ]
+            known = ["world", "logger", "decisions", *(" ".join(name) for name in found[0])]
+            if heads != known:  # some loggers have fewer estimators
+                print(f"\n| {' | '.join(known)} |\n|{'---|' * len(known)}")
+            heads, tests = known, len(cells) * len(found[0])
+            entries = [_entry([one[name] for one in found], tests) for name in found[0]]
             print("|", " | ".join([world, logger, f"{rounds:,}", *entries]), "|", flush=True)
 
 
