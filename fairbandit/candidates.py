@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 
 from fairbandit.counting import PastScores
+from fairbandit.counting.contexts import Ints
 from fairbandit.errors import FairbanditError
 from fairbandit.locks import without_locks
 from fairbandit.models import RewardModel
@@ -39,26 +40,34 @@ class Candidates:
 
     Attributes:
         problem: what is played.
-        rounds: the rounds t, which are consecutive, (N,) int64.
         contexts: (B, N, K, d).
         groups: (B, N, K) int64, −1 an empty place.
-        rank_window: start and stop of each round's rank window, rounds start + 1 … stop,
-            (N,) int64 both.
         model: one reward model for each round.
     """
 
     problem: Problem
-    rounds: Tensor
     contexts: Tensor
     groups: Tensor
-    rank_window: tuple[Tensor, Tensor]
     model: RewardModel
     _rank: Ranking
     _informed: Tensor | None  # which rounds' models have learned from a reward; None if all have
     _shared: tuple[RewardModel, Tensor]  # U models, and which of them each round uses
     _first: int
+    _window: Ints  # see `rank_window`, (2, N)
     _past: Past
     _last_pick: Callable[[int], int]  # the last round whose pick a round reads
+
+    @cached_property
+    def rounds(self) -> Tensor:
+        """The rounds t, which are consecutive, (N,) int64."""
+        first, n = self._first, self.groups.shape[1]
+        return torch.arange(first, first + n, device=self.groups.device)
+
+    @cached_property
+    def rank_window(self) -> tuple[Tensor, Tensor]:
+        """Start and stop of each round's rank window, rounds start + 1 … stop, (N,) int64 both."""
+        start, stop = (self.rounds.new_tensor(end) for end in self._window)
+        return start, stop
 
     @cached_property
     def present(self) -> Tensor:
@@ -73,8 +82,7 @@ class Candidates:
     @cached_property
     def errors(self) -> Tensor:
         """How far rounding may have moved each score, (B, N, K): two tie within their sum."""
-        errors = self.model.error(self.contexts, self.groups, self.scores)
-        return _alike(errors, self._scored[2])
+        return _alike(self._errors, self._scored[2])
 
     @cached_property
     def top(self) -> Tensor:
@@ -114,8 +122,8 @@ class Candidates:
         contexts = self._past.contexts
         if contexts is None:
             raise FairbanditError('this rank reads past contexts: declare needs = {"contexts"}')
-        window, own = self.rank_window, (self.scores, self.top)
-        return PastScores(contexts, self._first, *window, self.groups, *self._shared, own)
+        own = self.scores, self.top
+        return PastScores(contexts, self._first, self._window, self.groups, *self._shared, own)
 
     @cached_property
     def index(self) -> Tensor:
@@ -172,8 +180,7 @@ class Candidates:
         """Shares, with ranks drawn from U(0, 1) for the candidates that have none.
 
         The paper leaves the rank of a candidate undefined whose group was not seen. Each such
-        candidate gets a draw of its own, the one that belongs to its number among the candidates
-        of all rounds.
+        candidate gets a draw of its own; see `draws`.
 
         Args:
             unseen: which candidates have no share, (B, N, K) bool.
@@ -184,13 +191,19 @@ class Candidates:
         """
         if not bool(unseen.any()):
             return share
-        counts = self.present.sum((1, 2))
+        return torch.where(unseen, self.draws(Purpose.RANK), share)
+
+    def draws(self, purpose: Purpose) -> Tensor:
+        """A uniform draw of its own for each candidate, (B, N, K); 0 at empty places.
+
+        It is the one that belongs to its number among the candidates of all rounds.
+        """
+        counts = self.present.sum((1, 2)).numpy(force=True)
         # the past already counts the candidates of these rounds, unless it lacks their pools
         starts = self._past.candidates - (counts if self._past.rounds >= self._first else 0)
-        stream = self.problem.streams[Purpose.RANK]
-        drawn = torch.zeros_like(share)
+        stream, drawn = self.problem.streams[purpose], torch.zeros_like(self.scores)
         drawn[self.present] = stream.runs(starts.tolist(), counts.tolist())
-        return torch.where(unseen, drawn, share)
+        return drawn
 
     def _if_informed(self, values: Tensor, otherwise: float) -> Tensor:
         """Values (B, N, K), and another one in rounds whose model has learned from no reward."""
@@ -199,15 +212,29 @@ class Candidates:
         return values.where(self._informed[:, None], otherwise)
 
     @cached_property
+    def _raw(self) -> Tensor:
+        """Scores as the model gives them, (B, N, K); those of equal candidates may differ."""
+        return self.model.score(self.contexts, self.groups)
+
+    @cached_property
+    def _errors(self) -> Tensor:
+        """The errors of these."""
+        return self.model.error(self.contexts, self.groups, self._raw)
+
+    @cached_property
     def _scored(self) -> tuple[Tensor, bool, Tensor | None]:
         """Scores, the same for equal candidates; whether others are near; and who is equal."""
-        scores = self.model.score(self.contexts, self.groups)
+        scores, model = self._raw, self.model
+        if model.is_off:  # the limit is then much cheaper
+            limit = model.error_limit(self.contexts, self.groups, scores)
+        else:
+            limit = float(self._errors.max())
         ordered, order = scores.sort(2)
-        gap = ordered.diff(dim=2)
-        tied = gap <= 2 * self.model.error_limit(self.contexts, self.groups, scores)
-        if not bool((tied & (gap > 0)).any()):  # equal scores need no care
+        gap = ordered[..., 1:] - ordered[..., :-1]
+        near = gap <= 2 * limit
+        if int(near.count_nonzero()) == int((gap == 0).count_nonzero()):  # they need no care
             return scores, False, None
-        twins = _twins(self.contexts, self.groups, order, tied)
+        twins = _twins(self.contexts, self.groups, order, near)
         return _alike(scores, twins), True, twins
 
 

@@ -9,7 +9,9 @@ from typing import Any
 import torch
 
 from fairbandit.environments.base import Environment, Pools
+from fairbandit.errors import FairbanditError
 from fairbandit.fixed_point import BlockSize, fixed_point, outcomes_of
+from fairbandit.maths.picks import gather_picks
 from fairbandit.metrics import Judge, Metric, Played
 from fairbandit.part import Problem
 from fairbandit.policy import Policy
@@ -34,6 +36,7 @@ class Engine:
         at_once: the most rounds to decide together; 1 plays round by round, with the same
             decisions. Unless given, all of a chunk's, or half as many where pools are large.
         metrics: what rounds are judged by, by column; bound here. Both regrets always are.
+        picks: m, how many are picked of each pool; a pool of fewer candidates is taken whole.
     """
 
     def __init__(
@@ -47,8 +50,11 @@ class Engine:
         device: str | torch.device = "cpu",
         at_once: int | None = None,
         metrics: Mapping[str, Metric] = MappingProxyType({}),
+        picks: int = 1,
     ) -> None:
-        self.policy, self.environment = policy, environment
+        if picks < 1:
+            raise FairbanditError(f"picks must be at least 1, got {picks}")
+        self.policy, self.environment, self.picks = policy, environment, picks
         if at_once is None:
             many = environment.places * CHUNK_ROUNDS > CANDIDATES
             at_once = CHUNK_ROUNDS // 2 if many else CHUNK_ROUNDS
@@ -109,13 +115,14 @@ class Engine:
         past = self.known.past.with_pools(pools.contexts, pools.groups)
         known = self.known._replace(past=past)
         if n <= n_ready:
-            selection = policy.propose(known, first, pools.contexts, pools.groups)
+            selection = policy.propose(known, first, pools.contexts, pools.groups, self.picks)
             self.decisions += n
         else:
-            solution = fixed_point(policy, known, first, pools, n_ready)
+            solution = fixed_point(policy, known, first, pools, n_ready, self.picks)
             selection = solution.selection
             self.size.learn(n, solution.changes, n_ready)
             self.decisions += solution.decisions
         outcomes = outcomes_of(first, pools, selection)
-        self.known = policy.tell(policy.advance(known, outcomes.groups), outcomes)
+        groups = gather_picks(pools.groups, selection.actions)
+        self.known = policy.tell(policy.advance(known, groups), outcomes)
         return selection

@@ -31,27 +31,33 @@ class Solution(NamedTuple):
 
     Attributes:
         selection: the picks of the block's rounds.
-        repetitions: how often rounds were decided.
         changes: how many repetitions changed a pick.
         decisions: how many rounds were decided in all repetitions together.
     """
 
     selection: Selection
-    repetitions: int
     changes: int
     decisions: int
 
 
 def outcomes_of(first: int, pools: Pools, selection: Selection) -> Outcomes:
-    """The outcomes of picks in rounds first, first + 1, …, of which all rewards are drawn."""
+    """The outcomes of picks in rounds first, first + 1, …, of which all rewards are drawn.
+
+    An empty slot has an outcome of no group, whose context and reward are 0.
+    """
     n, actions = selection.actions.shape[1], selection.actions
     rounds = torch.arange(first, first + n, device=actions.device)
     parts = pools.contexts, pools.groups, pools.rewards
-    return Outcomes(rounds, *(gather_picks(part, actions) for part in parts))
+    contexts, groups, rewards = (gather_picks(part, actions) for part in parts)
+    if actions.ndim == 3:
+        rounds = rounds.repeat_interleave(actions.shape[2])
+        contexts, groups, rewards = (part.flatten(1, 2) for part in (contexts, groups, rewards))
+        contexts, rewards = contexts.nan_to_num(0), rewards.nan_to_num(0)
+    return Outcomes(rounds, contexts, groups, rewards)
 
 
 def fixed_point(
-    policy: Policy, known: Knowledge, first: int, pools: Pools, n_ready: int
+    policy: Policy, known: Knowledge, first: int, pools: Pools, n_ready: int, picks: int = 1
 ) -> Solution:
     """Decides N rounds at once, although later ones depend on outcomes of earlier ones.
 
@@ -64,22 +70,25 @@ def fixed_point(
         first: the first round of the block, from 1.
         pools: the N rounds, with the rewards of all their candidates.
         n_ready: how many leading rounds depend on no outcome of the block, at least 1.
+        picks: m, how many are picked of each pool.
 
     Returns:
         Picks equal to those of deciding round by round.
     """
     contexts, groups = pools.contexts, pools.groups
     n = groups.shape[1]
-    selection = policy.propose(known, first, contexts, groups)
+    selection = policy.propose(known, first, contexts, groups, picks)
     # The first `confirmed` picks are those of sequential play, and are not decided again.
-    confirmed, repetitions, changes, decisions = n_ready, 1, 0, n
+    confirmed, changes, decisions = n_ready, 0, n
     while confirmed < n:
         outcomes = outcomes_of(first, pools, selection)
-        supposed = known._replace(past=known.past.supposing(outcomes))
-        rest = slice(confirmed, n)
-        again = policy.propose(supposed, first + confirmed, contexts[:, rest], groups[:, rest])
-        repetitions, decisions = repetitions + 1, decisions + n - confirmed
-        changed = (again.actions != selection.actions[:, rest]).any(0).nonzero()
+        past = known.past.supposing(outcomes).with_picks(gather_picks(groups, selection.actions))
+        supposed, rest = known._replace(past=past), slice(confirmed, n)
+        pools_left = contexts[:, rest], groups[:, rest]
+        again = policy.propose(supposed, first + confirmed, *pools_left, picks)
+        decisions += n - confirmed
+        differs = again.actions != selection.actions[:, rest]
+        changed = differs.transpose(0, 1).flatten(1).any(1).nonzero()
         both = zip(selection, again, strict=True)
         selection = Selection(*(torch.cat([old[:, :confirmed], new], 1) for old, new in both))
         if not len(changed):
@@ -88,14 +97,11 @@ def fixed_point(
         last = first - 1 + confirmed + int(changed[0])
         confirmed = last + policy.n_ready(last, first - 1 + n) - (first - 1)
         changes += 1
-    return Solution(selection, repetitions, changes, decisions)
+    return Solution(selection, changes, decisions)
 
 
 WORK = 1 << 18
 """The most numbers in a work array of a block, so that it stays in the processor's cache."""
-
-ELSEWHERE = 1 << 22
-"""The same on other devices, where smaller arrays are no faster."""
 
 WINDOW = 1 << 18
 """Where a round compares more numbers of its rank window than this, guessing costs more than it
@@ -116,7 +122,7 @@ class BlockSize:
     quarter as many as the decisions that it takes without a guess. Else it doubles, if at most two
     of them did. Where blocks would hold no more than the rounds that need no guess, a block of
     twice these is tried once more after a number of decisions that doubles with each failure. The
-    choice depends on the device, the sizes of tensors and these counts, never on a clock.
+    choice depends on the sizes of tensors and these counts, never on a clock.
 
     Args:
         policy: decides.
@@ -127,13 +133,12 @@ class BlockSize:
     def __init__(self, policy: Policy, problem: Problem, places: int) -> None:
         self._policy, self._size, self._wait, self._left = policy, 8, 1, 0
         self._places, self._features = problem.replicas * places, problem.features
-        self._work = WORK if problem.device.type == "cpu" else ELSEWHERE
 
     def next(self, played: int, n_ready: int = 1) -> int:
         """How many rounds to decide after `played`; the next `n_ready` of them need no guess."""
         if self._policy.sums_ahead:
             return n_ready
-        places, features, work = self._places, self._features, self._work
+        places, features, work = self._places, self._features, WORK
         most = min(CHUNK_ROUNDS, math.isqrt(work // places), work // (places * features))
         if "contexts" in self._policy.needs:
             window = played - self._policy.schedule.rank_start(played + 1)

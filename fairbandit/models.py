@@ -178,7 +178,7 @@ class LinearModel(RewardModel):
     def _slack(self, found: Regressions) -> Tensor:
         """How far rounding may have moved scores where ‖xF‖ is 1, (B, U)."""
         slack = SOLVED * found.condition.sqrt() * found.reward_norm
-        return slack.index_select(1, self.parameters[1][0])
+        return slack if len(found.at) == 1 else slack.index_select(1, self.parameters[1][0])
 
     def _squares(self, found: Regressions, features: Tensor) -> Tensor:
         """‖xF‖², (B, U or 1, M), which is no less than that of ‖x‖_{V⁻¹}."""

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-import os
 from abc import ABC
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -63,9 +61,6 @@ class Problem:
             FairbanditError: one that is larger than memory.
         """
         try:
-            # where memory is promised before it is there, asking for too much ends the process
-            if self.device.type == "cpu" and math.prod(shape) * self.dtype.itemsize > _memory():
-                raise OverflowError("more than all memory of this machine")
             return torch.zeros(shape, dtype=self.dtype, device=self.device)
         except (RuntimeError, TypeError, OverflowError) as error:
             raise FairbanditError(
@@ -134,11 +129,3 @@ class Part(ABC):
     def _last_pick_read(self, t: int) -> int:
         """See `last_pick_read`; it is below t and never falls as t grows."""
         return 0
-
-
-def _memory() -> float:
-    """The bytes of this machine's memory; infinite where the system does not say."""
-    try:
-        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    except (AttributeError, OSError, ValueError):
-        return math.inf

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -16,7 +17,7 @@ from fairbandit.part import Part, Problem
 from fairbandit.past import Outcomes, Past
 from fairbandit.ranks import Rank
 from fairbandit.selectors import Selection, Selector
-from fairbandit.splits import Division, Schedule, Split
+from fairbandit.splits import Schedule, Split
 from fairbandit.streams import CHUNK_ROUNDS
 
 
@@ -114,7 +115,9 @@ class Policy:
         states = tuple((n, self.estimator.grow(state, problem)) for n, state in known.states)
         return Knowledge(problem, states, known.past.grow(problem.groups))
 
-    def propose(self, known: Knowledge, first: int, contexts: Tensor, groups: Tensor) -> Selection:
+    def propose(
+        self, known: Knowledge, first: int, contexts: Tensor, groups: Tensor, picks: int = 1
+    ) -> Selection:
         """Decides N consecutive rounds.
 
         Args:
@@ -123,14 +126,15 @@ class Policy:
             first: the first of the rounds, from 1.
             contexts: (B, N, K, d).
             groups: (B, N, K) int64, −1 an empty place.
+            picks: m, how many are picked of each pool.
 
         Returns:
             The picks and their probabilities.
         """
         candidates = self.candidates(known, first, contexts, groups)
-        return self.selector.select(candidates, candidates.index)
+        return self.selector.select(candidates, candidates.index, picks)
 
-    def frozen(self, known: Knowledge, contexts: Tensor, groups: Tensor) -> Tensor:
+    def frozen(self, known: Knowledge, contexts: Tensor, groups: Tensor, picks: int = 1) -> Tensor:
         """The probabilities of all places of N pools, each decided as if it were the next round.
 
         Each has draws of its own; nothing is learned from one for another.
@@ -139,12 +143,15 @@ class Policy:
             known: what is known.
             contexts: (B, N, K, d).
             groups: (B, N, K) int64, −1 an empty place.
+            picks: m, how many would be picked of each pool.
 
         Returns:
             (B, N, K).
         """
         first = known.past.rounds + 1
         candidates = self.candidates(known, first, contexts, groups, frozen=True)
+        if picks > 1:
+            return self.selector.inclusion(candidates, candidates.index, picks)
         return self.selector.select(candidates, candidates.index).probabilities
 
     def advance(self, known: Knowledge, groups: Tensor) -> Knowledge:
@@ -155,7 +162,7 @@ class Policy:
 
         Args:
             known: what was known before.
-            groups: of the picks, (B, N) int64.
+            groups: of the picks, (B, N) int64, or (B, N, m), −1 in empty slots.
         """
         problem, states, past = known
         past, rounds = past.with_picks(groups), past.rounds
@@ -166,12 +173,10 @@ class Policy:
                 number = sum(m <= n for m, _ in states) - 1
                 states = ((n, states[number][1]), *states[number + 1 :])
             else:
-                outcomes = past.outcomes
-                low, high = outcomes.counts([start, n])
-                state = self.estimator.advance(state, outcomes.rows(low, high))
-                states = ((n, state),)
+                outcomes = past.outcomes_of(start, n)
+                states = ((n, self.estimator.advance(state, outcomes)),)
                 if "rewards" not in self.needs:
-                    past = past.forget(outcomes=high)
+                    past = past.forget(outcomes=outcomes.n)
         if (rounds - groups.shape[1]) // CHUNK_ROUNDS < rounds // CHUNK_ROUNDS:
             contexts, picks = self.schedule.rank_start(rounds + 1), self.last_pick_read(rounds + 1)
             past = past.forget(contexts=contexts, picks=picks)
@@ -248,34 +253,34 @@ class Policy:
         If they are frozen, all of them read of the past what the first one does.
         """
         problem, ((start, state), *_), past = known
-        n, device = groups.shape[1], groups.device
+        n, supposed = groups.shape[1], past.supposed
         last = first if frozen else first + n - 1
-        division = self.schedule.block(first, last, device)
+        division = self.schedule.block(first, last)
         if frozen:
-            division = Division(*(field.expand(n) for field in division))
-        outcomes, supposed = past.outcomes, past.supposed
+            division = division.repeat(n, 1)
         # a first guess is made with the models of the rounds that are played
         played = first - 1 if supposed is None else int(supposed.rounds[-1])
-        n_train = division.n_train.clamp(max=played)
-        rounds = torch.arange(first, first + n, device=device)
-        low, high = outcomes.counts([start, min(self.n_train(last), played)])
-        outcomes = outcomes.rows(0 if "rewards" in self.estimator.needs else low, high)
+        n_train = np.minimum(division[0], played).tolist()
+        if "rewards" in self.estimator.needs:
+            start = 0
+        outcomes = past.outcomes_of(start, min(self.n_train(last), played))
+        rounds = range(first, first + n)
         models, model_of_round = self.estimator.models(problem, state, rounds, n_train, outcomes)
         one_each = len(models) == n
         informed = None
         if self.estimator.learns and min(self.n_train(first), played) < past.first_reward:
-            informed = n_train >= past.first_reward
+            trained = torch.tensor(n_train, device=groups.device)
+            informed = trained >= past.first_reward
         return Candidates(
             problem=problem,
-            rounds=rounds,
             contexts=contexts,
             groups=groups,
-            rank_window=(division.rank_start, division.rank_stop),
             model=models if one_each else models.take(model_of_round),
             _rank=self.rank,
             _informed=informed,
             _shared=(models, model_of_round),
             _first=first,
+            _window=division[1:],
             _past=past,
             _last_pick=self.last_pick_read,
         )

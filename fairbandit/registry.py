@@ -115,13 +115,6 @@ def lookup(kind: str, name: str) -> type[Any]:
         ) from None
 
 
-def node(kind: str, name: str) -> type[Any]:
-    """The typed node (a dataclass) of a registered class: `name` and its hyperparameters."""
-    cls: Any = lookup(kind, name)
-    typed: Any = OmegaConf.get_type(typed_node(cls, name))
-    return typed
-
-
 def create(kind: str, spec: str | Mapping[str, Any]) -> Any:
     """Builds one part from plain data: its name, or a mapping with `name` and hyperparameters.
 

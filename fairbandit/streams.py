@@ -35,6 +35,7 @@ class Purpose(IntEnum):
     ESTIMATOR = 2
     RANK = 3
     SELECTOR = 4
+    ORDER = 5
 
 
 @without_locks
@@ -52,7 +53,7 @@ class Stream:
         self, seed: int, replicas: Sequence[int], purpose: Purpose, device: torch.device
     ) -> None:
         self._seed, self._keys = seed, [(b, int(purpose)) for b in replicas]
-        self._device, self._kept = device, ((0, 0, 0), torch.empty(0, device=device))
+        self._device, self._kept = device, ((0, 0, 0, False), torch.empty(0, device=device))
 
     def uniform(self, first: int, count: int, width: int) -> Tensor:
         """Uniform draws in [0, 1) for rounds first … first+count−1, `width` of them for each.
@@ -62,20 +63,11 @@ class Stream:
         Returns:
             (B, count, width) float64.
         """
-        if count >= AHEAD:
-            return self._rounds(first, count, width)
-        start = (first - 1) // AHEAD * AHEAD
-        stop = -(-(first - 1 + count) // AHEAD) * AHEAD
-        key = start, stop, width
-        if self._kept[0] != key:
-            self._kept = key, self._rounds(start + 1, stop - start, width)
-        return self._kept[1][:, first - 1 - start :][:, :count]
+        return self._drawn(first, count, width, normal=False)
 
     def normal(self, first: int, count: int, width: int) -> Tensor:
         """Standard normal draws, Φ⁻¹ of the uniform ones: (B, count, width) float64."""
-        # half a step of the 53-bit grid keeps 0 away; the cap keeps 1 away
-        shifted = (self.uniform(first, count, width) + 2.0**-54).clamp(max=_LARGEST)
-        return torch.special.ndtri(shifted)
+        return self._drawn(first, count, width, normal=True)
 
     def runs(self, starts: Sequence[int], counts: Sequence[int]) -> Tensor:
         """Uniform draws in [0, 1) of each replica from a place of its own, one after the other.
@@ -103,9 +95,23 @@ class Stream:
         generators = [np.random.Generator(np.random.PCG64(seed)) for seed in seeds]
         return [(one, dict(one.bit_generator.state)) for one in generators]
 
-    def _rounds(self, first: int, count: int, width: int) -> Tensor:
+    def _drawn(self, first: int, count: int, width: int, normal: bool) -> Tensor:
+        if count >= AHEAD:
+            return self._rounds(first, count, width, normal)
+        start = (first - 1) // AHEAD * AHEAD
+        stop = -(-(first - 1 + count) // AHEAD) * AHEAD
+        key = start, stop, width, normal
+        if self._kept[0] != key:
+            self._kept = key, self._rounds(start + 1, stop - start, width, normal)
+        return self._kept[1][:, first - 1 - start : first - 1 - start + count]
+
+    def _rounds(self, first: int, count: int, width: int, normal: bool) -> Tensor:
         b = len(self._keys)
-        return self.runs([(first - 1) * width] * b, [count * width] * b).view(b, count, width)
+        drawn = self.runs([(first - 1) * width] * b, [count * width] * b).view(b, count, width)
+        if not normal:
+            return drawn
+        # half a step of the 53-bit grid keeps 0 away; the cap keeps 1 away
+        return torch.special.ndtri((drawn + 2.0**-54).clamp(max=_LARGEST))
 
 
 class Streams:

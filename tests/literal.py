@@ -26,6 +26,7 @@ class Draws:
     gamma: Array  # (T, d)
     unseen: Array  # (T, K)
     ties: Array  # (T,)
+    order: Array  # (T, K)
 
 
 @dataclass
@@ -47,6 +48,28 @@ def pick(index: Array, tie: Array, draw: float) -> int:
     """One of the maximisers, uniformly."""
     best = np.flatnonzero(tie >= index.max())
     return int(best[int(draw * len(best))])
+
+
+def shortlist(index: Array, tie: Array, picks: int, draw: float, order: Array) -> list[int]:
+    """The m best, those that tie for the last places by chance; the certainly better ones first."""
+    places, floor = range(len(index)), 2 * index - tie
+    pi = np.zeros(len(index))
+    certain = [a for a in places if np.count_nonzero(tie >= floor[a]) <= picks]
+    may = [a for a in places if a not in certain and np.count_nonzero(floor > tie[a]) < picks]
+    pi[certain], pi[may] = 1, (picks - len(certain)) / max(len(may), 1)
+    chosen = systematic(pi, picks, draw, order) if may else certain
+    return sorted(chosen, key=lambda a: (sum(floor[b] > tie[a] for b in chosen), a))
+
+
+def systematic(pi: Array, picks: int, draw: float, order: Array) -> list[int]:
+    """Madow's draw: the places in whose stretch of the sums one of draw, draw + 1, … lies."""
+    chosen, total, point = list[int](), 0.0, draw
+    for a in sorted(np.flatnonzero(pi > 0).tolist(), key=lambda a: order[a]):
+        total += pi[a]
+        if len(chosen) < picks and point < total:
+            chosen.append(a)
+            point += 1
+    return chosen
 
 
 def ridge(X: Array, r: Array, regularization: float) -> tuple[Array, Array]:
@@ -87,11 +110,12 @@ def play(
     regularization: float = 0.1,
     noise: float = 1e-8,
     exploration: float = 1.0,
+    picks: int = 1,
 ) -> NDArray[np.int64]:
-    """Every decision of one of the eight policies, (T,)."""
+    """Every decision of one of the eight policies, (T,), or (T, m) of m > 1 picks a pool."""
     T, K, d = draws.contexts.shape
-    actions = np.zeros(T, dtype=np.int64)
-    X, r = np.zeros((T, d)), np.zeros(T)  # picks so far
+    actions = np.zeros((T, picks), dtype=np.int64)
+    X, r = np.zeros((T * picks, d)), np.zeros(T * picks)  # picks so far
     for t in range(1, T + 1):
         pool, groups = draws.contexts[t - 1], draws.groups[t - 1]
         half = (t - 1) // 2
@@ -118,7 +142,7 @@ def play(
             tie = index.copy()
         elif policy == "fair_greedy":
             if half > 0:
-                theta = ridge(X[:half], r[:half], regularization)[1]
+                theta = ridge(X[: half * picks], r[: half * picks], regularization)[1]
                 theta = theta + injected(draws.gamma, half, noise)
                 for a in range(K):
                     share = empirical_share(
@@ -131,7 +155,7 @@ def play(
                     index[a] = draws.unseen[t - 1, a] if share is None else share
                 tie = index.copy()
         elif t > 1:  # the others learn from all rounds
-            V, theta = ridge(X[: t - 1], r[: t - 1], regularization)
+            V, theta = ridge(X[: (t - 1) * picks], r[: (t - 1) * picks], regularization)
             if policy == "fair_greedy_oracle_cdf":
                 theta = theta + injected(draws.gamma, t - 1, noise)
                 for a in range(K):
@@ -149,10 +173,12 @@ def play(
                     index[a], tie[a] = scored(pool[a], theta, width * norm)
             else:
                 raise ValueError(policy)
-        a = pick(index, tie, draws.ties[t - 1])
-        actions[t - 1] = a
-        X[t - 1], r[t - 1] = pool[a], draws.rewards[t - 1, a]
-    return actions
+        chance, order = draws.ties[t - 1], draws.order[t - 1]
+        several = shortlist(index, tie, picks, chance, order) if picks > 1 else None
+        actions[t - 1] = several or pick(index, tie, chance)
+        rows = slice((t - 1) * picks, t * picks)
+        X[rows], r[rows] = pool[actions[t - 1]], draws.rewards[t - 1, actions[t - 1]]
+    return actions if picks > 1 else actions[:, 0]
 
 
 def ecdf(samples: list[Array]) -> Callable[[int, float], float]:

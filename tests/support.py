@@ -110,8 +110,9 @@ def draws(world: Environment, rounds: int, seed: int, replica: int = 0) -> Draws
     world.bind(streams)
     pools = world.pools(1, rounds)
     present = pools.groups[0].numpy() >= 0
-    unseen = np.zeros(present.shape)  # by the candidate's number among all candidates
-    unseen[present] = streams[Purpose.RANK].runs([0], [int(present.sum())]).numpy()
+    unseen, order = np.zeros((2, *present.shape))  # by the candidate's number among all candidates
+    for drawn, purpose in ((unseen, Purpose.RANK), (order, Purpose.ORDER)):
+        drawn[present] = streams[purpose].runs([0], [int(present.sum())]).numpy()
     return Draws(
         contexts=pools.contexts[0].numpy(),
         groups=pools.groups[0].numpy(),
@@ -119,6 +120,7 @@ def draws(world: Environment, rounds: int, seed: int, replica: int = 0) -> Draws
         gamma=streams[Purpose.ESTIMATOR].normal(1, rounds, world.features)[0].numpy(),
         unseen=unseen,
         ties=streams[Purpose.SELECTOR].uniform(1, rounds, 1)[0, :, 0].numpy(),
+        order=order,
     )
 
 

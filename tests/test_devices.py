@@ -67,7 +67,7 @@ class SecondDevice(TorchFunctionMode):
         there = any(isinstance(value, There) for value in tensors)
         if func == Tensor.device.__get__:
             return THERE if there else HERE
-        if there and func in NUMPY:
+        if there and func in NUMPY and not kwargs.get("force"):
             raise RuntimeError("NumPy was given a tensor of the second device")
         if there and not all(isinstance(t, There) or t.ndim == 0 for t in tensors):
             raise RuntimeError(f"{func} was given tensors of both devices")
@@ -78,6 +78,8 @@ class SecondDevice(TorchFunctionMode):
             )
         with torch._C.DisableTorchFunctionSubclass():
             made = func(*args, **kwargs)
+        if func is Tensor.numpy:
+            return made
         if func is Tensor.cpu or named == [HERE]:
             return _each(_brought, made)
         if func in LEAVING:

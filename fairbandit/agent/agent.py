@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import replace
 from os import PathLike
 from pathlib import Path
 from typing import Any, Self
@@ -17,8 +16,8 @@ from fairbandit.agent import groups as grouping
 from fairbandit.agent import inputs, saving
 from fairbandit.agent.calls import Committing, Now, call
 from fairbandit.agent.decisions import Decision, Explanation, explanation
-from fairbandit.agent.journal import attach, decided
-from fairbandit.agent.learning import frozen, learned, taken_in
+from fairbandit.agent.journal import attach, decided, rewarded
+from fairbandit.agent.learning import frozen, learned, taken_in, welcomed
 from fairbandit.agent.tickets import Tickets
 from fairbandit.building import build_policy
 from fairbandit.environments.base import Truth
@@ -145,43 +144,46 @@ class Agent(Committing):
         return tuple(self._now.tickets.picks)
 
     @call
-    def act(self, contexts: Any, groups: Any) -> Decision:
-        """Picks a candidate of a pool: the next round.
+    def act(self, contexts: Any, groups: Any, picks: int = 1) -> Decision:
+        """Picks a candidate of a pool, or several: the next round.
 
         Args:
             contexts: the candidates' features, (K, d), with a K ≥ 1 that may vary.
             groups: their groups' labels, K of them, known or new.
+            picks: how many are picked, which may vary; a smaller pool is taken whole.
 
         Returns:
-            The pick, and the ticket that its reward is reported by.
+            The picks, and the ticket of their rewards.
 
         Raises:
             FairbanditError: contexts or labels that are no pool, or a group that the truth does not
                 know. Nothing changes.
         """
-        before = self._now
+        before, m = self._now, inputs.whole(picks, "picks", 1)
         now, x, g = self._pool(contexts, groups)
         known = now.known._replace(past=now.known.past.with_pools(x, g))
         t = known.past.rounds
-        selection = self._policy.propose(known, t, x, g)
-        places = selection.actions[0]
+        selection = self._policy.propose(known, t, x, g, m)
+        decision = Decision.of(t, selection)
+        places = torch.tensor(decision.picks)
         picked, codes = x[:, 0].index_select(1, places), g[:, 0].index_select(1, places)
-        known = self._policy.advance(known, codes)
-        tickets = now.tickets.add(t, picked, codes).give_up(t, self._patience)
-        decision = Decision(int(places), t, float(selection.propensities))
-        entry = decided(t, x, g, tuple(now.groups), selection) if self._journal else None
+        known = self._policy.advance(known, codes[:, None])
+        tickets = now.tickets.add(t, decision.picks, picked, codes).give_up(t, self._patience)
+        labels = tuple(now.groups)
+        entry = decided(decision, x, g, labels, selection) if self._journal else None
         self._commit(before, now._replace(known=known, tickets=tickets), entry)
         return decision
 
     @call
-    def explain(self, contexts: Any, groups: Any) -> Explanation:
+    def explain(self, contexts: Any, groups: Any, picks: int = 1) -> Explanation:
         """Says what `act` would decide about a pool now, and from what; nothing changes.
 
         The next `act`, if it is for the same pool, picks with exactly these probabilities. The
         arguments and errors are those of `act`.
         """
         now, x, g = self._pool(contexts, groups)
-        return explanation(self._policy, now.known, x, g, tuple(now.groups))
+        m = inputs.whole(picks, "picks", 1)
+        return explanation(self._policy, now.known, x, g, tuple(now.groups), m)
 
     @classmethod
     def from_log(cls, policy: Policy | str | Mapping[str, Any], log: Log, **options: Any) -> Self:
@@ -207,43 +209,45 @@ class Agent(Committing):
 
     @call
     def probabilities(
-        self, contexts: Floats, groups: NDArray[np.int64], labels: Sequence[Hashable]
+        self,
+        contexts: Floats,
+        groups: NDArray[np.int64],
+        labels: Sequence[Hashable],
+        picks: int = 1,
     ) -> Floats:
-        """The probability of each candidate in n pools, each as if it were the next one.
+        """The probability of each candidate in n pools to be picked, each as if it came next.
 
         Contexts are (n, K, d), and groups the places of the candidates' labels in `labels`, (n, K),
         −1 for an empty place.
         """
-        now, codes = self._welcome(self._now, labels)
-        return frozen(self._policy, now.known, contexts, np.append(codes, -1)[groups])
-
-    @property
-    def log_hash(self) -> str | None:
-        """The hash of the last line of its log; None without a log."""
-        return None if self._now.log is None else self._now.log.sha256
+        now, codes = welcomed(self._policy, self._vetted, self._now, labels)
+        return frozen(self._policy, now.known, contexts, np.append(codes, -1)[groups], picks)
 
     @call
-    def update(self, reward: Any, ticket: int | None = None) -> None:
+    def update(self, reward: Any, ticket: int | None = None, candidate: int | None = None) -> None:
         """Learns the reward of a decision, now or however late, in any order.
 
         Args:
-            reward: the reward of the candidate that was picked.
+            reward: the reward of the candidate that was picked; or, of several picks, a list with
+                that of each in the order of `decision.picks`, or a mapping from candidates.
             ticket: of the decision; None is the latest one.
+            candidate: which of several picks the reward is of, by its place in the pool.
 
         Raises:
-            FairbanditError: a reward that is no finite number or too large for the model, or a
-                ticket that waits for none. Nothing changes.
+            FairbanditError: a reward that is no finite number or too large for the model, a ticket
+                or a candidate that waits for none, or several picks of which none is named.
+                Nothing changes.
         """
-        value = inputs.number(reward, "reward")
-        before = self._now
-        t = before.tickets.find(before.tickets.latest if ticket is None else ticket)
-        known = taken_in(self._policy, before.known, before.tickets.outcomes(t, value))
-        now = before._replace(known=known, tickets=before.tickets.remove(t))
-        self._commit(before, now, {"kind": "reward", "ticket": t, "reward": value})
+        before, tickets = self._now, self._now.tickets
+        t = tickets.find(tickets.latest if ticket is None else ticket)
+        rewards = tickets.rewards(t, reward, candidate)
+        known = taken_in(self._policy, before.known, tickets.outcomes(t, rewards))
+        now = before._replace(known=known, tickets=tickets.remove(t, rewards))
+        self._commit(before, now, rewarded(t, rewards, tickets.picks[t].places))
 
     @call
     def drop(self, ticket: int) -> None:
-        """Waits no longer for the reward of a decision: it never comes.
+        """Waits no longer for the rewards of a decision: they never come.
 
         Raises:
             FairbanditError: a ticket that waits for none.
@@ -271,7 +275,7 @@ class Agent(Committing):
         d = before.known.problem.features
         for pools, labels, places, values in inputs.log(contexts, groups, actions, rewards, d):
             first = now.known.past.rounds + 1
-            now, codes = self._welcome(now, labels)
+            now, codes = welcomed(self._policy, self._vetted, now, labels)
             x, g, outcomes = inputs.tensors(pools, codes, places, values, first)
             known = now.known._replace(past=now.known.past.with_pools(x, g))
             known = taken_in(self._policy, self._policy.advance(known, outcomes.groups), outcomes)
@@ -337,14 +341,5 @@ class Agent(Committing):
     def _pool(self, contexts: Any, groups: Any) -> tuple[Now, Tensor, Tensor]:
         """The agent as it is once it knows a pool's groups; the pool, and its groups' numbers."""
         pool, labels = inputs.pool(contexts, groups, self._now.known.problem.features)
-        now, codes = self._welcome(self._now, labels)
+        now, codes = welcomed(self._policy, self._vetted, self._now, labels)
         return now, torch.from_numpy(pool[None, None]), torch.from_numpy(codes[None, None])
-
-    def _welcome(self, now: Now, labels: Sequence[Any]) -> tuple[Now, NDArray[np.int64]]:
-        """The agent as it is once it knows some labels, and their numbers."""
-        codes, groups = grouping.coded(now.groups, labels)
-        if groups is now.groups:
-            return now, codes
-        problem = replace(now.known.problem, groups=len(groups))
-        inputs.check_known(self._vetted, groups, len(now.groups))
-        return now._replace(known=self._policy.grow(now.known, problem), groups=groups), codes

@@ -53,6 +53,11 @@ class Committing:
     _journal: Journal | Checker | None = None
     _written: Now | None = None  # what the agent is once its line in the log is whole
 
+    @property
+    def log_hash(self) -> str | None:
+        """The hash of the last line of its log; None without a log."""
+        return None if self._now.log is None else self._now.log.sha256
+
     def _commit(self, before: Now, now: Now, entry: Entry | None = None) -> None:
         """Ends a call that began with one value by assigning the next one.
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, fields
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 import torch
 from torch import Tensor
@@ -13,21 +13,36 @@ from torch import Tensor
 from fairbandit.estimators import NoBounds
 from fairbandit.maths.checks import shown
 from fairbandit.policy import Knowledge, Policy
+from fairbandit.selectors import Selection
 
 
 class Decision(NamedTuple):
     """What an agent decided.
 
     Attributes:
-        candidate: the index of the picked candidate in its pool, from 0.
+        candidate: the index of the picked candidate in its pool, from 0; of several, the first.
         ticket: the round's number, from 1, by which its reward is reported.
         propensity: the probability of the pick, given the past and the round's draws of the
             estimator and the rank.
+        picks: all picks, in order of preference.
+        propensities: the probability of each to be among them.
     """
 
     candidate: int
     ticket: int
     propensity: float
+    picks: tuple[int, ...]
+    propensities: tuple[float, ...]
+
+    @classmethod
+    def of(cls, ticket: int, selection: Selection) -> Self:
+        """The decision that a selection of one round and replica makes."""
+        places, chances = (part[0].flatten().tolist() for part in selection[:2])
+        made = [
+            (place, chance) for place, chance in zip(places, chances, strict=True) if place >= 0
+        ]
+        picks, propensities = zip(*made, strict=True)
+        return cls(picks[0], ticket, propensities[0], picks, propensities)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -47,8 +62,8 @@ class Explanation:
             where the rank or the estimator's models have none.
         past_count: how many past contexts of its own group each candidate was compared with, (K,)
             int64; None where the rank reads no past contexts.
-        probabilities: of being picked, (K,), given the past and the round's draws of the estimator
-            and the rank.
+        probabilities: of being among the picks, (K,), given the past and the round's draws of the
+            estimator and the rank.
         theta: θ, (d,); None where the score is no linear function of the context.
     """
 
@@ -87,12 +102,17 @@ class Explanation:
 
 
 def explanation(
-    policy: Policy, known: Knowledge, contexts: Tensor, groups: Tensor, labels: Sequence[Hashable]
+    policy: Policy,
+    known: Knowledge,
+    contexts: Tensor,
+    groups: Tensor,
+    labels: Sequence[Hashable],
+    picks: int,
 ) -> Explanation:
     """Explains how a policy decides the next round, about a pool (1, 1, K, d) and (1, 1, K)."""
     found: dict[str, Any] = dict.fromkeys(field.name for field in fields(Explanation))
     candidates = policy.candidates(known, known.past.rounds + 1, contexts, groups)
-    selection = policy.selector.select(candidates, candidates.index)
+    selection = policy.selector.select(candidates, candidates.index, picks)
     found["probabilities"] = selection.probabilities
     found["scores"], found["index"] = candidates.scores, candidates.index
     found["theta"] = candidates.model.theta

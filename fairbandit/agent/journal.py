@@ -10,6 +10,7 @@ from typing import Any
 
 from torch import Tensor
 
+from fairbandit.agent.decisions import Decision
 from fairbandit.errors import FairbanditError
 from fairbandit.logs import SCHEMA, LogFile, Position, chain, own_lines
 from fairbandit.logs.labels import read, written
@@ -21,8 +22,8 @@ Entry = Mapping[str, Any]
 """What a line says, but for its time."""
 
 
-class Journal:
-    """Appends what an agent does to its log.
+class Journal(LogFile):
+    """The log to which an agent appends what it does.
 
     Args:
         path: of the log, or a folder for a new one.
@@ -31,27 +32,14 @@ class Journal:
     """
 
     def __init__(self, path: str | PathLike[str], contexts: bool, fsync: bool) -> None:
-        self._file, self.contexts = LogFile(path, fsync), contexts
-
-    @property
-    def path(self) -> Path:
-        """The log's file."""
-        return self._file.path
-
-    @property
-    def size(self) -> int:
-        """How long the log is, in bytes."""
-        return self._file.size
+        super().__init__(path, fsync)
+        self.contexts = contexts
 
     def line(self, entry: Entry, at: Position) -> tuple[bytes, Position]:
         """The line that follows a position, and the position after it."""
         entry = {k: v for k, v in entry.items() if self.contexts or k != "contexts"}
         data, digest = chain.encoded({**entry, "time": now()}, at.sha256)
         return data, Position(at.line + 1, digest, at.end + len(data))
-
-    def append(self, data: bytes, end: int) -> None:
-        """Writes a line from a position on."""
-        self._file.append(data, end)
 
 
 class Checker:
@@ -79,17 +67,29 @@ class Checker:
         """Writes nothing."""
 
 
+def rewarded(ticket: int, rewards: Mapping[int, float], places: Sequence[int]) -> Entry:
+    """What a log says of rewards, by place; of one pick alone its place is left out."""
+    if len(places) == 1:
+        return {"kind": "reward", "ticket": ticket, "reward": rewards[places[0]]}
+    named = {"candidate": list(rewards), "reward": list(rewards.values())}
+    return {"kind": "reward", "ticket": ticket, **named}
+
+
 def decided(
-    ticket: int, contexts: Tensor, groups: Tensor, labels: Sequence[Hashable], selection: Selection
+    decision: Decision,
+    contexts: Tensor,
+    groups: Tensor,
+    labels: Sequence[Hashable],
+    selection: Selection,
 ) -> Entry:
     """What a log says of a decision, of one replica and one round."""
     return {
         "kind": "decision",
-        "ticket": ticket,
+        "ticket": decision.ticket,
         "contexts": contexts[0, 0].tolist(),
         "groups": [written(labels[group]) for group in groups[0, 0].tolist()],
         "probabilities": selection.probabilities[0, 0].tolist(),
-        "picks": selection.actions[0].tolist(),
+        "picks": list(decision.picks),
     }
 
 
@@ -176,7 +176,11 @@ def again(agent: Any, path: Path, line: chain.Line) -> None:
     before, agent._journal = agent._journal, Checker(path, line)
     try:
         if record["kind"] == "decision":
-            agent.act(record["contexts"], [read(label) for label in record["groups"]])
+            labels = [read(label) for label in record["groups"]]
+            agent.act(record["contexts"], labels, len(record["picks"]))
+        elif record["kind"] == "reward" and "candidate" in record:
+            rewards = dict(zip(record["candidate"], record["reward"], strict=True))
+            agent.update(rewards, record["ticket"])
         elif record["kind"] == "reward":
             agent.update(record["reward"], record["ticket"])
         elif record["kind"] == "drop":

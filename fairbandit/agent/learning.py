@@ -2,17 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
 import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from fairbandit.agent import groups as grouping
+from fairbandit.agent import inputs
+from fairbandit.agent.calls import Now
+from fairbandit.environments.base import Truth
 from fairbandit.logs import Floats, Log
 from fairbandit.past import Outcomes
 from fairbandit.policy import Knowledge, Policy
 from fairbandit.streams import CHUNK_ROUNDS
 
-LARGE = 1e6
-"""A context with a larger number is tried together with all outcomes that wait before it."""
+UNUSUAL, LARGE = 1e3, 1e6
+"""A context with a number above the first is tried before it is taken in; with one above the
+second, together with all outcomes that wait before it."""
 
 PIECE = 4 * CHUNK_ROUNDS
 """So many pools are taken in, or judged, at once."""
@@ -22,10 +31,11 @@ def taken_in(policy: Policy, known: Knowledge, outcomes: Outcomes) -> Knowledge:
     """What is known with further outcomes; one that a later call cannot take in is refused."""
     known = policy.tell(known, outcomes)
     (included, state), *_ = known.states
-    if int(outcomes.rounds[-1]) > included:
+    largest = float(torch.linalg.vector_norm(outcomes.contexts, torch.inf))
+    if largest > UNUSUAL and int(outcomes.rounds[-1]) > included:
         # trials, whose results are not used: later rounds take in the first n of all that wait
         policy.estimator.advance(state, outcomes)
-        if float(outcomes.contexts.abs().max()) > LARGE:
+        if largest > LARGE:
             waiting = known.past.outcomes
             (before,) = waiting.counts([int(outcomes.rounds[0]) - 1])
             for n in range(before + 1, waiting.n + 1):
@@ -41,23 +51,41 @@ def learned(policy: Policy, known: Knowledge, log: Log) -> Knowledge:
         first = known.past.rounds + 1
         x, g = torch.from_numpy(some.contexts)[None], torch.from_numpy(some.groups)[None]
         known = known._replace(past=known.past.with_pools(x, g))
-        groups = some.at_picks(some.groups)[:, 0]
+        groups = np.where(some.picks >= 0, some.at_picks(some.groups), -1)
         known = policy.advance(known, torch.from_numpy(groups)[None])
-        seen = ~np.isnan(some.rewards[:, 0])
+        seen = ~np.isnan(some.rewards)
         if seen.any():
-            rounds = torch.from_numpy(np.flatnonzero(seen) + first)
-            contexts = some.at_picks(some.contexts)[:, 0]
-            parts = (part[seen] for part in (contexts, groups, some.rewards[:, 0]))
+            rounds = torch.from_numpy(np.nonzero(seen)[0] + first)
+            contexts = some.at_picks(some.contexts)
+            parts = (part[seen] for part in (contexts, groups, some.rewards))
             outcomes = Outcomes(rounds, *(torch.from_numpy(part)[None] for part in parts))
             known = taken_in(policy, known, outcomes)
     return known
 
 
-def frozen(policy: Policy, known: Knowledge, contexts: Floats, groups: NDArray[np.int64]) -> Floats:
+def frozen(
+    policy: Policy, known: Knowledge, contexts: Floats, groups: NDArray[np.int64], picks: int
+) -> Floats:
     """The probabilities of all candidates of n pools, (n, K), each as if it were the next one."""
     x, g = torch.from_numpy(contexts)[None], torch.from_numpy(groups)[None]
     found = [
-        policy.frozen(known, x[:, low : low + PIECE], g[:, low : low + PIECE])
+        policy.frozen(known, x[:, low : low + PIECE], g[:, low : low + PIECE], picks)
         for low in range(0, len(groups), PIECE)
     ]
     return torch.cat(found, 1)[0].numpy()
+
+
+def welcomed(
+    policy: Policy, truth: Truth | None, now: Now, labels: Sequence[Any]
+) -> tuple[Now, NDArray[np.int64]]:
+    """What an agent is once it knows some labels, and their numbers.
+
+    Raises:
+        FairbanditError: labels that are none, or a group that the truth does not know.
+    """
+    codes, groups = grouping.coded(now.groups, labels)
+    if groups is now.groups:
+        return now, codes
+    problem = replace(now.known.problem, groups=len(groups))
+    inputs.check_known(truth, groups, len(now.groups))
+    return now._replace(known=policy.grow(now.known, problem), groups=groups), codes

@@ -6,14 +6,13 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from hydra.experimental.callback import Callback
-from omegaconf import DictConfig
+from rich.text import Text
 
 from fairbandit.audit import audit as audited
 from fairbandit.audit.report import Page, report, report_log
-from fairbandit.cli.messages import one_message, short
+from fairbandit.cli.messages import short
 from fairbandit.cli.parsers import read_parameters, tool_parser
-from fairbandit.errors import PREFIX, FairbanditError
+from fairbandit.errors import FairbanditError
 from fairbandit.logs import read_log
 from fairbandit.run.folder import finished_below
 from fairbandit.run.table import console, named
@@ -62,24 +61,12 @@ def audit(words: Sequence[str]) -> None:
 
 
 def _print(page: Page, written: Sequence[Path]) -> None:
+    screen = console()
     for part in page:
-        if not str(part).startswith("!["):
-            console().print(part, end="\n\n")
+        if not isinstance(part, str):
+            screen.print(part, end="\n\n")
+        elif not part.startswith("!["):
+            text = Text(part.replace("\n", " "))  # to be broken where the screen ends
+            screen.print(text, end="\n\n", width=min(screen.width, 100))
     for path in written:
-        console().print(named("written", short(path.absolute())), soft_wrap=True)
-
-
-class ParityAudit(Callback):
-    """A callback of Hydra that audits a sweep at its end."""
-
-    def on_multirun_end(self, config: DictConfig, **kwargs: Any) -> None:
-        """Reads the sweep's folder, whoever ran its jobs.
-
-        Raises:
-            SystemExit: no job finished, or the folder cannot be written to. Hydra would turn any
-                other error into a warning.
-        """
-        try:
-            _print(*report(Path(config.hydra.sweep.dir)))
-        except (FairbanditError, OSError) as error:
-            raise SystemExit(f"{PREFIX}{one_message(error)}") from None
+        screen.print(named("written", short(path.absolute())), soft_wrap=True)

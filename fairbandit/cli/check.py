@@ -13,7 +13,6 @@ from rich.text import Text
 
 from fairbandit import conformance, registry
 from fairbandit.cli.parsers import read_parameters, tool_parser
-from fairbandit.conformance.report import NOT_TRIED
 from fairbandit.errors import FairbanditError
 from fairbandit.run.table import console
 
@@ -79,14 +78,13 @@ def _examine(kind: str, spec: dict[str, Any], show: Callable[[Text | str], None]
         results.append(result)
         show(_line(result))
     passed = sum(result.reason is None for result in results)
-    show(f"  {passed} of {len(results)} checks passed")
-    return passed == len(results)
+    every = len(conformance.checks(kind))
+    show(f"  {passed} of {every} checks passed")
+    return passed == every
 
 
 def _line(result: conformance.CheckResult) -> Text:
     """A line with a tick or a cross, the requirement, and the reason of a failure."""
     mark, style = ("✓", "green") if result.reason is None else ("✗", "red")
-    if result.reason == NOT_TRIED:
-        mark, style = "–", "dim"
     line = Text("  ").append(mark, style=style).append(f" {result.label}")
     return line if result.reason is None else line.append(f": {result.reason}", style=style)

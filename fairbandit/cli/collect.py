@@ -7,16 +7,15 @@ from pathlib import Path
 
 from fairbandit.cli.parsers import tool_parser
 from fairbandit.results import pool, read_runs
-from fairbandit.results.overview import overview
 from fairbandit.results.runs import KEYS
-from fairbandit.results.table import ENDINGS, tidy, write
+from fairbandit.results.table import ENDINGS, overview, tidy, write
 from fairbandit.run.folder import SUMMARY
 from fairbandit.run.table import console
 
 _HELP = f"""\
 Gathers the {SUMMARY} of every finished run below some folders into one tidy table. Runs that
 differ only in their seeds are one setting, with a row of its own and all their replicas; --each
-gives every run its row, --over pools over other keys than the seed.
+gives every run its row.
 
 Columns: {", ".join(KEYS)}; the keys that differ, by their dotted names, null where a
 row has none; and of every metric and every group's rates the mean and std over all replicas at the
@@ -27,7 +26,7 @@ Without --out the most useful columns are printed."""
 _EXAMPLES = """\
 examples:
   fairbandit collect outputs
-  fairbandit collect outputs --over seed,policy.estimator.noise --out noise.csv
+  fairbandit collect outputs --out results.csv
   fairbandit collect one_folder another_folder --each --out runs.parquet
   fairbandit collect outputs --format latex > table.tex"""
 
@@ -37,22 +36,20 @@ def collect(words: Sequence[str]) -> None:
     parser = tool_parser("collect", _HELP, _EXAMPLES, folders=True)
     add, out = parser.add_argument, f"writes the whole table here ({' or '.join(ENDINGS)}), "
     add("--out", type=Path, metavar="FILE", help=f"{out}replacing the file")
-    add("--over", default="seed", metavar="KEYS", help="pools over these, separated by commas")
     add("--each", action="store_true", help="a row for every run")
     add("--format", choices=("markdown", "latex"), help="how the table is printed")
     given = parser.parse_args(words)
     runs = read_runs(given.folders)
-    over = () if given.each else [key.strip() for key in given.over.split(",") if key.strip()]
-    rows = pool(runs, over)
+    rows = pool(runs, each=given.each)
     counted = f"{len(runs):,} run{'s' * (len(runs) != 1)}"
     if not given.each:
         counted += f" of {len(rows):,} setting{'s' * (len(rows) != 1)}"
     if given.out is not None:
-        table = tidy(rows, each=given.each)
+        table = tidy(rows)
         write(table, given.out)
         print(f"{counted} in {table.num_columns} columns: {given.out}")
     elif given.format is not None:
-        print(overview(rows, folders=given.each).exported(given.format), end="")
+        print(overview(rows).exported(given.format), end="")
     else:
-        console().print(overview(rows, folders=given.each))
+        console().print(overview(rows))
         print(counted)

@@ -6,26 +6,20 @@ import re
 import signal
 import tempfile
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import closing, suppress
 from fnmatch import filter as filter_names
 from pathlib import Path
-from typing import Any
 from urllib.parse import quote
-
-from tensorboard.compat.proto.summary_pb2 import Summary
-from tensorboard.plugins.hparams import summary_v2 as hparams
 
 from fairbandit.cli.messages import short
 from fairbandit.cli.parsers import tool_parser
 from fairbandit.errors import FairbanditError
 from fairbandit.files import fresh
-from fairbandit.results import PooledRuns, SavedRun, read_runs
-from fairbandit.results.differences import distinguishing, union
-from fairbandit.results.pooling import NO_DIFFERENCE
+from fairbandit.results import SavedRun, read_runs
 from fairbandit.results.scenes import scenes_of
 from fairbandit.run.folder import EVENTS, LOCK, finished_below, walk
-from fairbandit.run.tensorboard import INSTANTS, EventWriter, config_text, scalars, titled
+from fairbandit.run.tensorboard import EventWriter, config_text, scalars
 
 HOST = "127.0.0.1"
 """The address to which TensorBoard is bound; only this machine can connect to it."""
@@ -39,7 +33,6 @@ POOLED, RUNS = "pooled", "runs"
 UNFINISHED = "unfinished runs"
 
 _CURVES = "custom_scalars&_smoothingWeight=0"  # smoothing would hide the first rounds
-_FIGURES = f"{RUNS}/.*figures$"
 _LONGEST = 100  # characters of a folder's name
 
 _HELP = """\
@@ -117,15 +110,12 @@ def link_runs(folders: Sequence[Path], logdir: Path) -> list[str]:
 
 
 def write_pooled(runs: Sequence[SavedRun], logdir: Path) -> dict[str, list[str]]:
-    """Writes the curves of each setting, with its config and its row of HParams, below `pooled`.
+    """Writes the curves and the config of each setting below `pooled`.
 
     Returns:
         For each environment, in order, the names of the curves of its settings.
     """
     scenes = scenes_of(runs)
-    settings = rows_of([pooled for scene in scenes for pooled in scene.runs])
-    columns = columns_of(settings, union(scene.metrics for scene in scenes))
-    rows = iter(settings)
     names: dict[str, list[str]] = {}
     for scene in scenes:
         environment = _free(logdir / POOLED, scene.name)
@@ -136,52 +126,16 @@ def write_pooled(runs: Sequence[SavedRun], logdir: Path) -> dict[str, list[str]]
             own.append(folder.relative_to(logdir).as_posix())
             config = pooled.runs[0].summary["config"]
             with closing(EventWriter(folder)) as events:
-                events.write(config_text({k: v for k, v in config.items() if k not in pooled.over}))
-                events.write(columns)
-                row = own[-1].removeprefix(f"{POOLED}/")  # its name
-                events.write(hparams.hparams_pb(next(rows), trial_id=row))
+                events.write(config_text({k: v for k, v in config.items() if k != "seed"}))
                 events.add(scalars(pooled.curves, 1, pooled.rounds))
     return names
-
-
-def rows_of(runs: Sequence[PooledRuns]) -> list[dict[str, Any]]:
-    """Returns the policy and the environment of each run, and the settings in which runs differ."""
-    played = [
-        {key: value for key, value in run.settings.items() if not key.startswith(NO_DIFFERENCE)}
-        for run in runs
-    ]
-    keys = ["policy", "environment", *distinguishing(played)]
-    return [{k: _shown(one[k]) for k in keys if one.get(k) is not None} for one in played]
-
-
-def columns_of(settings: Sequence[Mapping[str, Any]], metrics: Sequence[str]) -> Summary:
-    """Chooses the columns of all rows: the settings, and the final means of metrics."""
-    tags = [*(f"{column}/mean" for column in metrics), *INSTANTS.values()]
-    values = {key: [one[key] for one in settings if key in one] for key in union(settings)}
-    return hparams.hparams_config_pb(
-        [hparams.HParam(key, _domain(own)) for key, own in values.items()],
-        [hparams.Metric(tag, display_name=titled(tag.removesuffix("/mean"))) for tag in tags],
-    )
-
-
-def _shown(value: Any) -> bool | float | str:
-    """A value that TensorBoard can show."""
-    return value if isinstance(value, int | float) else str(value)
-
-
-def _domain(values: Sequence[Any]) -> hparams.Domain | None:
-    """Which values a setting takes; None if they are of several types."""
-    kinds = {type(value) for value in values}
-    if kinds <= {int, float}:
-        return hparams.RealInterval(float(min(values)), float(max(values)))
-    return hparams.Discrete(sorted(set(values))) if len(kinds) == 1 else None
 
 
 def page(names: Sequence[str]) -> str:
     """Returns the page that shows some curves by their names, the first dozen at most."""
     # few signs, for an address
     patterns = [re.sub(r"[^\w/,-]", ".", name) + "$" for name in names[:MOST_LINES]]
-    regex = quote(f"^({'|'.join([*patterns, _FIGURES])})", safe="/,()")
+    regex = quote(f"^({'|'.join(patterns)})", safe="/,()")
     return f"?runFilter={regex}#{_CURVES}&regexInput={regex}"
 
 

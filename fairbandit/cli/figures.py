@@ -6,11 +6,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from yaml import YAMLError, safe_load  # type: ignore[import-untyped]
-
 from fairbandit.cli.messages import short
 from fairbandit.cli.parsers import tool_parser
-from fairbandit.errors import FairbanditError
 from fairbandit.figures.compose import FIGURES
 from fairbandit.figures.draw import (
     SUBFOLDER,
@@ -18,11 +15,8 @@ from fairbandit.figures.draw import (
     Drawn,
     check_choice,
     draw,
-    show_in_tensorboard,
 )
 from fairbandit.figures.facets import Options
-
-_SWEEP = "multirun.yaml"  # where Hydra records the config of a sweep
 
 _HELP = """\
 Draws figures of the finished runs below some folders, as PNG and PDF, without simulating. Runs in
@@ -39,8 +33,7 @@ examples:
   fairbandit figures outputs --only overview --by regularization --size 6.75x9
   fairbandit figures outputs --metric fair_regret --where regularization=0.1,1 --where rounds=5000
 
-Without --only, --policies and --metric, a sweep that asked for figures gets those again, and others
-get all that their runs make, but for frontier and notions."""
+Without --only and --metric, all are drawn that the runs make, but for frontier and notions."""
 
 
 def figures(words: Sequence[str]) -> None:
@@ -62,35 +55,12 @@ def figures(words: Sequence[str]) -> None:
     add("--size", type=_size, metavar="WxH", help="of each figure in inches, as in 6.75x2.5")
     given = parser.parse_args(words)
     alone = given.folders[0] if len(given.folders) == 1 else None
-    own = Path(SUBFOLDER) if alone is None else alone / SUBFOLDER
-    out = given.out or own
+    out = given.out or (Path() if alone is None else alone) / SUBFOLDER
     only = given.only or (["metrics"] if given.metric else None)
-    choice: Choice | None = None
-    if only is not None:
-        choice = dict.fromkeys(only)
-    elif given.policies is None and alone is not None and alone.is_dir():
-        choice = asked_by_sweep(alone)
+    choice: Choice | None = None if only is None else dict.fromkeys(only)
     options = Options(given.by, given.interval, given.size, given.metric or ())
     drawn = draw(given.folders, out, choice, given.policies, dict(given.where or ()), options)
-    if alone is not None and out == own:
-        show_in_tensorboard(drawn, out)
     print_files(drawn)
-
-
-def asked_by_sweep(folder: Path) -> Choice | None:
-    """Returns the figures that the sweep in a folder asked for; None if it asked for none.
-
-    Raises:
-        FairbanditError: Hydra's record of the sweep is damaged.
-    """
-    path = folder / _SWEEP
-    if not path.is_file():
-        return None
-    try:
-        config = safe_load(path.read_text(encoding="utf-8"))
-        return figures_asked(config.get("figures")) or None
-    except (OSError, ValueError, AttributeError, RecursionError, YAMLError) as error:
-        raise FairbanditError(f"{path} cannot be read: {error}; remove it") from error
 
 
 def figures_asked(asked: Any) -> Choice:

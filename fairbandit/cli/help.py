@@ -41,6 +41,7 @@ _SETTINGS = {
     "environment": "one of the environments below",
     "rounds": "T; left null, the environment's own",
     "replicas": "independent runs, side by side",
+    "picks": "how many candidates are picked of each pool",
     "seed": "of all random numbers",
     "device": "cpu, cuda, cuda:1, ...",
     "threads": "torch's threads; left null, one",

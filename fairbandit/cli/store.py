@@ -1,7 +1,10 @@
-"""Gives Hydra the registered parts, the schema of the root config, and the resolvers."""
+"""Gives Hydra the registered parts, the schema of the root config, and the names of folders."""
 
 from __future__ import annotations
 
+import hashlib
+import re
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -10,8 +13,13 @@ from hydra.core.override_parser.overrides_parser import OverridesParser
 from omegaconf import MISSING, DictConfig, OmegaConf
 
 from fairbandit import registry
-from fairbandit.cli.names import folder_name
+from fairbandit.constructors import typed_node
 from fairbandit.run.settings import Settings
+
+LONGEST = 80
+"""The largest number of characters of a name."""
+
+_NO_MATTER = ("resume", "threads", "figures")
 
 
 @dataclass
@@ -37,7 +45,8 @@ def publish() -> None:
     for kind in (*registry.PART_KINDS, "environment"):
         group = kind if kind == "environment" else f"policy/{kind}"
         for name in registry.names(kind):
-            store.store(group=group, name=name, node=registry.node(kind, name))
+            cls: Any = registry.lookup(kind, name)
+            store.store(group=group, name=name, node=typed_node(cls, name))
 
 
 def register_resolvers() -> None:
@@ -59,6 +68,43 @@ def _sweep(_root_: DictConfig) -> str:
     swept = [word.key_or_group for word in words if word.is_sweep_override()]
     fixed = [str(word.input_line) for word in words if not word.is_sweep_override()]
     return folder_name(fixed, swept=swept)
+
+
+def folder_name(
+    overrides: Iterable[str], but: Collection[str] = (), swept: Iterable[str] = ()
+) -> str:
+    """Returns a folder name from the overrides of a run or of a sweep, which are KEY=VALUE words.
+
+    Different overrides make different names: a name that had to be shortened, or whose special
+    characters had to go, ends with 64 bits of a hash. `resume`, `threads` and `figures` do not
+    count, nor do the keys `but`.
+
+    A key that is `swept` counts by itself, so that the same command with further values goes on in
+    the same folder. The folders of its jobs are named by the values.
+
+    >>> folder_name(["policy=oful", "policy.estimator.exploration=0.1", "policy/rank=identity"])
+    'policy-oful_estimator.exploration-0.1_rank-identity'
+    >>> folder_name(["environment.theta=[1,2]"])
+    'environment.theta--1+2-4b912523e1fafd60'
+    >>> folder_name(["rounds=100", "resume=true"], swept=["policy", "seed"])
+    'policy_seed_rounds-100'
+    """
+    words = [_short(key) for key in swept]
+    for override in overrides:
+        key, _, value = override.lstrip("+~").partition("=")
+        if key not in _NO_MATTER and key not in but:
+            words.append(f"{_short(key)}-{value}")
+    text = "_".join(words) or "default"
+    safe = re.sub(r"[^A-Za-z0-9._,-]+", "-", text).strip("-.").replace(",", "+")
+    if safe.replace("+", ",") == text and len(safe) <= LONGEST:
+        return safe
+    digest = hashlib.sha256(text.encode()).hexdigest()[:16]
+    return f"{safe[: LONGEST - 17]}-{digest}"
+
+
+def _short(key: str) -> str:
+    """Returns a key without `policy/`, or `policy.` where a part's parameter follows."""
+    return re.sub(r"^(policy/|policy\.(?=\w+\.))", "", key)
 
 
 def task_words(config: DictConfig) -> list[str]:

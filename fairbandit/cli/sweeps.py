@@ -25,11 +25,10 @@ from fairbandit.cli.figures import figures_asked, print_files
 from fairbandit.cli.messages import one_message, short
 from fairbandit.cli.store import plain_config, task_words
 from fairbandit.errors import PREFIX, FairbanditError
-from fairbandit.figures.draw import SUBFOLDER, Choice, draw, show_in_tensorboard
+from fairbandit.figures.draw import SUBFOLDER, Choice, draw
 from fairbandit.files import fresh
 from fairbandit.results import pool, read_runs
-from fairbandit.results.overview import overview
-from fairbandit.results.table import tidy, write
+from fairbandit.results.table import overview, tidy, write
 from fairbandit.run.folder import ERROR, SUMMARY, claim, finished_below
 from fairbandit.run.progress import progress_bar
 from fairbandit.run.table import console, named
@@ -147,7 +146,7 @@ def _gather(sweep: _Sweep, errors: Mapping[str, str]) -> None:
     finished = _finished(folder)
     if finished:
         runs = read_runs([folder])
-        write(tidy(pool(runs, ()), each=True), folder / RESULTS)
+        write(tidy(pool(runs, each=True)), folder / RESULTS)
         shown.print(overview(pool(runs)))
     skipped = len(finished.items() & sweep.before.items())
     counts = {"finished": len(finished) - skipped, "skipped": skipped, "failed": len(errors)}
@@ -159,10 +158,7 @@ def _gather(sweep: _Sweep, errors: Mapping[str, str]) -> None:
         shown.print(f"failed  {jobs}: {error}", soft_wrap=True, highlight=False)
     shown.print(named("results", short(folder / RESULTS if finished else folder)), soft_wrap=True)
     if finished and sweep.figures:
-        out = folder / SUBFOLDER
-        drawn = draw([folder], out, sweep.figures)
-        show_in_tensorboard(drawn, out)
-        print_files(drawn)
+        print_files(draw([folder], folder / SUBFOLDER, sweep.figures))
 
 
 def _finished(folder: Path) -> dict[str, int]:

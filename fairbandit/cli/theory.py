@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -21,16 +22,16 @@ from fairbandit.theory.bounds import ALPHA, DELTA, REGULARIZATION
 from fairbandit.theory.constants import KAPPAS
 
 _HELP = """\
-Computes for a problem of yours what the paper proves about Fair-Greedy: the constants, and the
+Computes for a problem what the paper proves about Fair-Greedy: the constants, and the
 bound on its fair regret. One step of the paper's proof is false, so the theorem as printed and the
 repaired one stand side by side, and below them the constant of this very instance, by Monte Carlo.
 With two groups that have a place each, it also prints what fairness costs in reward.
 
-It plays no policy. Constants of the simulation are in closed form; those of a table and the census
-are exact over the members; those of other environments come from pools that they draw.
+It plays no policy. Constants of the simulation are in closed form, those of a table and the census
+exact over the members.
 
 words:
-  environment=NAME             simulation, table, census_gender, census_ethnicity or your own
+  environment=NAME             simulation, table, census_gender or census_ethnicity
   environment.KEY=VALUE        as for a run
   rounds=T                     default: the environment's own
   delta=0.05                   bounds hold with probability at least 1 - delta
@@ -91,20 +92,18 @@ def theory(words: Sequence[str]) -> None:
 
 def _parsed(words: Sequence[str]) -> tuple[dict[str, Any], dict[str, float]]:
     """The environment's description, and the numbers by name."""
-    own = [word for word in words if word.startswith("environment.")]
-    given = dict(word.partition("=")[::2] for word in words if word not in own)
-    described = {"name": given.pop("environment", "simulation")}
-    parameters = [word.removeprefix("environment.") for word in own]
+    dotted = [re.sub("^environment=", "environment.name=", word) for word in words]
+    given = read_parameters(dotted, "theory")
+    described = {"name": "simulation", **given.pop("environment", {})}
     if unknown := sorted(set(given) - {"rounds", "delta", "regularization", "alpha"}):
         raise FairbanditError(
             f"fairbandit theory: unknown {', '.join(unknown)}; expected environment=NAME, "
             "environment.KEY=VALUE, rounds=…, delta=…, regularization=…, alpha=…"
         )
     try:
-        numbers = {key: float(value) for key, value in given.items()}
-    except ValueError as error:
+        return described, {key: float(value) for key, value in given.items()}
+    except (TypeError, ValueError) as error:
         raise FairbanditError(f"fairbandit theory: not a number in {given}: {error}") from None
-    return {**described, **read_parameters(parameters, "environment")}, numbers
 
 
 def _number(value: float) -> str:

@@ -7,7 +7,6 @@ have ended, so that a study that was interrupted goes on as if it had not been.
 from __future__ import annotations
 
 import json
-import os
 import shlex
 import warnings
 from collections.abc import Mapping, Sequence
@@ -26,9 +25,8 @@ from omegaconf.errors import OmegaConfBaseException
 from fairbandit import registry
 from fairbandit.building import build_policy, conf_folder
 from fairbandit.cli.messages import in_a_line, one_message, short
-from fairbandit.cli.names import folder_name
 from fairbandit.cli.parsers import quoted, read_parameters, tool_parser
-from fairbandit.cli.store import plain_config, publish
+from fairbandit.cli.store import folder_name, plain_config, publish
 from fairbandit.errors import FairbanditError
 from fairbandit.files import fresh
 from fairbandit.run.execute import execute
@@ -107,7 +105,6 @@ def tune(words: Sequence[str]) -> None:
             while len(study.ended()) < given["trials"]:
                 study.play()
             study.show()
-            study.draw()
     except (SQLAlchemyError, optuna.exceptions.StorageInternalError) as error:
         reason = in_a_line(error.__cause__ or error)
         raise FairbanditError(f"{_DATABASE} cannot be read or written: {reason}") from error
@@ -263,31 +260,6 @@ class _Study:
         for one in best:
             again = shlex.join(["fairbandit", *words, *_overrides(one.params), seed])
             console().print(named(f"trial {one.number} with fresh replicas", again), soft_wrap=True)
-
-    def draw(self) -> None:
-        """Draws the study as PNG and PDF."""
-        os.environ["MPLBACKEND"] = "agg"  # only files are written, whatever draws windows
-        import optuna.visualization.matplotlib as plots
-        from matplotlib import pyplot, rc_context
-
-        out, names = self.folder / "figures", list(self.objectives)
-        out.mkdir(exist_ok=True)
-        with rc_context(), warnings.catch_warnings(action="ignore"):  # a style; "experimental"
-            drawn: dict[str, Any] = {}
-            if len(names) > 1:
-                drawn["front"] = plots.plot_pareto_front(self.study, target_names=names)
-            else:
-                drawn["history"] = plots.plot_optimization_history(self.study, target_name=names[0])
-                drawn["slice"] = plots.plot_slice(self.study, target_name=names[0])
-                drawn["importances"] = plots.plot_param_importances(self.study)
-                drawn["curves"] = plots.plot_intermediate_values(self.study)
-            for name, axes in drawn.items():
-                figure = np.ravel(axes)[0].figure
-                figure.set_size_inches(3 + 3 * np.size(axes), 5)
-                for kind in ("pdf", "png"):
-                    figure.savefig(out / f"{name}.{kind}", bbox_inches="tight")
-                pyplot.close(figure)
-        console().print(named("figures", short(out)), soft_wrap=True)
 
 
 def _listed(values: Mapping[str, Any]) -> str:

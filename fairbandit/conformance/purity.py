@@ -21,7 +21,10 @@ from fairbandit.streams import Purpose, Streams
 LIFE = 16
 """How many rounds a part is watched for."""
 
-_COMPUTED = ("scores", "errors", "outcomes", "past", "count", "mean", "variance")
+_COMPUTED = (
+    *("rounds", "rank_window", "scores", "errors", "outcomes", "past"),
+    *("count", "mean", "variance"),
+)
 
 _GLOBALS: Mapping[str, tuple[Callable[[], Any], Callable[[Any], Any]]] = {
     "torch's default dtype": (torch.get_default_dtype, torch.set_default_dtype),

@@ -13,9 +13,6 @@ from fairbandit.conformance.purity import changes_nothing, restored
 from fairbandit.conformance.world import Spec
 from fairbandit.errors import FairbanditError
 
-NOT_TRIED = "not tried, for the fault above"
-"""The reason that stands for all checks after a part that cannot be played."""
-
 Check = Callable[[str, Spec], None]
 """Takes a kind and a part, and raises `ConformanceError` with the reason if the check fails."""
 
@@ -41,7 +38,7 @@ class CheckResult(NamedTuple):
     Attributes:
         check: the check's name.
         label: the requirement, in one line.
-        reason: why the part fails, or `NOT_TRIED`; None if it passes.
+        reason: why the part fails; None if it passes.
     """
 
     check: str
@@ -62,14 +59,15 @@ def examine(kind: str, spec: Spec) -> Iterator[CheckResult]:
         spec: its name, or a mapping with `name` and hyperparameters.
 
     Yields:
-        A result for each check. An exception inside the part is a failed check.
+        A result for each check, up to `plays` if that fails. An exception inside the part is a
+        failed check.
     """
-    playable = True
     for check in checks(kind):
         label = inspect.cleandoc(check.__doc__ or "").split("\n")[0].rstrip(".")
-        reason = _failure(check, kind, spec) if playable else NOT_TRIED
+        reason = _failure(check, kind, spec)
         yield CheckResult(check.__name__, label, reason)
-        playable = playable and not (check is contract.plays and reason)
+        if check is contract.plays and reason:
+            return
 
 
 def _failure(check: Check, kind: str, spec: Spec) -> str | None:

@@ -101,12 +101,14 @@ class Recorded(Policy):
         super().__init__(**parts)
         self.shown: dict[int, Tensor] = {}
 
-    def propose(self, known: Knowledge, first: int, contexts: Tensor, groups: Tensor) -> Selection:
+    def propose(
+        self, known: Knowledge, first: int, contexts: Tensor, groups: Tensor, picks: int = 1
+    ) -> Selection:
         """Decides N consecutive rounds; see `Policy.propose`."""
         self.asked = candidates = self.candidates(known, first, contexts, groups)
         low = (candidates.tie_ceiling < candidates.index) & candidates.present
         refuse(low, "the rank gave a tie ceiling below its index", ceiling=candidates.tie_ceiling)
-        selection = self.selector.select(candidates, candidates.index)
+        selection = self.selector.select(candidates, candidates.index, picks)
         parts = candidates.scores, candidates.index, selection.probabilities
         shown = torch.cat([part.where(candidates.present, 0) for part in parts], 2)
         self.shown.update(enumerate(shown.unbind(1), first))  # the last repetition counts

@@ -85,7 +85,7 @@ class Windows:
             groups, ends = groups[:1], ends[:, :1]
         g, flat = contexts.groups, groups.flatten(1)
         key = flat * models + model_of_round.repeat_interleave(groups.shape[2])
-        number = occurrences(key)
+        number = torch.from_numpy(occurrences(key.numpy(force=True))).to(key.device)
         widths = number.new_zeros(g + 1)
         widths.scatter_reduce_(0, flat.flatten() + 1, number.flatten() + 1, "amax")
         self._widths = widths[1:].tolist()

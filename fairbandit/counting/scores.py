@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from fairbandit.counting.contexts import Contexts
+from fairbandit.counting.contexts import Contexts, Ints
 from fairbandit.counting.scan import Windows, counting, products, scoring, summing
 from fairbandit.counting.segments import count_segments
 from fairbandit.counting.sorted_segment import SortedSegment
@@ -37,7 +37,7 @@ AGAIN = 20
 SORT = 300
 """The cost of sorting one more context."""
 
-SEARCH, SEARCH_SETUP = 600, 400
+SEARCH, SEARCH_SETUP = 1200, 400
 """The cost of searching a sorted segment for one more value; and for any, in values, times d.
 
 Comparisons become cheaper, in proportion, as there are more features; this does not."""
@@ -59,7 +59,7 @@ class PastScores:
     Args:
         contexts: the past contexts up to the last of the rounds.
         first: the first of N consecutive rounds, from 1.
-        start, stop: the window of each round, (N,) int64, both nondecreasing.
+        window: start and stop of each round's, (2, N), both nondecreasing.
         groups: the candidates' groups, (B, N, K) int64, −1 for an empty place.
         model: the U reward models of the rounds.
         model_of_round: which model each round uses, (N,) int64, nondecreasing.
@@ -71,14 +71,13 @@ class PastScores:
         self,
         contexts: Contexts,
         first: int,
-        start: Tensor,
-        stop: Tensor,
+        window: Ints,
         groups: Tensor,
         model: RewardModel,
         model_of_round: Tensor,
         own: tuple[Tensor, Tensor] | None = None,
     ) -> None:
-        self._contexts, self._first, self._start, self._stop = contexts, first, start, stop
+        self._contexts, self._first, self._window = contexts, first, window
         self._groups, self._model, self._model_of_round = groups, model, model_of_round
         self._own = own
 
@@ -93,8 +92,8 @@ class PastScores:
         """
         if groups is None:
             return self._every
-        window, models = (self._start, self._stop), (self._model, self._model_of_round)
-        return type(self)(self._contexts, self._first, *window, groups, *models)
+        models = self._model, self._model_of_round
+        return type(self)(self._contexts, self._first, self._window, groups, *models)
 
     @cached_property
     def _every(self) -> PastScores:
@@ -104,8 +103,12 @@ class PastScores:
     @cached_property
     def count(self) -> Tensor:
         """How many past contexts of its group each candidate's window holds: (B, N, K) float64."""
-        start, stop = self._own_ends
-        return (stop - start).masked_fill_(self._groups < 0, 0).to(torch.float64)
+        if self._pool is not None:
+            start, stop, groups = self._pool
+            sizes = [float(stop[group] - start[group]) if group >= 0 else 0.0 for group in groups]
+            return torch.from_numpy(np.array([[sizes]]))
+        start_, stop_ = self._own_ends
+        return (stop_ - start_).masked_fill_(self._groups < 0, 0).to(torch.float64)
 
     @cached_property
     def mean(self) -> Tensor:
@@ -181,7 +184,7 @@ class PastScores:
         """
         given = list(values)
         if ages:
-            n = len(self._start)
+            n = self._groups.shape[1]
             now = torch.arange(self._first, self._first + n, device=self._groups.device)
             given.append(now[:, None].expand(self._groups.shape).to(torch.float64))
         theta = self._model.theta
@@ -194,10 +197,10 @@ class PastScores:
         return self._own
 
     def _count_linear(self, values: Tensor, theta: Tensor) -> Tensor:
-        if values.shape[:2] == (1, 1) and values.device.type == "cpu":
-            counts = self._count_slices(values, theta)
-            if counts is not None:
-                return counts
+        if self._pool is not None:
+            start_, stop_, groups = self._pool
+            if sum(stop_[group] - start_[group] for group in set(groups) - {-1}) <= SLICES:
+                return self._count_slices(values, theta, *self._pool)
         start, stop = self._own_ends
         length = (stop - start).masked_fill_(self._groups < 0, 0)
         cost = self._cost(compared := float(length.sum()))
@@ -208,24 +211,28 @@ class PastScores:
             return self._windows.sum(products(theta), counting, [values])
         return self._gather(values, theta, start, length)
 
-    def _count_slices(self, values: Tensor, theta: Tensor) -> Tensor | None:
-        """Counts for one pool of one replica, whose windows are slices; None if they are long."""
-        (start, stop), groups = self._ends[:, 0, 0].tolist(), self._groups[0, 0].tolist()
-        present = set(groups) - {-1}
-        if sum(stop[group] - start[group] for group in present) > SLICES:
+    @cached_property
+    def _pool(self) -> tuple[list[int], list[int], list[int]] | None:
+        """Start and stop of the window in every group, and the groups, of one pool on the host."""
+        if self._groups.shape[:2] != (1, 1) or self._groups.device.type != "cpu":
             return None
-        scores = {
-            group: torch.mv(
-                self._contexts.entries(group, start[group], stop[group])[0], theta[0, 0]
-            )
-            for group in present
+        (start, stop), groups = self._ends[:, 0, 0].tolist(), self._groups[0, 0].tolist()
+        return start, stop, groups
+
+    def _count_slices(
+        self, values: Tensor, theta: Tensor, start: list[int], stop: list[int], groups: list[int]
+    ) -> Tensor:
+        """Counts for one pool, whose windows are slices."""
+        entries, weights = self._contexts.entries, theta[0, 0]
+        past = {
+            group: torch.mv(entries(group, start[group], stop[group])[0], weights).numpy()
+            for group in set(groups) - {-1}
         }
-        past = {group: one.cpu().numpy() for group, one in scores.items()}
         counts = [
             float(np.count_nonzero(past[group] <= value)) if group >= 0 else 0.0
             for group, value in zip(groups, values[0, 0].tolist(), strict=True)
         ]
-        return values.new_tensor(counts)[None, None]
+        return torch.from_numpy(np.array([[counts]]))
 
     def _count_sorted(self, values: Tensor, theta: Tensor, scan: float) -> Tensor | None:
         """Counts by a sorted segment and what is beside it; None if a scan of all costs less.
@@ -263,7 +270,7 @@ class PastScores:
         # the windows minus the segment are what lies between the stops, minus what lies between
         # the starts; either may be negative
         own = self._groups.clamp(min=0)
-        sorted_ends = held.ends[:, own]
+        sorted_ends = torch.from_numpy(held.ends).to(own.device)[:, own]
         more = self._own_ends - sorted_ends
         length = more.abs().masked_fill_(self._groups < 0, 0)
         cost = self._cost(compared := float(length.sum()))
@@ -284,10 +291,11 @@ class PastScores:
     def _gather(self, values: Tensor, theta: Tensor, begin: Tensor, length: Tensor) -> Tensor:
         """Counts over segments of entries of each value's group, (…, B, N, M) both."""
         (b, u, d), memory, model = theta.shape, self._contexts.memory, None
-        row = begin + memory.address[self._groups.clamp(min=0)]
+        address = torch.from_numpy(memory.address).to(begin.device)[:, None]
+        own = self._groups.clamp(min=0)
+        row = begin + address.expand(-1, own.shape[1], -1).gather(2, own)
         if b * u > 1:
             replica = torch.arange(b, device=row.device)[:, None, None]
-            row += replica * memory.rows.shape[1]
             model = (replica * u + self._model_of_round[:, None]).expand(row.shape).flatten()
         given = length.flatten(), values.expand(row.shape).flatten()
         rows, weights = memory.rows.view(-1, d), theta.reshape(b * u, d)
@@ -298,28 +306,29 @@ class PastScores:
         return min(GATHER * compared, compared + SCAN + GROUP * self._contexts.groups)
 
     @cached_property
-    def _ends(self) -> Tensor:
+    def _ends(self) -> Ints:
         """Start and stop of each window in every group, entries start … stop − 1: (2, B, N, G)."""
-        contexts, start, stop = self._contexts, self._start, self._stop
-        least, last = int(start[0]), int(stop[-1])
+        contexts, first = self._contexts, self._first
+        least, last = int(self._window[0, 0]), int(self._window[1, -1])
         if least < contexts.forgotten or last > contexts.rounds:
             raise FairbanditError(
                 f"a rank window holds rounds {least + 1} to {last}; known are "
                 f"{contexts.forgotten + 1} to {contexts.rounds}: rounds before the start of an "
                 "earlier window are forgotten"
             )
-        if contexts.max_contexts is None:
-            return contexts.up_to(torch.stack([start, stop]))
-        before = torch.arange(self._first - 1, self._first + len(start) - 1, device=start.device)
-        start, stop, now = contexts.up_to(torch.stack([start, stop, before]))
-        return torch.stack([torch.maximum(start, now - contexts.max_contexts).minimum(stop), stop])
+        start, stop = (contexts.up_to(end) for end in self._window)
+        if contexts.max_contexts is not None:
+            now = contexts.up_to(np.arange(first - 1, first - 1 + self._window.shape[1]))
+            start = np.maximum(start, now - contexts.max_contexts).clip(max=stop)
+        return np.array([start, stop])
 
     @cached_property
     def _own_ends(self) -> Tensor:
         """The same in the group of each value, (2, B, N, M)."""
-        return self._ends.gather(3, self._groups.clamp(min=0).expand(2, -1, -1, -1))
+        ends = torch.from_numpy(self._ends).to(self._groups.device)
+        return ends.gather(3, self._groups.clamp(min=0).expand(2, -1, -1, -1))
 
     @cached_property
     def _windows(self) -> Windows:
-        models = self._model_of_round, len(self._model)
-        return Windows(self._contexts, self._ends, self._groups, *models)
+        ends = torch.from_numpy(self._ends).to(self._groups.device)
+        return Windows(self._contexts, ends, self._groups, self._model_of_round, len(self._model))

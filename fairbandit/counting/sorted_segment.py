@@ -15,7 +15,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from fairbandit.counting.segments import count_segments
@@ -38,7 +40,7 @@ class SortedSegment:
 
     Attributes:
         start, stop: entries start … stop − 1 of each group are sorted.
-        ends: the same as a tensor, (2, G).
+        ends: the same as an array, (2, G).
         length: how many entries are sorted, of each replica.
         exact: whether bounds can be trusted, which they cannot where contexts are too large.
         spent, saved: what counting has cost since, and what it cost less than a scan.
@@ -48,7 +50,7 @@ class SortedSegment:
         (b, d), g = theta.shape, len(contexts)
         self.start = list(start)
         self.stop = [low + x.shape[1] for low, x in zip(start, contexts, strict=True)]
-        self.ends = torch.tensor([self.start, self.stop], device=theta.device)
+        self.ends = np.array([self.start, self.stop])
         self.length = sum(self.stop) - sum(self.start)
         self.spent = self.saved = 0.0
         self._mean, self._spread = theta.new_zeros(2, b, g, d)  # in units of keys
@@ -88,9 +90,9 @@ class SortedSegment:
         sizes = (self._mean + self._spread).sum(2) + radius + off + least + self._scale
         self.exact = bool(sizes.isfinite().all())
 
-    def within(self, first: Tensor, stop: Tensor) -> bool:
+    def within(self, first: NDArray[np.int64], stop: NDArray[np.int64]) -> bool:
         """Whether all entries are among entries first … stop − 1 of their groups, (G,) each."""
-        return bool((self.ends[0] >= first).all()) and bool((self.ends[1] <= stop).all())
+        return bool((self.ends[0] >= first).all() and (self.ends[1] <= stop).all())
 
     def count_le(
         self, groups: Tensor, values: Tensor, of_round: Tensor, theta: Tensor, budget: float

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
+from collections.abc import Sequence
 from typing import Any, ClassVar
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -44,16 +46,21 @@ class Estimator(Part):
         return self._init(problem)
 
     def models(
-        self, problem: Problem, state: State, rounds: Tensor, n_train: Tensor, outcomes: Outcomes
+        self,
+        problem: Problem,
+        state: State,
+        rounds: Sequence[int],
+        n_train: Sequence[int],
+        outcomes: Outcomes,
     ) -> tuple[RewardModel, Tensor]:
         """The reward models of N rounds.
 
         Args:
             problem: what is played.
             state: includes the outcomes of some first rounds.
-            rounds: t, (N,) int64, ascending.
-            n_train: how many first rounds train the model of each round, (N,) int64,
-                nondecreasing, and no less than the state includes.
+            rounds: t, N of them, ascending.
+            n_train: how many first rounds train the model of each, N of them, nondecreasing, and no
+                less than the state includes.
             outcomes: those that the state does not include, in order of round; all there are, if
                 the estimator needs rewards. The model of round t is trained on those of rounds up
                 to its n_train.
@@ -64,16 +71,13 @@ class Estimator(Part):
         Raises:
             FairbanditError: a model that is not finite.
         """
-        n_train = n_train if self.learns else torch.zeros_like(n_train)
-        model_of_round = torch.arange(n_train.shape[0], device=n_train.device)
-        if not self._has_model_each_round(problem) and n_train.shape[0] > 1:
-            first = torch.ones_like(n_train, dtype=torch.bool)
-            first[1:] = n_train.diff() > 0
-            if not bool(first.all()):
-                model_of_round = first.cumsum(0) - 1
-                rounds, n_train = rounds[first], n_train[first]
-        numbers = n_train.tolist()
-        model = self._models(problem, state, rounds.tolist(), numbers, outcomes)
+        t, numbers = list(rounds), list(n_train) if self.learns else [0] * len(rounds)
+        model_of_round = torch.arange(len(t), device=problem.device)
+        if len(set(numbers)) < len(numbers) and not self._has_model_each_round(problem):
+            distinct, first, number = np.unique(numbers, return_index=True, return_inverse=True)
+            t, numbers = [t[at] for at in first], distinct.tolist()
+            model_of_round = torch.from_numpy(number).to(problem.device)
+        model = self._models(problem, state, t, numbers, outcomes)
         # a sum is finite where all terms are, up to overflow, and much cheaper to look at
         if not all(
             math.isfinite(float(p.sum())) or bool(p.isfinite().all()) for p in model.parameters

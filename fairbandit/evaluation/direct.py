@@ -112,7 +112,8 @@ def direct_values(
             ranks[here] = below / max(float(weights[here].sum()), 1.0)
         table.flat[places] = ranks
         best = counts @ np.where(among, -np.sort(-table, axis=1), 0.0).sum(1)
-        means = (chances @ (weights * every) for every in (scores, ranks))
+        # einsum calls no BLAS, whose threads take longer than such a sum
+        means = (np.einsum("pn,n->p", chances, weights * every) for every in (scores, ranks))
         values.append(np.concatenate([[best], *means]) / float(counts @ slots))
     return np.array(values)
 

@@ -161,10 +161,14 @@ class Frozen:
             raise FairbanditError(
                 f"expected decisions with the features {self._features}, got {log.features}"
             )
-        return {
-            name: agent.probabilities(log.contexts, log.groups, log.labels)
-            for name, agent in self._agents.items()
-        }
+        found = {name: np.empty(log.groups.shape) for name in self._agents}
+        picks = (log.picks >= 0).sum(1)
+        for m in np.unique(picks).tolist():
+            some = picks == m
+            given = log.contexts[some], log.groups[some], log.labels, m
+            for name, agent in self._agents.items():
+                found[name][some] = agent.probabilities(*given)
+        return found
 
     def sums(self, log: Log) -> dict[str, Sums]:
         """What each policy gives on some decisions, as sums."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
-from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -18,8 +17,6 @@ from fairbandit.files import written_aside
 from fairbandit.results import Scene, read_runs
 from fairbandit.results.differences import chosen, union
 from fairbandit.results.scenes import scenes_of
-from fairbandit.run.folder import EVENTS
-from fairbandit.run.tensorboard import EventWriter, image
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -78,7 +75,8 @@ def draw(
 
     Raises:
         FairbanditError: a figure, metric or setting is unknown, no run has the policies or the
-            values, runs are damaged, or `out` cannot be written to.
+            values, or runs are damaged.
+        OSError: `out` cannot be written to.
     """
     check_choice(choice or {})
     runs = read_runs(folders)
@@ -110,7 +108,8 @@ def save(figure: Figure, folder: Path, stem: str) -> tuple[Path, Path]:
     Each file is written whole or not at all. The same figure gives the same bytes.
 
     Raises:
-        FairbanditError: the figure is too small for its axes, or the folder cannot be written to.
+        FairbanditError: the figure is too small for its axes.
+        OSError: the folder cannot be written to.
     """
     with applied(), warnings.catch_warnings():
         warnings.filterwarnings("error", "constrained_layout not applied")
@@ -123,21 +122,8 @@ def save(figure: Figure, folder: Path, stem: str) -> tuple[Path, Path]:
             ) from None
         figure.set_layout_engine("none")  # both files have this layout, which takes long to find
         paths = folder / f"{stem}.png", folder / f"{stem}.pdf"
-        try:
-            folder.mkdir(parents=True, exist_ok=True)
-            for path, metadata in zip(paths, _METADATA, strict=True):
-                with written_aside(path) as file:
-                    figure.savefig(file, format=path.suffix[1:], metadata=metadata)
-        except OSError as error:
-            raise FairbanditError(f"cannot write figures to {folder}: {error.strerror}") from error
+        folder.mkdir(parents=True, exist_ok=True)
+        for path, metadata in zip(paths, _METADATA, strict=True):
+            with written_aside(path) as file:
+                figure.savefig(file, format=path.suffix[1:], metadata=metadata)
     return paths
-
-
-def show_in_tensorboard(drawn: Sequence[Drawn], out: Path) -> None:
-    """Shows the figures on TensorBoard's Images page, in place of earlier ones."""
-    for earlier in out.glob(EVENTS):
-        earlier.unlink()
-    with closing(EventWriter(out)) as events:
-        for one in drawn:
-            png, _ = one.files
-            events.write(image(png.stem, png.read_bytes()))

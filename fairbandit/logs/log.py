@@ -40,7 +40,8 @@ class Log:
         features: the names of the d features.
         names: what the log calls the decisions, n of them.
         scores: a score of each candidate, (n, K), NaN for none; None where there are none.
-        attributes: further group columns by name, each with numbers (n, K) and labels.
+        attributes: the group columns of a table by name, each with numbers (n, K) and labels;
+            `groups` is of all of them together.
         adaptive: whether decisions depend on earlier rewards, as those of a learning agent do.
         draws_models: whether probabilities are given a draw of the model, as in posterior sampling:
             then they do not say how probable a pick was.

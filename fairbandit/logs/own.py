@@ -4,7 +4,7 @@ The first line is the `header`: schema, package version, the policy's config, th
 and the hash of the file it was loaded from, if it was. Then come, in the order of the calls,
 
     decision  ticket, time, contexts (K, d), groups, probabilities of all K, picks
-    reward    ticket, time, reward
+    reward    ticket, time, reward; of several picks, a list of candidates and one of rewards
     drop      ticket, time: the reward is not waited for any more
     observed  time, contexts, groups, actions and rewards of n rounds that others decided
 
@@ -76,7 +76,7 @@ def read_own(path: Path) -> Log:
         FairbanditError: as `own_lines`, or a line whose values do not make sense.
     """
     decisions: dict[int, dict[str, Any]] = {}
-    rewards: dict[int, float] = {}
+    rewards: dict[tuple[int, int], float] = {}
     hashes, header = set[str](), None
     for line in own_lines(path):
         hashes.add(line.sha256)
@@ -88,13 +88,10 @@ def read_own(path: Path) -> Log:
                 _check(line.record, decisions)
                 decisions[line.record["ticket"]] = line.record
             elif line.record["kind"] == "reward":
-                ticket = line.record["ticket"]
-                if ticket not in decisions or ticket in rewards:
-                    raise ValueError(f"ticket {ticket} waits for no reward")
-                reward = line.record["reward"]
-                if type(reward) not in (int, float) or not abs(reward) <= LARGEST:
-                    raise ValueError(f"a reward is a number of at most {LARGEST:g}; got {reward!r}")
-                rewards[ticket] = float(reward)
+                for pick, reward in _rewards(line.record, decisions):
+                    if pick in rewards:
+                        raise ValueError(f"the reward of ticket {pick[0]} came already")
+                    rewards[pick] = reward
         except (KeyError, TypeError, ValueError, OverflowError) as error:
             raise FairbanditError(
                 f"{path}, line {line.number}: {type(error).__name__}: {error}"
@@ -161,9 +158,29 @@ def _check(record: Mapping[str, Any], before: Mapping[int, Any]) -> None:
             raise ValueError(f"expected {k} contexts of finite numbers")
 
 
+def _rewards(
+    record: Mapping[str, Any], decisions: Mapping[int, Mapping[str, Any]]
+) -> Iterator[tuple[tuple[int, int], float]]:
+    """The rewards that a line says, each with the ticket and the place of its pick."""
+    ticket, given = record["ticket"], record["reward"]
+    if ticket not in decisions:
+        raise ValueError(f"ticket {ticket} waits for no reward")
+    picks = decisions[ticket]["picks"]
+    if "candidate" not in record and len(picks) == 1:
+        every = [(picks[0], given)]
+    else:
+        every = list(zip(record["candidate"], given, strict=True))
+    for place, reward in every:
+        if type(place) is not int or place not in picks:
+            raise ValueError(f"candidate {place!r} of ticket {ticket} waits for no reward")
+        if type(reward) not in (int, float) or not abs(reward) <= LARGEST:
+            raise ValueError(f"a reward is a number of at most {LARGEST:g}; got {reward!r}")
+        yield (ticket, place), float(reward)
+
+
 def _arrays(
     decisions: Mapping[int, Mapping[str, Any]],
-    rewards: Mapping[int, float],
+    rewards: Mapping[tuple[int, int], float],
     learns: bool,
     draws_models: bool,
     hashes: frozenset[str],
@@ -182,8 +199,9 @@ def _arrays(
     picks = padded([one["picks"] for one in every], -1, np.int64)
     probabilities = padded([one["probabilities"] for one in every], 0.0)
     found = np.full(picks.shape, np.nan)
-    for row, ticket in enumerate(decisions):
-        found[row, 0] = rewards.get(ticket, np.nan)
+    for row, (ticket, one) in enumerate(decisions.items()):
+        for slot, place in enumerate(one["picks"]):
+            found[row, slot] = rewards.get((ticket, place), np.nan)
     at = probabilities[np.arange(len(every))[:, None], picks.clip(min=0)]
     whole = len(some) == len(every)
     return Log(

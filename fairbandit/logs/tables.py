@@ -130,7 +130,7 @@ def log_of(source: Source, columns: Columns, encoder: Encoder) -> Log:
         features=encoder.names,
         names=names.tolist(),
         scores=None if score is None else pools(source.numbers(score), np.nan),
-        attributes=dict(zip(columns.groups, attributes, strict=True)) if len(labels) > 1 else None,
+        attributes=dict(zip(columns.groups, attributes, strict=True)),
         encoder=encoder,
     )
 

@@ -1,9 +1,23 @@
 """Values at the places that were picked."""
 
+import torch
 from torch import Tensor
 
 
 def gather_picks(values: Tensor, actions: Tensor) -> Tensor:
-    """The value at the place picked: (B, N, K, …) and (B, N) to (B, N, …)."""
-    index = actions.reshape(*actions.shape, *[1] * (values.ndim - 2))
-    return values.gather(2, index.expand(-1, -1, 1, *values.shape[3:])).squeeze(2)
+    """The values at the places picked.
+
+    Args:
+        values: (B, N, K, …).
+        actions: (B, N), or (B, N, m), −1 in empty slots.
+
+    Returns:
+        (B, N, …), or (B, N, m, …), where empty slots have NaN, or −1 if values are whole numbers.
+    """
+    slots = actions if actions.ndim == 3 else actions[..., None]
+    index = slots.clamp(min=0).reshape(*slots.shape, *[1] * (values.ndim - 3))
+    found = values.gather(2, index.expand(-1, -1, -1, *values.shape[3:]))
+    if actions.ndim == 2:
+        return found.squeeze(2)
+    empty = (slots < 0).reshape(*slots.shape, *[1] * (values.ndim - 3))
+    return found.masked_fill(empty, torch.nan if values.is_floating_point() else -1)

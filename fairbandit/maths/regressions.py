@@ -236,6 +236,8 @@ def _with_squares(gram: Tensor, rows: Tensor) -> Tensor:
 
 def _up_to(start: Tensor, steps: Tensor, at: list[int]) -> Tensor:
     """A start (B, …) plus the first i of n steps (B, n, …), for each i: (B, U, …)."""
+    if not steps.shape[1]:
+        return start[:, None].expand(-1, len(at), *start.shape[1:])
     sums = torch.cat([start[:, None], steps], 1).cumsum(1)
     first, u = at[0], len(at)
     return sums[:, first : first + u] if at == list(range(first, first + u)) else sums[:, at]

@@ -9,6 +9,7 @@ from itertools import combinations
 
 import torch
 from torch import Tensor
+from torch.nn.utils.rnn import pad_sequence
 
 from fairbandit.errors import FairbanditError
 
@@ -18,6 +19,9 @@ MAX_TERMS = 12
 ACCURACY = 1e-9
 """The largest rounding error that the alternating sum may have."""
 
+WORK = 1 << 20
+"""The most terms that are computed at a time."""
+
 RANGE = 650.0
 """The largest |ln totalᵐ| for which no term of the sum underflows or overflows."""
 
@@ -25,38 +29,13 @@ RANGE = 650.0
 class UniformSums:
     """The CDFs of weighted sums of independent uniforms, one for each of several groups.
 
-    Args:
-        weights: each group's w, at most `MAX_TERMS` of them nonzero.
-        offsets: a constant added to each group's sum.
-
-    Raises:
-        FairbanditError: weights for which `uniform_sum_cdf` is not exact.
-
-    >>> cdf = UniformSums([[1.0, 1.0], [2.0]], [0.0, 1.0])
-    >>> cdf(torch.tensor([0, 0, 1]), torch.tensor([0.5, 1.0, 1.5], dtype=torch.float64))
-    tensor([0.1250, 0.5000, 0.2500], dtype=torch.float64)
-    """
-
-    def __init__(self, weights: Sequence[Sequence[float]], offsets: Sequence[float]) -> None:
-        self._sums = [(tuple(own), offset) for own, offset in zip(weights, offsets, strict=True)]
-        for own, _ in self._sums:
-            _expansion(own)
-
-    def __call__(self, groups: Tensor, values: Tensor, rounds: Tensor | None = None) -> Tensor:
-        """P(offset + Σᵢ wᵢUᵢ ≤ v) at values of groups of one shape; 0 where the group is −1."""
-        shares = torch.zeros_like(values)
-        for group, (weights, offset) in enumerate(self._sums):
-            own = groups == group
-            shares[own] = uniform_sum_cdf(values[own], weights, offset)
-        return shares
-
-
-def uniform_sum_cdf(values: Tensor, weights: Sequence[float], offset: float = 0.0) -> Tensor:
-    """P(offset + Σᵢ wᵢUᵢ ≤ v) at values v of any shape.
-
     F(v) = 1/(m! ∏wᵢ) · Σ_{S ⊆ [m]} (−1)^{|S|} (v − Σ_{i∈S} wᵢ)₊^m for m positive weights. A
     negative weight is turned by U → 1 − U, a zero weight dropped, and values above the middle are
     read from the mirrored lower tail, where less cancels.
+
+    Args:
+        weights: each group's w, at most `MAX_TERMS` of them nonzero.
+        offsets: a constant added to each group's sum.
 
     Raises:
         FairbanditError: more than `MAX_TERMS` nonzero weights, or weights so uneven, large or small
@@ -66,20 +45,55 @@ def uniform_sum_cdf(values: Tensor, weights: Sequence[float], offset: float = 0.
         Hall, "The distribution of means for samples of size N drawn from a population in which
         the variate takes values between 0 and 1", Biometrika 1927.
 
+    >>> cdf = UniformSums([[1.0, 1.0], [2.0]], [0.0, 1.0])
+    >>> cdf(torch.tensor([0, 0, 1]), torch.tensor([0.5, 1.0, 1.5], dtype=torch.float64))
+    tensor([0.1250, 0.5000, 0.2500], dtype=torch.float64)
+    """
+
+    def __init__(self, weights: Sequence[Sequence[float]], offsets: Sequence[float]) -> None:
+        expansions = [_expansion(tuple(own)) for own in weights]
+        powers = [len(terms) for terms, _ in expansions]
+        starts = [o + sum(w for w in own if w < 0) for own, o in zip(weights, offsets, strict=True)]
+        totals = [math.fsum(terms) for terms, _ in expansions]
+        self._frames = torch.tensor([starts, totals, powers], dtype=torch.float64)
+        subsets = [rows.T for _, rows in expansions]  # those of weight 0 fill up
+        self._subsets = pad_sequence(subsets).movedim(2, 0)  # (2, S, G)
+        self._powers = powers
+
+    def __call__(self, groups: Tensor, values: Tensor, rounds: Tensor | None = None) -> Tensor:
+        """P(offset + Σᵢ wᵢUᵢ ≤ v) at values of groups of one shape; 0 where the group is −1."""
+        size = max(WORK // self._subsets.shape[1], 1)
+        own = groups.clamp(min=0).flatten()
+        parts = zip(own.split(size), values.flatten().split(size), strict=True)
+        shares = torch.cat([self._shares(*part) for part in parts]).view(values.shape)
+        return shares.masked_fill_(groups < 0, 0)
+
+    def _shares(self, groups: Tensor, values: Tensor) -> Tensor:
+        """The same of n values, (n,), none of which is of group −1."""
+        start, total, power = self._frames.to(values.device)[:, groups]
+        edges, factors = self._subsets.to(values.device).index_select(2, groups)
+        shifted = values - start
+        mirrored = total - shifted
+        powers = above = (torch.minimum(shifted, mirrored) - edges).clamp_(min=0)
+        for exponent in range(2, max(self._powers) + 1):  # several times as fast as `pow`
+            further = powers * above
+            every = exponent <= min(self._powers)
+            powers = further if every else torch.where(power >= exponent, further, powers)
+        tail = _total(powers.mul_(factors)).clamp_(0, 1)
+        shares = torch.where(shifted > mirrored, 1 - tail, tail)
+        return torch.where(power > 0, shares, (shifted >= 0).to(values.dtype))
+
+
+def uniform_sum_cdf(values: Tensor, weights: Sequence[float], offset: float = 0.0) -> Tensor:
+    """P(offset + Σᵢ wᵢUᵢ ≤ v) at values v of any shape, for one group; see `UniformSums`.
+
+    Raises:
+        FairbanditError: as `UniformSums` does.
+
     >>> uniform_sum_cdf(torch.tensor([0.5, 1.0, 1.5], dtype=torch.float64), [1.0, 1.0])
     tensor([0.1250, 0.5000, 0.8750], dtype=torch.float64)
     """
-    terms, subsets = _expansion(tuple(weights))
-    shifted = values - (offset + sum(w for w in weights if w < 0))
-    if not terms:
-        return (shifted >= 0).to(values.dtype)
-    mirrored = math.fsum(terms) - shifted
-    edges, factors = subsets.to(values.device, values.dtype).view(2, -1, *[1] * values.ndim)
-    powers = above = (torch.minimum(shifted, mirrored) - edges).clamp(min=0)
-    for _ in terms[1:]:  # several times as fast as `pow`
-        powers = powers * above
-    tail = _total(powers * factors).clamp(0, 1)
-    return torch.where(shifted > mirrored, 1 - tail, tail)
+    return UniformSums([weights], [offset])(torch.zeros_like(values, dtype=torch.int64), values)
 
 
 def uniform_sum_pdf(values: Tensor, weights: Sequence[float], offset: float = 0.0) -> Tensor:
@@ -115,22 +129,18 @@ def _expansion(weights: tuple[float, ...]) -> tuple[list[float], Tensor]:
     The subsets are (2, S): the sum of each, and the factor of its power.
     """
     terms = [abs(w) for w in weights if w != 0]
-    if len(terms) > MAX_TERMS:
-        raise FairbanditError(
-            f"the exact CDF takes at most {MAX_TERMS} nonzero weights a group, got {len(terms)}; "
-            "use the sampled CDF"
-        )
     total = math.fsum(terms)
     # the logarithms of totalᵐ and of totalᵐ/(m! ∏w), since tiny weights underflow
     size = len(terms) * math.log(total) if terms else 0.0
     loss = sum(math.log(total / w) for w in terms) - math.lgamma(len(terms) + 1)
-    if abs(size) > RANGE or loss > math.log(ACCURACY / torch.finfo(torch.float64).eps):
+    inexact = abs(size) > RANGE or loss > math.log(ACCURACY / torch.finfo(torch.float64).eps)
+    if len(terms) > MAX_TERMS or inexact:
         raise FairbanditError(
-            f"the exact CDF of weights {terms} would lose too many digits; choose weights nearer "
-            "to each other and to 1, drop the smallest, or use the sampled CDF"
+            f"the exact CDF takes at most {MAX_TERMS} nonzero weights a group, near to each other "
+            f"and to 1; got {terms}, which the sampled CDF takes"
         )
     scale = math.factorial(len(terms)) * math.prod(terms)
     every = [one for size in range(len(terms) + 1) for one in combinations(terms, size)]
-    lower = [one for one in every if math.fsum(one) < total / 2]
+    lower = [one for one in every if math.fsum(one) < total / 2] or every  # of no term
     rows = [[math.fsum(one) for one in lower], [(-1) ** len(one) / scale for one in lower]]
     return terms, torch.tensor(rows, dtype=torch.float64)

@@ -8,10 +8,9 @@ from fairbandit.metrics.groups import (
     PullShortfall,
     Welfare,
 )
-from fairbandit.metrics.judge import REGRETS, Judge, Played
+from fairbandit.metrics.judge import REGRETS, FairRegret, Judge, Played, StandardRegret
 from fairbandit.metrics.merit import ExposureRegret, Merit, PreferenceViolations
 from fairbandit.metrics.reduction import REDUCTIONS, Reduce, RunningReduction
-from fairbandit.metrics.regrets import FairRegret, StandardRegret
 
 __all__ = [
     "REDUCTIONS",

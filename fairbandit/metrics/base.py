@@ -39,26 +39,40 @@ class Judged:
 
     @property
     def actions(self) -> Tensor:
-        """The places picked, (B, N) int64."""
+        """The places picked, (B, N) int64; see `Selection` for several picks of a pool."""
         return self.selection.actions
 
     @property
     def propensities(self) -> Tensor:
-        """The probability of each pick, (B, N)."""
+        """The probability of each pick, as `actions`."""
         return self.selection.propensities
 
     @property
     def probabilities(self) -> Tensor:
-        """The probability with which each place would have been picked, (B, N, K)."""
+        """The probability with which each place would be among the picks, (B, N, K)."""
         return self.selection.probabilities
 
     def gather_picks(self, values: Tensor) -> Tensor:
-        """What stands at the places picked: (B, N, K, …) to (B, N, …)."""
+        """What stands at the places picked: (B, N, K, …) to (B, N, …), or (B, N, m, …)."""
         return gather_picks(values, self.actions)
 
-    def best(self, values: Tensor) -> Tensor:
-        """The greatest value of each round's candidates: (B, N, K) to (B, N)."""
-        return values.masked_fill(self.pools.groups < 0, -torch.inf).amax(2)
+    @property
+    def picks(self) -> int:
+        """m, how many are picked of each pool; pools of fewer candidates are taken whole."""
+        return self.actions.shape[2] if self.actions.ndim == 3 else 1
+
+    def total(self, values: Tensor) -> Tensor:
+        """The sum of the picks' values: (B, N, K, …) to (B, N, …)."""
+        found = self.gather_picks(values)
+        return found if self.actions.ndim == 2 else found.nansum(2)
+
+    def lost(self, values: Tensor) -> Tensor:
+        """By how much the m best candidates are above the picks: (B, N, K) to (B, N)."""
+        among = values.masked_fill(self.pools.groups < 0, -torch.inf)
+        if self.picks == 1:
+            return among.amax(2) - self.total(values)
+        best = among.topk(min(self.picks, values.shape[2]), 2).values
+        return best.masked_fill(best == -torch.inf, 0).sum(2) - self.total(values)
 
 
 @base("metric")
@@ -117,7 +131,7 @@ class Metric(ABC):
         Raises:
             FairbanditError: `_values` gives something else.
         """
-        shape, truth = tuple(judged.actions.shape), self.problem.truth is not None
+        shape, truth = tuple(judged.actions.shape[:2]), self.problem.truth is not None
         if (self.needs_truth and not truth) or (self.needs_fixed_models and judged.draws_models):
             return torch.full(shape, torch.nan, dtype=torch.float64, device=judged.actions.device)
         values = self._values(judged)

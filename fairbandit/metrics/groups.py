@@ -19,7 +19,10 @@ from fairbandit.registry import register
 
 
 class GroupMetric(Metric):
-    """A quantity of the groups' sums over rounds 1 … t; a subclass writes `_judge`."""
+    """A quantity of the groups' sums over rounds 1 … t; a subclass writes `_judge`.
+
+    All picks of a round count.
+    """
 
     reduce: ClassVar[Reduce] = "last"
 
@@ -31,9 +34,9 @@ class GroupMetric(Metric):
     def _values(self, judged: Judged) -> Tensor:
         groups = judged.pools.groups
         every = torch.arange(self.problem.groups, device=groups.device)
-        picked = (judged.gather_picks(groups)[..., None] == every).to(torch.float64)
-        received = (groups[..., None] == every).sum(2).to(torch.float64)
-        gained = picked * judged.gather_picks(judged.pools.expected)[..., None]
+        member = (groups[..., None] == every).to(torch.float64)
+        picked, received = judged.total(member), member.sum(2)
+        gained = judged.total(member * judged.pools.expected[..., None])
         sums = self._sums + torch.stack([picked, received, gained], 1).cumsum(2)
         self._sums = sums[:, :, -1:].clone()
         return self._judge(*sums.unbind(1))
@@ -93,7 +96,8 @@ class GroupRewardGap(GroupMetric):
 class PullShortfall(GroupMetric):
     """The most that a group has lacked of a guaranteed share of the picks, in picks.
 
-    max_{s ≤ t} max_g (r_g·s − N_g(s)), where N_g(s) counts the picks of group g in rounds 1 … s.
+    max_{s ≤ t} max_g (r_g·N(s) − N_g(s)), where N_g(s) counts the picks of group g in rounds 1 … s,
+    and N(s) all picks, which are s if each round has one.
     Groups are owed their share of all rounds, also of those in whose pools they are absent. It is
     below 0 while each group had more than its share.
 

@@ -1,4 +1,4 @@
-"""Computes what is recorded of the rounds that were decided."""
+"""Both regrets, and what is recorded of the rounds that were decided."""
 
 from __future__ import annotations
 
@@ -11,13 +11,43 @@ from torch import Tensor
 
 from fairbandit.environments.base import Pools
 from fairbandit.metrics.base import Judged, Metric
-from fairbandit.metrics.regrets import FairRegret, StandardRegret
 from fairbandit.part import Problem
+from fairbandit.registry import register
 from fairbandit.selectors import Selection
 
 REGRETS = ("standard_regret", "fair_regret")
 """The metrics that every run records. Both are pseudo-regrets: they compare true rewards, and true
 ranks, without the noise."""
+
+
+@register("metric", "standard_regret")
+class StandardRegret(Metric):
+    """True reward that a pick loses: max_a ⟨θ, x_a⟩ − ⟨θ, x_pick⟩.
+
+    Of m picks, it is the sum of the m greatest true rewards in the pool less that of the picks'.
+    """
+
+    reference = "Grazzi et al. 2022, Remark 1"
+    needs_truth = True
+
+    def _values(self, judged: Judged) -> Tensor:
+        return judged.lost(judged.pools.expected)
+
+
+@register("metric", "fair_regret")
+class FairRegret(Metric):
+    """True relative rank that a pick loses: max_a F(x_a) − F(x_pick).
+
+    Of m picks, it is the sum of the m greatest true ranks in the pool less that of the picks'. If
+    ranks are independent and uniform, the m greatest of n sum to Σ_{j≤m} (n + 1 − j)/(n + 1) on
+    average.
+    """
+
+    reference = "Grazzi et al. 2022, Definition 2"
+    needs_truth = True
+
+    def _values(self, judged: Judged) -> Tensor:
+        return judged.lost(judged.pools.ranks)
 
 
 @dataclass(frozen=True)
@@ -27,12 +57,13 @@ class Played:
     Attributes:
         first: the first of the rounds, from 1.
         replicas: the replicas' numbers.
-        actions: the places picked, (B, N) int64.
-        groups: the picks' groups, (B, N) int64.
-        rewards: their noisy rewards, (B, N).
-        expected: their true rewards, (B, N); NaN where the environment has no truth.
-        ranks: their true relative ranks, (B, N); NaN where the environment has no truth.
-        propensities: the probability of each pick, (B, N).
+        actions: the places picked, (B, N) int64; or, of several picks of a pool, (B, N, m), −1 in
+            slots that a small pool leaves empty. The next five are alike.
+        groups: the picks' groups, int64; −1 in empty slots.
+        rewards: their noisy rewards; NaN in empty slots, as those that follow.
+        expected: their true rewards; NaN where the environment has no truth.
+        ranks: their true relative ranks; NaN where the environment has no truth.
+        propensities: the probability of each pick.
         metrics: the values of every metric by its column, (B, N) each.
         received: candidates of each group in these rounds, (B, G) int64.
     """

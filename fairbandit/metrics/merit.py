@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from fairbandit.environments.base import Pools
+from fairbandit.maths.inclusion import proportional
 from fairbandit.maths.merit import MeritForm, MeritFunction
 from fairbandit.metrics.base import Judged, Metric
 from fairbandit.registry import register
@@ -36,7 +37,8 @@ class ExposureRegret(MeritFunction, Metric):
     function of selector `proportional`, with the same parameters. π_a are the probabilities with
     which the policy picks, given the past and given the round's draws of its estimator and its
     rank: the paper's fairness regret, which judges the policy that was played in each round. A
-    round's value is from 0 to 2.
+    round's value is from 0 to 2. Of m picks, π*_a = min(1, c·f(μ_a)) with the c for which they sum
+    to m, and a value is from 0 to 2m.
 
     Args:
         of: what merit is a function of, `reward` or `rank`; the others are those of f.
@@ -59,8 +61,10 @@ class ExposureRegret(MeritFunction, Metric):
 
     def _values(self, judged: Judged) -> Tensor:
         pools = judged.pools
-        merits = self.merits(self.of.values(pools), pools.groups >= 0)
-        fair = merits / merits.sum(2, keepdim=True)
+        present = pools.groups >= 0
+        merits = self.merits(self.of.values(pools), present)
+        amount = merits.new_full((1, 1, 1), judged.picks)
+        fair = proportional(merits, present.to(merits.dtype), amount)
         return (fair - judged.probabilities).abs().sum(2)
 
 
@@ -70,8 +74,9 @@ class PreferenceViolations(Metric):
 
     The value of a round is 1 if it has two candidates i and j with π_i > π_j although the true
     merit of i is not above that of j, and 0 otherwise; π are the probabilities with which the
-    policy picks. So equal merit demands equal probability. A uniform pick violates no preference.
-    A pick of the best by an estimate does so in almost every round in which the estimate is wrong.
+    policy picks, one or several. So equal merit demands equal probability. A uniform pick violates
+    no preference. A pick of the best by an estimate does so in almost every round in which the
+    estimate is wrong.
 
     Probabilities hold given the past. The metric is null for a policy whose estimator draws a
     reward model for each round, as in posterior sampling, since they then hold given the draw too.

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-import numpy as np
 import torch
 from torch import Tensor
 
@@ -33,7 +32,7 @@ class Outcomes(NamedTuple):
     def counts(self, rounds: Sequence[int]) -> list[int]:
         """How many outcomes are of rounds 1 … t, for each given t."""
         if self.rounds.device.type == "cpu":  # several times as fast
-            return np.searchsorted(self.rounds.numpy(), rounds, side="right").tolist()
+            return self.rounds.numpy().searchsorted(rounds, side="right").tolist()
         asked = torch.tensor(rounds, device=self.rounds.device)
         return torch.searchsorted(self.rounds, asked, right=True).tolist()
 

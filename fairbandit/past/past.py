@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
+import numpy as np
 import torch
 from torch import Tensor
 
 from fairbandit.counting import Contexts
+from fairbandit.counting.contexts import Ints
 from fairbandit.part import Problem
 from fairbandit.past.outcomes import Outcomes
 from fairbandit.past.rows import Rows
@@ -22,9 +24,11 @@ class Past(NamedTuple):
 
     Attributes:
         rounds: how many rounds there were, those whose picks are not yet known included.
-        candidates: how many candidates these had, (B,) int64.
+        candidates: how many candidates these had, (B,).
         first_reward: the first round whose reward is known, `NEVER` while there is none.
+        last_reward: the last such round, 0 while there is none.
         contexts: the past contexts by group; None if no part needs them.
+        nothing: no outcomes.
         rows: the outcomes that are kept.
         picks: how often each group was picked by the end of each round, one row of (B, ·, G) a
             round from 0 on; None if no part reads them.
@@ -32,9 +36,11 @@ class Past(NamedTuple):
     """
 
     rounds: int
-    candidates: Tensor
+    candidates: Ints
     first_reward: int
+    last_reward: int
     contexts: Contexts | None
+    nothing: Outcomes
     rows: Rows
     picks: Rows | None
     supposed: Outcomes | None = None
@@ -56,9 +62,11 @@ class Past(NamedTuple):
         whole = torch.zeros(b, 0, dtype=torch.int64, device=device)
         return cls(
             rounds=0,
-            candidates=torch.zeros(b, dtype=torch.int64, device=device),
+            candidates=np.zeros(b, np.int64),
             first_reward=NEVER,
+            last_reward=0,
             contexts=Contexts.empty(none, g, max_contexts) if contexts else None,
+            nothing=Outcomes(whole[0], none, whole, problem.zeros(b, 0)),
             rows=Rows([whole[:1], none, whole, problem.zeros(b, 0)]),
             picks=Rows([whole.new_zeros(b, 1, g)]) if picks else None,
         )
@@ -70,6 +78,13 @@ class Past(NamedTuple):
         kept = Outcomes(rounds[0], *others)
         return kept if self.supposed is None else kept.and_then(self.supposed)
 
+    def outcomes_of(self, start: int, stop: int) -> Outcomes:
+        """The outcomes that are kept or supposed of rounds start + 1 … stop."""
+        if stop <= start:
+            return self.nothing
+        outcomes = self.outcomes
+        return outcomes.rows(*outcomes.counts([start, stop]))
+
     def pick_counts(self, rounds: Tensor) -> Tensor:
         """How often each group was picked in rounds 1 … t, for each t of (N,): (B, N, G) int64."""
         assert self.picks is not None
@@ -80,17 +95,22 @@ class Past(NamedTuple):
         """The past with the pools of the next N rounds, (B, N, K, d) and (B, N, K)."""
         return self._replace(
             rounds=self.rounds + groups.shape[1],
-            candidates=self.candidates + (groups >= 0).sum((1, 2)),
+            candidates=self.candidates + (groups.numpy(force=True) >= 0).sum((1, 2)),
             contexts=None if self.contexts is None else self.contexts.append(contexts, groups),
         )
 
     def with_picks(self, groups: Tensor) -> Past:
-        """The past with the picks of the next N rounds, of groups (B, N), counted if need be."""
+        """The past with the picks of the next N rounds, counted if need be.
+
+        Args:
+            groups: of the picks, (B, N), or (B, N, m), −1 in empty slots.
+        """
         if self.picks is None:
             return self
         (last,) = self.picks[self.picks.stop - 1, self.picks.stop]
         every = torch.arange(last.shape[2], device=groups.device)
-        counts = (groups[..., None] == every).cumsum(1).add_(last)
+        slots = groups if groups.ndim == 3 else groups[..., None]
+        counts = (slots[..., None] == every).sum(2).cumsum(1).add_(last)
         return self._replace(picks=self.picks.append(counts))
 
     def with_outcomes(self, outcomes: Outcomes, *, keep: bool) -> Past:
@@ -98,25 +118,25 @@ class Past(NamedTuple):
 
         Args:
             outcomes: in order of round.
-            keep: whether they are kept as rows; else only the first known reward is noted.
+            keep: whether they are kept as rows; else only their rounds are noted.
         """
-        first = min(self.first_reward, int(outcomes.rounds[0])) if outcomes.n else self.first_reward
-        past = self if first == self.first_reward else self._replace(first_reward=first)
-        if not keep or not outcomes.n:
-            return past
-        rows = self.rows
-        if rows.stop > rows.start and bool(outcomes.rounds[0] < rows[rows.stop - 1, rows.stop][0]):
+        if not outcomes.n:
+            return self
+        first, last, rows = int(outcomes.rounds[0]), int(outcomes.rounds[-1]), self.rows
+        if keep and first < self.last_reward:
             both = self.outcomes.and_then(outcomes)
             order = both.rounds.argsort(stable=True)
             rounds, *others = both
             sorted_ = [rounds[None, order], *(part[:, order] for part in others)]
-            return past._replace(rows=Rows(sorted_, rows.start))
-        return past._replace(rows=rows.append(outcomes.rounds[None], *outcomes[1:]))
+            rows = Rows(sorted_, rows.start)
+        elif keep:
+            rows = rows.append(outcomes.rounds[None], *outcomes[1:])
+        first, last = min(self.first_reward, first), max(self.last_reward, last)
+        return self._replace(first_reward=first, last_reward=last, rows=rows)
 
     def supposing(self, outcomes: Outcomes) -> Past:
-        """The past if rounds that were not played yet had some outcomes, instead of other ones."""
-        past = self.with_outcomes(outcomes, keep=False)._replace(supposed=outcomes)
-        return past.with_picks(outcomes.groups)
+        """The past if rounds that were not played yet had some outcomes; not with their picks."""
+        return self.with_outcomes(outcomes, keep=False)._replace(supposed=outcomes)
 
     def forget(self, *, outcomes: int = 0, contexts: int = 0, picks: int = 0) -> Past:
         """The past without what is not asked for again.
@@ -146,8 +166,9 @@ class Past(NamedTuple):
         """All that is kept, as plain tensors and numbers."""
         return {
             "rounds": self.rounds,
-            "candidates": self.candidates,
+            "candidates": self.candidates.tolist(),
             "first_reward": self.first_reward,
+            "last_reward": self.last_reward,
             "contexts": None if self.contexts is None else self.contexts.state(),
             "rows": _state(self.rows),
             "picks": None if self.picks is None else _state(self.picks),
@@ -159,8 +180,9 @@ class Past(NamedTuple):
         most = None if contexts is None else contexts.max_contexts
         return self._replace(
             rounds=state["rounds"],
-            candidates=state["candidates"],
+            candidates=np.array(state["candidates"]),
             first_reward=state["first_reward"],
+            last_reward=state["last_reward"],
             contexts=None if contexts is None else contexts.restored(state["contexts"], most),
             rows=Rows(*state["rows"]),
             picks=None if picks is None else Rows(*state["picks"]),

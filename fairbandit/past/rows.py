@@ -57,7 +57,7 @@ class Rows:
             memory = _Memory(wider, self.start, self.stop)
         memory.filled = -1
         for rows, new in zip(memory.parts, parts, strict=True):
-            rows[:, self.stop - memory.first : stop - memory.first] = new
+            rows.narrow(1, self.stop - memory.first, stop - self.stop).copy_(new)
         memory.filled = stop
         return self._between(memory, self.start, stop)
 
@@ -78,8 +78,8 @@ class Rows:
             raise IndexError(
                 f"rows {start} to {stop - 1} are not kept; kept are {self.start} to {self.stop - 1}"
             )
-        first = self._memory.first
-        return [part[:, start - first : stop - first] for part in self._memory.parts]
+        at = start - self._memory.first
+        return [part.narrow(1, at, stop - start) for part in self._memory.parts]
 
     @staticmethod
     def _between(memory: _Memory, start: int, stop: int) -> Rows:

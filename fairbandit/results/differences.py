@@ -17,7 +17,7 @@ def differing(settings: Sequence[Mapping[str, Any]]) -> list[str]:
     >>> differing([{"seed": 0, "a": 1}, {"seed": 1, "a": 1, "b": 2}])
     ['seed', 'b']
     """
-    return [key for key in union(settings) if len({_value(one, key) for one in settings}) > 1]
+    return [key for key in union(settings) if len({one.get(key) for one in settings}) > 1]
 
 
 def distinguishing(rows: Sequence[Mapping[str, Any]]) -> list[str]:
@@ -35,15 +35,10 @@ def distinguishing(rows: Sequence[Mapping[str, Any]]) -> list[str]:
     for key in differing(rows):
         owner, dot, _ = key.partition(".")
         owner = owner if dot and owner in _CHOICES else ""  # the owner of environment.noise
-        pairs = {(row.get(owner), _value(row, key)) for row in rows}
+        pairs = {(row.get(owner), row.get(key)) for row in rows}
         if key not in _CHOICES and len(pairs) > len({named for named, _ in pairs}):
             found.append(key)
     return found
-
-
-def _value(row: Mapping[str, Any], key: str) -> tuple[bool, Any]:
-    """A value, and whether it is a truth value, since True equals 1 in Python."""
-    return isinstance(row.get(key), bool), row.get(key)
 
 
 def short_names(keys: Sequence[str]) -> dict[str, str]:
@@ -62,23 +57,8 @@ def short_names(keys: Sequence[str]) -> dict[str, str]:
 
 
 def union(rows: Iterable[Iterable[str]]) -> list[str]:
-    """Merges rows of names; a name that only some rows have gets its place from the first of them.
-
-    >>> union([["a", "d"], ["a", "b", "d"]])
-    ['a', 'b', 'd']
-    """
-    order: list[str] = []
-    known: set[str] = set()
-    for row in map(list, rows):
-        if known.issuperset(row):
-            continue
-        at = 0
-        for name in row:
-            if name not in known:
-                order.insert(at, name)
-                known.add(name)
-            at = order.index(name) + 1
-    return order
+    """The names in some rows, each once, in the order in which they come."""
+    return list(dict.fromkeys(name for row in rows for name in row))
 
 
 def full_key(settings: Sequence[Mapping[str, Any]], end: str) -> str:

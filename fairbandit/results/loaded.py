@@ -13,10 +13,9 @@ import pyarrow as pa
 
 from fairbandit.errors import FairbanditError
 from fairbandit.results.differences import chosen, differing, distinguishing, union
-from fairbandit.results.files import logs
 from fairbandit.results.pooling import PooledRuns, interval, paired_difference, pool
-from fairbandit.results.runs import FOLDER, KEYS, SavedRun, read_runs
-from fairbandit.results.scenes import Scene, scenes_of
+from fairbandit.results.runs import FOLDER, KEYS, SavedRun, logs, read_runs
+from fairbandit.results.scenes import scenes_of
 from fairbandit.results.table import tidy
 
 if TYPE_CHECKING:
@@ -54,11 +53,10 @@ def load(*folders: str | PathLike[str]) -> Runs:
 class Runs(UserList[SavedRun]):
     """Finished runs, as `load` finds them: a list, and tables of what they came to.
 
-    Every method pools runs that differ only in the settings `over`, by default their seeds, into
-    one with all their replicas; `over=()` leaves every run alone. Means, standard deviations (ddof
-    1) and intervals are over replicas; an interval is Student's, at 95 %. A `metric` is a column of
-    the round log, such as `fair_regret`. A metric or setting that no run has, and a damaged file,
-    raise `FairbanditError`.
+    Every method pools runs that differ only in their seeds into one with all their replicas. Means,
+    standard deviations (ddof 1) and intervals are over replicas; an interval is Student's, at 95 %.
+    A `metric` is a column of the round log, such as `fair_regret`. A metric or setting that no run
+    has, and a damaged file, raise `FairbanditError`.
     """
 
     def __repr__(self) -> str:
@@ -74,9 +72,9 @@ class Runs(UserList[SavedRun]):
         The results are the mean and standard deviation of each metric over the run's replicas, and
         of each group's selection rate; `folder` says where the run is.
         """
-        return tidy(pool(self, ()), each=True).to_pandas()
+        return tidy(pool(self, each=True)).to_pandas()
 
-    def pooled(self, over: str | Sequence[str] = "seed") -> pd.DataFrame:
+    def pooled(self) -> pd.DataFrame:
         """Returns a row a setting, with all replicas of its runs together.
 
         Returns:
@@ -85,12 +83,12 @@ class Runs(UserList[SavedRun]):
             n of replicas and the interval of the mean: `fair_regret_mean`, `_std`, `_n`, `_low` and
             `_high`.
         """
-        rows = [run for scene in self._scenes(over) for run in scene.runs]
+        rows = [run for scene in scenes_of(self) for run in scene.runs]
         table = tidy(rows).to_pandas()
         table.insert(0, LABEL, [run.label for run in rows])
         return table
 
-    def curves(self, metric: str, over: str | Sequence[str] = "seed") -> pd.DataFrame:
+    def curves(self, metric: str) -> pd.DataFrame:
         """Returns a metric after rounds 1 … t, in long form: a row a setting and round t.
 
         Returns:
@@ -99,7 +97,7 @@ class Runs(UserList[SavedRun]):
             metric have no rows.
         """
         column = self._column(metric)
-        rows = [run for scene in self._scenes(over) for run in scene.runs if column in run.metrics]
+        rows = [run for scene in scenes_of(self) for run in scene.runs if column in run.metrics]
         found = [run.curves[column] for run in rows]
         lengths = [len(curve.rounds) for curve in found]
         table = self._settings(rows).loc[np.repeat(np.arange(len(rows)), lengths)]
@@ -132,10 +130,7 @@ class Runs(UserList[SavedRun]):
         return pd.concat(frames, ignore_index=True)
 
     def compare(
-        self,
-        baseline: str | Mapping[str, Any],
-        metric: str = "fair_regret",
-        over: str | Sequence[str] = "seed",
+        self, baseline: str | Mapping[str, Any], metric: str = "fair_regret"
     ) -> pd.DataFrame:
         """Returns how far each setting is from a baseline, by paired differences.
 
@@ -148,7 +143,6 @@ class Runs(UserList[SavedRun]):
                 settings by their keys or the ends of these, as `{"policy": "greedy", "noise": 0}`.
                 There must be one such setting in each environment.
             metric: what is compared, after the last round.
-            over: as for all methods.
 
         Returns:
             A row for each other setting of the same environment and number of rounds: `label`; the
@@ -165,7 +159,7 @@ class Runs(UserList[SavedRun]):
         column = self._column(metric)
         pairs = [
             (run, base)
-            for scene in self._scenes(over)
+            for scene in scenes_of(self)
             for rounds in dict.fromkeys(run.rounds for run in scene.runs)
             for alike in [[run for run in scene.runs if run.rounds == rounds]]
             for base in [_baseline(baseline, scene.name, alike)]
@@ -176,9 +170,6 @@ class Runs(UserList[SavedRun]):
             raise FairbanditError(f"there is no run beside {baseline!r} to compare with it")
         found = [_compared(run, base, column) for run, base in pairs]
         return self._settings([run for run, _ in pairs]).join(pd.DataFrame(found))
-
-    def _scenes(self, over: str | Sequence[str]) -> list[Scene]:
-        return scenes_of(self, (over,) if isinstance(over, str) else tuple(over))
 
     def _column(self, metric: str) -> str:
         known = union(run.summary["metrics"] for run in self)

@@ -12,7 +12,6 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from fairbandit.errors import FairbanditError
 from fairbandit.maths.moments import Floats, merged, moments
 from fairbandit.results.differences import differing
 from fairbandit.results.runs import FOLDER, PLACES, SavedRun
@@ -49,22 +48,22 @@ def interval(count: ArrayLike, mean: ArrayLike, std: ArrayLike) -> tuple[Floats,
 
 @dataclass(frozen=True)
 class PooledRuns:
-    """Runs that are compared with others as one, since they differ only in some settings.
+    """Runs that are compared with others as one, since they differ only in their seeds.
 
     Attributes:
         runs: the runs, at least one.
-        over: the keys of the settings in which they may differ.
+        each: whether this is a single run that keeps its seed.
         label: what they are called among those that they are compared with.
     """
 
     runs: tuple[SavedRun, ...]
-    over: tuple[str, ...] = ()
+    each: bool = False
     label: str = ""
 
     @cached_property
     def settings(self) -> dict[str, Any]:
-        """The settings in which the runs agree, `over` excepted."""
-        apart = {*self.over, *differing([run.settings for run in self.runs])}
+        """The settings in which the runs agree; of a single run, all."""
+        apart = set() if self.each else {"seed", *differing([run.settings for run in self.runs])}
         return {key: value for key, value in self.runs[0].settings.items() if key not in apart}
 
     @property
@@ -79,8 +78,8 @@ class PooledRuns:
 
     @property
     def rounds(self) -> int:
-        """T, the largest of the runs."""
-        return max(run.summary["rounds"] for run in self.runs)
+        """T."""
+        return int(self.runs[0].summary["rounds"])
 
     @property
     def replicas(self) -> int:
@@ -111,16 +110,18 @@ class PooledRuns:
         own = self.runs[0].summary["metrics"]
         return {column: one for column, one in self.spreads.items() if column in own}
 
-    def results(self, *, each: bool = False) -> dict[str, Any]:
+    def results(self) -> dict[str, Any]:
         """Returns every number by its column in tables, such as fair_regret_mean.
 
-        With `each`, the runs are one: it has no intervals, and its `folder`.
+        A single run has no intervals, and its `folder`.
         """
-        parts = ("mean", "std") if each else ("mean", "std", "n", "low", "high")
+        parts = ("mean", "std") if self.each else ("mean", "std", "n", "low", "high")
         spreads = self.spreads.items()
         found = {f"{name}_{part}": one[part] for name, one in spreads for part in parts}
         found["seconds"] = self.seconds
-        return found | {FOLDER: self.runs[0].place} if each else {"runs": len(self.runs), **found}
+        if self.each:
+            return found | {FOLDER: self.runs[0].place}
+        return {"runs": len(self.runs), **found}
 
     @property
     def seconds(self) -> float:
@@ -132,14 +133,8 @@ class PooledRuns:
         """Every metric by its column, and `selection_rate/GROUP` where groups are few.
 
         Raises:
-            FairbanditError: a file is damaged, or the runs have not the same number of rounds.
+            FairbanditError: a file is damaged.
         """
-        lengths = sorted({run.summary["rounds"] for run in self.runs})
-        if len(lengths) > 1:
-            raise FairbanditError(
-                f"runs of different rounds have no curve together; {self.label!r} pools runs of "
-                f"{lengths}. Do not pool over rounds"
-            )
         found = {}
         for name, curves in _in_all([run.curves for run in self.runs]).items():
             parts = ([getattr(one, part) for one in curves] for part in ("count", "mean", "std"))
@@ -183,37 +178,28 @@ def _together(*moments: Sequence[Any]) -> Sequence[Any]:
     return merged(*moments) if len(moments[0]) > 1 else [part[0] for part in moments]
 
 
-def pool(runs: Sequence[SavedRun], over: Sequence[str] = ("seed",)) -> list[PooledRuns]:
-    """Pools runs that differ only in the settings `over`, in the order of the first of each.
+def pool(runs: Sequence[SavedRun], *, each: bool = False) -> list[PooledRuns]:
+    """Pools runs that differ only in their seeds, in the order of the first of each.
 
-    How and from where a run was played, such as its device, makes no difference. Runs with the same
-    values of `over`, as of a command that was given twice, are never pooled, since their replicas
-    are the same. With no `over`, every run stands alone.
-
-    Raises:
-        FairbanditError: no run has a setting of such a key.
+    How and from where a run was played, such as its device, makes no difference. Runs of one seed,
+    as of a command that was given twice, are never pooled, since their replicas are the same. With
+    `each`, every run stands alone.
     """
-    for key in over:
-        if not any(key in run.settings for run in runs):
-            raise FairbanditError(
-                f"runs cannot be pooled over {key!r}, which none of them has; they differ in "
-                f"{', '.join(differing([run.settings for run in runs])) or 'nothing'}"
-            )
-    if not over:
-        return [PooledRuns((run,)) for run in runs]
+    if each:
+        return [PooledRuns((run,), each=True) for run in runs]
     pools: dict[tuple[Any, ...], list[SavedRun]] = {}
-    copies = Counter[tuple[str, str]]()
+    copies = Counter[tuple[str, int]]()
     for run in runs:
-        shared = _key({k: v for k, v in run.settings.items() if k not in over})
-        whole = shared, _key({k: run.settings.get(k) for k in over})
-        copies[whole] += 1
-        pools.setdefault((shared, run.groups, copies[whole]), []).append(run)
-    return [PooledRuns(tuple(alike), tuple(over)) for alike in pools.values()]
+        shared, seed = _key(run.settings), run.summary["seed"]
+        copies[shared, seed] += 1
+        pools.setdefault((shared, run.groups, copies[shared, seed]), []).append(run)
+    return [PooledRuns(tuple(alike)) for alike in pools.values()]
 
 
 def _key(settings: Mapping[str, Any]) -> str:
-    """A text that is the same for runs that differ in keys of `NO_DIFFERENCE` alone."""
-    return json.dumps({k: v for k, v in settings.items() if not k.startswith(NO_DIFFERENCE)})
+    """A text that is the same for runs that differ in seeds and keys of `NO_DIFFERENCE` alone."""
+    apart = ("seed", *NO_DIFFERENCE)
+    return json.dumps({k: v for k, v in settings.items() if not k.startswith(apart)})
 
 
 def paired_difference(run: PooledRuns, base: PooledRuns, column: str) -> dict[str, Any] | None:
@@ -235,11 +221,10 @@ def _numbers(count: Any, mean: Any, std: Any) -> dict[str, Any]:
     return {"n": int(count), "mean": float(mean), "std": float(std), "low": low, "high": high}
 
 
-def _by_replica(run: PooledRuns, column: str) -> dict[tuple[Any, ...], float]:
-    """Returns a metric after the last round, by seed, what else was pooled over, and replica."""
-    keys = sorted({"seed", *run.over})
+def _by_replica(run: PooledRuns, column: str) -> dict[tuple[int, int], float]:
+    """Returns a metric after the last round, by seed and replica."""
     return {
-        (*(one.settings.get(key) for key in keys), replica): value
+        (one.summary["seed"], replica): value
         for one in run.runs
         for replica, value in enumerate(one.curves[column].final.tolist())
     }

@@ -85,18 +85,15 @@ class Scene:
         return self.among(kept)
 
 
-def read_scenes(folders: Sequence[Path], over: Sequence[str] = ("seed",)) -> list[Scene]:
-    """Reads the runs below some folders as `read_runs` does, one scene for each environment.
-
-    Runs are pooled over the settings `over`, as `pool` does.
-    """
-    return scenes_of(read_runs(folders), over)
+def read_scenes(folders: Sequence[Path]) -> list[Scene]:
+    """Reads the runs below some folders as `read_runs` does, one scene for each environment."""
+    return scenes_of(read_runs(folders))
 
 
-def scenes_of(runs: Sequence[SavedRun], over: Sequence[str] = ("seed",)) -> list[Scene]:
-    """Arranges runs in scenes, as `read_scenes` does."""
+def scenes_of(runs: Sequence[SavedRun]) -> list[Scene]:
+    """Pools runs, and arranges them in scenes, one for each environment."""
     found: dict[str, list[PooledRuns]] = {}
-    for run in pool(runs, over):
+    for run in pool(runs):
         found.setdefault(_environment(run.settings), []).append(run)
     firsts = [alike[0].settings for alike in found.values()]
     names = labels(firsts, "environment")

@@ -1,4 +1,4 @@
-"""Pooled runs as one table with a column for each metric and differing setting."""
+"""Pooled runs as one table: for files, all of it; to read, the most useful columns."""
 
 from __future__ import annotations
 
@@ -14,21 +14,22 @@ import pyarrow.parquet
 
 from fairbandit.errors import FairbanditError
 from fairbandit.files import written_aside
-from fairbandit.results.differences import differing, union
+from fairbandit.results.differences import differing, distinguishing, short_names, union
 from fairbandit.results.pooling import PooledRuns
-from fairbandit.results.runs import KEYS
+from fairbandit.results.runs import FOLDER, KEYS
+from fairbandit.run.table import Sheet, meanings, metric_header, spread
 
 ENDINGS = (".parquet", ".csv")
 """The endings of the files that a table can be written to."""
 
 
-def tidy(rows: Sequence[PooledRuns], *, each: bool = False) -> pa.Table:
-    """Makes one table of pooled runs, a row each; with `each`, of runs that are not pooled.
+def tidy(rows: Sequence[PooledRuns]) -> pa.Table:
+    """Makes one table of pooled runs, a row each.
 
-    Its columns are `KEYS` but for those over which all rows are pooled, the settings in which the
+    Its columns are `KEYS` but for a seed over which all rows are pooled, the settings in which the
     rows differ, and the results; what a row does not have is null.
     """
-    settings, results = [row.settings for row in rows], [row.results(each=each) for row in rows]
+    settings, results = [row.settings for row in rows], [row.results() for row in rows]
     shown = [key for key in KEYS if any(key in one for one in settings)]
     shown += [key for key in differing(settings) if key not in KEYS]
     columns = {key: _column([one.get(key) for one in settings]) for key in shown}
@@ -36,25 +37,65 @@ def tidy(rows: Sequence[PooledRuns], *, each: bool = False) -> pa.Table:
     return pa.table(columns)
 
 
+def overview(rows: Sequence[PooledRuns]) -> Sheet:
+    """Returns a table with a row for each setting; single runs have their folders.
+
+    Policies have a mark if they know the truth. Metrics are mean ± standard deviation over all
+    replicas. What is the same in several rows, policies and results aside, stands above.
+    """
+    always = ("policy", "environment", "rounds", "replicas")
+    apart = [key for key in distinguishing([row.settings for row in rows]) if key not in always]
+    named = {
+        "policy": [f"{row.policy}{' *' * row.knows_truth}" for row in rows],
+        "environment": [row.runs[0].summary["environment"] for row in rows],
+        **{
+            name: [_shown(row.settings.get(key)) for row in rows]
+            for key, name in short_names(apart).items()
+        },
+        "rounds": [f"{row.rounds:,}" for row in rows],
+        "runs": [f"{len(row.runs):,}" for row in rows],
+        "replicas": [f"{row.replicas:,}" for row in rows],
+    }
+    if set(named["runs"]) <= {"1"}:
+        del named["runs"]
+    same = [name for name, cells in named.items() if name != "policy" and len(set(cells)) == 1]
+    above = ", ".join(f"{name} {named.pop(name)[0]}" for name in same)
+    described = {column: metric for row in rows for column, metric in row.metrics.items()}
+    results = {
+        metric_header(column, described[column]): [
+            spread(row.metrics[column]) if column in row.metrics else "–" for row in rows
+        ]
+        for column in union(row.metrics for row in rows)
+    }
+    results["seconds"] = [f"{row.seconds:.2f}" for row in rows]
+    if any(row.each for row in rows):
+        results[FOLDER] = [row.runs[0].place for row in rows]
+    cells = list(zip(*named.values(), *results.values(), strict=True))
+    below = meanings([*results, *(text for row in cells for text in row)]) if rows else ""
+    return Sheet([*named, *results], cells, len(named), above, below)
+
+
+def _shown(value: Any) -> str:
+    return value if isinstance(value, str) else "" if value is None else json.dumps(value)
+
+
 def write(table: pa.Table, path: Path) -> None:
     """Writes a table as Parquet or CSV, as the file's suffix says, whole or not at all.
 
     Raises:
-        FairbanditError: the ending is unknown, or the file cannot be written.
+        FairbanditError: the ending is unknown.
+        OSError: the file cannot be written.
     """
     if path.suffix not in ENDINGS:
         raise FairbanditError(
             f"{path} must end in {' or '.join(ENDINGS)}, which says how the table is written"
         )
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with written_aside(path) as file:
-            if path.suffix == ".csv":
-                pyarrow.csv.write_csv(table, file)
-            else:
-                pyarrow.parquet.write_table(table, file, write_page_checksum=True)
-    except OSError as error:
-        raise FairbanditError(f"cannot write {path}: {error.strerror or error}") from error
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with written_aside(path) as file:
+        if path.suffix == ".csv":
+            pyarrow.csv.write_csv(table, file)
+        else:
+            pyarrow.parquet.write_table(table, file, write_page_checksum=True)
 
 
 def _column(values: Sequence[Any]) -> pa.Array:

@@ -1,10 +1,8 @@
 """Checkpoints, from which an interrupted run continues as if it had never stopped.
 
 A checkpoint is one file in the run's folder, replaced by the next and removed when the run is
-finished. It is written at the end of a piece of rounds when enough time has gone by: at least
-`SECONDS`, and `TIMES` what the last one took, so that checkpoints cost less than 2 % of a run.
-The environment variable FAIRBANDIT_CHECKPOINT_SECONDS sets the seconds between two checkpoints
-outright, whatever they cost; 0 writes one after every piece.
+finished. It is written at the end of a piece of rounds when `SECONDS` have gone by, or as many as
+the environment variable FAIRBANDIT_CHECKPOINT_SECONDS says; 0 writes one after every piece.
 """
 
 from __future__ import annotations
@@ -24,11 +22,8 @@ from fairbandit.run.identity import differences
 VARIABLE = "FAIRBANDIT_CHECKPOINT_SECONDS"
 """The environment variable that sets the seconds between two checkpoints."""
 
-SECONDS = 5.0
+SECONDS = 30.0
 """The least time between two checkpoints."""
-
-TIMES = 60
-"""The least time between two checkpoints, as a multiple of the time that the last one took."""
 
 
 class Checkpoints:
@@ -40,9 +35,7 @@ class Checkpoints:
     def __init__(self, folder: Path, identity: Mapping[str, Any]) -> None:
         self._folder, self._identity = folder, dict(identity)
         self._path = folder / CHECKPOINT
-        given = os.environ.get(VARIABLE)
-        self._given = float(given) if given else None
-        self._cost = 0.0
+        self._seconds = float(os.environ.get(VARIABLE) or SECONDS)
         self._last = time.perf_counter()
 
     def load(self) -> dict[str, Any] | None:
@@ -77,8 +70,7 @@ class Checkpoints:
     @property
     def due(self) -> bool:
         """Whether it is time for the next checkpoint."""
-        least = max(SECONDS, TIMES * self._cost) if self._given is None else self._given
-        return time.perf_counter() - self._last >= least
+        return time.perf_counter() - self._last >= self._seconds
 
     def save(self, contents: Mapping[str, Any], parts: Mapping[str, str]) -> None:
         """Replaces the checkpoint; if it cannot be written, the last one stays.
@@ -87,11 +79,9 @@ class Checkpoints:
             contents: nested plain data and tensors.
             parts: the hash of each Parquet file that is finished, by its name.
         """
-        began = time.perf_counter()
         whole = {"identity": self._identity, "parts": dict(parts), "contents": contents}
         state.write(state.packed(whole), self._path)
         self._last = time.perf_counter()
-        self._cost = self._last - began
 
     def remove(self) -> None:
         """Removes the checkpoint of a finished run."""

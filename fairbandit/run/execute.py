@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import asdict, replace
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +21,6 @@ from fairbandit.metrics import Metric, Played
 from fairbandit.policy import Policy
 from fairbandit.run import curves
 from fairbandit.run import summary as summaries
-from fairbandit.run.batches import replica_batches
 from fairbandit.run.checkpoint import Checkpoints
 from fairbandit.run.folder import CURVES, EVENTS, ROUNDS, claim, clear, set_aside, writing
 from fairbandit.run.identity import continued, finished, identity
@@ -29,6 +29,7 @@ from fairbandit.run.round_log import RoundLog, write_rewards, write_table
 from fairbandit.run.settings import Settings, settings
 from fairbandit.run.statistics import RunStatistics
 from fairbandit.run.tensorboard import EventWriter, config_text, layout, scalars
+from fairbandit.streams import CHUNK_ROUNDS
 
 THREADS = 1
 """Torch's threads where a run leaves them unset.
@@ -36,6 +37,11 @@ THREADS = 1
 Tensors are small: on two quiet cores a second thread saves at most a quarter of the time, and
 beside another busy process it costs twenty times as much. A sweep uses cores by running jobs.
 """
+
+BUDGET = 2**30
+"""About how many bytes the pasts of all replicas in one batch may take."""
+
+_BESIDE = 8  # numbers kept for a candidate beside its features: group, score, rewards, rank, …
 
 Watch = Callable[[int, Mapping[str, float]], None]
 """Called during a run with a round t, and the mean over replicas of each metric after round t."""
@@ -166,6 +172,7 @@ class _Run:
             replicas=replicas,
             device=self.settings.device,
             metrics=self.metrics,
+            picks=self.settings.picks,
         )
 
     def _events(self) -> EventWriter:
@@ -185,7 +192,7 @@ class _Run:
         """Plays a batch of replicas, from where a checkpoint has left it."""
         replicas = self.batches[index]
         engine = self.engine(replicas)
-        log = RoundLog(self.folder / ROUNDS, replicas, tuple(self.metrics))
+        log = RoundLog(self.folder / ROUNDS, replicas, tuple(self.metrics), self.settings.picks)
         if saved is None:
             self.statistics.start(len(replicas))
         else:
@@ -198,7 +205,7 @@ class _Run:
             played = _on_cpu(piece)
             log.add(played)
             means = self.statistics.add(played)
-            advance(played.actions.numel())
+            advance(played.actions.shape[:2].numel())
             if index == 0:
                 events.add(scalars(self.statistics.curves(), played.first, played.last))
                 if self.watch is not None:
@@ -215,6 +222,25 @@ class _Run:
                 self.checkpoints.save(contents, {**self.parts, **log.written})
         log.finish()
         self.parts |= log.written
+
+
+def replica_batches(replicas: int, *, rounds: int, places: int, features: int) -> list[range]:
+    """Divides replicas into batches of nearly equal size, and returns the numbers in each.
+
+    The rule assumes that a replica keeps every candidate it has seen, and one piece of pools of
+    `CHUNK_ROUNDS` rounds: (T + CHUNK_ROUNDS)·K·(d + 8) numbers of 8 bytes. It does not depend on
+    the machine, so that a config always gives the same batches and therefore the same files.
+
+    >>> replica_batches(10, rounds=5000, places=4, features=17)
+    [range(0, 10)]
+    >>> replica_batches(5, rounds=200_000, places=10, features=40)
+    [range(0, 1), range(1, 2), range(2, 3), range(3, 4), range(4, 5)]
+    """
+    each = (rounds + CHUNK_ROUNDS) * places * (features + _BESIDE) * 8
+    most = max(1, BUDGET // each)
+    count = -(-replicas // most)
+    ends = [replicas * index // count for index in range(count + 1)]
+    return [range(low, high) for low, high in pairwise(ends)]
 
 
 def _on_cpu(played: Played) -> Played:

@@ -28,17 +28,22 @@ _REWARDS = pa.schema(
 class RoundLog:
     """Writes one batch's rounds, in files that end on fixed multiples of `CHUNK_ROUNDS`.
 
-    Rows are ordered by round, then by replica. A file is written at once when its last round is
-    known, so that a run that continues from a checkpoint writes the same bytes as an uninterrupted
-    one. `finish` writes the last file.
+    Rows are ordered by round, then by replica, and each has one pick. With several picks of a pool
+    there is a further column `slot`, from 0, by which rows are ordered last; empty slots have no
+    row, and what belongs to the round, its metrics, stands in the row of slot 0 alone.
+
+    A file is written at once when its last round is known, so that a run that continues from a
+    checkpoint writes the same bytes as an uninterrupted one. `finish` writes the last file.
 
     Attributes:
         written: the SHA-256 hash of each file written, by its name.
     """
 
-    def __init__(self, folder: Path, replicas: Sequence[int], metrics: Sequence[str]) -> None:
+    def __init__(
+        self, folder: Path, replicas: Sequence[int], metrics: Sequence[str], picks: int = 1
+    ) -> None:
         folder.mkdir(exist_ok=True)
-        counts = ("replica", "round", "action", "group")
+        counts = ("replica", "round", *(["slot"] if picks > 1 else []), "action", "group")
         self._others = tuple(column for column in metrics if column not in REGRETS)
         numbers = ("reward", "expected_reward", "rank", *REGRETS, "propensity", *self._others)
         self._schema = pa.schema(
@@ -52,16 +57,29 @@ class RoundLog:
 
     def add(self, played: Played) -> None:
         """Appends the next piece of rounds, ordered by round and then by replica."""
-        count, replicas = played.actions.shape[1], len(self._replicas)
-        rounds = torch.arange(played.first, played.first + count)
-        values = [
-            *(played.actions, played.groups, played.rewards, played.expected, played.ranks),
-            *(played.metrics[name] for name in REGRETS),
-            played.propensities,
-            *(played.metrics[name] for name in self._others),
+        shape, several = played.actions.shape, played.actions.ndim == 3
+        slots = torch.arange(shape[2] if several else 1)
+        rounds = torch.arange(played.first, played.first + shape[1])
+        # all by round, replica and slot: (N, B, m)
+        picks, groups, *others = (
+            value.transpose(0, 1).reshape(shape[1], shape[0], -1)
+            for value in (
+                *(played.actions, played.groups, played.rewards, played.expected, played.ranks),
+                played.propensities,
+            )
+        )
+        metrics = {
+            name: values.T[..., None].masked_fill(slots > 0, torch.nan)
+            for name, values in played.metrics.items()
+        }
+        columns = [
+            *(self._replicas[:, None], rounds[:, None, None], *([slots] if several else [])),
+            *(picks, groups, *others[:-1]),
+            *(metrics[name] for name in REGRETS),
+            others[-1],
+            *(metrics[name] for name in self._others),
         ]
-        numbers = [self._replicas.repeat(count), rounds.repeat_interleave(replicas)]
-        self._waiting.append([*numbers, *(value.T.reshape(-1) for value in values)])
+        self._waiting.append([column.expand(picks.shape)[picks >= 0] for column in columns])
         if played.last % self._file_rounds == 0:
             self.finish()
 

@@ -17,8 +17,8 @@ from fairbandit.metrics import REGRETS
 TAKEN = frozenset(
     {
         *("policy", "environment", "rounds", "replicas", "seed", "folder"),
-        *("replica", "round", "action", "group", "reward", "expected_reward", "rank"),
-        *("propensity", "seconds", "instantaneous_regret", *REGRETS),
+        *("replica", "round", "slot", "action", "group", "reward", "expected_reward", "rank"),
+        *("propensity", "seconds", *REGRETS),
     }
 )
 """Columns and curves that every run has."""
@@ -35,6 +35,7 @@ class Settings:
         rounds: T; None takes the environment's own.
         replicas: how many independent runs of the setting are played side by side.
         seed: the seed from which every random stream derives.
+        picks: m, how many candidates are picked of each pool; a smaller pool is taken whole.
         device: where tensors live: cpu, cuda, cuda:1, …
         threads: torch's threads; None takes one, since a sweep uses cores by running jobs.
         resume: whether an unfinished run is continued, and a finished one left as it is; if not,
@@ -46,6 +47,7 @@ class Settings:
     rounds: int | None = None
     replicas: int = 10
     seed: int = 0
+    picks: int = 1
     device: str = "cpu"
     threads: int | None = None
     resume: bool = True
@@ -84,7 +86,7 @@ def settings(config: Mapping[str, Any]) -> Settings:
     except OmegaConfBaseException as error:
         raise FairbanditError(f"{error.full_key}: {str(error).splitlines()[0]}") from error
     assert isinstance(merged, Settings)
-    for key, least in {"rounds": 1, "replicas": 1, "seed": 0, "threads": 1}.items():
+    for key, least in {"rounds": 1, "replicas": 1, "seed": 0, "picks": 1, "threads": 1}.items():
         value = getattr(merged, key)
         if value is not None and value < least:
             raise FairbanditError(f"{key} must be at least {least}, got {value}")

@@ -90,8 +90,8 @@ class RunStatistics:
             samples.add(played.first, running)
             self.finals[column][batch] = running[:, -1]
             means[column] = float(running[:, -1].nanmean())
-        picked = one_hot(played.groups, len(self.group_names))
-        self.selected[batch] += picked.sum(1)
+        picked = one_hot(played.groups.flatten(1) + 1, len(self.group_names) + 1)
+        self.selected[batch] += picked.sum(1)[:, 1:]  # without empty slots
         self.received[batch] += played.received
         rates = self.selection_rate[batch]
         for code, samples in enumerate(self._rates.values()):

@@ -1,10 +1,9 @@
-"""TensorBoard: the event file of a run, the layout of its page, its config, and images."""
+"""TensorBoard: the event file of a run, the layout of its page and its config."""
 
 from __future__ import annotations
 
 import json
 import re
-import struct
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -18,14 +17,8 @@ from tensorboard.summary.writer.record_writer import RecordWriter
 from torch.utils.tensorboard.summary import custom_scalars
 
 from fairbandit.metrics import REGRETS
-from fairbandit.run.curves import RATE, Curve, log_spaced
+from fairbandit.run.curves import RATE, Curve
 from fairbandit.run.folder import EVENTS
-
-INSTANTS = {column: f"instantaneous_regret/{column.removesuffix('_regret')}" for column in REGRETS}
-"""The tags of the instantaneous regrets."""
-
-WINDOWS = 50
-"""The largest number of windows of rounds over which the instantaneous regret is averaged."""
 
 
 class EventWriter:
@@ -63,9 +56,7 @@ def scalars(
 ) -> Iterator[tuple[int, dict[str, float]]]:
     """Yields each round of first … last with the known values of curves by their tags.
 
-    A metric has its mean, and mean ∓ std as lower and upper; a selection rate has its mean. The
-    instantaneous regrets are the rises of the mean regrets, divided by the rounds, in the windows
-    between two of at most `WINDOWS` log-spaced rounds.
+    A metric has its mean, and mean ∓ std as lower and upper; a selection rate has its mean.
     """
     points: dict[int, dict[str, float]] = {}
     for name, curve in curves.items():
@@ -79,29 +70,14 @@ def scalars(
             else:
                 values[f"{name}/mean"] = mean
                 values[f"{name}/lower"], values[f"{name}/upper"] = mean - std, mean + std
-    for column, tag in INSTANTS.items():
-        if column in curves:
-            for step, regret in _instantaneous(curves[column]):
-                if first <= step <= last:
-                    points.setdefault(step, {})[tag] = regret
     yield from sorted(points.items())
-
-
-def _instantaneous(curve: Curve) -> Iterator[tuple[int, float]]:
-    """Yields the last round of each window of a regret's curve, and the mean regret in it."""
-    ends = log_spaced(int(curve.rounds[-1]), WINDOWS)
-    at = np.unique(np.searchsorted(curve.rounds, ends))
-    at = at[curve.count[at] > 0]
-    rounds = np.diff(curve.rounds[at], prepend=0)
-    rises = np.diff(curve.mean[at], prepend=0.0)
-    yield from zip(curve.rounds[at].tolist(), (rises / rounds).tolist(), strict=True)
 
 
 def titled(tag: str) -> str:
     """Returns a tag in words, as the title of a chart or of a column.
 
-    >>> titled("fair_regret"), titled("instantaneous_regret/fair")
-    ('fair regret', 'instantaneous regret, fair')
+    >>> titled("fair_regret"), titled("selection_rate/0")
+    ('fair regret', 'selection rate, 0')
     """
     return tag.replace("_", " ").replace("/", ", ")
 
@@ -113,7 +89,6 @@ def layout(metrics: Sequence[str], groups: Sequence[str] = ()) -> Summary:
     categories = {
         "regret": {titled(column): _margin(column) for column in REGRETS},
         "metrics": {titled(column): _margin(column) for column in others},
-        "instantaneous regret": {titled(tag): _line(tag) for tag in INSTANTS.values()},
         "selection rates": {titled(tag): _line(tag) for tag in rates},
     }
     return custom_scalars({title: charts for title, charts in categories.items() if charts})
@@ -130,10 +105,3 @@ def _line(tag: str) -> tuple[str, list[str]]:
 def config_text(config: Mapping[str, Any]) -> Summary:
     """Puts the config of a run on TensorBoard's Text page."""
     return text_pb("config", f"```json\n{json.dumps(config, indent=2, ensure_ascii=False)}\n```")
-
-
-def image(tag: str, png: bytes) -> Summary:
-    """Puts a PNG file on TensorBoard's Images page."""
-    width, height = struct.unpack(">II", png[16:24])  # the header comes first
-    shown = Summary.Image(encoded_image_string=png, width=width, height=height, colorspace=4)
-    return Summary(value=[Summary.Value(tag=tag, image=shown)])

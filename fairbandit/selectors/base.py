@@ -7,21 +7,28 @@ from typing import NamedTuple
 
 import torch
 from torch import Tensor
+from torch.nn.functional import pad
 
 from fairbandit.candidates import Candidates
 from fairbandit.errors import FairbanditError
+from fairbandit.maths.inclusion import capacity_above, filled, systematic
 from fairbandit.part import Part
 from fairbandit.registry import base
 from fairbandit.streams import Purpose
 
+ROUNDING = 1e-9
+"""How far inclusion probabilities and their sums may be off."""
+
 
 class Selection(NamedTuple):
-    """The picks of N rounds.
+    """The picks of N rounds: one of each pool, or m of each.
 
     Attributes:
-        actions: the places picked, (B, N) int64.
-        propensities: the probability of each pick, (B, N).
-        weights: what the probabilities are proportional to, (B, N, K).
+        actions: the places picked, (B, N) int64; or, of several picks, (B, N, m) in order of
+            preference, −1 in slots that a small pool leaves empty.
+        propensities: the probability of each pick to be picked, as `actions`; NaN in empty slots.
+        weights: what the probabilities are proportional to, (B, N, K); of several picks, the
+            inclusion probabilities themselves, which sum to m.
     """
 
     actions: Tensor
@@ -30,24 +37,31 @@ class Selection(NamedTuple):
 
     @property
     def probabilities(self) -> Tensor:
-        """The probability of each place, (B, N, K)."""
+        """The probability of each place to be picked, (B, N, K)."""
+        if self.actions.ndim == 3:
+            return self.weights
         weights = self.weights.to(self.propensities.dtype)
         return weights / weights.sum(2, keepdim=True)
 
 
 @base("selector")
 class Selector(Part):
-    """Picks a place with a probability proportional to its weight; a subclass writes `_weights`."""
+    """Picks a place with a probability proportional to its weight; a subclass writes `_weights`.
 
-    def select(self, candidates: Candidates, index: Tensor) -> Selection:
-        """Picks one place of each pool.
+    For shortlists of m picks it also writes `_inclusion`.
+    """
 
-        With the round's one uniform number u and the places' weights w, it is the first place
-        whose cumulative weight exceeds u·Σw.
+    def select(self, candidates: Candidates, index: Tensor, picks: int = 1) -> Selection:
+        """Picks one place of each pool, or several.
+
+        With the round's one uniform number u and the places' weights w, one pick is the first place
+        whose cumulative weight exceeds u·Σw. Several are drawn by systematic sampling of the
+        inclusion probabilities, from u and with the places in a random order; see `systematic`.
 
         Args:
             candidates: N rounds of candidates, with their index and its tie ceiling.
             index: (B, N, K), to be maximised.
+            picks: m; a pool of fewer candidates is taken whole.
 
         Returns:
             The picks, and how likely they were. The probabilities hold given the past, and given
@@ -55,8 +69,11 @@ class Selector(Part):
 
         Raises:
             FairbanditError: weights of the wrong shape, negative, not finite, positive at an empty
-                place, or 0 at all places, as those of a pool without candidates must be.
+                place, or 0 at all places, as those of a pool without candidates must be; or
+                inclusion probabilities that are none.
         """
+        if picks > 1:
+            return self._shortlist(candidates, index, picks)
         weights = self._weights(candidates, index)
         if weights.shape != index.shape:
             raise FairbanditError(
@@ -71,7 +88,7 @@ class Selector(Part):
         if not sound:
             raise self._unsound(weights, candidates)
         if int(positive.count_nonzero()) == actions.numel():  # no pool leaves a choice
-            return Selection(actions, index.new_ones(actions.shape), weights)
+            return Selection(actions, torch.ones_like(actions, dtype=index.dtype), weights)
         weights = weights.to(index.dtype)
         cumulative = weights.cumsum(2)
         stream = candidates.problem.streams[Purpose.SELECTOR]
@@ -80,6 +97,67 @@ class Selector(Part):
         actions = exceeds.to(torch.uint8).argmax(2)
         propensities = weights.gather(2, actions[..., None]) / weights.sum(2, keepdim=True)
         return Selection(actions, propensities[..., 0], weights)
+
+    def inclusion(self, candidates: Candidates, index: Tensor, picks: int) -> Tensor:
+        """The probability of each place to be among m > 1 picks.
+
+        Args:
+            candidates, index: as for `select`.
+            picks: m.
+
+        Returns:
+            π, (B, N, K) from 0 to 1, with the sum m, or n in a pool of n < m candidates.
+
+        Raises:
+            FairbanditError: the selector states none, or something else.
+        """
+        present, found = candidates.present, self._inclusion(candidates, index, picks)
+        if found.shape != index.shape or found.dtype != index.dtype:
+            raise FairbanditError(
+                f"selector {self.part_name!r} gave inclusion probabilities of shape "
+                f"{tuple(found.shape)} and {found.dtype}; expected {tuple(index.shape)} and "
+                f"{index.dtype}"
+            )
+        count = present.sum(2, keepdim=True)
+        found = found.where(count > picks, present.to(found.dtype))
+        total = found.sum(2, keepdim=True) - count.clamp(max=picks)
+        sound = (found >= 0) & (found <= 1 + ROUNDING) & (present | (found == 0))
+        if not bool((sound & (total.abs() <= ROUNDING)).all()):
+            raise FairbanditError(
+                f"selector {self.part_name!r} gave inclusion probabilities between rounds "
+                f"{int(candidates.rounds[0])} and {int(candidates.rounds[-1])} that are not from 0 "
+                f"to 1, not 0 at empty places, or do not sum to {picks}"
+            )
+        return found.clamp(max=1)
+
+    def _shortlist(self, candidates: Candidates, index: Tensor, picks: int) -> Selection:
+        """Picks m > 1 places of each pool."""
+        inclusion = self.inclusion(candidates, index, picks)
+        chosen = inclusion > 0
+        if bool((chosen & (inclusion < 1)).any()):
+            stream = candidates.problem.streams[Purpose.SELECTOR]
+            start = stream.uniform(int(candidates.rounds[0]), index.shape[1], 1)[..., 0]
+            sizes = candidates.present.sum(2).clamp(max=picks)
+            chosen = systematic(inclusion, sizes, start, candidates.draws(Purpose.ORDER))
+        # those that are certainly better come first, and others by their place
+        floor, ceiling = ends(candidates, index)
+        better = -index
+        if floor is not ceiling:
+            better = capacity_above(floor, chosen.to(index.dtype), ceiling)
+        order = better.where(chosen, torch.inf).sort(dim=2, stable=True).indices
+        order = pad(order, (0, max(picks - order.shape[2], 0)))[..., :picks]
+        count = chosen.sum(2, keepdim=True)
+        empty = torch.arange(picks, device=index.device) >= count
+        propensities = inclusion.gather(2, order).masked_fill(empty, torch.nan)
+        return Selection(order.masked_fill(empty, -1), propensities, inclusion)
+
+    def _inclusion(self, candidates: Candidates, index: Tensor, picks: int) -> Tensor:
+        """See `inclusion`; what it gives for pools of at most m candidates does not count."""
+        raise FairbanditError(
+            f"selector {self.part_name!r} states the weights of one pick alone; for shortlists, "
+            "write `_inclusion(candidates, index, picks)`: the probability of each place to be "
+            "among the picks, (B, N, K), 0 at empty places and with the sum `picks`"
+        )
 
     @abstractmethod
     def _weights(self, candidates: Candidates, index: Tensor) -> Tensor:
@@ -115,6 +193,26 @@ def best(candidates: Candidates, index: Tensor, among: Tensor) -> Tensor:
     Returns:
         (B, N, K) bool; nowhere true in a pool of which no place is among them.
     """
-    ceiling = index if candidates.apart and index is candidates.index else candidates.tie_ceiling
-    floor = index if ceiling is index else 2 * index - ceiling
+    floor, ceiling = ends(candidates, index)
     return (ceiling >= floor.where(among, -torch.inf).amax(2, keepdim=True)) & among
+
+
+def ends(candidates: Candidates, index: Tensor) -> tuple[Tensor, Tensor]:
+    """The least and the greatest number that each index may be, (B, N, K) both; see `best`."""
+    ceiling = index if candidates.apart and index is candidates.index else candidates.tie_ceiling
+    return (index if ceiling is index else 2 * index - ceiling), ceiling
+
+
+def best_first(candidates: Candidates, index: Tensor, capacity: Tensor, amount: Tensor) -> Tensor:
+    """An amount (B, N, 1) that is given to the best first, up to their capacities (B, N, K).
+
+    Those that tie share alike; see `filled`.
+    """
+    return filled(*ends(candidates, index), capacity.to(index.dtype), amount.to(index.dtype))
+
+
+def best_of_groups(candidates: Candidates, index: Tensor, places: Tensor) -> Tensor:
+    """The places that each group expects, (B, N, G), given to its best first: (B, N, K)."""
+    own = candidates.groups.clamp(min=0)
+    capacity = candidates.present.to(index.dtype)
+    return filled(*ends(candidates, index), capacity, places.gather(2, own), candidates.groups)

@@ -27,6 +27,9 @@ class Chain(Selector):
     the fairness of Joseph et al., and it holds in a whole run with the probability that all
     intervals hold at once. Bounds tie as indices do, up to the tie ceiling.
     Where the bounds are the index itself, the chain is therefore what `argmax` chooses from.
+
+    Of m picks, whole chains from the top are taken while they fit, and the next chain shares
+    equally what is left.
     """
 
     reference = (
@@ -39,11 +42,20 @@ class Chain(Selector):
     }
 
     def _weights(self, candidates: Candidates, index: Tensor) -> Tensor:
+        return (self._chains(candidates, index) == 0) & candidates.present
+
+    def _inclusion(self, candidates: Candidates, index: Tensor, picks: int) -> Tensor:
+        number, present = self._chains(candidates, index), candidates.present.to(index.dtype)
+        sizes = torch.zeros_like(index).scatter_add_(2, number, present)
+        before = (sizes.cumsum(2) - sizes).gather(2, number)
+        return ((picks - before) / sizes.gather(2, number).clamp(min=1)).clamp(0, 1) * present
+
+    def _chains(self, candidates: Candidates, index: Tensor) -> Tensor:
+        """The number of each candidate's chain from the top, from 0: (B, N, K) int64."""
         low, high = candidates.index_bounds
         high = high + 2 * (candidates.tie_ceiling - index)
         high, order = high.where(candidates.present, -torch.inf).sort(2, descending=True)
         lowest = low.where(candidates.present, torch.inf).gather(2, order).cummin(2).values
         ends = torch.zeros_like(candidates.present)
         ends[..., 1:] = high[..., 1:] < lowest[..., :-1]
-        chained = ends.cumsum(2) == 0
-        return torch.zeros_like(chained).scatter_(2, order, chained) & candidates.present
+        return torch.zeros_like(order).scatter_(2, order, ends.cumsum(2))

@@ -8,14 +8,16 @@ from fairbandit.candidates import Candidates
 from fairbandit.errors import FairbanditError
 from fairbandit.part import PAPER
 from fairbandit.registry import register
-from fairbandit.selectors.base import Selector, best
+from fairbandit.selectors.base import Selector, best, best_first
 
 
 @register("selector", "argmax")
 class Argmax(Selector):
-    """The candidate of greatest index; ties are broken uniformly at random.
+    """The candidate of greatest index, or the m of greatest; ties are broken at random.
 
-    a_t ~ U[argmax_a index_a] (Algorithms 1 and 2, line 7); an empty place is never picked.
+    a_t ~ U[argmax_a index_a] (Algorithms 1 and 2, line 7); an empty place is never picked. Of m
+    picks, π = 1 for those that are certainly among the m best, and those that tie for the last
+    places share them equally.
     """
 
     reference = PAPER
@@ -23,13 +25,18 @@ class Argmax(Selector):
     def _weights(self, candidates: Candidates, index: Tensor) -> Tensor:
         return best(candidates, index, candidates.present)
 
+    def _inclusion(self, candidates: Candidates, index: Tensor, picks: int) -> Tensor:
+        amount = index.new_full((1, 1, 1), picks)
+        return best_first(candidates, index, candidates.present, amount)
+
 
 @register("selector", "epsilon_greedy")
 class EpsilonGreedy(Selector):
     """The best candidate with probability 1 − ε, any one of the pool with probability ε.
 
     π_a = (1 − ε)·1{a is best}/m + ε/n with m candidates that tie for the best and n in the pool:
-    each candidate has at least the probability ε/n. ε is the same in all rounds.
+    each candidate has at least the probability ε/n. ε is the same in all rounds. Of m picks,
+    π = (1 − ε)·π of `argmax` + ε·m/n.
 
     Args:
         epsilon: ε, from 0 to 1.
@@ -51,3 +58,9 @@ class EpsilonGreedy(Selector):
             for places in (best(candidates, index, candidates.present), candidates.present)
         )
         return (1 - self.epsilon) * top + self.epsilon * anyone
+
+    def _inclusion(self, candidates: Candidates, index: Tensor, picks: int) -> Tensor:
+        present = candidates.present.to(index.dtype)
+        top = best_first(candidates, index, present, index.new_full((1, 1, 1), picks))
+        share = picks / present.sum(2, keepdim=True)
+        return (1 - self.epsilon) * top + self.epsilon * (share * present)

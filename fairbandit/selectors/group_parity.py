@@ -8,8 +8,9 @@ import torch
 from torch import Tensor
 
 from fairbandit.candidates import Candidates
+from fairbandit.maths.inclusion import proportional
 from fairbandit.registry import register
-from fairbandit.selectors.base import Selector
+from fairbandit.selectors.base import Selector, best_of_groups
 
 
 class GroupChance(Enum):
@@ -30,6 +31,9 @@ class GroupParity(Selector):
     With `uniform`, groups that are in the same pools are picked equally often, in expectation. With
     `pool`, the expected number of picks of a group is in proportion to its candidates, so that in
     pools of one size the selection rates of all groups are equal.
+
+    Of m picks, group g expects c·P(g) places, at most its candidates, with the c for which all
+    groups expect m; its best get them.
 
     Args:
         chance: P(g): `uniform` or `pool`.
@@ -53,3 +57,11 @@ class GroupParity(Selector):
         if self.chance is GroupChance.pool:
             weight = weight * none.scatter_add(2, own, present.to(index.dtype)).gather(2, own)
         return top * weight
+
+    def _inclusion(self, candidates: Candidates, index: Tensor, picks: int) -> Tensor:
+        own, present = candidates.groups.clamp(min=0), candidates.present.to(index.dtype)
+        none = index.new_zeros(*index.shape[:2], candidates.problem.groups)
+        sizes = none.scatter_add(2, own, present)
+        chance = sizes if self.chance is GroupChance.pool else (sizes > 0).to(index.dtype)
+        places = proportional(chance, sizes, index.new_full((1, 1, 1), picks))
+        return best_of_groups(candidates, index, places)

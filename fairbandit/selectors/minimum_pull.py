@@ -13,7 +13,7 @@ from fairbandit.errors import FairbanditError
 from fairbandit.maths.shares import group_shares
 from fairbandit.part import Problem
 from fairbandit.registry import register
-from fairbandit.selectors.base import Selector, best
+from fairbandit.selectors.base import Selector, best, best_first, best_of_groups
 
 ROUNDING = 8 * torch.finfo(torch.float64).eps
 """Lacks that differ by no more than this, relative to the round, are equal."""
@@ -35,6 +35,10 @@ class MinimumPull(Selector):
     groups that now lack more than α + j/G lacked more than α + (j − 1)/G before; they and the
     group that was picked were at most G − j + 1. Larger shares may lack more: with the shares 0,
     0.85 and 0.1 and α = 0 a group may lack 1.25.
+
+    Of m picks of a round, groups that lack more than α get one place each, in the order of what
+    they lack, and those that lack equally much share the last places; the best of all others get
+    the rest. The share r_g·(t − 1) is then one of all picks so far.
 
     The paper has arms where we have groups, and all of them in every round. As an extension, a
     group that is not in a pool goes on to lack, and is repaid when it comes; this holds for
@@ -71,10 +75,28 @@ class MinimumPull(Selector):
         return t - 1
 
     def _weights(self, candidates: Candidates, index: Tensor) -> Tensor:
-        rounds = candidates.rounds[:, None].to(index.dtype)
-        shares = index.new_tensor(group_shares(self.shares, candidates.problem.groups))
-        lack = shares * (rounds - 1) - candidates.pick_counts
+        lack, rounding = self._lack(candidates, index)
         lack = lack.gather(2, candidates.groups.clamp(min=0)).where(candidates.present, -math.inf)
-        most, rounding = lack.amax(2, keepdim=True), ROUNDING * rounds
+        most = lack.amax(2, keepdim=True)
         due = (lack >= most - rounding) | (most <= self.tolerance + rounding)
         return best(candidates, index, due & candidates.present)
+
+    def _inclusion(self, candidates: Candidates, index: Tensor, picks: int) -> Tensor:
+        lack, rounding = self._lack(candidates, index)
+        present = candidates.present.to(index.dtype)
+        size = torch.zeros_like(lack).scatter_add_(2, candidates.groups.clamp(min=0), present)
+        lack = lack.where((size > 0) & (lack > self.tolerance + rounding), -math.inf)
+        apart = lack[..., None] - lack[..., None, :]  # of group g less that of group h
+        before = (apart < -rounding[..., None]).to(index.dtype).sum(3)
+        alike = (apart.abs() <= rounding[..., None]).sum(3).clamp(min=1)
+        owed = ((picks - before) / alike).clamp(0, 1).where(lack > -math.inf, 0)
+        first = best_of_groups(candidates, index, owed)
+        left = picks - first.sum(2, keepdim=True)
+        return first + best_first(candidates, index, present - first, left)
+
+    def _lack(self, candidates: Candidates, index: Tensor) -> tuple[Tensor, Tensor]:
+        """How many picks each group lacks, (B, N, G), and by how much rounding moves that."""
+        counts = candidates.pick_counts
+        total = counts.sum(2, keepdim=True)
+        shares = index.new_tensor(group_shares(self.shares, candidates.problem.groups))
+        return shares * total - counts, ROUNDING * (total + 1).to(index.dtype)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from torch import Tensor
 
 from fairbandit.candidates import Candidates
+from fairbandit.maths.inclusion import proportional
 from fairbandit.maths.merit import MeritFunction
 from fairbandit.registry import register
 from fairbandit.selectors.base import Selector
@@ -17,10 +18,16 @@ class Proportional(MeritFunction, Selector):
     π_a = f(index_a) / Σ_b f(index_b) with f(x) = max(h(x), γ), where h(x) is x (identity),
     max(x, 0)^p (power) or exp(βx) (exponential). The paper requires f ≥ γ > 0 everywhere, which
     the identity and powers meet only by this clipping: a candidate whose h is below γ, as all with
-    negative estimates, has the merit γ. The parameters are those of `MeritFunction`.
+    negative estimates, has the merit γ. Of m picks, π_a = min(1, c·f(index_a)) with the c for which
+    they sum to m. The parameters are those of `MeritFunction`.
     """
 
     reference = "Wang, Bai, Sun, Joachims, Fairness of Exposure in Stochastic Bandits, ICML 2021"
 
     def _weights(self, candidates: Candidates, index: Tensor) -> Tensor:
         return self.merits(index, candidates.present)
+
+    def _inclusion(self, candidates: Candidates, index: Tensor, picks: int) -> Tensor:
+        present = candidates.present
+        amount = index.new_full((1, 1, 1), picks)
+        return proportional(self.merits(index, present), present.to(index.dtype), amount)

@@ -1,8 +1,7 @@
 """Splits: which past rounds train the estimator and which feed the ranks."""
 
 from fairbandit.splits.base import Division, Split
-from fairbandit.splits.full import Full
-from fairbandit.splits.halves import Halves
+from fairbandit.splits.paper import Full, Halves
 from fairbandit.splits.schedule import Schedule
 
 __all__ = ["Division", "Full", "Halves", "Schedule", "Split"]

@@ -10,7 +10,7 @@ import torch
 from numpy.typing import NDArray
 
 from fairbandit.errors import FairbanditError
-from fairbandit.splits.base import Division, Split
+from fairbandit.splits.base import Split
 from fairbandit.streams import CHUNK_ROUNDS
 
 PIECE = 8 * CHUNK_ROUNDS
@@ -21,18 +21,6 @@ CPU = torch.device("cpu")
 
 MOST = 1e9
 """The largest `refresh`: with a larger one a number of training rounds would exceed int64."""
-
-
-def check_refresh(factor: float) -> None:
-    """Refuses what no policy can have as its `refresh`.
-
-    Raises:
-        FairbanditError: a factor that is not above 1 and at most `MOST`.
-    """
-    if not 1 < factor <= MOST:
-        raise FairbanditError(
-            f"refresh: expected a factor above 1 and at most {MOST:g}, got {factor:g}"
-        )
 
 
 class Schedule:
@@ -51,21 +39,20 @@ class Schedule:
     """
 
     def __init__(self, split: Split, refresh: float | None = None) -> None:
-        if refresh is not None:
-            check_refresh(refresh)
+        if refresh is not None and not 1 < refresh <= MOST:
+            raise FairbanditError(
+                f"refresh: expected a factor above 1 and at most {MOST:g}, got {refresh:g}"
+            )
         self._split, self._refresh = split, refresh
         self._trained: tuple[int, ...] = (0, 1)
-        self._kept: tuple[int, Division, NDArray[np.int64]] | None = None
+        self._kept: tuple[int, NDArray[np.int64]] | None = None
 
-    def block(self, first: int, last: int, device: torch.device) -> Division:
-        """The division at rounds first … last."""
+    def block(self, first: int, last: int) -> NDArray[np.int64]:
+        """The fields of the division at rounds first … last, (3, N)."""
         number, place = divmod(first - 1, PIECE)
         if place + last - first >= PIECE:
-            division = self._divide(torch.arange(first, last + 1, device=CPU))
-        else:
-            some = slice(place, place + last - first + 1)
-            division = Division(*(field[some] for field in self._piece(number)[0]))
-        return Division(*(field.to(device) for field in division))
+            return self._divide(first, last)
+        return self._piece(number)[:, place : place + last - first + 1]
 
     def n_train(self, t: int) -> int:
         """How many first rounds train the estimator at round t."""
@@ -88,21 +75,20 @@ class Schedule:
 
     def _read(self, t: int, field: int) -> int:
         number, place = divmod(t - 1, PIECE)
-        return int(self._piece(number)[1][place, field])
+        return int(self._piece(number)[field, place])
 
-    def _piece(self, number: int) -> tuple[Division, NDArray[np.int64]]:
+    def _piece(self, number: int) -> NDArray[np.int64]:
         kept = self._kept
         if kept is None or kept[0] != number:
             first = number * PIECE + 1
-            division = self._divide(torch.arange(first, first + PIECE, device=CPU))
-            kept = self._kept = number, division, torch.stack(division, 1).numpy()
-        return kept[1], kept[2]
+            kept = self._kept = number, self._divide(first, first + PIECE - 1)
+        return kept[1]
 
-    def _divide(self, t: torch.Tensor) -> Division:
-        division = self._split.divide(t)
-        if self._refresh is None:
-            return division
-        self.refreshed(int(division.n_train.max()))
-        trained = torch.tensor(self._trained, device=CPU)
-        at = torch.searchsorted(trained, division.n_train, right=True) - 1
-        return division._replace(n_train=trained[at])
+    def _divide(self, first: int, last: int) -> NDArray[np.int64]:
+        division = self._split.divide(torch.arange(first, last + 1, device=CPU))
+        if self._refresh is not None:
+            self.refreshed(int(division.n_train.max()))
+            trained = torch.tensor(self._trained, device=CPU)
+            at = torch.searchsorted(trained, division.n_train, right=True) - 1
+            division = division._replace(n_train=trained[at])
+        return torch.stack(division).numpy()

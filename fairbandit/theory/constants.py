@@ -97,28 +97,24 @@ class Constants:
 
 
 def constants(environment: Environment) -> Constants:
-    """The constants of an environment.
+    """The constants of a simulation, in closed form, or of a table, exact over its members.
 
-    Those of the simulation are in closed form, those of a table are exact over its members. For any
-    other environment they are estimated from 65,536 pools, which binds it to streams. M is the
-    greatest value of `Environment.reward_distribution`, which smooths the rewards of a table.
+    M is the greatest value of `Environment.reward_distribution`, which smooths the rewards of a
+    table.
 
     Raises:
-        FairbanditError: an environment without a truth, or whose true rewards are not linear, or
-            of whose groups one was never drawn.
+        FairbanditError: any other environment.
     """
-    if environment.truth is None:
+    simulated = _draws_as(environment, Simulation)
+    if not simulated and not _draws_as(environment, Table):
         raise FairbanditError(
-            f"the theory of environment {environment.part_name!r} takes its true reward model, "
-            "and it has no truth"
+            f"the constants of environment {environment.part_name!r} are not known; they are of "
+            "simulation, of table and of both census environments"
         )
-    how = _POOLS
-    if _draws_as(environment, Simulation):
-        how = "closed form"
-    elif _draws_as(environment, Table):
-        how = "over all members"
+    how = "closed form" if simulated else "over all members"
     value, _ = least_eigenvalue(context_factor(environment))
     place_value, _ = least_eigenvalue(context_factor(environment, by_place=True))
+    assert environment.truth is not None
     known = partial(
         Constants,
         places=environment.places,
@@ -131,9 +127,8 @@ def constants(environment: Environment) -> Constants:
     )
     if _draws_as(environment, Simulation):
         return _of_simulation(environment, known)
-    if _draws_as(environment, Table):
-        return _of_table(environment, known)
-    return _of_pools(environment, known)
+    assert isinstance(environment, Table)
+    return _of_table(environment, known)
 
 
 def pick_moments(environment: Environment, kappas: Sequence[float] = KAPPAS) -> list[Estimate]:
@@ -228,36 +223,6 @@ def _of_table(world: Table, known: partial[Constants]) -> Constants:
         norm=Estimate(float(members.contexts.norm(dim=1).max()), "over all members"),
         noise=noise,
         caveats=tuple(caveats),
-    )
-
-
-def _of_pools(world: Environment, known: partial[Constants]) -> Constants:
-    """Estimates from drawn pools, without standard errors."""
-    names, first = world.group_names, None
-    norm, squares, received, fixed = 0.0, 0.0, torch.zeros(len(names), dtype=torch.int64), True
-    for pools in drawn_pools(world):
-        taken = pools.groups >= 0
-        norm = max(norm, float(pools.contexts[taken].norm(dim=-1).max()))
-        squares += float(((pools.rewards - pools.expected)[taken] ** 2).sum())
-        received += torch.bincount(pools.groups[taken].cpu(), minlength=len(names))
-        first = pools.groups[:1, :1] if first is None else first
-        fixed = fixed and bool((pools.groups == first).all())
-    if missing := [repr(name) for name, n in zip(names, received, strict=True) if not n]:
-        raise FairbanditError(
-            f"among the pools of environment {world.part_name!r} ({_POOLS}) there is no candidate "
-            f"of {', '.join(missing)}: nothing can be estimated"
-        )
-    rarest = float(received.min()) / (BLOCKS * REPLICAS * ROUNDS)
-    spread = math.sqrt(squares / float(received.sum()))
-    return known(
-        norm=Estimate(norm, f"largest {_POOLS}"),
-        noise=Estimate(spread, f"standard deviation {_POOLS}; R is no smaller"),
-        candidates=Estimate(rarest, _POOLS),
-        random=not fixed,
-        caveats=(
-            "constants are estimated from drawn pools, x_max and R from below; the paper's "
-            "assumptions are taken for granted",
-        ),
     )
 
 

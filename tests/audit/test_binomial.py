@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from scipy.stats import binom, multinomial
 
-from fairbandit.audit import Picks, binomial_p, examine, mean_band
+from fairbandit.audit import Picks, examine, mean_band
 
 
 @pytest.mark.parametrize("n", [5, 40])
@@ -29,17 +29,20 @@ POOLS = [[3, 1, 0], [0, 3, 1], [1, 2, 1], [2, 2, 0]]
 
 
 @pytest.mark.parametrize("pools", [[[1, 1, 2]], [[1, 1, 2]] * 5, POOLS * 6, [[3, 0, 1]] * 16])
-def test_p_values_hold_for_any_number_of_decisions(pools):
-    """P(p ≤ u) ≤ u for every u, by all joint counts of decisions, alike or not, by convolution."""
+@pytest.mark.parametrize("level", [0.2, 0.01])
+def test_the_level_holds_for_any_number_of_decisions(pools, level):
+    """P(rejected) ≤ level by all joint counts of decisions, alike or not, by convolution."""
     joint = np.ones((1, 1))  # by the counts of the first two groups
     for one, two, rest in np.array(pools) / 4:
         joint = np.pad(joint, (0, 1))
         joint = one * np.roll(joint, 1, 0) + two * np.roll(joint, 1, 1) + rest * joint
     counts = np.argwhere(joint > 0)
     counts = np.column_stack([counts, len(pools) - counts.sum(1)])
-    p, place = np.unique(binomial_p(counts, np.sum(pools, 0) / 4), return_inverse=True)
-    at_most = np.bincount(place, joint[joint > 0]).cumsum()
-    assert (at_most <= p + 1e-12).all()
+    received, rejected = np.sum(pools, 0).astype(float), []
+    for one in counts:
+        picks = Picks("run", "table", tuple("abc"), one[None], received, False, False)
+        rejected.append(examine(picks, level)["verdict"][0] == "parity rejected")
+    assert joint[joint > 0][rejected].sum() <= level
 
 
 def balanced(counts) -> Picks:
@@ -53,20 +56,19 @@ def balanced(counts) -> Picks:
 def test_the_level_of_a_run_is_exact(replicas):
     """Four groups: the probability that a run with parity is rejected, from all counts of a round.
 
-    Holm's method rejects in any of T rounds if the smallest p-value is at most level/T.
+    A run of T rounds is rejected where a band at level/T of a single round misses 1/K.
     """
     level = 1e-3
     counts = np.array([c for c in product(range(replicas + 1), repeat=4) if sum(c) == replicas])
     chances = multinomial.pmf(counts, replicas, [0.25] * 4)
-    result = examine(balanced(counts), level)
-    p = result["p_value"].to_numpy()[::4]
     for rounds in (1, 20):
-        size = -math.expm1(rounds * math.log1p(-chances[p <= level / rounds].sum()))
+        low, high = mean_band(counts, replicas, level / (4 * rounds))
+        missed = ((low > 0.25) | (high < 0.25)).any(1)
+        size = -math.expm1(rounds * math.log1p(-chances[missed].sum()))
         assert 0.1 * level < size <= level
-    # A round's own p-value is below level/T where the band of T rounds misses 1/K, and only there.
-    missed = ((result["low"] > 0.25) | (result["high"] < 0.25)).to_numpy().reshape(-1, 4).any(1)
-    assert (missed == (p * len(counts) < level)).all()
-    assert missed.any()
+        for one, verdict in ((counts[missed], "rejected"), (counts[~missed], "not rejected")):
+            result = examine(balanced(one[:1].repeat(rounds, 0)), level)
+            assert (result["verdict"] == f"parity {verdict}").all()
 
 
 @pytest.mark.parametrize(("replicas", "tested"), [(8, False), (9, True)])
@@ -75,5 +77,3 @@ def test_a_run_is_tested_where_some_counts_would_be_rejected(replicas, tested):
     result = examine(balanced(np.array([[replicas, 0, 0, 0]] * 20)), level=1e-3)
     verdict = "parity rejected" if tested else "not tested: too few replicas"
     assert (result["verdict"] == verdict).all()
-    expected = 8 * 0.25**replicas if tested else np.nan
-    assert result["p_value"].to_numpy() == pytest.approx(expected, nan_ok=True)

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import partial
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from fairbandit import Agent
 from tests.benchmarks.measure import alone, median, quantile, threads, timed
 from tests.benchmarks.players import MissingError, Ours, Player, Vowpal, VowpalText, pace
 from tests.benchmarks.rows import Measure, Row, Target
@@ -17,6 +19,7 @@ POLICY = "fair_greedy"
 
 VOWPAL = (Target(Measure.longer, 4),)
 GROWTH = (Target(Measure.longer, 12),)
+LOGGED = (Target(Measure.beyond, 0.00015),)
 
 AT_ONCE = 10_000
 """Rounds handed to `observe` at a time."""
@@ -60,6 +63,30 @@ def online(bench: Bench) -> Iterator[Row]:
             yield row(f"{name}, median", beside=first[0], yardstick=first[1], targets=GROWTH)
         yield Row(f"{name}, p99", quantile(found.agent, 0.99), longer=True, **_vowpal(found, 0.99))
         yield Row(f"Agent, observe {history:,} rounds", found.filling)
+    bench.say("Agent with a log")
+    plain, logged = with_and_without_log(bench.folder, decisions)
+    name = "Agent with a log, act + update, 10 candidates × 8 features, median"
+    yield Row(name, logged, "without a log", plain, longer=True, targets=LOGGED)
+
+
+def with_and_without_log(folder: Path, decisions: int) -> tuple[float, float]:
+    """Median seconds of a decision and its reward without a log and with one, by turns."""
+    draws = np.random.default_rng(0)
+    log = folder / "decisions.jsonl"
+    log.unlink(missing_ok=True)
+    agents = [Agent.from_config(POLICY, features=8, groups=4, log=to) for to in (None, log)]
+    taken: tuple[list[float], list[float]] = [], []
+
+    def step(agent: Agent, contexts: Any, groups: Any) -> None:
+        agent.act(contexts, groups)
+        agent.update(1.0)
+
+    with threads():
+        for _ in range(decisions):
+            pool = draws.normal(size=(10, 8)), draws.integers(0, 4, 10)
+            for agent, times in zip(agents, taken, strict=True):
+                times.append(timed(step, agent, *pool)[1])
+    return median(taken[0]), median(taken[1])
 
 
 def _vowpal(found: Timings, share: float) -> dict[str, Any]:

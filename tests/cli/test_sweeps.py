@@ -9,8 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from fairbandit.cli.figures import asked_by_sweep
-from fairbandit.cli.names import LONGEST, folder_name
+from fairbandit.cli.store import LONGEST, folder_name
 from fairbandit.run.folder import claim
 from tests import support
 
@@ -144,7 +143,6 @@ def test_figures_are_drawn_once_the_results_are_written(command, tmp_path, monke
     assert (code, err) == (0, "")
     figures = tmp_path / "sweep" / "figures"
     assert len(list(figures.glob("*.p*"))) == 4
-    assert asked_by_sweep(tmp_path / "sweep") == {"overview": ["greedy"], "price": None}
 
 
 def test_a_terminal_without_our_characters(tmp_path):

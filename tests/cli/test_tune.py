@@ -42,8 +42,6 @@ def test_a_study_goes_on_where_it_ended_and_its_best_trial_plays_again(command, 
     assert "Best of 4 complete trials" in out
     assert command(*words, "trials=4", "folder=whole")[0] == 0
     assert outcomes(tmp_path / "study") == outcomes(tmp_path / "whole")
-    drawn = {path.name for path in (tmp_path / "study" / "figures").glob("*.p*")}
-    assert {"history.pdf", "slice.png", "importances.png", "curves.pdf"} < drawn
     ((number, again),) = re.findall(r"trial (\d) with fresh replicas  fairbandit (.*)", out)
     assert again.endswith(" seed=1")
     assert command(*shlex.split(again)[:-1], "seed=0", "hydra.run.dir=again")[0] == 0
@@ -109,7 +107,6 @@ def test_several_objectives_of_which_more_of_one_is_better(command, tmp_path, mo
     }
     again = [points[int(number)] for number in re.findall(r"trial (\d) with", out)]
     assert sorted(again) == sorted(best)
-    assert (tmp_path / "study" / "figures" / "front.pdf").exists()
 
 
 def test_a_trial_that_fails_ends_the_study_only_if_none_is_complete(command, tmp_path, monkeypatch):

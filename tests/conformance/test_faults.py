@@ -305,7 +305,7 @@ def test_settings_and_global_generators_are_watched_and_put_back(what, change, m
 
 
 def test_the_tool_names_the_fault(command, clean, tmp_path, monkeypatch):
-    """A failed check, the line of the plugin that raised an error, and what was not tried."""
+    """A failed check, the line of the plugin that raised an error, and no further check."""
     text = BROKEN.read_text()
     (tmp_path / "theirs.py").write_text(text.replace("count_le()", "count_le() * {}['bandwidth']"))
     monkeypatch.setenv("FAIRBANDIT_PLUGINS", str(tmp_path))
@@ -314,5 +314,4 @@ def test_the_tool_names_the_fault(command, clean, tmp_path, monkeypatch):
     line = 1 + text.split("\n").index(text.rstrip().split("\n")[-1])
     assert "✗ Plays some rounds without breaking" in out
     assert f"KeyError: 'bandwidth' (theirs.py:{line})" in out
-    assert "– Changes no tensor that it was given" in out
-    assert "not tried, for the fault above" in out
+    assert "Changes no tensor that it was given" not in out

@@ -40,4 +40,6 @@ def test_a_part_is_checked_with_hyperparameters_of_ones_own() -> None:
         results = list(conformance.examine("estimator", {"name": "ridge", "noise": noise}))
         assert results[0].reason == reason
         assert (results[-1].reason is None) == (reason is None)
-        assert len(results) == len(conformance.checks("estimator"))
+        names = [check.__name__ for check in conformance.checks("estimator")]
+        tried = names[: names.index("plays") + 1] if reason else names
+        assert [result.check for result in results] == tried

@@ -87,8 +87,16 @@ class DenseScores(PastScores):
     @cached_property
     def _ages(self) -> Tensor:
         """How many rounds before each round every context came, (B, N, 1, L)."""
-        now = torch.arange(self._first, self._first + len(self._start), device=self._start.device)
+        now = torch.arange(self._first, self._first + len(self._start), device=self._groups.device)
         return now[:, None, None] - self._contexts.round_of[:, None, None]
+
+    @property
+    def _start(self) -> Tensor:
+        return torch.from_numpy(self._window[0]).to(self._groups.device)
+
+    @property
+    def _stop(self) -> Tensor:
+        return torch.from_numpy(self._window[1]).to(self._groups.device)
 
     @cached_property
     def _inside(self) -> Tensor:

@@ -29,7 +29,8 @@ def counts(value: Contexts) -> Tensor:
     b, _, d = value.largest.shape
     model, zero = Weights(torch.ones(b, 1, d).double()), torch.zeros(1).long()
     groups = torch.arange(value.groups).expand(b, 1, -1)
-    past = PastScores(value, value.rounds + 1, zero, zero + value.rounds, groups, model, zero)
+    window = np.array([[0], [value.rounds]])
+    past = PastScores(value, value.rounds + 1, window, groups, model, zero)
     return past.count_le(torch.zeros(groups.shape).double())
 
 
@@ -123,8 +124,8 @@ def test_windows_of_rounds_that_are_not_there_are_refused() -> None:
     model, zero = Weights(torch.ones(1, 1, 1).double()), torch.zeros(1).long()
 
     def count(start: int, stop: int = 9) -> float:
-        window = zero + start, zero + stop
-        past = PastScores(value.forget(4), 11, *window, zero.view(1, 1, 1), model, zero)
+        window = np.array([[start], [stop]])
+        past = PastScores(value.forget(4), 11, window, zero.view(1, 1, 1), model, zero)
         return float(past.count)
 
     assert count(4) == 5

@@ -1,5 +1,6 @@
 """Own scores compare with their ties, given values exactly; what cannot be asked is refused."""
 
+import numpy as np
 import pytest
 import torch
 
@@ -15,10 +16,10 @@ def test_own_scores_count_ties() -> None:
     zero = torch.zeros(1, 1, 1, dtype=torch.int64)
     past = Contexts.empty(torch.zeros(1, 0, 1).double(), 1)
     past = past.append(x.view(1, 5, 1, 1), zero.expand(1, 5, 1))
-    own, window, one = zero + 1.0, (zero[0, 0], zero[0, 0] + 5), torch.ones(1, 1, 1).double()
+    own, window, one = zero + 1.0, np.array([[0], [5]]), torch.ones(1, 1, 1).double()
     own = own.double()
     models = Weights(one), zero[0, 0]
-    asked = PastScores(past, 6, *window, zero, *models, (own, own + 8 * EPS))
+    asked = PastScores(past, 6, window, zero, *models, (own, own + 8 * EPS))
     assert (float(asked.count_le()), float(asked.count_lt())) == (4, 1)
     assert (float(asked.count_le(own)), float(asked.count_lt(own))) == (3, 2)
     assert float(asked.count_le(own + 40 * EPS)) == 5

@@ -79,9 +79,9 @@ def test_long_windows_are_sorted(n: int, monkeypatch: pytest.MonkeyPatch) -> Non
         asked = slice(at, at + n)
         theta = theta[:, -1:] + 1e-3 * torch.from_numpy(draws.normal(size=(b, n, d)))
         value = value.append(x[:, asked], groups[:, asked])
-        stop = torch.arange(at, at + n)
+        stop = np.arange(at, at + n)
         models = Weights(theta), torch.arange(n)
-        past = PastScores(value, at + 1, stop // 2, stop, groups[:, asked], *models)
+        past = PastScores(value, at + 1, np.stack([stop // 2, stop]), groups[:, asked], *models)
         values = (x[:, asked] * theta[:, :, None]).sum(-1)
         with ways(searched=True):
             counts = past.count_le(values)

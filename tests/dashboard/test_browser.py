@@ -41,10 +41,6 @@ return find(document, 'tf-custom-scalar-margin-chart-card').map(card => [
 
 SMOOTHING = f"{FIND} return find(document, 'tf-smoothing-input')[0].weight"
 
-IMAGES = f"""{FIND}
-return find(document, 'img').map(one => one.naturalWidth).filter(width => width > 100);
-"""
-
 
 @pytest.fixture(scope="module")
 def browser(tmp_path_factory):
@@ -75,9 +71,3 @@ def test_margin_charts_with_a_drawn_band_for_each_run(browser, addresses, title,
     )
     assert {title for title, _ in bands} == {"fair regret", "standard regret"}
     assert browser.execute_script(SMOOTHING) == 0
-
-
-def test_the_figures_are_there(browser, addresses):
-    open_page(browser, addresses["simulation"].replace("#custom_scalars", "#images"))
-    widths = wait_for(lambda: browser.execute_script(IMAGES), lambda found: len(found) == 2)
-    assert sorted(widths) == [675, 1350]  # price and overview

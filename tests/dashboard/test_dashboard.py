@@ -1,20 +1,19 @@
-"""The dashboard without a browser: names, pooled curves, HParams and what TensorBoard serves."""
+"""The dashboard without a browser: names, pooled curves and what TensorBoard serves."""
 
 import json
 import re
 import shutil
 from pathlib import Path
 from typing import Any
-from urllib.parse import quote, unquote
+from urllib.parse import unquote
 from urllib.request import urlopen
 
 import numpy as np
 import pytest
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
-from tensorboard.plugins.hparams import metadata
 
-from fairbandit.cli.dashboard import MOST_LINES, UNFINISHED, columns_of, page, rows_of, write_pooled
-from fairbandit.results import SavedRun, pool, read_runs
+from fairbandit.cli.dashboard import MOST_LINES, UNFINISHED, page, write_pooled
+from fairbandit.results import SavedRun, read_runs
 from fairbandit.run.execute import execute
 from tests.dashboard.conftest import POLICIES, wait_for
 
@@ -44,7 +43,7 @@ def answer(address: str, path: str) -> Any:
         return json.load(response)
 
 
-def test_names_and_columns_say_what_differs(played, tmp_path):
+def test_names_say_what_differs(played, tmp_path):
     runs = read_runs([played])
     assert write_pooled(runs, tmp_path) == {
         "simulation, noise=0.5": ["pooled/simulation, noise=0.5/greedy"],
@@ -53,13 +52,6 @@ def test_names_and_columns_say_what_differs(played, tmp_path):
             "pooled/simulation, noise=2.0/greedy, noise=1e-08",
         ],
     }
-    (value,) = columns_of(rows_of(pool(runs)), ["fair_regret"]).value
-    shown = metadata.parse_experiment_plugin_data(value.metadata.plugin_data.content)
-    columns = {one.name: one.domain_interval for one in shown.hparam_infos}
-    told = ("policy", "environment", "policy.estimator.noise", "environment.noise")
-    assert sorted(columns) == sorted(told)
-    assert columns["environment.noise"].min_value == 0.5
-    assert columns["environment.noise"].max_value == 2.0
 
 
 @pytest.mark.parametrize("name", ["..", "../..", "", "a/../../../b", "~", "\n\x1b[2J", "é"])
@@ -89,42 +81,19 @@ def test_bands_are_those_of_all_replicas(played, tmp_path):
         assert last.value == pytest.approx(finals.mean() + finals.std(ddof=1), rel=1e-5)
 
 
-def test_the_server_shows_settings_runs_and_figures(addresses, sweep):
+def test_the_server_shows_settings_and_runs(addresses, sweep):
     address = addresses["simulation"]
     assert address.startswith("http://127.0.0.1:")
     assert "#custom_scalars&_smoothingWeight=0&regexInput=%5E(pooled/simulation/" in address
-    assert "^(runs/sweep/unfinished$|" in unquote(addresses[UNFINISHED])
+    assert "^(runs/sweep/unfinished$)" in unquote(addresses[UNFINISHED])
     pooled = [f"pooled/simulation/{policy}" for policy in POLICIES]
     own = [f"runs/sweep/{path.name}" for path in sweep.glob("policy*")]
-    expected = {*pooled, *own, "runs/sweep/figures", "runs/sweep/unfinished"}
-    assert len(expected) == 3 + 6 + 2
+    expected = {*pooled, *own, "runs/sweep/unfinished"}
+    assert len(expected) == 3 + 6 + 1
     found = wait_for(lambda: set(answer(address, "runs")), expected.issubset)
     assert found - {"runs/sweep/damaged"} == expected
     shutil.copytree(sweep / "unfinished", sweep / "later")
     assert wait_for(lambda: answer(address, "runs"), lambda runs: "runs/sweep/later" in runs)
-
-
-def test_hparams_has_a_row_for_each_setting_and_final_means(addresses, sweep):
-    address = addresses["simulation"]
-    asked = {"allowedStatuses": ["STATUS_UNKNOWN"], "startIndex": 0, "sliceSize": 99}
-    groups = f"plugin/hparams/session_groups?request={quote(json.dumps(asked))}"
-    experiment = answer(address, "plugin/hparams/experiment?request=%7B%7D")
-    assert {one["name"] for one in experiment["hparamInfos"]} == {"policy", "environment"}
-    shown = [one["displayName"] for one in experiment["metricInfos"]]
-    assert len(set(shown)) == len(shown)
-    assert {"fair regret", "standard regret"} < set(shown)
-    rows = wait_for(lambda: answer(address, groups)["sessionGroups"], lambda all: len(all) == 3)
-    assert {row["name"]: row["hparams"]["policy"] for row in rows} == {
-        f"simulation/{policy}": policy for policy in POLICIES
-    }
-    values = {row["hparams"]["policy"]: row["metricValues"] for row in rows}
-    means = {
-        policy: {one["name"]["tag"]: one["value"] for one in own}["fair_regret/mean"]
-        for policy, own in values.items()
-    }
-    pooled = pool(read_runs([sweep]))
-    expected = {one.policy: one.metrics["fair_regret"]["mean"] for one in pooled}
-    assert means == pytest.approx(expected, rel=1e-5)
 
 
 def test_the_page_shows_a_dozen_of_all():

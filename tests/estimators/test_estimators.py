@@ -36,8 +36,7 @@ def outcomes(replicas: int = 3, n: int = N, scale: float = 1.0) -> Outcomes:
 def thetas(estimator: Estimator, state: Any, rest: Outcomes, at: list[int]) -> Tensor:
     """The first parameter of the models after some numbers of rounds, (B, U, ·)."""
     asked = problem(len(rest.rewards))
-    n_train = torch.tensor(at)
-    model, of_round = estimator.models(asked, state, n_train + 1, n_train, rest)
+    model, of_round = estimator.models(asked, state, [n + 1 for n in at], at, rest)
     return model.parameters[0].index_select(1, of_round)
 
 
@@ -73,9 +72,8 @@ def test_new_groups_have_no_coefficients_and_change_no_others(shared: str) -> No
     state = estimator.advance(estimator.init(problem()), outcomes())
     grown = estimator.grow(state, problem(groups=G + 2))
     wide, rest = problem(groups=G + 2), outcomes().rows(0, 0)
-    n_train = torch.tensor([N])
-    model, _ = estimator.models(wide, grown, n_train, n_train, rest)
-    narrow, _ = estimator.models(problem(), state, n_train, n_train, rest)
+    model, _ = estimator.models(wide, grown, [N], [N], rest)
+    narrow, _ = estimator.models(problem(), state, [N], [N], rest)
     x, groups = outcomes().contexts[:, None], torch.arange(N).expand(3, 1, N) % G
     torch.testing.assert_close(model.score(x, groups), narrow.score(x, groups))
     unseen = model.score(x, torch.full_like(groups, G))[:, 0]
@@ -85,9 +83,9 @@ def test_new_groups_have_no_coefficients_and_change_no_others(shared: str) -> No
 
 def test_optimism_is_the_norm_times_the_radius() -> None:
     estimator = create("estimator", "optimistic_ridge")
-    known, n_train = outcomes(), torch.tensor([N])
+    known = outcomes()
     asked = problem(exploration=0.5)
-    model, _ = estimator.models(asked, estimator.init(asked), n_train + 1, n_train, known)
+    model, _ = estimator.models(asked, estimator.init(asked), [N + 1], [N], known)
     V = known.contexts.mT @ known.contexts + 0.1 * torch.eye(D, dtype=torch.float64)
     theta = torch.linalg.solve(V, known.contexts.mT @ known.rewards[..., None])
     growth = torch.logdet(V) - D * math.log(0.1)
@@ -104,10 +102,8 @@ def test_optimism_is_the_norm_times_the_radius() -> None:
 
 
 def test_models_without_bounds_say_so() -> None:
-    estimator, n_train = create("estimator", "ridge"), torch.tensor([1])
-    model, _ = estimator.models(
-        problem(), estimator.init(problem()), n_train + 1, n_train, outcomes()
-    )
+    estimator = create("estimator", "ridge")
+    model, _ = estimator.models(problem(), estimator.init(problem()), [2], [1], outcomes())
     with pytest.raises(NoBounds, match="LinearModel has no confidence bounds"):
         model.bounds(outcomes().contexts[:, None], outcomes().groups[:, None])
 

@@ -115,7 +115,7 @@ def test_win_needs_support_for_all_candidates():
     p = np.full((100, 1), 0.5)
     some = random_log(100, probabilities=chances, picks=picks, rewards=rewards, propensities=p)
     agent = Agent.from_config("uniform", features=3)
-    with patch.object(agent, "probabilities", lambda x, groups, labels: chances[: len(groups)]):
+    with patch.object(agent, "probabilities", lambda x, groups, *_: chances[: len(groups)]):
         table = evaluate(some, agent, train=0)
     assert set(rows(table, "agent").index) == WEIGHTED | {"direct"}
     assert rows(table, "agent", "win").empty

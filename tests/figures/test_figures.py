@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from matplotlib.image import imread
 
-from fairbandit.cli.figures import asked_by_sweep, figures
+from fairbandit.cli.figures import figures
 from fairbandit.errors import FairbanditError
 from fairbandit.figures import draw
 from fairbandit.figures.compose import compose, general
@@ -213,22 +213,16 @@ def test_options_of_the_command(simulated, tmp_path, capsys):
             figures([*words[:-1], size])
 
 
-def test_a_damaged_record_of_a_sweep(tmp_path):
-    for text in ("{", "[1]"):
-        (tmp_path / "multirun.yaml").write_text(text)
-        with pytest.raises(FairbanditError, match=r"multirun\.yaml cannot be read"):
-            asked_by_sweep(tmp_path)
-
-
 def test_what_cannot_be_drawn(simulated, scene, tmp_path):
     with pytest.raises(FairbanditError, match="no run in simulation has a metric beside both"):
         compose("metrics", scene)
     (tmp_path / "file").write_text("")
+    with pytest.raises(NotADirectoryError):
+        draw([simulated], tmp_path / "file" / "figures", {"price": None})
     unknown, price = Options(metrics=["nope"]), {"price": None}
     for folder, out, choice, options, message in (
         (simulated, tmp_path, {"nope": None}, None, "unknown figure 'nope'; the figures are over"),
         (simulated, tmp_path, price, unknown, "unknown metric 'nope'; the metrics are stan"),
-        (simulated, tmp_path / "file" / "figures", price, None, "cannot write figures to"),
         (tmp_path, tmp_path, price, None, "no finished run below"),
     ):
         with pytest.raises(FairbanditError, match=message):

@@ -42,18 +42,14 @@ def test_weights_within_range(unit: float) -> None:
 
 
 @pytest.mark.parametrize(
-    ("weights", "message"),
+    "weights",
     [
-        ([1e-110] * 3, "lose too many digits"),
-        ([1e50] * 12, "lose too many digits"),
-        ([1e-30] + [1e110] * 3, "lose too many digits"),
-        ([1.0] * (MAX_TERMS + 1), f"at most {MAX_TERMS} nonzero weights"),
-        ([1.0, 2.0, 8.5e-118], "lose too many digits"),
-        ([1.0, 1e-5, 1e-5], "lose too many digits"),
+        *([1e-110] * 3, [1e50] * 12, [1e-30] + [1e110] * 3, [1.0] * (MAX_TERMS + 1)),
+        *([1.0, 2.0, 8.5e-118], [1.0, 1e-5, 1e-5]),
     ],
 )
-def test_weights_that_are_refused(weights: list[float], message: str) -> None:
-    with pytest.raises(FairbanditError, match=message):
+def test_weights_that_are_refused(weights: list[float]) -> None:
+    with pytest.raises(FairbanditError, match=f"at most {MAX_TERMS} nonzero weights a group, near"):
         UniformSums([[1.0], weights], [0.0, 0.0])
 
 

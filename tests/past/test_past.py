@@ -76,7 +76,7 @@ def test_picks_are_counted_by_the_end_of_each_round() -> None:
     picks = torch.tensor([[0, 1, 1], [1, 1, 1]])
     past = empty().with_picks(picks[:, :1]).with_picks(picks[:, 1:])
     assert counted(past, [0, 1, 3])[0] == [[0, 0], [1, 0], [1, 2]]
-    other = past.supposing(outcomes(4))
+    other = past.with_picks(outcomes(4).groups)
     assert counted(other, [3, 4])[1] == [[0, 3], [1, 3]]
     grown = past.forget(picks=2).grow(3).with_picks(torch.tensor([[2], [0]]))
     assert counted(grown, [2, 4]) == [[[1, 1, 0], [1, 2, 1]], [[0, 2, 0], [1, 3, 0]]]

@@ -35,8 +35,8 @@ def listen(policy: Policy) -> list[tuple[Candidates, Selection]]:
     asked: list[tuple[Candidates, Selection]] = []
     select = policy.selector.select
 
-    def listening(candidates: Candidates, index: Tensor) -> Selection:
-        asked.append((candidates, select(candidates, index)))
+    def listening(candidates: Candidates, index: Tensor, picks: int = 1) -> Selection:
+        asked.append((candidates, select(candidates, index, picks)))
         return asked[-1][1]
 
     policy.selector.select = listening  # type: ignore[method-assign]

@@ -12,7 +12,7 @@ import pytest
 from fairbandit.audit.report import report
 from fairbandit.errors import FairbanditError
 from fairbandit.results import read_scenes
-from fairbandit.results.files import logs, read
+from fairbandit.results.runs import logs, read
 from fairbandit.run import summary as summaries
 from fairbandit.run.execute import execute
 

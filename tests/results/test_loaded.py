@@ -52,8 +52,6 @@ def test_pooled_curves_end_in_the_pooled_table(runs):
     )
     for part in ("mean", "std", "n", "low", "high"):
         np.testing.assert_allclose(ends[part], ends[f"fair_regret_{part}"], rtol=1e-9)
-    assert len(runs.pooled(over=())) == 12
-    assert len(runs.pooled(over=["seed", "environment.noise"])) == 3
 
 
 def test_single_rounds(runs):
@@ -79,7 +77,7 @@ def test_comparisons_are_paired(runs):
         assert row["std"] == pytest.approx(differences.std(), rel=1e-9)
         assert row.low < row["mean"] < row.high
         assert row.baseline == "uniform"
-    same = runs.compare({"policy": "greedy", "policy.estimator.noise": 0.0}, over="seed")
+    same = runs.compare({"policy": "greedy", "policy.estimator.noise": 0.0})
     assert set(same.policy) == {"uniform", "fair_greedy"}
 
 
@@ -95,11 +93,10 @@ def test_runs_of_other_seeds_have_no_pairs(tmp_path):
 @pytest.mark.parametrize(
     ("wrong", "message"),
     [
-        (lambda runs: runs.pooled("sed"), "cannot be pooled over 'sed'"),
         (lambda runs: runs.curves("regret"), "no run has a metric 'regret'; there are standard_r"),
         (lambda runs: runs.rounds(["x"]), "it has no column 'x'"),
         (lambda runs: runs.compare("oful"), "'oful' names no setting of .* choose one of 'unif"),
-        (lambda runs: runs.compare("greedy", over=()), "several settings of .* 'greedy, seed=1'"),
+        (lambda runs: runs.compare({"rounds": 60}), "several settings of .* 'greedy'"),
         (lambda _: fairbandit.load("nowhere"), "nowhere is not a folder"),
         (lambda _: fairbandit.load(), "load needs a folder"),
     ],

@@ -4,7 +4,6 @@ import numpy as np
 import pyarrow.dataset
 import pytest
 
-from fairbandit.errors import FairbanditError
 from fairbandit.maths.moments import merged, moments
 from fairbandit.results import interval, pool, read_runs
 from tests.figures.conftest import sweep
@@ -89,12 +88,7 @@ def test_what_is_pooled(seeds, tmp_path):
     sweep(tmp_path, {"name": "simulation"}, ["greedy"], seed=1)
     runs = read_runs([seeds, tmp_path])
     assert sorted(len(run.runs) for run in pool(runs)) == [1, 3, 3]  # a copy is not pooled
-    assert len(pool(runs, over=())) == 7
-    both = pool(runs, ["seed", "policy.estimator.noise"])
-    assert sorted(len(run.runs) for run in both) == [1, 3, 3]
-    message = r"pooled over 'sed', .*; they differ in policy, seed"
-    with pytest.raises(FairbanditError, match=message):
-        pool(runs, ["sed"])
+    assert len(pool(runs, each=True)) == 7
 
 
 def test_merged_samples_of_any_sizes():

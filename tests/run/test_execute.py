@@ -17,7 +17,6 @@ from fairbandit.errors import FairbanditError
 from fairbandit.figures.compose import compose, general
 from fairbandit.results import SavedRun, read_scenes
 from fairbandit.results.table import tidy
-from fairbandit.run import batches
 from fairbandit.run.execute import execute
 from fairbandit.streams import Streams
 from tests.killing import outcome
@@ -170,7 +169,7 @@ def test_the_same_command_gives_the_same_bytes(config, tmp_path):
 
 def test_batches_of_replicas_change_nothing_but_the_files(config, tmp_path, monkeypatch):
     whole = execute(config, tmp_path / "whole")
-    monkeypatch.setattr(batches, "BUDGET", 1)
+    monkeypatch.setattr("fairbandit.run.execute.BUDGET", 1)
     parts = execute(config, tmp_path / "parts")
     assert len(files(tmp_path / "parts")) == 3
     for key in ("metrics", "selection_rate", "received"):

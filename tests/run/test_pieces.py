@@ -13,8 +13,7 @@ from rich.console import Console
 from fairbandit.files import fresh, written_aside
 from fairbandit.metrics import Played
 from fairbandit.run import progress, round_log
-from fairbandit.run.batches import BUDGET, replica_batches
-from fairbandit.run.execute import execute
+from fairbandit.run.execute import BUDGET, execute, replica_batches
 from fairbandit.run.progress import progress_bar
 from fairbandit.run.round_log import RoundLog
 from fairbandit.run.table import console, named, run_table

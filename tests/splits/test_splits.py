@@ -25,7 +25,7 @@ def test_the_division(name: str, factor: float | None, first: int) -> None:
     """Asked for round by round, in blocks, and wherever its look-ups end."""
     schedule = Schedule(SPLITS[name](), factor)
     last = first + 300
-    block = schedule.block(first, last, torch.device("cpu"))
+    block = schedule.block(first, last)
     for i, now in enumerate(range(first, last + 1)):
         half = (now - 1) // 2
         past, start = (half, half) if name == "halves" else (now - 1, 0)

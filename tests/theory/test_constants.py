@@ -8,12 +8,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-import torch
 
 from fairbandit import FairbanditError
-from fairbandit.environments import Environment, Pools, Table
-from fairbandit.environments.base import Truth
-from fairbandit.streams import Purpose
+from fairbandit.environments import Table
 from fairbandit.theory import constants, pick_moments
 from fairbandit.theory.constants import context_factor, least_eigenvalue
 from tests import support
@@ -97,55 +94,6 @@ def test_the_noise_of_a_column(tmp_path):
     assert any("assumption i" in caveat for caveat in known.caveats)
 
 
-class Mixed(Environment):
-    """Three places whose groups are drawn with probabilities 0.2 and 0.8; the last may be empty."""
-
-    part_name = "mixed"
-    features, places, group_names = 2, 3, ("a", "b")
-
-    def __init__(self, truth: bool = True, rare: float = 0.2) -> None:
-        self.rare, self.theta = rare, torch.tensor([1.0, 0.5], dtype=torch.float64)
-        known = Truth(self.theta, lambda groups, values, rounds: (values / 1.5).clamp(0, 1))
-        self.truth = known if truth else None
-
-    def _pools(self, first: int, count: int) -> Pools:
-        drawn = self.streams[Purpose.POOLS].uniform(first, count, 9)
-        drawn = drawn.view(*drawn.shape[:2], 3, 3)
-        groups = (drawn[..., 0] > self.rare).long()
-        groups[..., 2] = torch.where(drawn[..., 2, 0] > 0.9, -1, groups[..., 2])
-        contexts = drawn[..., 1:].contiguous()
-        expected = contexts @ self.theta
-        noise = self.streams[Purpose.REWARDS].normal(first, count, 3)
-        return Pools(contexts, groups, expected + noise, expected, expected / 1.5)
-
-
-def test_any_environment_by_its_pools():
-    """E[XXᵀ] of two uniforms has λ⁺ = 1/12; a place in ten of one in three is empty.
-
-    65,536 pools: 2 % are at least five standard errors, so a correct package fails once in 1e6.
-    """
-    known = constants(Mixed())
-    assert known.random
-    assert known.candidates.value == pytest.approx(0.2 * 2 + 0.2, rel=0.02)
-    assert known.eigenvalue.value == pytest.approx(1 / 12, rel=0.02)
-    assert known.place_eigenvalue.value == pytest.approx(1 / 12 * 2.9 / 3, rel=0.02)
-    assert known.noise.value == pytest.approx(1, rel=0.02)
-    assert math.sqrt(2) * 0.99 <= known.norm.value <= math.sqrt(2)
-    assert "estimated from drawn pools" in known.caveats[0]
-
-
-@pytest.mark.parametrize(("groups", "random"), [(2, False), (1, False), (2, True)])
-def test_estimates_agree_with_what_is_known(groups, random):
-    """The tight example, whose constants are known; 2 % are five standard errors or more."""
-    world = Tight(groups=groups, p=0.3, random=random)
-    known, drawn = world.constants(), constants(world)
-    assert (drawn.random, drawn.own_places) == (random, groups == 2 and not random)
-    for name in ("norm", "eigenvalue", "place_eigenvalue", "noise", "candidates"):
-        assert getattr(drawn, name).value == pytest.approx(getattr(known, name).value, rel=0.03)
-
-
 def test_what_theory_does_not_take():
-    with pytest.raises(FairbanditError, match="has no truth"):
-        constants(Mixed(truth=False))
-    with pytest.raises(FairbanditError, match="no candidate of 'a'"):
-        constants(Mixed(rare=-1.0))
+    with pytest.raises(FairbanditError, match="constants of environment 'tight' are not known"):
+        constants(Tight())

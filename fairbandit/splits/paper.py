@@ -1,7 +1,8 @@
-"""Fair-Greedy's split: the first half of the past trains, the second half ranks."""
+"""The paper's splits: halves of the past, and all of it."""
 
 from __future__ import annotations
 
+import torch
 from torch import Tensor
 
 from fairbandit.part import PAPER
@@ -22,3 +23,13 @@ class Halves(Split):
     def _divide(self, t: Tensor) -> Division:
         n_train = (t - 1) // 2
         return Division(n_train=n_train, rank_start=n_train, rank_stop=t - 1)
+
+
+@register("split", "full")
+class Full(Split):
+    """Rounds 1 … t − 1 train the estimator and feed the ranks."""
+
+    reference = PAPER
+
+    def _divide(self, t: Tensor) -> Division:
+        return Division(n_train=t - 1, rank_start=torch.zeros_like(t), rank_stop=t - 1)
