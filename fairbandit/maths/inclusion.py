@@ -8,13 +8,12 @@ from __future__ import annotations
 
 import torch
 from torch import Tensor
-from torch.nn.functional import pad
 
 SUMS = 1e-9
 """Sums of capacities that differ by no more than this are equal."""
 
 TINY = 1e-300
-"""A weight below all others, by which merits that underflow share what is left."""
+"""A weight below all others, so that merits that underflow share what is left."""
 
 
 def systematic(inclusion: Tensor, sizes: Tensor, start: Tensor, keys: Tensor) -> Tensor:
@@ -51,7 +50,7 @@ def systematic(inclusion: Tensor, sizes: Tensor, start: Tensor, keys: Tensor) ->
 
 
 def filled(
-    floor: Tensor, ceiling: Tensor, capacity: Tensor, amount: Tensor, groups: Tensor | None = None
+    floor: Tensor, ceiling: Tensor, capacity: Tensor, amount: Tensor, kinds: Tensor | None = None
 ) -> Tensor:
     """An amount that is given to the best candidates first, each up to its capacity.
 
@@ -62,10 +61,9 @@ def filled(
     Args:
         floor, ceiling: the values that the index of a candidate may have, (B, N, K).
         capacity: from 0 to 1, (B, N, K).
-        amount: of each pool, (B, N, 1), or of each candidate's group, (B, N, K); where it is more
-            than all capacities, these are filled.
-        groups: each of which has an amount of its own, (B, N, K) of at least −1; None if it is
-            that of the pool.
+        amount: (B, N, 1); where it is more than all capacities, these are filled.
+        kinds: of which of G kinds each candidate is, (B, N, K) int64. Each kind then has an amount
+            of its own, (B, N, G), which is given to its own candidates alone.
 
     Returns:
         (B, N, K), from 0 to the capacity.
@@ -73,47 +71,46 @@ def filled(
     >>> index = torch.tensor([[[3.0, 2.0, 2.0, 1.0]]])
     >>> filled(index, index, torch.ones(1, 1, 4), torch.tensor([[[2.0]]]))
     tensor([[[1.0000, 0.5000, 0.5000, 0.0000]]])
+    >>> kinds = torch.tensor([[[0, 0, 1, 1]]])
+    >>> filled(index, index, torch.ones(1, 1, 4), torch.tensor([[[1.5, 1.0]]]), kinds)
+    tensor([[[1.0000, 0.5000, 1.0000, 0.0000]]])
     """
-
-    def total(values: Tensor) -> Tensor:
-        if groups is None:
-            return values.sum(2, keepdim=True)
-        width = int(groups.max()) + 2
-        sums = values.new_zeros(*values.shape[:2], width).scatter_add_(2, groups + 1, values)
-        return sums.gather(2, groups + 1)
-
+    kinds = torch.zeros_like(capacity, dtype=torch.int64) if kinds is None else kinds
     floor, ceiling = (end.where(capacity > 0, -torch.inf) for end in (floor, ceiling))
-    above = capacity_above(floor, capacity, ceiling, groups)  # of those that are certainly better
-    level = capacity_above(ceiling, capacity, floor, groups, or_equal=True)  # of all that may be
-    certain = capacity.where(level <= amount + SUMS, 0)
-    open_ = capacity.where((level > amount + SUMS) & (above < amount - SUMS), 0)
-    share = (amount - total(certain)) / total(open_).clamp(min=SUMS)
-    return certain + open_ * share.clamp(0, 1)
+    none, many = torch.zeros_like(amount), amount.shape[2] > 1
+    above, level = standing(floor, ceiling, capacity, kinds if many else None)
+    limit = amount.gather(2, kinds) if many else amount
+    certain = capacity.where(level <= limit + SUMS, 0)
+    open_ = capacity.where((level > limit + SUMS) & (above < limit - SUMS), 0)
+    left = amount - none.scatter_add(2, kinds, certain)
+    share = (left / none.scatter_add(2, kinds, open_).clamp(min=SUMS)).clamp(0, 1)
+    return certain + open_ * (share.gather(2, kinds) if many else share)
 
 
-def capacity_above(
-    values: Tensor,
-    capacity: Tensor,
-    limits: Tensor,
-    groups: Tensor | None = None,
-    or_equal: bool = False,
-) -> Tensor:
-    """The capacity of those, in the group of each limit, whose value is above it, or equal to it.
+def standing(
+    floor: Tensor, ceiling: Tensor, capacity: Tensor, kinds: Tensor | None = None
+) -> tuple[Tensor, Tensor]:
+    """The capacity of those certainly better than each candidate, and of all that may be as good.
 
-    All are (B, N, K).
+    The arguments are those of `filled`; candidates are compared with those of their own kind.
+
+    Returns:
+        Σ capacity of all with floor > ceiling_k, and of all with ceiling ≥ floor_k, k itself
+        included, (B, N, K) both.
     """
-    keys, wanted, start = -values, -limits, None
-    if groups is not None:  # by group, and then by the number of all numbers that are no greater
-        k = values.shape[2]
-        every = torch.cat([values, limits], 2).sort(2).values
-        start = (groups + 1) * (2 * k + 1)
-        keys, wanted = (
-            start + 2 * k - torch.searchsorted(every, one.contiguous()) for one in (values, limits)
-        )
-    ordered, order = keys.sort(2)
-    sums = pad(capacity.gather(2, order).cumsum(2), (1, 0))
-    found = sums.gather(2, torch.searchsorted(ordered, wanted.contiguous(), right=or_equal))
-    return found if start is None else found - sums.gather(2, torch.searchsorted(ordered, start))
+    k = capacity.shape[2]
+    # of equal ends, ceilings come first
+    order = torch.cat([ceiling, floor], 2).sort(dim=2, descending=True, stable=True).indices
+    before = capacity.new_zeros(1)
+    if kinds is not None:
+        of_kind = kinds.repeat(1, 1, 2).gather(2, order)
+        order = order.gather(2, of_kind.sort(dim=2, stable=True).indices)
+        earlier = capacity.new_zeros(*kinds.shape[:2], int(kinds.max()) + 2)
+        before = earlier.scatter_add_(2, kinds + 1, capacity).cumsum(2).gather(2, kinds)
+    amounts, at_floor = capacity.repeat(1, 1, 2).gather(2, order), order >= k
+    floors, ceilings = (amounts.where(at_floor == end, 0).cumsum(2) for end in (True, False))
+    above = torch.empty_like(floors).scatter_(2, order, floors)[..., :k] - before
+    return above, torch.empty_like(floors).scatter_(2, order, ceilings)[..., k:] - before
 
 
 def proportional(weights: Tensor, capacity: Tensor, amount: Tensor) -> Tensor:

@@ -1,6 +1,6 @@
 """Selectors: pick one candidate of each pool, with known probabilities."""
 
-from fairbandit.selectors.base import Selection, Selector, best, best_first, best_of_groups
+from fairbandit.selectors.base import Selection, Selector, best, best_first
 from fairbandit.selectors.chain import Chain
 from fairbandit.selectors.greedy import Argmax, EpsilonGreedy
 from fairbandit.selectors.group_parity import GroupChance, GroupParity
@@ -19,5 +19,4 @@ __all__ = [
     "Selector",
     "best",
     "best_first",
-    "best_of_groups",
 ]

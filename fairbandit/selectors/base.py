@@ -11,7 +11,7 @@ from torch.nn.functional import pad
 
 from fairbandit.candidates import Candidates
 from fairbandit.errors import FairbanditError
-from fairbandit.maths.inclusion import capacity_above, filled, systematic
+from fairbandit.maths.inclusion import filled, standing, systematic
 from fairbandit.part import Part
 from fairbandit.registry import base
 from fairbandit.streams import Purpose
@@ -145,10 +145,7 @@ class Selector(Part):
             sizes = candidates.present.sum(2).clamp(max=picks)
             chosen = systematic(inclusion, sizes, start, candidates.draws(Purpose.ORDER))
         # those that are certainly better come first, and others by their place
-        floor, ceiling = ends(candidates, index)
-        better = -index
-        if floor is not ceiling:
-            better = capacity_above(floor, chosen.to(index.dtype), ceiling)
+        better, _ = standing(*ends(candidates, index), chosen.to(index.dtype))
         order = better.where(chosen, torch.inf).sort(dim=2, stable=True).indices
         order = pad(order, (0, max(picks - order.shape[2], 0)))[..., :picks]
         count = chosen.sum(2, keepdim=True)
@@ -208,16 +205,17 @@ def ends(candidates: Candidates, index: Tensor) -> tuple[Tensor, Tensor]:
     return (index if ceiling is index else 2 * index - ceiling), ceiling
 
 
-def best_first(candidates: Candidates, index: Tensor, capacity: Tensor, amount: Tensor) -> Tensor:
-    """An amount (B, N, 1) that is given to the best first, up to their capacities (B, N, K).
+def best_first(
+    candidates: Candidates,
+    index: Tensor,
+    capacity: Tensor,
+    amount: Tensor | float,
+    kinds: Tensor | None = None,
+) -> Tensor:
+    """An amount that is given to the best first, up to their capacities (B, N, K).
 
-    Those that tie share alike; see `filled`.
+    Those that tie share alike. The amount is m, or (B, N, 1), or one for each kind; see `filled`.
     """
-    return filled(*ends(candidates, index), capacity.to(index.dtype), amount.to(index.dtype))
-
-
-def best_of_groups(candidates: Candidates, index: Tensor, places: Tensor) -> Tensor:
-    """The places that each group expects, (B, N, G), given to its best first: (B, N, K)."""
-    own = candidates.groups.clamp(min=0)
-    capacity = candidates.present.to(index.dtype)
-    return filled(*ends(candidates, index), capacity, places.gather(2, own), candidates.groups)
+    if not isinstance(amount, Tensor):
+        amount = index.new_full((*index.shape[:2], 1), amount)
+    return filled(*ends(candidates, index), capacity.to(index.dtype), amount, kinds)

@@ -26,8 +26,7 @@ class Argmax(Selector):
         return best(candidates, index, candidates.present)
 
     def _inclusion(self, candidates: Candidates, index: Tensor, picks: int) -> Tensor:
-        amount = index.new_full((1, 1, 1), picks)
-        return best_first(candidates, index, candidates.present, amount)
+        return best_first(candidates, index, candidates.present, picks)
 
 
 @register("selector", "epsilon_greedy")
@@ -61,6 +60,6 @@ class EpsilonGreedy(Selector):
 
     def _inclusion(self, candidates: Candidates, index: Tensor, picks: int) -> Tensor:
         present = candidates.present.to(index.dtype)
-        top = best_first(candidates, index, present, index.new_full((1, 1, 1), picks))
+        top = best_first(candidates, index, present, picks)
         share = picks / present.sum(2, keepdim=True)
         return (1 - self.epsilon) * top + self.epsilon * (share * present)

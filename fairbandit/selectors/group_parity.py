@@ -10,7 +10,7 @@ from torch import Tensor
 from fairbandit.candidates import Candidates
 from fairbandit.maths.inclusion import proportional
 from fairbandit.registry import register
-from fairbandit.selectors.base import Selector, best_of_groups
+from fairbandit.selectors.base import Selector, best_first
 
 
 class GroupChance(Enum):
@@ -64,4 +64,4 @@ class GroupParity(Selector):
         sizes = none.scatter_add(2, own, present)
         chance = sizes if self.chance is GroupChance.pool else (sizes > 0).to(index.dtype)
         places = proportional(chance, sizes, index.new_full((1, 1, 1), picks))
-        return best_of_groups(candidates, index, places)
+        return best_first(candidates, index, present, places, own)

@@ -1,8 +1,9 @@
 """`python -m tests.evaluation.coverage`: bias and coverage of every interval, over many logs.
 
-Each row is a world, a logger, a number of decisions, a measure and an estimator: the mean of the
-estimate less the truth, and how many of the intervals hold the truth. The truth is that of the
-policies that were trained on the log's parts, on pools of their own. Prints a Markdown table.
+Prints a Markdown table. Each row is a world, a logger and a number of decisions, and each column a
+measure and an estimator: the mean of the estimate less the truth, with its standard error, and how
+many of the intervals of 95 % hold the truth. The truth is that of the policies that were trained on
+the log's parts, on pools of their own.
 """
 
 from __future__ import annotations
@@ -44,7 +45,7 @@ BATCH = 10
 """Logs that are made at once."""
 
 TESTED = 0.93
-"""Intervals of 95 % whose coverage is significantly below this are marked."""
+"""Coverage that is significantly below this, after Bonferroni, is bold."""
 
 Found = dict[tuple[str, str], tuple[float, bool]]
 
@@ -97,24 +98,26 @@ def main() -> None:
     parser.add_argument("--loggers", nargs="+", default=CELLS, choices=LOGGERS)
     parser.add_argument("--processes", type=int, default=2)
     given = parser.parse_args()
-    print("| world | logger | decisions | measure | estimator | bias | intervals that hold |")
-    print("|---|---|---|---|---|---|---|", flush=True)
-    cells = list(product(given.rounds, given.worlds, given.loggers))
+    cells, heads = list(product(given.rounds, given.worlds, given.loggers)), list[str]()
     with ProcessPoolExecutor(given.processes, mp_context=get_context("spawn")) as pool:
         for rounds, world, logger in cells:
             jobs = [(world, logger, rounds, first) for first in range(0, given.logs, BATCH)]
             found = list(chain.from_iterable(pool.map(errors, jobs)))
-            for measure, estimator in found[0]:
-                pairs = [one[measure, estimator] for one in found]
-                missed, held = np.array(pairs).T
-                spread = missed.std(ddof=1) / np.sqrt(len(found))
-                chance = binom.cdf(held.sum(), len(found), TESTED)  # of so few, or fewer
-                mark = " **!**" if chance < 0.05 / (len(cells) * len(found[0])) else ""
-                print(
-                    f"| {world} | {logger} | {rounds:,} | {measure} | {estimator} | "
-                    f"{missed.mean():+.4f} ± {spread:.4f} | {held.mean():.1%}{mark} |",
-                    flush=True,
-                )
+            known = ["world", "logger", "decisions", *(" ".join(name) for name in found[0])]
+            if heads != known:  # some loggers have fewer estimators
+                print(f"\n| {' | '.join(known)} |\n|{'---|' * len(known)}")
+            heads, tests = known, len(cells) * len(found[0])
+            entries = [_entry([one[name] for one in found], tests) for name in found[0]]
+            print("|", " | ".join([world, logger, f"{rounds:,}", *entries]), "|", flush=True)
+
+
+def _entry(pairs: list[tuple[float, bool]], tests: int) -> str:
+    """The bias with its standard error, and the coverage, in bold if it is too small."""
+    missed, held = np.array(pairs).T
+    spread = missed.std(ddof=1) / np.sqrt(len(held))
+    chance = binom.cdf(held.sum(), len(held), TESTED)  # of so few, or fewer
+    mark = "**" if chance < 0.05 / tests else ""
+    return f"{missed.mean():+.4f} ± {spread:.4f}, {mark}{held.mean():.1%}{mark}"
 
 
 if __name__ == "__main__":
