@@ -12,7 +12,7 @@ import numpy as np
 from fairbandit.files import of_file
 from fairbandit.logs.chain import number, of_line
 from fairbandit.logs.log import Log
-from fairbandit.logs.tables import NEAR, Lines
+from fairbandit.logs.tables import Lines
 
 
 def read_dsjson(paths: Sequence[Path], group: str) -> Log:
@@ -53,7 +53,7 @@ def _add(record: Mapping[str, Any], rows: Lines, line: int, group: str) -> None:
     label = number(record["_label_probability"], "_label_probability")
     if record.get("_label_Action", pick + 1) != pick + 1 or record.get("pdrop"):
         raise ValueError("`_label_Action` is not `_labelIndex` + 1, or `pdrop` left out decisions")
-    if len(chances) != len(actions) or not abs(label - chances[pick + 1]) <= NEAR * label:
+    if len(chances) != len(actions) or not abs(label - chances[pick + 1]) <= 1e-4 * label:
         raise ValueError("`a` is no order of actions, or `_label_probability` is not the pick's")
     shared = {key: value for key, value in record["c"].items() if not key.startswith("_")}
     common = dict(_features(shared, ""))
@@ -73,6 +73,8 @@ def _group(action: Mapping[str, Any], name: str) -> str:
     """The label of an action's group."""
     found: Any = action
     for key in name.split("."):
+        if isinstance(found, list):
+            found = {str(place): inner for place, inner in enumerate(found)}
         if not isinstance(found, dict) or key not in found:
             raise ValueError(f"an action has no {name!r}, which is to name its group")
         found = found[key]

@@ -42,7 +42,9 @@ def read_obp(feedback: Mapping[str, Any], groups: Sequence[Any] | None = None) -
         n, k = len(actions), int(feedback.get("n_actions", actions.max(initial=0) + 1))
         given, pi, position = map(feedback.get, ("action_context", "pi_b", "position"))
         if not 0 < k <= MOST_ACTIONS or (position is not None and np.unique(position).size > 1):
-            raise ValueError(f"expected at most {MOST_ACTIONS:,} actions, and one position")
+            raise ValueError(
+                f"expected at most {MOST_ACTIONS:,} actions, and rounds of one position"
+            )
         z = np.eye(k) if given is None else np.asarray(given, dtype=np.float64)
         whole = np.zeros((n, k)) if pi is None else np.asarray(pi, np.float64).reshape(n, k).copy()
         if x.ndim != 2 or z.ndim != 2 or len(x) != n or len(z) != k:

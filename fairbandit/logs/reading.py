@@ -105,8 +105,9 @@ def read_log(
     columns = {"decision": decision, "picked": picked, "propensity": propensity}
     columns |= {"reward": reward, "score": score}
     groups = list(group) if isinstance(group, (list, tuple)) else [group]
-    taken = [name for name in (*columns.values(), *groups) if name is not None]
-    if len(taken) < 4 or not all(isinstance(name, str) for name in taken):
+    further = [name for name in (propensity, score) if name is not None]
+    taken = [decision, picked, reward, *further, *groups]
+    if not groups or not all(isinstance(name, str) for name in taken):
         raise FairbanditError(f"columns: expected their names, got {taken}")
     for table in tables:
         table.need(taken)

@@ -16,10 +16,10 @@ from fairbandit.errors import FairbanditError
 from fairbandit.logs.chain import number
 from fairbandit.logs.log import Floats, Ints, Log
 
-NEAR = 0.01
-"""How far off the sum of a pool's probabilities may be: tables round them."""
+TWO_DECIMALS, FOUR_DECIMALS = 0.00501, 0.0000501
+"""How far off a probability may be that was rounded, in tables and elsewhere."""
 
-ROUNDED = 1e-6
+SINGLE = 1e-6
 """How far above 1 a probability of single precision may be."""
 
 
@@ -69,8 +69,8 @@ def log_of_table(source: Source, columns: Columns, groups: Sequence[str], encode
     first, *others = (one.astype(object) for one in labels.values())
     every = sum((" × " + other for other in others), first)
     attributes = {name: _coded(own) for name, own in labels.items()}
-    named = {"features": encoder.names, "encoder": encoder}
-    return _log_of(source, columns, _coded(every), attributes, encoder(source), **named)
+    further = {"attributes": attributes, "features": encoder.names, "encoder": encoder}
+    return _log_of(source, columns, _coded(every), encoder(source), TWO_DECIMALS, **further)
 
 
 def _coded(labels: NDArray[Any]) -> tuple[Ints, tuple[str, ...]]:
@@ -161,11 +161,11 @@ class Lines:
         groups = frame["group"].to_numpy(np.int64), tuple(self._labels)
         named = {"names": self._names, "features": tuple(features), **further}
         columns = {name: name for name in frame} | {"score": None}
-        return _log_of(source, columns, groups, {}, contexts, **named)
+        return _log_of(source, columns, groups, contexts, FOUR_DECIMALS, **named)
 
 
 def _log_of(
-    source: Source, columns: Columns, groups: Any, attributes: Any, contexts: Any, **further: Any
+    source: Source, columns: Columns, groups: Any, contexts: Any, off: float, **further: Any
 ) -> Log:
     import pandas as pd
 
@@ -179,7 +179,7 @@ def _log_of(
     whole = (count > 0) & (total == count * (count + 1) / 2)  # picks are numbered from 1
     source.require(picked, whole[codes] & ~again, "one pick in each decision")
     source.require(reward, is_pick | np.isnan(rewards), "no reward but for picks")
-    chances = _chances(source, columns["propensity"], codes, is_pick)
+    chances = _chances(source, columns["propensity"], codes, is_pick, off)
     scores = None if columns["score"] is None else source.numbers(columns["score"])
     places = pd.Series(codes).groupby(codes).cumcount().to_numpy()
     at, slots = np.flatnonzero(is_pick), order[is_pick].astype(np.int64) - 1
@@ -204,25 +204,32 @@ def _log_of(
         contexts=pools(contexts, 0.0),
         probabilities=None if np.isnan(chances).any() else pools(chances, 0.0),
         scores=pools(scores, np.nan),
-        attributes={name: (pools(one, -1), own) for name, (one, own) in attributes.items()},
+        attributes={
+            name: (pools(one, -1), own)
+            for name, (one, own) in further.pop("attributes", {}).items()
+        },
         **{"names": names.tolist(), **further},
     )
 
 
-def _chances(source: Source, name: str | None, codes: Ints, is_pick: NDArray[np.bool_]) -> Floats:
+def _chances(
+    source: Source, name: str | None, codes: Ints, is_pick: NDArray[np.bool_], off: float
+) -> Floats:
     """The propensities of all rows, if they are known, or of picks alone; NaN elsewhere."""
     if name is None:
         return np.full(len(source), np.nan)
     chances = source.numbers(name)
-    known, in_range = ~np.isnan(chances), (chances >= 0) & (chances <= 1 + ROUNDED)
+    known, in_range = ~np.isnan(chances), (chances >= 0) & (chances <= 1 + SINGLE)
     good = np.where(is_pick, in_range & (chances > 0), in_range | ~known)
     source.require(name, good, "a probability, above 0 for the pick")
+    chances = chances.clip(max=1)
     of_pick = np.where(is_pick, chances, 0.0)
     if known.all():
-        near = np.abs(np.bincount(codes, chances) - np.bincount(codes, is_pick)) < NEAR
+        beyond = np.abs(np.bincount(codes, chances) - np.bincount(codes, is_pick))
+        near = beyond <= off * np.bincount(codes)
         alone = (chances == np.bincount(codes, of_pick)[codes]).all() or (chances == of_pick).all()
-        expected = f"probabilities that sum to 1 ± {NEAR} in each decision, or the pick's alone"
+        expected = f"probabilities that sum to 1 ± {off:g} a candidate, or the pick's alone"
         source.require(name, near[codes] | alone, expected)
         if near.all():
-            return chances.clip(max=1)
-    return np.where(is_pick, chances.clip(max=1), np.nan)
+            return chances
+    return np.where(is_pick, chances, np.nan)

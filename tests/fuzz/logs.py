@@ -91,7 +91,7 @@ def _sound(log: Log) -> None:
         assert np.isfinite(log.contexts).all()
     if log.probabilities is not None:
         assert (log.probabilities >= 0).all()
-        assert (np.abs(log.probabilities.sum(1) - 1) <= 0.011).all()
+        assert (np.abs(log.probabilities.sum(1) - 1) <= 0.0051 * k).all()
 
 
 def _bytes(draw: random.Random, folder: Path) -> Log:

@@ -221,7 +221,7 @@ def test_errors_name_the_row(change, column, expected):
     ("given", "options", "expected"),
     [
         (pd.DataFrame({"decision": []}), {}, "holds no row"),
-        (pd.DataFrame({"decision": [1]}), {}, "no column 'picked', 'propensity', 'reward'"),
+        (pd.DataFrame({"decision": [1]}), {}, "no column 'picked', 'reward', 'propensity'"),
         (None, {"features": ["height"]}, "'height' is no feature: there is no such column"),
         (None, {"features": ["reward"]}, "'reward' is no feature"),
         (None, {"features": {"height": None}}, "no column 'height'"),
