@@ -58,12 +58,15 @@ def decided(
     selection: Selection,
 ) -> Entry:
     """What a log says of a decision, of one replica and one round."""
+    [[x]], [[codes]], [[chances]] = (
+        part.tolist() for part in (contexts, groups, selection.probabilities)
+    )
     return {
         "kind": "decision",
         "ticket": decision.ticket,
-        "contexts": contexts[0, 0].tolist(),
-        "groups": [labels[group] for group in groups[0, 0].tolist()],
-        "probabilities": selection.probabilities[0, 0].tolist(),
+        "contexts": x,
+        "groups": [labels[code] for code in codes],
+        "probabilities": chances,
         "picks": list(decision.picks),
     }
 

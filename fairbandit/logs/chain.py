@@ -188,8 +188,10 @@ class LogFile:
 
     def line(self, entry: Mapping[str, Any], at: Position) -> tuple[bytes, Position]:
         """The line for an entry that follows a position, and the position after it."""
-        left = {key: value for key, value in entry.items() if self._contexts or key != "contexts"}
-        return encoded({**left, "time": datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")}, at)
+        record = {**entry, "time": datetime.now(UTC).isoformat(timespec="microseconds")[:26] + "Z"}
+        if not self._contexts:
+            record.pop("contexts", None)
+        return encoded(record, at)
 
     def append(self, data: bytes, end: int) -> None:
         """Hands whole lines to the operating system, as the bytes from a position on.
@@ -202,17 +204,18 @@ class LogFile:
                 f"{self.path} belongs to the process that opened it; this process is a fork of it, "
                 "and its agent needs a log of its own: load a saved agent with log=..."
             )
-        with of_file(self.path, "nothing was decided, since nothing can be appended to"):
-            try:
-                if self.size != end:
-                    os.ftruncate(self._file, end)
-                if os.write(self._file, data) != len(data):
-                    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-                if self._fsync:
-                    os.fsync(self._file)
-            except OSError:
+        try:
+            if self.size != end:
                 os.ftruncate(self._file, end)
-                raise
+            if os.write(self._file, data) != len(data):
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+            if self._fsync:
+                os.fsync(self._file)
+        except OSError as error:
+            os.ftruncate(self._file, end)
+            raise FairbanditError(
+                f"cannot append to {self.path}: {error.strerror or error}; nothing was decided"
+            ) from error
 
     def __del__(self) -> None:
         """Lets others append to the file."""
