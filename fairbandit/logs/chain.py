@@ -58,21 +58,14 @@ def text(value: Any) -> str:
     """
     try:
         return _JSON.encode(value)
-    except (TypeError, ValueError) as error:
+    except (AttributeError, TypeError, ValueError) as error:
         raise FairbanditError(
             f"a log cannot hold it: {error}; group labels are texts, numbers, booleans, None and "
             "tuples of these, such as str(label)"
         ) from error
 
 
-def _plain(value: Any) -> Any:
-    """The number that a NumPy scalar or a tensor holds."""
-    if hasattr(value, "item"):
-        return value.item()
-    raise TypeError(f"got an object of type {type(value).__name__}")
-
-
-_JSON = json.JSONEncoder(allow_nan=False, default=_plain)
+_JSON = json.JSONEncoder(allow_nan=False, default=lambda scalar: scalar.item())
 
 
 def encoded(record: Mapping[str, Any], at: Position) -> tuple[bytes, Position]:

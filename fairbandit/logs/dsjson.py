@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -42,7 +43,7 @@ def read_dsjson(paths: Sequence[Path], group: str) -> Log:
                     record = json.loads(line)
                     if not isinstance(record, dict) or "_label_cost" in record:
                         _add(record, rows, count, group)
-    features = pd.DataFrame(rows.contexts, dtype=np.float64).fillna(0.0)
+    features = pd.DataFrame(list(chain(*rows.contexts)), dtype=np.float64).fillna(0.0)
     return rows.log(features.to_numpy(), list(features))
 
 

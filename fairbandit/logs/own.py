@@ -69,7 +69,8 @@ def read_own(path: Path) -> Log:
     Raises:
         FairbanditError: as `own_lines`, or a line whose values do not make sense.
     """
-    first, *lines = own_lines(path)
+    lines = own_lines(path)
+    first = next(lines)
     with chain.of_line(first.where):
         estimator = str(first.record["config"]["estimator"]["name"])
     try:
@@ -77,15 +78,18 @@ def read_own(path: Path) -> Log:
         learns, draws = part.learns, part.draws_models
     except FairbanditError:  # a plugin that is not loaded
         learns, draws = True, False
-    rows, tickets = Lines(str(path)), dict[int, dict[int, int]]()
+    rows, tickets, hashes = Lines(str(path)), dict[int, dict[int, int]](), {first.at.sha256}
     for line in lines:
+        hashes.add(line.at.sha256)
         with chain.of_line(line.where):
             record = line.record
             if record["kind"] == "decision":
                 ticket, labels = record["ticket"], list(map(label, record["groups"]))
                 if type(ticket) is not int or ticket in tickets:
                     raise ValueError(f"ticket {ticket!r} recurs, or is no number")
-                parts = record["picks"], record["probabilities"], record.get("contexts")
+                own = record.get("contexts")
+                own = None if own is None else np.array(own, dtype=np.float64)
+                parts = record["picks"], record["probabilities"], own
                 tickets[ticket] = rows.add(line.at.line, ticket, labels, *parts)
             elif record["kind"] == "reward":
                 at, given = tickets[record["ticket"]], record["reward"]
@@ -94,12 +98,13 @@ def read_own(path: Path) -> Log:
                 for pick, reward in zip(picks, rewards, strict=True):
                     rows.reward(at[pick], reward)
     contexts, names = None, list[str]()
-    if len(rows.contexts) == len(rows):
+    if rows.contexts and len(rows.contexts) == len(rows):
         with chain.of_line(str(path)):
-            contexts = np.array(rows.contexts, dtype=np.float64)
-            names = [f"x{column}" for column in range(contexts.shape[1])]
-    hashes = frozenset(line.at.sha256 for line in [first, *lines])
-    return rows.log(contexts, names, adaptive=learns, draws_models=draws, hashes=hashes)
+            contexts = np.concatenate(rows.contexts)
+            _, d = contexts.shape
+            names = [f"x{column}" for column in range(d)]
+    further = {"adaptive": learns, "draws_models": draws, "hashes": frozenset(hashes)}
+    return rows.log(contexts, names, **further)
 
 
 def erase(source: Path, target: Path, tickets: Collection[int]) -> int:

@@ -51,7 +51,8 @@ def read_log(
             a folder of files of one of these kinds, which is one log. Each decision lies in one
             file.
         decision: the column that says which rows are one pool.
-        picked: the column of 1 for the pick of each pool, and 0 for the others.
+        picked: the column of 1 for the pick of each pool, 2, 3, … for further picks of a shortlist,
+            and 0 for the others.
         propensity: the column of the probability with which each candidate would be picked, or of
             that of the pick alone, in its own row or in all of its pool; None where nobody knows
             it.

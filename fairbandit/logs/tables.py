@@ -86,7 +86,7 @@ class Lines:
         unit: what is numbered.
 
     Attributes:
-        contexts: those that were added, one a row, of any type.
+        contexts: those that were added, K of any type for each decision.
     """
 
     def __init__(self, name: str, unit: str = "line") -> None:
@@ -97,7 +97,7 @@ class Lines:
         self.contexts: list[Any] = []
 
     def __len__(self) -> int:
-        return len(self._rows["line"])
+        return len(self._names)
 
     def add(
         self,
@@ -106,20 +106,21 @@ class Lines:
         labels: Sequence[Hashable],
         picks: Sequence[int],
         propensities: Sequence[float],
-        contexts: Sequence[Any] | None = None,
+        contexts: Any = None,
     ) -> dict[int, int]:
         """Adds a decision; returns the row of each pick, by its place.
 
         Raises:
             TypeError, ValueError: what is no decision.
         """
-        k, first = len(labels), len(self)
+        k, first = len(labels), len(self._rows["line"])
         order = {range(k).index(pick): place for place, pick in enumerate(picks, 1)}
-        if len(order) < len(picks) or k != len(propensities) or len(contexts or labels) != k:
+        sizes = {k, len(propensities), len(labels if contexts is None else contexts)}
+        if len(order) < len(picks) or len(sizes) > 1:
             raise ValueError(f"expected picks that differ, and all parts of {k} candidates")
         columns: dict[str, list[Any]] = {
             "line": [line] * k,
-            "decision": [len(self._names)] * k,
+            "decision": [len(self)] * k,
             "group": [self._labels.setdefault(label, len(self._labels)) for label in labels],
             "picked": [order.get(place, 0) for place in range(k)],
             "propensity": [number(one, "a propensity") for one in propensities],
@@ -128,7 +129,8 @@ class Lines:
         for column, values in columns.items():
             self._rows[column] += values
         self._names.append(name)
-        self.contexts += contexts or ()
+        if contexts is not None:
+            self.contexts.append(contexts)
         return {pick: first + pick for pick in order}
 
     def reward(self, row: int, reward: Any) -> None:

@@ -169,6 +169,23 @@ def test_the_propensity_of_the_pick_alone():
     assert np.isnan(found.propensities).all()
 
 
+def test_rounded_probabilities_and_shortlists():
+    """A third is 0.33; picks of a shortlist are numbered, and read back."""
+    table = pd.DataFrame({"decision": [1] * 3 + [2] * 3, "group": list("abcabc")})
+    table["picked"], table["reward"] = [0, 1, 0, 1, 0, 0], [None, 1.0, None, 2.0, None, None]
+    found = read_log(table.assign(propensity=0.33))
+    assert found.probabilities.tolist() == [[0.33] * 3] * 2
+    table["picked"], table["reward"] = [0, 2, 1, 1, 0, 0], [None, 1.0, 3.0, 2.0, None, None]
+    found = read_log(table.assign(propensity=[0.5, 0.7, 0.8, 0.4, 0.3, 0.3]))
+    assert found.picks.tolist() == [[2, 1], [0, -1]]
+    rewards = np.array([[3.0, 1.0], [2.0, np.nan]])
+    assert np.array_equal(found.rewards, rewards, equal_nan=True)
+    again = read_log(found.frame, features=[])
+    assert np.array_equal(again.picks, found.picks)
+    with pytest.raises(FairbanditError, match="one pick in each decision"):
+        read_log(table.assign(picked=[0, 1, 1, 1, 0, 0], propensity=0.33))
+
+
 def test_missing_rewards_are_not_zero():
     _, frame = table(20)
     late = frame["decision"] < 5
