@@ -172,7 +172,7 @@ class LogFile:
             except Timeout:
                 raise FairbanditError(f"another agent appends to {path}; give each a log") from None
             self._file = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o600)
-        self._process = os.getpid()
+        self._process, self._end = os.getpid(), -1
 
     @property
     def size(self) -> int:
@@ -198,12 +198,14 @@ class LogFile:
                 "and its agent needs a log of its own: load a saved agent with log=..."
             )
         try:
-            if self.size != end:
+            if self._end != end:  # the call before was interrupted
                 os.ftruncate(self._file, end)
+            self._end = -1
             if os.write(self._file, data) != len(data):
                 raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
             if self._fsync:
                 os.fsync(self._file)
+            self._end = end + len(data)
         except OSError as error:
             os.ftruncate(self._file, end)
             raise FairbanditError(

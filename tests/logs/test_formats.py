@@ -71,7 +71,6 @@ def test_dsjson_there_and_back_is_the_same_log(tmp_path, only_picks):
         ({"_labelIndex": 2}, "`_label_Action` is not"),
         ({"_labelIndex": "1"}, "TypeError"),
         ({"_label_Action": 1}, "`_label_Action` is not"),
-        ({"_label_cost": 1e999}, "no number"),
         ({"_label_cost": "1"}, "no number"),
         ({"_label_probability": 0.5}, "is not the pick's"),
         ({"a": [1, 1]}, "no order"),
@@ -79,7 +78,6 @@ def test_dsjson_there_and_back_is_the_same_log(tmp_path, only_picks):
         ({"a": 7}, "TypeError"),
         ({"a": [1, 2]}, "is not the pick's"),
         ({"p": [0.05, 0.5]}, "sum to 1"),
-        ({"p": [0.05, -0.95]}, "a probability"),
         ({"p": [0.05]}, "ValueError"),
         ({"p": [0.05, None]}, "no number"),
         ({"pdrop": 0.9}, "left out"),
@@ -143,7 +141,6 @@ def test_obp():
 @pytest.mark.parametrize(
     ("changed", "expected"),
     [
-        ({"pscore": np.zeros(50)}, "round 1: expected a probability, above 0"),
         ({"pscore": np.full(50, 0.5)}, "round 1: expected .* sum to 1"),
         ({"reward": np.full(50, np.nan)}, "a reward is nan"),
         ({"action": np.full(50, 4)}, "IndexError"),
