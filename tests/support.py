@@ -16,6 +16,7 @@ from fairbandit import Engine, Policy, build, registry
 from fairbandit.building import preset, presets
 from fairbandit.environments import Environment, Table
 from fairbandit.errors import FairbanditError
+from fairbandit.metrics import Played
 from fairbandit.run import state
 from fairbandit.streams import Purpose, Streams
 from tests.literal import Draws
@@ -95,13 +96,17 @@ def environment(name: str = "simulation", **parameters: Any) -> Environment:
     return made
 
 
-def actions(
+def played(
     chosen: Policy, world: Environment, rounds: int, replicas: Any = 1, seed: int = 0, **engine: Any
-) -> Tensor:
-    """Every decision, (B, T)."""
+) -> list[Played]:
+    """All rounds, piece by piece."""
     numbers = range(replicas) if isinstance(replicas, int) else replicas
-    run = Engine(chosen, world, rounds=rounds, seed=seed, replicas=numbers, **engine)
-    return torch.cat([played.actions for played in run.play()], 1)
+    return list(Engine(chosen, world, rounds=rounds, seed=seed, replicas=numbers, **engine).play())
+
+
+def actions(*args: Any, **options: Any) -> Tensor:
+    """Every decision, (B, T), or (B, T, m); the arguments are those of `played`."""
+    return torch.cat([part.actions for part in played(*args, **options)], 1)
 
 
 def draws(world: Environment, rounds: int, seed: int, replica: int = 0) -> Draws:

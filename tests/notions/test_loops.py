@@ -68,7 +68,7 @@ def fair_rank(past: Past, pool: Array, groups: Groups, *, noise: float, own: boo
     if not half:
         return rank
     for a, group in enumerate(groups):
-        taught = np.flatnonzero((past.of[:half] == group) | (not own))
+        taught = (past.when <= half) & ((past.of == group) | (not own))
         theta = ridge(past.X[taught], past.r[taught], LAMBDA)[1]
         theta = theta + injected(past.gamma, half, noise)
         old = past.pools[half:][past.members[half:] == group] @ theta
@@ -159,15 +159,15 @@ def interval_chain(past: Past, pool: Array, groups: Groups, *, exploration: floa
     return np.isin(np.arange(len(pool)), chained(low, high)).astype(float)
 
 
-def rank_interval_chain(past: Past, pool: Array, groups: Groups, *, exploration: float) -> Array:
-    """The chain of intervals of the relative rank."""
+def rank_intervals(
+    past: Past, pool: Array, groups: Groups, *, exploration: float
+) -> tuple[Array, Array]:
+    """Intervals of the relative rank."""
     low, high = np.zeros(len(pool)), np.ones(len(pool))
     if past.t > 1:
-        d, n = pool.shape[1], refreshed(past.t - 1, 1.1)
+        d, n = pool.shape[1], past.when <= refreshed(past.t - 1, 1.1)
         every = np.concatenate([pool, past.pools.reshape(-1, d)])
-        lower, upper = intervals(
-            past.X[:n], past.r[:n], every, delta=0.025, exploration=exploration
-        )
+        lower, upper = intervals(past.X[n], past.r[n], every, delta=0.025, exploration=exploration)
         for a, group in enumerate(groups):
             member = np.flatnonzero(past.members.reshape(-1) == group) + len(pool)
             m = len(member)
@@ -175,7 +175,13 @@ def rank_interval_chain(past: Past, pool: Array, groups: Groups, *, exploration:
                 epsilon = np.sqrt(np.log(2 * past.count * m * (m + 1) / 0.025) / (2 * m))
                 low[a] = max(np.count_nonzero(upper[member] <= lower[a]) / m - epsilon, 0)
                 high[a] = min(np.count_nonzero(lower[member] <= upper[a]) / m + epsilon, 1)
-    return np.isin(np.arange(len(pool)), chained(low, high)).astype(float)
+    return low, high
+
+
+def rank_interval_chain(past: Past, pool: Array, groups: Groups, *, exploration: float) -> Array:
+    """The chain of intervals of the relative rank."""
+    chain = chained(*rank_intervals(past, pool, groups, exploration=exploration))
+    return np.isin(np.arange(len(pool)), chain).astype(float)
 
 
 def built(name: str, **parts: Any) -> Policy:

@@ -24,9 +24,10 @@ class Past:
         t: the round.
         pools: contexts (t − 1, K, d) of past rounds.
         members: their groups, (t − 1, K).
-        X: contexts of the picks, (t − 1, d).
-        r: their rewards, (t − 1,).
-        of: their groups, (t − 1,).
+        X: contexts of the picks, (n, d), of one or several in each of the t − 1 rounds.
+        r: their rewards, (n,).
+        of: their groups, (n,).
+        when: their rounds, (n,).
         gamma: normal draws, a row for each number of rounds, (T, d).
         unseen: uniform draws for groups without a past, (K,).
         count: G.
@@ -38,6 +39,7 @@ class Past:
     X: Array
     r: Array
     of: NDArray[np.int64]
+    when: NDArray[np.int64]
     gamma: Array
     unseen: Array
     count: int
@@ -50,28 +52,32 @@ It reads plain numbers alone, and nothing of the package.
 """
 
 
+def seen(draws: literal.Draws, t: int, picks: Sequence[Sequence[int]], count: int) -> Past:
+    """What there is before round t, after the picks of each round."""
+    when = np.array([s for s, places in enumerate(picks) for _ in places], dtype=np.int64)
+    place = np.array([place for places in picks for place in places], dtype=np.int64)
+    return Past(
+        t,
+        draws.contexts[: t - 1],
+        draws.groups[: t - 1],
+        draws.contexts[when, place],
+        draws.rewards[when, place],
+        draws.groups[when, place],
+        when + 1,
+        draws.gamma,
+        draws.unseen[t - 1],
+        count,
+    )
+
+
 def played(chances: Chances, draws: literal.Draws, count: int) -> NDArray[np.int64]:
     """Every decision, (T,): the first place whose cumulative weight exceeds the round's draw."""
-    T = len(draws.contexts)
-    rounds = np.arange(T)
-    actions = np.zeros(T, dtype=np.int64)
-    for t in range(1, T + 1):
-        pool, groups, before = draws.contexts[t - 1], draws.groups[t - 1], rounds[: t - 1]
-        picks = actions[: t - 1]
-        past = Past(
-            t,
-            draws.contexts[: t - 1],
-            draws.groups[: t - 1],
-            draws.contexts[before, picks],
-            draws.rewards[before, picks],
-            draws.groups[before, picks],
-            draws.gamma,
-            draws.unseen[t - 1],
-            count,
-        )
+    picks: list[list[int]] = []
+    for t, (pool, groups) in enumerate(zip(draws.contexts, draws.groups, strict=True), 1):
+        past = seen(draws, t, picks, count)
         cumulative = np.cumsum(np.asarray(chances(past, pool, groups)) * (groups >= 0))
-        actions[t - 1] = int(np.argmax(cumulative > draws.ties[t - 1] * cumulative[-1]))
-    return actions
+        picks.append([int(np.argmax(cumulative > draws.ties[t - 1] * cumulative[-1]))])
+    return np.array(picks)[:, 0]
 
 
 def equals_its_loop(policy: Policy, chances: Chances, world: Environment, seed: int) -> None:
