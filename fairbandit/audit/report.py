@@ -163,7 +163,7 @@ def read_picks(scenes: Sequence[Scene]) -> list[Picks]:
             # one candidate of each group in every pool: the paper's first setting
             own_places=bool((received == run.rounds).all()) and not bool((spread > 0).any()),
             reads_past=_reads_past(run.runs[0].summary["config"]["policy"]),
-            slots=run.runs[0].summary["config"]["picks"],
+            slots=run.runs[0].summary["config"].get("picks", 1),
         )
         picks.append(one)
     return picks
