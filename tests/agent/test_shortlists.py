@@ -100,7 +100,7 @@ def test_rewards_that_are_not_of_the_picks_are_refused() -> None:
         *(({other: 1.0}, None), (1.0, other), (1.0, [0]), ([1.0, np.nan], None), (1.0, 0.5)),
     ]:
         with pytest.raises(FairbanditError):
-            agent.update(reward, decision.ticket, candidate=candidate)
+            agent.update(reward, decision.ticket, candidate=candidate)  # type: ignore[arg-type]
         assert worlds.held(agent) == held
     with pytest.raises(FairbanditError, match="picks: expected a whole number of at least 1"):
         agent.act([[1.0]], ["a"], picks=0)

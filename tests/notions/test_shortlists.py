@@ -108,11 +108,10 @@ def minimum_pull(past: Past, view: View, groups: Groups, *, share: Fraction | No
     here = np.flatnonzero(groups >= 0)
     lack = {g: share * len(past.of) - int((past.of == g).sum()) for g in set(groups[here].tolist())}
     lack = {g: owed for g, owed in lack.items() if owed > 0}
-    chance = {
-        g: min(1, max(0, Fraction(M - sum(x > owed for x in lack.values()))) / n)
-        for g, owed in lack.items()
-        for n in [sum(x == owed for x in lack.values())]
-    }
+    chance, every = dict[int, Fraction](), list(lack.values())
+    for g, owed in lack.items():
+        left = Fraction(M - sum(x > owed for x in every))
+        chance[g] = min(Fraction(1), max(Fraction(0), left) / every.count(owed))
     tops = {g: first(view, np.flatnonzero(groups == g), 1) for g in chance}
     if sum(chance.values()) == M:
         return np.sum([float(chance[g]) * tops[g] for g in chance], axis=0)
