@@ -6,6 +6,7 @@ import math
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import replace
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -30,6 +31,7 @@ from fairbandit.constructors import parameters_of
 from fairbandit.environments.base import Environment, Pools
 from fairbandit.estimators import NoBounds
 from fairbandit.run import state
+from fairbandit.selectors import Selector
 from fairbandit.streams import Streams
 
 LATE = (2, 7, ROUNDS - 3)
@@ -132,6 +134,19 @@ def reads_no_later(kind: str, spec: Spec) -> None:
             upset = play(engine_of(kind, spec, split=split, upset_after=after), blind, 1)
             what = f"beside split {split!r}, two plays with other rewards after round {after}, the "
             _same(f"{what}last one that the policy says it reads,", calm[:, :blind], upset)
+
+
+def shortlists(kind: str, spec: Spec) -> None:
+    """Gives shortlists, if it writes `_inclusion`, that do not depend on blocks and replicas."""
+    part = registry.create(kind, spec)
+    if type(part)._inclusion is Selector._inclusion:
+        return
+    for split in SPLITS:
+        options: dict[str, Any] = {"split": split, "picks": 2}
+        blocks, single = (play(engine_of(kind, part, **options), piece=n) for n in (ROUNDS, 1))
+        _same("shortlists of rounds in blocks and one at a time", blocks, single)
+        alone = play(engine_of(kind, part, replicas=[1], **options))
+        _same("shortlists of replica 1 in company and alone", blocks[1, None], alone)
 
 
 def splits_soundly(kind: str, spec: Spec) -> None:

@@ -148,6 +148,14 @@ def counting_on(self: Any, problem: Problem) -> None:
     self._count = vars(self).get("_count", problem.zeros(3))[: problem.replicas]
 
 
+def of_many_rounds(self: Any, candidates: Candidates, index: Tensor, picks: int) -> Tensor:
+    """The best in blocks, and anyone in a single round."""
+    if len(candidates.rounds) > 1:
+        return Argmax._inclusion(self, candidates, index, picks)
+    present = candidates.present.double()
+    return picks * present / present.sum(2, keepdim=True)
+
+
 BLOCKS = "rounds in blocks and one at a time give different results"
 ALONE = "replica 0 in company and alone give different results"
 LATE = "rewards and a group that come late and in time give different results"
@@ -201,6 +209,10 @@ FAULTS: dict[conformance.Check, list[tuple[type[Any], str]]] = {
             but(Score, _index=peeking, needs=frozenset({"rewards"})),
             "two plays with other rewards after round 5, the last one that the policy says it",
         ),
+    ],
+    contract.shortlists: [
+        (but(Argmax, _inclusion=of_many_rounds), f"shortlists of {BLOCKS}"),
+        (but(Argmax, _inclusion=lambda self, given, index, m: 0 * index), "do not sum to 2"),
     ],
     contract.splits_soundly: [
         (but(Halves, _divide=falling_back), "`rank_start` moves back at [48]")
