@@ -43,37 +43,44 @@ NODES, ROUNDS, STEPS, FARTHEST = 64, 1024, 120, 1e6
 class Distorted(Environment):
     """Any environment, with the rewards of each group seen through an increasing function.
 
-    If the base's reward is s + ε, that of a candidate of group g is h_g(s + ε); its true reward is
-    H_g(s) = E[h_g(s + ε)], which increases with s, so that true ranks are those of the base. The
-    mean is Gauss-Hermite quadrature with 64 nodes where ε is Gaussian with the base's `noise`:
-    under `simulation`, and `table` with rewards=model, and those derived from them. For any other
-    base it is the mean over 64 quantiles of reward − true reward, from 1,024 rounds drawn for that.
-    This takes the noise to be alike for all candidates. True rewards have a θ only if all functions
-    are the identity. A function that is flat in double precision, as tanh is beyond 19, makes
-    rewards equal and loses their order.
+    If the base's reward is s + ε, that of a candidate of group g is h_g(s + ε), with h_g(y) = y or
+    a function of scale·y. Its true reward is H_g(s) = E[h_g(s + ε)], which increases with s, so
+    that true ranks are those of the base. The mean is Gauss-Hermite quadrature with 64 nodes where ε is
+    Gaussian with the base's `noise`: under `simulation`, and `table` with rewards=model, and those
+    derived from them. For any other base it is the mean over 64 quantiles of reward − true reward,
+    from 1,024 rounds drawn for that, as if the noise were alike for all candidates. True rewards
+    have a θ only if all functions are the identity. A function that is flat in double precision, as
+    tanh is beyond 19, makes rewards equal and loses their order.
 
     Args:
-        base: the environment, a name or a mapping with `name` and parameters.
+        base: the environment, a name or a mapping with `name` and parameters; null for the paper's
+            simulation with a tenth of its θ and noise.
         functions: h of group 0, 1, …, from the first again after the last one: identity, exp, cube,
             tanh, sinh, root (of |y|, with the sign of y) or logistic.
+        scale: what rewards are multiplied by before a function other than the identity: more bends
+            them more.
 
     Raises:
-        FairbanditError: an unknown function, or a base that cannot be made or has no truth.
+        FairbanditError: an unknown function, a scale out of range, or a base that cannot be made or
+            has no truth.
     """
 
     def __init__(
         self,
         *,
-        base: Any = BASE,
+        base: Any = None,
         functions: Sequence[str] = ("identity", "exp", "cube", "tanh"),
+        scale: float = 1.0,
     ) -> None:
         if not functions or not set(functions) <= set(FUNCTIONS):
             raise FairbanditError(
                 f"environment.functions: expected some of {', '.join(FUNCTIONS)}; got "
                 f"{list(functions)}"
             )
-        self.base, self.functions = base, list(functions)
-        self._inner = inner = create("environment", base)
+        if not 0 < scale < math.inf:
+            raise FairbanditError(f"environment.scale must be above 0 and finite, got {scale}")
+        self.base, self.functions, self.scale = base, list(functions), scale
+        self._inner = inner = create("environment", base or BASE)
         if inner.truth is None:
             raise FairbanditError(
                 f"environment.base: expected an environment with a truth; {inner.part_name!r} has "
@@ -91,7 +98,7 @@ class Distorted(Environment):
     @classmethod
     def fingerprint(cls, parameters: Mapping[str, Any]) -> str | None:
         """That of the base."""
-        given = completed("environment", parameters["base"])
+        given = completed("environment", parameters.get("base") or BASE)
         base: type[Environment] = lookup("environment", given.pop("name"))
         return base.fingerprint(given)
 
@@ -137,7 +144,8 @@ class Distorted(Environment):
         """h_g of values (…) of groups (…); 0 in empty places."""
         seen = torch.zeros_like(values)
         for group, function in enumerate(self._own):
-            seen = torch.where(groups == group, function(values), seen)
+            bent = values if self._plain[group] else function(self.scale * values)
+            seen = torch.where(groups == group, bent, seen)
         return seen
 
     def _mean(self, scores: Tensor, groups: Tensor) -> Tensor:
@@ -146,10 +154,11 @@ class Distorted(Environment):
         found = torch.zeros_like(scores)
         for group, function in enumerate(self._own):
             own = groups == group
-            s = scores[own]
-            found[own] = (
-                s if self._plain[group] else function(s[:, None] + self._nodes) @ self._weights
-            )
+            if self._plain[group]:
+                found[own] = scores[own]
+            else:
+                noisy = scores[own][:, None] + self._nodes
+                found[own] = function(self.scale * noisy) @ self._weights
         return found
 
     def _inverse(self, groups: Tensor, values: Tensor) -> Tensor:

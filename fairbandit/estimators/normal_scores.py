@@ -56,7 +56,7 @@ class OrderEstimator(Estimator):
 
     needs = frozenset({"rewards"})
 
-    def __init__(self, *, regularization: float = 0.1) -> None:
+    def __init__(self, *, regularization: float = 1.0) -> None:
         if not 0 < regularization < math.inf:
             raise FairbanditError(
                 f"regularization (λ) must be above 0 and finite, got {regularization}"

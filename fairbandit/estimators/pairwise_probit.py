@@ -43,7 +43,7 @@ class PairwiseProbit(OrderEstimator):
 
     reference = "Varin, Reid, Firth, An overview of composite likelihood methods, 2011"
 
-    def __init__(self, *, partners: int = 8, regularization: float = 0.1) -> None:
+    def __init__(self, *, partners: int = 8, regularization: float = 1.0) -> None:
         super().__init__(regularization=regularization)
         if partners < 1:
             raise FairbanditError(f"partners must be at least 1, got {partners}")
