@@ -45,8 +45,8 @@ class Distorted(Environment):
 
     If the base's reward is s + ε, that of a candidate of group g is h_g(s + ε), with h_g(y) = y or
     a function of scale·y. Its true reward is H_g(s) = E[h_g(s + ε)], which increases with s, so
-    that true ranks are those of the base. The mean is Gauss-Hermite quadrature with 64 nodes where ε is
-    Gaussian with the base's `noise`: under `simulation`, and `table` with rewards=model, and those
+    that true ranks are those of the base. The mean is Gauss-Hermite quadrature with 64 nodes where
+    ε is Gaussian with the base's `noise`: under `simulation`, `table` with rewards=model, and those
     derived from them. For any other base it is the mean over 64 quantiles of reward − true reward,
     from 1,024 rounds drawn for that, as if the noise were alike for all candidates. True rewards
     have a θ only if all functions are the identity. A function that is flat in double precision, as

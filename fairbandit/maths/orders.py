@@ -65,7 +65,7 @@ def normal_scores(groups: Tensor, rewards: Tensor, trains: Tensor) -> Tensor:
     fresh[:, 1:] = (g[:, 1:] != g[:, :-1]) | (r[:, 1:] != r[:, :-1])
     tied = fresh.cumsum(1)  # the number of each run of equal rewards of a group
     counts = trains.T[order].mT & (groups.gather(1, order) >= 0)[:, None]  # (B, U, n)
-    before = torch.nn.functional.pad(counts.cumsum(2), (1, 0))
+    before = torch.nn.functional.pad(counts.cumsum(2), (1, 0)).to(rewards.dtype)
 
     def up_to(runs: Tensor, right: bool) -> Tensor:
         at = torch.searchsorted(runs, runs, right=right)[:, None]
@@ -73,7 +73,7 @@ def normal_scores(groups: Tensor, rewards: Tensor, trains: Tensor) -> Tensor:
 
     first, low, high = up_to(g, False), up_to(tied, False), up_to(tied, True)
     share = ((low + high) / 2 - first) / (up_to(g, True) - first).clamp(min=1)
-    found = torch.special.ndtri(share.to(rewards.dtype)).where(counts, 0.0)
+    found = torch.special.ndtri(share).where(counts, 0.0)
     return torch.empty_like(found).scatter_(2, order[:, None].expand_as(found), found)
 
 
