@@ -2,12 +2,14 @@
 
 from fairbandit.environments.base import Environment, Pools, Truth
 from fairbandit.environments.census import CensusEthnicity, CensusGender
+from fairbandit.environments.distorted import Distorted
 from fairbandit.environments.simulation import Simulation
 from fairbandit.environments.table import Table
 
 __all__ = [
     "CensusEthnicity",
     "CensusGender",
+    "Distorted",
     "Environment",
     "Pools",
     "Simulation",

@@ -11,7 +11,7 @@ from fairbandit.plugins import load_plugins
 load_plugins()
 
 
-SAMPLES = {"simulation": {}, "census_gender": {"root": "sample"}}
+SAMPLES = {"simulation": {}, "census_gender": {"root": "sample"}, "distorted": {}}
 """The environments that need no file of the user's."""
 
 CASES = [
