@@ -119,7 +119,7 @@ def test_no_distortion_changes_a_decision(name: str) -> None:
     found = []
     for functions in DISTORTIONS:
         world = support.environment("distorted", functions=functions)
-        found.append(support.actions(build({"name": name}), world, 120, 3))  # type: ignore[arg-type]
+        found.append(support.actions(build({"name": name}), world, 120, 3))
     assert all(torch.equal(found[0], other) for other in found[1:])
     greedy: Any = build({"name": "greedy"})
     worlds = [support.environment("distorted", functions=each) for each in DISTORTIONS[:2]]
