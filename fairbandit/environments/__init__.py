@@ -1,7 +1,8 @@
-"""Bandit problems: the simulation, tables of one's own, and the US census."""
+"""Bandit problems: simulations, synthetic families, tables of one's own, and the US census."""
 
 from fairbandit.environments.base import Environment, Pools, Truth
 from fairbandit.environments.census import CensusEthnicity, CensusGender
+from fairbandit.environments.families import Synthetic
 from fairbandit.environments.simulation import Simulation
 from fairbandit.environments.table import Table
 
@@ -11,6 +12,7 @@ __all__ = [
     "Environment",
     "Pools",
     "Simulation",
+    "Synthetic",
     "Table",
     "Truth",
 ]
