@@ -226,7 +226,8 @@ FAULTS: dict[conformance.Check, list[tuple[type[Any], str]]] = {
     ],
     contract.ranks_soundly: [
         (but(World, _pools=pools_but("ranks", lambda x: 1 - x)), "that is not the truth's CDF"),
-        (world_with(lambda x: 1 - x.clamp(0, 1)), CHANCE),
+        (world_with(lambda x: 1 - x.clamp(0, 1)), "the CDF of group 0 falls"),
+        (world_with(lambda x: (x + 0.5) % 1), "the CDF of group 0 falls"),
         (world_with(lambda x: torch.full_like(x, 0.5)), CHANCE),
         (world_with(lambda x: x.clamp(0, 1) ** 1.5), CHANCE),
     ],
