@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -18,7 +18,7 @@ from fairbandit.errors import FairbanditError
 from fairbandit.registry import completed, create, lookup, register
 from fairbandit.streams import Streams
 
-FUNCTIONS = {
+FUNCTIONS: dict[str, Callable[[Tensor], Tensor]] = {
     "identity": lambda y: y,
     "exp": torch.exp,
     "cube": lambda y: y**3,
@@ -174,8 +174,8 @@ class Distorted(Environment):
 
 def _noise_of(base: Environment) -> tuple[Tensor, Tensor]:
     """Values of an environment's reward noise, and their weights, (`NODES`,) each."""
-    modelled = isinstance(base, Table) and base.rewards is RewardSource.model
-    if isinstance(base, Simulation) or modelled:
+    modelled = not isinstance(base, Table) or base.rewards is RewardSource.model
+    if isinstance(base, (Simulation, Table)) and modelled:
         nodes, weights = np.polynomial.hermite_e.hermegauss(NODES)
         nodes, weights = base.noise * nodes, weights / math.sqrt(2 * math.pi)
     else:
