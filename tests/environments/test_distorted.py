@@ -13,8 +13,13 @@ from fairbandit.registry import completed
 from fairbandit.streams import Streams
 from tests import support
 
-SMALL = {"name": "simulation", "groups": 2, "theta": [0.5, 0.5, 1.0, 0.2, 0.0], "noise": 0.3}
-CENSUS = {"name": "census_gender", "root": "sample"}
+SMALL: dict[str, Any] = {
+    "name": "simulation",
+    "groups": 2,
+    "theta": [0.5, 0.5, 1.0, 0.2, 0.0],
+    "noise": 0.3,
+}
+CENSUS: dict[str, Any] = {"name": "census_gender", "root": "sample"}
 
 
 def test_true_rewards_are_means_over_the_noise() -> None:
