@@ -11,14 +11,13 @@ import torch
 from torch import Tensor
 
 from fairbandit.environments.base import Environment, Pools, Truth
-from fairbandit.environments.distribution import Distribution
 from fairbandit.environments.simulation import Simulation
 from fairbandit.environments.table import RewardSource, Table
 from fairbandit.errors import FairbanditError
 from fairbandit.registry import completed, create, lookup, register
 from fairbandit.streams import Streams
 
-FUNCTIONS: Mapping[str, Callable[[Tensor], Tensor]] = {
+FUNCTIONS: dict[str, Callable[[Tensor], Tensor]] = {
     "identity": lambda y: y,
     "exp": torch.exp,
     "cube": lambda y: y**3,
@@ -109,12 +108,6 @@ class Distorted(Environment):
         self._nodes, self._weights = (part.to(streams.device) for part in self._noise)
         self.truth = self._truth()
 
-    def reward_distribution(self, group: int) -> Distribution | None:
-        """The base's where the group's function is the identity, and else from the true CDF."""
-        if self._plain[group]:
-            return self._inner.reward_distribution(group)
-        return super().reward_distribution(group)
-
     def _truth(self) -> Truth:
         base: Truth | None = self._inner.truth
         assert base is not None
@@ -135,30 +128,24 @@ class Distorted(Environment):
         return Pools(
             pools.contexts,
             groups,
-            self._seen(pools.rewards, groups),
+            self._mean(pools.rewards, groups, noisy=True),
             self._mean(pools.expected, groups),
             pools.ranks,
         )
 
-    def _seen(self, values: Tensor, groups: Tensor) -> Tensor:
-        """h_g of values (…) of groups (…); 0 in empty places."""
-        seen = torch.zeros_like(values)
-        for group, function in enumerate(self._own):
-            bent = values if self._plain[group] else function(self.scale * values)
-            seen = torch.where(groups == group, bent, seen)
-        return seen
-
-    def _mean(self, scores: Tensor, groups: Tensor) -> Tensor:
-        """H_g of the base's true rewards (…) of groups (…); 0 in empty places."""
-        scores, groups = torch.broadcast_tensors(scores, groups)
-        found = torch.zeros_like(scores)
+    def _mean(self, values: Tensor, groups: Tensor, noisy: bool = False) -> Tensor:
+        """H_g of true rewards (…) of groups (…), or h_g of noisy ones; 0 in empty places."""
+        values, groups = torch.broadcast_tensors(values, groups)
+        found = torch.zeros_like(values)
         for group, function in enumerate(self._own):
             own = groups == group
             if self._plain[group]:
-                found[own] = scores[own]
+                found[own] = values[own]
+            elif noisy:
+                found[own] = function(self.scale * values[own])
             else:
-                noisy = scores[own][:, None] + self._nodes
-                found[own] = function(self.scale * noisy) @ self._weights
+                around = values[own][:, None] + self._nodes
+                found[own] = function(self.scale * around) @ self._weights
         return found
 
     def _inverse(self, groups: Tensor, values: Tensor) -> Tensor:
@@ -174,9 +161,8 @@ class Distorted(Environment):
 
 def _noise_of(base: Environment) -> tuple[Tensor, Tensor]:
     """Values of an environment's reward noise, and their weights, (`NODES`,) each."""
-    if isinstance(base, Simulation) or (
-        isinstance(base, Table) and base.rewards is RewardSource.model
-    ):
+    modelled = not isinstance(base, Table) or base.rewards is RewardSource.model
+    if isinstance(base, (Simulation, Table)) and modelled:
         nodes, weights = np.polynomial.hermite_e.hermegauss(NODES)
         nodes, weights = base.noise * nodes, weights / math.sqrt(2 * math.pi)
     else:

@@ -27,19 +27,6 @@ def pieces(models: int, each: int) -> Iterator[slice]:
         yield slice(start, min(start + step, models))
 
 
-def sorted_by_group(groups: Tensor) -> tuple[Tensor, Tensor]:
-    """Outcomes sorted by group, in order of round within each; and where each group starts.
-
-    Args:
-        groups: (B, n) int64.
-
-    Returns:
-        Their positions, (B, n); and the place at which the group of each sorted one starts, (B, n).
-    """
-    ordered, order = groups.sort(dim=1, stable=True)
-    return order, torch.searchsorted(ordered, ordered)
-
-
 def normal_scores(groups: Tensor, rewards: Tensor, trains: Tensor) -> Tensor:
     """Φ⁻¹((R − ½)/n_g), R being the mid-rank of each reward among the n_g of its group.
 
@@ -92,7 +79,8 @@ def pairs(groups: Tensor, rewards: Tensor, draws: Tensor) -> tuple[Tensor, Tenso
         The partners' positions, (B, n, P); and 1 where the outcome has the greater reward, −1 where
         it has the lesser one, and 0 where there is no pair or rewards are equal, (B, n, P).
     """
-    order, start = sorted_by_group(groups)
+    ordered, order = groups.sort(dim=1, stable=True)
+    start = torch.searchsorted(ordered, ordered)  # where each one's group starts
     place = torch.arange(groups.shape[1], device=groups.device).expand_as(order)
     home, starts = (
         torch.empty_like(order).scatter_(1, order, values)[..., None] for values in (place, start)
@@ -129,14 +117,11 @@ def probit_fit(rows: Tensor, trains: Tensor, regularization: float) -> tuple[Ten
     ridge = regularization * torch.eye(rows.shape[2], dtype=rows.dtype, device=rows.device)
     running = torch.ones_like(theta[..., 0], dtype=torch.bool)
 
-    def margins(at: Tensor) -> Tensor:
-        return at @ rows.mT
-
     def value(at: Tensor, log: Tensor) -> Tensor:
         return (trains * log).sum(2) - regularization / 2 * at.square().sum(2)
 
     for _ in range(STEPS):
-        margin = margins(theta)
+        margin = theta @ rows.mT
         log = log_ndtr(margin)
         mills = torch.exp(-margin.square() / 2 - _LOG_ROOT_TAU - log)
         slope = (trains * mills) @ rows - regularization * theta
@@ -153,7 +138,7 @@ def probit_fit(rows: Tensor, trains: Tensor, regularization: float) -> tuple[Ten
         least = now - 1e-12 * (1 + now.abs())  # rounding moves the value by less
         for _ in range(HALVINGS):
             moved = theta + scale[..., None] * step
-            worse = value(moved, log_ndtr(margins(moved))) < least
+            worse = value(moved, log_ndtr(moved @ rows.mT)) < least
             if not bool(worse.any()):
                 break
             scale = scale.where(~worse, scale / 2)
