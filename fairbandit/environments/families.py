@@ -66,9 +66,7 @@ class Synthetic(Environment):
         FairbanditError: values out of range, or rewards that do not go with the link.
 
     Reference:
-        Filippi et al., "Parametric Bandits: The Generalized Linear Case", NeurIPS 2010 (links);
-        Shao et al., "Almost Optimal Algorithms for Linear Stochastic Bandits with Heavy-Tailed
-        Payoffs", NeurIPS 2018.
+        Filippi et al., "Parametric Bandits: The Generalized Linear Case", NeurIPS 2010 (links).
     """
 
     rounds = 3000
@@ -92,17 +90,14 @@ class Synthetic(Environment):
         self.link, self.rewards, self.noise, self.tail = link, rewards, noise, tail
         self.dependence, self.drift, self.period, self.drifts = dependence, drift, period, drifts
         numbers = (*theta, *offsets, *scales, noise, tail, drift, period)
-        if not all(map(math.isfinite, numbers)) or noise < 0 or tail <= 1 or period <= 0:
+        fits = len(offsets) >= 2 and len(scales) in (1, len(offsets)) and min(scales) > 0
+        ranges = noise >= 0 and tail > 1 and period > 0 and 0 <= dependence <= 1
+        if not (all(map(math.isfinite, numbers)) and any(theta) and fits and ranges):
             raise FairbanditError(
-                "environment: all numbers must be finite, noise at least 0, tail above 1 and "
-                f"period above 0; got {numbers}"
-            )
-        wrong = not any(theta) or len(offsets) < 2 or not 0 <= dependence <= 1
-        if wrong or len(scales) not in (1, len(offsets)) or min(scales) <= 0:
-            raise FairbanditError(
-                "environment.theta must not be all 0, offsets hold at least 2 numbers, scales one "
-                "above 0 for each of them, or one for all, and dependence be from 0 to 1; got "
-                f"{self.theta}, {self.offsets}, {self.scales} and {dependence}"
+                "environment: expected finite numbers, theta not all 0, 2 or more offsets, a scale "
+                "above 0 for each or for all, noise at least 0, tail above 1, dependence from 0 to "
+                f"1, period above 0; got {self.theta}, {self.offsets}, {self.scales}, {noise}, "
+                f"{tail}, {dependence}, {period}, and a drift of {drift}"
             )
         if rewards is Noise.bernoulli and link is not Link.logistic:
             raise FairbanditError(
@@ -122,9 +117,8 @@ class Synthetic(Environment):
         self._scales = self._means.new_tensor(self.scales).expand(self.places)
         moved = bool(self.drift) and self.drifts is Drift.rewards
         linear = self.link is Link.identity and not moved
-        self.truth = Truth(
-            *((self._weights, self._cdf) if linear else (None, self._cdf, self._expected))
-        )
+        theta, rewards = (self._weights, None) if linear else (None, self._expected)
+        self.truth = Truth(theta, self._cdf, rewards)
 
     def _pools(self, first: int, count: int) -> Pools:
         k, d = self.places, len(self.theta)

