@@ -6,8 +6,6 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from torch import Tensor
-
 from fairbandit.errors import FairbanditError
 from fairbandit.past import Outcomes
 from fairbandit.streams import Purpose, Streams
@@ -17,11 +15,11 @@ LAWS = ("fixed", "geometric")
 
 
 class Delays:
-    """The delay D of each round's rewards: they come after the decision of round t + D.
+    """Keeps the outcomes of round t until the decision of round t + D was made.
 
-    With D = 0 they come before the next decision, as without delays. Fixed delays are all equal.
-    Geometric ones have P(D = k) = p(1 − p)ᵏ, with the same mean. A delay depends on the seed and
-    the round alone: all replicas of a run share it, and so do all policies.
+    With D = 0 they come before the next decision. Fixed delays are all equal; geometric ones have
+    P(D = k) = p(1 − p)ᵏ and the same mean. A delay depends on the seed and the round alone: all
+    replicas of a run share it, and so do all policies.
 
     Args:
         mean: the mean delay in rounds, at least 0.
@@ -43,6 +41,7 @@ class Delays:
             )
         self._mean, self._law = mean, law
         self._stream = Streams(seed, [0])[Purpose.DELAYS]
+        self._waiting: dict[int, list[Outcomes]] = {}
 
     def of_round(self, t: int) -> int:
         """D of round t, from 1."""
@@ -51,27 +50,17 @@ class Delays:
         drawn = self._stream.uniform(t, 1, 1).item()
         return int(math.log1p(-drawn) / math.log(self._mean / (1 + self._mean)))
 
-
-class Waiting:
-    """The outcomes that have not come, by the round after whose decision they come."""
-
-    def __init__(self) -> None:
-        self._outcomes: dict[int, list[Outcomes]] = {}
-
-    def add(self, t: int, outcomes: Outcomes) -> None:
-        """Adds outcomes that come after the decision of round t."""
-        self._outcomes.setdefault(t, []).append(outcomes)
-
-    def come(self, t: int) -> list[Outcomes]:
-        """The outcomes that come after the decision of round t, oldest first; they wait no more."""
-        return self._outcomes.pop(t, [])
+    def exchange(self, t: int, outcomes: Outcomes) -> list[Outcomes]:
+        """Takes the outcomes of round t; returns those that come now, of the oldest round first."""
+        self._waiting.setdefault(t + self.of_round(t), []).append(outcomes)
+        return self._waiting.pop(t, [])
 
     def state(self) -> list[list[Any]]:
-        """Each round with its outcomes, as plain numbers and tensors."""
-        return [[t, *one] for t, several in self._outcomes.items() for one in several]
+        """The outcomes that wait, each after the round when it comes, as plain data."""
+        return [[t, *one] for t, several in self._waiting.items() for one in several]
 
-    def load_state(self, state: Sequence[tuple[int, Tensor, Tensor, Tensor, Tensor]]) -> None:
+    def load_state(self, state: Sequence[Sequence[Any]]) -> None:
         """Continues from what `state` gave."""
-        self._outcomes = {}
+        self._waiting = {}
         for t, *parts in state:
-            self.add(t, Outcomes(*parts))
+            self._waiting.setdefault(t, []).append(Outcomes(*parts))

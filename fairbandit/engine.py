@@ -8,7 +8,7 @@ from typing import Any
 
 import torch
 
-from fairbandit.delays import Delays, Waiting
+from fairbandit.delays import Delays
 from fairbandit.environments.base import Environment, Pools
 from fairbandit.errors import FairbanditError
 from fairbandit.fixed_point import BlockSize, fixed_point, outcomes_of
@@ -65,7 +65,7 @@ class Engine:
             many = environment.places * CHUNK_ROUNDS > CANDIDATES
             at_once = CHUNK_ROUNDS // 2 if many else CHUNK_ROUNDS
         self.rounds, self.at_once = rounds, 1 if delay else at_once
-        self.delays, self.waiting = Delays(delay, delay_law, seed), Waiting()
+        self.delays = Delays(delay, delay_law, seed)
         self.streams = Streams(seed, replicas, device)
         environment.bind(self.streams)
         problem = Problem(
@@ -108,7 +108,7 @@ class Engine:
             "known": self.policy.state(self.known),
             "size": self.size.state(),
             "metrics": self.judge.state(),
-            "waiting": self.waiting.state(),
+            "waiting": self.delays.state(),
         }
 
     def load_state(self, state: Mapping[str, Any]) -> None:
@@ -116,7 +116,7 @@ class Engine:
         self.known = self.policy.restored(self.known, state["known"])
         self.size.load_state(state["size"])
         self.judge.load_state(state["metrics"])
-        self.waiting.load_state(state["waiting"])
+        self.delays.load_state(state["waiting"])
 
     def _decide(self, pools: Pools, n_ready: int) -> Selection:
         """Decides the next rounds, the first of which, so many, read none of the others."""
@@ -134,8 +134,6 @@ class Engine:
         outcomes = outcomes_of(first, pools, selection)
         groups = gather_picks(pools.groups, selection.actions)
         self.known = policy.advance(known, groups)
-        last = self.played
-        self.waiting.add(last + self.delays.of_round(last), outcomes)
-        for come in self.waiting.come(last):
+        for come in self.delays.exchange(self.played, outcomes):
             self.known = policy.tell(self.known, come)
         return selection

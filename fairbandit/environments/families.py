@@ -66,9 +66,7 @@ class Synthetic(Environment):
         FairbanditError: values out of range, or rewards that do not go with the link.
 
     Reference:
-        Filippi et al., "Parametric Bandits: The Generalized Linear Case", NeurIPS 2010 (links);
-        Shao et al., "Almost Optimal Algorithms for Linear Stochastic Bandits with Heavy-Tailed
-        Payoffs", NeurIPS 2018.
+        Filippi et al., "Parametric Bandits: The Generalized Linear Case", NeurIPS 2010 (links).
     """
 
     rounds = 3000
@@ -92,22 +90,18 @@ class Synthetic(Environment):
         self.link, self.rewards, self.noise, self.tail = link, rewards, noise, tail
         self.dependence, self.drift, self.period, self.drifts = dependence, drift, period, drifts
         numbers = (*theta, *offsets, *scales, noise, tail, drift, period)
-        if not all(map(math.isfinite, numbers)) or not any(theta):
-            raise FairbanditError("environment: all numbers must be finite, and theta not all 0")
-        if len(offsets) < 2 or len(scales) not in (1, len(offsets)) or min(scales) <= 0:
+        fits = len(offsets) >= 2 and len(scales) in (1, len(offsets)) and min(scales) > 0
+        ranges = noise >= 0 and tail > 1 and period > 0 and 0 <= dependence <= 1
+        if not (all(map(math.isfinite, numbers)) and any(theta) and fits and ranges):
             raise FairbanditError(
-                "environment.offsets must hold at least 2 numbers, and scales one above 0 for each "
-                f"of them, or one for all; got {self.offsets} and {self.scales}"
-            )
-        if noise < 0 or tail <= 1 or not 0 <= dependence <= 1 or period <= 0:
-            raise FairbanditError(
-                "environment.noise must be at least 0, tail above 1, dependence from 0 to 1 and "
-                f"period above 0; got {noise}, {tail}, {dependence} and {period}"
+                "environment: expected finite numbers, theta not all 0, 2 or more offsets, a scale "
+                "above 0 for each or for all, noise at least 0, tail above 1, dependence from 0 to "
+                f"1, period above 0; got {self.theta}, {self.offsets}, {self.scales}, {noise}, "
+                f"{tail}, {dependence}, {period}, and a drift of {drift}"
             )
         if rewards is Noise.bernoulli and link is not Link.logistic:
             raise FairbanditError(
-                "environment.rewards=bernoulli takes true rewards from 0 to 1, which only "
-                f"environment.link=logistic gives; got link={link.name}"
+                f"environment.rewards=bernoulli takes link=logistic, got link={link.name}"
             )
         self.places = len(offsets)
         self.features = len(theta) + self.places
@@ -117,16 +111,14 @@ class Synthetic(Environment):
     def bind(self, streams: Streams) -> None:
         """Draws from the given streams, on their device."""
         super().bind(streams)
-        numbers = {"dtype": torch.float64, "device": streams.device}
-        self._weights = torch.tensor([*self.theta, *self.offsets], **numbers)  # type: ignore[arg-type]
+        weights = torch.tensor([*self.theta, *self.offsets], dtype=torch.float64)
+        self._weights = weights.to(streams.device)
         self._means = self._weights[len(self.theta) :]
-        scales = torch.tensor(self.scales, **numbers).expand(self.places)  # type: ignore[arg-type]
-        self._scales, self._deviations = scales, scales * math.hypot(*self.theta)
+        self._scales = self._means.new_tensor(self.scales).expand(self.places)
         moved = bool(self.drift) and self.drifts is Drift.rewards
-        if self.link is Link.identity and not moved:
-            self.truth = Truth(self._weights, self._cdf)
-        else:
-            self.truth = Truth(None, self._cdf, rewards=self._expected)
+        linear = self.link is Link.identity and not moved
+        theta, rewards = (self._weights, None) if linear else (None, self._expected)
+        self.truth = Truth(theta, self._cdf, rewards)
 
     def _pools(self, first: int, count: int) -> Pools:
         k, d = self.places, len(self.theta)
@@ -142,8 +134,7 @@ class Synthetic(Environment):
             values = values + self._moved(groups, rounds)[..., None] * along
         indicators = torch.eye(k, dtype=z.dtype, device=z.device).expand(*z.shape[:2], k, k)
         contexts = torch.cat([values, indicators], -1)
-        assert self.truth is not None
-        expected = self.truth.score(contexts, groups, rounds)
+        expected = self._expected(contexts, groups, rounds)
         ranks = self._cdf(groups, expected, rounds)
         return Pools(contexts, groups, self._observed(expected, first), expected, ranks)
 
@@ -175,10 +166,10 @@ class Synthetic(Environment):
 
     def _cdf(self, groups: Tensor, values: Tensor, rounds: Tensor) -> Tensor:
         mean = self._means[groups] + self._moved(groups, rounds)
-        deviation = self._deviations[groups]
+        deviation = self._scales[groups] * math.hypot(*self.theta)
         if self.link is Link.quadratic:
             root = values.clamp(min=0).sqrt()
-            low, high = (-root - mean) / deviation, (root - mean) / deviation
+            low, high = ((side - mean) / deviation for side in (-root, root))
             return torch.special.ndtr(high) - torch.special.ndtr(low)
         u = values.clamp(0, 1).logit() if self.link is Link.logistic else values
         return torch.special.ndtr((u - mean) / deviation)

