@@ -59,6 +59,11 @@ class PairwiseProbit(OrderEstimator):
     ) -> RewardModel:
         at, d = outcomes.counts(n_train), problem.features
         played, x, groups, rewards = outcomes.rows(0, at[-1])
+        if bool((played[1:] == played[:-1]).any()):  # by reward, in whatever order they came
+            order = rewards.argsort(dim=1, stable=True)
+            order = order.gather(1, played[order].argsort(dim=1, stable=True))
+            x = x.gather(1, order[..., None].expand_as(x))
+            groups, rewards = groups.gather(1, order), rewards.gather(1, order)
         draws = problem.zeros(problem.replicas, 0, self.partners)
         if at[-1]:
             stream, first = problem.streams[Purpose.ESTIMATOR], int(played[0])
