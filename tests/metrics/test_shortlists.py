@@ -56,7 +56,7 @@ def test_every_metric_against_a_loop(policy: str) -> None:
             for name, of in (("fair_regret", ranks), ("standard_regret", values)):
                 expected[name] = np.sort(of[here])[::-1][:M].sum() - of[picks].sum()
             merits = np.maximum(ranks[here], 0.01)
-            fair = np.ones(len(here))
+            fair: Any = np.ones(len(here))
             if len(here) > M:
                 fair = capped(merits, fair, M)
             expected["exposure"] = np.abs(fair - pi[here]).sum()
