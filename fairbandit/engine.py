@@ -8,6 +8,7 @@ from typing import Any
 
 import torch
 
+from fairbandit.delays import Delays
 from fairbandit.environments.base import Environment, Pools
 from fairbandit.errors import FairbanditError
 from fairbandit.fixed_point import BlockSize, fixed_point, outcomes_of
@@ -37,6 +38,9 @@ class Engine:
             decisions. Unless given, all of a chunk's, or half as many where pools are large.
         metrics: what rounds are judged by, by column; bound here. Both regrets always are.
         picks: m, how many are picked of each pool; a pool of fewer candidates is taken whole.
+        delay: after how many further rounds rewards come, on average; decisions are those of an
+            `Agent` that is given each reward so late. Above 0, rounds are played one by one.
+        delay_law: `fixed` or `geometric`; see `Delays`.
     """
 
     def __init__(
@@ -51,6 +55,8 @@ class Engine:
         at_once: int | None = None,
         metrics: Mapping[str, Metric] = MappingProxyType({}),
         picks: int = 1,
+        delay: int = 0,
+        delay_law: str = "fixed",
     ) -> None:
         if picks < 1:
             raise FairbanditError(f"picks must be at least 1, got {picks}")
@@ -58,7 +64,8 @@ class Engine:
         if at_once is None:
             many = environment.places * CHUNK_ROUNDS > CANDIDATES
             at_once = CHUNK_ROUNDS // 2 if many else CHUNK_ROUNDS
-        self.rounds, self.at_once = rounds, at_once
+        self.rounds, self.at_once = rounds, 1 if delay else at_once
+        self.delays = Delays(delay, delay_law, seed)
         self.streams = Streams(seed, replicas, device)
         environment.bind(self.streams)
         problem = Problem(
@@ -101,6 +108,7 @@ class Engine:
             "known": self.policy.state(self.known),
             "size": self.size.state(),
             "metrics": self.judge.state(),
+            "waiting": self.delays.state(),
         }
 
     def load_state(self, state: Mapping[str, Any]) -> None:
@@ -108,6 +116,7 @@ class Engine:
         self.known = self.policy.restored(self.known, state["known"])
         self.size.load_state(state["size"])
         self.judge.load_state(state["metrics"])
+        self.delays.load_state(state["waiting"])
 
     def _decide(self, pools: Pools, n_ready: int) -> Selection:
         """Decides the next rounds, the first of which, so many, read none of the others."""
@@ -124,5 +133,7 @@ class Engine:
             self.decisions += solution.decisions
         outcomes = outcomes_of(first, pools, selection)
         groups = gather_picks(pools.groups, selection.actions)
-        self.known = policy.tell(policy.advance(known, groups), outcomes)
+        self.known = policy.advance(known, groups)
+        for come in self.delays.exchange(self.played, outcomes):
+            self.known = policy.tell(self.known, come)
         return selection

@@ -36,6 +36,7 @@ class Purpose(IntEnum):
     RANK = 3
     SELECTOR = 4
     ORDER = 5
+    DELAYS = 6
 
 
 @without_locks

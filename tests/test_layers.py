@@ -24,7 +24,17 @@ ORDER = (
         "estimators",
         "candidates",
     ),
-    *("ranks", "selectors", "metrics", "policy", "building", "fixed_point", "engine", "run"),
+    *(
+        "ranks",
+        "selectors",
+        "metrics",
+        "policy",
+        "building",
+        "fixed_point",
+        "delays",
+        "engine",
+        "run",
+    ),
     *("logs", "agent", "conformance", "results", "figures", "evaluation", "audit"),
     *("cli", "__main__", "__init__"),
 )

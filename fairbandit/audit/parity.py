@@ -29,10 +29,11 @@ class Picks:
     Attributes:
         label, environment: what reports call the run and its environment.
         groups: the groups' names.
-        counts: how many of the B replicas picked each group in each round, (T, G) int64.
+        counts: the picks of each group in each round, of B replicas together, (T, G) int64.
         received: candidates of each group in all rounds and replicas, (G,).
         own_places: whether each pool held one candidate of each group, so that a place is a group.
         reads_past: whether a pick may depend on earlier rounds.
+        slots: m, how many are picked of each pool.
     """
 
     label: str
@@ -42,6 +43,7 @@ class Picks:
     received: Floats
     own_places: bool
     reads_past: bool
+    slots: int = 1
 
 
 def examine(picks: Picks, level: float = LEVEL) -> pd.DataFrame:
@@ -51,13 +53,13 @@ def examine(picks: Picks, level: float = LEVEL) -> pd.DataFrame:
     them, does not hold what parity demands.
 
     *One candidate of each group in every pool* (`DGP`, `pr:gmdm`): each round's share of the picks
-    that a group gets, of n replicas, must be 1/K. The intervals have the level/(T·K), so that a
-    rate is rejected that is off by about √(2·log(2TK/level)/(K·n)).
+    that a group gets, of n replicas, must be 1/K, or min(m, K)/K of m picks a pool. The intervals
+    have the level/(T·K), so that a rate is rejected that is off by about √(2·log(2TK/level)/(K·n)).
 
     *Pools of mixed groups* (`pr:gmdm_2`): a group with k of a pool's K candidates must be picked
     with probability k/K. Its picks in all rounds are tested against their expected number, given
-    the pools. This needs picks that are independent across rounds, as are those of policies of
-    which no part reads the past. Of other policies, only the rates are given.
+    the pools. This needs picks that are independent, as are those of policies of which no part
+    reads the past, with one pick a pool. Of other policies, only the rates are given.
 
     Args:
         picks: the run.
@@ -66,7 +68,7 @@ def examine(picks: Picks, level: float = LEVEL) -> pd.DataFrame:
 
     Returns:
         A row for each round (or one for all, where groups are mixed) and group: `run`,
-        `environment`, `round`, `group`, `selected`, `received`, the `target` 1/K, the `rate` and
+        `environment`, `round`, `group`, `selected`, `received`, the `target`, the `rate` and
         its band `low` to `high`, and the `verdict` on the run. What is not known is NaN.
 
     Raises:
@@ -82,13 +84,16 @@ def examine(picks: Picks, level: float = LEVEL) -> pd.DataFrame:
     n, g = selected.shape
     received = np.where(here, picks.received / n, np.nan)
     low, high = np.full((2, n, g), np.nan)
-    if not own and places % 1:
+    if not own and picks.slots > 1:
+        verdict = "not tested: several picks of a pool depend on each other"
+    elif not own and places % 1:
         verdict = "not tested: empty places"
     elif not own and picks.reads_past:
         verdict = "not tested: picks may depend on the past"
     else:
-        decisions, each = selected[0].sum(), level / selected[:, here].size
-        shares = received / places / decisions  # of the picks, under parity
+        decisions = selected[0].sum() // min(picks.slots, g)  # each picks a group at most once
+        each = level / selected[:, here].size
+        shares = received / places / decisions  # that pick a group, under parity
         low, high = mean_band(selected, decisions, each)
         ends = mean_band([0, decisions], decisions, each)
         verdict = "not tested: too few replicas"

@@ -72,7 +72,8 @@ NOT_TESTED = {
 RUNS = """\
 Rates are means over replicas with 95 % intervals. Parity is tested at family-wise level {level:g}
 a run, and rejected where one of its bands, which are Clopper and Pearson's with Bonferroni's
-correction over groups and rounds, misses 1/K. The row is that of the estimate farthest from it."""
+correction over groups and rounds, misses 1/K, or m/K of m picks. The row is that of the estimate
+farthest from it."""
 
 
 def report_log(
@@ -162,6 +163,7 @@ def read_picks(scenes: Sequence[Scene]) -> list[Picks]:
             # one candidate of each group in every pool: the paper's first setting
             own_places=bool((received == run.rounds).all()) and not bool((spread > 0).any()),
             reads_past=_reads_past(run.runs[0].summary["config"]["policy"]),
+            slots=run.runs[0].summary["config"].get("picks", 1),
         )
         picks.append(one)
     return picks

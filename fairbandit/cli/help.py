@@ -42,6 +42,8 @@ _SETTINGS = {
     "rounds": "T; left null, the environment's own",
     "replicas": "independent runs, side by side",
     "picks": "how many candidates are picked of each pool",
+    "delay": "after how many further rounds rewards come, on average",
+    "delay_law": "fixed or geometric",
     "seed": "of all random numbers",
     "device": "cpu, cuda, cuda:1, ...",
     "threads": "torch's threads; left null, one",

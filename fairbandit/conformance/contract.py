@@ -6,6 +6,7 @@ import math
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import replace
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -14,6 +15,7 @@ from fairbandit import registry
 from fairbandit.agent import Agent
 from fairbandit.conformance.world import (
     ASKERS,
+    CLOSE,
     REPLICAS,
     ROUNDS,
     SEED,
@@ -30,6 +32,7 @@ from fairbandit.constructors import parameters_of
 from fairbandit.environments.base import Environment, Pools
 from fairbandit.estimators import NoBounds
 from fairbandit.run import state
+from fairbandit.selectors import Selector
 from fairbandit.streams import Streams
 
 LATE = (2, 7, ROUNDS - 3)
@@ -134,6 +137,19 @@ def reads_no_later(kind: str, spec: Spec) -> None:
             _same(f"{what}last one that the policy says it reads,", calm[:, :blind], upset)
 
 
+def shortlists(kind: str, spec: Spec) -> None:
+    """Gives shortlists, if it writes `_inclusion`, that do not depend on blocks and replicas."""
+    part = registry.create(kind, spec)
+    if type(part)._inclusion is Selector._inclusion:
+        return
+    for split in SPLITS:
+        options: dict[str, Any] = {"split": split, "picks": 2}
+        blocks, single = (play(engine_of(kind, part, **options), piece=n) for n in (ROUNDS, 1))
+        _same("shortlists of rounds in blocks and one at a time", blocks, single)
+        alone = play(engine_of(kind, part, replicas=[1], **options))
+        _same("shortlists of replica 1 in company and alone", blocks[1, None], alone)
+
+
 def splits_soundly(kind: str, spec: Spec) -> None:
     """Gives a field (N,) each, of which none falls as t grows."""
     division = registry.create(kind, spec).divide(torch.arange(1, 200))
@@ -194,9 +210,10 @@ def draws_soundly(kind: str, spec: Spec) -> None:
 def ranks_soundly(kind: str, spec: Spec) -> None:
     """True ranks are the truth's CDFs, which are those of the true rewards that are drawn.
 
-    The empirical CDF of n independent rewards is off their CDF by at most √(ln(2G/rate)/(2n)), for
-    all G groups with the probability 1 − rate (Dvoretzky, Kiefer, Wolfowitz). Candidates of one
-    pool may depend on each other: one counts.
+    The CDF F of its round at a reward V, and that just below V, enclose a number that is uniform on
+    [0, 1], so that CDFs may drift. The empirical CDF of n of these is off the identity by at most
+    √(ln(2G/rate)/(2n)), for all G groups with the probability 1 − rate (Dvoretzky, Kiefer,
+    Wolfowitz). Candidates of one pool may depend on each other: one counts.
     """
     world, pools, rounds = _drawn(kind, spec)
     if world.truth is None:
@@ -207,14 +224,17 @@ def ranks_soundly(kind: str, spec: Spec) -> None:
     for group in range(len(names)):
         one = (groups == group) & ((groups == group).cumsum(2) == 1)
         n = max(int(one.sum()), 1)
-        drawn = expected[one].sort().values
-        share = torch.searchsorted(drawn, (expected + tie)[one], right=True) / n
         band = SLACK + math.sqrt(math.log(2 * len(names) / ERROR_RATE) / (2 * n))
         what = (
             f"the CDF of group {group} is further than {band:.3g} from that of {n} true rewards "
             f"drawn, which chance does with probability {ERROR_RATE:g},"
         )
-        refuse((cdf[one] - share).abs() > band, what, cdf=cdf[one], share=share)
+        drawn = expected[one].sort().values
+        fall = world.truth.cdf(torch.full_like(drawn, group).long(), drawn, rounds[::99]).diff()
+        refuse(fall < -CLOSE, f"the CDF of group {group} falls", change=fall)
+        for right, values, sign in ((True, cdf[one], 1), (False, below[one], -1)):
+            share = torch.searchsorted(values.sort().values, values, right=right) / n
+            refuse(sign * (share - values) > band, what, cdf=values, share=share)
     wrong = (pools.ranks < below.clamp(min=0) - tie) | (pools.ranks > cdf.clamp(max=1) + tie)
     what = "a true rank that is not the truth's CDF, or not from 0 to 1,"
     refuse(wrong & (groups >= 0), what, rank=pools.ranks, cdf=cdf)

@@ -26,7 +26,7 @@ _CHECKS: dict[str, list[Check]] = {
     "split": [*_OF_PARTS, contract.splits_soundly],
     "estimator": [*_OF_PARTS, contract.models_soundly],
     "rank": [*_OF_PARTS, contract.permutes, contract.monotone],
-    "selector": _OF_PARTS,
+    "selector": [*_OF_PARTS, contract.shortlists],
     "environment": [*_OF_ALL, contract.draws_soundly, contract.ranks_soundly],
     "metric": [*_OF_ALL, contract.resumes],
 }

@@ -121,6 +121,7 @@ def engine_of(
     *,
     split: str = "halves",
     replicas: Sequence[int] = range(REPLICAS),
+    picks: int = 1,
     **world: Any,
 ) -> Engine:
     """An engine, not yet started, with a part that plays `Scattered` beside reference parts.
@@ -137,7 +138,7 @@ def engine_of(
     company |= {kind: made} if kind in registry.PART_KINDS else {}
     environment = made if kind == "environment" else Scattered(**world)
     metrics = {"checked": made} if kind == "metric" else {}
-    options: dict[str, Any] = {"rounds": 0, "seed": SEED, "replicas": replicas}
+    options: dict[str, Any] = {"rounds": 0, "seed": SEED, "replicas": replicas, "picks": picks}
     return Engine(Recorded(**company), environment, metrics=metrics, **options)
 
 

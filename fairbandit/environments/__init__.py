@@ -1,16 +1,26 @@
-"""Bandit problems: the simulation, tables of one's own, and the US census."""
+"""Bandit problems: simulations, tables of one's own and of packages, and the US census."""
 
 from fairbandit.environments.base import Environment, Pools, Truth
 from fairbandit.environments.census import CensusEthnicity, CensusGender
+from fairbandit.environments.distorted import Distorted
+from fairbandit.environments.families import Synthetic
+from fairbandit.environments.fico import Fico
+from fairbandit.environments.packages import Grades, Law, Loans
 from fairbandit.environments.simulation import Simulation
 from fairbandit.environments.table import Table
 
 __all__ = [
     "CensusEthnicity",
     "CensusGender",
+    "Distorted",
     "Environment",
+    "Fico",
+    "Grades",
+    "Law",
+    "Loans",
     "Pools",
     "Simulation",
+    "Synthetic",
     "Table",
     "Truth",
 ]

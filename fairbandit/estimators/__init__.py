@@ -2,8 +2,10 @@
 
 from fairbandit.estimators.base import Estimator, State
 from fairbandit.estimators.group_ridge import GroupModel, GroupRidge, Shared
+from fairbandit.estimators.normal_scores import NormalScores, OrderEstimator, OrderModel
 from fairbandit.estimators.optimistic_ridge import OptimisticModel, OptimisticRidge, Radius
 from fairbandit.estimators.oracle import Oracle, TrueLinearModel, TrueModel
+from fairbandit.estimators.pairwise_probit import PairwiseProbit
 from fairbandit.estimators.ridge import Ridge
 from fairbandit.estimators.thompson_ridge import ThompsonRidge
 from fairbandit.estimators.zero import Zero
@@ -15,9 +17,13 @@ __all__ = [
     "GroupRidge",
     "LinearModel",
     "NoBounds",
+    "NormalScores",
     "OptimisticModel",
     "OptimisticRidge",
     "Oracle",
+    "OrderEstimator",
+    "OrderModel",
+    "PairwiseProbit",
     "Radius",
     "RewardModel",
     "Ridge",

@@ -77,17 +77,19 @@ def _known(run: PooledRuns, column: str) -> Curve | None:
 
 
 def selected_share(axes: Axes, facet: Facet) -> None:
-    """Draws the percentage of each group's candidates that is selected, and a line at 1/K."""
-    equal, width = 100 / facet.whole.candidates, _CLUSTER / len(facet.scene.runs)
+    """Draws the percentage of each group's candidates that is selected, and a line at m/K."""
+    width = _CLUSTER / len(facet.scene.runs)
     style: dict[str, Any] = {"edgecolor": "white", "linewidth": 0.3}
     style["error_kw"] = {"linewidth": 0.7, "ecolor": "black", "capsize": 1.2}
     for run, look, at in _positions(facet):
         mean, bars = (100 * part for part in _spread(facet, run, "selection_rate"))
         own: dict[str, Any] = {"color": look.colour, "hatch": look.hatch, "label": look.name}
         axes.bar(at, mean, width, yerr=bars, **style, **own)
-    axes.axhline(equal, color="black", linewidth=0.8, linestyle="--", label="1/K")
     right = axes.get_yaxis_transform()
-    axes.text(1.0, equal, " 1/K", transform=right, va="center", fontsize=SMALL)
+    for m in sorted({run.settings.get("picks", 1) for run in facet.scene.runs}):
+        equal, text = 100 * min(m / facet.whole.candidates, 1), f"{m}/K"
+        axes.axhline(equal, color="black", linewidth=0.8, linestyle="--", label=text)
+        axes.text(1.0, equal, f" {text}", transform=right, va="center", fontsize=SMALL)
     axes.set_ylabel("selected candidates [%]" + facet.spread)
     axes.autoscale()
     axes.set_ylim(bottom=0)

@@ -12,6 +12,9 @@ from torch import Tensor
 class Outcomes(NamedTuple):
     """Picks whose rewards are known, in order of round; a round may have none, or several.
 
+    Those of one round are in any order. A slot that a small pool leaves empty is an outcome of
+    group −1, whose context and reward are 0: it must not count.
+
     Attributes:
         rounds: when each pick was made, (n,) int64, nondecreasing.
         contexts: the picks' features, (B, n, d).

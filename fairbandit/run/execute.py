@@ -173,6 +173,8 @@ class _Run:
             device=self.settings.device,
             metrics=self.metrics,
             picks=self.settings.picks,
+            delay=self.settings.delay,
+            delay_law=self.settings.delay_law,
         )
 
     def _events(self) -> EventWriter:

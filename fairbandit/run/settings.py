@@ -11,6 +11,7 @@ from omegaconf import OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
 from fairbandit import registry
+from fairbandit.delays import Delays
 from fairbandit.errors import FairbanditError
 from fairbandit.metrics import REGRETS
 
@@ -36,6 +37,8 @@ class Settings:
         replicas: how many independent runs of the setting are played side by side.
         seed: the seed from which every random stream derives.
         picks: m, how many candidates are picked of each pool; a smaller pool is taken whole.
+        delay: after how many further rounds rewards come, on average; 0 gives them at once.
+        delay_law: how delays are distributed: `fixed`, or `geometric`, drawn from the seed.
         device: where tensors live: cpu, cuda, cuda:1, …
         threads: torch's threads; None takes one, since a sweep uses cores by running jobs.
         resume: whether an unfinished run is continued, and a finished one left as it is; if not,
@@ -48,6 +51,8 @@ class Settings:
     replicas: int = 10
     seed: int = 0
     picks: int = 1
+    delay: int = 0
+    delay_law: str = "fixed"
     device: str = "cpu"
     threads: int | None = None
     resume: bool = True
@@ -90,6 +95,7 @@ def settings(config: Mapping[str, Any]) -> Settings:
         value = getattr(merged, key)
         if value is not None and value < least:
             raise FairbanditError(f"{key} must be at least {least}, got {value}")
+    Delays(merged.delay, merged.delay_law, merged.seed)
     merged.metrics = check_metrics(merged.metrics)
     _check_device(merged.device)
     return merged

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from copy import copy
 from pathlib import Path
 from typing import Any
@@ -9,10 +10,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from fairbandit import Agent, FairbanditError
+from fairbandit import Agent, FairbanditError, registry
 from fairbandit.agent.replaying import replay
+from fairbandit.building import build_policy
+from fairbandit.conformance import Scattered
 from fairbandit.evaluation import evaluate
 from fairbandit.logs import read_log
+from tests import support
 from tests.agent import worlds
 
 PARTS: dict[str, Any] = {"split": "full", "estimator": "ridge", "rank": "identity"}
@@ -118,3 +122,25 @@ def test_what_is_picked_beside_does_not_wait_with_patience() -> None:
     assert agent.pending == (1, 2)
     agent.act([[1.0]], ["a"])
     assert agent.pending == (2, 3)
+
+
+PAIRS = [(estimator, "identity") for estimator in registry.names("estimator")]
+PAIRS += [("optimistic_ridge", rank) for rank in registry.names("rank")]
+
+
+@pytest.mark.parametrize(("estimator", "rank"), PAIRS)
+def test_an_agent_decides_as_the_engine_in_whatever_order(estimator: str, rank: str) -> None:
+    """Pools have empty places. A run has outcomes of empty slots, which must not count."""
+    world, rounds, shuffled = Scattered(), 40, random.Random(0)
+    parts = {"split": "full", "estimator": estimator, "rank": rank, **support.beside(rank)}
+    chosen = build_policy({**parts, "selector": "argmax"})
+    (found,) = support.played(chosen, world, rounds, 2, picks=3)
+    agent = worlds.agent_for(world, chosen.describe(), 0)
+    draws = support.draws(world, rounds, 0)
+    for t in range(rounds):
+        here = np.flatnonzero(draws.groups[t] >= 0)
+        decision = agent.act(draws.contexts[t][here], draws.groups[t][here], picks=3)
+        picks = here[list(decision.picks)].tolist()
+        assert picks == [a for a in found.actions[0, t].tolist() if a >= 0]
+        for place in shuffled.sample(decision.picks, len(picks)):
+            agent.update(draws.rewards[t][here[place]], decision.ticket, candidate=place)

@@ -77,3 +77,20 @@ def test_a_run_is_tested_where_some_counts_would_be_rejected(replicas, tested):
     result = examine(balanced(np.array([[replicas, 0, 0, 0]] * 20)), level=1e-3)
     verdict = "parity rejected" if tested else "not tested: too few replicas"
     assert (result["verdict"] == verdict).all()
+
+
+def test_of_shortlists_a_group_is_picked_by_each_replica_at_most_once():
+    """Two of four groups: for a group, a binomial of as many trials as there are replicas."""
+    replicas, level, counts = 40, 1e-3, np.arange(41)
+    low, high = mean_band(counts, replicas, level / 4)
+    chances, missed = binom.pmf(counts, replicas, 0.5), (low > 0.5) | (high < 0.5)
+    assert 0.01 * level < 4 * chances[missed].sum() <= level
+    for count in (int(counts[missed].max()), int(counts[~missed].max())):
+        one = np.array([[count, 80 - 40 - count, 20, 20]])
+        picks = Picks("run", "simulation", tuple("abcd"), one, np.full(4, 40.0), True, True, 2)
+        result = examine(picks, level)
+        assert (result["target"] == 0.5).all()
+        assert result["rate"].tolist() == (one[0] / 40).tolist()
+        assert ((result["low"] >= 0) & (result["high"] <= 1)).all()
+        rejected = bool(missed[one[0]].any())
+        assert (result["verdict"] == f"parity {'' if rejected else 'not '}rejected").all()

@@ -148,6 +148,14 @@ def counting_on(self: Any, problem: Problem) -> None:
     self._count = vars(self).get("_count", problem.zeros(3))[: problem.replicas]
 
 
+def of_many_rounds(self: Any, candidates: Candidates, index: Tensor, picks: int) -> Tensor:
+    """The best in blocks, and anyone in a single round."""
+    if len(candidates.rounds) > 1:
+        return Argmax._inclusion(self, candidates, index, picks)
+    present = candidates.present.double()
+    return picks * present / present.sum(2, keepdim=True)
+
+
 BLOCKS = "rounds in blocks and one at a time give different results"
 ALONE = "replica 0 in company and alone give different results"
 LATE = "rewards and a group that come late and in time give different results"
@@ -202,6 +210,10 @@ FAULTS: dict[conformance.Check, list[tuple[type[Any], str]]] = {
             "two plays with other rewards after round 5, the last one that the policy says it",
         ),
     ],
+    contract.shortlists: [
+        (but(Argmax, _inclusion=of_many_rounds), f"shortlists of {BLOCKS}"),
+        (but(Argmax, _inclusion=lambda self, given, index, m: 0 * index), "do not sum to 2"),
+    ],
     contract.splits_soundly: [
         (but(Halves, _divide=falling_back), "`rank_start` moves back at [48]")
     ],
@@ -214,7 +226,8 @@ FAULTS: dict[conformance.Check, list[tuple[type[Any], str]]] = {
     ],
     contract.ranks_soundly: [
         (but(World, _pools=pools_but("ranks", lambda x: 1 - x)), "that is not the truth's CDF"),
-        (world_with(lambda x: 1 - x.clamp(0, 1)), CHANCE),
+        (world_with(lambda x: 1 - x.clamp(0, 1)), "the CDF of group 0 falls"),
+        (world_with(lambda x: (x + 0.5) % 1), "the CDF of group 0 falls"),
         (world_with(lambda x: torch.full_like(x, 0.5)), CHANCE),
         (world_with(lambda x: x.clamp(0, 1) ** 1.5), CHANCE),
     ],

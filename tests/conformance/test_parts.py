@@ -2,6 +2,7 @@
 
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -11,15 +12,27 @@ from fairbandit.plugins import load_plugins
 load_plugins()
 
 
-SAMPLES = {"simulation": {}, "census_gender": {"root": "sample"}}
-"""The environments that need no file of the user's."""
+SAMPLES: dict[str, list[dict[str, Any]]] = {
+    "simulation": [{}],
+    "census_gender": [{"root": "sample"}],
+    "distorted": [{}],
+    "synthetic": [
+        {},
+        {"link": "logistic", "rewards": "bernoulli"},
+        {"link": "quadratic", "drift": 1.0, "period": 50.0},
+        {"rewards": "student", "dependence": 0.7},
+        {"drift": 2.0, "period": 70.0, "drifts": "rewards"},
+    ],
+}
+"""The environments that need no file of the user's, and what is set of them."""
 
 CASES = [
-    pytest.param(check, kind, {"name": name, **more}, id=f"{kind}-{name}-{check.__name__}")
+    pytest.param(check, kind, {"name": name, **more}, id=f"{kind}-{name}{i or ''}-{check.__name__}")
     for kind in registry.KINDS
-    for name, more in (
-        SAMPLES if kind == "environment" else {name: {} for name in registry.names(kind)}
+    for name, several in (
+        SAMPLES if kind == "environment" else {name: [{}] for name in registry.names(kind)}
     ).items()
+    for i, more in enumerate(several)
     for check in conformance.checks(kind)
 ]
 

@@ -58,6 +58,15 @@ def test_cut_off_anywhere_it_ends_as_if_never_stopped(config, tmp_path, monkeypa
     assert re.match(r"round [\d,]+ of 1,400", places[0])
 
 
+def test_rewards_that_wait_are_kept_when_a_run_is_cut_off(config, tmp_path):
+    config |= {"rounds": 400, "delay": 60, "delay_law": "geometric"}
+    summary = execute(config, tmp_path / "whole")
+    cut_off(config, tmp_path / "stopped", 1)
+    execute(config, tmp_path / "stopped")
+    assert outcome(tmp_path / "stopped") == outcome(tmp_path / "whole")
+    assert summary["config"]["delay"] == 60
+
+
 def test_a_finished_run_is_left_as_it_is(stopped, monkeypatch):
     """Its seconds are the sum over its pieces."""
     config, folder = stopped

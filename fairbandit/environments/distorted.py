@@ -1,0 +1,174 @@
+"""Any problem, with the rewards of each group seen through an increasing function of its own."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from fairbandit.environments.base import Environment, Pools, Truth
+from fairbandit.environments.simulation import Simulation
+from fairbandit.environments.table import RewardSource, Table
+from fairbandit.errors import FairbanditError
+from fairbandit.registry import completed, create, lookup, register
+from fairbandit.streams import Streams
+
+FUNCTIONS: dict[str, Callable[[Tensor], Tensor]] = {
+    "identity": lambda y: y,
+    "exp": torch.exp,
+    "cube": lambda y: y**3,
+    "tanh": torch.tanh,
+    "sinh": torch.sinh,
+    "root": lambda y: y.sign() * y.abs().sqrt(),
+    "logistic": torch.sigmoid,
+}
+"""Strictly increasing functions by name; `root` is the root of |y| with the sign of y."""
+
+BASE = {
+    "name": "simulation",
+    "theta": [0.4, 0.3, 0.7, 0, 0.8, 0, 0, 0, 0.5, 0.5, 0, 0, 0.2, 0.2, 0.2, 0.2, 0.1],
+    "noise": 0.2,
+}
+"""A tenth of the paper's simulation, whose rewards no function takes to where it is flat."""
+
+NODES, ROUNDS, STEPS, FARTHEST = 64, 1024, 120, 1e6
+
+
+@register("environment", "distorted")
+class Distorted(Environment):
+    """Any environment, with the rewards of each group seen through an increasing function.
+
+    If the base's reward is s + ε, that of a candidate of group g is h_g(s + ε), with h_g(y) = y or
+    a function of scale·y. Its true reward is H_g(s) = E[h_g(s + ε)], which increases with s, so
+    that true ranks are those of the base. The mean is Gauss-Hermite quadrature with 64 nodes where
+    ε is Gaussian with the base's `noise`: under `simulation`, `table` with rewards=model, and those
+    derived from them. For any other base it is the mean over 64 quantiles of reward − true reward,
+    from 1,024 rounds drawn for that, as if the noise were alike for all candidates. True rewards
+    have a θ only if all functions are the identity. A function that is flat in double precision, as
+    tanh is beyond 19, makes rewards equal and loses their order.
+
+    Args:
+        base: the environment, a name or a mapping with `name` and parameters; null for the paper's
+            simulation with a tenth of its θ and noise.
+        functions: h of group 0, 1, …, from the first again after the last one: identity, exp, cube,
+            tanh, sinh, root (of |y|, with the sign of y) or logistic.
+        scale: what rewards are multiplied by before a function other than the identity: more bends
+            them more.
+
+    Raises:
+        FairbanditError: an unknown function, a scale out of range, or a base that cannot be made or
+            has no truth.
+    """
+
+    def __init__(
+        self,
+        *,
+        base: Any = None,
+        functions: Sequence[str] = ("identity", "exp", "cube", "tanh"),
+        scale: float = 1.0,
+    ) -> None:
+        if not functions or not set(functions) <= set(FUNCTIONS):
+            raise FairbanditError(
+                f"environment.functions: expected some of {', '.join(FUNCTIONS)}; got "
+                f"{list(functions)}"
+            )
+        if not 0 < scale < math.inf:
+            raise FairbanditError(f"environment.scale must be above 0 and finite, got {scale}")
+        self.base, self.functions, self.scale = base, list(functions), scale
+        self._inner = inner = create("environment", base or BASE)
+        if inner.truth is None:
+            raise FairbanditError(
+                f"environment.base: expected an environment with a truth; {inner.part_name!r} has "
+                "none"
+            )
+        self.features, self.places = inner.features, inner.places
+        self.group_names = inner.group_names
+        vars(self)["exploration"] = inner.exploration
+        names = [functions[g % len(functions)] for g in range(len(inner.group_names))]
+        self._own = [FUNCTIONS[name] for name in names]
+        self._plain = [name == "identity" for name in names]
+        self._noise = self._nodes, self._weights = _noise_of(inner)
+        self.truth = self._truth()
+
+    @classmethod
+    def fingerprint(cls, parameters: Mapping[str, Any]) -> str | None:
+        """That of the base."""
+        given = completed("environment", parameters.get("base") or BASE)
+        base: type[Environment] = lookup("environment", given.pop("name"))
+        return base.fingerprint(given)
+
+    def bind(self, streams: Streams) -> None:
+        """Draws from the given streams, on their device."""
+        super().bind(streams)
+        self._inner.bind(streams)
+        self._nodes, self._weights = (part.to(streams.device) for part in self._noise)
+        self.truth = self._truth()
+
+    def _truth(self) -> Truth:
+        base: Truth | None = self._inner.truth
+        assert base is not None
+        if all(self._plain):
+            return base
+
+        def rewards(contexts: Tensor, groups: Tensor, rounds: Tensor) -> Tensor:
+            return self._mean(base.score(contexts, groups, rounds), groups)
+
+        def cdf(groups: Tensor, values: Tensor, rounds: Tensor) -> Tensor:
+            return base.cdf(groups, self._inverse(groups, values), rounds)
+
+        return Truth(None, cdf, rewards)
+
+    def _pools(self, first: int, count: int) -> Pools:
+        pools = self._inner.pools(first, count)
+        groups = pools.groups
+        return Pools(
+            pools.contexts,
+            groups,
+            self._mean(pools.rewards, groups, noisy=True),
+            self._mean(pools.expected, groups),
+            pools.ranks,
+        )
+
+    def _mean(self, values: Tensor, groups: Tensor, noisy: bool = False) -> Tensor:
+        """H_g of true rewards (…) of groups (…), or h_g of noisy ones; 0 in empty places."""
+        values, groups = torch.broadcast_tensors(values, groups)
+        found = torch.zeros_like(values)
+        for group, function in enumerate(self._own):
+            own = groups == group
+            if self._plain[group]:
+                found[own] = values[own]
+            elif noisy:
+                found[own] = function(self.scale * values[own])
+            else:
+                around = values[own][:, None] + self._nodes
+                found[own] = function(self.scale * around) @ self._weights
+        return found
+
+    def _inverse(self, groups: Tensor, values: Tensor) -> Tensor:
+        """The largest s with H_g(s) ≤ value, by bisection between ∓`FARTHEST`."""
+        groups, values = torch.broadcast_tensors(groups, values)
+        low, high = (torch.full_like(values, end) for end in (-FARTHEST, FARTHEST))
+        for _ in range(STEPS):
+            middle = (low + high) / 2
+            below = self._mean(middle, groups) <= values
+            low, high = torch.where(below, middle, low), torch.where(below, high, middle)
+        return low
+
+
+def _noise_of(base: Environment) -> tuple[Tensor, Tensor]:
+    """Values of an environment's reward noise, and their weights, (`NODES`,) each."""
+    modelled = not isinstance(base, Table) or base.rewards is RewardSource.model
+    if isinstance(base, (Simulation, Table)) and modelled:
+        nodes, weights = np.polynomial.hermite_e.hermegauss(NODES)
+        nodes, weights = base.noise * nodes, weights / math.sqrt(2 * math.pi)
+    else:
+        base.bind(Streams(0, [0]))
+        pools = base.pools(1, ROUNDS)
+        off = (pools.rewards - pools.expected)[pools.groups >= 0].numpy()
+        nodes = np.quantile(off, (np.arange(NODES) + 0.5) / NODES)
+        weights = np.full(NODES, 1 / NODES)
+    return torch.from_numpy(nodes), torch.from_numpy(weights)

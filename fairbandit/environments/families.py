@@ -1,0 +1,175 @@
+"""Synthetic families with a known truth: links, heavy tails, dependent candidates, drift."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from enum import Enum
+
+import torch
+from torch import Tensor
+
+from fairbandit.environments.base import Environment, Pools, Truth
+from fairbandit.errors import FairbanditError
+from fairbandit.registry import register
+from fairbandit.streams import Purpose, Streams
+
+
+class Link(Enum):
+    """How the true reward depends on the linear value u = ⟨θ, x⟩."""
+
+    identity = "u"
+    logistic = "1/(1 + exp(−u))"
+    quadratic = "u²"
+
+
+class Noise(Enum):
+    """The distribution of the observed reward around the true one."""
+
+    normal = "adds scale·ξ with ξ standard normal"
+    student = "adds scale·ξ with ξ of Student's t distribution: heavy tails"
+    bernoulli = "is 1 with the probability of the true reward, and else 0"
+
+
+class Drift(Enum):
+    """What moves when a group drifts."""
+
+    features = "the features, so that θ stays true"
+    rewards = "the rewards of equal features, so that no θ is true for ever"
+
+
+@register("environment", "synthetic")
+class Synthetic(Environment):
+    """One candidate of each of G groups, with Gaussian values and rewards through a link.
+
+    The features of candidate g at round t are zₖ·scalesᵍ, for each of the d numbers of `theta`, and
+    the G indicators of its group. Its linear value is u = ⟨theta, x⟩ + offsetsᵍ, with the standard
+    deviation scalesᵍ·‖theta‖; its true reward is link(u), whose CDF follows from Φ. Group 0 drifts:
+    drift·sin(2π(t − 1)/period) is added to its linear value.
+
+    Args:
+        theta: the weights of the first d features, not all 0.
+        offsets: the mean linear value of each of the G groups, at least 2.
+        scales: the scale of each group's features, above 0, or one number for all.
+        link: `identity`; `logistic`, 1/(1 + exp(−u)); or `quadratic`, u².
+        rewards: the observed reward: `normal` and `student` add noise; `bernoulli` pays 1 with the
+            probability of the true reward, which takes the logistic link.
+        noise: the scale of added noise, at least 0.
+        tail: degrees of freedom of Student's t, above 1; the variance is infinite up to 2.
+        dependence: the correlation, from 0 to 1, of each feature's zₖ between the candidates of a
+            pool; each group's distribution stays the same.
+        drift: how far group 0 drifts; 0 for not at all.
+        period: after how many rounds the drift repeats, above 0.
+        drifts: what moves: the `features`, along θ, or the `rewards`.
+
+    Raises:
+        FairbanditError: values out of range, or rewards that do not go with the link.
+
+    Reference:
+        Filippi et al., "Parametric Bandits: The Generalized Linear Case", NeurIPS 2010 (links).
+    """
+
+    rounds = 3000
+
+    def __init__(
+        self,
+        *,
+        theta: Sequence[float] = (1.0, -1.0, 0.5, 0.5),
+        offsets: Sequence[float] = (0.0, 1.0, -1.0, 0.5),
+        scales: Sequence[float] = (1.0, 0.5, 1.5, 1.0),
+        link: Link = Link.identity,
+        rewards: Noise = Noise.normal,
+        noise: float = 0.5,
+        tail: float = 1.5,
+        dependence: float = 0.0,
+        drift: float = 0.0,
+        period: float = 1000.0,
+        drifts: Drift = Drift.features,
+    ) -> None:
+        self.theta, self.offsets, self.scales = list(theta), list(offsets), list(scales)
+        self.link, self.rewards, self.noise, self.tail = link, rewards, noise, tail
+        self.dependence, self.drift, self.period, self.drifts = dependence, drift, period, drifts
+        numbers = (*theta, *offsets, *scales, noise, tail, drift, period)
+        fits = len(offsets) >= 2 and len(scales) in (1, len(offsets)) and min(scales) > 0
+        ranges = noise >= 0 and tail > 1 and period > 0 and 0 <= dependence <= 1
+        if not (all(map(math.isfinite, numbers)) and any(theta) and fits and ranges):
+            raise FairbanditError(
+                "environment: expected finite numbers, theta not all 0, 2 or more offsets, a scale "
+                "above 0 for each or for all, noise at least 0, tail above 1, dependence from 0 to "
+                f"1, period above 0; got {self.theta}, {self.offsets}, {self.scales}, {noise}, "
+                f"{tail}, {dependence}, {period}, and a drift of {drift}"
+            )
+        if rewards is Noise.bernoulli and link is not Link.logistic:
+            raise FairbanditError(
+                f"environment.rewards=bernoulli takes link=logistic, got link={link.name}"
+            )
+        self.places = len(offsets)
+        self.features = len(theta) + self.places
+        self.group_names = tuple(str(group) for group in range(self.places))
+        self.bind(Streams(0, []))
+
+    def bind(self, streams: Streams) -> None:
+        """Draws from the given streams, on their device."""
+        super().bind(streams)
+        weights = torch.tensor([*self.theta, *self.offsets], dtype=torch.float64)
+        self._weights = weights.to(streams.device)
+        self._means = self._weights[len(self.theta) :]
+        self._scales = self._means.new_tensor(self.scales).expand(self.places)
+        moved = bool(self.drift) and self.drifts is Drift.rewards
+        linear = self.link is Link.identity and not moved
+        theta, rewards = (self._weights, None) if linear else (None, self._expected)
+        self.truth = Truth(theta, self._cdf, rewards)
+
+    def _pools(self, first: int, count: int) -> Pools:
+        k, d = self.places, len(self.theta)
+        drawn = self.streams[Purpose.POOLS].normal(first, count, (k + 1) * d)
+        own = drawn[..., : k * d].unflatten(-1, (k, d))
+        common = drawn[..., None, k * d :]
+        z = math.sqrt(1 - self.dependence) * own + math.sqrt(self.dependence) * common
+        rounds = torch.arange(first, first + count, device=z.device)[:, None]
+        groups = torch.arange(k, device=z.device).expand(z.shape[:3])
+        values = z * self._scales[:, None]
+        if self.drifts is Drift.features:
+            along = self._weights[:d] / math.hypot(*self.theta) ** 2
+            values = values + self._moved(groups, rounds)[..., None] * along
+        indicators = torch.eye(k, dtype=z.dtype, device=z.device).expand(*z.shape[:2], k, k)
+        contexts = torch.cat([values, indicators], -1)
+        expected = self._expected(contexts, groups, rounds)
+        ranks = self._cdf(groups, expected, rounds)
+        return Pools(contexts, groups, self._observed(expected, first), expected, ranks)
+
+    def _observed(self, expected: Tensor, first: int) -> Tensor:
+        draws, shape = self.streams[Purpose.REWARDS], (first, *expected.shape[1:])
+        if self.rewards is Noise.normal:
+            return expected + self.noise * draws.normal(*shape)
+        uniform = draws.uniform(*shape)
+        if self.rewards is Noise.bernoulli:
+            return (uniform < expected).to(expected.dtype)
+        from scipy.special import stdtrit  # here, since it takes a while
+
+        # half a step of the 53-bit grid keeps the quantile of 0 finite
+        quantiles = stdtrit(self.tail, uniform.numpy(force=True) + 2.0**-54)
+        return expected + self.noise * torch.from_numpy(quantiles).to(expected.device)
+
+    def _moved(self, groups: Tensor, rounds: Tensor) -> Tensor:
+        """What the drift adds to linear values."""
+        shift = self.drift * torch.sin(2 * math.pi * (rounds - 1).double() / self.period)
+        return torch.where(groups == 0, shift, 0.0)
+
+    def _expected(self, contexts: Tensor, groups: Tensor, rounds: Tensor) -> Tensor:
+        u = contexts @ self._weights
+        if self.drifts is Drift.rewards:
+            u = u + self._moved(groups, rounds)
+        if self.link is Link.logistic:
+            return u.sigmoid()
+        return u**2 if self.link is Link.quadratic else u
+
+    def _cdf(self, groups: Tensor, values: Tensor, rounds: Tensor) -> Tensor:
+        mean = self._means[groups] + self._moved(groups, rounds)
+        deviation = self._scales[groups] * math.hypot(*self.theta)
+        if self.link is Link.quadratic:
+            root = values.clamp(min=0).sqrt()
+            low, high = ((side - mean) / deviation for side in (-root, root))
+            return torch.special.ndtr(high) - torch.special.ndtr(low)
+        u = values.clamp(0, 1).logit() if self.link is Link.logistic else values
+        return torch.special.ndtr((u - mean) / deviation)

@@ -1,0 +1,83 @@
+"""A probit likelihood of pairs of rewards, which reads only their order in each group."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from fairbandit.errors import FairbanditError
+from fairbandit.estimators.base import State
+from fairbandit.estimators.normal_scores import OrderEstimator, OrderModel
+from fairbandit.maths.orders import pairs, pieces, probit_fit
+from fairbandit.models import RewardModel
+from fairbandit.part import Problem
+from fairbandit.past.outcomes import Outcomes
+from fairbandit.registry import register
+from fairbandit.streams import Purpose
+
+
+@register("estimator", "pairwise_probit")
+class PairwiseProbit(OrderEstimator):
+    """Who got more than whom: for rewards seen through an unknown increasing function.
+
+    If group g's rewards are Y = h_g(⟨θ, x⟩ + σξ), with ξ standard normal and h_g increasing and
+    unknown, then P(Y_i > Y_j) = Φ(⟨θ, x_i − x_j⟩/(√2·σ)) for i and j of group g. θ/(√2·σ), which
+    orders candidates as θ does, is estimated by the composite likelihood of random pairs, each an
+    outcome and an earlier one of its group:
+
+        argmax Σ log Φ(±⟨θ, x_i − x_j⟩) − λ/2·‖θ‖²,
+
+    with + where Y_i > Y_j and − where Y_i < Y_j; equal rewards make no pair. Each outcome has
+    `partners` pairs, one of each of as many equal parts of the earlier outcomes of its group, or
+    all if there are fewer; picks of one round share its draws. Newton's method with step halving
+    starts from 0. Scores compare candidates of one group, and only with each other. A policy
+    should set `refresh`, since all outcomes are fitted anew.
+
+    Args:
+        partners: how many pairs each outcome makes with earlier ones, at least 1.
+        regularization: λ > 0.
+
+    Raises:
+        FairbanditError: a hyperparameter out of range.
+    """
+
+    reference = "Varin, Reid, Firth, An overview of composite likelihood methods, 2011"
+
+    def __init__(self, *, partners: int = 8, regularization: float = 1.0) -> None:
+        super().__init__(regularization=regularization)
+        if partners < 1:
+            raise FairbanditError(f"partners must be at least 1, got {partners}")
+        self.partners = partners
+
+    def _models(
+        self,
+        problem: Problem,
+        state: State,
+        rounds: list[int],
+        n_train: list[int],
+        outcomes: Outcomes,
+    ) -> RewardModel:
+        at, d = outcomes.counts(n_train), problem.features
+        played, x, groups, rewards = outcomes.rows(0, at[-1])
+        if bool((played[1:] == played[:-1]).any()):  # by reward, in whatever order they came
+            order = rewards.argsort(dim=1, stable=True)
+            order = order.gather(1, played[order].argsort(dim=1, stable=True))
+            x = x.gather(1, order[..., None].expand_as(x))
+            groups, rewards = groups.gather(1, order), rewards.gather(1, order)
+        draws = problem.zeros(problem.replicas, 0, self.partners)
+        if at[-1]:
+            stream, first = problem.streams[Purpose.ESTIMATOR], int(played[0])
+            draws = stream.uniform(first, int(played[-1]) - first + 1, self.partners)
+            draws = draws[:, played - first]
+        partner, sign = pairs(groups, rewards, draws)
+        others = x.gather(1, partner.flatten(1)[..., None].expand(-1, -1, d)).view(*sign.shape, d)
+        rows = (sign[..., None] * (x[:, :, None] - others)).flatten(1, 2)
+        found = list[tuple[Tensor, Tensor]]()
+        for some in pieces(len(at), rows.numel()):
+            n = torch.tensor(at[some], device=x.device)[:, None]
+            pick = torch.arange(at[some][-1], device=x.device).repeat_interleave(self.partners)
+            decided = sign.flatten(1)[:, : len(pick)].abs()
+            trains = (pick < n) * decided[:, None]  # (B, U, P)
+            found.append(probit_fit(rows[:, : len(pick)], trains, self.regularization))
+        theta, equations = (torch.cat(parts, 1) for parts in zip(*found, strict=True))
+        return OrderModel(theta, equations)

@@ -1,0 +1,72 @@
+"""Distorted rewards: true rewards are means of distorted ones, and ranks stay."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import torch
+
+from fairbandit import FairbanditError
+from fairbandit.environments import CensusGender
+from fairbandit.registry import completed
+from fairbandit.streams import Streams
+from tests import support
+
+SMALL: dict[str, Any] = {
+    "name": "simulation",
+    "groups": 2,
+    "theta": [0.5, 0.5, 1.0, 0.2, 0.0],
+    "noise": 0.3,
+}
+CENSUS: dict[str, Any] = {"name": "census_gender", "root": "sample"}
+
+
+def test_true_rewards_are_means_over_the_noise() -> None:
+    """exp(s + σ²/2), s³ + 3sσ², with scale 2; the base's pools and ranks are kept."""
+    world = support.environment("distorted", base=SMALL, functions=["exp", "cube"], scale=2.0)
+    base = support.environment(**SMALL)
+    for one in (world, base):
+        one.bind(Streams(0, range(2)))
+    assert world.truth is not None
+    assert world.truth.theta is None
+    pools, plain = world.pools(1, 50), base.pools(1, 50)
+    y, s, var = 2 * plain.rewards, 2 * plain.expected, 0.6**2
+    torch.testing.assert_close(pools.rewards[..., 0], y[..., 0].exp())
+    torch.testing.assert_close(pools.rewards[..., 1], y[..., 1] ** 3)
+    torch.testing.assert_close(pools.expected[..., 0], (s[..., 0] + var / 2).exp())
+    torch.testing.assert_close(pools.expected[..., 1], s[..., 1] ** 3 + 3 * s[..., 1] * var)
+    assert torch.equal(pools.ranks, plain.ranks)
+    cdf = world.truth.cdf(pools.groups, pools.expected, torch.ones(1, dtype=torch.int64))
+    torch.testing.assert_close(cdf, pools.ranks)
+
+
+def test_noise_of_tables_is_averaged_over_its_quantiles() -> None:
+    """Within 0.01, beyond five standard errors, of the mean reward: chance below 1e-6."""
+    world: Any = support.environment("distorted", base=CENSUS, functions=["logistic"])
+    world.bind(Streams(1, range(20)))
+    pools = world.pools(1, 500)
+    off = pools.rewards - pools.expected
+    assert abs(float(off.mean())) < 5 * float(off.std()) / off.numel() ** 0.5 + 0.01
+    assert world.fingerprint({"base": CENSUS}) == CensusGender.fingerprint(
+        completed("environment", CENSUS)
+    )
+
+
+def test_identities_keep_the_truth() -> None:
+    world = support.environment("distorted", base=SMALL, functions=["identity"], scale=3.0)
+    assert world.truth is not None
+    assert world.truth.linear_theta().tolist() == SMALL["theta"]
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"functions": ["log"]}, "expected some of identity, exp"),
+        ({"scale": 0.0}, "scale must be above 0"),
+        ({"base": "nowhere"}, "unknown environment 'nowhere'"),
+    ],
+)
+def test_what_cannot_be_distorted_is_refused(given: dict[str, Any], message: str) -> None:
+    with pytest.raises(FairbanditError, match=message):
+        support.environment("distorted", **given)

@@ -1,0 +1,106 @@
+"""Synthetic families: closed forms by hand, and what each option changes and leaves alone."""
+
+import math
+
+import pytest
+import torch
+from scipy import stats
+
+from fairbandit import Engine, build
+from fairbandit.environments import Environment, Pools
+from fairbandit.errors import FairbanditError
+from fairbandit.streams import Streams
+from tests import support
+
+
+def world(**options) -> Environment:
+    made = build({"name": "synthetic", **options})
+    assert isinstance(made, Environment)
+    made.bind(Streams(0, [0, 1]))
+    return made
+
+
+def pools(rounds: int = 400, **options) -> Pools:
+    return world(**options).pools(1, rounds)
+
+
+THETA, OFFSETS, SCALES = (1.0, -1.0, 0.5, 0.5), (0.0, 1.0, -1.0, 0.5), (1.0, 0.5, 1.5, 1.0)
+
+
+@pytest.mark.parametrize("drifts", ["features", "rewards"])
+@pytest.mark.parametrize("link", ["identity", "logistic", "quadratic"])
+def test_rewards_and_ranks_are_those_of_a_plain_computation(link, drifts):
+    drawn = pools(link=link, drift=1.5, period=90.0, drifts=drifts)
+    for t, group in ((1, 0), (24, 0), (70, 0), (70, 2)):
+        x = drawn.contexts[1, t - 1, group].tolist()
+        assert x[4:] == [float(place == group) for place in range(4)]
+        shift = 1.5 * math.sin(2 * math.pi * (t - 1) / 90) if group == 0 else 0.0
+        u = sum(w * value for w, value in zip(THETA, x[:4], strict=True)) + OFFSETS[group]
+        u += shift if drifts == "rewards" else 0.0
+        values = stats.norm(OFFSETS[group] + shift, SCALES[group] * math.sqrt(2.5))
+        expected, rank = u, values.cdf(u)
+        if link == "logistic":
+            expected = 1 / (1 + math.exp(-u))
+        if link == "quadratic":
+            expected, rank = u * u, values.cdf(abs(u)) - values.cdf(-abs(u))
+        assert float(drawn.expected[1, t - 1, group]) == pytest.approx(expected, abs=1e-12)
+        assert float(drawn.ranks[1, t - 1, group]) == pytest.approx(rank, abs=1e-9)
+
+
+def test_dependent_candidates_correlate_and_their_groups_stay_the_same():
+    # of 20,000 pairs, whose correlation has a standard error below 0.007: six of them
+    for dependence in (0.0, 0.6):
+        ranks = stats.norm.ppf(pools(10_000, dependence=dependence).ranks.flatten(0, 1))
+        found = torch.from_numpy(ranks).T.corrcoef()[0, 1:]
+        torch.testing.assert_close(found, torch.full_like(found, dependence), atol=0.043, rtol=0)
+
+
+def test_heavy_tails_are_those_of_students_t():
+    drawn = pools(5_000, rewards="student", tail=1.5, noise=2.0)
+    noise = ((drawn.rewards - drawn.expected) / 2).flatten()
+    # the seed is fixed; another would be refused with the probability 1e-4
+    assert stats.kstest(noise.numpy(), stats.t(1.5).cdf).pvalue > 1e-4
+    assert stats.kstest(noise.numpy(), stats.norm.cdf).pvalue < 1e-9
+
+
+def test_bernoulli_rewards_have_the_true_reward_as_their_mean():
+    drawn = pools(5_000, link="logistic", rewards="bernoulli")
+    assert set(drawn.rewards.unique().tolist()) == {0.0, 1.0}
+    # 40,000 errors with a standard deviation of at most ½: five standard errors
+    assert abs(float((drawn.rewards - drawn.expected).mean())) < 5 * 0.5 / 200
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{}, {"link": "logistic"}, {"link": "quadratic"}, {"drift": 2.0, "drifts": "rewards"}],
+)
+def test_whoever_knows_the_truth_has_no_regret(options):
+    regrets = {}
+    for name in ("gmf", "optimal"):
+        engine = Engine(support.policy(name), world(**options), rounds=200, seed=0, replicas=[0])
+        (played,) = engine.play()
+        regrets[name] = float(played.fair_regret.sum()), float(played.standard_regret.sum())
+    assert abs(regrets["gmf"][0]) < 1e-9
+    assert regrets["gmf"][1] > 1
+    assert regrets["optimal"][1] == 0
+    assert regrets["optimal"][0] > 1
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"theta": [0.0]},
+        {"offsets": [1.0]},
+        {"scales": [1.0, 2.0]},
+        {"scales": [0.0]},
+        {"noise": -1.0},
+        {"tail": 1.0},
+        {"dependence": 1.5},
+        {"period": 0.0},
+        {"drift": math.inf},
+        {"rewards": "bernoulli"},
+    ],
+)
+def test_values_out_of_range(options):
+    with pytest.raises(FairbanditError, match=r"environment"):
+        world(**options)
