@@ -13,7 +13,7 @@ from fairbandit.errors import FairbanditError
 from fairbandit.maths.shares import group_shares
 from fairbandit.part import Problem
 from fairbandit.registry import register
-from fairbandit.selectors.base import Selector, best, best_first
+from fairbandit.selectors.base import Selector, best, best_first, best_of_groups
 
 ROUNDING = 8 * torch.finfo(torch.float64).eps
 """Lacks that differ by no more than this, relative to the round, are equal."""
@@ -90,7 +90,7 @@ class MinimumPull(Selector):
         before = (apart < -rounding[..., None]).to(index.dtype).sum(3)
         alike = (apart.abs() <= rounding[..., None]).sum(3).clamp(min=1)
         owed = ((picks - before).to(lack.dtype) / alike).clamp(0, 1).where(lack > -math.inf, 0)
-        first = best_first(candidates, index, present, owed, own)
+        first = best_of_groups(candidates, index) * owed.gather(2, own)
         left = picks - first.sum(2, keepdim=True)
         return first + best_first(candidates, index, present - first, left)
 
