@@ -28,13 +28,13 @@ class MinimumPull(Selector):
     picked, and otherwise the best of all. Groups that lack equally much count as one, and so do
     lacks that differ by rounding.
 
-    Where all groups are in every pool and r_g ≤ 1/G, r_g·t − N_g(t) never exceeds α + 1, whatever
-    the index. Proof by induction: for j = 1 … G, at most G − j groups lack more than α + j/G after
-    a round. In a round each lack grows by at most 1/G. If none was above α, all are at most
-    α + 1/G then. Otherwise the largest one, at most α + 1, falls to at most α + 1/G, and the other
-    groups that now lack more than α + j/G lacked more than α + (j − 1)/G before; they and the
-    group that was picked were at most G − j + 1. Larger shares may lack more: with the shares 0,
-    0.85 and 0.1 and α = 0 a group may lack 1.25.
+    Where all groups are in every pool, of which one is picked, and r_g ≤ 1/G, r_g·t − N_g(t) never
+    exceeds α + 1, whatever the index. Proof by induction: for j = 1 … G, at most G − j groups lack
+    more than α + j/G after a round. In a round each lack grows by at most 1/G. If none was above α,
+    all are at most α + 1/G then. Otherwise the largest one, at most α + 1, falls to at most
+    α + 1/G, and the other groups that now lack more than α + j/G lacked more than α + (j − 1)/G
+    before; they and the group that was picked were at most G − j + 1. Larger shares may lack more:
+    with the shares 0, 0.85 and 0.1 and α = 0 a group may lack 1.25.
 
     Of m picks of a round, groups that lack more than α get one place each, in the order of what
     they lack, and those that lack equally much share the last places; the best of all others get
