@@ -52,6 +52,7 @@ def pool(seed: int) -> Any:
         apart=False,
         index_bounds=(index - width / 2, index + width / 2),
         pick_counts=torch.from_numpy(draws.integers(0, 5, (1, 1, G))),
+        rounds_guessed=torch.tensor([0]),
         rounds=torch.tensor([7]),
         problem=SimpleNamespace(groups=G),
     )
