@@ -11,8 +11,19 @@ from itertools import chain, count
 from pathlib import Path
 from typing import BinaryIO
 
+from fairbandit.errors import FairbanditError
+
 UNFINISHED = ".unfinished"
 """How the name of a file ends that is being written; the next writer replaces it."""
+
+
+@contextmanager
+def of_file(path: Path, what: str = "cannot read") -> Iterator[None]:
+    """Has errors of the operating system say what could not be done with a file."""
+    try:
+        yield
+    except OSError as error:
+        raise FairbanditError(f"{what} {path}: {error.strerror or error}") from error
 
 
 @contextmanager

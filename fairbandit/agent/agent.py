@@ -320,9 +320,7 @@ class Agent(Committing):
             agent.__setstate__({**saved, "policy": build_policy(saved["config"]), "truth": truth})
             agent.digest = saved["digest"]
         if log is not None:
-            begun, digest = agent._now.log, agent.digest
-            options: dict[str, Any] = {"contexts": log_contexts, "fsync": fsync}
-            attach(agent, log, begun=begun, digest=digest, **options)
+            attach(agent, log, contexts=log_contexts, fsync=fsync)
         return agent
 
     def __getstate__(self) -> dict[str, Any]:

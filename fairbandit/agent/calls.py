@@ -12,10 +12,10 @@ from weakref import WeakSet
 import torch
 
 from fairbandit.agent.groups import Codes
-from fairbandit.agent.journal import Checker, Entry, Journal
+from fairbandit.agent.journal import Checker, Entry
 from fairbandit.agent.tickets import Tickets
 from fairbandit.errors import FairbanditError
-from fairbandit.logs import Position
+from fairbandit.logs import LogFile, Position
 from fairbandit.policy import Knowledge
 
 P = ParamSpec("P")
@@ -50,7 +50,7 @@ class Committing:
 
     lock: RLock
     _now: Now
-    _journal: Journal | Checker | None = None
+    _journal: LogFile | Checker | None = None
     _written: Now | None = None  # what the agent is once its line in the log is whole
 
     @property

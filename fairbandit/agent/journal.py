@@ -1,8 +1,7 @@
-"""The log of an agent: a line for each call, written before the call takes effect."""
+"""The log of an agent: a line for each call, which takes effect once the line is whole."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Hashable, Mapping, Sequence
 from os import PathLike
 from pathlib import Path
@@ -13,8 +12,7 @@ from torch import Tensor
 from fairbandit.agent.decisions import Decision
 from fairbandit.errors import FairbanditError
 from fairbandit.logs import SCHEMA, LogFile, Position, chain, own_lines
-from fairbandit.logs.labels import read, written
-from fairbandit.logs.writer import now
+from fairbandit.logs.own import label
 from fairbandit.selectors import Selection
 from fairbandit.version import VERSION
 
@@ -22,31 +20,11 @@ Entry = Mapping[str, Any]
 """What a line says, but for its time."""
 
 
-class Journal(LogFile):
-    """The log to which an agent appends what it does.
-
-    Args:
-        path: of the log, or a folder for a new one.
-        contexts: whether decisions are written with their contexts.
-        fsync: wait for the disk at each line.
-    """
-
-    def __init__(self, path: str | PathLike[str], contexts: bool, fsync: bool) -> None:
-        super().__init__(path, fsync)
-        self.contexts = contexts
-
-    def line(self, entry: Entry, at: Position) -> tuple[bytes, Position]:
-        """The line that follows a position, and the position after it."""
-        entry = {k: v for k, v in entry.items() if self.contexts or k != "contexts"}
-        data, digest = chain.encoded({**entry, "time": now()}, at.sha256)
-        return data, Position(at.line + 1, digest, at.end + len(data))
-
-
 class Checker:
-    """Stands for a journal while a line of a log is played again: what is done must be the same."""
+    """Stands for a log's file while a line is played again: what is done must be the same."""
 
-    def __init__(self, path: Path, line: chain.Line) -> None:
-        self._path, self._line, self.size = path, line, line.end
+    def __init__(self, line: chain.Line) -> None:
+        self._line, self.size = line, line.at.end
 
     def line(self, entry: Entry, at: Position) -> tuple[bytes, Position]:
         """Compares an entry with the line.
@@ -54,14 +32,11 @@ class Checker:
         Raises:
             FairbanditError: they differ.
         """
-        number, written = self._line.number, self._line.record
         for key, value in entry.items():
-            if json.dumps(value) != json.dumps(written.get(key)):
-                raise FairbanditError(
-                    f"{self._path}, line {number}: played again, {key} is {json.dumps(value)}, and "
-                    f"{json.dumps(written.get(key))} is written"
-                )
-        return b"", Position(number, self._line.sha256, self._line.end)
+            now, then = chain.text(value), chain.text(self._line.record.get(key))
+            if now != then:
+                raise FairbanditError(f"played again, {key} is {now}, and {then} is written")
+        return b"", self._line.at
 
     def append(self, data: bytes, end: int) -> None:
         """Writes nothing."""
@@ -87,15 +62,24 @@ def decided(
         "kind": "decision",
         "ticket": decision.ticket,
         "contexts": contexts[0, 0].tolist(),
-        "groups": [written(labels[group]) for group in groups[0, 0].tolist()],
+        "groups": [labels[group] for group in groups[0, 0].tolist()],
         "probabilities": selection.probabilities[0, 0].tolist(),
         "picks": list(decision.picks),
     }
 
 
-def header(agent: Any, contexts: bool, digest: str | None) -> dict[str, Any]:
-    """The first line of an agent's log; the digest is that of the file it was loaded from."""
-    return {
+def attach(agent: Any, path: str | PathLike[str], *, contexts: bool, fsync: bool) -> None:
+    """Has an agent append to a log, after it has done again what the log says it did since.
+
+    Args:
+        agent: new, or loaded.
+        path, contexts, fsync: see `LogFile`.
+
+    Raises:
+        FairbanditError: the log cannot be opened, is that of another agent, or is damaged.
+    """
+    file = LogFile(path, contexts, fsync)
+    header = {
         "kind": "header",
         "schema": SCHEMA,
         "version": VERSION,
@@ -103,97 +87,62 @@ def header(agent: Any, contexts: bool, digest: str | None) -> dict[str, Any]:
         "options": agent._state()["options"],
         "rounds": agent.rounds,
         "contexts": contexts,
-        "agent": digest,
+        "agent": agent.digest,
     }
-
-
-def attach(
-    agent: Any,
-    path: str | PathLike[str],
-    *,
-    contexts: bool,
-    fsync: bool,
-    begun: Position | None = None,
-    digest: str | None = None,
-) -> None:
-    """Has an agent append to a log, after it has taken in what the log says it did since.
-
-    Args:
-        agent: new, or loaded.
-        path, contexts, fsync: see `Journal`.
-        begun: where the log ended when the agent was saved.
-        digest: of the file it was loaded from.
-
-    Raises:
-        FairbanditError: the log cannot be opened, is that of another agent, or is damaged.
-    """
-    journal = Journal(path, contexts, fsync)
-    first = header(agent, contexts, digest)
-    if next(chain.lines(journal.path), None) is None:  # a new file, or a header that was cut off
-        data, position = journal.line(first, Position())
-        journal.append(data, 0)
+    if next(chain.lines(file.path), None) is None:  # a new file, or a header that was cut off
+        data, at = file.line(header, Position())
+        file.append(data, 0)
     else:
-        position = _catch_up(agent, journal.path, first, begun)
-    agent._now = agent._now._replace(log=position)
-    agent._journal = journal
+        at = _caught_up(agent, file.path, header)
+    agent._now = agent._now._replace(log=at)
+    agent._journal = file
 
 
-def _catch_up(agent: Any, path: Path, first: Mapping[str, Any], begun: Position | None) -> Position:
-    """Plays what a log has and an agent lacks; returns where the log ends."""
-    lines = own_lines(path)
-    line = next(lines)
+def _caught_up(agent: Any, path: Path, header: Mapping[str, Any]) -> Position:
+    """Has an agent do again what it lacks of a log; returns the log's end."""
+    begun, lines = agent._now.log, own_lines(path)
+    first = next(lines)
     if begun is None:
         keys = ("config", "options", "contexts", "agent")
-        if any(json.dumps(first[key]) != json.dumps(line.record.get(key)) for key in keys):
-            raise FairbanditError(
-                f"{path} is the log of another agent, or of other settings; an agent goes on with "
-                "a log that it began, with Agent.load(FILE, log=...) or the same settings"
-            )
-    else:
-        while line.number < begun.line:
-            line = next(lines, line._replace(number=begun.line, sha256=""))
-        if line.sha256 != begun.sha256:
-            raise FairbanditError(
-                f"{path} is not the log that the saved agent wrote: its line {begun.line} is "
-                "missing or another one"
-            )
+        found = all(chain.text(header[key]) == chain.text(first.record.get(key)) for key in keys)
+    else:  # what is looked for is the end of one of its lines, and later ones remain
+        found = begun == first.at or begun in (line.at for line in lines)
+    if not found:
+        raise FairbanditError(
+            f"{path} is not the log that this agent wrote; an agent goes on with a log that it "
+            "began, by Agent.load(FILE, log=...) or with the same settings"
+        )
+    at = begun or first.at
     for line in lines:
-        again(agent, path, line)
-    return Position(line.number, line.sha256, line.end)
+        again(agent, line)
+        at = line.at
+    return at
 
 
-def again(agent: Any, path: Path, line: chain.Line) -> None:
+def again(agent: Any, line: chain.Line) -> None:
     """Has an agent do what a line of a log says, and checks that it does the same.
 
     Raises:
         FairbanditError: it does something else, or the line does not say enough.
     """
     record = line.record
-    if record["kind"] in ("decision", "observed") and "contexts" not in record:
-        raise FairbanditError(
-            f"{path}, line {line.number}: contexts are left out, so that it cannot be played again"
-        )
-    before, agent._journal = agent._journal, Checker(path, line)
+    before, agent._journal = agent._journal, Checker(line)
     try:
-        if record["kind"] == "decision":
-            labels = [read(label) for label in record["groups"]]
-            agent.act(record["contexts"], labels, len(record["picks"]))
-        elif record["kind"] == "reward" and "candidate" in record:
-            rewards = dict(zip(record["candidate"], record["reward"], strict=True))
-            agent.update(rewards, record["ticket"])
-        elif record["kind"] == "reward":
-            agent.update(record["reward"], record["ticket"])
-        elif record["kind"] == "drop":
-            agent.drop(record["ticket"])
-        else:
-            groups = [[read(label) for label in pool] for pool in record["groups"]]
-            agent.observe(record["contexts"], groups, record["actions"], record["rewards"])
-    except FairbanditError as error:
-        where = f"{path}, line {line.number}"
-        text = str(error) if where in str(error) else f"{where}: {error}"
-        raise FairbanditError(text) from error
-    except (KeyError, TypeError, ValueError) as error:
-        what = f"there is no {error}" if isinstance(error, KeyError) else error
-        raise FairbanditError(f"{path}, line {line.number}: {what}") from error
+        with chain.of_line(line.where):
+            if record["kind"] == "reward":
+                reward = record["reward"]
+                if "candidate" in record:
+                    reward = dict(zip(record["candidate"], reward, strict=True))
+                agent.update(reward, record["ticket"])
+            elif record["kind"] == "drop":
+                agent.drop(record["ticket"])
+            elif "contexts" not in record:
+                raise FairbanditError("contexts are left out, so that it cannot be played again")
+            elif record["kind"] == "decision":
+                labels = list(map(label, record["groups"]))
+                agent.act(record["contexts"], labels, len(record["picks"]))
+            else:
+                groups = [list(map(label, pool)) for pool in record["groups"]]
+                agent.observe(record["contexts"], groups, record["actions"], record["rewards"])
     finally:
         agent._journal = before

@@ -12,7 +12,8 @@ from fairbandit.building import build_policy
 from fairbandit.environments.base import Truth
 from fairbandit.errors import FairbanditError
 from fairbandit.logs import own_lines
-from fairbandit.logs.labels import read
+from fairbandit.logs.chain import of_line
+from fairbandit.logs.own import label
 from fairbandit.version import VERSION
 
 
@@ -43,48 +44,37 @@ def replay(path: Path, begun: Path | None = None, truth: Truth | None = None) ->
         FairbanditError: a line is damaged, or differs when it is played again, or why the log
             cannot be played; the message names the first such line.
     """
-    lines = list(own_lines(path))  # all hashes are checked before anything is played
-    first, *rest = lines
+    first, *rest = own_lines(path)  # all hashes are checked before anything is played
+    last = (rest or [first])[-1].at.sha256
     if first.record.get("erased"):
         raise FairbanditError(
             f"{path}: every hash is right, but decisions were erased from the log, so that it "
-            f"cannot be played again; the last hash is {lines[-1].sha256}"
+            f"cannot be played again; the last hash is {last}"
         )
     try:
-        agent = _beginning(first.record, begun, truth)
+        with of_line(first.where):
+            agent = _beginning(first.record, begun, truth)
         for line in rest:
-            again(agent, path, line)
+            again(agent, line)
     except FairbanditError as error:
         version = first.record.get("version")
-        other = (
-            ""
-            if version == VERSION
-            else f" (it was written by version {version}; this is {VERSION})"
-        )
-        raise FairbanditError(f"{error}{other}") from error
+        if version == VERSION:
+            raise
+        raise FairbanditError(f"{error} (version {version} wrote it; this is {VERSION})") from error
     kinds = [line.record["kind"] for line in rest]
-    return Receipt(len(lines), kinds.count("decision"), kinds.count("reward"), lines[-1].sha256)
+    return Receipt(len(kinds) + 1, kinds.count("decision"), kinds.count("reward"), last)
 
 
 def _beginning(record: Mapping[str, Any], begun: Path | None, truth: Truth | None) -> Agent:
     """The agent as it was when its log began."""
-    if record.get("agent") is not None:
-        if begun is None:
-            raise FairbanditError(
-                f"the log goes on from a saved agent of SHA-256 {record['agent']}; name its file"
-            )
-        found = Agent.load(begun, truth=truth)
-        if found.digest != record["agent"]:
-            raise FairbanditError(
-                f"{begun} is not the file from which the log goes on: its SHA-256 is "
-                f"{found.digest}, and not {record['agent']}"
-            )
-        return found
-    try:
-        options = dict(record["options"])
-        options["groups"] = [read(label) for label in options["groups"]]
+    if record["agent"] is None:
+        options = {**record["options"], "groups": list(map(label, record["options"]["groups"]))}
         return Agent(build_policy(record["config"]), truth=truth, **options)
-    except (KeyError, TypeError) as error:
+    if begun is None:
         raise FairbanditError(
-            f"the log's first line does not describe an agent: {error}"
-        ) from error
+            f"it goes on from a saved agent of SHA-256 {record['agent']}; name it"
+        )
+    found = Agent.load(begun, truth=truth)
+    if found.digest != record["agent"]:
+        raise FairbanditError(f"it goes on from a file of SHA-256 {record['agent']}, not {begun}")
+    return found

@@ -10,7 +10,8 @@ from typing import Any
 
 from fairbandit.agent.calls import Now
 from fairbandit.errors import FairbanditError
-from fairbandit.logs.labels import read
+from fairbandit.files import of_file
+from fairbandit.logs.own import label
 from fairbandit.maths.checks import shown
 from fairbandit.policy import Policy
 from fairbandit.run import state
@@ -48,11 +49,8 @@ def write(path: Path, saved: Mapping[str, Any]) -> None:
             written.
     """
     contents = state.packed({"format": FORMAT, "version": VERSION, **saved})
-    try:
+    with of_file(path, "cannot save the agent to"):
         state.write(contents, path)
-    except OSError as error:
-        reason = error.strerror or error
-        raise FairbanditError(f"cannot save the agent to {path}: {reason}") from error
 
 
 @contextmanager
@@ -63,18 +61,16 @@ def reading(path: Path) -> Iterator[dict[str, Any]]:
         FairbanditError: the file is missing, damaged, not an agent's or of another version, or the
             block raises an error; the message names the file.
     """
-    try:
+    with of_file(path, "cannot load an agent from"):
         whole = path.read_bytes()
+    try:
         saved = state.unpacked(whole)
         found = saved["format"], saved["version"]
         if found != (FORMAT, VERSION):
             raise ValueError(f"it is {shown(found)}, and not {(FORMAT, VERSION)}")
-        labels = [read(plain) for plain in saved["options"]["groups"]]
+        labels = list(map(label, saved["options"]["groups"]))
         digest = hashlib.sha256(whole).hexdigest()
         yield {**saved, "options": {**saved["options"], "groups": labels}, "digest": digest}
-    except OSError as error:
-        reason = error.strerror or error
-        raise FairbanditError(f"cannot load an agent from {path}: {reason}") from error
     except FairbanditError as error:
         raise FairbanditError(
             f"cannot go on with the agent of {path}: {error}. Plugins must be loaded first, and a "

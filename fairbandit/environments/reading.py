@@ -15,7 +15,7 @@ import logging
 import re
 import weakref
 from collections import Counter
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from hashlib import sha256
@@ -83,15 +83,26 @@ class Source:
             float64, or texts in Unicode's NFC without blanks around them; missing cells are null.
             The index counts the rows of the whole table, from 0.
         decimal: the decimal mark of numbers that are texts, `.` or `,`.
+        unit: what messages call a row.
     """
 
     name: str
     columns: Sequence[str]
     frame: pd.DataFrame
     decimal: str = "."
+    unit: str = "row"
 
     def __len__(self) -> int:
         return len(self.frame)
+
+    def need(self, columns: Iterable[str], where: str = "") -> None:
+        """Raises an error that names the columns that the table lacks, if it lacks any."""
+        lacking = [repr(name) for name in dict.fromkeys(columns) if name not in self.frame]
+        if lacking:
+            raise FairbanditError(
+                f"{self.name} has no column {listed(lacking)} of numbers or texts; {where}it has "
+                f"{listed([*map(repr, self.columns)])}"
+            )
 
     def require(self, column: str, valid: NDArray[np.bool_], expected: str) -> None:
         """Checks the cells of a column; raises an error that names the first that is not valid."""
@@ -99,7 +110,7 @@ class Source:
             at = int(valid.argmin())
             missing, cell = self.gaps(column)[at], str(self.frame[column].iloc[at])
             raise FairbanditError(
-                f"{self.name}, column {column!r}, row {self.frame.index[at] + 1}: expected "
+                f"{self.name}, column {column!r}, {self.unit} {self.frame.index[at] + 1}: expected "
                 f"{expected}; got {'a missing cell' if missing else repr(cell)}"
             )
 
@@ -164,12 +175,7 @@ def read_table(
     source = _in_memory.get(str(path))
     if source is None:
         source = _read(Path(path), None if every else columns, separator)
-    lacking = [repr(name) for name in dict.fromkeys(columns) if name not in source.frame]
-    if lacking:
-        raise FairbanditError(
-            f"{source.name} has no column {listed(lacking)} of numbers or texts; with "
-            f"separator={separator!r} it has {listed([*map(repr, source.columns)])}"
-        )
+    source.need(columns, f"with separator={separator!r} ")
     return replace(source, decimal=decimal)
 
 

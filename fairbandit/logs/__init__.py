@@ -1,9 +1,9 @@
 """Logged decisions: those that agents write, and those of others."""
 
+from fairbandit.logs.chain import LogFile, Position
 from fairbandit.logs.log import Floats, Ints, Log
 from fairbandit.logs.own import SCHEMA, erase, own_lines
 from fairbandit.logs.reading import read_log, read_pieces
-from fairbandit.logs.writer import LogFile, Position
 
 __all__ = [
     "SCHEMA",

@@ -1,4 +1,4 @@
-"""Lines of JSON of which each holds its own SHA-256 and that of the line before.
+"""The file of a log: lines of JSON, each with its own SHA-256 and that of the line before.
 
 A line is `{..., "previous": H, "sha256": h}`, where H is the hash of the line before (64 zeros for
 the first line) and h is the hash of the line's own bytes up to `, "sha256"`. So no line can be
@@ -7,17 +7,25 @@ changed, left out, added or moved without a change of the last hash.
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import json
 import logging
+import math
+import os
+import tempfile
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from os import PathLike
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from fairbandit.errors import FairbanditError
+from filelock import FileLock, Timeout
 
-START = "0" * 64
-"""What stands for the hash of the line before the first one."""
+from fairbandit.environments.reading import LARGEST
+from fairbandit.errors import FairbanditError
+from fairbandit.files import of_file
 
 _MARK = b', "sha256": "'
 _END = b'"}\n'
@@ -26,34 +34,88 @@ _TAIL = len(_MARK) + 64 + len(_END)
 _log = logging.getLogger("fairbandit")
 
 
+class Position(NamedTuple):
+    """The end of a line: its number, from 1, its hash, and the length of the log up to it."""
+
+    line: int = 0
+    sha256: str = "0" * 64
+    end: int = 0
+
+
 class Line(NamedTuple):
-    """A whole line of a chain.
+    """A whole line: its end, how messages name it, and what it says."""
 
-    Attributes:
-        number: from 1.
-        record: what it says.
-        sha256: its hash, in hexadecimal digits.
-        end: the position after it, in bytes.
-    """
-
-    number: int
+    at: Position
+    where: str
     record: dict[str, Any]
-    sha256: str
-    end: int
 
 
-def encoded(record: Mapping[str, Any], previous: str) -> tuple[bytes, str]:
-    """The bytes of the line that follows one of a given hash, and its own hash.
+def text(value: Any) -> str:
+    """Plain data as JSON, in which floats have the digits that read back as the same number.
 
-    Floats are written with the digits that read back as the same number.
+    Raises:
+        FairbanditError: it is no plain data, such as a group label that is an object.
+    """
+    try:
+        return _JSON.encode(value)
+    except (TypeError, ValueError) as error:
+        raise FairbanditError(
+            f"a log cannot hold it: {error}; group labels are texts, numbers, booleans, None and "
+            "tuples of these, such as str(label)"
+        ) from error
 
-    >>> line, _ = encoded({"kind": "reward", "reward": 0.1}, START)
+
+def _plain(value: Any) -> Any:
+    """The number that a NumPy scalar or a tensor holds."""
+    if hasattr(value, "item"):
+        return value.item()
+    raise TypeError(f"got an object of type {type(value).__name__}")
+
+
+_JSON = json.JSONEncoder(allow_nan=False, default=_plain)
+
+
+def encoded(record: Mapping[str, Any], at: Position) -> tuple[bytes, Position]:
+    """The bytes of the line that follows a position, and the position after it.
+
+    >>> line, _ = encoded({"kind": "reward", "reward": 0.1}, Position())
     >>> line[:32]
     b'{"kind": "reward", "reward": 0.1'
     """
-    body = json.dumps({**record, "previous": previous}).encode()[:-1]
+    body = text({**record, "previous": at.sha256}).encode()[:-1]
     digest = hashlib.sha256(body).hexdigest()
-    return body + _MARK + digest.encode() + _END, digest
+    line = body + _MARK + digest.encode() + _END
+    return line, Position(at.line + 1, digest, at.end + len(line))
+
+
+@contextmanager
+def of_line(where: str) -> Iterator[None]:
+    """Has errors that a line's values cause name the line."""
+    try:
+        yield
+    except FairbanditError as error:
+        raise FairbanditError(f"{where}: {error}") from error
+    except (
+        ArithmeticError,
+        AttributeError,
+        LookupError,
+        RecursionError,
+        TypeError,
+        ValueError,
+    ) as error:
+        raise FairbanditError(f"{where}: {type(error).__name__}: {str(error)[:200]}") from error
+
+
+def number(value: Any, name: str) -> float:
+    """A number of a line.
+
+    Raises:
+        ValueError: it is none, or too large.
+    """
+    found = float(value) if isinstance(value, (int, float)) else math.nan
+    if not abs(found) <= LARGEST:
+        raise ValueError(f"{name} is {str(value)[:50]}, and no number of at most {LARGEST:g}")
+    return found
 
 
 def lines(path: Path) -> Iterator[Line]:
@@ -64,39 +126,96 @@ def lines(path: Path) -> Iterator[Line]:
     Raises:
         FairbanditError: the file cannot be read, or a line is damaged; the message names it.
     """
-    previous, end = START, 0
-    try:
-        with path.open("rb") as file:
-            for number, line in enumerate(file, 1):
-                if not line.endswith(b"\n") and not line[:-1].endswith(b'"}'):
-                    _log.warning("%s: the last line, %d, is cut off and left out", path, number)
-                    return
-                record, digest = _checked(line, previous, f"{path}, line {number}")
-                previous, end = digest, end + len(line)
-                yield Line(number, record, digest, end)
-    except OSError as error:
-        raise FairbanditError(f"cannot read {path}: {error.strerror or error}") from error
+    at = Position()
+    with of_file(path), path.open("rb") as file:
+        for number, line in enumerate(file, 1):
+            where = f"{path}, line {number}"
+            if not line.endswith(b"\n") and not line[:-1].endswith(b'"}'):
+                _log.warning("%s is cut off and left out", where)
+                return
+            body, tail = line[:-_TAIL], line[-_TAIL:]
+            digest = hashlib.sha256(body).hexdigest()
+            if tail != _MARK + digest.encode() + _END:
+                raise FairbanditError(
+                    f"{where}: it is damaged or was changed: its SHA-256 is not what it holds"
+                )
+            with of_line(where):
+                record = json.loads(body + b"}")
+                if record.pop("previous", None) != at.sha256:
+                    raise FairbanditError("a line is missing before it, or was added or moved")
+            at = Position(number, digest, at.end + len(line))
+            yield Line(at, where, record)
 
 
-def _refuse(name: str) -> None:
-    raise ValueError(f"{name} is no number of JSON")
+class LogFile:
+    """A log that this process alone appends to.
 
+    It holds no position: the caller says where the log ends, so that what a failed or interrupted
+    call wrote is cut off by the next one.
 
-def _checked(line: bytes, previous: str, where: str) -> tuple[dict[str, Any], str]:
-    """What a line says, and its hash."""
-    body, tail = line[:-_TAIL], line[-_TAIL:]
-    digest = hashlib.sha256(body).hexdigest()
-    if tail != _MARK + digest.encode() + _END:
-        raise FairbanditError(
-            f"{where}: the line is damaged or was changed: its SHA-256 is not the one that it holds"
-        )
-    try:
-        record = json.loads(body + b"}", parse_constant=_refuse)
-    except (ValueError, RecursionError) as error:
-        raise FairbanditError(f"{where}: the line is no JSON: {error}") from error
-    if record.pop("previous", None) != previous:
-        raise FairbanditError(
-            f"{where}: the line does not follow the one before it: a line is missing, or was added "
-            "or moved"
-        )
-    return record, digest
+    Args:
+        path: the file, made if there is none; or a folder, in which a new file is made.
+        contexts: whether decisions are written with their contexts.
+        fsync: wait for the disk at each append.
+
+    Raises:
+        FairbanditError: the file cannot be opened, or another agent appends to it.
+    """
+
+    def __init__(
+        self, path: str | PathLike[str], contexts: bool = True, fsync: bool = False
+    ) -> None:
+        self.path, self._contexts, self._fsync = Path(path), contexts, fsync
+        with of_file(self.path, "cannot open the log"):
+            if str(path).endswith(("/", os.sep)) or self.path.is_dir():
+                self.path.mkdir(parents=True, exist_ok=True)
+                began = datetime.now(UTC).strftime("%Y%m%dT%H%M%S.%fZ-")  # in the order of time
+                file, name = tempfile.mkstemp(".jsonl", began, self.path)
+                os.close(file)
+                self.path = Path(name)
+            self._lock = FileLock(f"{self.path}.lock")
+            try:
+                self._lock.acquire(timeout=0)
+            except Timeout:
+                raise FairbanditError(f"another agent appends to {path}; give each a log") from None
+            self._file = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o600)
+        self._process = os.getpid()
+
+    @property
+    def size(self) -> int:
+        """The length of the file, in bytes."""
+        return os.fstat(self._file).st_size
+
+    def line(self, entry: Mapping[str, Any], at: Position) -> tuple[bytes, Position]:
+        """The line for an entry that follows a position, and the position after it."""
+        left = {key: value for key, value in entry.items() if self._contexts or key != "contexts"}
+        return encoded({**left, "time": datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")}, at)
+
+    def append(self, data: bytes, end: int) -> None:
+        """Hands whole lines to the operating system, as the bytes from a position on.
+
+        Raises:
+            FairbanditError: they cannot be written; the log is as it was.
+        """
+        if self._process != os.getpid():
+            raise FairbanditError(
+                f"{self.path} belongs to the process that opened it; this process is a fork of it, "
+                "and its agent needs a log of its own: load a saved agent with log=..."
+            )
+        with of_file(self.path, "nothing was decided, since nothing can be appended to"):
+            try:
+                if self.size != end:
+                    os.ftruncate(self._file, end)
+                if os.write(self._file, data) != len(data):
+                    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+                if self._fsync:
+                    os.fsync(self._file)
+            except OSError:
+                os.ftruncate(self._file, end)
+                raise
+
+    def __del__(self) -> None:
+        """Lets others append to the file."""
+        if hasattr(self, "_file"):
+            os.close(self._file)
+            self._lock.release()

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from os import PathLike
 from pathlib import Path
@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from fairbandit.environments.columns import Encoder
 from fairbandit.errors import FairbanditError
-from fairbandit.files import written_aside
+from fairbandit.files import of_file, written_aside
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -59,7 +59,7 @@ class Log:
     features: tuple[str, ...]
     names: Sequence[Any]
     scores: Floats | None = None
-    attributes: Mapping[str, tuple[Ints, tuple[str, ...]]] | None = None
+    attributes: Mapping[str, tuple[Ints, tuple[str, ...]]] = field(default_factory=dict)
     adaptive: bool = False
     draws_models: bool = False
     hashes: frozenset[str] = frozenset()
@@ -70,16 +70,12 @@ class Log:
 
     def __getitem__(self, rows: Any) -> Log:
         """Some decisions: a slice, places or truth values."""
-        parts: dict[str, Any] = {}
-        for field in fields(self):
-            value = getattr(self, field.name)
-            if isinstance(value, np.ndarray) or field.name == "names":
-                parts[field.name] = np.asarray(value)[rows]
-        if self.attributes is not None:
-            parts["attributes"] = {
-                name: (numbers[rows], labels) for name, (numbers, labels) in self.attributes.items()
-            }
-        return replace(self, **parts)
+        values = {one.name: getattr(self, one.name) for one in fields(self)}
+        parts = {name: one[rows] for name, one in values.items() if isinstance(one, np.ndarray)}
+        parts["names"] = np.asarray(self.names)[rows]
+        every = self.attributes.items()
+        attributes = {name: (numbers[rows], labels) for name, (numbers, labels) in every}
+        return replace(self, **parts, attributes=attributes)
 
     @property
     def missing(self) -> float:
@@ -104,20 +100,23 @@ class Log:
         """The log as a pandas table with a row for each candidate.
 
         Its columns are `decision, group, picked, propensity, reward`, then the features and the
-        score; the propensity is that of each candidate, as far as it is known.
+        score; the propensity is that of each candidate, as far as it is known. Of shortlists,
+        `picked` is 1 for the first pick, 2 for the second, …, and 0 for the others.
         """
         import pandas as pd
 
         rows, places = np.nonzero(self.groups >= 0)
         chances, rewards = np.full((2, *self.groups.shape), np.nan)
+        order = np.zeros(self.groups.shape, np.int64)
         at, slots = np.nonzero(self.picks >= 0)
-        chances[at, self.picks[at, slots]] = self.propensities[at, slots]
-        rewards[at, self.picks[at, slots]] = self.rewards[at, slots]
+        picks = at, self.picks[at, slots]
+        chances[picks], rewards[picks] = self.propensities[at, slots], self.rewards[at, slots]
+        order[picks] = slots + 1
         chances = chances if self.probabilities is None else self.probabilities
         table = {
             "decision": np.asarray(self.names)[rows],
             "group": np.array([*self.labels, None], dtype=object)[self.groups[rows, places]],
-            "picked": self.picked[rows, places],
+            "picked": (order if self.picks.shape[1] > 1 else self.picked)[rows, places],
             "propensity": chances[rows, places],
             "reward": rewards[rows, places],
         }
@@ -139,47 +138,41 @@ class Log:
                 name begins with `_`, which the format keeps for itself, or a file that cannot be
                 written.
         """
-        wrong = (
-            self.picks.shape[1] > 1 or self.contexts is None or np.isnan(self.propensities).any()
-        )
-        if wrong or any(name.startswith("_") for name in self.features):
+        wrong = self.picks.shape[1] > 1 or np.isnan(self.propensities).any()
+        if wrong or self.contexts is None or any(name[:1] == "_" for name in self.features):
             raise FairbanditError(
                 "DSJSON holds decisions of one pick, with contexts and propensities, and features "
                 "whose names do not begin with _"
             )
-        try:
-            with written_aside(Path(path)) as file:
-                file.writelines(line.encode() for line in self._dsjson())
-        except OSError as error:
-            raise FairbanditError(f"cannot write {path}: {error.strerror or error}") from error
+        with of_file(Path(path), "cannot write"), written_aside(Path(path)) as file:
+            for n in np.flatnonzero(~np.isnan(self.rewards[:, 0])).tolist():
+                file.write(json.dumps(self._dsjson(n)).encode() + b"\n")
 
-    def _dsjson(self) -> Iterable[str]:
+    def _dsjson(self, n: int) -> dict[str, Any]:
+        """A decision as Vowpal Wabbit has it."""
         assert self.contexts is not None
-        every = self.probabilities
-        every = np.where(self.picked, self.propensities, 0.0) if every is None else every
-        for n in np.flatnonzero(~np.isnan(self.rewards[:, 0])).tolist():
-            places = np.flatnonzero(self.groups[n] >= 0).tolist()
-            pick = places.index(self.picks[n, 0])
-            chances = every[n, places].tolist()
-            order = [pick, *(i for i in range(len(places)) if i != pick)]
-            actions = [
-                {
-                    "group": {str(self.labels[self.groups[n, k]]): 1},
-                    "x": dict(zip(self.features, self.contexts[n, k].tolist(), strict=True)),
-                }
-                for k in places
-            ]
-            record = {
-                "_label_cost": -float(self.rewards[n, 0]),
-                "_label_probability": chances[pick],
-                "_label_Action": pick + 1,
-                "_labelIndex": pick,
-                "EventId": str(self.names[n]),
-                "a": [i + 1 for i in order],
-                "p": [chances[i] for i in order],
-                "c": {"_multi": actions},
+        present = self.groups[n] >= 0
+        known = np.where(self.picked[n], self.propensities[n, 0], 0.0)
+        known = known if self.probabilities is None else self.probabilities[n]
+        chances, pick = known[present].tolist(), int(self.picked[n, present].argmax())
+        order = sorted(range(len(chances)), key=lambda place: place != pick)
+        actions = [
+            {
+                "group": {str(self.labels[group]): 1},
+                "x": dict(zip(self.features, x.tolist(), strict=True)),
             }
-            yield json.dumps(record) + "\n"
+            for group, x in zip(self.groups[n, present], self.contexts[n, present], strict=True)
+        ]
+        return {
+            "_label_cost": -float(self.rewards[n, 0]),
+            "_label_probability": chances[pick],
+            "_label_Action": pick + 1,
+            "_labelIndex": pick,
+            "EventId": str(self.names[n]),
+            "a": [place + 1 for place in order],
+            "p": [chances[place] for place in order],
+            "c": {"_multi": actions},
+        }
 
     @classmethod
     def joined(cls, logs: Sequence[Self]) -> Self:
@@ -190,58 +183,52 @@ class Log:
                 without.
         """
         first = logs[0]
-        if len({(one.contexts is None, one.features, *(one.attributes or ())) for one in logs}) > 1:
+        if len({(one.contexts is None, one.features, *one.attributes) for one in logs}) > 1:
             raise FairbanditError("logs of different features or group columns cannot be one log")
-        wide, long = (
-            max(getattr(one, name).shape[1] for one in logs) for name in ("groups", "picks")
-        )
         parts: dict[str, Any] = {}
-        for name, (width, empty) in {
-            "picks": (long, -1),
-            "rewards": (long, np.nan),
-            "propensities": (long, np.nan),
-            "contexts": (wide, 0.0),
-            "probabilities": (wide, 0.0),
-            "scores": (wide, np.nan),
-        }.items():
+        for name, empty in _EMPTY.items():
             values = [getattr(one, name) for one in logs]
-            known = all(part is not None for part in values)
-            parts[name] = _stacked(values, width, empty) if known else None
-        parts["groups"], parts["labels"] = _coded([(one.groups, one.labels) for one in logs], wide)
-        if first.attributes is not None:
-            own = [one.attributes or {} for one in logs]
-            parts["attributes"] = {
-                name: _coded([each[name] for each in own], wide) for name in first.attributes
-            }
+            known = all(one is not None for one in values)
+            parts[name] = _stacked(values, empty) if known else None
+        parts["groups"], parts["labels"] = _coded([(one.groups, one.labels) for one in logs])
         return replace(
             first,
             **parts,
             names=[name for one in logs for name in one.names],
+            attributes={
+                name: _coded([one.attributes[name] for one in logs]) for name in first.attributes
+            },
             adaptive=any(one.adaptive for one in logs),
             draws_models=any(one.draws_models for one in logs),
             hashes=frozenset().union(*(one.hashes for one in logs)),
         )
 
 
-def _coded(parts: Sequence[tuple[Ints, Sequence[Any]]], width: int) -> tuple[Ints, tuple[Any, ...]]:
+_EMPTY = {
+    "picks": -1,
+    "rewards": np.nan,
+    "propensities": np.nan,
+    "contexts": 0.0,
+    "probabilities": 0.0,
+    "scores": np.nan,
+}
+"""What stands at empty places and slots."""
+
+
+def _coded(parts: Sequence[tuple[Ints, Sequence[Any]]]) -> tuple[Ints, tuple[Any, ...]]:
     """Numbers of labels, each with its own labels, as numbers of all of them, and these."""
     labels = tuple(dict.fromkeys(label for _, own in parts for label in own))
     number = {label: code for code, label in enumerate(labels)}
     coded = [np.array([*(number[label] for label in own), -1])[codes] for codes, own in parts]
-    return _stacked(coded, width, -1), labels
+    return _stacked(coded, -1), labels
 
 
-def _stacked(parts: Sequence[NDArray[Any]], width: int, empty: float) -> NDArray[Any]:
-    """Arrays (n, K, …) below each other, with empty places up to a width."""
-    shape = sum(map(len, parts)), width, *parts[0].shape[2:]
-    whole, low = np.full(shape, empty, dtype=parts[0].dtype), 0
+def _stacked(parts: Sequence[NDArray[Any]], empty: float) -> NDArray[Any]:
+    """Arrays (n, K, …) below each other, with empty places up to the largest K."""
+    width = max(part.shape[1] for part in parts)
+    whole = np.full((sum(map(len, parts)), width, *parts[0].shape[2:]), empty, parts[0].dtype)
+    low = 0
     for part in parts:
         whole[low : low + len(part), : part.shape[1]] = part
         low += len(part)
     return whole
-
-
-def padded(pools: Sequence[Any], empty: float, dtype: Any = np.float64) -> NDArray[Any]:
-    """n lists or arrays of Kᵢ entries as one array (n, K, …), with empty entries behind."""
-    arrays = [np.asarray(pool, dtype=dtype)[None] for pool in pools]
-    return _stacked(arrays, max(map(len, pools)), empty)

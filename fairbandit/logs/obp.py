@@ -7,8 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from fairbandit.errors import FairbanditError
+from fairbandit.environments.reading import LARGEST
+from fairbandit.logs.chain import of_line
 from fairbandit.logs.log import Log
+from fairbandit.logs.tables import Lines
+
+NAME = "bandit feedback of obp"
 
 MOST_ACTIONS = 10_000
 """More actions are refused: each is a candidate of every pool."""
@@ -29,54 +33,31 @@ def read_obp(feedback: Mapping[str, Any], groups: Sequence[Any] | None = None) -
     Raises:
         FairbanditError: a key is missing, shapes do not match, or rounds of several positions.
     """
-    try:
-        x, rewards, chances = (
+    rows = Lines(NAME, "round")
+    with of_line(NAME):
+        x, rewards, pscore = (
             np.asarray(feedback[key], dtype=np.float64) for key in ("context", "reward", "pscore")
         )
         actions = np.asarray(feedback["action"]).astype(np.int64, casting="safe")
         n, k = len(actions), int(feedback.get("n_actions", actions.max(initial=0) + 1))
-        if not 0 < k <= MOST_ACTIONS:
-            raise ValueError(f"expected from 1 to {MOST_ACTIONS:,} actions, got {k}")
         given, pi, position = map(feedback.get, ("action_context", "pi_b", "position"))
+        if not 0 < k <= MOST_ACTIONS or (position is not None and np.unique(position).size > 1):
+            raise ValueError(f"expected at most {MOST_ACTIONS:,} actions, and one position")
         z = np.eye(k) if given is None else np.asarray(given, dtype=np.float64)
-        labels = tuple(range(k) if groups is None else groups)
-        codes = {label: code for code, label in enumerate(dict.fromkeys(labels))}
-        whole = None if pi is None else np.asarray(pi, dtype=np.float64).reshape(n, k)
-        several = np.unique(np.asarray(0 if position is None else position)).size > 1
-    except (TypeError, ValueError, KeyError, OverflowError, MemoryError) as error:
-        raise FairbanditError(f"bandit feedback of obp: {type(error).__name__}: {error}") from error
-    good = n > 0 and x.ndim == z.ndim == 2 and len(x) == n and len(z) == len(labels) == k
-    good = good and rewards.shape == chances.shape == actions.shape == (n,) and not several
-    if not good or not ((actions >= 0) & (actions < k)).all():
-        raise FairbanditError(
-            f"bandit feedback of obp: expected n contexts, actions from 0 to {k - 1}, rewards and "
-            f"pscores of one position, and {k} action contexts and groups; got shapes {x.shape}, "
-            f"{actions.shape}, {rewards.shape}, {chances.shape}, {z.shape} and {len(labels)} groups"
-        )
-    if not all((np.abs(part) <= 1e50).all() for part in (x, z, rewards)):
-        raise FairbanditError("bandit feedback of obp: a number is missing, or larger than 1e50")
-    products = x[:, None, :, None] * z[None, :, None, :]
-    parts = np.broadcast_to(z, (n, *z.shape)), np.broadcast_to(x[:, None], (n, k, x.shape[1]))
-    contexts = np.concatenate([*parts, products.reshape(n, k, -1)], axis=2)
-    at_picks = chances if whole is None else whole[np.arange(n), actions]
-    sound = ((chances > 0) & (chances <= 1) & (np.abs(at_picks - chances) < 1e-6)).all()
-    if whole is not None:
-        sound &= (whole >= 0).all() and (np.abs(whole.sum(1) - 1) < 1e-6).all()
-    if not sound:
-        raise FairbanditError(
-            "bandit feedback of obp: expected pscores above 0 and at most 1, and in pi_b "
-            "probabilities that sum to 1 and agree with them"
-        )
-    first, second = range(z.shape[1]), range(x.shape[1])
-    names = [*(f"z{j}" for j in first), *(f"x{i}" for i in second)]
-    return Log(
-        groups=np.tile([codes[label] for label in labels], (n, 1)),
-        labels=tuple(codes),
-        picks=actions[:, None],
-        rewards=rewards[:, None],
-        propensities=chances[:, None],
-        contexts=contexts,
-        probabilities=whole,
-        features=(*names, *(f"x{i}*z{j}" for i in second for j in first)),
-        names=range(n),
+        whole = np.zeros((n, k)) if pi is None else np.asarray(pi, np.float64).reshape(n, k).copy()
+        if x.ndim != 2 or z.ndim != 2 or len(x) != n or len(z) != k:
+            raise ValueError(f"expected {n} contexts and {k} action contexts")
+        if not all((np.abs(part) <= LARGEST).all() for part in (x, z)):
+            raise ValueError("a number of a context is missing or too large")
+        whole[np.arange(n), actions] = pscore
+        labels = list(range(k) if groups is None else groups)
+        columns = actions.tolist(), rewards.tolist(), whole.tolist()
+        for count, (action, reward, chances) in enumerate(zip(*columns, strict=True), 1):
+            [row] = rows.add(count, count - 1, labels, [action], chances).values()
+            rows.reward(row, reward)
+    i, j = range(x.shape[1]), range(z.shape[1])
+    products = (x[:, None, :, None] * z[None, :, None, :]).reshape(n * k, -1)
+    return rows.log(
+        np.hstack([np.tile(z, (n, 1)), x.repeat(k, 0), products]),
+        [*(f"z{b}" for b in j), *(f"x{a}" for a in i), *(f"x{a}*z{b}" for a in i for b in j)],
     )

@@ -1,4 +1,4 @@
-"""The logs that agents write: what their lines say, and a `Log` from them.
+"""The logs that agents write: what their lines say, and the decisions that they hold.
 
 The first line is the `header`: schema, package version, the policy's config, the agent's options,
 and the hash of the file it was loaded from, if it was. Then come, in the order of the calls,
@@ -13,8 +13,7 @@ See `chain` for the two hashes of each line.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
-from itertools import chain as chained
+from collections.abc import Collection, Hashable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -22,17 +21,13 @@ import numpy as np
 
 from fairbandit import registry
 from fairbandit.errors import FairbanditError
-from fairbandit.files import written_aside
+from fairbandit.files import of_file, written_aside
 from fairbandit.logs import chain
-from fairbandit.logs.chain import Line
-from fairbandit.logs.labels import read
-from fairbandit.logs.log import Log, padded
+from fairbandit.logs.log import Log
+from fairbandit.logs.tables import Lines
 
 SCHEMA = 1
 """The version of what lines say; logs of other versions are refused."""
-
-LARGEST = 1e100
-"""The largest reward that an agent takes."""
 
 KINDS = ("decision", "reward", "drop", "observed")
 """What the lines after the first one may say."""
@@ -40,30 +35,29 @@ KINDS = ("decision", "reward", "drop", "observed")
 
 def is_own(path: Path) -> bool:
     """Whether a file begins as a log of ours does."""
-    with path.open("rb") as file:
+    with of_file(path), path.open("rb") as file:
         return file.read(64).startswith(b'{"kind": "header", "schema": ')
 
 
-def own_lines(path: Path) -> Iterator[Line]:
+def own_lines(path: Path) -> Iterator[chain.Line]:
     """The lines of a log, the header first; each is of a known kind.
 
     Raises:
         FairbanditError: a file that is no log, or is damaged; the message names the line.
     """
-    found = chain.lines(path)
-    header = next(found, None)
-    if header is None or header.record.get("kind") != "header":
-        raise FairbanditError(f"{path} is no log of an agent: it does not begin with a header")
-    if header.record.get("schema") != SCHEMA:
-        raise FairbanditError(
-            f"{path} is of schema {header.record.get('schema')!r}; expected {SCHEMA}"
-        )
-    yield header
-    for line in found:
-        if line.record.get("kind") not in KINDS:
-            kind = line.record.get("kind")
-            raise FairbanditError(f"{path}, line {line.number}: unknown kind {kind!r}")
+    kinds: Collection[str] = ("header",)
+    for line in chain.lines(path):
+        if line.record.get("kind") not in kinds or line.record.get("schema", SCHEMA) != SCHEMA:
+            raise FairbanditError(f"{line.where}: expected {kinds} of schema {SCHEMA}")
+        kinds = KINDS
         yield line
+    if kinds != KINDS:
+        raise FairbanditError(f"{path} is no log of an agent: it has no header")
+
+
+def label(plain: Any) -> Hashable:
+    """The group label that a line holds: tuples are lists in JSON."""
+    return tuple(map(label, plain)) if isinstance(plain, list) else plain
 
 
 def read_own(path: Path) -> Log:
@@ -75,34 +69,37 @@ def read_own(path: Path) -> Log:
     Raises:
         FairbanditError: as `own_lines`, or a line whose values do not make sense.
     """
-    decisions: dict[int, dict[str, Any]] = {}
-    rewards: dict[tuple[int, int], float] = {}
-    hashes, header = set[str](), None
-    for line in own_lines(path):
-        hashes.add(line.sha256)
-        try:
-            if header is None:
-                header = line.record
-                estimator = header["config"]["estimator"]
-            elif line.record["kind"] == "decision":
-                _check(line.record, decisions)
-                decisions[line.record["ticket"]] = line.record
-            elif line.record["kind"] == "reward":
-                for pick, reward in _rewards(line.record, decisions):
-                    if pick in rewards:
-                        raise ValueError(f"the reward of ticket {pick[0]} came already")
-                    rewards[pick] = reward
-        except (KeyError, TypeError, ValueError, OverflowError) as error:
-            raise FairbanditError(
-                f"{path}, line {line.number}: {type(error).__name__}: {error}"
-            ) from error
-    assert header is not None
+    first, *lines = own_lines(path)
+    with chain.of_line(first.where):
+        estimator = str(first.record["config"]["estimator"]["name"])
     try:
-        part = registry.lookup("estimator", str(estimator["name"]))
+        part = registry.lookup("estimator", estimator)
         learns, draws = part.learns, part.draws_models
     except FairbanditError:  # a plugin that is not loaded
         learns, draws = True, False
-    return _arrays(decisions, rewards, learns, draws, frozenset(hashes))
+    rows, tickets = Lines(str(path)), dict[int, dict[int, int]]()
+    for line in lines:
+        with chain.of_line(line.where):
+            record = line.record
+            if record["kind"] == "decision":
+                ticket, labels = record["ticket"], list(map(label, record["groups"]))
+                if type(ticket) is not int or ticket in tickets:
+                    raise ValueError(f"ticket {ticket!r} recurs, or is no number")
+                parts = record["picks"], record["probabilities"], record.get("contexts")
+                tickets[ticket] = rows.add(line.at.line, ticket, labels, *parts)
+            elif record["kind"] == "reward":
+                at, given = tickets[record["ticket"]], record["reward"]
+                several = "candidate" in record
+                picks, rewards = (record["candidate"], given) if several else (at, [given])
+                for pick, reward in zip(picks, rewards, strict=True):
+                    rows.reward(at[pick], reward)
+    contexts, names = None, list[str]()
+    if len(rows.contexts) == len(rows):
+        with chain.of_line(str(path)):
+            contexts = np.array(rows.contexts, dtype=np.float64)
+            names = [f"x{column}" for column in range(contexts.shape[1])]
+    hashes = frozenset(line.at.sha256 for line in [first, *lines])
+    return rows.log(contexts, names, adaptive=learns, draws_models=draws, hashes=hashes)
 
 
 def erase(source: Path, target: Path, tickets: Collection[int]) -> int:
@@ -120,101 +117,14 @@ def erase(source: Path, target: Path, tickets: Collection[int]) -> int:
     Raises:
         FairbanditError: a file that is no log, is damaged, or cannot be written.
     """
-    lines = list(own_lines(source))
-    gone = {line.record["ticket"] for line in lines if line.record["kind"] == "decision"}
+    first, *lines = own_lines(source)
+    gone = {line.record.get("ticket") for line in lines if line.record["kind"] == "decision"}
     gone &= set(tickets)
-    first = {**lines[0].record, "erased": len(gone), "before": lines[-1].sha256}
-    records = [first, *(line.record for line in lines[1:] if line.record.get("ticket") not in gone)]
-    previous = chain.START
-    try:
-        with written_aside(target) as file:
-            for record in records:
-                data, previous = chain.encoded(record, previous)
-                file.write(data)
-    except OSError as error:
-        raise FairbanditError(f"cannot write {target}: {error.strerror or error}") from error
+    before = (lines or [first])[-1].at.sha256
+    kept = [line.record for line in lines if line.record.get("ticket") not in gone]
+    at = chain.Position()
+    with of_file(target, "cannot write"), written_aside(target) as file:
+        for record in [{**first.record, "erased": len(gone), "before": before}, *kept]:
+            data, at = chain.encoded(record, at)
+            file.write(data)
     return len(gone)
-
-
-def _check(record: Mapping[str, Any], before: Mapping[int, Any]) -> None:
-    """Refuses a decision whose values do not fit together."""
-    ticket, groups, picks = record["ticket"], record["groups"], record["picks"]
-    chances = np.asarray(record["probabilities"], dtype=np.float64)
-    k = len(groups)
-    if type(ticket) is not int or ticket in before:
-        raise ValueError(f"ticket {ticket!r} recurs or is no number")
-    if not k or chances.shape != (k,) or not (chances >= 0).all():
-        raise ValueError(f"expected a probability for each of {k} candidates")
-    if abs(chances.sum() - len(picks)) > 1e-6 or len(set(picks)) < len(picks) or not picks:
-        raise ValueError("probabilities do not sum to the number of picks, which differ")
-    for pick in picks:
-        if type(pick) is not int or not 0 <= pick < k or not chances[pick] > 0:
-            raise ValueError(f"pick {pick!r} is no candidate, or had probability 0")
-    hash(tuple(map(read, groups)))  # a mapping is no label
-    contexts = record.get("contexts")
-    if contexts is not None:
-        array = np.asarray(contexts, dtype=np.float64)
-        if array.ndim != 2 or len(array) != k or not np.isfinite(array).all():
-            raise ValueError(f"expected {k} contexts of finite numbers")
-
-
-def _rewards(
-    record: Mapping[str, Any], decisions: Mapping[int, Mapping[str, Any]]
-) -> Iterator[tuple[tuple[int, int], float]]:
-    """The rewards that a line says, each with the ticket and the place of its pick."""
-    ticket, given = record["ticket"], record["reward"]
-    if ticket not in decisions:
-        raise ValueError(f"ticket {ticket} waits for no reward")
-    picks = decisions[ticket]["picks"]
-    if "candidate" not in record and len(picks) == 1:
-        every = [(picks[0], given)]
-    else:
-        every = list(zip(record["candidate"], given, strict=True))
-    for place, reward in every:
-        if type(place) is not int or place not in picks:
-            raise ValueError(f"candidate {place!r} of ticket {ticket} waits for no reward")
-        if type(reward) not in (int, float) or not abs(reward) <= LARGEST:
-            raise ValueError(f"a reward is a number of at most {LARGEST:g}; got {reward!r}")
-        yield (ticket, place), float(reward)
-
-
-def _arrays(
-    decisions: Mapping[int, Mapping[str, Any]],
-    rewards: Mapping[tuple[int, int], float],
-    learns: bool,
-    draws_models: bool,
-    hashes: frozenset[str],
-) -> Log:
-    """The log of some decisions by ticket."""
-    if not decisions:
-        raise FairbanditError("the log holds no decision")
-    every = list(decisions.values())
-    pools = [[read(label) for label in one["groups"]] for one in every]
-    codes = {label: code for code, label in enumerate(dict.fromkeys(chained(*pools)))}
-    contexts = [one.get("contexts") for one in every]
-    some = [one for one in contexts if one is not None]
-    widths = {len(one[0]) for one in some}
-    if len(widths) > 1:
-        raise FairbanditError(f"the log has contexts of different lengths: {sorted(widths)}")
-    picks = padded([one["picks"] for one in every], -1, np.int64)
-    probabilities = padded([one["probabilities"] for one in every], 0.0)
-    found = np.full(picks.shape, np.nan)
-    for row, (ticket, one) in enumerate(decisions.items()):
-        for slot, place in enumerate(one["picks"]):
-            found[row, slot] = rewards.get((ticket, place), np.nan)
-    at = probabilities[np.arange(len(every))[:, None], picks.clip(min=0)]
-    whole = len(some) == len(every)
-    return Log(
-        groups=padded([[codes[label] for label in pool] for pool in pools], -1, np.int64),
-        labels=tuple(codes),
-        picks=picks,
-        rewards=found,
-        propensities=np.where(picks >= 0, at, np.nan),
-        contexts=padded(contexts, 0.0) if whole else None,
-        probabilities=probabilities,
-        features=tuple(f"x{number}" for number in range(*widths)) if whole else (),
-        names=list(decisions),
-        adaptive=learns,
-        draws_models=draws_models,
-        hashes=hashes,
-    )

@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from dataclasses import replace
-from itertools import chain
 from os import PathLike
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.csv as pa_csv
-import pyarrow.parquet as pq
+from pyarrow import csv, parquet
 
 from fairbandit.environments.reading import Source, keep, read_header, read_table, source_of
 from fairbandit.errors import FairbanditError
@@ -21,7 +18,7 @@ from fairbandit.logs.dsjson import read_dsjson
 from fairbandit.logs.log import Log
 from fairbandit.logs.obp import read_obp
 from fairbandit.logs.own import is_own, read_own
-from fairbandit.logs.tables import Columns, encoder_of, log_of
+from fairbandit.logs.tables import encoder_of, log_of_table
 
 TABLES = (".csv", ".parquet")
 ENDINGS = (*TABLES, ".jsonl", ".json", ".dsjson")
@@ -86,20 +83,36 @@ def read_log(
     """
     if isinstance(source, Mapping) and "pscore" in source:
         return read_obp(source, None if group == "group" else group)
-    columns = Columns(decision, picked, propensity, group, reward, features, score)
     if isinstance(source, (str, PathLike)):
         paths = _files(Path(source))
-        kind = _kind(paths)
-        if kind == "own":
+        kinds = set(map(_kind, paths))
+        if len(kinds) > 1:
+            raise FairbanditError(f"{source} holds files of several kinds, which are no one log")
+        if kinds == {"own"}:
             return Log.joined([read_own(path) for path in paths])
-        if kind == "dsjson":
+        if kinds == {"dsjson"}:
             return read_dsjson(paths, str(group))
         tables = [read_table(path, (), True, separator, decimal) for path in paths]
+    elif isinstance(source, Source):
+        tables = [replace(source, decimal=decimal)]
     else:
         path, _held = keep(source)  # which lives until the end of this call
         tables = [read_table(path, (), True, separator, decimal)]
-    encoder = _encoder(like) or encoder_of(_whole(tables), columns)
-    return Log.joined([log_of(table, columns, encoder) for table in tables])
+    if not all(map(len, tables)):
+        raise FairbanditError(f"{tables[0].name} holds no row, or a file beside it")
+    if like is not None and like.encoder is None:
+        raise FairbanditError("like: expected a log that was read from a table")
+    columns = {"decision": decision, "picked": picked, "propensity": propensity}
+    columns |= {"reward": reward, "score": score}
+    groups = list(group) if isinstance(group, (list, tuple)) else [group]
+    taken = [name for name in (*columns.values(), *groups) if name is not None]
+    if len(taken) < 4 or not all(isinstance(name, str) for name in taken):
+        raise FairbanditError(f"columns: expected their names, got {taken}")
+    for table in tables:
+        table.need(taken)
+    encoder = like.encoder if like is not None else None
+    encoder = encoder or encoder_of(_whole(tables), taken, groups, features)
+    return Log.joined([log_of_table(table, columns, groups, encoder) for table in tables])
 
 
 def read_pieces(
@@ -107,9 +120,8 @@ def read_pieces(
     *,
     rows: int = 250_000,
     separator: str = ",",
-    decimal: str = ".",
     like: Log | None = None,
-    **columns: Any,
+    **options: Any,
 ) -> Iterator[Log]:
     """Reads a log that is larger than memory, in pieces.
 
@@ -120,7 +132,7 @@ def read_pieces(
     Args:
         path: a file or a folder, as for `read_log`.
         rows: of a table, in a piece.
-        separator, decimal, like, columns: as for `read_log`.
+        separator, like, options: as for `read_log`.
 
     Yields:
         Consecutive decisions.
@@ -128,17 +140,14 @@ def read_pieces(
     Raises:
         FairbanditError: as `read_log`.
     """
-    paths, encoder = _files(Path(path)), _encoder(like)
-    if _kind(paths) != "table":
-        for one in paths:
-            yield read_log(one, **columns)
-        return
-    chosen = Columns(**columns)
-    for one in paths:
-        for source in _sources(one, chosen.decision, rows, separator):
-            piece = replace(source, decimal=decimal)
-            encoder = encoder or encoder_of(piece, chosen)
-            yield log_of(piece, chosen, encoder)
+    for one in _files(Path(path)):
+        if _kind(one) != "table":
+            yield read_log(one, **options)
+            continue
+        for piece in _pieces(one, options.get("decision", "decision"), rows, separator):
+            log = read_log(piece, like=like, **options)
+            like = log[:0] if like is None else like
+            yield log
 
 
 def _files(path: Path) -> list[Path]:
@@ -147,83 +156,61 @@ def _files(path: Path) -> list[Path]:
         return [path]
     files = [file for file in sorted(path.iterdir()) if file.suffix.lower() in ENDINGS]
     if not files:
-        raise FairbanditError(
-            f"{path} holds no log; expected files that end in {', '.join(ENDINGS)}"
-        )
+        raise FairbanditError(f"{path} holds no file that ends in {', '.join(ENDINGS)}")
     return files
 
 
-def _kind(paths: Sequence[Path]) -> str:
-    """What the files of a log are: table, own or dsjson."""
-    try:
-        kinds = {
-            "table" if path.suffix.lower() in TABLES else "own" if is_own(path) else "dsjson"
-            for path in paths
-        }
-    except OSError as error:
-        raise FairbanditError(f"cannot read {error.filename}: {error.strerror}") from error
-    if len(kinds) > 1:
-        raise FairbanditError(
-            f"{paths[0].parent} holds files of several kinds, which are no one log"
-        )
-    return kinds.pop()
-
-
-def _encoder(like: Log | None) -> Any:
-    if like is not None and like.encoder is None:
-        raise FairbanditError("like: expected a log that was read from a table")
-    return None if like is None else like.encoder
+def _kind(path: Path) -> str:
+    """What a file is: table, own or dsjson."""
+    if path.suffix.lower() in TABLES:
+        return "table"
+    return "own" if is_own(path) else "dsjson"
 
 
 def _whole(tables: Sequence[Source]) -> Source:
     """All rows of some tables, for what encodes them."""
-    first = tables[0]
-    if len(tables) == 1:
-        return first
     import pandas as pd
 
+    first = tables[0]
     if any(dict(one.frame.dtypes) != dict(first.frame.dtypes) for one in tables):
         raise FairbanditError(f"{first.name} and other files have different columns, or types")
     frame = pd.concat([one.frame for one in tables], ignore_index=True)
-    return replace(first, name=f"{first.name} and further files", frame=frame)
+    return replace(first, frame=frame)
 
 
-def _sources(path: Path, decision: str, rows: int, separator: str) -> Iterator[Source]:
+def _pieces(path: Path, decision: str, rows: int, separator: str) -> Iterator[Source]:
     """The rows of a table in pieces that cut no decision, unless its rows stand apart."""
+    first, rest, step = 0, None, rows // 8 + 1
     try:
-        with _opened(path, separator, min(rows, 1 << 17)) as (schema, batches):
-            if decision not in schema.names:
+        for batch in _batches(path, step, separator):
+            if decision not in batch.schema.names:
                 raise FairbanditError(f"{path} has no column {decision!r}")
-            first, rest = 0, schema.empty_table()
-            for batch in chain(batches, [None]):
-                if batch is not None:
-                    rest = pa.concat_tables([rest, pa.Table.from_batches([batch])])
-                while len(rest) >= (rows if batch else 1):
-                    names, ends = rest[decision], min(rows, len(rest))
-                    if batch or ends < len(rest):  # the last decision may go on
-                        ends = pc.index(names, names[ends - 1]).as_py()
-                    if ends <= 0:  # it is all of the piece
-                        ends = pc.index(pc.equal(names, names[0]), False).as_py()
-                    if ends <= 0 and batch:
-                        break
-                    ends = ends if ends > 0 else len(rest)
-                    yield source_of(rest[:ends], str(path), first)
-                    first, rest = first + ends, rest[ends:]
+            for low in range(0, len(batch), step):
+                piece = pa.Table.from_batches([batch.slice(low, step)])
+                rest = piece if rest is None else pa.concat_tables([rest, piece])
+                if len(rest) < rows:
+                    continue
+                names = rest[decision]
+                last = names[rows - 1]  # this decision may go on
+                end = pc.index(names, last if last != names[0] else names[-1]).as_py()
+                if end > 0:
+                    yield source_of(rest[:end], str(path), first)
+                    first, rest = first + end, rest[end:]
+        if rest is not None:
+            yield source_of(rest, str(path), first)
     except (pa.ArrowException, OSError, UnicodeError) as error:
         raise FairbanditError(f"cannot read {path}: {error}") from error
 
 
-@contextmanager
-def _opened(path: Path, separator: str, rows: int) -> Iterator[tuple[pa.Schema, Any]]:
-    """The schema of a table, and its rows in batches."""
-    if path.suffix.lower() == ".csv":
+def _batches(path: Path, rows: int, separator: str) -> Iterator[pa.RecordBatch]:
+    if path.suffix.lower() == ".parquet":  # the whole file would be kept with pre_buffer
+        with parquet.ParquetFile(path, page_checksum_verification=True, pre_buffer=False) as file:
+            yield from file.iter_batches(rows, use_threads=False)
+    else:
+        separator = "\t" if separator == "tab" else separator
         types = dict.fromkeys(read_header(path, separator), pa.string())  # as `read_table` does
-        with pa_csv.open_csv(
+        yield from csv.open_csv(
             path,
-            parse_options=pa_csv.ParseOptions(delimiter=separator, newlines_in_values=True),
-            convert_options=pa_csv.ConvertOptions(column_types=types),
-        ) as reader:
-            yield reader.schema, reader
-    else:  # the whole file would be kept with pre_buffer
-        with pq.ParquetFile(path, page_checksum_verification=True, pre_buffer=False) as file:
-            yield file.schema_arrow, file.iter_batches(rows, use_threads=False)
+            parse_options=csv.ParseOptions(delimiter=separator, newlines_in_values=True),
+            convert_options=csv.ConvertOptions(column_types=types),
+        )

@@ -1,145 +1,228 @@
-"""Logs as tables with a row for each candidate."""
+"""Logs as tables with a row for each candidate: all readers make one, and here it is checked."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+import math
+from collections import defaultdict
+from collections.abc import Hashable, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from fairbandit.environments.columns import Encoder, chosen_columns, resolve_columns
-from fairbandit.environments.reading import Source, listed, remark
+from fairbandit.environments.reading import LARGEST, Source, listed, remark
 from fairbandit.errors import FairbanditError
-from fairbandit.logs.log import Log
+from fairbandit.logs.chain import number
+from fairbandit.logs.log import Floats, Ints, Log
 
 NEAR = 0.01
-"""How far from 1 the probabilities of a pool may sum to: tables round them."""
+"""How far off the sum of a pool's probabilities may be: tables round them."""
+
+ROUNDED = 1e-6
+"""How far above 1 a probability of single precision may be."""
 
 
-class Columns(NamedTuple):
-    """The columns of a table; see `read_log`."""
-
-    decision: str = "decision"
-    picked: str = "picked"
-    propensity: str | None = "propensity"
-    group: str | Sequence[str] = "group"
-    reward: str = "reward"
-    features: Sequence[str] | Mapping[str, Any] | str | None = None
-    score: str | None = None
-
-    @property
-    def groups(self) -> list[str]:
-        """The group columns."""
-        return list(self.group) if isinstance(self.group, (list, tuple)) else [self.group]  # type: ignore[list-item]
-
-    @property
-    def named(self) -> list[str]:
-        """All columns but the features."""
-        further = [name for name in (self.propensity, self.score) if name is not None]
-        every = [self.decision, self.picked, self.reward, *further, *self.groups]
-        if not self.groups or not all(isinstance(name, str) for name in every):
-            raise FairbanditError(f"columns: expected their names, got {every}")
-        return every
+Columns = Mapping[str, str | None]
+"""The columns that are `decision, picked, propensity, reward, score`; None for one that is not."""
 
 
-def encoder_of(source: Source, columns: Columns) -> Encoder:
-    """What encodes the features of a table, a group's included.
+def encoder_of(
+    source: Source, taken: Sequence[str], groups: Sequence[str], features: Any
+) -> Encoder:
+    """What encodes the features of a table, and its groups.
+
+    Args:
+        source: the table.
+        taken: columns that are no features.
+        groups: the group columns.
+        features: as `read_log` takes them.
 
     Raises:
         FairbanditError: a column that is chosen cannot be a feature.
     """
-    features, left_out = columns.features, dict[str, str]()
-    _require(source, columns.named)
-    if isinstance(features, (Mapping, str)):
-        found, _ = resolve_columns(source, chosen_columns(features), columns.named)
-        _require(source, found)
-    else:
-        found, left_out = resolve_columns(source, None, columns.named)
-    if left_out and features is None:
-        text = listed([f"{name!r} ({reason})" for name, reason in left_out.items()])
-        remark(f"{source.name}: these columns are no features: {text}; features=[…] chooses others")
-    if isinstance(features, Sequence) and not isinstance(features, str):
+    chosen = chosen_columns(features) if isinstance(features, (Mapping, str)) else None
+    source.need(chosen or ())
+    found, left_out = resolve_columns(source, chosen, taken)
+    if isinstance(features, (list, tuple)):
         if lacking := [name for name in features if name not in found]:
             reason = left_out.get(lacking[0], "there is no such column, or it has another role")
             raise FairbanditError(f"{source.name}, column {lacking[0]!r} is no feature: {reason}")
         found = {name: found[name] for name in features}
-    of_groups, _ = resolve_columns(source, dict.fromkeys(columns.groups, "category"), ())
+    elif left_out:
+        text = listed([f"{name!r} ({reason})" for name, reason in left_out.items()])
+        remark(f"{source.name}: these columns are no features: {text}; features=[…] chooses others")
+    of_groups, _ = resolve_columns(source, dict.fromkeys(groups, "category"), ())
     return Encoder({**found, **of_groups}, source, bias=True)
 
 
-def log_of(source: Source, columns: Columns, encoder: Encoder) -> Log:
+def log_of_table(source: Source, columns: Columns, groups: Sequence[str], encoder: Encoder) -> Log:
     """The log of a table that was read.
 
     Raises:
         FairbanditError: the message names the row of the first cell that does not make sense.
     """
-    _require(source, [*columns.named, *encoder.columns])
-    for name in (columns.decision, *columns.groups):
+    source.need(encoder.columns)
+    for name in (str(columns["decision"]), *groups):
         source.require(name, ~source.gaps(name), "a value")
-    codes, names = source.frame[columns.decision].factorize()
-    n, picked = len(names), source.numbers(columns.picked)
-    source.require(columns.picked, (picked == 0) | (picked == 1), "0 or 1")
-    count = np.bincount(codes, picked)
-    source.require(columns.picked, count[codes] == 1, "one pick in each decision")
-    is_pick, rewards = picked == 1, source.numbers(columns.reward)
-    source.require(columns.reward, is_pick | np.isnan(rewards), "no reward but for picks")
-    chances, whole = np.full(len(source), np.nan), False
-    if columns.propensity is not None:
-        chances = source.numbers(columns.propensity)
-        in_range = np.isnan(chances) | ((chances >= 0) & (chances <= 1))
-        good = np.where(is_pick, (chances > 0) & (chances <= 1), in_range)
-        source.require(columns.propensity, good, "a probability, above 0 for the pick")
-        whole = not np.isnan(chances).any()
-    if whole and columns.propensity:  # of all candidates, or that of the pick in each row
-        near = np.abs(np.bincount(codes, chances) - 1) < NEAR
-        whole = bool(near.all())
-        of_pick = np.bincount(codes, np.where(is_pick, chances, 0.0))
-        alike = whole or bool((chances == of_pick[codes]).all())
-        expected = f"probabilities that sum to 1 ± {NEAR} in each decision, or the pick's alone"
-        source.require(columns.propensity, near[codes] | alike, expected)
-    order = np.argsort(codes, kind="stable")  # rows of a decision may stand anywhere
-    sizes = np.bincount(codes)
-    places = np.arange(len(source)) - np.repeat(sizes.cumsum() - sizes, sizes)
+    labels = {name: source.labels(name).astype(str) for name in groups}
+    first, *others = (one.astype(object) for one in labels.values())
+    every = sum((" × " + other for other in others), first)
+    attributes = {name: _coded(own) for name, own in labels.items()}
+    named = {"features": encoder.names, "encoder": encoder}
+    return _log_of(source, columns, _coded(every), attributes, encoder(source), **named)
 
-    def pools(values: NDArray[Any], empty: float) -> NDArray[Any]:
-        table = np.full((n, sizes.max(), *values.shape[1:]), empty, dtype=values.dtype)
-        table[codes[order], places] = values[order]
-        return table
 
-    labels = [source.labels(name).astype(str) for name in columns.groups]
-    every = labels[0]
-    for more in labels[1:]:
-        every = every.astype(object) + " × " + more
-    (groups, of_all), *attributes = (
-        (pools(numbers, -1), tuple(values.tolist()))
-        for values, numbers in (
-            np.unique(one.astype(str), return_inverse=True) for one in (every, *labels)
-        )
-    )
-    pick = pools(is_pick, False).argmax(1)[:, None]
-    score = columns.score
+def _coded(labels: NDArray[Any]) -> tuple[Ints, tuple[str, ...]]:
+    own, codes = np.unique(labels.astype(str), return_inverse=True)
+    return codes, tuple(own.tolist())
+
+
+class Lines:
+    """Collects decisions from lines, or from whatever the unit is, and makes a log of them.
+
+    Args:
+        name: what messages call the log.
+        unit: what is numbered.
+
+    Attributes:
+        contexts: those that were added, one a row, of any type.
+    """
+
+    def __init__(self, name: str, unit: str = "line") -> None:
+        self._name, self._unit = name, unit
+        self._names: list[Any] = []
+        self._labels: dict[Hashable, int] = {}
+        self._rows: defaultdict[str, list[Any]] = defaultdict(list)
+        self.contexts: list[Any] = []
+
+    def __len__(self) -> int:
+        return len(self._rows["line"])
+
+    def add(
+        self,
+        line: int,
+        name: Any,
+        labels: Sequence[Hashable],
+        picks: Sequence[int],
+        propensities: Sequence[float],
+        contexts: Sequence[Any] | None = None,
+    ) -> dict[int, int]:
+        """Adds a decision; returns the row of each pick, by its place.
+
+        Raises:
+            TypeError, ValueError: what is no decision.
+        """
+        k, first = len(labels), len(self)
+        order = {range(k).index(pick): place for place, pick in enumerate(picks, 1)}
+        if len(order) < len(picks) or k != len(propensities) or len(contexts or labels) != k:
+            raise ValueError(f"expected picks that differ, and all parts of {k} candidates")
+        columns: dict[str, list[Any]] = {
+            "line": [line] * k,
+            "decision": [len(self._names)] * k,
+            "group": [self._labels.setdefault(label, len(self._labels)) for label in labels],
+            "picked": [order.get(place, 0) for place in range(k)],
+            "propensity": [number(one, "a propensity") for one in propensities],
+            "reward": [math.nan] * k,
+        }
+        for column, values in columns.items():
+            self._rows[column] += values
+        self._names.append(name)
+        self.contexts += contexts or ()
+        return {pick: first + pick for pick in order}
+
+    def reward(self, row: int, reward: Any) -> None:
+        """Adds the reward of the pick in a row.
+
+        Raises:
+            ValueError: it is no number, or came already.
+        """
+        rewards = self._rows["reward"]
+        if not math.isnan(rewards[row]):
+            raise ValueError("the reward came already")
+        rewards[row] = number(reward, "a reward")
+
+    def log(self, contexts: Any, features: Sequence[str], **further: Any) -> Log:
+        """The log of all decisions, with contexts (R, d), or None, and further attributes.
+
+        Raises:
+            FairbanditError: the message names the first line that does not make sense.
+        """
+        import pandas as pd
+
+        if not self._names:
+            raise FairbanditError(f"{self._name} holds no decision")
+        lines = np.array(self._rows.pop("line"))
+        frame = pd.DataFrame(self._rows, index=lines - 1, dtype=np.float64)
+        source = Source(self._name, list(frame), frame, unit=self._unit)
+        if contexts is not None:
+            finite = (np.abs(contexts) <= LARGEST).all(1)
+            source.require("decision", finite, f"features of at most {LARGEST:g}")
+        groups = frame["group"].to_numpy(np.int64), tuple(self._labels)
+        named = {"names": self._names, "features": tuple(features), **further}
+        columns = {name: name for name in frame} | {"score": None}
+        return _log_of(source, columns, groups, {}, contexts, **named)
+
+
+def _log_of(
+    source: Source, columns: Columns, groups: Any, attributes: Any, contexts: Any, **further: Any
+) -> Log:
+    import pandas as pd
+
+    decision, picked, reward = (str(columns[key]) for key in ("decision", "picked", "reward"))
+    codes, names = source.frame[decision].factorize()
+    order, rewards = source.numbers(picked), source.numbers(reward)
+    is_pick = order > 0
+    source.require(picked, (order >= 0) & (order % 1 == 0), "0, or 1 for the pick")
+    again = pd.DataFrame({"decision": codes, "order": order}).duplicated() & is_pick
+    count, total = np.bincount(codes, is_pick), np.bincount(codes, order)
+    whole = (count > 0) & (total == count * (count + 1) / 2)  # picks are numbered from 1
+    source.require(picked, whole[codes] & ~again, "one pick in each decision")
+    source.require(reward, is_pick | np.isnan(rewards), "no reward but for picks")
+    chances = _chances(source, columns["propensity"], codes, is_pick)
+    scores = None if columns["score"] is None else source.numbers(columns["score"])
+    places = pd.Series(codes).groupby(codes).cumcount().to_numpy()
+    at, slots = np.flatnonzero(is_pick), order[is_pick].astype(np.int64) - 1
+
+    def table(values: NDArray[Any], row: Ints, column: Ints, empty: float) -> NDArray[Any]:
+        whole = np.full((len(names), column.max() + 1, *values.shape[1:]), empty, values.dtype)
+        whole[row, column] = values
+        return whole
+
+    def pools(values: Any, empty: float) -> Any:
+        return None if values is None else table(values, codes, places, empty)
+
+    def picks(values: NDArray[Any], empty: float) -> NDArray[Any]:
+        return table(values[at], codes[at], slots, empty)
+
     return Log(
-        groups=groups,
-        labels=of_all,
-        picks=pick,
-        rewards=np.take_along_axis(pools(rewards, np.nan), pick, 1),
-        propensities=np.take_along_axis(pools(chances, np.nan), pick, 1),
-        contexts=pools(encoder(source), 0.0),
-        probabilities=pools(chances, 0.0) if whole else None,
-        features=encoder.names,
-        names=names.tolist(),
-        scores=None if score is None else pools(source.numbers(score), np.nan),
-        attributes=dict(zip(columns.groups, attributes, strict=True)),
-        encoder=encoder,
+        groups=pools(groups[0], -1),
+        labels=groups[1],
+        picks=picks(places, -1),
+        rewards=picks(rewards, np.nan),
+        propensities=picks(chances, np.nan),
+        contexts=pools(contexts, 0.0),
+        probabilities=None if np.isnan(chances).any() else pools(chances, 0.0),
+        scores=pools(scores, np.nan),
+        attributes={name: (pools(one, -1), own) for name, (one, own) in attributes.items()},
+        **{"names": names.tolist(), **further},
     )
 
 
-def _require(source: Source, names: Sequence[str] | Mapping[str, Any]) -> None:
-    if not len(source):
-        raise FairbanditError(f"{source.name} holds no row")
-    if lacking := [repr(name) for name in names if name not in source.frame]:
-        raise FairbanditError(
-            f"{source.name} has no column {listed(lacking)} of numbers or texts; it has "
-            f"{listed([*map(repr, source.columns)])}"
-        )
+def _chances(source: Source, name: str | None, codes: Ints, is_pick: NDArray[np.bool_]) -> Floats:
+    """The propensities of all rows, if they are known, or of picks alone; NaN elsewhere."""
+    if name is None:
+        return np.full(len(source), np.nan)
+    chances = source.numbers(name)
+    known, in_range = ~np.isnan(chances), (chances >= 0) & (chances <= 1 + ROUNDED)
+    good = np.where(is_pick, in_range & (chances > 0), in_range | ~known)
+    source.require(name, good, "a probability, above 0 for the pick")
+    of_pick = np.where(is_pick, chances, 0.0)
+    if known.all():
+        near = np.abs(np.bincount(codes, chances) - np.bincount(codes, is_pick)) < NEAR
+        alone = (chances == np.bincount(codes, of_pick)[codes]).all() or (chances == of_pick).all()
+        expected = f"probabilities that sum to 1 ± {NEAR} in each decision, or the pick's alone"
+        source.require(name, near[codes] | alone, expected)
+        if near.all():
+            return chances.clip(max=1)
+    return np.where(is_pick, chances.clip(max=1), np.nan)

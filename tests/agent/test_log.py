@@ -65,7 +65,7 @@ def test_every_line_is_confirmed(log: Path, tmp_path: Path) -> None:
     agent = Agent.load(tmp_path / "agent.pt", log=log)
     serve(agent, 5)
     found = replay(log)
-    assert found.sha256 == agent.log_hash == list(own_lines(log))[-1].sha256
+    assert found.sha256 == agent.log_hash == list(own_lines(log))[-1].at.sha256
     assert (found.decisions, found.lines) == (55, log.read_bytes().count(b"\n"))
     read = read_log(log)
     assert len(read) == 55
@@ -89,7 +89,7 @@ def test_one_flipped_bit_anywhere_is_named(log: Path, tmp_path: Path) -> None:
     lines = whole.splitlines(keepends=True)
     for other in (lines[:4] + lines[5:], [*lines[:4], lines[5], lines[4]], [*lines, lines[3]]):
         damaged.write_bytes(b"".join(other))
-        with pytest.raises(FairbanditError, match="does not follow the one before"):
+        with pytest.raises(FairbanditError, match="is missing before it, or was added"):
             replay(damaged)
 
 
@@ -105,15 +105,15 @@ def test_a_line_that_was_written_otherwise_is_named(log: Path, tmp_path: Path) -
         ("decision", "ticket", 99),
         ("reward", "ticket", 99),
     ):
-        previous, forged = chain.START, []
+        at, forged = chain.Position(), []
         number = [
-            line.number
+            line.at.line
             for line in own_lines(log)
             if line.record["kind"] == kind and line.record[key] != value
         ][3]
         for line in own_lines(log):
-            record = {**line.record, key: value} if line.number == number else line.record
-            data, previous = chain.encoded(record, previous)
+            record = {**line.record, key: value} if line.at.line == number else line.record
+            data, at = chain.encoded(record, at)
             forged.append(data)
         path = tmp_path / "forged.jsonl"
         path.write_bytes(b"".join(forged))
@@ -230,12 +230,12 @@ def test_whose_log_it_is(log: Path, tmp_path: Path) -> None:
     del agent
     with pytest.raises(FairbanditError, match="played again, ticket is"):
         Agent.load(tmp_path / "twin.pt", log=log)
-    with pytest.raises(FairbanditError, match="the log of another agent"):
+    with pytest.raises(FairbanditError, match="not the log that this agent wrote"):
         Agent.from_config("greedy", features=3, groups=["a"], log=log)
     other = begun(tmp_path / "other.jsonl", seed=1)
     serve(other, 3)
     other.save(tmp_path / "other.pt")
-    with pytest.raises(FairbanditError, match="not the log that the saved agent wrote"):
+    with pytest.raises(FairbanditError, match="not the log that this agent wrote"):
         Agent.load(tmp_path / "other.pt", log=log)
 
 
@@ -259,7 +259,7 @@ def test_a_loaded_agent_begins_a_new_log(tmp_path: Path, capsys: Any) -> None:
     agent.save(tmp_path / "later.pt")
     serve(agent, 1)
     agent.save(tmp_path / "later.pt")
-    with pytest.raises(FairbanditError, match="is not the file from which the log goes on"):
+    with pytest.raises(FairbanditError, match="goes on from a file of SHA-256"):
         replay(files[0], tmp_path / "later.pt")
 
 

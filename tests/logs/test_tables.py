@@ -194,7 +194,7 @@ def put(column: str, value: Any, where: str) -> Any:
     [
         (put("picked", False, "pick"), "picked", "one pick in each decision"),
         (put("picked", True, "other"), "picked", "one pick in each decision"),
-        (put("picked", 2, "other"), "picked", "0 or 1"),
+        (put("picked", 2, "pick"), "picked", "one pick in each decision"),
         (put("picked", "yes", "other"), "picked", "a number"),
         (put("propensity", 0, "pick"), "propensity", "a probability, above 0"),
         (put("propensity", 1.5, "pick"), "propensity", "a probability, above 0"),
@@ -221,7 +221,7 @@ def test_errors_name_the_row(change, column, expected):
     ("given", "options", "expected"),
     [
         (pd.DataFrame({"decision": []}), {}, "holds no row"),
-        (pd.DataFrame({"decision": [1]}), {}, "no column 'picked', 'reward', 'propensity'"),
+        (pd.DataFrame({"decision": [1]}), {}, "no column 'picked', 'propensity', 'reward'"),
         (None, {"features": ["height"]}, "'height' is no feature: there is no such column"),
         (None, {"features": ["reward"]}, "'reward' is no feature"),
         (None, {"features": {"height": None}}, "no column 'height'"),
