@@ -72,6 +72,8 @@ def test_pairs_are_fitted_by_the_largest_likelihood() -> None:
     for b in range(B):
         for place, n in enumerate(known.counts(at)):
             x, g, r = (part[b, :n].numpy() for part in known[1:])
+            order = np.lexsort((r, known.rounds[:n].numpy()))  # of a round, by reward
+            x, g, r = x[order], g[order], r[order]
             rows = []
             for i in np.flatnonzero(g >= 0):
                 earlier = np.flatnonzero(g[:i] == g[i])
