@@ -171,10 +171,22 @@ class Candidates:
                 "this part reads past picks: let its `_last_pick_read(t)` return the last round "
                 "whose pick it reads, such as t - 1"
             )
-        last = torch.tensor(
-            [self._last_pick(t) for t in self.rounds.tolist()], device=self.groups.device
-        )
-        return self._past.pick_counts(last.clamp(max=self._past.picks.stop - 1))
+        return self._past.pick_counts(self._picks_read.clamp(max=self._past.picks.stop - 1))
+
+    @property
+    def rounds_guessed(self) -> Tensor:
+        """How many of the rounds that `pick_counts` should count have no picks yet, (N,) int64.
+
+        There are some in the first guess of a block alone.
+        """
+        played = 0 if self._past.picks is None else self._past.picks.stop - 1
+        return (self._picks_read - played).clamp(min=0)
+
+    @cached_property
+    def _picks_read(self) -> Tensor:
+        """The last round whose pick each round reads, (N,)."""
+        read = [self._last_pick(t) for t in self.rounds.tolist()]
+        return torch.tensor(read, device=self.groups.device)
 
     def drawn_where(self, unseen: Tensor, share: Tensor) -> Tensor:
         """Shares, with ranks drawn from U(0, 1) for the candidates that have none.

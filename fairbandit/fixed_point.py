@@ -47,13 +47,12 @@ def outcomes_of(first: int, pools: Pools, selection: Selection) -> Outcomes:
     """
     n, actions = selection.actions.shape[1], selection.places
     rounds = torch.arange(first, first + n, device=actions.device)
-    parts = pools.contexts, pools.groups, pools.rewards
-    contexts, groups, rewards = (gather_picks(part, actions) for part in parts)
+    parts = (pools.contexts, 0), (pools.groups, -1), (pools.rewards, 0)
+    found = [gather_picks(part, actions, empty) for part, empty in parts]
     if actions.ndim == 3:
         rounds = rounds.repeat_interleave(actions.shape[2])
-        contexts, groups, rewards = (part.flatten(1, 2) for part in (contexts, groups, rewards))
-        contexts, rewards = contexts.nan_to_num(0), rewards.nan_to_num(0)
-    return Outcomes(rounds, contexts, groups, rewards)
+        found = [part.flatten(1, 2) for part in found]
+    return Outcomes(rounds, *found)
 
 
 def fixed_point(

@@ -282,7 +282,7 @@ class Policy:
             _first=first,
             _window=division[1:],
             _past=past,
-            _last_pick=self.last_pick_read,
+            _last_pick=(lambda _: self.last_pick_read(first)) if frozen else self.last_pick_read,
         )
 
     def describe(self) -> dict[str, Any]:

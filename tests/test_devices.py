@@ -174,6 +174,13 @@ def test_one_round_at_a_time(name: str) -> None:
     everywhere({"name": name}, support.environment, 30, at_once=1)
 
 
+@pytest.mark.parametrize("name", [name for name in POLICIES if " " not in name])
+def test_shortlists(name: str) -> None:
+    """Of six slots, pools of four leave some empty."""
+    for picks in (3, 6):
+        everywhere(POLICIES[name], support.environment, 40, picks=picks)
+
+
 def test_a_sampled_truth() -> None:
     world = partial(support.environment, "simulation", cdf="sampled", cdf_samples=1000)
     everywhere({"name": "gmf"}, world)

@@ -27,8 +27,8 @@ bound on its fair regret. One step of the paper's proof is false, so the theorem
 repaired one stand side by side, and below them the constant of this very instance, by Monte Carlo.
 With two groups that have a place each, it also prints what fairness costs in reward.
 
-It plays no policy. Constants of the simulation are in closed form, those of a table and the census
-exact over the members.
+It plays no policy, and all bounds are for one pick of each pool. Constants of the simulation are in
+closed form, those of a table and the census exact over the members.
 
 words:
   environment=NAME             simulation, table, census_gender or census_ethnicity

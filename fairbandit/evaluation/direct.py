@@ -87,7 +87,7 @@ def direct_values(
 
     Returns:
         (1 + R, 1 + 2P), the log first: the m largest estimated ranks of a pool, the rewards of all
-        policies, and their ranks.
+        policies, and their ranks, each divided by m.
     """
     assert log.contexts is not None
     n, draws = len(log), np.random.default_rng(seed)
@@ -99,7 +99,7 @@ def direct_values(
     cuts = np.bincount(groups[places], minlength=len(log.labels)).cumsum()[:-1]
     x = log.contexts.reshape(len(groups), -1)[places]
     decision = places // log.groups.shape[1]
-    chances = np.array([own.ravel()[places] for own in policies])
+    chances = np.array([(own / slots[:, None]).ravel()[places] for own in policies])
     values, ranks, table = [], np.zeros(len(places)), np.full(log.groups.shape, -np.inf)
     for repetition in range(1 + repetitions):
         counts = np.ones(n)
@@ -111,10 +111,10 @@ def direct_values(
             below = weight_below(scores[here], weights[here])
             ranks[here] = below / max(float(weights[here].sum()), 1.0)
         table.flat[places] = ranks
-        best = counts @ np.where(among, -np.sort(-table, axis=1), 0.0).sum(1)
+        best = counts @ (np.where(among, -np.sort(-table, axis=1), 0.0).sum(1) / slots)
         # einsum calls no BLAS, whose threads take longer than such a sum
         means = (np.einsum("pn,n->p", chances, weights * every) for every in (scores, ranks))
-        values.append(np.concatenate([[best], *means]) / float(counts @ slots))
+        values.append(np.concatenate([[best], *means]) / n)
     return np.array(values)
 
 

@@ -4,20 +4,22 @@ import torch
 from torch import Tensor
 
 
-def gather_picks(values: Tensor, actions: Tensor) -> Tensor:
+def gather_picks(values: Tensor, actions: Tensor, empty: float | None = None) -> Tensor:
     """The values at the places picked.
 
     Args:
         values: (B, N, K, …).
         actions: (B, N), or (B, N, m), −1 in empty slots.
+        empty: the value of empty slots; None is NaN, or −1 if values are whole numbers.
 
     Returns:
-        (B, N, …), or (B, N, m, …), where empty slots have NaN, or −1 if values are whole numbers.
+        (B, N, …), or (B, N, m, …).
     """
     slots = actions if actions.ndim == 3 else actions[..., None]
     index = slots.clamp(min=0).reshape(*slots.shape, *[1] * (values.ndim - 3))
     found = values.gather(2, index.expand(-1, -1, -1, *values.shape[3:]))
     if actions.ndim == 2:
         return found.squeeze(2)
-    empty = (slots < 0).reshape(*slots.shape, *[1] * (values.ndim - 3))
-    return found.masked_fill(empty, torch.nan if values.is_floating_point() else -1)
+    if empty is None:
+        empty = torch.nan if values.is_floating_point() else -1
+    return found.masked_fill((slots < 0).reshape(*slots.shape, *[1] * (values.ndim - 3)), empty)

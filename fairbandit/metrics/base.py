@@ -63,11 +63,8 @@ class Judged:
 
     def total(self, values: Tensor) -> Tensor:
         """The sum of the picks' values: (B, N, K, …) to (B, N, …)."""
-        found = self.gather_picks(values)
-        if self.actions.ndim == 2:
-            return found
-        filled = (self.actions >= 0).reshape(*self.actions.shape, *[1] * (found.ndim - 3))
-        return found.where(filled, 0).sum(2)
+        found = gather_picks(values, self.actions, 0)
+        return found if self.actions.ndim == 2 else found.sum(2)
 
     def lost(self, values: Tensor) -> Tensor:
         """By how much the m best candidates are above the picks: (B, N, K) to (B, N)."""

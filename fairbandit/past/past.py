@@ -109,8 +109,8 @@ class Past(NamedTuple):
             return self
         (last,) = self.picks[self.picks.stop - 1, self.picks.stop]
         every = torch.arange(last.shape[2], device=groups.device)
-        slots = groups if groups.ndim == 3 else groups[..., None]
-        counts = (slots[..., None] == every).sum(2).cumsum(1).add_(last)
+        counts = groups[..., None] == every
+        counts = (counts.sum(2) if groups.ndim == 3 else counts).cumsum(1).add_(last)
         return self._replace(picks=self.picks.append(counts))
 
     def with_outcomes(self, outcomes: Outcomes, *, keep: bool) -> Past:

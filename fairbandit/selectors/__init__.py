@@ -1,6 +1,13 @@
 """Selectors: pick one candidate of each pool, with known probabilities."""
 
-from fairbandit.selectors.base import Selection, Selector, best, best_first
+from fairbandit.selectors.base import (
+    Selection,
+    Selector,
+    best,
+    best_first,
+    best_of_groups,
+    best_picks,
+)
 from fairbandit.selectors.chain import Chain
 from fairbandit.selectors.greedy import Argmax, EpsilonGreedy
 from fairbandit.selectors.group_parity import GroupChance, GroupParity
@@ -19,4 +26,6 @@ __all__ = [
     "Selector",
     "best",
     "best_first",
+    "best_of_groups",
+    "best_picks",
 ]

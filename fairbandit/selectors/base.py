@@ -123,17 +123,17 @@ class Selector(Part):
                 f"{tuple(found.shape)} and {found.dtype}; expected {tuple(index.shape)} and "
                 f"{index.dtype}"
             )
-        count = present.sum(2, keepdim=True)
-        found = found.where(count > picks, present.to(found.dtype))
-        total = found.sum(2, keepdim=True) - count.clamp(max=picks)
-        sound = (found >= 0) & (found <= 1 + ROUNDING) & (present | (found == 0))
-        if not bool((sound & (total.abs() <= ROUNDING)).all()):
+        there = present.to(found.dtype)
+        count = there.sum(2, keepdim=True)
+        found = found.where(count > picks, there)
+        off = (found.sum(2, keepdim=True) - count.clamp(max=picks)).abs()
+        if not bool(((found >= 0) & (found <= there + ROUNDING) & (off <= ROUNDING)).all()):
             raise FairbanditError(
                 f"selector {self.part_name!r} gave inclusion probabilities between rounds "
                 f"{int(candidates.rounds[0])} and {int(candidates.rounds[-1])} that are not from 0 "
                 f"to 1, not 0 at empty places, or do not sum to {picks}"
             )
-        return found.clamp(max=1)
+        return found.minimum(there)
 
     def _shortlist(self, candidates: Candidates, index: Tensor, picks: int) -> Selection:
         """Picks m > 1 places of each pool."""
@@ -144,12 +144,9 @@ class Selector(Part):
             start = stream.uniform(int(candidates.rounds[0]), index.shape[1], 1)[..., 0]
             sizes = candidates.present.sum(2).clamp(max=picks)
             chosen = systematic(inclusion, sizes, start, candidates.draws(Purpose.ORDER))
-        # those that are certainly better come first, and others by their place
-        better, _ = standing(*ends(candidates, index), chosen.to(index.dtype))
-        order = better.where(chosen, torch.inf).sort(dim=2, stable=True).indices
+        order = _preferred(candidates, index, chosen)
         order = pad(order, (0, max(picks - order.shape[2], 0)))[..., :picks]
-        count = chosen.sum(2, keepdim=True)
-        empty = torch.arange(picks, device=index.device) >= count
+        empty = torch.arange(picks, device=index.device) >= chosen.sum(2, keepdim=True)
         propensities = inclusion.gather(2, order).masked_fill(empty, torch.nan)
         return Selection(order.masked_fill(empty, -1), propensities, inclusion)
 
@@ -205,17 +202,57 @@ def ends(candidates: Candidates, index: Tensor) -> tuple[Tensor, Tensor]:
     return (index if ceiling is index else 2 * index - ceiling), ceiling
 
 
+def best_picks(candidates: Candidates, index: Tensor, picks: int) -> Tensor:
+    """The inclusion probabilities of the m best of each pool, (B, N, K).
+
+    They are 1 for those who are certainly among the m best, and those who tie for the last places
+    share them. What it gives for pools of at most m candidates does not count.
+    """
+    if picks >= index.shape[2]:
+        return candidates.present.to(index.dtype)
+    floor, ceiling = (end.where(candidates.present, -torch.inf) for end in ends(candidates, index))
+    certain = floor > ceiling.topk(picks + 1, 2).values[..., -1:]
+    tied = (ceiling >= floor.topk(picks, 2).values[..., -1:]) & ~certain
+    left = picks - certain.sum(2, keepdim=True).to(index.dtype)
+    return (left / tied.sum(2, keepdim=True).clamp(min=1)).where(tied, certain.to(index.dtype))
+
+
+def best_of_groups(candidates: Candidates, index: Tensor) -> Tensor:
+    """1 for the best of each group, (B, N, K); those that tie share it."""
+    own, present = candidates.groups.clamp(min=0), candidates.present
+    none = index.new_zeros(*index.shape[:2], candidates.problem.groups)
+    floor, ceiling = ends(candidates, index)
+    floor = floor.where(present, -torch.inf)
+    greatest = (none - torch.inf).scatter_reduce(2, own, floor, "amax").gather(2, own)
+    top = ((ceiling >= greatest) & present).to(index.dtype)
+    return top * (1 / none.scatter_add(2, own, top).gather(2, own).clamp(min=1))
+
+
 def best_first(
     candidates: Candidates,
     index: Tensor,
     capacity: Tensor,
-    amount: Tensor | float,
+    amount: Tensor,
     kinds: Tensor | None = None,
 ) -> Tensor:
     """An amount that is given to the best first, up to their capacities (B, N, K).
 
-    Those that tie share alike. The amount is m, or (B, N, 1), or one for each kind; see `filled`.
+    Those that tie share alike. The amount is (B, N, 1), or one for each kind; see `filled`.
     """
-    if not isinstance(amount, Tensor):
-        amount = index.new_full((*index.shape[:2], 1), amount)
-    return filled(*ends(candidates, index), capacity.to(index.dtype), amount, kinds)
+    return filled(*ends(candidates, index), capacity, amount, kinds)
+
+
+def _preferred(candidates: Candidates, index: Tensor, chosen: Tensor) -> Tensor:
+    """The places of each pool, (B, N, K): the chosen ones first, and of these the better ones.
+
+    Those that tie are in the order of their places.
+    """
+    floor, ceiling = ends(candidates, index)
+    order = (-ceiling).where(chosen, torch.inf).sort(dim=2, stable=True).indices
+    if floor is ceiling:
+        return order
+    low, high = (end.where(chosen, -torch.inf).gather(2, order) for end in (floor, ceiling))
+    if bool((low[..., :-1] > high[..., 1:]).logical_or_(low[..., :-1] == -torch.inf).all()):
+        return order
+    better, _ = standing(floor, ceiling, chosen.to(index.dtype))
+    return better.where(chosen, torch.inf).sort(dim=2, stable=True).indices

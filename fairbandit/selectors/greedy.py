@@ -8,7 +8,7 @@ from fairbandit.candidates import Candidates
 from fairbandit.errors import FairbanditError
 from fairbandit.part import PAPER
 from fairbandit.registry import register
-from fairbandit.selectors.base import Selector, best, best_first
+from fairbandit.selectors.base import Selector, best, best_picks
 
 
 @register("selector", "argmax")
@@ -26,7 +26,7 @@ class Argmax(Selector):
         return best(candidates, index, candidates.present)
 
     def _inclusion(self, candidates: Candidates, index: Tensor, picks: int) -> Tensor:
-        return best_first(candidates, index, candidates.present, picks)
+        return best_picks(candidates, index, picks)
 
 
 @register("selector", "epsilon_greedy")
@@ -60,6 +60,6 @@ class EpsilonGreedy(Selector):
 
     def _inclusion(self, candidates: Candidates, index: Tensor, picks: int) -> Tensor:
         present = candidates.present.to(index.dtype)
-        top = best_first(candidates, index, present, picks)
+        top = best_picks(candidates, index, picks)
         share = picks / present.sum(2, keepdim=True)
         return (1 - self.epsilon) * top + self.epsilon * (share * present)

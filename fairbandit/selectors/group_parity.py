@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from enum import Enum
 
-import torch
 from torch import Tensor
 
 from fairbandit.candidates import Candidates
 from fairbandit.maths.inclusion import proportional
 from fairbandit.registry import register
-from fairbandit.selectors.base import Selector, best_first
+from fairbandit.selectors.base import Selector, best_first, best_of_groups
 
 
 class GroupChance(Enum):
@@ -48,15 +47,12 @@ class GroupParity(Selector):
         self.chance = chance
 
     def _weights(self, candidates: Candidates, index: Tensor) -> Tensor:
-        own, present = candidates.groups.clamp(min=0), candidates.present
-        none = index.new_zeros(*index.shape[:2], candidates.problem.groups)
-        floor = (2 * index - candidates.tie_ceiling).where(present, -torch.inf)  # as in `best`
-        greatest = (none - torch.inf).scatter_reduce(2, own, floor, "amax").gather(2, own)
-        top = ((candidates.tie_ceiling >= greatest) & present).to(index.dtype)
-        weight = 1 / none.scatter_add(2, own, top).gather(2, own).clamp(min=1)
+        weights = best_of_groups(candidates, index)
         if self.chance is GroupChance.pool:
-            weight = weight * none.scatter_add(2, own, present.to(index.dtype)).gather(2, own)
-        return top * weight
+            own, present = candidates.groups.clamp(min=0), candidates.present.to(index.dtype)
+            none = index.new_zeros(*index.shape[:2], candidates.problem.groups)
+            weights = weights * none.scatter_add(2, own, present).gather(2, own)
+        return weights
 
     def _inclusion(self, candidates: Candidates, index: Tensor, picks: int) -> Tensor:
         own, present = candidates.groups.clamp(min=0), candidates.present.to(index.dtype)

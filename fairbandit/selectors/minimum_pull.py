@@ -13,7 +13,7 @@ from fairbandit.errors import FairbanditError
 from fairbandit.maths.shares import group_shares
 from fairbandit.part import Problem
 from fairbandit.registry import register
-from fairbandit.selectors.base import Selector, best, best_first
+from fairbandit.selectors.base import Selector, best, best_first, best_of_groups
 
 ROUNDING = 8 * torch.finfo(torch.float64).eps
 """Lacks that differ by no more than this, relative to the round, are equal."""
@@ -28,13 +28,13 @@ class MinimumPull(Selector):
     picked, and otherwise the best of all. Groups that lack equally much count as one, and so do
     lacks that differ by rounding.
 
-    Where all groups are in every pool and r_g ≤ 1/G, r_g·t − N_g(t) never exceeds α + 1, whatever
-    the index. Proof by induction: for j = 1 … G, at most G − j groups lack more than α + j/G after
-    a round. In a round each lack grows by at most 1/G. If none was above α, all are at most
-    α + 1/G then. Otherwise the largest one, at most α + 1, falls to at most α + 1/G, and the other
-    groups that now lack more than α + j/G lacked more than α + (j − 1)/G before; they and the
-    group that was picked were at most G − j + 1. Larger shares may lack more: with the shares 0,
-    0.85 and 0.1 and α = 0 a group may lack 1.25.
+    Where all groups are in every pool, of which one is picked, and r_g ≤ 1/G, r_g·t − N_g(t) never
+    exceeds α + 1, whatever the index. Proof by induction: for j = 1 … G, at most G − j groups lack
+    more than α + j/G after a round. In a round each lack grows by at most 1/G. If none was above α,
+    all are at most α + 1/G then. Otherwise the largest one, at most α + 1, falls to at most
+    α + 1/G, and the other groups that now lack more than α + j/G lacked more than α + (j − 1)/G
+    before; they and the group that was picked were at most G − j + 1. Larger shares may lack more:
+    with the shares 0, 0.85 and 0.1 and α = 0 a group may lack 1.25.
 
     Of m picks of a round, groups that lack more than α get one place each, in the order of what
     they lack, and those that lack equally much share the last places; the best of all others get
@@ -75,14 +75,14 @@ class MinimumPull(Selector):
         return t - 1
 
     def _weights(self, candidates: Candidates, index: Tensor) -> Tensor:
-        lack, rounding = self._lack(candidates, index)
+        lack, rounding = self._lack(candidates, index, 1)
         lack = lack.gather(2, candidates.groups.clamp(min=0)).where(candidates.present, -math.inf)
         most = lack.amax(2, keepdim=True)
         due = (lack >= most - rounding) | (most <= self.tolerance + rounding)
         return best(candidates, index, due & candidates.present)
 
     def _inclusion(self, candidates: Candidates, index: Tensor, picks: int) -> Tensor:
-        lack, rounding = self._lack(candidates, index)
+        lack, rounding = self._lack(candidates, index, picks)
         present, own = candidates.present.to(index.dtype), candidates.groups.clamp(min=0)
         size = torch.zeros_like(lack).scatter_add_(2, own, present)
         lack = lack.where((size > 0) & (lack > self.tolerance + rounding), -math.inf)
@@ -90,13 +90,13 @@ class MinimumPull(Selector):
         before = (apart < -rounding[..., None]).to(index.dtype).sum(3)
         alike = (apart.abs() <= rounding[..., None]).sum(3).clamp(min=1)
         owed = ((picks - before).to(lack.dtype) / alike).clamp(0, 1).where(lack > -math.inf, 0)
-        first = best_first(candidates, index, present, owed, own)
+        first = best_of_groups(candidates, index) * owed.gather(2, own)
         left = picks - first.sum(2, keepdim=True)
         return first + best_first(candidates, index, present - first, left)
 
-    def _lack(self, candidates: Candidates, index: Tensor) -> tuple[Tensor, Tensor]:
+    def _lack(self, candidates: Candidates, index: Tensor, picks: int) -> tuple[Tensor, Tensor]:
         """How many picks each group lacks, (B, N, G), and by how much rounding moves that."""
         counts = candidates.pick_counts
-        total = counts.sum(2, keepdim=True)
+        total = counts.sum(2, keepdim=True) + picks * candidates.rounds_guessed[:, None]
         shares = index.new_tensor(group_shares(self.shares, candidates.problem.groups))
         return shares * total - counts, ROUNDING * (total + 1).to(index.dtype)

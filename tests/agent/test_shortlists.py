@@ -15,6 +15,7 @@ from fairbandit.agent.replaying import replay
 from fairbandit.building import build_policy
 from fairbandit.conformance import Scattered
 from fairbandit.evaluation import evaluate
+from fairbandit.evaluation.direct import LinearModel, direct_values
 from fairbandit.logs import read_log
 from tests import support
 from tests.agent import worlds
@@ -92,6 +93,25 @@ def test_an_evaluation_weighs_each_pick_by_its_inclusion(tmp_path: Path) -> None
     table = evaluate(read_log(tmp_path / "log"), "uniform", train=0.0, folds=1)
     ips = table[(table["measure"] == "reward") & (table["estimator"] == "ips")]
     assert ips["value"].item() == pytest.approx(np.mean(values))
+
+
+def test_a_direct_estimate_is_the_mean_over_decisions_of_means_over_picks(tmp_path: Path) -> None:
+    settings = {**PARTS, "selector": "argmax"}
+    agent = Agent.from_config(settings, features=3, log=tmp_path / "log")
+    serve(agent, 60)
+    log = read_log(tmp_path / "log")
+    assert log.contexts is not None
+    scores, present = LinearModel(log).scores(log.contexts), log.groups >= 0
+    ranks, m = np.zeros(scores.shape), (log.picks >= 0).sum(1)
+    for group in range(3):
+        own = np.sort(scores[log.groups == group])
+        here = log.groups == group
+        ranks[here] = np.searchsorted(own, scores[here], side="right") / len(own)
+    pi = present * (m / present.sum(1))[:, None]
+    best = [np.sort(ranks[i, present[i]])[::-1][: m[i]].mean() for i in range(len(log))]
+    means = (float(((pi * part).sum(1) / m).mean()) for part in (scores, ranks))
+    found = direct_values(log, [pi], 0, repetitions=0)
+    assert found[0].tolist() == pytest.approx([np.mean(best), *means])
 
 
 def test_rewards_that_are_not_of_the_picks_are_refused() -> None:

@@ -17,7 +17,7 @@ from tests.benchmarks.measure import WARM, median, threads, timed
 from tests.benchmarks.rows import Measure, Row, Target
 from tests.benchmarks.worlds import SIMULATION, Bench, Scale, built, ethnicity, truth
 
-GUESSES = Target(Measure.longer, 1.3)
+GUESSES = Target(Measure.longer, 1.3)  # for wrong guesses, and for shortlists
 LEARNERS = ("greedy", "oful", "fair_greedy_oracle_cdf")
 
 
@@ -78,6 +78,9 @@ def batch(bench: Bench) -> Iterator[Row]:
         )
     bench.say("every guess wrong")
     yield _against_guesses(SIZES[bench.scale])
+    for name in ("fair_greedy", "greedy"):
+        bench.say(f"{name}, shortlists")
+        yield _shortlists(name, SIZES[bench.scale])
 
 
 def _matches(bench: Bench, size: Size) -> Iterator[Match]:
@@ -107,6 +110,20 @@ def _against_guesses(size: Size) -> Row:
     name, targets = f"greedy, every guess wrong, {size.rounds:,} rounds × 10", (GUESSES,)
     beside = "one round at a time", median(alone[1:])
     return Row(name, median(ours[1:]), *beside, longer=True, targets=targets)
+
+
+def _shortlists(name: str, size: Size) -> Row:
+    """A policy that picks three of twelve candidates, and one of them."""
+    world = support.environment(groups=12, theta=[*map(float, range(1, 13)), 1.0])
+
+    def play(picks: int) -> float:
+        work = partial(support.actions, picks=picks)
+        return timed(work, support.policy(name), world, size.rounds, 10)[1]
+
+    with threads(THREADS):
+        three, one = zip(*((play(3), play(1)) for _ in range(size.times + 1)), strict=True)
+    name, targets = f"{name}, 3 of 12 picks, {size.rounds:,} rounds × 10", (GUESSES,)
+    return Row(name, median(three[1:]), "1 pick", median(one[1:]), longer=True, targets=targets)
 
 
 def compare(match: Match) -> tuple[float, float]:

@@ -52,6 +52,7 @@ def pool(seed: int) -> Any:
         apart=False,
         index_bounds=(index - width / 2, index + width / 2),
         pick_counts=torch.from_numpy(draws.integers(0, 5, (1, 1, G))),
+        rounds_guessed=torch.tensor([0]),
         rounds=torch.tensor([7]),
         problem=SimpleNamespace(groups=G),
     )
@@ -147,6 +148,24 @@ def test_groups_expect_their_part() -> None:
                     (a, b) for a in own for b in own if asked.index[0, 0, a] > asked.index[0, 0, b]
                 ]
                 assert all(found[a] >= 1 - 1e-9 or found[b] < 1e-9 for a, b in pairs)
+
+
+@pytest.mark.parametrize("selector", SELECTORS)
+def test_of_one_pick_inclusion_is_what_the_weights_say(selector: str) -> None:
+    """But where groups lack equally much, of whom one pick takes the best of all for one group."""
+    made: Any = create("selector", {"name": selector, **SELECTORS[selector]})
+    compared = 0
+    for seed in range(60):
+        asked = pool(seed)
+        here = asked.groups[asked.present].unique()
+        counts = asked.pick_counts[0, 0][here]
+        alike = selector == "minimum_pull" and int((counts == counts.min()).sum()) > 1
+        if int(asked.present.sum()) > 1 and not alike:
+            weights = made._weights(asked, asked.index).double()
+            found = made.inclusion(asked, asked.index, 1)
+            torch.testing.assert_close(found, weights / weights.sum(2, keepdim=True))
+            compared += 1
+    assert compared > 20
 
 
 def test_systematic_draws_are_those_of_a_loop() -> None:
