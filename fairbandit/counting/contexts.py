@@ -1,10 +1,11 @@
-"""The past contexts of every group, in order of round, as a value: an append gives a longer one.
+"""The past contexts of every group in order of round: a persistent, append-only ragged buffer.
 
-Values share memory, to which entries are only ever added. The memory has a stamp: the number of
-rounds in it. An append takes the stamp away before it writes and leaves a new one afterwards, and
-only the value whose rounds are on the stamp writes in place; any other one copies its own entries
-first. So whoever is interrupted, wherever that is, has changed no value: the rows that were written
-belong to none, and without the stamp nobody writes over them.
+An append returns a longer value and leaves the shorter one as it is. Both share memory, to which
+entries are only added. The memory has a stamp: the number of rounds in it. An append removes the
+stamp before it writes and sets a new one afterwards. Only the value whose number of rounds is the
+stamp writes in place, and any other value copies its own entries first. An interrupted append
+therefore changes no value: the rows that it wrote belong to none, and no later append overwrites
+rows that a value has, because the stamp is missing.
 """
 
 from __future__ import annotations
@@ -19,42 +20,43 @@ from torch import Tensor
 
 from fairbandit.counting.sorted_segment import SortedSegment
 
-BITS = 40
-"""The bits of a key that hold the round; the number of the cell is above them."""
+BITS = 36
+"""The low bits of a key hold the round, and the bits above them the number of the cell."""
 
 LATEST = (1 << BITS) - 1
-"""Later than every round that is appended; marks rows that hold none."""
+"""A round after all others; it marks rows without an entry."""
 
 LEAST_ROOM = 64
-"""There is room for at least so many entries of each group."""
+"""The least number of entries for which each group has room."""
 
 Ints = NDArray[np.int64]
 
 
 class Memory:
-    """Rows for the contexts of each group, group by group, the same numbers for all replicas.
+    """Rows for the contexts of each group, group by group, with one layout for all replicas.
 
-    A group in a replica is a cell, number b·G + g. Entry i of a cell (from 0) is i rows after the
-    cell's address. The key of a row is its cell and the round of its context. Keys ascend, so that
-    one search finds the entries up to a given round in all cells. Keys and whatever else is no
-    context are on the host: they are few, and NumPy takes a fraction of the time of a device.
+    A group in a replica is a cell, whose number is b·G + g. Entry i of a cell, counted from 0, is i
+    rows after the address of the cell. The key of a row combines its cell and the round of its
+    context. Keys ascend, so that one binary search finds the entries up to a given round in all
+    cells. Contexts are on the device of the run. Keys and addresses are NumPy arrays on the host,
+    because a NumPy call on a few numbers takes less time than a tensor operation.
 
     Args:
         like: a tensor (B, d) that fixes sizes, dtype and device.
-        first: how many entries of each group are forgotten, (G,).
-        needed: for how many there must be room, those forgotten included, (G,).
+        first: the number of forgotten entries of each group, (G,).
+        needed: the number of entries that must fit, forgotten ones included, (G,).
 
     Attributes:
         rows: the contexts, (B, R, d).
         keys: (B, R).
-        most: for how many entries of each group there is room, as `needed`.
-        addresses: the row of entry 0 of each group, forgotten or not, within a replica.
-        address: that of each cell among the rows of all replicas, (B, G).
+        most: the number of entries of each group that fit, as `needed`.
+        addresses: the row of entry 0 of each group within a replica, even if it is forgotten.
+        address: the row of entry 0 of each cell among the rows of all replicas, (B, G).
         base: the key of round 0 of each cell, (B, G).
-        stamps: has the number of rounds in the memory as its key, unless an append is writing.
-        sorted: some entries sorted by their scores. It is replaced by one assignment, and since
-            entries do not change, it is right for all values that share the memory.
-        not_worth_sorting: a scan that costs no more than this is not replaced by sorting.
+        stamps: its one key is the number of rounds in the memory; it is empty during an append.
+        sorted: some entries, sorted by their scores. It is replaced by one assignment. Entries do
+            not change, so that it is right for all values that share the memory.
+        not_worth_sorting: the largest cost of a scan for which sorting did not pay.
     """
 
     def __init__(self, like: Tensor, first: Ints, needed: Ints) -> None:
@@ -75,14 +77,14 @@ class Contexts(NamedTuple):
     """The contexts of rounds 1 … `rounds`, in B replicas.
 
     Attributes:
-        rounds: how many rounds were appended.
-        largest: the largest |x| in each feature of all contexts up to a round, (B, L, d): the last
-            entry is up to the last round, the one before up to the round before, and so on.
-        max_contexts: how many of its last contexts count of each group; None counts all. If it is
-            set, memory does not grow with the rounds.
-        forgotten: how many first rounds are forgotten.
-        first: how many first entries of each group are forgotten, (G,).
-        total: how many entries each group has had, (B, G).
+        rounds: the number of rounds that were appended.
+        largest: the running maximum of |x| in each feature, (B, L, d), after each of the last L
+            rounds; the last entry is that after round `rounds`.
+        max_contexts: the number of last contexts of each group that count; None counts all. If it
+            is set, memory does not grow with the rounds.
+        forgotten: the number of first rounds that are forgotten.
+        first: the number of first entries of each group that are forgotten, (G,).
+        total: the number of entries that each group has had, (B, G).
         memory: the entries.
     """
 
@@ -101,7 +103,7 @@ class Contexts(NamedTuple):
         Args:
             like: a tensor (B, 0, d) that fixes sizes, dtype and device.
             groups: G.
-            max_contexts: how many of its last contexts count of each group; None counts all.
+            max_contexts: the number of last contexts of each group that count; None counts all.
         """
         b, _, d = like.shape
         total, largest = np.zeros((b, groups), np.int64), like.new_zeros(b, 1, d)
@@ -158,15 +160,15 @@ class Contexts(NamedTuple):
         return self._with(contexts.flatten(1, 2), group, at, came, rounds, largest)
 
     def largest_before(self, first: int, count: int) -> Tensor:
-        """The largest |x| in each feature before each of some consecutive rounds, (B, count, d)."""
+        """The running maximum of |x| before each of `count` rounds from `first`, (B, count, d)."""
         at = self.largest.shape[1] - 1 - (self.rounds + 1 - first)
         return self.largest[:, at : at + count]
 
     def forget(self, rounds: int) -> Contexts:
-        """The value without the first rounds, which no later window has.
+        """The value without the first rounds, which no later window reads.
 
-        All rounds so far must be decided: if `max_contexts` is m, what comes before the last m
-        contexts of each group is forgotten too. Memory is given back at a later append.
+        All rounds so far must be decided. If `max_contexts` is m, contexts before the last m of
+        each group are forgotten too. A later append frees their memory.
         """
         if rounds <= self.forgotten and self.max_contexts is None:
             return self
@@ -185,10 +187,10 @@ class Contexts(NamedTuple):
         return self._replace(total=total, first=first, memory=memory)
 
     def up_to(self, rounds: Ints) -> Ints:
-        """How many entries each group had after given rounds, (N,): (B, N, G).
+        """The number of entries of each group after some rounds, (N,): (B, N, G).
 
-        Entries that are forgotten count too, but for rounds in which all kept ones were to come
-        this is no less than the number of those forgotten.
+        Forgotten entries count too. For a round before all kept entries of a group, the result is
+        the number of its forgotten entries, which may be too large.
         """
         memory = self.memory
         wanted = memory.base[:, None] + rounds[:, None]
@@ -196,7 +198,7 @@ class Contexts(NamedTuple):
         return row - memory.address[:, None]
 
     def entries(self, group: int, low: int, high: int) -> Tensor:
-        """Entries low … high − 1 of a group, (B, L, d); any where a replica has fewer."""
+        """Entries low … high − 1 of a group, (B, L, d); arbitrary where a replica has fewer."""
         address = self.memory.addresses[group]
         return self.memory.rows.narrow(1, address + low, high - low)
 
@@ -215,9 +217,10 @@ class Contexts(NamedTuple):
         rounds: int,
         largest: Tensor,
     ) -> Contexts:
-        """The value with contexts (B, M, d) of groups (B, M), −1 for none, up to a round.
+        """The value with further contexts (B, M, d) of groups (B, M), −1 for none.
 
-        Those that have a group are at the places `at` of all B·M, and came in the rounds `came`.
+        `at` are the flat positions, among B·M, of the contexts that have a group, `came` are their
+        rounds, and `rounds` is the last round.
         """
         cell = at // groups.shape[1], groups.ravel()[at]
         number = self.total[cell] + occurrences(groups).ravel()[at]
@@ -240,7 +243,7 @@ class Contexts(NamedTuple):
         return self._replace(rounds=rounds, largest=largest, total=total, memory=memory)
 
     def _copied(self, first: Ints, needed: Ints) -> Memory:
-        """New memory with what is kept, and room for so many entries of each group in all."""
+        """A new memory with the kept entries and room for `needed` entries of each group."""
         memory, old = Memory(self.largest[:, 0], first, needed), self.memory
         for group, high in enumerate(self.total.max(0).tolist()):
             low, start = int(first[group]), memory.addresses[group]
@@ -252,11 +255,11 @@ class Contexts(NamedTuple):
 
 
 def occurrences(keys: Ints) -> Ints:
-    """How often each key occurs before it in its row: (B, M) of (B, M)."""
+    """The number of earlier occurrences of each key in its row, (B, M)."""
     b, m = keys.shape
     if b > 1 and (keys == keys[:1]).all():
         return occurrences(keys[:1]).repeat(b, axis=0)
-    if b > 1:  # a key of its own in each row
+    if b > 1:  # shift each row, so that no two rows share a key
         keys = keys + np.arange(b)[:, None] * (np.ptp(keys) + 1)
     cell = keys.ravel()
     order = cell.argsort(kind="stable")

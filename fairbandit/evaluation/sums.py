@@ -1,15 +1,15 @@
-"""What a policy gives on some decisions, as sums: those of more decisions add up.
+"""Importance-weighted estimates of a policy from sufficient statistics, which can be merged.
 
-The weight of a pick is w = π/p, the probability with which the policy that is judged picks the
-candidate, over that with which it was picked. For n decisions of m picks, with rewards r and a
-model q of the mean reward that was trained on other decisions,
+The importance weight of a pick is w = π/p: the probability with which the target policy picks the
+candidate, divided by its logged propensity. For n decisions of m picks, with rewards r and a model
+q of the mean reward that was trained on other decisions, the estimators are
 
     ips    v = mean of (1/m) Σⱼ wⱼrⱼ
     snips  v = Σ wr / Σ w
     dr     v = mean of (1/m) (Σₐ πₐq(a) + Σⱼ wⱼ(rⱼ − q(aⱼ)))
 
-Intervals are normal, by the influence function of a decision, so that the picks of one decision may
-depend on each other.
+Intervals are normal and use the influence function of each decision, so that the picks of one
+decision may depend on each other.
 
 References: Horvitz and Thompson (1952); Swaminathan and Joachims, "The self-normalized estimator
 for counterfactual learning", NeurIPS 2015; Dudík, Langford and Li, "Doubly robust policy evaluation
@@ -45,7 +45,7 @@ ASSUMPTIONS = {
     "anytime": "propensities as above, rewards in the range given; holds at all times at once",
     "exact": "the pools are those of the log",
 }
-"""What each estimator assumes."""
+"""The assumptions of each estimator."""
 
 Found = tuple[str, str, Interval]
 """A measure, an estimator and its interval."""
@@ -72,20 +72,20 @@ def weighted_picks(
 
 
 class Sums(NamedTuple):
-    """What a policy gives on some decisions.
+    """Sufficient statistics of a policy's estimates on some decisions.
 
-    A decision whose reward and propensity are known gives three numbers, means over its m picks:
-    wr, w, and the summand of `dr`.
+    Each decision whose rewards and propensities are known contributes three numbers, which are
+    means over its m picks: wr, w, and the summand of `dr`.
 
     Attributes:
-        n, mean, scatter: how many of these there are, the mean of the three numbers, (3,), and Σ of
-            the products of their deviations from it, (3, 3).
+        n, mean, scatter: the number of such decisions, the mean of the three numbers, (3,), and the
+            sum of the outer products of their deviations from it, (3, 3).
         largest: the largest weight.
-        groups: of each label, the expected picks, and the candidates.
-        unsupported: the policy's probability of candidates that the log never picks, summed; NaN
-            where only the propensities of picks are known.
-        refused: why there are no weighted estimates, whatever the numbers, or "".
-        least, greatest: reward.
+        groups: for each label, the expected number of picks and the number of candidates.
+        unsupported: the summed probability of candidates that the log never picks; NaN where only
+            the propensities of picks are known.
+        refused: the reason why weighted estimates are refused whatever the numbers, or "".
+        least, greatest: the least and the greatest reward.
     """
 
     n: int
@@ -172,9 +172,9 @@ class Sums(NamedTuple):
 
     @property
     def refusal(self) -> str:
-        """Why there are no weighted estimates, or "".
+        """The reason why weighted estimates are refused, or "".
 
-        Where only the propensities of picks are known, it is tested that the mean weight is 1: by
+        Where only the propensities of picks are known, a test checks that the mean weight is 1. By
         chance, it is off by 3.9 standard errors in one of 10,000 logs.
         """
         lacking = self.diagnostics["unsupported"]
@@ -221,7 +221,7 @@ class Sums(NamedTuple):
         yield "reward", "anytime", Interval(wr, ends[0], ends[1], n, ess)
 
     def selections(self) -> Iterator[Found]:
-        """The picks over the candidates, of each group that has some."""
+        """The selection rate of each group that has candidates: picks divided by candidates."""
         for label, (picks, received) in self.groups.items():
             if received:
                 rate, n = float(picks / received), int(received)
@@ -229,7 +229,7 @@ class Sums(NamedTuple):
 
 
 def merged(parts: Iterable[Mapping[str, Sums]]) -> dict[str, Sums]:
-    """The sums of several parts together, by policy.
+    """Merges the statistics of several parts, by policy.
 
     Raises:
         FairbanditError: there is no part.
@@ -243,7 +243,7 @@ def merged(parts: Iterable[Mapping[str, Sums]]) -> dict[str, Sums]:
 
 
 def check(level: Any, reward_range: Any) -> None:
-    """Refuses a level or a range of rewards that makes no sense."""
+    """Refuses a level outside (0, 1) and a range of rewards whose ends do not ascend."""
     if not 0 < number(level, "level") < 1:
         raise FairbanditError(f"level: expected a number between 0 and 1, got {level}")
     ends = (0, 1) if reward_range is None else reward_range
@@ -259,18 +259,18 @@ def evaluate_sums(
     reward_range: tuple[float, float] | None = None,
     further: Mapping[str, Iterable[Found]] | None = None,
 ) -> pd.DataFrame:
-    """The table of what policies gave on decisions of which only the sums are left.
+    """Makes the table of `evaluate` from sufficient statistics alone.
 
     Args:
-        sums: by policy, as `merged` returns them.
-        level: of all intervals.
-        reward_range: the least and the greatest possible reward, for intervals that hold at all
-            times at once.
-        further: estimates of each policy that are no functions of sums.
+        sums: the statistics by policy, as `merged` returns them.
+        level: the confidence level of all intervals.
+        reward_range: the least and the greatest possible reward. If it is given, the table also has
+            time-uniform intervals.
+        further: estimates of each policy that these statistics do not determine.
 
     Returns:
-        The table of `evaluate`, whose rows are `reward`, but for the estimator `direct`,
-        `selection:GROUP` and what is further given.
+        The table of `evaluate`: the weighted estimates of `reward`, `selection:GROUP`, and the
+        further estimates.
 
     Raises:
         FairbanditError: a value out of range, or rewards outside theirs.

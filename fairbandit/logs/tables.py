@@ -1,4 +1,4 @@
-"""Logs as tables with a row for each candidate: all readers make one, and here it is checked."""
+"""The common form of all logs: a table with one row for each candidate, which is checked here."""
 
 from __future__ import annotations
 
@@ -17,20 +17,20 @@ from fairbandit.logs.chain import number
 from fairbandit.logs.log import Floats, Ints, Log
 
 TWO_DECIMALS, FOUR_DECIMALS = 0.00501, 0.0000501
-"""How far off a probability may be that was rounded, in tables and elsewhere."""
+"""The largest error of a rounded probability, in tables and in other logs."""
 
 SINGLE = 1e-6
-"""How far above 1 a probability of single precision may be."""
+"""The largest excess over 1 of a probability of single precision."""
 
 
 Columns = Mapping[str, str | None]
-"""The columns that are `decision, picked, propensity, reward, score`; None for one that is not."""
+"""The names of the columns `decision, picked, propensity, reward, score`; None if there is none."""
 
 
 def encoder_of(
     source: Source, taken: Sequence[str], groups: Sequence[str], features: Any
 ) -> Encoder:
-    """What encodes the features of a table, and its groups.
+    """The encoder of the features and the groups of a table.
 
     Args:
         source: the table.
@@ -57,10 +57,10 @@ def encoder_of(
 
 
 def log_of_table(source: Source, columns: Columns, groups: Sequence[str], encoder: Encoder) -> Log:
-    """The log of a table that was read.
+    """The log that a table holds.
 
     Raises:
-        FairbanditError: the message names the row of the first cell that does not make sense.
+        FairbanditError: a cell is invalid; the message names the first such row.
     """
     source.need(encoder.columns)
     for name in (str(columns["decision"]), *groups):
@@ -79,14 +79,14 @@ def _coded(labels: NDArray[Any]) -> tuple[Ints, tuple[str, ...]]:
 
 
 class Lines:
-    """Collects decisions from lines, or from whatever the unit is, and makes a log of them.
+    """Collects decisions one by one, and makes a log of them.
 
     Args:
-        name: what messages call the log.
-        unit: what is numbered.
+        name: the name of the log in messages.
+        unit: the name of a numbered record in messages, such as a line.
 
     Attributes:
-        contexts: those that were added, K of any type for each decision.
+        contexts: the contexts of each decision that was added, K of any type.
     """
 
     def __init__(self, name: str, unit: str = "line") -> None:
@@ -108,10 +108,10 @@ class Lines:
         propensities: Sequence[float],
         contexts: Any = None,
     ) -> dict[int, int]:
-        """Adds a decision; returns the row of each pick, by its place.
+        """Adds a decision, and returns the row of each pick by its place in the pool.
 
         Raises:
-            TypeError, ValueError: what is no decision.
+            TypeError, ValueError: the values are no decision.
         """
         k, first = len(labels), len(self._rows["line"])
         order = {range(k).index(pick): place for place, pick in enumerate(picks, 1)}
@@ -137,7 +137,7 @@ class Lines:
         """Adds the reward of the pick in a row.
 
         Raises:
-            ValueError: it is no number, or came already.
+            ValueError: the reward is no number, or is known already.
         """
         rewards = self._rows["reward"]
         if not math.isnan(rewards[row]):
@@ -148,7 +148,7 @@ class Lines:
         """The log of all decisions, with contexts (R, d), or None, and further attributes.
 
         Raises:
-            FairbanditError: the message names the first line that does not make sense.
+            FairbanditError: a line is invalid; the message names the first such line.
         """
         import pandas as pd
 
@@ -175,11 +175,13 @@ def _log_of(
     codes, names = source.frame[decision].factorize()
     order, rewards = source.numbers(picked), source.numbers(reward)
     is_pick = order > 0
-    source.require(picked, (order >= 0) & (order % 1 == 0), "0, or 1 for the pick")
+    numbered = (order >= 0) & (order % 1 == 0)
+    source.require(picked, numbered, "0, or 1 for the pick, or 1, 2, … for the picks in order")
     again = pd.DataFrame({"decision": codes, "order": order}).duplicated() & is_pick
     count, total = np.bincount(codes, is_pick), np.bincount(codes, order)
     whole = (count > 0) & (total == count * (count + 1) / 2)  # picks are numbered from 1
-    source.require(picked, whole[codes] & ~again, "one pick in each decision")
+    expected = "one pick in each decision, or picks that are numbered 1, 2, …"
+    source.require(picked, whole[codes] & ~again, expected)
     source.require(reward, is_pick | np.isnan(rewards), "no reward but for picks")
     chances = _chances(source, columns["propensity"], codes, is_pick, off)
     scores = None if columns["score"] is None else source.numbers(columns["score"])
@@ -217,7 +219,7 @@ def _log_of(
 def _chances(
     source: Source, name: str | None, codes: Ints, is_pick: NDArray[np.bool_], off: float
 ) -> Floats:
-    """The propensities of all rows, if they are known, or of picks alone; NaN elsewhere."""
+    """The propensities of all rows if all are known, and else those of the picks; NaN elsewhere."""
     if name is None:
         return np.full(len(source), np.nan)
     chances = source.numbers(name)

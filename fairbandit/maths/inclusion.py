@@ -13,11 +13,11 @@ SUMS = 1e-9
 """Sums of capacities that differ by no more than this are equal."""
 
 TINY = 1e-300
-"""A weight below all others, so that merits that underflow share what is left."""
+"""The least weight: merits that underflow still share what the others leave."""
 
 
 def systematic(inclusion: Tensor, sizes: Tensor, start: Tensor, keys: Tensor) -> Tensor:
-    """Which places are drawn, with inclusion probabilities π exactly, by systematic sampling.
+    """Draws m places by systematic sampling, with exactly the inclusion probabilities π.
 
     With the places in the order of their keys and the cumulative sums c of π, place k is drawn if
     one of the points u, u + 1, … lies in [c_{k−1}, c_k). The last sum is m, whatever its rounding.
@@ -35,13 +35,13 @@ def systematic(inclusion: Tensor, sizes: Tensor, start: Tensor, keys: Tensor) ->
     >>> [systematic(pi, torch.tensor(2), torch.tensor(u), keys).tolist() for u in (0.1, 0.9)]
     [[True, True, False], [False, True, True]]
     """
-    order = keys.masked_fill(inclusion <= 0, -1).argsort(-1)  # what cannot be drawn comes first
+    order = keys.masked_fill(inclusion <= 0, -1).argsort(-1)  # places with π = 0 come first
     sums = inclusion.gather(-1, order).cumsum(-1)
     sums[..., -1] = sizes.to(sums.dtype)
     point = torch.arange(int(sizes.max()), device=sums.device)
     points = (start[..., None] + point).to(sums.dtype)
     at, width = torch.searchsorted(sums, points.contiguous(), right=True), inclusion.shape[-1]
-    # rounding draws no place twice, and none beyond the last one
+    # in spite of rounding, positions ascend strictly and leave room for the later ones
     at = ((at - point).cummax(-1).values + point).minimum(width - sizes[..., None] + point)
     drawn = point < sizes[..., None]
     places = order.gather(-1, at.clamp(max=width - 1)).masked_fill(~drawn, width)
@@ -52,18 +52,18 @@ def systematic(inclusion: Tensor, sizes: Tensor, start: Tensor, keys: Tensor) ->
 def filled(
     floor: Tensor, ceiling: Tensor, capacity: Tensor, amount: Tensor, kinds: Tensor | None = None
 ) -> Tensor:
-    """An amount that is given to the best candidates first, each up to its capacity.
+    """Allots an amount to the best candidates first, each up to its capacity.
 
-    Candidates whose intervals [floor, ceiling] leave open who is better share in proportion to
-    their capacities what is left of the amount when it is their turn. With capacities 1 and the
-    amount m these are the inclusion probabilities of the m best.
+    Candidates whose intervals [floor, ceiling] overlap at the threshold tie: they share the rest of
+    the amount in proportion to their capacities. With capacities 1 and the amount m, the allotments
+    are the inclusion probabilities of the m best.
 
     Args:
         floor, ceiling: the values that the index of a candidate may have, (B, N, K).
         capacity: from 0 to 1, (B, N, K).
-        amount: (B, N, 1); where it is more than all capacities, these are filled.
-        kinds: of which of G kinds each candidate is, (B, N, K) int64. Each kind then has an amount
-            of its own, (B, N, G), which is given to its own candidates alone.
+        amount: (B, N, 1); if it exceeds the sum of the capacities, all are filled.
+        kinds: the kind of each candidate, one of G, (B, N, K) int64. Each kind then has an amount
+            of its own, (B, N, G), which only its own candidates receive.
 
     Returns:
         (B, N, K), from 0 to the capacity.
@@ -90,16 +90,17 @@ def filled(
 def standing(
     floor: Tensor, ceiling: Tensor, capacity: Tensor, kinds: Tensor | None = None
 ) -> tuple[Tensor, Tensor]:
-    """The capacity of those certainly better than each candidate, and of all that may be as good.
+    """The total capacity ahead of each candidate, counted from below and from above.
 
-    The arguments are those of `filled`; candidates are compared with those of their own kind.
+    The arguments are those of `filled`. Only candidates of one kind are compared.
 
     Returns:
-        Σ capacity of all with floor > ceiling_k, and of all with ceiling ≥ floor_k, k itself
-        included, (B, N, K) both.
+        For each candidate k, the summed capacity of all j that are certainly better, which have
+        floor_j > ceiling_k; and that of all j that may be as good, k included, which have
+        ceiling_j ≥ floor_k. Both are (B, N, K).
     """
     k = capacity.shape[2]
-    # of equal ends, ceilings come first
+    # where a ceiling equals a floor, the ceiling comes first
     order = torch.cat([ceiling, floor], 2).sort(dim=2, descending=True, stable=True).indices
     before = capacity.new_zeros(1)
     if kinds is not None:
@@ -114,12 +115,12 @@ def standing(
 
 
 def proportional(weights: Tensor, capacity: Tensor, amount: Tensor) -> Tensor:
-    """min(capacity, c·weight), with the c for which they sum to an amount.
+    """Capped shares min(capacity, c·weight), with the c for which they sum to an amount.
 
     Args:
         weights: (…, K), not negative; 0 where the capacity is 0.
         capacity: (…, K), not negative.
-        amount: (…, 1); where it is more than all capacities, these are filled.
+        amount: (…, 1); if it exceeds the sum of the capacities, all are filled.
 
     >>> proportional(torch.tensor([4.0, 1.0, 1.0]), torch.ones(3), torch.tensor([2.0]))
     tensor([1.0000, 0.5000, 0.5000])

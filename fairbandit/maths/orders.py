@@ -1,4 +1,4 @@
-"""What follows from the order of rewards within each group, and from nothing else of them."""
+"""Statistics of the order of rewards within each group: normal scores, pairs, and a probit fit."""
 
 from __future__ import annotations
 
