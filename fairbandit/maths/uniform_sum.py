@@ -19,8 +19,8 @@ MAX_TERMS = 12
 ACCURACY = 1e-9
 """The largest rounding error that the alternating sum may have."""
 
-WORK = 1 << 20
-"""The most terms that are computed at a time."""
+WORK = 1 << 16
+"""The most terms that are computed at a time, so that they stay in cache."""
 
 RANGE = 650.0
 """The largest |ln totalᵐ| for which no term of the sum underflows or overflows."""
