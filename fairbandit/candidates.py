@@ -244,7 +244,7 @@ class Candidates:
         ordered, order = scores.sort(2)
         gap = ordered[..., 1:] - ordered[..., :-1]
         near = gap <= 2 * limit
-        if int(near.count_nonzero()) == int((gap == 0).count_nonzero()):  # they need no care
+        if not bool((near & (gap != 0)).any()):  # exact ties need no care
             return scores, False, None
         twins = _twins(self.contexts, self.groups, order, near)
         return _alike(scores, twins), True, twins

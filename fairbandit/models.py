@@ -152,12 +152,12 @@ class LinearModel(RewardModel):
         return self._found is not None
 
     def error_limit(self, contexts: Tensor, groups: Tensor, scores: Tensor) -> float:
-        """See `RewardModel`; it takes the norm of all contexts times that of all F for ‖xF‖."""
+        """See `RewardModel`; it takes the largest of each factor, and for ‖xF‖ a product of norms."""
         if self._found is None:
             return super().error_limit(contexts, groups, scores)
-        norm = torch.linalg.vector_norm
-        size = norm(self._features(contexts, groups)) * norm(self._found.root)
-        return float(size * self._slack(self._found).max())
+        size, condition, reward_norm = self._found.largest
+        size = size * torch.linalg.vector_norm(self._features(contexts, groups))
+        return float(size * self._slack(condition, reward_norm).max())
 
     def _features(self, contexts: Tensor, groups: Tensor) -> Tensor:
         """What θ multiplies, as a function of contexts and groups."""
@@ -169,16 +169,16 @@ class LinearModel(RewardModel):
     def _error(self, contexts: Tensor, groups: Tensor, scores: Tensor) -> Tensor:
         features = self._features(contexts, groups)
         if self._found is not None:  # by Cauchy and Schwarz, |⟨θ, x⟩| ≤ ‖r‖·‖x‖_{V⁻¹}
-            return (
-                self._slack(self._found)[..., None] * self._squares(self._found, features).sqrt_()
-            )
+            factors = self._found.condition, self._found.reward_norm
+            if len(self._found.at) > 1:
+                factors = tuple(each[:, self.parameters[1][0]] for each in factors)
+            return self._slack(*factors)[..., None] * self._squares(self._found, features).sqrt_()
         theta = self.parameters[0]
         return products(max(ROUNDING, theta.shape[2] * EPS) * theta.abs(), features.abs())
 
-    def _slack(self, found: Regressions) -> Tensor:
-        """How far rounding may have moved scores where ‖xF‖ is 1, (B, U)."""
-        slack = SOLVED * found.condition.sqrt() * found.reward_norm
-        return slack if len(found.at) == 1 else slack.index_select(1, self.parameters[1][0])
+    def _slack(self, condition: Tensor, reward_norm: Tensor) -> Tensor:
+        """How far rounding may have moved scores where ‖xF‖ is 1; all are (B, U), or numbers."""
+        return SOLVED * condition.sqrt() * reward_norm
 
     def _squares(self, found: Regressions, features: Tensor) -> Tensor:
         """‖xF‖², (B, U or 1, M), which is no less than that of ‖x‖_{V⁻¹}."""

@@ -39,11 +39,10 @@ class OptimisticModel(LinearModel):
     def _score(self, contexts: Tensor, groups: Tensor) -> Tensor:
         return products(self.parameters[0], contexts) + self._bonus(contexts)
 
-    def _slack(self, found: Regressions) -> Tensor:
+    def _slack(self, condition: Tensor, reward_norm: Tensor) -> Tensor:
         """See `LinearModel`; the rounding of ‖x‖_{V⁻¹} grows with the condition number of V."""
-        condition = found.condition.index_select(1, self.parameters[1][0])
         bonus = (SOLVED * condition.sqrt() + ROUNDING * condition) * self.parameters[2]
-        return bonus if self._noisy else bonus + super()._slack(found)
+        return bonus if self._noisy else bonus + super()._slack(condition, reward_norm)
 
     def _bounds(self, contexts: Tensor, groups: Tensor) -> tuple[Tensor, Tensor]:
         middle, bonus = products(self.parameters[0], contexts), self._bonus(contexts)

@@ -154,6 +154,13 @@ class Regressions:
         trace = _up_to(start, self.rows[..., 1:].square().sum(2), self.at)
         return self.root.square().sum((2, 3)) * trace
 
+    @property
+    def largest(self) -> tuple[Tensor, Tensor, Tensor]:
+        """Numbers that no ‖F‖, no `condition` and no `reward_norm` of these exceeds."""
+        squares = self.start.gram.diagonal(dim1=1, dim2=2) + self.rows.square().sum(1)
+        root = self.root.square().sum((2, 3)).max()
+        return root.sqrt(), root * squares[:, 1:].sum(1).max(), squares[:, 0].max().sqrt()
+
 
 def factors(gram: Tensor, rows: Tensor, at: list[int]) -> Iterator[tuple[Tensor, Tensor]]:
     """The Cholesky factors of V, and b, with the first i of some rows, for each i of some numbers.
