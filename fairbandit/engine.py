@@ -12,7 +12,6 @@ from fairbandit.delays import Delays
 from fairbandit.environments.base import Environment, Pools
 from fairbandit.errors import FairbanditError
 from fairbandit.fixed_point import BlockSize, fixed_point, outcomes_of
-from fairbandit.maths.picks import gather_picks
 from fairbandit.metrics import Judge, Metric, Played
 from fairbandit.part import Problem
 from fairbandit.policy import Policy
@@ -132,7 +131,7 @@ class Engine:
             self.size.learn(n, solution.changes, n_ready)
             self.decisions += solution.decisions
         outcomes = outcomes_of(first, pools, selection)
-        groups = gather_picks(pools.groups, selection.actions)
+        groups = outcomes.groups.view(selection.actions.shape)
         self.known = policy.advance(known, groups)
         for come in self.delays.exchange(self.played, outcomes):
             self.known = policy.tell(self.known, come)

@@ -81,7 +81,8 @@ def fixed_point(
     confirmed, changes, decisions = n_ready, 0, n
     while confirmed < n:
         outcomes = outcomes_of(first, pools, selection)
-        past = known.past.supposing(outcomes).with_picks(gather_picks(groups, selection.actions))
+        picked = outcomes.groups.view(selection.actions.shape)
+        past = known.past.supposing(outcomes).with_picks(picked)
         supposed, rest = known._replace(past=past), slice(confirmed, n)
         pools_left = contexts[:, rest], groups[:, rest]
         again = policy.propose(supposed, first + confirmed, *pools_left, picks)

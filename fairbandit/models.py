@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from copy import copy
-from typing import Self
+from typing import Any, Self
 
 import torch
 from torch import Tensor
@@ -152,12 +152,12 @@ class LinearModel(RewardModel):
         return self._found is not None
 
     def error_limit(self, contexts: Tensor, groups: Tensor, scores: Tensor) -> float:
-        """See `RewardModel`; it takes the largest of each factor, and for ‖xF‖ a product of norms."""
+        """See `RewardModel`; it multiplies the largest of all factors."""
         if self._found is None:
             return super().error_limit(contexts, groups, scores)
         size, condition, reward_norm = self._found.largest
-        size = size * torch.linalg.vector_norm(self._features(contexts, groups))
-        return float(size * self._slack(condition, reward_norm).max())
+        size *= float(torch.linalg.vector_norm(self._features(contexts, groups)))
+        return size * self._slack(condition, reward_norm, *(float(p.max()) for p in self._widths))
 
     def _features(self, contexts: Tensor, groups: Tensor) -> Tensor:
         """What θ multiplies, as a function of contexts and groups."""
@@ -169,16 +169,23 @@ class LinearModel(RewardModel):
     def _error(self, contexts: Tensor, groups: Tensor, scores: Tensor) -> Tensor:
         features = self._features(contexts, groups)
         if self._found is not None:  # by Cauchy and Schwarz, |⟨θ, x⟩| ≤ ‖r‖·‖x‖_{V⁻¹}
-            factors = self._found.condition, self._found.reward_norm
+            condition, reward_norm = self._found.condition, self._found.reward_norm
             if len(self._found.at) > 1:
-                factors = tuple(each[:, self.parameters[1][0]] for each in factors)
-            return self._slack(*factors)[..., None] * self._squares(self._found, features).sqrt_()
+                number = self.parameters[1][0]
+                condition, reward_norm = condition[:, number], reward_norm[:, number]
+            slack = self._slack(condition, reward_norm, *self._widths)
+            return slack[..., None] * self._squares(self._found, features).sqrt_()
         theta = self.parameters[0]
         return products(max(ROUNDING, theta.shape[2] * EPS) * theta.abs(), features.abs())
 
-    def _slack(self, condition: Tensor, reward_norm: Tensor) -> Tensor:
+    @property
+    def _widths(self) -> tuple[Tensor, ...]:
+        """What else `_slack` depends on, (B, U) each."""
+        return ()
+
+    def _slack(self, condition: Any, reward_norm: Any, *widths: Any) -> Any:
         """How far rounding may have moved scores where ‖xF‖ is 1; all are (B, U), or numbers."""
-        return SOLVED * condition.sqrt() * reward_norm
+        return SOLVED * condition**0.5 * reward_norm
 
     def _squares(self, found: Regressions, features: Tensor) -> Tensor:
         """‖xF‖², (B, U or 1, M), which is no less than that of ‖x‖_{V⁻¹}."""

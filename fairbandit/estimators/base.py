@@ -80,7 +80,9 @@ class Estimator(Part):
         model = self._models(problem, state, t, numbers, outcomes)
         # a sum is finite where all terms are, up to overflow, and much cheaper to look at
         if not all(
-            math.isfinite(float(p.sum())) or bool(p.isfinite().all()) for p in model.parameters
+            math.isfinite(float(p.sum())) or bool(p.isfinite().all())
+            for p in model.parameters
+            if p.is_floating_point()
         ):
             raise FairbanditError(
                 f"estimator {self.part_name!r} gave a model that is not finite between rounds "

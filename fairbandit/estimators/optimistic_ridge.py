@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from enum import Enum
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -39,9 +40,14 @@ class OptimisticModel(LinearModel):
     def _score(self, contexts: Tensor, groups: Tensor) -> Tensor:
         return products(self.parameters[0], contexts) + self._bonus(contexts)
 
-    def _slack(self, condition: Tensor, reward_norm: Tensor) -> Tensor:
+    @property
+    def _widths(self) -> tuple[Tensor, ...]:
+        """β; see `LinearModel`."""
+        return (self.parameters[2],)
+
+    def _slack(self, condition: Any, reward_norm: Any, *widths: Any) -> Any:
         """See `LinearModel`; the rounding of ‖x‖_{V⁻¹} grows with the condition number of V."""
-        bonus = (SOLVED * condition.sqrt() + ROUNDING * condition) * self.parameters[2]
+        bonus = (SOLVED * condition**0.5 + ROUNDING * condition) * widths[0]
         return bonus if self._noisy else bonus + super()._slack(condition, reward_norm)
 
     def _bounds(self, contexts: Tensor, groups: Tensor) -> tuple[Tensor, Tensor]:

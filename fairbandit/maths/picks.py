@@ -16,10 +16,11 @@ def gather_picks(values: Tensor, actions: Tensor, empty: float | None = None) ->
         (B, N, …), or (B, N, m, …).
     """
     slots = actions if actions.ndim == 3 else actions[..., None]
-    index = slots.clamp(min=0).reshape(*slots.shape, *[1] * (values.ndim - 3))
+    slots = slots.view(*slots.shape, *[1] * (values.ndim - 3))
+    index = slots if actions.ndim == 2 else slots.clamp(min=0)
     found = values.gather(2, index.expand(-1, -1, -1, *values.shape[3:]))
     if actions.ndim == 2:
         return found.squeeze(2)
     if empty is None:
         empty = torch.nan if values.is_floating_point() else -1
-    return found.masked_fill((slots < 0).reshape(*slots.shape, *[1] * (values.ndim - 3)), empty)
+    return found.masked_fill(slots < 0, empty)

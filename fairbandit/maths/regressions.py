@@ -155,11 +155,14 @@ class Regressions:
         return self.root.square().sum((2, 3)) * trace
 
     @property
-    def largest(self) -> tuple[Tensor, Tensor, Tensor]:
+    def largest(self) -> tuple[float, float, float]:
         """Numbers that no ‖F‖, no `condition` and no `reward_norm` of these exceeds."""
-        squares = self.start.gram.diagonal(dim1=1, dim2=2) + self.rows.square().sum(1)
-        root = self.root.square().sum((2, 3)).max()
-        return root.sqrt(), root * squares[:, 1:].sum(1).max(), squares[:, 0].max().sqrt()
+        squares = self.start.gram.diagonal(dim1=1, dim2=2)
+        if self.rows.shape[1]:
+            squares = squares + self.rows.square().sum(1)
+        reward, *own = squares.amax(0).tolist()
+        root = float(torch.linalg.vector_norm(self.root, dim=(2, 3)).max())
+        return root, root**2 * sum(own), math.sqrt(reward)
 
 
 def factors(gram: Tensor, rows: Tensor, at: list[int]) -> Iterator[tuple[Tensor, Tensor]]:
