@@ -67,7 +67,7 @@ class Memory:
         self.address = np.arange(b)[:, None] * length + (start - first)
         self.base = np.arange(b * g).reshape(b, g) << BITS
         self.keys = np.repeat(self.base + LATEST, room, axis=1)
-        self.rows = like.new_zeros(b, length, d)
+        self.rows = torch.from_numpy(np.zeros((b, length, d))).to(like)  # pages come as needed
         self.stamps = dict[int, bool]()
         self.sorted: SortedSegment | None = None
         self.not_worth_sorting = 0.0
