@@ -13,6 +13,7 @@ from fairbandit.environments.base import Environment, Pools
 from fairbandit.errors import FairbanditError
 from fairbandit.fixed_point import BlockSize, fixed_point, outcomes_of
 from fairbandit.metrics import Judge, Metric, Played
+from fairbandit.modes import inferring
 from fairbandit.part import Problem
 from fairbandit.policy import Policy
 from fairbandit.selectors import Selection
@@ -96,8 +97,7 @@ class Engine:
                 n = max(n_ready, self.size.next(played, n_ready))
                 n = min(n, self.at_once, last - played)
                 piece = pools[played + 1 - first : played + n + 1 - first]
-                with torch.no_grad():
-                    selections.append(self._decide(piece, n_ready))
+                selections.append(inferring(True, self._decide, piece, n_ready))
             whole = Selection(*(torch.cat(parts, 1) for parts in zip(*selections, strict=True)))
             yield self.judge.judge(first, pools, whole)
 

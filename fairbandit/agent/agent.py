@@ -24,6 +24,7 @@ from fairbandit.environments.base import Truth
 from fairbandit.errors import FairbanditError
 from fairbandit.logs import Floats, Log, Position
 from fairbandit.maths.checks import shown
+from fairbandit.modes import inferring
 from fairbandit.part import Problem
 from fairbandit.policy import Policy
 from fairbandit.streams import Streams
@@ -203,8 +204,7 @@ class Agent(Committing):
         if "log" in options:
             raise FairbanditError("save an agent made from a log; load it with a log of its own")
         agent = cls(made, features=log.contexts.shape[2], groups=log.labels, **options)
-        with torch.no_grad():
-            known = learned(agent._policy, agent._now.known, log)
+        known = inferring(True, learned, agent._policy, agent._now.known, log)
         agent._now = agent._now._replace(known=known)
         return agent
 

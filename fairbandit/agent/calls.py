@@ -1,4 +1,4 @@
-"""How an agent's calls begin and end: a lock, no gradients, one core, and one assignment."""
+"""How an agent's calls begin and end: a lock, inference mode, one core, and one assignment."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from fairbandit.agent.journal import Checker, Entry
 from fairbandit.agent.tickets import Tickets
 from fairbandit.errors import FairbanditError
 from fairbandit.logs import LogFile, Position
+from fairbandit.modes import inferring
 from fairbandit.policy import Knowledge
 
 P = ParamSpec("P")
@@ -89,20 +90,18 @@ class Committing:
 
 
 def call(method: Callable[Concatenate[S, P], T]) -> Callable[Concatenate[S, P], T]:
-    """A call that other threads wait for, without gradients, and on one core: pools are small."""
+    """A call that other threads wait for, in inference mode and on one core: pools are small."""
 
     @wraps(method)
     def call(self: S, /, *args: P.args, **kwargs: P.kwargs) -> T:
         with self.lock:
-            gradients, threads = torch.is_grad_enabled(), torch.get_num_threads()
+            threads = torch.get_num_threads()
             try:
-                torch._C._set_grad_enabled(False)
                 torch.set_num_threads(1)
                 self._settle()
-                return method(self, *args, **kwargs)
+                return inferring(True, method, self, *args, **kwargs)
             finally:
-                torch._C._set_grad_enabled(gradients)  # in C, where no interrupt comes
-                torch.set_num_threads(threads)
+                torch.set_num_threads(threads)  # in C, where no interrupt comes
 
     return call
 

@@ -12,6 +12,7 @@ from torch import Tensor
 
 from fairbandit.estimators import NoBounds
 from fairbandit.maths.checks import shown
+from fairbandit.modes import inferring
 from fairbandit.policy import Knowledge, Policy
 from fairbandit.selectors import Selection
 
@@ -122,7 +123,7 @@ def explanation(
         found["past_count"] = candidates.past.count.to(torch.int64)
     # copies, which the caller may write to and differentiate
     for name, tensor in found.items():
-        found[name] = None if tensor is None else tensor[0, 0].detach().clone()
+        found[name] = None if tensor is None else inferring(False, tensor[0, 0].detach().clone)
     found["groups"] = tuple(labels[group] for group in groups[0, 0].tolist())
     return Explanation(**found)
 

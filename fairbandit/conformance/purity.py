@@ -105,11 +105,12 @@ def _contents(tensors: Iterable[tuple[str, Tensor]]) -> dict[str, Any]:
 
 
 def _content(value: Any) -> Any:
-    """What can be compared; of a tensor, what shows a write through whichever view."""
+    """What can be compared; of a tensor, its values and, where it has one, its version."""
     if not isinstance(value, Tensor):
         return repr(value)
     values = value.detach().cpu().numpy().tobytes()
-    return value._version, value.requires_grad, value.shape, values
+    version = None if value.is_inference() else value._version
+    return version, value.requires_grad, value.shape, values
 
 
 @contextmanager

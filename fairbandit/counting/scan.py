@@ -16,6 +16,7 @@ import torch
 from torch import Tensor
 
 from fairbandit.counting.contexts import Contexts, occurrences
+from fairbandit.modes import inferring
 
 CHUNK = 1 << 18
 """About how many scores a chunk has, and a quarter of the comparisons that are made at a time."""
@@ -38,7 +39,7 @@ def scratch(name: str, shape: tuple[int, ...], like: Tensor) -> Tensor:
         or kept.numel() < size
         or (kept.dtype, kept.device) != (like.dtype, like.device)
     ):
-        kept = like.new_empty(size + size // 2)
+        kept = inferring(False, like.new_empty, size + size // 2)
         setattr(_kept, name, kept)
     return kept[:size].view(shape)
 

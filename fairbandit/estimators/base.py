@@ -13,6 +13,7 @@ from torch import Tensor
 
 from fairbandit.errors import FairbanditError
 from fairbandit.models import RewardModel
+from fairbandit.modes import inferring
 from fairbandit.part import Part, Problem
 from fairbandit.past.outcomes import Outcomes
 from fairbandit.registry import base
@@ -27,7 +28,7 @@ class Estimator(Part):
 
     An estimator that keeps sums also writes `_init` and `_advance`, which takes in each outcome
     once, in any order. One that refits all past outcomes declares `needs = frozenset({"rewards"})`
-    and is given all of them each time.
+    and is given all of them each time, as tensors of which it may compute gradients.
     """
 
     learns: ClassVar[bool] = True
@@ -77,7 +78,11 @@ class Estimator(Part):
             distinct, first, number = np.unique(numbers, return_index=True, return_inverse=True)
             t, numbers = [t[at] for at in first], distinct.tolist()
             model_of_round = torch.from_numpy(number).to(problem.device)
-        model = self._models(problem, state, t, numbers, outcomes)
+        if "rewards" in self.needs:  # what refits them may compute gradients
+            outcomes = inferring(False, outcomes.copied)
+            model = inferring(False, self._models, problem, state, t, numbers, outcomes)
+        else:
+            model = self._models(problem, state, t, numbers, outcomes)
         # a sum is finite where all terms are, up to overflow, and much cheaper to look at
         if not all(
             math.isfinite(float(p.sum())) or bool(p.isfinite().all())

@@ -47,6 +47,10 @@ class Outcomes(NamedTuple):
         some = slice(start, stop)
         return Outcomes(rounds[some], contexts[:, some], groups[:, some], rewards[:, some])
 
+    def copied(self) -> Outcomes:
+        """The same outcomes, in memory of their own."""
+        return Outcomes(*(part.clone() for part in self))
+
     def and_then(self, later: Outcomes) -> Outcomes:
         """These outcomes, and others of rounds that are not earlier."""
         if not self.n or not later.n:

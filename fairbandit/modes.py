@@ -1,0 +1,31 @@
+"""PyTorch's inference mode: nothing is recorded for gradients, and small operations are faster.
+
+Tensors made in inference mode cannot be used where gradients are computed, and cannot be changed in
+place outside of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import ParamSpec, TypeVar
+
+import torch
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+def inferring(enabled: bool, function: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
+    """Calls a function in inference mode, or out of it.
+
+    The mode ends by one call in C, before which no interrupt can come: it never outlasts the call.
+
+    >>> inferring(True, torch.is_inference_mode_enabled), torch.is_inference_mode_enabled()
+    (True, False)
+    """
+    mode = torch._C._InferenceMode(enabled)
+    try:
+        mode.__enter__()
+        return function(*args, **kwargs)
+    finally:
+        mode.__exit__(None, None, None)
