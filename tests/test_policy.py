@@ -90,7 +90,6 @@ class Descent(Estimator):
 
     needs = frozenset({"rewards"})
 
-    @torch.enable_grad()
     def _models(
         self, problem: Any, state: Any, rounds: list[int], n_train: list[int], outcomes: Outcomes
     ) -> LinearModel:
