@@ -151,7 +151,7 @@ class Encoder:
 
     def _raw(self, rows: Any) -> Source:
         """Raw rows; with `fill`, cells of unknown codes are missing, and there is a notice."""
-        source = replace(source_of(table_of(rows), "raw rows"), decimal=self.decimal)
+        source = replace(source_of(table_of(rows), "the pool"), decimal=self.decimal)
         source.need(column.name for column in self._columns)
         frame = source.frame
         for column in self._columns:
@@ -163,8 +163,8 @@ class Encoder:
                 frame = frame.assign(**{column.name: frame[column.name].mask(gaps)})
             if gaps.any():
                 remark(
-                    f"raw rows, column {column.name!r}: cells that are missing, or hold none of "
-                    "the codes, get the mean of the table, as missing=mean asks for"
+                    f"a pool, column {column.name!r}: cells that are missing, or hold none of the "
+                    "codes, get the mean of the table, as missing=mean asks for"
                 )
         return replace(source, frame=frame)
 

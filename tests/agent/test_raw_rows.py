@@ -169,7 +169,7 @@ def test_without_means_they_are_errors_that_change_nothing(changed, expected):
 def test_other_inputs_are_refused():
     encoder = Encoder.from_table(people(), **TABLE)
     agent = Agent.from_config("fair_greedy", features=encoder)
-    with pytest.raises(FairbanditError, match="raw rows has no column 'job'"):
+    with pytest.raises(FairbanditError, match="the pool has no column 'job'"):
         agent.act([{"age": 3, "town": "north", "flat": 0.1, "group": "a"}], ["a"])
     with pytest.raises(FairbanditError, match="contexts: expected real numbers"):
         agent.act([["a", 3, 1, "north", 0.1]], ["a"])
