@@ -64,9 +64,7 @@ TUTORIALS = [Page(file) for file in sorted((DOCS / "tutorials").glob("*.md"))]
 
 README = Page(support.REPOSITORY / "README.md")
 
-PAGES = [
-    Page(file) for file in (*sorted(DOCS.glob("*.md")), DOCS / "parts" / "index.md")
-]
+PAGES = [Page(file) for file in (*sorted(DOCS.glob("*.md")), DOCS / "parts" / "index.md")]
 """The pages of the site whose blocks are run in short: not the guides, nor the tutorials."""
 
 EVERY = [

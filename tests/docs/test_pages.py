@@ -12,7 +12,7 @@ import tomllib
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
-from unittest.mock import patch
+from unittest.mock import MagicMock, patch
 
 import pytest
 from omegaconf import OmegaConf
@@ -173,7 +173,9 @@ def carried_out(page: Page, folder: Path, capsys) -> Iterator[tuple[Block, str]]
 
 @pytest.mark.long
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.place)
-def test_every_block_in_order(page, folder, short_runs, capsys):
+def test_every_block_in_order(page, folder, short_runs, capsys, monkeypatch):
+    wandb = MagicMock()  # the real one is no dependency, and speaks to a server
+    monkeypatch.setitem(sys.modules, "wandb", wandb)
     done = carried_out(page, folder, capsys)
     said = "".join(printed for block, printed in done if block.language)
     for pattern in SAID.get(page.place, ()):
@@ -181,6 +183,10 @@ def test_every_block_in_order(page, folder, short_runs, capsys):
     for name in OF_PAGES.get(page.place, ()):
         sweep = Path(f"outputs/sweeps/experiment-{name}")
         check(name, sweep, said, rounds=ROUNDS, replicas=REPLICAS)
+    if "to_wandb.ToWandb" in page.text:
+        sent = wandb.init.return_value.__enter__.return_value.log.call_args_list
+        assert [one.kwargs["step"] for one in sent] == 2 * [*range(1, ROUNDS + 1)]
+        assert all(one.args[0]["fair_regret"] >= 0 for one in sent)
 
 
 def alike(shown: str, printed: str) -> bool:
