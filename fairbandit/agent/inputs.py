@@ -108,11 +108,7 @@ def listed(values: Any, what: str) -> list[Any]:
 
 
 def features(given: Any) -> tuple[Encoder | None, int]:
-    """The encoder of raw rows, if there is one, and d.
-
-    Raises:
-        FairbanditError: neither a whole number, nor an encoder, nor the state of one.
-    """
+    """The encoder of raw rows, if there is one, and d; given is d, an encoder, or its state."""
     encoder = Encoder(**given) if isinstance(given, Mapping) else given
     if isinstance(encoder, Encoder):
         return encoder, whole(len(encoder.names), "features", 1, MOST)
@@ -121,14 +117,13 @@ def features(given: Any) -> tuple[Encoder | None, int]:
 
 def encoded(contexts: Any, encoder: Encoder | None, ndim: int = 2) -> Any:
     """Contexts as numbers: a pool of raw rows, or a list of pools if `ndim` is 3, is encoded."""
-    listed = isinstance(contexts, (list, tuple))
     if encoder is None or isinstance(contexts, (np.ndarray, Tensor)):
         return contexts
+    if not isinstance(contexts, (list, tuple)):
+        return encoder(contexts)
     if ndim == 3:
-        return [encoded(one, encoder) for one in contexts] if listed else contexts
-    if listed and not any(isinstance(row, Mapping) for row in contexts):
-        return contexts
-    return encoder(contexts)
+        return [encoded(one, encoder) for one in contexts]
+    return encoder(contexts) if any(isinstance(row, Mapping) for row in contexts) else contexts
 
 
 def pool(contexts: Any, groups: Any, features: int) -> tuple[NDArray[np.float64], list[Any]]:

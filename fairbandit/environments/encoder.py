@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple, Self
 from unicodedata import normalize
@@ -18,13 +19,14 @@ from fairbandit.registry import create
 
 
 class Column(NamedTuple):
-    """How a column becomes features: the codes of a category, and its means and deviations."""
+    """A column of numbers, of the codes of a category, or of the labels of groups."""
 
     name: str
+    label: bool
     codes: Sequence[Any]
     reference: Sequence[Any]
-    means: Sequence[float]
-    deviations: Sequence[float]
+    means: Sequence[float] = ()
+    deviations: Sequence[float] = ()
 
 
 class Encoder:
@@ -37,18 +39,14 @@ class Encoder:
     `Encoder.from_table` makes one, and an `Agent` with `features=encoder` takes raw rows.
 
     Args:
-        columns: of features, in order.
+        columns: of features, in order, as `state` returns them.
         bias: adds a last feature that is always 1.
-        group: the column whose cells are labels of groups, among which `1.0` and `1` are one.
         fill: whether missing cells and unknown codes of raw rows become 0, the mean, with a notice,
             or are an error.
         decimal: the decimal mark of numbers that are texts.
 
     Attributes:
         names: of the d features, as in `age`, `job=1`, `job=2`, `bias`.
-
-    Raises:
-        FairbanditError: what `state` would not have returned.
 
     >>> table = {"sex": ["f", "m"] * 2, "pay": [1, 2, 3, 4], "age": [20, 40, 20, 40]}
     >>> encoder = Encoder.from_table(table, group="sex", reward="pay")
@@ -59,25 +57,12 @@ class Encoder:
     """
 
     def __init__(
-        self,
-        columns: Sequence[Sequence[Any]],
-        *,
-        bias: bool = False,
-        group: str | None = None,
-        fill: bool = True,
-        decimal: str = ".",
+        self, columns: Sequence[Any], bias: bool = False, fill: bool = True, decimal: str = "."
     ) -> None:
         self._columns = [Column(*column) for column in columns]
-        self.bias, self.group, self.fill, self.decimal = bias, group, fill, decimal
-        names: list[str] = []
-        for name, codes, _, *scales in self._columns:
-            names += [f"{name}={code}" for code in codes] or [name]
-            width = len(codes) or 1
-            if [*map(len, scales)] != [width, width] or not np.isfinite(scales).all():
-                raise FairbanditError(
-                    f"encoder, column {name!r}: expected {width} finite means and deviations"
-                )
-        self.names = (*names, *["bias"] * bias)
+        self.bias, self.fill, self.decimal = bias, fill, decimal
+        names = [[f"{c.name}={code}" for code in c.codes] or [c.name] for c in self._columns]
+        self.names = (*chain(*names), *["bias"] * bias)
 
     @classmethod
     def from_table(cls, data: Any, **parameters: Any) -> Self:
@@ -85,21 +70,22 @@ class Encoder:
 
         Args:
             data: the path of a CSV or Parquet file, or a table in memory, as for `Table.from_data`.
-            parameters: those of the environment, such as `group`, `reward`, `columns`, `missing`.
-
-        Raises:
-            FairbanditError: as for the environment.
+            parameters: those of the environment, such as `group`, `reward`, `columns`, `missing`;
+                what it refuses raises `FairbanditError`.
         """
         path, _held = (str(data), None) if isinstance(data, (str, Path)) else keep(data)
         return create("environment", {"name": "table", "path": path, **parameters}).encoder
 
     @classmethod
-    def fitted(cls, columns: Mapping[str, Any], source: Source, **options: Any) -> Self:
+    def fitted(
+        cls, columns: Mapping[str, Any], source: Source, group: str | None = None, **options: Any
+    ) -> Self:
         """An encoder with the means and deviations of a table.
 
         Args:
             columns: the specification of each column, with the codes of categories.
             source: the table.
+            group: the column whose cells are labels, among which `1.0` and `1` are one.
             options: of an `Encoder`.
 
         Raises:
@@ -108,8 +94,8 @@ class Encoder:
         """
         found = []
         for name, spec in columns.items():
-            column = Column(name, *codes_and_reference(spec), (), ())
-            block = _encoded(source, column, name == options.get("group"))
+            column = Column(name, name == group, *codes_and_reference(spec))
+            block = _encoded(source, column)
             if np.isnan(block).all(axis=0).any():
                 raise FairbanditError(
                     f"{source.name}, column {name!r}: no cell is left by which to standardise it"
@@ -117,24 +103,21 @@ class Encoder:
             low = np.nanmin(block, axis=0)
             constant = low == np.nanmax(block, axis=0)
             means = np.where(constant, low, np.nanmean(block, axis=0))
-            deviations = np.where(constant, 1.0, np.nanstd(block, axis=0))
-            scales = means.tolist(), deviations.tolist()
-            found.append(Column(name, column.codes, column.reference, *scales))
+            scales = np.where(constant, 1.0, np.nanstd(block, axis=0))
+            found.append(column._replace(means=means.tolist(), deviations=scales.tolist()))
         return cls(found, **options)
 
     def state(self) -> dict[str, Any]:
         """All arguments of the encoder as plain data, which JSON holds exactly."""
-        columns = [[name, *map(list, others)] for name, *others in self._columns]
-        options = {name: getattr(self, name) for name in ("bias", "group", "fill", "decimal")}
-        return {"columns": columns, **options}
+        columns = [[name, label, *map(list, rest)] for name, label, *rest in self._columns]
+        return {"columns": columns, "bias": self.bias, "fill": self.fill, "decimal": self.decimal}
 
     def __call__(self, rows: Any) -> NDArray[np.float64]:
         """The features of each row, (n, d).
 
         Args:
             rows: a DataFrame, an Arrow table, a mapping from names to columns, or a list of rows,
-                each a mapping from names to cells; other columns than those of features are left
-                alone.
+                each a mapping; columns of no feature are left alone.
 
         Raises:
             FairbanditError: a column is missing, or a cell is not as those of the table.
@@ -143,8 +126,7 @@ class Encoder:
         features, at = np.ones((len(source), len(self.names))), 0
         source.need(column.name for column in self._columns)
         for column in self._columns:
-            block = _encoded(source, column, column.name == self.group)
-            block = (block - np.array(column.means)) / np.array(column.deviations)
+            block = (_encoded(source, column) - column.means) / column.deviations
             features[:, at : at + len(column.means)] = np.where(np.isnan(block), 0.0, block)
             at += len(column.means)
         return features
@@ -155,37 +137,38 @@ class Encoder:
         source.need(column.name for column in self._columns)
         frame = source.frame
         for column in self._columns:
-            gaps = source.gaps(column.name)
-            if not self.fill or column.name == self.group:
-                source.require(column.name, ~gaps, "a value (missing=mean would fill in the mean)")
+            name, gaps = column.name, source.gaps(column.name)
+            if column.label or not self.fill:
+                source.require(name, ~gaps, "a value (missing=mean fills in means of features)")
             if self.fill and column.codes:
-                gaps = _places(source, column, column.name == self.group) < 0
-                frame = frame.assign(**{column.name: frame[column.name].mask(gaps)})
+                gaps = _places(source, column) < 0
+                frame = frame.assign(**{name: frame[name].mask(gaps)})
             if gaps.any():
                 remark(
-                    f"a pool, column {column.name!r}: cells that are missing, or hold none of the "
-                    "codes, get the mean of the table, as missing=mean asks for"
+                    f"a pool, column {name!r}: cells that are missing, or hold none of the codes, "
+                    "get the mean of the table, as missing=mean asks for"
                 )
         return replace(source, frame=frame)
 
 
-def _places(source: Source, column: Column, label: bool) -> NDArray[np.int64]:
+def _places(source: Source, column: Column) -> NDArray[np.int64]:
     """The place of each cell in the codes and the reference of a category; −1 if it is neither."""
     import pandas as pd  # here, since it takes a third of a second
 
     every = [*column.codes, *column.reference]
-    texts = isinstance(every[0], str)
-    known = [normalize("NFC", code) if texts else float(code) for code in every]
-    numbers = source.frame[column.name] if texts else source.numbers(column.name)
-    cells = source.labels(column.name) if label else numbers
-    return pd.Index(known).get_indexer(cells)
+    if column.label:
+        return pd.Index(every).get_indexer(source.labels(column.name))
+    if isinstance(every[0], str):
+        known = [normalize("NFC", code) for code in every]
+        return pd.Index(known).get_indexer(source.frame[column.name])
+    return pd.Index([*map(float, every)]).get_indexer(source.numbers(column.name))
 
 
-def _encoded(source: Source, column: Column, label: bool) -> NDArray[np.float64]:
+def _encoded(source: Source, column: Column) -> NDArray[np.float64]:
     """The features of a column before they are standardised, (n, width); NaN if missing."""
     if not column.codes:
         return source.numbers(column.name)[:, None]
-    places, gaps = _places(source, column, label), source.gaps(column.name)
+    places, gaps = _places(source, column), source.gaps(column.name)
     expected = f"one of the codes {listed([*map(repr, [*column.codes, *column.reference])])}"
     source.require(column.name, gaps | (places >= 0), expected)
     features = (places[:, None] == np.arange(len(column.codes))).astype(np.float64)

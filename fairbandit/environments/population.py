@@ -144,16 +144,10 @@ def load_population(request: Request) -> Population:
     parts = [_part(*own, kept, request) for own in zip(sources, (2, 1), strict=False)]
     members, first = parts[0], parts[-1].source
     rewards = Encoder.fitted({request.reward: None}, first)(members.source)[:, 0]
-    features, added = dict(columns), request.group_feature and request.group not in columns
-    if added:
-        features[request.group] = list(kept)
-    encoder = Encoder.fitted(
-        *(features, first),
-        bias=request.bias,
-        group=request.group if added else None,
-        fill=request.missing is Missing.mean,
-        decimal=request.decimal,
-    )
+    group = request.group if request.group_feature and request.group not in columns else None
+    features = {**columns, **({group: list(kept)} if group else {})}
+    options = {"fill": request.missing is Missing.mean, "decimal": request.decimal}
+    encoder = Encoder.fitted(features, first, group, bias=request.bias, **options)
     made = _members(encoder(members.source), rewards, members, len(kept))
     return Population(made, kept, encoder, columns)
 

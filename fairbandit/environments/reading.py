@@ -251,11 +251,7 @@ def source_of(table: pa.Table, name: str = "the table", first: int = 0) -> Sourc
 
 
 def table_of(data: Any) -> pa.Table:
-    """An Arrow table of what `Table.from_data` takes, or of a list of rows, each a mapping.
-
-    Raises:
-        FairbanditError: no such table, or a column of mixed types.
-    """
+    """An Arrow table of what `Table.from_data` takes, or of a list of rows, each a mapping."""
     import pandas as pd
 
     try:
