@@ -150,8 +150,7 @@ class Agent(Committing):
         """Picks a candidate of a pool, or several: the next round.
 
         Args:
-            contexts: the candidates' features, (K, d), with a K ≥ 1 that may vary; or K raw rows,
-                as the agent's `Encoder` takes them.
+            contexts: the candidates' features, (K, d), with a K ≥ 1 that may vary; or raw rows.
             groups: their groups' labels, K of them, known or new.
             picks: how many are picked, which may vary; a smaller pool is taken whole.
 
