@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple, Self
 from unicodedata import normalize
@@ -61,8 +60,11 @@ class Encoder:
     ) -> None:
         self._columns = [Column(*column) for column in columns]
         self.bias, self.fill, self.decimal = bias, fill, decimal
-        names = [[f"{c.name}={code}" for code in c.codes] or [c.name] for c in self._columns]
-        self.names = (*chain(*names), *["bias"] * bias)
+        names: list[str] = []
+        for name, _, codes, _, *scales in self._columns:
+            own = [f"{name}={code}" for code in codes] or [name]
+            names += [one for one, *_ in zip(own, *scales, strict=True)]  # raises if they differ
+        self.names = (*names, *["bias"] * bias)
 
     @classmethod
     def from_table(cls, data: Any, **parameters: Any) -> Self:

@@ -14,6 +14,7 @@ import pytest
 from fairbandit import Agent, Encoder, FairbanditError, build, read_log
 from fairbandit.agent.replaying import replay
 from fairbandit.environments import Table, reading
+from fairbandit.run import state
 from fairbandit.streams import Purpose, Streams
 from tests import support
 from tests.agent import worlds
@@ -177,6 +178,16 @@ def test_other_inputs_are_refused():
         agent.act([["a", 3, 1, "north", 0.1]], ["a"])
     with pytest.raises(FairbanditError, match="expected a DataFrame, an Arrow table"):
         agent.act("rows", ["a"])
+
+
+def test_a_file_with_another_number_of_means_is_refused(tmp_path):
+    agent = Agent.from_config("fair_greedy", features=Encoder.from_table(people(), **TABLE))
+    agent.save(tmp_path / "agent.pt")
+    saved = support.read_state(tmp_path / "agent.pt")
+    saved["options"]["features"]["columns"][0][4] = [1.0, 2.0]
+    state.write(state.packed(saved), tmp_path / "agent.pt")
+    with pytest.raises(FairbanditError, match=r"agent.pt is no whole file of a saved agent"):
+        Agent.load(tmp_path / "agent.pt")
 
 
 def test_groups_that_are_left_out_have_no_feature():
