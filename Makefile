@@ -59,7 +59,7 @@ bench-quick: $(BENCH) ## the same at smaller sizes, in under two minutes
 	$(BIN)/python -m tests.benchmarks --quick $(ARGS)
 
 $(DOCS): $(READY)
-	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[docs]'
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[docs,service]'
 	@touch $@
 
 docs: $(DOCS) ## the documentation, in build/site; every warning is an error, every link is checked

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from fairbandit.agent import Agent, Decision, Explanation
     from fairbandit.building import build
     from fairbandit.engine import Engine
+    from fairbandit.environments import Encoder
     from fairbandit.environments.base import Truth
     from fairbandit.errors import FairbanditError
     from fairbandit.evaluation import evaluate
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
 _MODULES = {
     "Agent": "agent",
     "Decision": "agent",
+    "Encoder": "environments",
     "Engine": "engine",
     "Explanation": "agent",
     "FairbanditError": "errors",
@@ -49,6 +51,7 @@ command can answer before torch, which takes seconds, is imported."""
 __all__ = [
     "Agent",
     "Decision",
+    "Encoder",
     "Engine",
     "Explanation",
     "FairbanditError",

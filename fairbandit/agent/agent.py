@@ -20,6 +20,7 @@ from fairbandit.agent.journal import attach, decided, rewarded
 from fairbandit.agent.learning import frozen, learned, taken_in, welcomed
 from fairbandit.agent.tickets import Tickets
 from fairbandit.building import build_policy
+from fairbandit.environments import Encoder
 from fairbandit.environments.base import Truth
 from fairbandit.errors import FairbanditError
 from fairbandit.logs import Floats, Log, Position
@@ -46,7 +47,7 @@ class Agent(Committing):
 
     Args:
         policy: decides.
-        features: d.
+        features: d, or an `Encoder`, which the agent's files hold; pools may then be raw rows.
         groups: the labels of the groups that are known, in the order of a truth's groups; a
             number G stands for 0 … G−1. Labels that appear later join them.
         seed: of all random numbers.
@@ -65,6 +66,7 @@ class Agent(Committing):
 
     Attributes:
         digest: the SHA-256 of the file that the agent was loaded from; None if it was not.
+        encoder: of raw rows, or None.
 
     >>> agent = Agent.from_config("fair_greedy", features=2, groups=["a", "b"], seed=0)
     >>> decision = agent.act([[0.1, 0.9], [0.3, 0.2], [0.8, 0.5]], ["a", "b", "b"])
@@ -77,7 +79,7 @@ class Agent(Committing):
         self,
         policy: Policy,
         *,
-        features: int,
+        features: int | Encoder | Mapping[str, Any],
         groups: int | Sequence[Hashable] = (),
         seed: int = 0,
         exploration: float = 1.0,
@@ -94,7 +96,7 @@ class Agent(Committing):
             )
         refresh = policy.refresh if refresh is None else inputs.number(refresh, "refresh")
         self._policy = Policy(**policy.parts, refresh=refresh, name=policy.name)  # type: ignore[arg-type]
-        d = inputs.whole(features, "features", 1, inputs.MOST)
+        self.encoder, d = inputs.features(features)
         codes = grouping.initial(groups)
         problem = Problem(
             features=d,
@@ -149,7 +151,7 @@ class Agent(Committing):
         """Picks a candidate of a pool, or several: the next round.
 
         Args:
-            contexts: the candidates' features, (K, d), with a K ≥ 1 that may vary.
+            contexts: the candidates' features, (K, d), with a K ≥ 1 that may vary; or raw rows.
             groups: their groups' labels, K of them, known or new.
             picks: how many are picked, which may vary; a smaller pool is taken whole.
 
@@ -203,7 +205,8 @@ class Agent(Committing):
         made = policy if isinstance(policy, Policy) else build_policy(policy)
         if "log" in options:
             raise FairbanditError("save an agent made from a log; load it with a log of its own")
-        agent = cls(made, features=log.contexts.shape[2], groups=log.labels, **options)
+        features = log.encoder or log.contexts.shape[2]
+        agent = cls(made, features=features, groups=log.labels, **options)
         known = inferring(True, learned, agent._policy, agent._now.known, log)
         agent._now = agent._now._replace(known=known)
         return agent
@@ -273,6 +276,7 @@ class Agent(Committing):
                 Nothing changes.
         """
         before = now = self._now
+        contexts = inputs.encoded(contexts, self.encoder, 3)
         d = before.known.problem.features
         for pools, labels, places, values in inputs.log(contexts, groups, actions, rewards, d):
             first = now.known.past.rounds + 1
@@ -335,10 +339,11 @@ class Agent(Committing):
 
     def _state(self) -> dict[str, Any]:
         """All that changes, and the options, as plain data."""
-        return saving.plain(self._policy, self._now, self._patience)
+        return saving.plain(self._policy, self._now, self._patience, self.encoder)
 
     def _pool(self, contexts: Any, groups: Any) -> tuple[Now, Tensor, Tensor]:
         """The agent as it is once it knows a pool's groups; the pool, and its groups' numbers."""
+        contexts = inputs.encoded(contexts, self.encoder)
         pool, labels = inputs.pool(contexts, groups, self._now.known.problem.features)
         now, codes = welcomed(self._policy, self._vetted, self._now, labels)
         return now, torch.from_numpy(pool[None, None]), torch.from_numpy(codes[None, None])

@@ -11,6 +11,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from fairbandit.environments import Encoder
 from fairbandit.environments.base import Truth
 from fairbandit.errors import FairbanditError
 from fairbandit.maths.checks import shown, typed
@@ -104,6 +105,25 @@ def listed(values: Any, what: str) -> list[Any]:
     if not isinstance(entries, (list, tuple, range)):
         raise FairbanditError(f"{what}: expected an array or a list, got {typed(values)}")
     return list(entries)
+
+
+def features(given: Any) -> tuple[Encoder | None, int]:
+    """The encoder of raw rows, if there is one, and d; given is d, an encoder, or its state."""
+    encoder = Encoder(**given) if isinstance(given, Mapping) else given
+    if isinstance(encoder, Encoder):
+        return encoder, whole(len(encoder.names), "features", 1, MOST)
+    return None, whole(given, "features", 1, MOST)
+
+
+def encoded(contexts: Any, encoder: Encoder | None, ndim: int = 2) -> Any:
+    """Contexts as numbers: a pool of raw rows, or a list of pools if `ndim` is 3, is encoded."""
+    if encoder is None or isinstance(contexts, (np.ndarray, Tensor)):
+        return contexts
+    if not isinstance(contexts, (list, tuple)):
+        return encoder(contexts)
+    if ndim == 3:
+        return [encoded(one, encoder) for one in contexts]
+    return encoder(contexts) if any(isinstance(row, Mapping) for row in contexts) else contexts
 
 
 def pool(contexts: Any, groups: Any, features: int) -> tuple[NDArray[np.float64], list[Any]]:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from fairbandit.agent.calls import Now
+from fairbandit.environments import Encoder
 from fairbandit.errors import FairbanditError
 from fairbandit.files import of_file
 from fairbandit.logs.own import label
@@ -19,15 +20,17 @@ from fairbandit.run import state
 FORMAT = "fairbandit.Agent"
 """The name of the format, the first entry of every file."""
 
-VERSION = 7
+VERSION = 8
 """The version of the format; files of other versions are refused."""
 
 
-def plain(policy: Policy, now: Now, patience: int | None) -> dict[str, Any]:
+def plain(
+    policy: Policy, now: Now, patience: int | None, encoder: Encoder | None
+) -> dict[str, Any]:
     """All that an agent is, as plain data."""
     problem = now.known.problem
     options = {
-        "features": problem.features,
+        "features": encoder.state() if encoder else problem.features,
         "seed": problem.streams.seed,
         "exploration": problem.exploration,
         "patience": patience,

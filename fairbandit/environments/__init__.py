@@ -3,6 +3,7 @@
 from fairbandit.environments.base import Environment, Pools, Truth
 from fairbandit.environments.census import CensusEthnicity, CensusGender
 from fairbandit.environments.distorted import Distorted
+from fairbandit.environments.encoder import Encoder
 from fairbandit.environments.families import Synthetic
 from fairbandit.environments.fico import Fico
 from fairbandit.environments.packages import Grades, Law, Loans
@@ -13,6 +14,7 @@ __all__ = [
     "CensusEthnicity",
     "CensusGender",
     "Distorted",
+    "Encoder",
     "Environment",
     "Fico",
     "Grades",

@@ -1,4 +1,4 @@
-"""Decides which columns of a table are features, and encodes their cells as standardised numbers.
+"""Decides which columns of a table are features.
 
 Columns are chosen by a mapping, by a YAML file, or by what their cells hold.
 """
@@ -8,15 +8,13 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
-from unicodedata import normalize
 
 import numpy as np
-from numpy.typing import NDArray
 from omegaconf import OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 from yaml import YAMLError  # type: ignore[import-untyped]
 
-from fairbandit.environments.reading import Source, listed
+from fairbandit.environments.reading import Source
 from fairbandit.errors import FairbanditError
 
 CATEGORY = "category"
@@ -145,68 +143,3 @@ def _codes(source: Source, name: str) -> list[Any]:
 def _matches(source: Source, name: str, pattern: str) -> bool:
     cells = source.frame[name]
     return cells.dtype != np.float64 and bool(cells.str.fullmatch(pattern).any())
-
-
-class Encoder:
-    """Features of columns, standardised by the means and standard deviations of a table.
-
-    A number is one feature, a category one feature a code, which is 1 or 0. A feature x becomes
-    (x − mean)/deviation; what is constant in the table is only centred. Missing cells count in
-    neither, and become 0.
-
-    Args:
-        columns: the specification of each column, with the codes of categories.
-        source: the table to fit.
-        bias: adds a last feature that is always 1.
-
-    Attributes:
-        names: of the d features, as in `age`, `job=1`, `job=2`, `bias`.
-
-    Raises:
-        FairbanditError: a cell is neither missing nor a number, or none of the codes; or a column
-            has no cell at all.
-    """
-
-    def __init__(self, columns: Mapping[str, Any], source: Source, bias: bool = False) -> None:
-        self.columns = columns
-        names: list[str] = []
-        self._scales: dict[str, tuple[NDArray[np.float64], NDArray[np.float64]]] = {}
-        for column, spec in columns.items():
-            names += [f"{column}={code}" for code in codes_and_reference(spec)[0]] or [column]
-            block = _encoded(source, column, spec)
-            if np.isnan(block).all(axis=0).any():
-                raise FairbanditError(
-                    f"{source.name}, column {column!r}: no cell is left by which to standardise it"
-                )
-            low = np.nanmin(block, axis=0)
-            constant = low == np.nanmax(block, axis=0)
-            centre = np.where(constant, low, np.nanmean(block, axis=0))
-            self._scales[column] = centre, np.where(constant, 1.0, np.nanstd(block, axis=0))
-        self.names = (*names, *["bias"] * bias)
-
-    def __call__(self, source: Source) -> NDArray[np.float64]:
-        """The features of each row of a table, (n, d)."""
-        features, at = np.ones((len(source), len(self.names))), 0
-        for column, (centre, scale) in self._scales.items():
-            block = (_encoded(source, column, self.columns[column]) - centre) / scale
-            features[:, at : at + len(centre)] = np.where(np.isnan(block), 0.0, block)
-            at += len(centre)
-        return features
-
-
-def _encoded(source: Source, column: str, spec: Any) -> NDArray[np.float64]:
-    """The features of a column before they are standardised, (n, width); NaN if missing."""
-    import pandas as pd
-
-    codes, reference = codes_and_reference(spec)
-    if not codes:
-        return source.numbers(column)[:, None]
-    texts, every = isinstance(codes[0], str), [*codes, *reference]
-    cells = source.frame[column] if texts else source.numbers(column)
-    known = [normalize("NFC", code) if texts else float(code) for code in every]
-    places, gaps = pd.Index(known).get_indexer(cells), source.gaps(column)
-    expected = f"one of the codes {listed([*map(repr, every)])}"
-    source.require(column, gaps | (places >= 0), expected)
-    features = (places[:, None] == np.arange(len(codes))).astype(np.float64)
-    features[gaps] = np.nan
-    return features

@@ -19,7 +19,8 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from fairbandit.environments.columns import Encoder, resolve_columns
+from fairbandit.environments.columns import resolve_columns
+from fairbandit.environments.encoder import Encoder
 from fairbandit.environments.reading import NUMBER, Source, listed, read_table, remark
 from fairbandit.errors import FairbanditError
 from fairbandit.maths.grouped_cdf import GroupedCdf
@@ -105,7 +106,7 @@ class Population:
 
     members: Members
     groups: tuple[str, ...]
-    features: tuple[str, ...]
+    encoder: Encoder
     columns: Mapping[str, Any]
 
 
@@ -142,17 +143,17 @@ def load_population(request: Request) -> Population:
     kept = _kept_groups(sources[0], request)
     parts = [_part(*own, kept, request) for own in zip(sources, (2, 1), strict=False)]
     members, first = parts[0], parts[-1].source
-    rewards = Encoder({request.reward: None}, first)(members.source)[:, 0]
-    features = dict(columns)
-    if request.group_feature:
-        features.setdefault(request.group, list(kept))
-    encoder = Encoder(features, first, request.bias)
+    rewards = Encoder.fitted({request.reward: None}, first)(members.source)[:, 0]
+    group = request.group if request.group_feature and request.group not in columns else None
+    features = {**columns, **({group: list(kept)} if group else {})}
+    options = {"fill": request.missing is Missing.mean, "decimal": request.decimal}
+    encoder = Encoder.fitted(features, first, group, bias=request.bias, **options)
     made = _members(encoder(members.source), rewards, members, len(kept))
-    return Population(made, kept, encoder.names, columns)
+    return Population(made, kept, encoder, columns)
 
 
 def _usable(source: Source, columns: Mapping[str, Any], request: Request) -> Source:
-    """The rows that `missing` leaves; cells of the group are labels, unless they are a feature."""
+    """The rows that `missing` leaves."""
     taken = (request.group, request.reward)
     gaps = source.frame[list(dict.fromkeys([*columns, *taken]))].isna()
     frame = source.frame
@@ -169,10 +170,7 @@ def _usable(source: Source, columns: Mapping[str, Any], request: Request) -> Sou
             f"{source.name}: environment.missing={request.missing.name} concerns "
             f"{gaps.any(axis=1).sum():,} of {len(source):,} rows; missing are {counts}"
         )
-    source = replace(source, frame=frame)
-    if request.group in columns:
-        return source
-    return replace(source, frame=frame.assign(**{request.group: source.labels(request.group)}))
+    return replace(source, frame=frame)
 
 
 def _kept_groups(source: Source, request: Request) -> tuple[str, ...]:

@@ -15,7 +15,7 @@ import logging
 import re
 import weakref
 from collections import Counter
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from hashlib import sha256
@@ -250,6 +250,21 @@ def source_of(table: pa.Table, name: str = "the table", first: int = 0) -> Sourc
     return Source(name, names, frame)
 
 
+def table_of(data: Any) -> pa.Table:
+    """An Arrow table of what `Table.from_data` takes, or of a list of rows, each a mapping."""
+    import pandas as pd
+
+    try:
+        if isinstance(data, (list, tuple)) and all(isinstance(row, Mapping) for row in data):
+            data = pd.DataFrame(data)
+        return pa.table(data.reset_index(drop=True) if hasattr(data, "reset_index") else data)
+    except (pa.ArrowException, TypeError, ValueError, ArithmeticError) as error:
+        raise FairbanditError(
+            "expected a DataFrame, an Arrow table or a mapping from names to columns, which Arrow "
+            f"can hold; got a {type(data).__name__}: {' '.join(map(str, error.args))}"
+        ) from error
+
+
 def keep(data: Any) -> tuple[str, Source]:
     """The path by which `read_table` finds a table in memory, as long as its `Source` lives.
 
@@ -260,13 +275,7 @@ def keep(data: Any) -> tuple[str, Source]:
     """
     from pandas.util import hash_pandas_object
 
-    try:
-        table = pa.table(data.reset_index(drop=True) if hasattr(data, "reset_index") else data)
-    except (pa.ArrowException, TypeError, ValueError, ArithmeticError) as error:
-        raise FairbanditError(
-            "expected a DataFrame, an Arrow table or a mapping from names to columns, which Arrow "
-            f"can hold; got a {type(data).__name__}: {' '.join(map(str, error.args))}"
-        ) from error
+    table = table_of(data)
     source = source_of(table)
     contents = hash_pandas_object(source.frame, index=False).to_numpy().tobytes()
     path = MEMORY + sha256(repr(table.column_names).encode() + contents).hexdigest()

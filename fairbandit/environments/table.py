@@ -80,6 +80,7 @@ class Table(Environment):
     Attributes:
         resolved_columns: the columns with the codes of each category, as `columns` takes them.
         feature_names: the name of each of the d features.
+        encoder: what turns rows into features; an `Agent` with `features=encoder` takes raw rows.
 
     Raises:
         FairbanditError: a value out of range, a file or cell that is not as it should be (with its
@@ -137,7 +138,8 @@ class Table(Environment):
             fingerprint=Table.fingerprint(vars(self)),
         )
         found = load_population(request)
-        self.resolved_columns, self.feature_names = found.columns, found.features
+        self.resolved_columns, self.encoder = found.columns, found.encoder
+        self.feature_names = found.encoder.names
         self.members, self.group_names = found.members, found.groups
         self.features = len(self.feature_names)
         self.places = len(self.group_names) if own_places else candidates or CANDIDATES

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from fairbandit.environments.columns import Encoder
+from fairbandit.environments.encoder import Encoder
 from fairbandit.errors import FairbanditError
 from fairbandit.files import of_file, written_aside
 

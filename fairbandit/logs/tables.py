@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fairbandit.environments.columns import Encoder, chosen_columns, resolve_columns
+from fairbandit.environments.columns import chosen_columns, resolve_columns
+from fairbandit.environments.encoder import Encoder
 from fairbandit.environments.reading import LARGEST, Source, listed, remark
 from fairbandit.errors import FairbanditError
 from fairbandit.logs.chain import number
@@ -53,7 +54,7 @@ def encoder_of(
         text = listed([f"{name!r} ({reason})" for name, reason in left_out.items()])
         remark(f"{source.name}: these columns are no features: {text}; features=[…] chooses others")
     of_groups, _ = resolve_columns(source, dict.fromkeys(groups, "category"), ())
-    return Encoder({**found, **of_groups}, source, bias=True)
+    return Encoder.fitted({**found, **of_groups}, source, bias=True, decimal=source.decimal)
 
 
 def log_of_table(source: Source, columns: Columns, groups: Sequence[str], encoder: Encoder) -> Log:
@@ -62,7 +63,6 @@ def log_of_table(source: Source, columns: Columns, groups: Sequence[str], encode
     Raises:
         FairbanditError: a cell is invalid; the message names the first such row.
     """
-    source.need(encoder.columns)
     for name in (str(columns["decision"]), *groups):
         source.require(name, ~source.gaps(name), "a value")
     labels = {name: source.labels(name).astype(str) for name in groups}

@@ -60,16 +60,12 @@ GUIDES = [Page(file) for file in sorted((DOCS / "parts").glob("*.md")) if file.s
 
 RANK = next(guide for guide in GUIDES if guide.name == "rank")
 
-TUTORIAL = Page(DOCS / "tutorial.md")
+TUTORIALS = [Page(file) for file in sorted((DOCS / "tutorials").glob("*.md"))]
 
 README = Page(support.REPOSITORY / "README.md")
 
-PAGES = [
-    Page(file)
-    for file in (*sorted(DOCS.glob("*.md")), DOCS / "parts" / "index.md")
-    if file != TUTORIAL.path
-]
-"""The pages of the site whose blocks are run in short: not the guides, nor the tutorial."""
+PAGES = [Page(file) for file in (*sorted(DOCS.glob("*.md")), DOCS / "parts" / "index.md")]
+"""The pages of the site whose blocks are run in short: not the guides, nor the tutorials."""
 
 EVERY = [
     *(Page(file) for file in sorted(support.REPOSITORY.glob("*.md"))),

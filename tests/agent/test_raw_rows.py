@@ -1,0 +1,199 @@
+"""An agent that meets raw rows decides as a policy that plays their table."""
+
+from __future__ import annotations
+
+import csv
+import json
+import logging
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from fairbandit import Agent, Encoder, FairbanditError, build, read_log
+from fairbandit.agent.replaying import replay
+from fairbandit.environments import Table, reading
+from fairbandit.run import state
+from fairbandit.streams import Purpose, Streams
+from tests import support
+from tests.agent import worlds
+from tests.environments.data import people, write
+
+ROUNDS = 40
+
+TABLE = {
+    "group": "group",
+    "reward": "wage",
+    "columns": {"age": None, "job": [0, 1, 2, 3], "town": "category", "flat": None},
+    "missing": "mean",
+}
+
+
+def raw(count: int = 400) -> dict[str, list[Any]]:
+    """A table as it is written, with numbered groups of several spellings and missing cells."""
+    found: dict[str, list[Any]] = people(count)
+    found["group"] = [{"a": "1.0", "b": "01", "c": "2"}[one] for one in found["group"]]
+    found["age"] = [f"{age},5" if row % 9 else "" for row, age in enumerate(found["age"])]
+    found["town"] = [town if row % 7 else "NA" for row, town in enumerate(found["town"])]
+    found["wage"] = [str(wage).replace(".", ",") for wage in found["wage"]]
+    found["flat"] = ["0,1"] * count
+    return found
+
+
+@pytest.fixture
+def path(tmp_path):
+    return write(tmp_path / "people.csv", raw())
+
+
+@pytest.fixture
+def notices(caplog):
+    reading.remark.cache_clear()
+    return lambda: [one.getMessage() for one in caplog.records if one.levelno == logging.WARNING]
+
+
+def served(agent: Any, environment: Any, rows: Any, as_table: Any) -> list[int]:
+    """Plays the rounds of an environment with raw rows of its file; returns the picks."""
+    pools = worlds.pools_of(environment, ROUNDS, 4)
+    environment.bind(Streams(4, [0]))
+    drawn = environment._drawn(
+        environment.streams[Purpose.POOLS].uniform(1, ROUNDS, environment.places)
+    )[0].tolist()
+    assert np.array_equal(agent.encoder(as_table(rows))[drawn], pools.contexts[0].numpy())
+    picked = []
+    for t, members in enumerate(drawn):
+        pool = [rows[member] for member in members]
+        groups = [reading.label(row["group"]) for row in pool]
+        decision = agent.act(as_table(pool), groups)
+        picked.append(decision.candidate)
+        agent.update(pools.rewards[0, t, decision.candidate], decision.ticket)
+    return picked
+
+
+AS_TABLES = {
+    "rows": list,
+    "frame": lambda pool: pd.DataFrame(pool, index=range(7, 7 + len(pool))),
+    "columns": lambda pool: {name: [row[name] for row in pool] for name in pool[0]},
+}
+
+
+@pytest.mark.parametrize("as_table", AS_TABLES.values(), ids=AS_TABLES)
+@pytest.mark.parametrize("pool", ["one_per_group", "random"])
+def test_it_decides_as_the_engine_on_the_table(path, pool, as_table):
+    given = {**TABLE, "decimal": ",", "pool": pool}
+    environment: Any = build({"name": "table", "path": str(path), **given})
+    with path.open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    theirs = support.actions(
+        support.policy("fair_greedy"), environment, ROUNDS, replicas=2, seed=4
+    )[0]
+    agent = Agent.from_config(
+        "fair_greedy",
+        features=Encoder.from_table(path, **given),
+        groups=environment.group_names,
+        seed=4,
+    )
+    assert served(agent, environment, rows, as_table) == theirs.tolist()
+
+
+def test_files_and_logs_hold_the_encoder(tmp_path, path):
+    encoder = Encoder.from_table(path, **TABLE, decimal=",")
+    log, saved = tmp_path / "decisions.jsonl", tmp_path / "agent.pt"
+    agent = Agent.from_config("fair_greedy", features=encoder, log=log)
+    rows = [{name: cells[row] for name, cells in raw(9).items()} for row in range(9)]
+    for _ in range(5):
+        agent.act(rows, range(9))
+        agent.update(1.0)
+    agent.observe([rows, rows[:2]], [range(9), range(2)], [0, 1], [1.0, 2.0])
+    agent.save(saved)
+    known, pick = worlds.held(agent)["known"], agent.explain(rows, range(9)).probabilities.tolist()
+    del agent
+    again = Agent.from_config("fair_greedy", features=encoder, log=log)
+    assert worlds.held(again)["known"] == known
+    assert again.explain(rows, range(9)).probabilities.tolist() == pick
+    assert replay(log).lines == 1 + 5 + 5 + 1
+    loaded = Agent.load(saved)
+    assert loaded.encoder
+    assert loaded.encoder.state() == encoder.state()
+    assert loaded.explain(rows, range(9)).probabilities.tolist() == pick
+    del again
+    plain = json.loads(json.dumps(encoder.state()))
+    assert np.array_equal(Encoder(**plain)(rows), encoder(rows))
+    other = Encoder.from_table(path, **TABLE, decimal=",", bias=False)
+    with pytest.raises(FairbanditError, match="is not the log that this agent wrote"):
+        Agent.from_config("fair_greedy", features=other, log=log)
+
+
+def test_an_agent_made_from_the_log_of_a_table_takes_rows_of_it():
+    rows: list[dict[str, Any]] = [{"age": age, "sex": "fm"[age % 2]} for age in range(10)]
+    picks = [{"decision": at // 2, "picked": 1 - at % 2} for at in range(10)]
+    table = [{**row, **pick} for row, pick in zip(rows, picks, strict=True)]
+    table = [{**row, "reward": float(row["age"]) if row["picked"] else None} for row in table]
+    log = read_log(pd.DataFrame(table), group="sex", propensity=None)
+    agent = Agent.from_log("greedy", log)
+    labels = [row["sex"] for row in rows]
+    assert agent.act(rows, labels).candidate == 8  # the oldest of those who were picked
+
+
+def test_missing_cells_and_unknown_codes_become_means_with_a_notice(notices):
+    encoder = Encoder.from_table(people(), **TABLE)
+    known = [{"group": "a", "age": 30, "job": 1, "town": "north", "flat": 0.1}]
+    odd = [{"group": "new", "age": None, "job": 9, "town": "west", "flat": float("nan")}]
+    assert encoder(known).all(axis=0).sum() == len(encoder.names) - 1  # all but `flat`
+    assert not notices()
+    assert encoder(odd).tolist() == [[0.0] * (len(encoder.names) - 1) + [1.0]]
+    assert [text.split("'")[1] for text in notices()] == ["age", "job", "town", "flat", "group"]
+    encoder(odd)
+    assert len(notices()) == 5  # once in a process
+    with pytest.raises(FairbanditError, match="column 'group', row 1: expected a value"):
+        encoder([{**odd[0], "group": None}])
+
+
+@pytest.mark.parametrize(
+    ("changed", "expected"),
+    [
+        ({"job": 9}, "column 'job', row 2: expected one of the codes 0, 1, 2, 3; got '9'"),
+        ({"age": None}, "column 'age', row 2: expected a value .*; got a missing cell"),
+        ({"age": "old"}, "column 'age', row 2: expected a number .*; got 'old'"),
+        ({"group": "new"}, "column 'group', row 2: expected one of the codes 'a', 'b', 'c'"),
+    ],
+)
+def test_without_means_they_are_errors_that_change_nothing(changed, expected):
+    agent = Agent.from_config(
+        "fair_greedy", features=Encoder.from_table(people(), **{**TABLE, "missing": "error"})
+    )
+    known = {"group": "a", "age": "30", "job": 1, "town": "north", "flat": 0.1}
+    before = worlds.held(agent)
+    with pytest.raises(FairbanditError, match=expected):
+        agent.act([known, {**known, **changed}], ["a", "b"])
+    assert worlds.held(agent) == before
+
+
+def test_other_inputs_are_refused():
+    encoder = Encoder.from_table(people(), **TABLE)
+    agent = Agent.from_config("fair_greedy", features=encoder)
+    with pytest.raises(FairbanditError, match="the pool has no column 'job'"):
+        agent.act([{"age": 3, "town": "north", "flat": 0.1, "group": "a"}], ["a"])
+    with pytest.raises(FairbanditError, match="contexts: expected real numbers"):
+        agent.act([["a", 3, 1, "north", 0.1]], ["a"])
+    with pytest.raises(FairbanditError, match="expected a DataFrame, an Arrow table"):
+        agent.act("rows", ["a"])
+
+
+def test_a_file_with_another_number_of_means_is_refused(tmp_path):
+    agent = Agent.from_config("fair_greedy", features=Encoder.from_table(people(), **TABLE))
+    agent.save(tmp_path / "agent.pt")
+    saved = support.read_state(tmp_path / "agent.pt")
+    saved["options"]["features"]["columns"][0][4] = [1.0, 2.0]
+    state.write(state.packed(saved), tmp_path / "agent.pt")
+    with pytest.raises(FairbanditError, match=r"agent.pt is no whole file of a saved agent"):
+        Agent.load(tmp_path / "agent.pt")
+
+
+def test_groups_that_are_left_out_have_no_feature():
+    given = {**TABLE, "min_group_size": 100}
+    environment = Table.from_data(people(), **given)
+    encoder = Encoder.from_table(people(), **given)
+    assert environment.encoder.state() == encoder.state()
+    assert encoder.names == environment.feature_names
+    assert encoder.names[-3:] == ("group=a", "group=b", "bias")
