@@ -1,6 +1,7 @@
 """Estimators: turn what was learned into reward models."""
 
 from fairbandit.estimators.base import Estimator, State
+from fairbandit.estimators.forgetting_ridge import ForgettingRidge
 from fairbandit.estimators.group_ridge import GroupModel, GroupRidge, Shared
 from fairbandit.estimators.normal_scores import NormalScores, OrderEstimator, OrderModel
 from fairbandit.estimators.optimistic_ridge import OptimisticModel, OptimisticRidge, Radius
@@ -13,6 +14,7 @@ from fairbandit.models import LinearModel, NoBounds, RewardModel
 
 __all__ = [
     "Estimator",
+    "ForgettingRidge",
     "GroupModel",
     "GroupRidge",
     "LinearModel",
