@@ -67,7 +67,7 @@ class ForgettingRidge(OptimisticRidge):
     def __init__(
         self,
         *,
-        discount: float = 0.99,
+        discount: float = 0.98,
         exploration: float | None = None,
         regularization: float = 0.1,
         radius: Radius = Radius.practical,
