@@ -8,12 +8,14 @@ from fairbandit.estimators.optimistic_ridge import OptimisticModel, OptimisticRi
 from fairbandit.estimators.oracle import Oracle, TrueLinearModel, TrueModel
 from fairbandit.estimators.pairwise_probit import PairwiseProbit
 from fairbandit.estimators.ridge import Ridge
+from fairbandit.estimators.scikit_learn import FittedModel, Regressor, SklearnEstimator
 from fairbandit.estimators.thompson_ridge import ThompsonRidge
 from fairbandit.estimators.zero import Zero
 from fairbandit.models import LinearModel, NoBounds, RewardModel
 
 __all__ = [
     "Estimator",
+    "FittedModel",
     "ForgettingRidge",
     "GroupModel",
     "GroupRidge",
@@ -27,9 +29,11 @@ __all__ = [
     "OrderModel",
     "PairwiseProbit",
     "Radius",
+    "Regressor",
     "RewardModel",
     "Ridge",
     "Shared",
+    "SklearnEstimator",
     "State",
     "ThompsonRidge",
     "TrueLinearModel",

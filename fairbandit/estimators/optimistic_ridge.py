@@ -24,8 +24,7 @@ class OptimisticModel(LinearModel):
         width: β, (B, U).
         found: gives V⁻¹ of the U models.
         noisy: whether noise was injected into θ, so that its rounding does not count.
-        spread: has the matrices that take the place of V⁻¹ in the bonus, if others do; none may
-            exceed V⁻¹.
+        spread: has what takes the place of V⁻¹ in the bonus, if not V⁻¹; it may not exceed V⁻¹.
     """
 
     def __init__(

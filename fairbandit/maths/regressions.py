@@ -133,11 +133,7 @@ class Regressions:
 
     @classmethod
     def of(cls, gram: Tensor) -> Regressions:
-        """The regressions that sums G give, (B, U, d + 1, d + 1).
-
-        Raises:
-            FairbanditError: as `cholesky`.
-        """
+        """The regressions that sums G give, (B, U, d + 1, d + 1); raises as `cholesky`."""
         each = Regression.of(gram)
         return cls(each, None, [0] * gram.shape[1], each.theta, each.root, each.log_det)
 

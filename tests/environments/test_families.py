@@ -37,10 +37,8 @@ def test_rewards_and_ranks_are_those_of_a_plain_computation(link, drifts):
         assert x[4:] == [float(place == group) for place in range(4)]
         wave, (a, b, *rest) = 1.5 * math.sin(2 * math.pi * (t - 1) / 90), THETA
         shift = wave if group == 0 and drifts != "weights" else 0.0
-        theta = THETA
-        if drifts == "weights":
-            turned = (a + 1j * b) * cmath.exp(1j * wave)
-            theta = (turned.real, turned.imag, *rest)
+        turned = (a + 1j * b) * cmath.exp(1j * wave if drifts == "weights" else 0)
+        theta = (turned.real, turned.imag, *rest)
         u = sum(w * value for w, value in zip(theta, x[:4], strict=True)) + OFFSETS[group]
         u += shift if drifts == "rewards" else 0.0
         values = stats.norm(OFFSETS[group] + shift, SCALES[group] * math.sqrt(2.5))
