@@ -23,7 +23,7 @@ from fairbandit.past.outcomes import Outcomes
 from fairbandit.registry import register
 from fairbandit.streams import Purpose
 
-TIE, KEPT = 1e-9, 32
+TIE, KEPT = 1e-9, 16
 """Scores tie within `TIE` times the size of rewards; so many models are not fitted again."""
 
 
