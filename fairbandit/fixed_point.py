@@ -136,8 +136,8 @@ class BlockSize:
 
     def next(self, played: int, n_ready: int = 1) -> int:
         """How many rounds to decide after `played`; the next `n_ready` of them need no guess."""
-        if self._policy.sums_ahead:
-            return n_ready
+        if self._policy.sums_ahead or self._policy.estimator.needs_refresh:
+            return n_ready  # guessing would fit models for naught
         places, features, work = self._places, self._features, WORK
         most = min(CHUNK_ROUNDS, math.isqrt(work // places), work // (places * features))
         if "contexts" in self._policy.needs:

@@ -53,7 +53,7 @@ class Policy:
         name: what results call it.
 
     Raises:
-        FairbanditError: a refresh out of range.
+        FairbanditError: a refresh out of range, or none where the estimator needs one.
 
     Attributes:
         needs: what to keep of the past for the parts; a subset of `part.NEEDS`.
@@ -74,6 +74,11 @@ class Policy:
         self.split, self.estimator, self.rank, self.selector = split, estimator, rank, selector
         self.refresh, self.name = refresh, name
         self.schedule = Schedule(split, refresh)
+        if estimator.needs_refresh and refresh is None:
+            raise FairbanditError(
+                f"estimator {estimator.part_name!r} is fitted anew each time the reward model "
+                "changes, and needs policy.refresh, a number above 1 such as 1.2; got none"
+            )
         parts = self.parts.values()
         self.needs = frozenset[str]().union(*(part.needs for part in parts))
         self._reward_readers, self._pick_readers = (

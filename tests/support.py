@@ -56,6 +56,11 @@ def beside(rank: str) -> dict[str, str]:
     return dict(registry.lookup("rank", rank).checked_with)
 
 
+def refreshed(estimator: str) -> dict[str, float]:
+    """The refresh without which an estimator cannot play."""
+    return {"refresh": 1.3} if registry.lookup("estimator", estimator).needs_refresh else {}
+
+
 def policy(name: str, **estimator: Any) -> Policy:
     """A preset, with some of its estimator's hyperparameters changed."""
     parts = dict({**PRESETS, **NOTIONS}[name])

@@ -28,6 +28,9 @@ ASKERS = 12
 CLOSE = 1e-9
 """The tolerance of results that must agree: two ways to add numbers up may round differently."""
 
+REFRESH = 1.5
+"""The `refresh` of policies whose estimator needs one."""
+
 REFERENCES = {
     "split": "halves",
     "estimator": "ridge",
@@ -136,10 +139,11 @@ def engine_of(
     beside |= getattr(made, "checked_with", {})
     company = {other: registry.create(other, beside[other]) for other in registry.PART_KINDS}
     company |= {kind: made} if kind in registry.PART_KINDS else {}
+    refresh = REFRESH if company["estimator"].needs_refresh else None
     environment = made if kind == "environment" else Scattered(**world)
     metrics = {"checked": made} if kind == "metric" else {}
     options: dict[str, Any] = {"rounds": 0, "seed": SEED, "replicas": replicas, "picks": picks}
-    return Engine(Recorded(**company), environment, metrics=metrics, **options)
+    return Engine(Recorded(**company, refresh=refresh), environment, metrics=metrics, **options)
 
 
 def play(engine: Engine, rounds: int = ROUNDS, piece: int = CHUNK_ROUNDS) -> Tensor:

@@ -36,6 +36,7 @@ class Drift(Enum):
 
     features = "the features, so that θ stays true"
     rewards = "the rewards of equal features, so that no θ is true for ever"
+    weights = "θ itself, which turns, so that the order within each group changes"
 
 
 @register("environment", "synthetic")
@@ -45,7 +46,8 @@ class Synthetic(Environment):
     The features of candidate g at round t are zₖ·scalesᵍ, for each of the d numbers of `theta`, and
     the G indicators of its group. Its linear value is u = ⟨theta, x⟩ + offsetsᵍ, with the standard
     deviation scalesᵍ·‖theta‖; its true reward is link(u), whose CDF follows from Φ. Group 0 drifts:
-    drift·sin(2π(t − 1)/period) is added to its linear value.
+    drift·sin(2π(t − 1)/period) is added to its linear value. Or, with drifts=weights, the first two
+    numbers of theta turn by this angle for all groups, which leaves each CDF as it is.
 
     Args:
         theta: the weights of the first d features, not all 0.
@@ -58,9 +60,9 @@ class Synthetic(Environment):
         tail: degrees of freedom of Student's t, above 1; the variance is infinite up to 2.
         dependence: the correlation, from 0 to 1, of each feature's zₖ between the candidates of a
             pool; each group's distribution stays the same.
-        drift: how far group 0 drifts; 0 for not at all.
+        drift: how far group 0 drifts, or the angle of theta in radians; 0 for not at all.
         period: after how many rounds the drift repeats, above 0.
-        drifts: what moves: the `features`, along θ, or the `rewards`.
+        drifts: what moves: the `features`, along θ, the `rewards`, or the `weights`, two at least.
 
     Raises:
         FairbanditError: values out of range, or rewards that do not go with the link.
@@ -91,13 +93,15 @@ class Synthetic(Environment):
         self.dependence, self.drift, self.period, self.drifts = dependence, drift, period, drifts
         numbers = (*theta, *offsets, *scales, noise, tail, drift, period)
         fits = len(offsets) >= 2 and len(scales) in (1, len(offsets)) and min(scales) > 0
+        fits = fits and (drifts is not Drift.weights or len(theta) >= 2)
         ranges = noise >= 0 and tail > 1 and period > 0 and 0 <= dependence <= 1
         if not (all(map(math.isfinite, numbers)) and any(theta) and fits and ranges):
             raise FairbanditError(
-                "environment: expected finite numbers, theta not all 0, 2 or more offsets, a scale "
-                "above 0 for each or for all, noise at least 0, tail above 1, dependence from 0 to "
-                f"1, period above 0; got {self.theta}, {self.offsets}, {self.scales}, {noise}, "
-                f"{tail}, {dependence}, {period}, and a drift of {drift}"
+                "environment: expected finite numbers, theta not all 0 (of two or more numbers if "
+                "weights drift), 2 or more offsets, a scale above 0 for each or for all, noise at "
+                "least 0, tail above 1, dependence from 0 to 1, period above 0; got "
+                f"{self.theta}, {self.offsets}, {self.scales}, {noise}, {tail}, {dependence}, "
+                f"{period}, and a drift of {drift} of the {drifts.name}"
             )
         if rewards is Noise.bernoulli and link is not Link.logistic:
             raise FairbanditError(
@@ -115,7 +119,7 @@ class Synthetic(Environment):
         self._weights = weights.to(streams.device)
         self._means = self._weights[len(self.theta) :]
         self._scales = self._means.new_tensor(self.scales).expand(self.places)
-        moved = bool(self.drift) and self.drifts is Drift.rewards
+        moved = bool(self.drift) and self.drifts is not Drift.features
         linear = self.link is Link.identity and not moved
         theta, rewards = (self._weights, None) if linear else (None, self._expected)
         self.truth = Truth(theta, self._cdf, rewards)
@@ -152,14 +156,21 @@ class Synthetic(Environment):
         return expected + self.noise * torch.from_numpy(quantiles).to(expected.device)
 
     def _moved(self, groups: Tensor, rounds: Tensor) -> Tensor:
-        """What the drift adds to linear values."""
-        shift = self.drift * torch.sin(2 * math.pi * (rounds - 1).double() / self.period)
-        return torch.where(groups == 0, shift, 0.0)
+        """What the drift adds to linear values in the mean."""
+        turns = self.drifts is Drift.weights
+        return torch.where(groups == (-1 if turns else 0), self._wave(rounds), 0.0)
+
+    def _wave(self, rounds: Tensor) -> Tensor:
+        return self.drift * torch.sin(2 * math.pi * (rounds - 1).double() / self.period)
 
     def _expected(self, contexts: Tensor, groups: Tensor, rounds: Tensor) -> Tensor:
         u = contexts @ self._weights
         if self.drifts is Drift.rewards:
             u = u + self._moved(groups, rounds)
+        elif self.drifts is Drift.weights and self.drift:
+            (a, b), (x, y) = self._weights[:2], contexts[..., :2].unbind(-1)
+            angle = self._wave(rounds)
+            u = u + (angle.cos() - 1) * (a * x + b * y) + angle.sin() * (a * y - b * x)
         if self.link is Link.logistic:
             return u.sigmoid()
         return u**2 if self.link is Link.quadratic else u

@@ -1,18 +1,22 @@
 """Estimators: turn what was learned into reward models."""
 
 from fairbandit.estimators.base import Estimator, State
+from fairbandit.estimators.forgetting_ridge import ForgettingRidge
 from fairbandit.estimators.group_ridge import GroupModel, GroupRidge, Shared
 from fairbandit.estimators.normal_scores import NormalScores, OrderEstimator, OrderModel
 from fairbandit.estimators.optimistic_ridge import OptimisticModel, OptimisticRidge, Radius
 from fairbandit.estimators.oracle import Oracle, TrueLinearModel, TrueModel
 from fairbandit.estimators.pairwise_probit import PairwiseProbit
 from fairbandit.estimators.ridge import Ridge
+from fairbandit.estimators.scikit_learn import FittedModel, Regressor, SklearnEstimator
 from fairbandit.estimators.thompson_ridge import ThompsonRidge
 from fairbandit.estimators.zero import Zero
 from fairbandit.models import LinearModel, NoBounds, RewardModel
 
 __all__ = [
     "Estimator",
+    "FittedModel",
+    "ForgettingRidge",
     "GroupModel",
     "GroupRidge",
     "LinearModel",
@@ -25,9 +29,11 @@ __all__ = [
     "OrderModel",
     "PairwiseProbit",
     "Radius",
+    "Regressor",
     "RewardModel",
     "Ridge",
     "Shared",
+    "SklearnEstimator",
     "State",
     "ThompsonRidge",
     "TrueLinearModel",

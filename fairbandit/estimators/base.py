@@ -36,6 +36,8 @@ class Estimator(Part):
     draws_models: ClassVar[bool] = False
     """Whether each round draws a model of its own, as in posterior sampling. The probabilities of a
     policy are those given the draw."""
+    needs_refresh: ClassVar[bool] = False
+    """Whether the policy must set `refresh`, since a fit takes long."""
 
     @classmethod
     def reads_past(cls) -> bool:

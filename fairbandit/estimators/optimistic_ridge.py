@@ -25,12 +25,20 @@ class OptimisticModel(LinearModel):
         width: β, (B, U).
         found: gives V⁻¹ of the U models.
         noisy: whether noise was injected into θ, so that its rounding does not count.
+        spread: has what takes the place of V⁻¹ in the bonus, if not V⁻¹; it may not exceed V⁻¹.
     """
 
-    def __init__(self, theta: Tensor, width: Tensor, found: Regressions, noisy: bool) -> None:
+    def __init__(
+        self,
+        theta: Tensor,
+        width: Tensor,
+        found: Regressions,
+        noisy: bool,
+        spread: Regressions | None = None,
+    ) -> None:
         super().__init__(theta, found)
         self.parameters += (width,)
-        self._solved, self._noisy = found, noisy
+        self._solved, self._noisy = found if spread is None else spread, noisy
 
     @property
     def theta(self) -> None:
@@ -130,13 +138,21 @@ class OptimisticRidge(Ridge):
     def _model(
         self, problem: Problem, found: Regressions, n_train: list[int], theta: Tensor
     ) -> RewardModel:
-        growth = found.log_det - problem.features * math.log(self.regularization)
+        width = self._radius(problem, found.log_det, n_train)
+        return OptimisticModel(theta, width, found, self.noise > 0)
+
+    def _radius(self, problem: Problem, log_det: Tensor, n_train: list[int]) -> Tensor:
+        """c·β for each n, (B, U), of ln det V."""
+        growth = log_det - problem.features * math.log(self.regularization)
         growth = growth.clamp(min=0)
         if self.radius is Radius.practical:
-            learned = theta.new_tensor([math.log(n + 1) for n in n_train])
+            learned = log_det.new_tensor([math.log(n + 1) for n in n_train])
             beta = (2 * growth * learned).sqrt()
         else:
             spread = (growth - 2 * math.log(self.delta)).sqrt()
             beta = self.subgaussian * spread + math.sqrt(self.regularization) * self.norm
-        width = beta * (problem.exploration if self.exploration is None else self.exploration)
-        return OptimisticModel(theta, width, found, self.noise > 0)
+        return beta * self._scale(problem)
+
+    def _scale(self, problem: Problem) -> float:
+        """c."""
+        return problem.exploration if self.exploration is None else self.exploration

@@ -36,7 +36,7 @@ WORK = 1 << 18
 
 
 class Regression(NamedTuple):
-    """One regression for each replica, and the sums that it solves.
+    """One regression for each replica, or several, (B, U, …), and the sums that it solves.
 
     Attributes:
         gram: G, (B, d + 1, d + 1).
@@ -59,7 +59,7 @@ class Regression(NamedTuple):
         Raises:
             FairbanditError: sums that are not finite, or a V that is not positive definite.
         """
-        return cls(gram, 0.0, *_solve(cholesky(gram), gram[:, 1:, 0]))
+        return cls(gram, 0.0, *_solve(cholesky(gram), gram[..., 1:, 0]))
 
     def with_rows(self, rows: Tensor) -> Regression:
         """The regression with n ≥ 1 more rows [r x], (B, n, d + 1)."""
@@ -115,8 +115,8 @@ class Regressions:
     """U regressions: Vᵤ⁻¹ = FFᵀ, or FFᵀ − Σ_{j≤iᵤ} wⱼwⱼᵀ where there is an update.
 
     Attributes:
-        start: the regression before the rows.
-        rows: n further rows [r x], (B, n, d + 1).
+        start: the regression before the rows; U of them where there are no rows.
+        rows: n further rows [r x], (B, n, d + 1), or None.
         at: iᵤ, how many of them each regression includes.
         theta: (B, U, d).
         root: F, (B, 1, d, d), or (B, U, d, d) where there is one for each.
@@ -124,12 +124,18 @@ class Regressions:
     """
 
     start: Regression
-    rows: Tensor
+    rows: Tensor | None
     at: list[int]
     theta: Tensor
     root: Tensor
     _log_det: Tensor
     update: Update | None = None
+
+    @classmethod
+    def of(cls, gram: Tensor) -> Regressions:
+        """The regressions that sums G give, (B, U, d + 1, d + 1); raises as `cholesky`."""
+        each = Regression.of(gram)
+        return cls(each, None, [0] * gram.shape[1], each.theta, each.root, each.log_det)
 
     @property
     def log_det(self) -> Tensor:
@@ -144,23 +150,26 @@ class Regressions:
     @property
     def reward_norm(self) -> Tensor:
         """‖r‖, (B, U)."""
-        squares = self.rows[..., 0].square()
-        return _up_to(self.start.gram[:, 0, 0], squares, self.at).sqrt()
+        squares = self.start.gram[..., 0, 0]
+        if self.rows is not None:
+            squares = _up_to(squares, self.rows[..., 0].square(), self.at)
+        return squares.sqrt()
 
     @property
     def condition(self) -> Tensor:
         """A bound of the condition number of V, (B, U): ‖F‖² times the trace of V."""
-        start = self.start.gram.diagonal(dim1=1, dim2=2)[:, 1:].sum(1)
-        trace = _up_to(start, self.rows[..., 1:].square().sum(2), self.at)
+        trace = self.start.gram.diagonal(dim1=-2, dim2=-1)[..., 1:].sum(-1)
+        if self.rows is not None:
+            trace = _up_to(trace, self.rows[..., 1:].square().sum(2), self.at)
         return self.root.square().sum((2, 3)) * trace
 
     @property
     def largest(self) -> tuple[float, float, float]:
         """Numbers that no ‖F‖, no `condition` and no `reward_norm` of these exceeds."""
-        squares = self.start.gram.diagonal(dim1=1, dim2=2)
-        if self.rows.shape[1]:
+        squares = self.start.gram.diagonal(dim1=-2, dim2=-1)
+        if self.rows is not None and self.rows.shape[1]:
             squares = squares + self.rows.square().sum(1)
-        reward, *own = squares.amax(0).tolist()
+        reward, *own = squares.flatten(0, -2).amax(0).tolist()
         root = float(torch.linalg.vector_norm(self.root, dim=(2, 3)).max())
         return root, root**2 * sum(own), math.sqrt(reward)
 

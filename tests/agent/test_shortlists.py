@@ -153,7 +153,7 @@ def test_an_agent_decides_as_the_engine_in_whatever_order(estimator: str, rank: 
     """Pools have empty places. A run has outcomes of empty slots, which must not count."""
     world, rounds, shuffled = Scattered(), 40, random.Random(0)
     parts = {"split": "full", "estimator": estimator, "rank": rank, **support.beside(rank)}
-    chosen = build_policy({**parts, "selector": "argmax"})
+    chosen = build_policy({**parts, **support.refreshed(estimator), "selector": "argmax"})
     (found,) = support.played(chosen, world, rounds, 2, picks=3)
     agent = worlds.agent_for(world, chosen.describe(), 0)
     draws = support.draws(world, rounds, 0)

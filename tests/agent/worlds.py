@@ -58,6 +58,7 @@ def every_part(split: str) -> dict[str, dict[str, Any]]:
     return {
         f"{split} {estimator} {rank}": {
             **{"split": split, "estimator": estimator, "rank": rank},
+            **support.refreshed(estimator),
             **support.beside(rank),
         }
         for estimator, rank in parts

@@ -22,6 +22,7 @@ SAMPLES: dict[str, list[dict[str, Any]]] = {
         {"link": "quadratic", "drift": 1.0, "period": 50.0},
         {"rewards": "student", "dependence": 0.7},
         {"drift": 2.0, "period": 70.0, "drifts": "rewards"},
+        {"drift": 2.0, "period": 70.0, "drifts": "weights"},
     ],
 }
 """The environments that need no file of the user's, and what is set of them."""

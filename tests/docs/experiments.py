@@ -13,8 +13,8 @@ FIGURES = {
     "notions": {"notions"},
 }
 
-NO_NOTION = {"order_greedy", "order_scores"}
-"""Policies for distorted rewards, which promise what `fair_greedy` does."""
+NO_NOTION = {"forgetting_greedy", "order_greedy", "order_scores"}
+"""Policies for rewards that drift or are distorted, which promise what `fair_greedy` does."""
 
 JOBS = {
     "simulation": 8,

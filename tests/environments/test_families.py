@@ -1,5 +1,6 @@
 """Synthetic families: closed forms by hand, and what each option changes and leaves alone."""
 
+import cmath
 import math
 
 import pytest
@@ -27,15 +28,18 @@ def pools(rounds: int = 400, **options) -> Pools:
 THETA, OFFSETS, SCALES = (1.0, -1.0, 0.5, 0.5), (0.0, 1.0, -1.0, 0.5), (1.0, 0.5, 1.5, 1.0)
 
 
-@pytest.mark.parametrize("drifts", ["features", "rewards"])
+@pytest.mark.parametrize("drifts", ["features", "rewards", "weights"])
 @pytest.mark.parametrize("link", ["identity", "logistic", "quadratic"])
 def test_rewards_and_ranks_are_those_of_a_plain_computation(link, drifts):
     drawn = pools(link=link, drift=1.5, period=90.0, drifts=drifts)
     for t, group in ((1, 0), (24, 0), (70, 0), (70, 2)):
         x = drawn.contexts[1, t - 1, group].tolist()
         assert x[4:] == [float(place == group) for place in range(4)]
-        shift = 1.5 * math.sin(2 * math.pi * (t - 1) / 90) if group == 0 else 0.0
-        u = sum(w * value for w, value in zip(THETA, x[:4], strict=True)) + OFFSETS[group]
+        wave, (a, b, *rest) = 1.5 * math.sin(2 * math.pi * (t - 1) / 90), THETA
+        shift = wave if group == 0 and drifts != "weights" else 0.0
+        turned = (a + 1j * b) * cmath.exp(1j * wave if drifts == "weights" else 0)
+        theta = (turned.real, turned.imag, *rest)
+        u = sum(w * value for w, value in zip(theta, x[:4], strict=True)) + OFFSETS[group]
         u += shift if drifts == "rewards" else 0.0
         values = stats.norm(OFFSETS[group] + shift, SCALES[group] * math.sqrt(2.5))
         expected, rank = u, values.cdf(u)
@@ -99,6 +103,7 @@ def test_whoever_knows_the_truth_has_no_regret(options):
         {"period": 0.0},
         {"drift": math.inf},
         {"rewards": "bernoulli"},
+        {"theta": [1.0], "drifts": "weights"},
     ],
 )
 def test_values_out_of_range(options):

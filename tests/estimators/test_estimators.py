@@ -18,7 +18,7 @@ from fairbandit.streams import Purpose, Streams
 
 D, N, G = 4, 30, 2
 
-RIDGES = ("ridge", "optimistic_ridge", "group_ridge", "thompson_ridge")
+RIDGES = ("ridge", "optimistic_ridge", "group_ridge", "thompson_ridge", "forgetting_ridge")
 
 
 def problem(replicas: int = 3, groups: int = G, **given: Any) -> Problem:

@@ -1,0 +1,177 @@
+"""Regressors of scikit-learn as reward models."""
+
+from __future__ import annotations
+
+import json
+import math
+import warnings
+from collections.abc import Callable, Mapping
+from enum import Enum
+from functools import lru_cache
+from importlib import import_module
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from fairbandit.errors import FairbanditError
+from fairbandit.estimators.base import Estimator, State
+from fairbandit.models import RewardModel
+from fairbandit.part import Problem
+from fairbandit.past.outcomes import Outcomes
+from fairbandit.registry import register
+from fairbandit.streams import Purpose
+
+TIE, KEPT = 1e-9, 16
+"""Scores tie within `TIE` times the size of rewards; so many models are not fitted again."""
+
+
+class Regressor(Enum):
+    """The regressors, and where scikit-learn has them."""
+
+    hist_gradient_boosting = "sklearn.ensemble.HistGradientBoostingRegressor"
+    random_forest = "sklearn.ensemble.RandomForestRegressor"
+    kernel_ridge = "sklearn.kernel_ridge.KernelRidge"
+    gaussian_process = "sklearn.gaussian_process.GaussianProcessRegressor"
+    sgd = "sklearn.linear_model.SGDRegressor"
+
+
+class FittedModel(RewardModel):
+    """Rewards that regressors predict, in standard deviations from the mean reward.
+
+    Args:
+        numbers: which regressor each model has, (B, U) int64; −1 none.
+        centre, deviation: mean and standard deviation of the rewards behind each, (B, U).
+        regressors: those of scikit-learn.
+        beta: β of the bounds; None where there are none.
+    """
+
+    def __init__(self, *parameters: Tensor, regressors: list[Any], beta: float | None) -> None:
+        super().__init__(*parameters)
+        self._regressors, self._beta = regressors, beta
+
+    def _score(self, contexts: Tensor, groups: Tensor) -> Tensor:
+        _, centre, deviation = self.parameters
+        found = self._each(contexts, lambda regressor, x: regressor.predict(x))
+        return centre[..., None] + deviation[..., None] * found
+
+    def _error(self, contexts: Tensor, groups: Tensor, scores: Tensor) -> Tensor:
+        _, centre, deviation = self.parameters
+        return (TIE * (centre.abs() + deviation))[..., None].expand_as(scores)
+
+    def _bounds(self, contexts: Tensor, groups: Tensor) -> tuple[Tensor, Tensor]:
+        if self._beta is None:
+            return super()._bounds(contexts, groups)
+        middle, deviation = self._score(contexts, groups), self.parameters[2][..., None]
+        width = self._beta * deviation * self._each(contexts, _uncertainty)
+        return middle - width, middle + width
+
+    def _each(self, contexts: Tensor, ask: Callable[[Any, Any], Any]) -> Tensor:
+        """What each model's regressor answers, (B, U, M); 0 where there is none."""
+        numbers, x = (part.numpy(force=True) for part in (self.parameters[0], contexts))
+        found = np.zeros((*numbers.shape, x.shape[2]))
+        for b, own in enumerate(numbers):
+            for number in np.unique(own[own >= 0]):
+                at = np.flatnonzero(own == number)
+                some = x[b] if x.shape[1] == 1 else x[b, at]
+                rows = some.reshape(-1, some.shape[2])
+                found[b, at] = _quiet(ask, self._regressors[number], rows).reshape(some.shape[:2])
+        return torch.from_numpy(found).to(contexts)
+
+
+@register("estimator", "sklearn")
+class SklearnEstimator(Estimator):
+    """A regressor of scikit-learn, fitted to all outcomes whenever the policy refreshes its model.
+
+    It gets contexts as they are, and rewards minus their mean over their standard deviation. A
+    `gaussian_process` with the kernel c·exp(−‖x − x'‖²/2ℓ²), c, ℓ and the noise being of maximum
+    likelihood, has bounds: mean ± β·(standard deviation of the true reward). `kernel_ridge` has the
+    kernel exp(−‖x − x'‖²/d). Random states are draws of the run for each number of training rounds.
+    Nothing that was fitted is saved. The policy must set `refresh`. Decisions may depend on the
+    processor.
+
+    Args:
+        regressor: `hist_gradient_boosting`, `random_forest`, `kernel_ridge`, `gaussian_process` or
+            `sgd`.
+        options: a mapping of parameters of scikit-learn's class, such as {max_depth: 3}.
+        beta: β ≥ 0 (gaussian_process).
+
+    Raises:
+        FairbanditError: options that are no mapping, or a β out of range.
+    """
+
+    reference = "Pedregosa et al., Scikit-learn: Machine Learning in Python, JMLR 2011"
+    needs = frozenset({"rewards"})
+    needs_refresh = True
+
+    def __init__(
+        self,
+        *,
+        regressor: Regressor = Regressor.hist_gradient_boosting,
+        options: Any = None,
+        beta: float = 2.0,
+    ) -> None:
+        if not isinstance(options or {}, Mapping) or not 0 <= beta < math.inf:
+            raise FairbanditError(
+                f"expected options as a mapping and beta (β) at least 0; got {options} and {beta}"
+            )
+        self.regressor, self.options, self.beta = regressor, options, beta
+
+    def _models(
+        self,
+        problem: Problem,
+        state: State,
+        rounds: list[int],
+        n_train: list[int],
+        outcomes: Outcomes,
+    ) -> RewardModel:
+        played, x, groups, rewards = (part.numpy(force=True) for part in outcomes)
+        shape, regressors = (problem.replicas, len(n_train)), list[Any]()
+        numbers, centre, deviation = np.full(shape, -1), np.zeros(shape), np.ones(shape)
+        how = self.regressor, json.dumps(self.options or {}, sort_keys=True)
+        for u, (n, size) in enumerate(zip(n_train, outcomes.counts(n_train), strict=True)):
+            draws = problem.streams[Purpose.ESTIMATOR].uniform(max(n, 1), 1, 1).flatten().tolist()
+            for b, draw in enumerate(draws):
+                own = np.flatnonzero(groups[b, :size] >= 0)
+                if len(own):  # by reward within a round, in whatever order they came
+                    own = own[np.lexsort((*x[b, own].T, rewards[b, own], played[own]))]
+                    y, numbers[b, u] = rewards[b, own], len(regressors)
+                    centre[b, u], deviation[b, u] = y.mean(), y.std() or 1.0
+                    y = (y - centre[b, u]) / deviation[b, u]
+                    seed, contexts = int(draw * 2**32), x[b, own].tobytes()
+                    regressors.append(_quiet(_fitted, *how, seed, contexts, y.tobytes()))
+        parts = (torch.from_numpy(part).to(problem.device) for part in (numbers, centre, deviation))
+        beta = self.beta if self.regressor is Regressor.gaussian_process else None
+        return FittedModel(*parts, regressors=regressors, beta=beta)
+
+
+@lru_cache(maxsize=KEPT)
+def _fitted(kind: Regressor, options: str, seed: int, x: bytes, y: bytes) -> Any:
+    from threadpoolctl import threadpool_limits  # these imports take seconds
+
+    module, _, name = kind.value.rpartition(".")
+    given = {"kernel": "rbf"} if kind is Regressor.kernel_ridge else {"random_state": seed}
+    if kind is Regressor.gaussian_process:
+        kernels = import_module("sklearn.gaussian_process.kernels")
+        given["kernel"] = kernels.ConstantKernel() * kernels.RBF() + kernels.WhiteKernel()
+    made = getattr(import_module(module), name)().set_params(**(given | json.loads(options)))
+    with threadpool_limits(1):  # results do not depend on threads
+        return made.fit(np.frombuffer(x).reshape(len(y) // 8, -1), np.frombuffer(y))
+
+
+def _uncertainty(regressor: Any, x: Any) -> Any:
+    """The standard deviation of a Gaussian process without the noise of one reward."""
+    squares = regressor.predict(x, return_std=True)[1] ** 2 - regressor.kernel_.k2.noise_level
+    return np.sqrt(np.maximum(squares, 0.0))
+
+
+def _quiet(ask: Callable[..., Any], *given: Any) -> Any:
+    """What a call gives, without scikit-learn's advice on fits; its errors become ours."""
+    try:
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", module=r"sklearn\.")
+            return ask(*given)
+    except ValueError as error:
+        message = " ".join(str(error).split())
+        raise FairbanditError(f"estimator 'sklearn': {message}") from error

@@ -1,0 +1,144 @@
+"""Regressors of scikit-learn: beside a plain loop that fits them itself, and in every play."""
+
+from __future__ import annotations
+
+import warnings
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from sklearn.ensemble import HistGradientBoostingRegressor, RandomForestRegressor
+from sklearn.gaussian_process import GaussianProcessRegressor
+from sklearn.gaussian_process.kernels import RBF, ConstantKernel, WhiteKernel
+from sklearn.kernel_ridge import KernelRidge
+from sklearn.linear_model import SGDRegressor
+
+from fairbandit import Agent, FairbanditError, build
+from fairbandit.estimators import NoBounds
+from fairbandit.estimators.scikit_learn import _fitted
+from fairbandit.part import Problem
+from fairbandit.past import Outcomes
+from fairbandit.registry import create
+from fairbandit.streams import Purpose, Streams
+from tests import support
+from tests.literal import pick, refreshed
+
+REFRESH = 1.5
+
+OPTIONS: dict[str, dict[str, Any]] = {
+    "hist_gradient_boosting": {"max_iter": 20, "min_samples_leaf": 4},
+    "random_forest": {"n_estimators": 5, "min_samples_leaf": 3},
+    "kernel_ridge": {"alpha": 0.5},
+    "gaussian_process": {},
+    "sgd": {"alpha": 0.01},
+}
+
+
+def policy(regressor: str, rank: str = "identity", **parts: Any) -> Any:
+    estimator = {"name": "sklearn", "regressor": regressor, "options": OPTIONS[regressor]}
+    made = {"split": "full", "estimator": estimator, "rank": rank, "refresh": REFRESH}
+    return build({**made, **parts})
+
+
+def plain(regressor: str, seed: int) -> Any:
+    """The same regressor, written out."""
+    more = OPTIONS[regressor]
+    if regressor == "hist_gradient_boosting":
+        return HistGradientBoostingRegressor(random_state=seed, **more)
+    if regressor == "random_forest":
+        return RandomForestRegressor(random_state=seed, **more)
+    if regressor == "kernel_ridge":
+        return KernelRidge(kernel="rbf", **more)
+    if regressor == "sgd":
+        return SGDRegressor(random_state=seed, **more)
+    kernel = ConstantKernel() * RBF() + WhiteKernel()
+    return GaussianProcessRegressor(kernel, random_state=seed)
+
+
+def fitted(regressor: str, x: Any, r: Any, draw: float) -> tuple[Any, float, float]:
+    centre, spread = r.mean(), r.std() or 1.0
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        made = plain(regressor, int(draw * 2**32)).fit(x, (r - centre) / spread)
+    return made, centre, spread
+
+
+@pytest.mark.parametrize("regressor", OPTIONS)
+def test_it_equals_a_loop_that_fits_at_each_refresh(regressor: str) -> None:
+    world, rounds, seed = support.environment("synthetic", link="quadratic"), 60, 3
+    draws = support.draws(world, rounds, seed)
+    random = Streams(seed, [0])[Purpose.ESTIMATOR].uniform(1, rounds, 1)[0, :, 0].tolist()
+    actions, n, model = list[int](), 0, None
+    for t in range(1, rounds + 1):
+        if refreshed(t - 1, REFRESH) > n:
+            n = refreshed(t - 1, REFRESH)
+            at = np.arange(n), actions[:n]
+            model = fitted(regressor, draws.contexts[at], draws.rewards[at], random[n - 1])
+        score = np.zeros(world.places)
+        if model is not None:
+            score = model[1] + model[2] * model[0].predict(draws.contexts[t - 1])
+        actions.append(pick(score, score + 1e-9, draws.ties[t - 1]))
+    ours = support.actions(policy(regressor), world, rounds, seed=seed)
+    assert ours[0].tolist() == actions
+
+
+@pytest.mark.parametrize("regressor", OPTIONS)
+@pytest.mark.parametrize("rank", ["identity", "empirical_cdf"])
+def test_blocks_rounds_replicas_and_agents_decide_alike(
+    regressor: str, rank: str, tmp_path: Path
+) -> None:
+    """Pools have empty slots, and rewards of a round come in whatever order."""
+    world, chosen = support.census("census_ethnicity"), policy(regressor, rank)
+    found = support.actions(chosen, world, 30, 2, picks=2)
+    assert torch.equal(found, support.actions(chosen, world, 30, 2, picks=2, at_once=1))
+    assert torch.equal(found[1:], support.actions(chosen, world, 30, [1], picks=2))
+    draws = support.draws(world, 30, 0)
+    agent = Agent(chosen, features=world.features, groups=len(world.group_names))
+    for t, places in enumerate(found[0].view(30, 2).tolist(), 1):
+        decided = agent.act(draws.contexts[t - 1], draws.groups[t - 1], picks=2)
+        assert list(decided.picks) == [place for place in places if place >= 0]
+        for place in reversed(decided.picks):
+            agent.update(float(draws.rewards[t - 1, place]), decided.ticket, candidate=place)
+        if t == 20:  # it is fitted again from what was saved
+            agent.save(tmp_path / "agent")
+            _fitted.cache_clear()
+            agent = Agent.load(tmp_path / "agent")
+
+
+def test_bounds_are_those_of_the_true_reward() -> None:
+    draws, d, n = np.random.default_rng(0), 2, 40
+    x = draws.normal(size=(1, n, d))
+    r = np.sin(x[..., 0]) + 0.3 * draws.normal(size=(1, n))
+    parts = x, np.zeros((1, n), dtype=np.int64), r
+    known = Outcomes(torch.arange(1, n + 1), *map(torch.from_numpy, parts))
+    problem = Problem(features=d, groups=1, streams=Streams(0, [0]))
+    spec = {"name": "sklearn", "regressor": "gaussian_process", "beta": 3.0}
+    estimator: Any = create("estimator", spec)
+    model, _ = estimator.models(problem, (), [n + 1], [n], known)
+    asked, groups = torch.from_numpy(x[:, None, :5]), torch.zeros(1, 1, 5, dtype=torch.int64)
+    low, high = model.bounds(asked, groups)
+    made, centre, spread = fitted("gaussian_process", x[0], r[0], 0.0)
+    mean, deviation = made.predict(x[0, :5], return_std=True)
+    own = np.sqrt(deviation**2 - made.kernel_.k2.noise_level)
+    np.testing.assert_allclose(low[0, 0], centre + spread * (mean - 3 * own), rtol=1e-6)
+    np.testing.assert_allclose(high[0, 0], centre + spread * (mean + 3 * own), rtol=1e-6)
+    other: Any = create("estimator", {"name": "sklearn", "regressor": "sgd"})
+    with pytest.raises(NoBounds):
+        other.models(problem, (), [n + 1], [n], known)[0].bounds(asked, groups)
+
+
+def test_mistakes_are_named() -> None:
+    with pytest.raises(FairbanditError, match=r"'sklearn' is fitted anew .* needs policy.refresh"):
+        policy("sgd", refresh=None)
+    for wrong in ({"options": 3}, {"beta": -1.0}):
+        with pytest.raises(FairbanditError, match="expected options as a mapping and beta"):
+            create("estimator", {"name": "sklearn", **wrong})
+    for options, message in (
+        ({"depth": 3}, "Invalid parameter 'depth'.*Valid parameters are: .*max_depth"),
+        ({"max_depth": "deep"}, "'max_depth' parameter of .* must be an int"),
+    ):
+        estimator = {"name": "sklearn", "options": options}
+        with pytest.raises(FairbanditError, match=message):
+            support.actions(policy("sgd", estimator=estimator), support.environment(), 5)
