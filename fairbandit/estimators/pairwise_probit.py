@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import torch
 from torch import Tensor
+from torch.nn.functional import one_hot, pad
 
 from fairbandit.errors import FairbanditError
 from fairbandit.estimators.base import State
@@ -22,16 +23,16 @@ class PairwiseProbit(OrderEstimator):
 
     If group g's rewards are Y = h_g(⟨θ, x⟩ + σξ), with ξ standard normal and h_g increasing and
     unknown, then P(Y_i > Y_j) = Φ(⟨θ, x_i − x_j⟩/(√2·σ)) for i and j of group g. θ/(√2·σ), which
-    orders candidates as θ does, is estimated by the composite likelihood of random pairs, each an
-    outcome and an earlier one of its group:
+    orders candidates as θ does, is estimated by the composite likelihood of the pairs of a group,
+    in which every one of a group's n_g outcomes has the same weight, 1:
 
-        argmax Σ log Φ(±⟨θ, x_i − x_j⟩) − λ/2·‖θ‖²,
+        argmax Σ_g (n_g − 1)⁻¹ Σ_{i>j in g} log Φ(±⟨θ, x_i − x_j⟩) − λ/2·‖θ‖²,
 
-    with + where Y_i > Y_j and − where Y_i < Y_j; equal rewards make no pair. Each outcome has
-    `partners` pairs, one of each of as many equal parts of the earlier outcomes of its group, or
-    all if there are fewer; picks of one round share its draws. Newton's method with step halving
-    starts from 0. Scores compare candidates of one group, and only with each other. A policy
-    should set `refresh`, since all outcomes are fitted anew.
+    with + where Y_i > Y_j and − where Y_i < Y_j; equal rewards make no pair. Of an outcome's k
+    earlier ones, `partners` stand for all, one of each of as many equal parts, each with the weight
+    of k/partners pairs; or all, if they are fewer. Picks of one round share its draws. Newton's
+    method with step halving starts from 0. Scores compare candidates of one group, and only with
+    each other. A policy should set `refresh`, since all outcomes are fitted anew.
 
     Args:
         partners: how many pairs each outcome makes with earlier ones, at least 1.
@@ -69,15 +70,19 @@ class PairwiseProbit(OrderEstimator):
             stream, first = problem.streams[Purpose.ESTIMATOR], int(played[0])
             draws = stream.uniform(first, int(played[-1]) - first + 1, self.partners)
             draws = draws[:, played - first]
-        partner, sign = pairs(groups, rewards, draws)
+        partner, sign, stands_for = pairs(groups, rewards, draws)
         others = x.gather(1, partner.flatten(1)[..., None].expand(-1, -1, d)).view(*sign.shape, d)
         rows = (sign[..., None] * (x[:, :, None] - others)).flatten(1, 2)
+        own = one_hot(groups + 1, problem.groups + 1)[..., 1:]
+        sizes = pad(own.cumsum(1), (0, 0, 1, 0))  # of each group, after so many outcomes
         found = list[tuple[Tensor, Tensor]]()
         for some in pieces(len(at), rows.numel()):
             n = torch.tensor(at[some], device=x.device)[:, None]
             pick = torch.arange(at[some][-1], device=x.device).repeat_interleave(self.partners)
-            decided = sign.flatten(1)[:, : len(pick)].abs()
-            trains = (pick < n) * decided[:, None]  # (B, U, P)
+            group = groups[:, None, pick].clamp(min=0).expand(-1, len(n), -1)
+            others = (sizes[:, n[:, 0]].gather(2, group) - 1).clamp(min=1)
+            weights = (sign.abs() * stands_for[..., None]).flatten(1)[:, None, : len(pick)] / others
+            trains = weights.where(pick < n, 0.0)  # (B, U, P)
             found.append(probit_fit(rows[:, : len(pick)], trains, self.regularization))
         theta, equations = (torch.cat(parts, 1) for parts in zip(*found, strict=True))
         return OrderModel(theta, equations)

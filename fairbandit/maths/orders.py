@@ -64,7 +64,7 @@ def normal_scores(groups: Tensor, rewards: Tensor, trains: Tensor) -> Tensor:
     return torch.empty_like(found).scatter_(2, order[:, None].expand_as(found), found)
 
 
-def pairs(groups: Tensor, rewards: Tensor, draws: Tensor) -> tuple[Tensor, Tensor]:
+def pairs(groups: Tensor, rewards: Tensor, draws: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     """Pairs each outcome with P earlier ones of its group, one of each P-th part of them.
 
     If its group has k earlier outcomes, the partners are number ⌊(j + u_j)·k/m⌋ of them, for
@@ -76,8 +76,9 @@ def pairs(groups: Tensor, rewards: Tensor, draws: Tensor) -> tuple[Tensor, Tenso
         draws: u, uniform in [0, 1), (B, n, P).
 
     Returns:
-        The partners' positions, (B, n, P); and 1 where the outcome has the greater reward, −1 where
-        it has the lesser one, and 0 where there is no pair or rewards are equal, (B, n, P).
+        The partners' positions, (B, n, P); 1 where the outcome has the greater reward, −1 where it
+        has the lesser one, and 0 where there is no pair or rewards are equal, (B, n, P); and for
+        how many earlier ones each partner stands, k/m, (B, n).
     """
     ordered, order = groups.sort(dim=1, stable=True)
     start = torch.searchsorted(ordered, ordered)  # where each one's group starts
@@ -87,13 +88,15 @@ def pairs(groups: Tensor, rewards: Tensor, draws: Tensor) -> tuple[Tensor, Tenso
     )
     earlier, part = home - starts, torch.arange(draws.shape[2], device=groups.device)
     drawn = earlier.clamp(max=len(part))
+    stands_for = earlier / drawn.clamp(min=1)
     chosen = ((part + draws) * earlier / drawn.clamp(min=1)).long()
     chosen = starts + torch.minimum(chosen, (earlier - 1).clamp(min=0))
     partner = order[:, :, None].expand_as(chosen).gather(1, chosen)
     against = rewards[:, :, None].expand_as(draws).gather(1, partner)
     own = rewards[..., None]
     sign = (own > against).to(rewards.dtype) - (own < against).to(rewards.dtype)
-    return partner, sign.where((part < drawn) & (groups >= 0)[..., None], 0.0)
+    sign = sign.where((part < drawn) & (groups >= 0)[..., None], 0.0)
+    return partner, sign, stands_for[..., 0].to(rewards.dtype)
 
 
 def probit_fit(rows: Tensor, trains: Tensor, regularization: float) -> tuple[Tensor, Tensor]:
@@ -104,7 +107,7 @@ def probit_fit(rows: Tensor, trains: Tensor, regularization: float) -> tuple[Ten
 
     Args:
         rows: z, (B, P, d).
-        trains: w, which rows count for each model, (B, U, P), 0 or 1.
+        trains: w, what each row counts for each model, at least 0, (B, U, P).
         regularization: λ > 0.
 
     Returns:

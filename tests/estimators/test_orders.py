@@ -74,18 +74,19 @@ def test_pairs_are_fitted_by_the_largest_likelihood() -> None:
             x, g, r = (part[b, :n].numpy() for part in known[1:])
             order = np.lexsort((r, known.rounds[:n].numpy()))  # of a round, by reward
             x, g, r = x[order], g[order], r[order]
-            rows = []
+            rows, weights = [], list[float]()
             for i in np.flatnonzero(g >= 0):
                 earlier = np.flatnonzero(g[:i] == g[i])
                 m = min(partners, len(earlier))
                 for j in range(m):
                     u = draws[b, int(known.rounds[i]) - 1, j]
                     other = earlier[int((j + u) * len(earlier) / m)]
-                    rows += [np.sign(r[i] - r[other]) * (x[i] - x[other])] * int(r[i] != r[other])
-            z = np.array(rows).reshape(-1, D)
+                    rows.append(np.sign(r[i] - r[other]) * (x[i] - x[other]))
+                    weights.append(len(earlier) / m / ((g == g[i]).sum() - 1) * (r[i] != r[other]))
+            z, w = np.array(rows).reshape(-1, D), np.array(weights)
 
-            def loss(theta: Any, z: Any = z) -> Any:
-                return penalty / 2 * theta @ theta - norm.logcdf(z @ theta).sum()
+            def loss(theta: Any, z: Any = z, w: Any = w) -> Any:
+                return penalty / 2 * theta @ theta - w @ norm.logcdf(z @ theta)
 
             literal = minimize(loss, np.zeros(D), method="BFGS", options={"gtol": 1e-7}).x
             np.testing.assert_allclose(found[b, place], literal, atol=1e-6)
@@ -94,10 +95,11 @@ def test_pairs_are_fitted_by_the_largest_likelihood() -> None:
 def test_few_earlier_outcomes_are_all_partners() -> None:
     groups = torch.zeros(1, 5, dtype=torch.int64)
     rewards = torch.arange(5.0, dtype=torch.float64)[None]
-    partner, sign = pairs(groups, rewards, torch.full((1, 5, 4), 0.999).double())
+    partner, sign, stands_for = pairs(groups, rewards, torch.full((1, 5, 4), 0.999).double())
     assert [sorted(p[s != 0].tolist()) for p, s in zip(partner[0], sign[0], strict=True)] == [
         list(range(k)) for k in range(5)
     ]
+    assert stands_for.tolist() == [[0, 1, 1, 1, 1]]
 
 
 def test_what_does_not_converge_says_so() -> None:
