@@ -20,8 +20,10 @@ def inferring(enabled: bool, function: Callable[P, T], /, *args: P.args, **kwarg
 
     The mode ends by one call in C, before which no interrupt can come: it never outlasts the call.
 
-    >>> inferring(True, torch.is_inference_mode_enabled), torch.is_inference_mode_enabled()
-    (True, False)
+    >>> inferring(True, torch.is_inference_mode_enabled)
+    True
+    >>> torch.is_inference_mode_enabled()
+    False
     """
     mode = torch._C._InferenceMode(enabled)
     try:

@@ -77,7 +77,7 @@ class FittedModel(RewardModel):
                 some = x[b] if x.shape[1] == 1 else x[b, at]
                 rows = some.reshape(-1, some.shape[2])
                 found[b, at] = _quiet(ask, self._regressors[number], rows).reshape(some.shape[:2])
-        return torch.from_numpy(found).to(contexts)
+        return torch.from_numpy(found).to(contexts.device)
 
 
 @register("estimator", "sklearn")

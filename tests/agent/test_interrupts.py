@@ -47,6 +47,9 @@ CONFIGS: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
     ),
 }
 
+WRAPPERS = {"call", "inferring"}
+"""The functions around every call."""
+
 POINTS = 25
 """Places in each call of each agent where it is broken off, in either way: 200 a call in all."""
 
@@ -69,8 +72,6 @@ class Operations(TorchFunctionMode):
     def __torch_function__(
         self, func: Any, types: Any, args: Any = (), kwargs: dict[str, Any] | None = None
     ) -> Any:
-        if func is torch._C._set_grad_enabled:
-            return func(*args)  # a setting, which is given back whatever happens
         self.count += 1
         if self.count == self.at and not self.after:
             raise BrokenError
@@ -100,9 +101,8 @@ class Lines(AbstractContextManager["Lines"]):
 
     def _enter(self, frame: FrameType, event: str, _: Any) -> Any:
         code = frame.f_code
-        return (
-            self._line if code.co_filename.startswith(PACKAGE) and code.co_name != "call" else None
-        )
+        traced = code.co_filename.startswith(PACKAGE) and code.co_name not in WRAPPERS
+        return self._line if traced else None
 
     def _line(self, frame: FrameType, event: str, _: Any) -> Any:
         self.count += event == "line"
