@@ -13,6 +13,7 @@ import numpy as np
 
 from fairbandit.environments import Environment
 from fairbandit.environments.base import Pools
+from fairbandit.streams import Streams
 from tests import support
 from tests.benchmarks.players import Array, MissingError, Player
 from tests.benchmarks.worlds import built
@@ -61,7 +62,7 @@ def _environment(config: tuple[tuple[str, Any], ...]) -> Environment:
 
 def drawn(environment: Environment, rounds: int, seed: int) -> Pools:
     """The pools of a seed, with one noisy reward for each candidate."""
-    environment.bind(support.Streams(seed, [0]))
+    environment.bind(Streams(seed, [0]))
     return environment.pools(1, rounds)
 
 

@@ -64,7 +64,7 @@ def _winners(worlds: Iterable[str], rows: Sequence[Row]) -> list[str]:
     for world in worlds:
         for regret in REGRETS:
             here = [row for row in rows if row.world == world]
-            best = [_best([row for row in here if row.ours is ours], regret) for ours in (1, 0)]
+            best = [_best([row for row in here if row.ours is ours], regret) for ours in (True, False)]
             own, other = best
             if own is None or other is None:
                 continue

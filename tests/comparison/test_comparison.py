@@ -74,6 +74,7 @@ def test_the_report_says_who_wins() -> None:
 def test_every_library_learns_an_easy_world(name: str, products: bool) -> None:
     """One feature is the reward, without noise: a uniform pick loses 1.03 a round, as E max z."""
     learner = LEARNERS[name]
+    pytest.importorskip(learner.package)
     world = support.environment(
         "synthetic", theta=[1.0], offsets=[0.0] * 4, scales=[1.0], noise=0.0
     )
@@ -90,7 +91,7 @@ def test_a_tiny_comparison_depends_on_the_seeds_only() -> None:
     once, again = (list(compared(tuned, 30, range(2))) for _ in range(2))
     assert [row.learner for row in once] == list(LEARNERS)
     for row, other in zip(once, again, strict=True):
-        assert not row.note
+        assert row.regrets or "pip install" in row.note
         for regret, values in row.regrets.items():
             assert values.tolist() == other.regrets[regret].tolist()
     page(once, tuned, 30, range(2))
