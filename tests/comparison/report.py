@@ -64,7 +64,9 @@ def _winners(worlds: Iterable[str], rows: Sequence[Row]) -> list[str]:
     for world in worlds:
         for regret in REGRETS:
             here = [row for row in rows if row.world == world]
-            best = [_best([row for row in here if row.ours is ours], regret) for ours in (True, False)]
+            best = [
+                _best([row for row in here if row.ours is ours], regret) for ours in (True, False)
+            ]
             own, other = best
             if own is None or other is None:
                 continue
@@ -72,7 +74,8 @@ def _winners(worlds: Iterable[str], rows: Sequence[Row]) -> list[str]:
             wins = "a tie" if _may_be_0(gap) else "fairbandit" if gap.mean() > 0 else other.learner
             cells = [f"{row.learner}: {interval(row.regrets[regret])}" for row in (own, other)]
             lines.append([world, regret, *cells, interval(gap), f"**{wins}**"])
-    head = ["world", "regret", "best of fairbandit", "best of the others", "difference", "who wins"]
+    head = ["world", "regret", "best of fairbandit", "best of the others"]
+    head += ["others − fairbandit", "who wins"]
     return [table(head, lines)] if lines else []
 
 
@@ -94,7 +97,7 @@ def _world(rows: Sequence[Row]) -> list[str]:
 def _tuning(tuned: Mapping[str, Any]) -> list[str]:
     """Regret on the tuning seeds, with the defaults and with the chosen settings."""
     lines = []
-    for name in LEARNERS:
+    for name in (name for name, learner in LEARNERS.items() if learner.space):
         found = [tuned[world]["learners"][name] for world in tuned]
         cells = [f"{number(x['regret_of_defaults'])} → {number(x['regret'])}" for x in found]
         lines.append([name, *cells])
@@ -120,7 +123,7 @@ def interval(values: Array) -> str:
     """The mean and half of its interval, with the same decimals."""
     mean = float(values.mean())
     decimals = 0 if abs(mean) >= 100 else 1
-    return f"{mean:,.{decimals}f} ± {_half(values):,.{decimals}f}"
+    return f"{mean:,.{decimals}f} ± {_half(values):,.{decimals}f}".replace("-", "−")
 
 
 def number(value: float) -> str:
