@@ -66,7 +66,7 @@ $(COMPARE): $(READY)
 compare: $(COMPARE) ## regret beside Vowpal Wabbit, coba and bayesianbandits (ten minutes)
 	$(BIN)/python -m tests.comparison $(ARGS)
 
-compare-tune: $(COMPARE) ## chooses the settings that `make compare` plays (half an hour)
+compare-tune: $(COMPARE) ## chooses the settings that `make compare` plays (twenty minutes)
 	$(BIN)/python -m tests.comparison.tune $(ARGS)
 
 $(DOCS): $(READY)

@@ -22,7 +22,7 @@ from tests.comparison.tune import saved
 
 PAGE = support.REPOSITORY / "docs" / "comparison.md"
 
-BEGIN, END = "<!-- written by make compare -->\n\n", "\n<!-- end of what make compare writes -->"
+BEGIN, END = "<!-- written by make compare -->\n", "<!-- end of what make compare writes -->"
 
 
 def main(words: Sequence[str] | None = None) -> None:
@@ -41,8 +41,13 @@ def main(words: Sequence[str] | None = None) -> None:
     print(text)
     _write(given.out, text)
     if given.page:
-        before, _, rest = PAGE.read_text(encoding="utf-8").partition(BEGIN)
-        _write(PAGE, f"{before}{BEGIN}{text}{END}{rest.partition(END)[2]}")
+        _write(PAGE, with_results(PAGE.read_text(encoding="utf-8"), text))
+
+
+def with_results(before: str, text: str) -> str:
+    """A page with its results replaced."""
+    head, rest = before.split(BEGIN)
+    return f"{head}{BEGIN}\n{text}\n{END}{rest.split(END)[1]}"
 
 
 def compared(tuned: Mapping[str, Any], rounds: int, seeds: Sequence[int]) -> Iterator[Row]:

@@ -12,12 +12,13 @@ from typing import Any
 import numpy as np
 from scipy.stats import t as student
 
+from fairbandit.version import VERSION
 from tests.benchmarks.players import Array
 from tests.comparison.learners import LEARNERS
 
 REGRETS = ("standard", "fair")
 
-PACKAGES = ("fairbandit", "vowpalwabbit", "coba", "bayesianbandits", "torch", "numpy")
+PACKAGES = ("vowpalwabbit", "coba", "bayesianbandits", "torch", "numpy")
 
 
 @dataclass(frozen=True)
@@ -55,7 +56,8 @@ def page(rows: Sequence[Row], tuned: Mapping[str, Any], rounds: int, seeds: Sequ
 def _versions() -> str:
     installed = {found.metadata["name"]: found.version for found in metadata.distributions()}
     named = ", ".join(f"{name} {installed[name]}" for name in PACKAGES if name in installed)
-    return f"Versions: {named}; Python {platform.python_version()}, {os.cpu_count()} cores"
+    system = f"Python {platform.python_version()}, {os.cpu_count()} cores"
+    return f"Versions: fairbandit {VERSION}, {named}; {system}"
 
 
 def _winners(worlds: Iterable[str], rows: Sequence[Row]) -> list[str]:
@@ -64,10 +66,8 @@ def _winners(worlds: Iterable[str], rows: Sequence[Row]) -> list[str]:
     for world in worlds:
         for regret in REGRETS:
             here = [row for row in rows if row.world == world]
-            best = [
-                _best([row for row in here if row.ours is ours], regret) for ours in (True, False)
-            ]
-            own, other = best
+            sides = ([row for row in here if row.ours is ours] for ours in (True, False))
+            own, other = (_best(side, regret) for side in sides)
             if own is None or other is None:
                 continue
             gap = other.regrets[regret] - own.regrets[regret]

@@ -5,7 +5,7 @@ import pytest
 
 from tests import support
 from tests.comparison import play
-from tests.comparison.__main__ import compared
+from tests.comparison.__main__ import PAGE, compared, with_results
 from tests.comparison.learners import LEARNERS, PRODUCTS, SWITCH, Range
 from tests.comparison.report import Row, interval, page
 from tests.comparison.tune import SETTINGS, saved, tried
@@ -66,6 +66,14 @@ def test_the_report_says_who_wins() -> None:
     assert fair.endswith("| **a tie** |")
     assert "coba LinTS: not installed." in lines
     assert interval(np.array([100.0, 300.0])) == "200 ± 1,271"
+
+
+def test_the_results_in_the_page_are_replaced() -> None:
+    before = PAGE.read_text(encoding="utf-8")
+    after = with_results(before, "new results")
+    assert after.count("new results") == 1
+    assert "simulation | standard" not in after
+    assert with_results(with_results(before, "others"), "new results") == after
 
 
 @pytest.mark.all
