@@ -73,9 +73,10 @@ def _winners(worlds: Iterable[str], rows: Sequence[Row]) -> list[str]:
             gap = other.regrets[regret] - own.regrets[regret]
             wins = "a tie" if _may_be_0(gap) else "fairbandit" if gap.mean() > 0 else other.learner
             cells = [f"{row.learner}: {interval(row.regrets[regret])}" for row in (own, other)]
-            lines.append([world, regret, *cells, interval(gap), f"**{wins}**"])
+            share = f"{(gap > 0).sum()} of {len(gap)}"
+            lines.append([world, regret, *cells, interval(gap), share, f"**{wins}**"])
     head = ["world", "regret", "best of fairbandit", "best of the others"]
-    head += ["others − fairbandit", "who wins"]
+    head += ["others − fairbandit", "seeds in which fairbandit is ahead", "who wins by the mean"]
     return [table(head, lines)] if lines else []
 
 

@@ -62,7 +62,7 @@ def test_the_report_says_who_wins() -> None:
     ]
     lines = page(rows, {}, 10, range(20)).splitlines()
     standard, fair = (line for line in lines if line.startswith("| here |"))
-    assert standard.endswith("| −10.0 ± 0.0 | **VW squarecb** |")
+    assert standard.endswith("| −10.0 ± 0.0 | 0 of 20 | **VW squarecb** |")
     assert fair.endswith("| **a tie** |")
     assert "coba LinTS: not installed." in lines
     assert interval(np.array([100.0, 300.0])) == "200 ± 1,271"
