@@ -63,10 +63,10 @@ $(COMPARE): $(READY)
 	-$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[compare,law]'
 	@touch $@
 
-compare: $(COMPARE) ## regret beside Vowpal Wabbit, coba and bayesianbandits (ten minutes)
+compare: $(COMPARE) ## regret beside Vowpal Wabbit, coba and bayesianbandits (five minutes)
 	$(BIN)/python -m tests.comparison $(ARGS)
 
-compare-tune: $(COMPARE) ## chooses the settings that `make compare` plays (twenty minutes)
+compare-tune: $(COMPARE) ## chooses the settings that `make compare` plays (fifteen minutes)
 	$(BIN)/python -m tests.comparison.tune $(ARGS)
 
 $(DOCS): $(READY)
