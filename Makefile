@@ -3,9 +3,10 @@ PYTHON ?= python3
 BIN := .venv/bin
 READY := .venv/.ready
 BENCH := .venv/.bench
+COMPARE := .venv/.compare
 DOCS := .venv/.docs
 
-.PHONY: help run test tests test-all test-ray fuzz torture lint bench bench-quick docs docs-serve clean
+.PHONY: help run test tests test-all test-ray fuzz torture lint bench bench-quick compare compare-tune docs docs-serve clean
 
 help: ## list the commands
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
@@ -57,6 +58,16 @@ bench: $(BENCH) ## speed and memory beside the paper-literal loop and other libr
 
 bench-quick: $(BENCH) ## the same at smaller sizes, in under two minutes
 	$(BIN)/python -m tests.benchmarks --quick $(ARGS)
+
+$(COMPARE): $(READY)
+	-$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[compare,law]'
+	@touch $@
+
+compare: $(COMPARE) ## regret beside Vowpal Wabbit, coba and bayesianbandits (five minutes)
+	$(BIN)/python -m tests.comparison $(ARGS)
+
+compare-tune: $(COMPARE) ## chooses the settings that `make compare` plays (fifteen minutes)
+	$(BIN)/python -m tests.comparison.tune $(ARGS)
 
 $(DOCS): $(READY)
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[docs,service]'

