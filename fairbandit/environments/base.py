@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
@@ -139,15 +140,18 @@ class Environment(ABC):
                     f"environment {self.part_name!r} gave {name} of shape {tuple(got.shape)} and "
                     f"{got.dtype}; expected {shape} (replicas, rounds, places, …) and {dtype}"
                 )
-            count = len(self.group_names)
-            bad = (got < -1) | (got >= count) if name == "groups" else ~got.isfinite()
-            if bool(bad.any()):
+            least, greatest = -math.inf, math.inf
+            if name == "groups":
+                least, greatest = -2, len(self.group_names)
+            low, high = (end.item() for end in got.aminmax())  # NaN if there is one
+            if not least < low <= high < greatest:
+                bad = ~((least < got) & (got < greatest))
                 replica, offset, place = bad.nonzero()[0, :3].tolist()
                 raise FairbanditError(
                     f"environment {self.part_name!r} gave {name} of {got[bad][0].item()} at "
                     f"replica {self.streams.replicas[replica]}, round {first + offset}, place "
-                    f"{place}; groups are 0 to {count - 1}, or -1 in an empty place, and numbers "
-                    "are finite"
+                    f"{place}; groups are 0 to {len(self.group_names) - 1}, or -1 in an empty "
+                    "place, and numbers are finite"
                 )
         return pools
 

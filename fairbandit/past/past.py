@@ -95,7 +95,7 @@ class Past(NamedTuple):
         """The past with the pools of the next N rounds, (B, N, K, d) and (B, N, K)."""
         return self._replace(
             rounds=self.rounds + groups.shape[1],
-            candidates=self.candidates + (groups.numpy(force=True) >= 0).sum((1, 2)),
+            candidates=self.candidates + (groups >= 0).sum((1, 2)).numpy(force=True),
             contexts=None if self.contexts is None else self.contexts.append(contexts, groups),
         )
 
