@@ -97,11 +97,10 @@ class Synthetic(Environment):
         ranges = noise >= 0 and tail > 1 and period > 0 and 0 <= dependence <= 1
         if not (all(map(math.isfinite, numbers)) and any(theta) and fits and ranges):
             raise FairbanditError(
-                "environment: expected finite numbers, theta not all 0 (of two or more numbers if "
-                "weights drift), 2 or more offsets, a scale above 0 for each or for all, noise at "
-                "least 0, tail above 1, dependence from 0 to 1, period above 0; got "
-                f"{self.theta}, {self.offsets}, {self.scales}, {noise}, {tail}, {dependence}, "
-                f"{period}, and a drift of {drift} of the {drifts.name}"
+                "environment: expected finite numbers, theta not all 0 (two or more if weights "
+                "drift), 2 or more offsets, a scale above 0 for each or for all, noise at least 0, "
+                f"tail above 1, dependence from 0 to 1, period above 0; got {self.theta}, "
+                f"{self.offsets}, {self.scales}, {noise}, {tail}, {dependence}, {period}, {drift}"
             )
         if rewards is Noise.bernoulli and link is not Link.logistic:
             raise FairbanditError(

@@ -36,10 +36,7 @@ class ForgettingRidge(OptimisticRidge):
         FairbanditError: a hyperparameter out of range.
     """
 
-    reference = (
-        "Russac, Vernade, Cappé, Weighted Linear Bandits for Non-Stationary Environments, "
-        "NeurIPS 2019"
-    )
+    reference = "Russac et al., Weighted Linear Bandits for Non-Stationary Environments, 2019"
 
     def __init__(
         self,

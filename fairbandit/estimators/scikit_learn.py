@@ -41,10 +41,9 @@ class FittedModel(RewardModel):
     """Rewards that regressors predict, in standard deviations from the mean reward.
 
     Args:
-        numbers: which regressor each model has, (B, U) int64; −1 none.
-        centre, deviation: mean and standard deviation of the rewards behind each, (B, U).
-        regressors: those of scikit-learn.
-        beta: β of the bounds; None where there are none.
+        parameters: the number of each model's regressor, −1 for none, and the mean and standard
+            deviation of the rewards that it was fitted to, (B, U) each.
+        regressors, beta: those of scikit-learn; β of the bounds, None where there are none.
     """
 
     def __init__(self, *parameters: Tensor, regressors: list[Any], beta: float | None) -> None:
@@ -113,9 +112,7 @@ class SklearnEstimator(Estimator):
         beta: float = 2.0,
     ) -> None:
         if not isinstance(options or {}, Mapping) or not 0 <= beta < math.inf:
-            raise FairbanditError(
-                f"expected options as a mapping and beta (β) at least 0; got {options} and {beta}"
-            )
+            raise FairbanditError(f"options: a mapping, beta: at least 0; got {options}, {beta}")
         self.regressor, self.options, self.beta = regressor, options, beta
 
     def _models(
