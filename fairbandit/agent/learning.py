@@ -68,7 +68,7 @@ def frozen(
 ) -> Floats:
     """The probabilities of all candidates of n pools, (n, K), each as if it were the next one."""
     x, g = torch.from_numpy(contexts)[None], torch.from_numpy(groups)[None]
-    found = [
+    found = [torch.zeros_like(x[:, :0, :, 0])] + [
         policy.frozen(known, x[:, low : low + PIECE], g[:, low : low + PIECE], picks)
         for low in range(0, len(groups), PIECE)
     ]

@@ -325,10 +325,13 @@ class PastScores:
     @cached_property
     def _own_ends(self) -> Tensor:
         """The same in the group of each value, (2, B, N, M)."""
-        ends = torch.from_numpy(self._ends).to(self._groups.device)
-        return ends.gather(3, self._groups.clamp(min=0).expand(2, -1, -1, -1))
+        return self._device_ends.gather(3, self._groups.clamp(min=0).expand(2, -1, -1, -1))
+
+    @cached_property
+    def _device_ends(self) -> Tensor:
+        return torch.from_numpy(self._ends).to(self._groups.device)
 
     @cached_property
     def _windows(self) -> Windows:
-        ends = torch.from_numpy(self._ends).to(self._groups.device)
-        return Windows(self._contexts, ends, self._groups, self._model_of_round, len(self._model))
+        models = self._model_of_round, len(self._model)
+        return Windows(self._contexts, self._device_ends, self._groups, *models)

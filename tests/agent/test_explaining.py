@@ -94,3 +94,10 @@ def test_bounds_and_no_theta(rounds: int) -> None:
         assert of_index is not None
         assert torch.equal(of_index, of_score)
     assert found.theta is found.past_count is None
+
+
+def test_no_pools_have_no_probabilities() -> None:
+    agent = Agent.from_config("fair_greedy", features=2, groups=["a"])
+    pools, codes = np.zeros((2, 3, 2)), np.zeros((2, 3), np.int64)
+    assert agent.probabilities(pools, codes, ["a"]).tolist() == [[1 / 3] * 3] * 2
+    assert agent.probabilities(pools[:0], codes[:0], ["a"]).shape == (0, 3)
