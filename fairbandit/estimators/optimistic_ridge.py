@@ -83,6 +83,7 @@ class Radius(Enum):
     """How wide the confidence set of `OptimisticRidge` is."""
 
     practical = "as in the paper's experiments"
+    constant = "1, as in LinUCB: Li et al. 2010"
     textbook = "Abbasi-Yadkori et al. 2011, Theorem 2"
 
 
@@ -93,13 +94,14 @@ class OptimisticRidge(Ridge):
     score(x) = ⟨θ_n, x⟩ + c·β_n·‖x‖_{V_n⁻¹}, with θ_n and V_n as in `Ridge`. The practical radius
     is that of the paper's experiments, β_n = √(2 ln(det V_n / det λI))·√(ln(n + 1)), n + 1 being
     the round under split `full`; the textbook one is
-    β_n = R√(2 ln(√det V_n / (√det λI · δ))) + √λ·S.
+    β_n = R√(2 ln(√det V_n / (√det λI · δ))) + √λ·S. The constant one is 1, so that the score is
+    that of LinUCB with α = c.
 
     Args:
         exploration: c ≥ 0; None takes the environment's own.
         regularization: λ > 0.
         noise: ρ in [0, 1]; 0 is plain ridge.
-        radius: `practical` or `textbook`.
+        radius: `practical`, `textbook` or `constant`.
         subgaussian: R, the noise's subgaussian constant (textbook).
         norm: S, a bound on ‖θ‖ (textbook).
         delta: δ, the probability of leaving the confidence set (textbook).
@@ -145,7 +147,9 @@ class OptimisticRidge(Ridge):
         """c·β for each n, (B, U), of ln det V."""
         growth = log_det - problem.features * math.log(self.regularization)
         growth = growth.clamp(min=0)
-        if self.radius is Radius.practical:
+        if self.radius is Radius.constant:
+            beta = torch.ones_like(growth)
+        elif self.radius is Radius.practical:
             learned = log_det.new_tensor([math.log(n + 1) for n in n_train])
             beta = (2 * growth * learned).sqrt()
         else:

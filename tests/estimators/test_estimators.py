@@ -81,8 +81,9 @@ def test_new_groups_have_no_coefficients_and_change_no_others(shared: str) -> No
     torch.testing.assert_close(unseen, slopes if shared == "slopes" else torch.zeros_like(unseen))
 
 
-def test_optimism_is_the_norm_times_the_radius() -> None:
-    estimator = create("estimator", "optimistic_ridge")
+@pytest.mark.parametrize("radius", ["practical", "constant"])
+def test_optimism_is_the_norm_times_the_radius(radius: str) -> None:
+    estimator = create("estimator", {"name": "optimistic_ridge", "radius": radius})
     known = outcomes()
     asked = problem(exploration=0.5)
     model, _ = estimator.models(asked, estimator.init(asked), [N + 1], [N], known)
@@ -90,6 +91,8 @@ def test_optimism_is_the_norm_times_the_radius() -> None:
     theta = torch.linalg.solve(V, known.contexts.mT @ known.rewards[..., None])
     growth = torch.logdet(V) - D * math.log(0.1)
     beta = (2 * growth).sqrt() * math.sqrt(math.log(N + 1))
+    if radius == "constant":
+        beta = torch.ones_like(beta)
     x = known.contexts[:, None]
     norm = (x[:, 0] @ torch.linalg.inv(V) * x[:, 0]).sum(-1).sqrt()
     middle, bonus = (x[:, 0] @ theta)[..., 0], 0.5 * beta[:, None] * norm
