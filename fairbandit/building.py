@@ -46,9 +46,6 @@ def build(config: Mapping[str, Any]) -> Policy | Environment:
     >>> build({"name": "simulation", "noise": 0.5}).places
     4
     """
-    name = config.get("name")
-    if not (name is None or isinstance(name, str)):
-        raise FairbanditError(f"name: expected a text, got {shown(name)}")
     if _describes_policy(config):
         return build_policy(config)
     environment: Environment = registry.create("environment", config)
@@ -86,7 +83,10 @@ def build_policy(config: str | Mapping[str, Any]) -> Policy:
 
 
 def _describes_policy(config: Mapping[str, Any]) -> bool:
-    return config.get("name") in presets() or bool(config.keys() & set(registry.PART_KINDS))
+    name = config.get("name")
+    if not (name is None or isinstance(name, str)):
+        raise FairbanditError(f"name: expected a text, got {shown(name)}")
+    return name in presets() or bool(config.keys() & set(registry.PART_KINDS))
 
 
 def conf_folder() -> Path:

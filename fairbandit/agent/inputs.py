@@ -86,7 +86,7 @@ def whole(value: Any, what: str, least: int = 0, most: int | None = None) -> int
     Raises:
         FairbanditError: anything else, or one that is too small or too large.
     """
-    fits = isinstance(value, (int, np.integer)) and not isinstance(value, bool)
+    fits = isinstance(value, (int, np.integer)) and not isinstance(value, (bool, np.timedelta64))
     if not fits or value < least or (most is not None and value > most):
         to = "" if most is None else f" and at most {most:,}"
         raise FairbanditError(
@@ -109,7 +109,14 @@ def listed(values: Any, what: str) -> list[Any]:
 
 def features(given: Any) -> tuple[Encoder | None, int]:
     """The encoder of raw rows, if there is one, and d; given is d, an encoder, or its state."""
-    encoder = Encoder(**given) if isinstance(given, Mapping) else given
+    encoder = given
+    if isinstance(given, Mapping):
+        try:
+            encoder = Encoder(**given)
+        except (TypeError, ValueError) as error:
+            raise FairbanditError(
+                f"features: expected d or an Encoder, got {shown(given)}"
+            ) from error
     if isinstance(encoder, Encoder):
         return encoder, whole(len(encoder.names), "features", 1, MOST)
     return None, whole(given, "features", 1, MOST)

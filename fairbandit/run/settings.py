@@ -74,6 +74,10 @@ def dotted(values: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, A
             yield f"{prefix}{key}", value
 
 
+MOST = 2**31 - 1
+"""The largest number of anything but the seed."""
+
+
 def settings(config: Mapping[str, Any]) -> Settings:
     """Reads and checks the keys of `Settings` in a config; keys left out have their defaults.
 
@@ -95,6 +99,8 @@ def settings(config: Mapping[str, Any]) -> Settings:
         value = getattr(merged, key)
         if value is not None and value < least:
             raise FairbanditError(f"{key} must be at least {least}, got {value}")
+        if value is not None and value > MOST and key != "seed":
+            raise FairbanditError(f"{key} must be at most {MOST:,}, got {value}")
     Delays(merged.delay, merged.delay_law, merged.seed)
     merged.metrics = check_metrics(merged.metrics)
     _check_device(merged.device)

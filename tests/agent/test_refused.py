@@ -124,6 +124,13 @@ def test_an_empty_log_changes_nothing(agent: Agent) -> None:
         ({"name": "simulation"}, {}, "expected a policy, got {'name': 'simulation'}"),
         ("greedy", {"features": 10**9}, "features: .* at most 1,000,000, got 1000000000"),
         ("greedy", {"features": 10**6}, "does not fit into memory"),
+        (
+            "greedy",
+            {"features": {"bias": 1}},
+            "features: expected d or an encoder",
+        ),
+        ({"name": 5, "rank": "identity"}, {}, "name: expected a text, got 5"),
+        ("greedy", {"seed": np.timedelta64(1, "s")}, "seed: expected a whole number"),
         ("greedy", {"seed": -1}, "seed: expected a whole number of at least 0, got -1"),
         ("greedy", {"patience": 0.5}, "patience: expected a whole number of at least 0, got 0.5"),
         ("greedy", {"refresh": 1e30}, r"refresh: .* above 1 and at most 1e\+09, got 1e\+30"),

@@ -121,6 +121,12 @@ LEARNERS: dict[str, Learner] = {
         regularization=PENALTY,
         exploration=Range(1.0, 1e-3, 3.0),
     ),
+    "fairbandit LinUCB": _ours(
+        "oful",
+        {"name": "optimistic_ridge", "radius": "constant"},
+        regularization=PENALTY,
+        exploration=Range(1.0, 1e-3, 10.0),
+    ),
     "fairbandit lin_ts": _ours(
         "lin_ts", {"name": "thompson_ridge"}, regularization=PENALTY, scale=Range(1.0, 0.01, 5.0)
     ),
