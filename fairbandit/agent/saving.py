@@ -73,7 +73,10 @@ def reading(path: Path) -> Iterator[dict[str, Any]]:
             raise ValueError(f"it is {shown(found)}, and not {(FORMAT, VERSION)}")
         labels = list(map(label, saved["options"]["groups"]))
         digest = hashlib.sha256(whole).hexdigest()
-        yield {**saved, "options": {**saved["options"], "groups": labels}, "digest": digest}
+        options = {**saved["options"], "groups": labels}
+        if isinstance(options["features"], Mapping):
+            options["features"] = Encoder(**options["features"])
+        yield {**saved, "options": options, "digest": digest}
     except FairbanditError as error:
         raise FairbanditError(
             f"cannot go on with the agent of {path}: {error}. Plugins must be loaded first, and a "
