@@ -74,8 +74,8 @@ def reading(path: Path) -> Iterator[dict[str, Any]]:
         labels = list(map(label, saved["options"]["groups"]))
         digest = hashlib.sha256(whole).hexdigest()
         options = {**saved["options"], "groups": labels}
-        if isinstance(options["features"], Mapping):
-            options["features"] = Encoder(**options["features"])
+        if isinstance(encoder := options.get("features"), Mapping):
+            options["features"] = Encoder(**encoder)
         yield {**saved, "options": options, "digest": digest}
     except FairbanditError as error:
         raise FairbanditError(
