@@ -152,12 +152,13 @@ class LinearModel(RewardModel):
         return self._found is not None
 
     def error_limit(self, contexts: Tensor, groups: Tensor, scores: Tensor) -> float:
-        """See `RewardModel`; it multiplies the largest of all factors."""
+        """See `RewardModel`; the limit is the product of the largest values of all factors."""
         if self._found is None:
             return super().error_limit(contexts, groups, scores)
         size, condition, reward_norm = self._found.largest
         size *= float(torch.linalg.vector_norm(self._features(contexts, groups)))
-        return size * self._slack(condition, reward_norm, *(float(p.max()) for p in self._widths))
+        others = (float(p.max()) for p in self.parameters[2:])
+        return size * self._slack(condition, reward_norm, *others)
 
     def _features(self, contexts: Tensor, groups: Tensor) -> Tensor:
         """What θ multiplies, as a function of contexts and groups."""
@@ -173,18 +174,17 @@ class LinearModel(RewardModel):
             if len(self._found.at) > 1:
                 number = self.parameters[1][0]
                 condition, reward_norm = condition[:, number], reward_norm[:, number]
-            slack = self._slack(condition, reward_norm, *self._widths)
+            slack = self._slack(condition, reward_norm, *self.parameters[2:])
             return slack[..., None] * self._squares(self._found, features).sqrt_()
         theta = self.parameters[0]
         return products(max(ROUNDING, theta.shape[2] * EPS) * theta.abs(), features.abs())
 
-    @property
-    def _widths(self) -> tuple[Tensor, ...]:
-        """What else `_slack` depends on, (B, U) each."""
-        return ()
+    def _slack(self, condition: Any, reward_norm: Any, *others: Any) -> Any:
+        """How far rounding may have moved scores where ‖xF‖ is 1.
 
-    def _slack(self, condition: Any, reward_norm: Any, *widths: Any) -> Any:
-        """How far rounding may have moved scores where ‖xF‖ is 1; all are (B, U), or numbers."""
+        The arguments are those of each model, (B, U), or the largest of all, numbers; the others
+        are the model's further parameters.
+        """
         return SOLVED * condition**0.5 * reward_norm
 
     def _squares(self, found: Regressions, features: Tensor) -> Tensor:

@@ -16,7 +16,7 @@ T = TypeVar("T")
 
 
 def inferring(enabled: bool, function: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
-    """Calls a function in inference mode, or out of it.
+    """Calls a function in inference mode if it is enabled, and in ordinary mode if it is not.
 
     The mode ends by one call in C, before which no interrupt can come: it never outlasts the call.
 

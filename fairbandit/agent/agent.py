@@ -79,7 +79,7 @@ class Agent(Committing):
         self,
         policy: Policy,
         *,
-        features: int | Encoder | Mapping[str, Any],
+        features: int | Encoder,
         groups: int | Sequence[Hashable] = (),
         seed: int = 0,
         exploration: float = 1.0,
@@ -332,7 +332,8 @@ class Agent(Committing):
         return {**self._state(), "policy": self._policy, "truth": self._now.known.problem.truth}
 
     def __setstate__(self, state: Mapping[str, Any]) -> None:
-        Agent.__init__(self, state["policy"], truth=state["truth"], **state["options"])
+        options = saving.options(state["options"])
+        Agent.__init__(self, state["policy"], truth=state["truth"], **options)
         known = self._policy.restored(self._now.known, state["known"])
         log = None if state["log"] is None else Position(*state["log"])
         self._now = Now(known, self._now.groups, Tickets.restored(state["waiting"]), log)

@@ -108,18 +108,9 @@ def listed(values: Any, what: str) -> list[Any]:
 
 
 def features(given: Any) -> tuple[Encoder | None, int]:
-    """The encoder of raw rows, if there is one, and d; given is d, an encoder, or its state."""
-    encoder = given
-    if isinstance(given, Mapping):
-        try:
-            encoder = Encoder(**given)
-        except (TypeError, ValueError) as error:
-            raise FairbanditError(
-                f"features: expected d or an Encoder, got {shown(given)}"
-            ) from error
-    if isinstance(encoder, Encoder):
-        return encoder, whole(len(encoder.names), "features", 1, MOST)
-    return None, whole(given, "features", 1, MOST)
+    """The encoder of raw rows, if one is given, and d."""
+    encoder = given if isinstance(given, Encoder) else None
+    return encoder, whole(len(encoder.names) if encoder else given, "features", 1, MOST)
 
 
 def encoded(contexts: Any, encoder: Encoder | None, ndim: int = 2) -> Any:

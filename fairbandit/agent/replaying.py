@@ -8,12 +8,12 @@ from typing import Any, NamedTuple
 
 from fairbandit.agent.agent import Agent
 from fairbandit.agent.journal import again
+from fairbandit.agent.saving import options
 from fairbandit.building import build_policy
 from fairbandit.environments.base import Truth
 from fairbandit.errors import FairbanditError
 from fairbandit.logs import own_lines
 from fairbandit.logs.chain import of_line
-from fairbandit.logs.own import label
 from fairbandit.version import VERSION
 
 
@@ -68,8 +68,7 @@ def replay(path: Path, begun: Path | None = None, truth: Truth | None = None) ->
 def _beginning(record: Mapping[str, Any], begun: Path | None, truth: Truth | None) -> Agent:
     """The agent as it was when its log began."""
     if record["agent"] is None:
-        options = {**record["options"], "groups": list(map(label, record["options"]["groups"]))}
-        return Agent(build_policy(record["config"]), truth=truth, **options)
+        return Agent(build_policy(record["config"]), truth=truth, **options(record["options"]))
     if begun is None:
         raise FairbanditError(
             f"it goes on from a saved agent of SHA-256 {record['agent']}; name it"

@@ -44,6 +44,14 @@ def plain(
     }
 
 
+def options(plain: Mapping[str, Any]) -> dict[str, Any]:
+    """The options of an `Agent` that `plain` gave, which JSON may have held since."""
+    found = {**plain, "groups": list(map(label, plain["groups"]))}
+    if isinstance(encoder := plain.get("features"), Mapping):
+        found["features"] = Encoder(**encoder)
+    return found
+
+
 def write(path: Path, saved: Mapping[str, Any]) -> None:
     """Writes an agent's file.
 
@@ -71,12 +79,7 @@ def reading(path: Path) -> Iterator[dict[str, Any]]:
         found = saved["format"], saved["version"]
         if found != (FORMAT, VERSION):
             raise ValueError(f"it is {shown(found)}, and not {(FORMAT, VERSION)}")
-        labels = list(map(label, saved["options"]["groups"]))
-        digest = hashlib.sha256(whole).hexdigest()
-        options = {**saved["options"], "groups": labels}
-        if isinstance(encoder := options.get("features"), Mapping):
-            options["features"] = Encoder(**encoder)
-        yield {**saved, "options": options, "digest": digest}
+        yield {**saved, "digest": hashlib.sha256(whole).hexdigest()}
     except FairbanditError as error:
         raise FairbanditError(
             f"cannot go on with the agent of {path}: {error}. Plugins must be loaded first, and a "

@@ -67,8 +67,7 @@ class Memory:
         self.address = np.arange(b)[:, None] * length + (start - first)
         self.base = np.arange(b * g).reshape(b, g) << BITS
         self.keys = np.repeat(self.base + LATEST, room, axis=1)
-        rows = np.zeros((b, length, d))  # it takes memory as it is filled
-        self.rows = torch.from_numpy(rows).to(like.device, like.dtype)
+        self.rows = like.new_zeros(b, length, d)
         self.stamps = dict[int, bool]()
         self.sorted: SortedSegment | None = None
         self.not_worth_sorting = 0.0

@@ -39,7 +39,7 @@ def scratch(name: str, shape: tuple[int, ...], like: Tensor) -> Tensor:
         or kept.numel() < size
         or (kept.dtype, kept.device) != (like.dtype, like.device)
     ):
-        kept = inferring(False, like.new_empty, size + size // 2)
+        kept = inferring(False, like.new_empty, size + size // 2)  # writable in every mode
         setattr(_kept, name, kept)
     return kept[:size].view(shape)
 

@@ -32,8 +32,8 @@ class Encoder:
     """Turns rows of a table into features, standardised by the table that it was fitted to.
 
     A number is one feature, a category one feature a code, which is 1 or 0. A feature x becomes
-    (x − mean)/deviation; what is constant in the table is only centred. Missing cells count in
-    neither, and become 0.
+    (x − mean)/deviation; what is constant in the table is only centred. Missing cells are left out
+    of means and deviations, and become 0.
 
     `Encoder.from_table` makes one, and an `Agent` with `features=encoder` takes raw rows.
 

@@ -155,7 +155,7 @@ class Synthetic(Environment):
         return expected + self.noise * torch.from_numpy(quantiles).to(expected.device)
 
     def _moved(self, groups: Tensor, rounds: Tensor) -> Tensor:
-        """What the drift adds to linear values in the mean."""
+        """What the drift adds to the mean linear value of each group."""
         turns = self.drifts is Drift.weights
         return torch.where(groups == (-1 if turns else 0), self._wave(rounds), 0.0)
 

@@ -80,7 +80,7 @@ class Estimator(Part):
             distinct, first, number = np.unique(numbers, return_index=True, return_inverse=True)
             t, numbers = [t[at] for at in first], distinct.tolist()
             model_of_round = torch.from_numpy(number).to(problem.device)
-        if "rewards" in self.needs:  # what refits them may compute gradients
+        if "rewards" in self.needs:  # a fit to all outcomes may compute gradients
             outcomes = inferring(False, outcomes.copied)
             model = inferring(False, self._models, problem, state, t, numbers, outcomes)
         else:

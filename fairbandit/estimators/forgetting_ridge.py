@@ -22,7 +22,8 @@ class ForgettingRidge(OptimisticRidge):
     """Discounted least squares with the bonus of D-LinUCB, for rewards that drift.
 
     After n training rounds a pick of round s has the weight γ^{n−s}, however late its reward came;
-    the penalty keeps its own. With W the matrix of weights, V_n = XᵀWX + λI, Ṽ_n = XᵀW²X + λI and
+    the penalty is not discounted. W is the diagonal matrix of the weights. With V_n = XᵀWX + λI,
+    Ṽ_n = XᵀW²X + λI and
     θ_n = V_n⁻¹XᵀWr, score(x) = ⟨θ_n, x⟩ + c·β_n·‖x‖ in the norm of V_n⁻¹ Ṽ_n V_n⁻¹, with β_n the
     practical radius of `OptimisticRidge`, of det Ṽ_n; what a drift adds is not part of it. With
     γ = 1 this is `optimistic_ridge` without noise. With c = 0 scores are linear, without bounds.

@@ -25,7 +25,7 @@ class OptimisticModel(LinearModel):
         width: β, (B, U).
         found: gives V⁻¹ of the U models.
         noisy: whether noise was injected into θ, so that its rounding does not count.
-        spread: has what takes the place of V⁻¹ in the bonus, if not V⁻¹; it may not exceed V⁻¹.
+        spread: regressions whose FFᵀ, at most V⁻¹, replaces V⁻¹ in the bonus; None keeps V⁻¹.
     """
 
     def __init__(
@@ -48,14 +48,9 @@ class OptimisticModel(LinearModel):
     def _score(self, contexts: Tensor, groups: Tensor) -> Tensor:
         return products(self.parameters[0], contexts) + self._bonus(contexts)
 
-    @property
-    def _widths(self) -> tuple[Tensor, ...]:
-        """β; see `LinearModel`."""
-        return (self.parameters[2],)
-
-    def _slack(self, condition: Any, reward_norm: Any, *widths: Any) -> Any:
+    def _slack(self, condition: Any, reward_norm: Any, *others: Any) -> Any:
         """See `LinearModel`; the rounding of ‖x‖_{V⁻¹} grows with the condition number of V."""
-        bonus = (SOLVED * condition**0.5 + ROUNDING * condition) * widths[0]
+        bonus = (SOLVED * condition**0.5 + ROUNDING * condition) * others[0]
         return bonus if self._noisy else bonus + super()._slack(condition, reward_norm)
 
     def _bounds(self, contexts: Tensor, groups: Tensor) -> tuple[Tensor, Tensor]:
@@ -144,7 +139,7 @@ class OptimisticRidge(Ridge):
         return OptimisticModel(theta, width, found, self.noise > 0)
 
     def _radius(self, problem: Problem, log_det: Tensor, n_train: list[int]) -> Tensor:
-        """c·β for each n, (B, U), of ln det V."""
+        """The width c·β of the confidence set after each n, (B, U), given ln det V."""
         growth = log_det - problem.features * math.log(self.regularization)
         growth = growth.clamp(min=0)
         if self.radius is Radius.constant:
@@ -158,5 +153,5 @@ class OptimisticRidge(Ridge):
         return beta * self._scale(problem)
 
     def _scale(self, problem: Problem) -> float:
-        """c."""
+        """The exploration c: the environment's, unless the estimator has its own."""
         return problem.exploration if self.exploration is None else self.exploration

@@ -23,8 +23,11 @@ from fairbandit.past.outcomes import Outcomes
 from fairbandit.registry import register
 from fairbandit.streams import Purpose
 
-TIE, KEPT = 1e-9, 16
-"""Scores tie within `TIE` times the size of rewards; so many models are not fitted again."""
+TIE = 1e-9
+"""Scores tie within this, relative to the size of rewards."""
+
+KEPT = 16
+"""How many fitted regressors are kept, so that an agent does not fit them at each decision."""
 
 
 class Regressor(Enum):
@@ -67,7 +70,7 @@ class FittedModel(RewardModel):
         return middle - width, middle + width
 
     def _each(self, contexts: Tensor, ask: Callable[[Any, Any], Any]) -> Tensor:
-        """What each model's regressor answers, (B, U, M); 0 where there is none."""
+        """A prediction of each model's regressor, (B, U, M); 0 where there is no regressor."""
         numbers, x = (part.numpy(force=True) for part in (self.parameters[0], contexts))
         found = np.zeros((*numbers.shape, x.shape[2]))
         for b, own in enumerate(numbers):
@@ -145,6 +148,7 @@ class SklearnEstimator(Estimator):
 
 @lru_cache(maxsize=KEPT)
 def _fitted(kind: Regressor, options: str, seed: int, x: bytes, y: bytes) -> Any:
+    """A regressor that is fitted to contexts (n, d) and rewards (n,), given as bytes."""
     from threadpoolctl import threadpool_limits  # these imports take seconds
 
     module, _, name = kind.value.rpartition(".")
@@ -164,7 +168,11 @@ def _uncertainty(regressor: Any, x: Any) -> Any:
 
 
 def _quiet(ask: Callable[..., Any], *given: Any) -> Any:
-    """What a call gives, without scikit-learn's advice on fits; its errors become ours."""
+    """The result of a call of scikit-learn, whose warnings are ignored.
+
+    Raises:
+        FairbanditError: in place of a ValueError.
+    """
     try:
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", module=r"sklearn\.")

@@ -115,8 +115,8 @@ class Regressions:
     """U regressions: Vᵤ⁻¹ = FFᵀ, or FFᵀ − Σ_{j≤iᵤ} wⱼwⱼᵀ where there is an update.
 
     Attributes:
-        start: the regression before the rows; U of them where there are no rows.
-        rows: n further rows [r x], (B, n, d + 1), or None.
+        start: the regression before the rows.
+        rows: n further rows [r x], (B, n, d + 1); None if `start` holds all U regressions.
         at: iᵤ, how many of them each regression includes.
         theta: (B, U, d).
         root: F, (B, 1, d, d), or (B, U, d, d) where there is one for each.
@@ -165,9 +165,9 @@ class Regressions:
 
     @property
     def largest(self) -> tuple[float, float, float]:
-        """Numbers that no ‖F‖, no `condition` and no `reward_norm` of these exceeds."""
+        """Upper bounds of ‖F‖, `condition` and `reward_norm` of all regressions and replicas."""
         squares = self.start.gram.diagonal(dim1=-2, dim2=-1)
-        if self.rows is not None and self.rows.shape[1]:
+        if self.rows is not None:
             squares = squares + self.rows.square().sum(1)
         reward, *own = squares.flatten(0, -2).amax(0).tolist()
         root = float(torch.linalg.vector_norm(self.root, dim=(2, 3)).max())

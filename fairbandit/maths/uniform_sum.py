@@ -62,25 +62,23 @@ class UniformSums:
 
     def __call__(self, groups: Tensor, values: Tensor, rounds: Tensor | None = None) -> Tensor:
         """P(offset + Σᵢ wᵢUᵢ ≤ v) at values of groups of one shape; 0 where the group is −1."""
-        alike = groups.ndim > 1 and not any(groups.stride()[:-1])  # all pools have the same groups
-        own = groups[(0,) * (groups.ndim - 1)][None] if alike else groups.reshape(-1, 1)
-        own = own.clamp(min=0)
-        size = max(WORK // (self._subsets.shape[1] * own.shape[1]), 1)
-        parts = values.reshape(-1, own.shape[1]).split(size)
-        owns = [own] * len(parts) if alike else own.split(size)
-        shares = torch.cat([self._shares(*both) for both in zip(owns, parts, strict=True)])
-        return shares.view(values.shape).masked_fill_(groups < 0, 0)
+        size = max(WORK // self._subsets.shape[1], 1)
+        own = groups.clamp(min=0).flatten()
+        parts = zip(own.split(size), values.flatten().split(size), strict=True)
+        shares = torch.cat([self._shares(*part) for part in parts]).view(values.shape)
+        return shares.masked_fill_(groups < 0, 0)
 
     def _shares(self, groups: Tensor, values: Tensor) -> Tensor:
-        """The same of values (n, K) and groups (n, K) or (1, K), none of which is −1."""
+        """The same of n values, (n,), none of which is of group −1."""
         start, total, power = self._frames.to(values.device)[:, groups]
         edges, factors = self._subsets.to(values.device)[..., groups]
         shifted = values - start
         mirrored = total - shifted
         powers = above = (torch.minimum(shifted, mirrored) - edges).clamp_(min=0)
         for exponent in range(2, max(self._powers) + 1):  # several times as fast as `pow`
-            factor = (power >= exponent).to(above.dtype)
-            powers = powers * torch.addcmul(1 - factor, above, factor)
+            counts = (power >= exponent).to(above.dtype)
+            # where the power is reached, a factor of 1; this is faster than `torch.where`
+            powers = powers * torch.addcmul(1 - counts, above, counts)
         tail = _total(powers.mul_(factors)).clamp_(0, 1)
         shares = torch.where(shifted > mirrored, 1 - tail, tail)
         return torch.where(power > 0, shares, (shifted >= 0).to(values.dtype))

@@ -75,7 +75,7 @@ def dotted(values: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, A
 
 
 MOST = 2**31 - 1
-"""The largest number of anything but the seed."""
+"""The largest number of rounds, replicas, picks and threads."""
 
 
 def settings(config: Mapping[str, Any]) -> Settings:

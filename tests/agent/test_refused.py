@@ -127,7 +127,7 @@ def test_an_empty_log_changes_nothing(agent: Agent) -> None:
         (
             "greedy",
             {"features": {"bias": 1}},
-            "features: expected d or an Encoder",
+            "features: expected a whole number .*, got {'bias': 1}",
         ),
         ({"name": 5, "rank": "identity"}, {}, "name: expected a text, got 5"),
         ("greedy", {"seed": np.timedelta64(1, "s")}, "seed: expected a whole number"),
