@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Protocol
 
 import torch
@@ -13,7 +12,7 @@ from torch import Tensor
 from fairbandit.counting import PastScores
 from fairbandit.counting.contexts import Ints
 from fairbandit.errors import FairbanditError
-from fairbandit.locks import without_locks
+from fairbandit.locks import cached_property
 from fairbandit.models import RewardModel
 from fairbandit.part import Problem
 from fairbandit.past import Outcomes, Past
@@ -33,7 +32,6 @@ class Ranking(Protocol):
         """Lower and upper bounds of the index, (B, N, K) each."""
 
 
-@without_locks
 @dataclass(eq=False)
 class Candidates:
     """N rounds of scored candidates, all decided at once, with the past they may read.
@@ -242,9 +240,9 @@ class Candidates:
         else:
             limit = float(self._errors.max())
         ordered, order = scores.sort(2)
-        gap = ordered[..., 1:] - ordered[..., :-1]
+        gap = ordered.diff(dim=2)
         near = gap <= 2 * limit
-        if not bool((near & (gap != 0)).any()):  # exact ties need no care
+        if not (bool(near.any()) and bool((near & (gap != 0)).any())):  # exact ties need no care
             return scores, False, None
         twins = _twins(self.contexts, self.groups, order, near)
         return _alike(scores, twins), True, twins

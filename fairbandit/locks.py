@@ -2,20 +2,30 @@
 
 from __future__ import annotations
 
-from contextlib import nullcontext
-from functools import cached_property
-from typing import Any, TypeVar
+from collections.abc import Callable
+from typing import Any, Generic, Self, TypeVar, overload
 
-C = TypeVar("C", bound=type[Any])
+T = TypeVar("T")
 
 
-def without_locks(cls: C) -> C:
-    """Class decorator: cached properties do without the lock that they have before Python 3.12.
+class cached_property(Generic[T]):  # noqa: N801 - it takes the place of that of functools
+    """A property that is computed when it is first read, and an attribute from then on.
 
-    It is one lock for all objects of the class. Threads that each have an object of their own would
-    wait for each other, and a process that is forked meanwhile would wait for ever.
+    Before Python 3.12, that of functools has one lock for all objects of the class: threads that
+    each have an object of their own would wait for each other, and a process that is forked
+    meanwhile would wait for ever.
     """
-    for value in vars(cls).values():
-        if isinstance(value, cached_property):
-            vars(value)["lock"] = nullcontext()
-    return cls
+
+    def __init__(self, function: Callable[[Any], T]) -> None:
+        self.function, self.__doc__ = function, function.__doc__
+
+    @overload
+    def __get__(self, instance: None, owner: type[Any]) -> Self: ...
+    @overload
+    def __get__(self, instance: object, owner: type[Any]) -> T: ...
+    def __get__(self, instance: object | None, owner: type[Any]) -> T | Self:
+        if instance is None:
+            return self
+        value = self.function(instance)
+        vars(instance)[self.function.__name__] = value
+        return value

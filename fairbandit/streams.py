@@ -10,13 +10,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from enum import IntEnum
-from functools import cached_property
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from fairbandit.locks import without_locks
+from fairbandit.locks import cached_property
 
 CHUNK_ROUNDS = 256
 """Rounds are drawn, decided and recorded in pieces that never cross a multiple of this."""
@@ -39,7 +38,6 @@ class Purpose(IntEnum):
     DELAYS = 6
 
 
-@without_locks
 class Stream:
     """One purpose's random numbers for B replicas: for each of them a sequence, read at any place.
 

@@ -170,7 +170,7 @@ class Agent(Committing):
         selection = self._policy.propose(known, t, x, g, m)
         decision = Decision.of(t, selection)
         places = selection.actions.flatten()[: len(decision.picks)]
-        picked, codes = x[:, 0].index_select(1, places), g[:, 0].index_select(1, places)
+        picked, codes = (part.squeeze(1).index_select(1, places) for part in (x, g))
         known = self._policy.advance(known, codes if m == 1 else codes[:, None])
         tickets = now.tickets.add(t, decision.picks, picked, codes).give_up(t, self._patience)
         labels = tuple(now.groups)

@@ -78,8 +78,8 @@ class Contexts(NamedTuple):
 
     Attributes:
         rounds: the number of rounds that were appended.
-        largest: the running maximum of |x| in each feature, (B, L, d), after each of the last L
-            rounds; the last entry is that after round `rounds`.
+        largest: |x| in each feature, (B, 1 + N, d): the largest before the last append, and the
+            largest in each of its N rounds.
         max_contexts: the number of last contexts of each group that count; None counts all. If it
             is set, memory does not grow with the rounds.
         forgotten: the number of first rounds that are forgotten.
@@ -116,9 +116,7 @@ class Contexts(NamedTuple):
         empty = cls.empty(state["contexts"][:, :0], state["group_count"], max_contexts)
         keys = state["keys"].numpy(force=True)
         groups, came = keys >> BITS, keys & LATEST
-        at = np.flatnonzero(groups >= 0)
-        more = state["contexts"], groups, at, came.ravel()[at], state["rounds"], state["largest"]
-        value = empty._with(*more)
+        value = empty._with(state["contexts"], groups, came, state["rounds"], state["largest"])
         return value._replace(forgotten=state["forgotten"])
 
     def state(self) -> dict[str, Any]:
@@ -135,7 +133,7 @@ class Contexts(NamedTuple):
             "group_count": self.groups,
             "rounds": self.rounds,
             "forgotten": self.forgotten,
-            "largest": self.largest[:, -1:],
+            "largest": self.largest.amax(1, keepdim=True),
         }
 
     @property
@@ -150,19 +148,18 @@ class Contexts(NamedTuple):
             contexts: (B, N, K, d), copied.
             groups: (B, N, K) int64, −1 for an empty place.
         """
-        rounds, group = self.rounds + groups.shape[1], groups.flatten(1).numpy(force=True)
-        sizes = contexts.abs()
-        if (group < 0).any():
+        sizes, host = contexts.abs(), groups.flatten(1).numpy(force=True)
+        if host.min() < 0:
             sizes.masked_fill_((groups < 0)[..., None], 0)
-        largest = torch.cat([self.largest[:, -1:], sizes.amax(2)], 1).cummax(1).values
-        at = np.flatnonzero(group >= 0)
-        came = self.rounds + 1 + at % group.shape[1] // groups.shape[2]
-        return self._with(contexts.flatten(1, 2), group, at, came, rounds, largest)
+        largest = torch.cat([self.largest.amax(1, keepdim=True), sizes.amax(2)], 1)
+        n, k = groups.shape[1:]
+        came = np.arange(self.rounds + 1, self.rounds + n + 1).repeat(k)
+        return self._with(contexts.flatten(1, 2), host, came, self.rounds + n, largest)
 
     def largest_before(self, first: int, count: int) -> Tensor:
         """The running maximum of |x| before each of `count` rounds from `first`, (B, count, d)."""
         at = self.largest.shape[1] - 1 - (self.rounds + 1 - first)
-        return self.largest[:, at : at + count]
+        return self.largest.cummax(1).values[:, at : at + count]
 
     def forget(self, rounds: int) -> Contexts:
         """The value without the first rounds, which no later window reads.
@@ -187,13 +184,13 @@ class Contexts(NamedTuple):
         return self._replace(total=total, first=first, memory=memory)
 
     def up_to(self, rounds: Ints) -> Ints:
-        """The number of entries of each group after some rounds, (N,): (B, N, G).
+        """The number of entries of each group after some rounds, (…, N): (…, B, N, G).
 
         Forgotten entries count too. For a round before all kept entries of a group, the result is
         the number of its forgotten entries, which may be too large.
         """
         memory = self.memory
-        wanted = memory.base[:, None] + rounds[:, None]
+        wanted = memory.base[:, None] + rounds[..., None, :, None]
         row = memory.keys.ravel().searchsorted(wanted, side="right")
         return row - memory.address[:, None]
 
@@ -209,36 +206,35 @@ class Contexts(NamedTuple):
         return torch.from_numpy(keys).to(self.largest.device)
 
     def _with(
-        self,
-        contexts: Tensor,
-        groups: Ints,
-        at: Ints,
-        came: Ints,
-        rounds: int,
-        largest: Tensor,
+        self, contexts: Tensor, groups: Ints, came: Ints, rounds: int, largest: Tensor
     ) -> Contexts:
         """The value with further contexts (B, M, d) of groups (B, M), −1 for none.
 
-        `at` are the flat positions, among B·M, of the contexts that have a group, `came` are their
-        rounds, and `rounds` is the last round.
+        Their rounds are `came`, (B, M) or, in all replicas, (M,), and `rounds` is the last round.
         """
-        cell = at // groups.shape[1], groups.ravel()[at]
-        number = self.total[cell] + occurrences(groups).ravel()[at]
-        total = self.total.copy()
-        np.maximum.at(total, cell, number + 1)
-        memory = self.memory
+        (b, m), g = groups.shape, self.groups
+        at = np.flatnonzero(groups >= 0)
+        cell = groups.ravel()[at]
+        if b > 1:
+            cell = cell + at // m * g
+        more = np.bincount(cell, minlength=b * g)
+        total, memory = self.total + more.reshape(b, g), self.memory
         if (total > memory.most).any() or not memory.stamps.pop(self.rounds, False):
             held = memory.sorted
             memory = self._copied(self.first, total.max(0))
             if held is not None and held.within(self.first, self.total.min(0)):
                 memory.sorted = held
-        row = memory.address[cell] + number
+        # those of a cell are consecutive in the order of cells
+        order, row = cell.argsort(kind="stable"), np.empty_like(cell)
+        first = (memory.address + self.total).ravel() - (more.cumsum() - more)
+        row[order] = first[cell[order]] + np.arange(len(cell))
         contexts = contexts.reshape(-1, contexts.shape[2])
-        if len(at) < groups.size:
+        if len(at) < b * m:
             contexts = contexts[torch.from_numpy(at).to(contexts.device)]
         rows = memory.rows.view(-1, contexts.shape[1])
         rows.index_copy_(0, torch.from_numpy(row).to(rows.device), contexts)
-        memory.keys.ravel()[row] = memory.base[cell] + came
+        came = came.ravel()[at % came.size]
+        memory.keys.ravel()[row] = memory.base.ravel()[cell] + came
         memory.stamps[rounds] = True
         return self._replace(rounds=rounds, largest=largest, total=total, memory=memory)
 

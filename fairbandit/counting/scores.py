@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import cached_property
-from typing import Literal, get_args
+from typing import Any, Literal, get_args
 
 import numpy as np
 import torch
@@ -15,7 +14,7 @@ from fairbandit.counting.scan import Windows, counting, products, scoring, summi
 from fairbandit.counting.segments import count_segments
 from fairbandit.counting.sorted_segment import SortedSegment
 from fairbandit.errors import FairbanditError
-from fairbandit.locks import without_locks
+from fairbandit.locks import cached_property
 from fairbandit.models import RewardModel
 
 Of = Literal["score", "lower", "upper"]
@@ -43,7 +42,6 @@ SEARCH, SEARCH_SETUP = 1200, 400
 Comparisons become cheaper, in proportion, as there are more features; this does not."""
 
 
-@without_locks
 class PastScores:
     """The past contexts of each candidate's group in its round's window, scored by its model.
 
@@ -223,11 +221,11 @@ class PastScores:
         self, values: Tensor, theta: Tensor, start: list[int], stop: list[int], groups: list[int]
     ) -> Tensor:
         """Counts for one pool, whose windows are slices."""
-        entries, weights = self._contexts.entries, theta[0, 0]
-        past = {
-            group: torch.mv(entries(group, start[group], stop[group])[0], weights).numpy()
-            for group in set(groups) - {-1}
-        }
+        memory, weights, past = self._contexts.memory, theta[0, 0], dict[int, Any]()
+        rows = memory.rows[0]
+        for group in set(groups) - {-1}:
+            low, high = (memory.addresses[group] + end[group] for end in (start, stop))
+            past[group] = torch.mv(rows[low:high], weights).numpy()
         counts = [
             float(np.count_nonzero(past[group] <= value)) if group >= 0 else 0.0
             for group, value in zip(groups, values[0, 0].tolist(), strict=True)
@@ -316,11 +314,11 @@ class PastScores:
                 f"{contexts.forgotten + 1} to {contexts.rounds}: rounds before the start of an "
                 "earlier window are forgotten"
             )
-        start, stop = (contexts.up_to(end) for end in self._window)
+        ends = contexts.up_to(self._window)
         if contexts.max_contexts is not None:
             now = contexts.up_to(np.arange(first - 1, first - 1 + self._window.shape[1]))
-            start = np.maximum(start, now - contexts.max_contexts).clip(max=stop)
-        return np.array([start, stop])
+            ends[0] = np.maximum(ends[0], now - contexts.max_contexts).clip(max=ends[1])
+        return ends
 
     @cached_property
     def _own_ends(self) -> Tensor:

@@ -93,9 +93,10 @@ class Past(NamedTuple):
 
     def with_pools(self, contexts: Tensor, groups: Tensor) -> Past:
         """The past with the pools of the next N rounds, (B, N, K, d) and (B, N, K)."""
+        present = groups.flatten(1).numpy(force=True) >= 0
         return self._replace(
             rounds=self.rounds + groups.shape[1],
-            candidates=self.candidates + (groups >= 0).sum((1, 2)).numpy(force=True),
+            candidates=self.candidates + present.sum(1),
             contexts=None if self.contexts is None else self.contexts.append(contexts, groups),
         )
 
