@@ -99,7 +99,7 @@ class Selector(Part):
         stream = candidates.problem.streams[Purpose.SELECTOR]
         draw = stream.uniform(int(candidates.rounds[0]), index.shape[1], 1)
         exceeds = cumulative > draw * cumulative[..., -1:]
-        actions = exceeds.to(torch.uint8).argmax(2)
+        actions = exceeds.view(torch.uint8).argmax(2)
         propensities = weights.gather(2, actions[..., None]) / weights.sum(2, keepdim=True)
         return Selection(actions, propensities[..., 0], weights)
 
