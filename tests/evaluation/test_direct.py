@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 
 from fairbandit import FairbanditError
-from fairbandit.evaluation.direct import LinearModel, direct_values, unspanned
-from fairbandit.evaluation.estimates import weight_below
+from fairbandit.evaluation.direct import LinearModel, direct_values, unspanned, weight_below
 from fairbandit.evaluation.whole import plan
 from tests.evaluation.logs import THETA, random_log, target
 
