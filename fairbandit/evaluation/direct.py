@@ -73,17 +73,17 @@ def unspanned(log: Log) -> int:
     return int(ranks[0] - ranks[1])
 
 
-def weight_below(values: Floats, weights: Floats, side: str = "right") -> Floats:
-    """The weight of all values that are at most each one; with side="left", less than it.
+def weight_below(values: Floats, weights: Floats, ties: float = 1.0) -> Floats:
+    """The weight of all values below each one, and so much of that of those equal to it.
 
     >>> weight_below(np.array([3.0, 1.0, 1.0]), np.array([2.0, 1.0, 1.0])).tolist()
     [4.0, 2.0, 2.0]
     """
-    order = values.argsort()
+    order, found = values.argsort(), np.empty_like(values)
     ordered, sums = values[order], np.append(0.0, weights[order].cumsum())
-    below = np.empty_like(values)
-    below[order] = sums[ordered.searchsorted(ordered, side)]  # type: ignore[call-overload]
-    return below
+    below, upto = (sums[np.searchsorted(ordered, ordered, side)] for side in ("left", "right"))
+    found[order] = below + ties * (upto - below)
+    return found
 
 
 def direct_values(

@@ -8,8 +8,8 @@ q of the mean reward that was trained on other decisions, the estimators are
     snips  v = Σ wr / Σ w
     dr     v = mean of (1/m) (Σₐ πₐq(a) + Σⱼ wⱼ(rⱼ − q(aⱼ)))
 
-They are functions of sums over decisions, which can be merged. Intervals are normal and use the
-influence function of each decision, so that the picks of one decision may depend on each other.
+They are functions of sums over decisions, which can be merged. Intervals use the influence function
+of each decision, so that the picks of one decision may depend on each other.
 
 References: Horvitz and Thompson (1952); Swaminathan and Joachims, "The self-normalized estimator
 for counterfactual learning", NeurIPS 2015; Dudík, Langford and Li, "Doubly robust policy evaluation
@@ -23,7 +23,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Hashable, Iterable, Iterator, Mapping
-from functools import reduce
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -39,10 +38,7 @@ BETS, CENTRES = np.meshgrid(np.geomspace(1e-4, 0.5, 24), np.linspace(0, 1, 5))
 
 
 class Estimate(NamedTuple):
-    """A measure, an estimator, its value, the ends of its interval, and what these rest on.
-
-    That is a number n of decisions, and their effective number `ess`.
-    """
+    """A value and its interval, which rest on n decisions, of the effective number `ess`."""
 
     measure: str
     estimator: str
@@ -114,12 +110,7 @@ class Sums(NamedTuple):
 
     @classmethod
     def of(cls, log: Log, chances: Floats, scores: Floats) -> Sums:
-        """The sums of some decisions.
-
-        Args:
-            log: the decisions.
-            chances: the policy's probabilities π, (n, K).
-            scores: of all candidates by a model of other decisions, q, (n, K).
+        """The sums of some decisions, of the probabilities π and the scores q, (n, K).
 
         Raises:
             FairbanditError: products that are beyond double precision.
@@ -133,19 +124,19 @@ class Sums(NamedTuple):
             scatter = (three - mean[:, None]) @ (three - mean[:, None]).T
         if not np.isfinite(scatter).all():
             raise FairbanditError("the log has rewards or weights too large to be squared")
-        here, lacking, refused = log.groups >= 0, math.nan, ""
+        extremes = (weights, log.rewards, -log.rewards)
+        largest = [np.fmax.reduce(one, axis=None, initial=-math.inf) for one in extremes]
+        here, unsupported, refused = log.groups >= 0, math.nan, ""
         groups, size = log.groups[here], len(log.labels)
         counts = np.bincount(groups, chances[here], size), np.bincount(groups, minlength=size)
         if log.probabilities is not None:
-            lacking = float(chances[log.probabilities <= 0].sum())
+            unsupported = float(chances[log.probabilities <= 0].sum())
         if np.isnan(log.propensities[:, 0]).any():
             refused = "the log has no propensities"
         if log.draws_models:
             refused = "the logged probabilities are given a draw of the model"
-        extremes = (weights, log.rewards, -log.rewards)
-        largest = [np.fmax.reduce(one, axis=None, initial=-math.inf) for one in extremes]
         of_label = dict(zip(log.labels, np.transpose(counts), strict=True))
-        return cls(len(expected), mean, scatter, np.array(largest), of_label, lacking, refused)
+        return cls(len(expected), mean, scatter, np.array(largest), of_label, unsupported, refused)
 
     def merged(self, other: Sums) -> Sums:
         """The sums of both together."""
@@ -167,10 +158,12 @@ class Sums(NamedTuple):
         """(Σw)²/Σw², the largest weight, and the share of probability without support, or NaN."""
         mean = float(self.mean[1])
         square = float(self.scatter[1, 1]) / max(self.n, 1) + mean**2
-        ess = self.n * mean**2 / square if square else 0.0
         lacking = self.unsupported / float(sum(picks for picks, _ in self.groups.values()))
-        largest = max(float(self.largest[0]), 0.0)
-        return {"ess": ess, "largest_weight": largest, "unsupported": lacking}
+        return {
+            "ess": self.n * mean**2 / square if square else 0.0,
+            "largest_weight": max(float(self.largest[0]), 0.0),
+            "unsupported": lacking,
+        }
 
     @property
     def refusal(self) -> str:
@@ -179,13 +172,12 @@ class Sums(NamedTuple):
         Where only the propensities of picks are known, a test checks that the mean weight is 1. By
         chance, it is off by 3.9 standard errors in one of 10,000 logs.
         """
-        lacking = self.diagnostics["unsupported"]
+        lacking, n, mean = self.diagnostics["unsupported"], max(self.n, 2), float(self.mean[1])
+        error = math.sqrt(float(self.scatter[1, 1]) / (n - 1) / n)
         if self.refused or lacking <= 1e-9:
             return self.refused
         if lacking > 1e-9:
             return f"{lacking:.1%} of its probability has no support in the log"
-        n, mean = max(self.n, 2), float(self.mean[1])
-        error = math.sqrt(float(self.scatter[1, 1]) / (n - 1) / n)
         if abs(mean - 1) <= 3.9 * error + 1e-9:
             return ""
         return (
@@ -214,13 +206,12 @@ class Sums(NamedTuple):
                 "reward_range: expected the least and the greatest possible reward; the log has "
                 f"rewards from {least:g} to {most:g}; got {reward_range}"
             )
-        least, greatest = given.tolist()
         # for r in [0, 1], E[w(1 − r)] is 1 − E[wr], since E[w] = 1: each gives one end
         squares, ends = self.scatter / n + np.outer(self.mean, self.mean), list[float]()
-        for wide, origin in ((greatest - least, least), (least - greatest, greatest)):
-            way = np.array([1.0, -origin, 0.0]) / wide  # (r − origin)/wide is in [0, 1]
+        for one, other in (given.tolist(), given[::-1].tolist()):
+            way = np.array([1.0, -one, 0.0]) / (other - one)  # of (r − one)/(other − one)
             end = lower_end(n, float(way @ self.mean), float(way @ squares @ way), (1 - level) / 2)
-            ends.append(origin + wide * end)
+            ends.append(one + (other - one) * end)
         yield Estimate("reward", "anytime", wr, ends[0], ends[1], n, ess)
 
     def selections(self) -> Iterator[Estimate]:
@@ -237,26 +228,23 @@ def merged(parts: Iterable[Mapping[str, Sums]]) -> dict[str, Sums]:
     Raises:
         FairbanditError: there is no part.
     """
-    every = list(parts)
-    if not every:
+    whole = dict[str, Sums]()
+    for part in parts:
+        whole = {name: whole[name].merged(one) if whole else one for name, one in part.items()}
+    if not whole:
         raise FairbanditError("no decisions are left that could judge")
-    return {name: reduce(Sums.merged, (part[name] for part in every)) for name in every[0]}
+    return whole
 
 
-def win(
-    weights: Floats, rewards: Floats, references: Floats, groups: Ints, level: float
-) -> Estimate:
+def win(log: Log, chances: Floats, level: float) -> Estimate:
     """P(reward of a pick > reward of a random candidate of its group), ties counting one half.
 
     A Mann-Whitney statistic, weighted by inverse propensities on both sides: over pairs i ≠ j of
     one group, its share is Σ wᵢ(1/pⱼ)1{rⱼ < rᵢ} / Σ wᵢ(1/pⱼ), and v is the mean of the groups'
     shares, weighted by their Σ wᵢ. By sorting, it takes O(n log n). A group with one pick counts ½.
     The share of each group takes a degree of freedom from the interval.
-
-    Args:
-        weights, rewards, references, groups: as `weighted_picks` gives them, (n, m).
-        level: of the interval.
     """
+    _, weights, rewards, references, groups = weighted_picks(log, chances)
     w, r, reference = (part.ravel() for part in (weights, rewards, references))
     influence, g, value, shares = np.zeros_like(w), groups.ravel(), 0.0, 0
     for group in np.unique(g):
@@ -264,8 +252,8 @@ def win(
         one, other = w[here], reference[here]
         of_group, references_of = float(one.sum()), float(other.sum())
         # as a pick and as a reference; its own reward ties with itself
-        below = one * (_halved(r[here], other) - other / 2)
-        above = other * (of_group - _halved(r[here], one) - one / 2)
+        below = one * (weight_below(r[here], other, 0.5) - other / 2)
+        above = other * (of_group - weight_below(r[here], one, 0.5) - one / 2)
         every = one * (references_of - other) + other * (of_group - one)
         pairs = float(every.sum()) / 2
         known = pairs > 1e-12 * of_group * references_of
@@ -278,15 +266,9 @@ def win(
     influence = (influence - w * value) / w.mean()
     each, one = weights.mean(1), influence.reshape(weights.shape).mean(1)
     n, ess = len(each), float(each.sum() ** 2 / (each**2).sum())
-    freedom = ess - shares
-    variance = float((one**2).sum()) / max(n - 1, 1) * (ess - 1) / max(freedom, 1e-9)
-    ends = student(value, math.sqrt(max(variance, 0.0) / n), freedom, level)
-    return Estimate("win", "snips", *ends, n, ess)
-
-
-def _halved(values: Floats, weights: Floats) -> Floats:
-    """The weight of all values below each one, and half of that of those equal to it."""
-    return (weight_below(values, weights, "left") + weight_below(values, weights)) / 2
+    wider = max(ess - 1, 0.0) / max(ess - shares, 1e-9)
+    error = math.sqrt(float((one**2).sum()) / max(n - 1, 1) / n * wider)
+    return Estimate("win", "snips", *student(value, error, ess - shares, level), n, ess)
 
 
 def lower_end(n: int, mean: float, square: float, alpha: float) -> float:

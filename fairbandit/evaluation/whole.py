@@ -15,15 +15,7 @@ from fairbandit.agent.inputs import number, whole
 from fairbandit.building import build_policy, presets
 from fairbandit.errors import FairbanditError
 from fairbandit.evaluation.direct import LinearModel, direct_values, unspanned
-from fairbandit.evaluation.sums import (
-    Estimate,
-    Sums,
-    checked_level,
-    merged,
-    student,
-    weighted_picks,
-    win,
-)
+from fairbandit.evaluation.sums import Estimate, Sums, checked_level, merged, student, win
 from fairbandit.logs import Floats, Ints, Log, read_pieces
 from fairbandit.policy import Policy
 
@@ -93,12 +85,9 @@ def evaluate(
     if anytime and reward_range is None:
         raise FairbanditError("anytime=True needs reward_range=(least, greatest) of a reward")
     train, folds, seed = number(train, "train"), whole(folds, "folds", 1), whole(seed, "seed")
-    level, forward = (
-        checked_level(level),
-        anytime or (log.adaptive if adaptive is None else adaptive),
-    )
+    level, adaptive = checked_level(level), log.adaptive if adaptive is None else adaptive
     every = {name: _fit(name, one, log, train, seed) for name, one in named(policies).items()}
-    parts, found = list[Log](), list[tuple[Floats, Floats]]()
+    parts, found, forward = list[Log](), list[tuple[Floats, Floats]](), anytime or adaptive
     for trained, judges in plan(len(log), train, folds, seed, forward=forward):
         parts.append(log[judges])
         found.append(Frozen(log[trained], every, seed=seed).decided(parts[-1]))
@@ -108,31 +97,26 @@ def evaluate(
     chances, scores = (np.concatenate(one, axis=-2) for one in zip(*found, strict=True))
     if all(isinstance(one, Agent) for one in every.values()):
         parts, found = [judged], [(chances, scores)]  # no policy differs among the parts
-    direct = [
-        direct_values(part, own, seed + place)
-        for place, (part, (own, _)) in enumerate(zip(parts, found, strict=True))
-    ]
+    pairs = enumerate(zip(parts, found, strict=True))
+    direct = [direct_values(part, own, seed + place) for place, (part, (own, _)) in pairs]
     best, *means = np.average(direct, axis=0, weights=[len(part) for part in parts]).T
     present = judged.groups >= 0
     anyone = present * ((judged.picks >= 0).sum(1) / present.sum(1))[:, None]
     refusal = Sums.of(judged, anyone, scores).refusal  # of the candidates with which `win` compares
-    sums, further = dict[str, Sums](), dict[str, list[Estimate]]()
+    sums, further = dict[str, Sums](), {name: list[Estimate]() for name in every}
     for name, own, reward, rank in zip(every, chances, means, means[len(every) :], strict=False):
         sums[name] = Sums.of(judged, own, scores)
-        values = {"reward": reward, "rank": rank, "fair_regret": best - rank}
-        further[name] = [
-            _unbiased(measure, one, len(judged), level) for measure, one in values.items()
-        ]
+        for measure, one in {"reward": reward, "rank": rank, "fair_regret": best - rank}.items():
+            further[name].append(_unbiased(measure, one, len(judged), level))
         if not refusal and not sums[name].refusal and sums[name].mean[1] > 0:
-            further[name].append(win(*weighted_picks(judged, own)[1:], level))
+            further[name].append(win(judged, own, level))
     span = reward_range if anytime else None
     table = evaluate_sums(sums, level=level, reward_range=span, further=further)
     if refusal and any(not one.refusal for one in sums.values()):
         table.attrs["notes"].append(f"win is refused: of random candidates, {refusal}")
     table.attrs["notes"] += _notes(judged, best, forward, max(map(unspanned, parts)))
     if choose is not None:
-        rows = preferred(table, choose).set_index("policy")
-        lowest = choose == "fair_regret"
+        rows, lowest = preferred(table, choose), choose == "fair_regret"
         table.attrs["chosen"] = rows["high"].idxmin() if lowest else rows["low"].idxmax()
     return table
 
@@ -270,13 +254,8 @@ def evaluate_sums(
     Args:
         sums: the statistics by policy, as `merged` returns them.
         level: the confidence level of all intervals.
-        reward_range: the least and the greatest possible reward. If it is given, the table also has
-            time-uniform intervals.
+        reward_range: the least and the greatest possible reward, for `anytime`.
         further: estimates of each policy that these statistics do not determine.
-
-    Returns:
-        The table of `evaluate`: the weighted estimates of `reward`, `selection:GROUP`, and the
-        further estimates.
 
     Raises:
         FairbanditError: a value out of range, or rewards outside theirs.
@@ -335,16 +314,15 @@ def _notes(log: Log, best: Floats, forward: bool, lost: int) -> Iterator[str]:
 
 
 def preferred(table: pd.DataFrame, measure: str) -> pd.DataFrame:
-    """The rows of a measure by which policies are compared: of the best estimator that all have.
+    """The rows of a measure, by policy, of the best estimator that all policies have.
 
     Raises:
         FairbanditError: there is none.
     """
     rows = table[table["measure"] == measure]
-    counts, every = rows["estimator"].value_counts(), table["policy"].nunique()
     for estimator in PREFERRED:
-        if counts.get(estimator, 0) == every:
-            return rows[rows["estimator"] == estimator]
+        if table["policy"].nunique() == len(own := rows[rows["estimator"] == estimator]):
+            return own.set_index("policy")
     valid = ", ".join(dict.fromkeys(table["measure"]))
     raise FairbanditError(f"choose={measure!r}: not all policies have it; the measures are {valid}")
 
@@ -359,7 +337,7 @@ def draw(table: pd.DataFrame) -> Figure:
 
     from fairbandit.figures.style import WIDTH, applied, looks
 
-    rows = [preferred(table, measure).set_index("policy") for measure in ("reward", "fair_regret")]
+    rows = [preferred(table, measure) for measure in ("reward", "fair_regret")]
     with applied():
         figure = Figure(figsize=(WIDTH * 0.6, WIDTH * 0.45), layout="constrained")
         panel = figure.add_subplot()

@@ -16,7 +16,7 @@ def test_the_weight_below_by_brute_force(n):
     right = [weights[values <= one].sum() for one in values]
     left = [weights[values < one].sum() for one in values]
     assert weight_below(values, weights).tolist() == right
-    assert weight_below(values, weights, "left").tolist() == left
+    assert weight_below(values, weights, 0.0).tolist() == left
 
 
 @pytest.mark.parametrize("noise", [0.0, 1.0])

@@ -1,6 +1,7 @@
 """Weighted estimates against plain sums, obp, a double sum and a jackknife."""
 
 import math
+from dataclasses import replace
 from typing import Any
 from unittest.mock import ANY
 
@@ -17,7 +18,7 @@ from tests.evaluation.logs import random_log, target
 
 
 def parts(n: int, seed: int = 0) -> Any:
-    """A log, probabilities, model scores (n, K), and the weighted picks."""
+    """A log, probabilities, model scores (n, K), and the weights and rewards of picks."""
     log = random_log(n, seed)
     chances, model = target(log), LinearModel(random_log(200, 99))
     scores = model.scores(log.contexts)
@@ -115,32 +116,29 @@ def double_sum(w: Any, r: Any, reference: Any, g: Any) -> float:
 
 
 def test_win_is_the_double_sum_with_ties_and_its_influence_a_jackknife():
-    w, r, reference, groups = parts(300)[3]
-    r, groups = r.round(0), groups.copy()  # many ties
-    groups[0] = 3  # alone in its group
-    found = win(w, r, reference, groups, 0.95)
-    columns = [part[:, 0] for part in (w, r, reference, groups)]
+    log, chances, *_ = parts(300)
+    log = replace(log, rewards=log.rewards.round(0), labels=(*log.labels, "d"))  # many ties
+    log.groups[0, log.picks[0, 0]] = 3  # alone in its group
+    found, (_, *picked) = win(log, chances, 0.95), weighted_picks(log, chances)
+    columns = [part[:, 0] for part in picked]
     assert found.value == pytest.approx(double_sum(*columns), abs=1e-12)
     without = [double_sum(*(np.delete(part, i) for part in columns)) for i in range(300)]
     spread = math.sqrt(((np.array(without) - np.mean(without)) ** 2).sum())
-    ess = w.sum() ** 2 / (w**2).sum()
+    ess = columns[0].sum() ** 2 / (columns[0] ** 2).sum()
     assert found.ess == pytest.approx(ess)
     half = t.ppf(0.975, ess - 4) * math.sqrt((ess - 1) / (ess - 4)) * spread  # of 4 groups
     assert (found.high - found.low) / 2 == pytest.approx(half, rel=0.03)
 
 
-def test_win_of_uniform_picks_is_a_half():
-    _, r, reference, groups = parts(50)[3]
-    found = win(reference, r, reference, groups, 0.95)
-    assert found.value == pytest.approx(0.5, abs=1e-12)
-
-
-def test_win_of_empty_slots_is_that_of_the_picks_alone():
-    picked = parts(60)[3]
-    w, r, references, groups = (np.pad(part, ((0, 0), (0, 1))) for part in picked)
-    found = win(w, r, references, groups, 0.95)
-    w, r, references, groups = picked
-    assert found.value == pytest.approx(win(w, r, references, groups, 0.95).value)
+def test_win_of_uniform_picks_is_a_half_and_empty_slots_change_nothing():
+    log, chances, *_ = parts(60)
+    assert win(log, np.ones(chances.shape), 0.95).value == pytest.approx(0.5, abs=1e-12)
+    padded = {
+        name: np.pad(getattr(log, name), ((0, 0), (0, 1)), constant_values=empty)
+        for name, empty in (("picks", -1), ("rewards", math.nan), ("propensities", math.nan))
+    }
+    value = win(replace(log, **padded), chances, 0.95).value
+    assert value == pytest.approx(win(log, chances, 0.95).value)
 
 
 def test_an_anytime_interval_holds_at_all_times_at_once():
