@@ -134,9 +134,8 @@ def report(
     for scene, run in ((one, run) for one in read_scenes(folders) for run in one.runs):
         test = examine_run(run, level)
         table = test.groupby("group", sort=False)[["received", "selected"]].sum().reset_index()
-        spreads = [run.spreads[f"selection_rate_{group}"] for group in run.groups]
-        for name, key in (("rate", "mean"), ("low", "low"), ("high", "high")):
-            table[name] = np.array([one[key] for one in spreads], dtype=np.float64)
+        rates = [run.spreads[f"selection_rate_{group}"] for group in run.groups]
+        table[["rate", "low", "high"]] = pd.DataFrame(rates, dtype=float)[["mean", "low", "high"]]
         for found, every in ((table, tables), (test, tests)):
             found.insert(0, "run", run.label)
             found.insert(1, "environment", scene.name)

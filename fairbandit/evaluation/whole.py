@@ -86,7 +86,17 @@ def evaluate(
         raise FairbanditError("anytime=True needs reward_range=(least, greatest) of a reward")
     train, folds, seed = number(train, "train"), whole(folds, "folds", 1), whole(seed, "seed")
     level, adaptive = checked_level(level), log.adaptive if adaptive is None else adaptive
-    every = {name: _fit(name, one, log, train, seed) for name, one in named(policies).items()}
+    every = named(policies)
+    for name, one in every.items():
+        if isinstance(one, Agent) and one.log_hash in log.hashes:
+            raise FairbanditError(
+                f"{name} has learned from this log, which would flatter it; judge it by decisions "
+                "that it has not seen, or give its policy, which is trained on a part of the log"
+            )
+        if isinstance(one, Policy) and not train:
+            if one.estimator.learns:
+                raise FairbanditError(f"{name} learns, and train=0 leaves nothing to learn from")
+            every[name] = Agent.from_log(one, log[:0], seed=seed)
     parts, found, forward = list[Log](), list[tuple[Floats, Floats]](), anytime or adaptive
     for trained, judges in plan(len(log), train, folds, seed, forward=forward):
         parts.append(log[judges])
@@ -119,20 +129,6 @@ def evaluate(
         rows, lowest = preferred(table, choose), choose == "fair_regret"
         table.attrs["chosen"] = rows["high"].idxmin() if lowest else rows["low"].idxmax()
     return table
-
-
-def _fit(name: str, policy: Policy | Agent, log: Log, train: float, seed: int) -> Policy | Agent:
-    """A policy that may be judged by a log; without training, as an agent that knows nothing."""
-    if isinstance(policy, Agent) and policy.log_hash in log.hashes:
-        raise FairbanditError(
-            f"{name} has learned from this log, which would flatter it; judge it by decisions "
-            "that it has not seen, or give its policy, which is trained on a part of the log"
-        )
-    if isinstance(policy, Agent) or train:
-        return policy
-    if policy.estimator.learns:
-        raise FairbanditError(f"{name} learns, and train=0 leaves nothing to learn from")
-    return Agent.from_log(policy, log[:0], seed=seed)
 
 
 def plan(n: int, train: float, folds: int, seed: int, *, forward: bool) -> list[tuple[Ints, Ints]]:
@@ -227,7 +223,7 @@ def named(policies: Any) -> dict[str, Policy | Agent]:
     found = dict[str, Policy | Agent]()
     made = (Policy, Agent)
     if isinstance(policies, dict) and all(isinstance(one, made) for one in policies.values()):
-        return policies
+        return dict(policies)
     for one in policies if isinstance(policies, (list, tuple)) else [policies]:
         policy: Policy | Agent
         if isinstance(one, (str, Path)) and str(one) not in presets() and Path(one).is_file():
