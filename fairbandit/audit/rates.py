@@ -113,9 +113,8 @@ def examine(
     reads the past, with one pick a pool. Of other policies, only the rates are given.
 
     Args:
-        counts: the picks of each group in each round, of all replicas together, (T, G).
-        received: candidates of each group in all rounds and replicas, (G,).
-        groups: their names.
+        counts, received, groups: the picks of each group in each round, of all replicas together,
+            (T, G); its candidates in all rounds and replicas, (G,); and its name.
         own_places: whether each pool held one candidate of each group, so that a place is a group.
         reads_past: whether a pick may depend on earlier rounds.
         picks: m, how many are picked of each pool.

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.figure import Figure
 
-COLUMNS = ("policy", "measure", "estimator", "value", "low", "high", "n", "ess")
+COLUMNS = ("policy", *Estimate._fields)
 """The columns of an evaluation."""
 
 ASSUMPTIONS = {
@@ -132,19 +132,13 @@ def evaluate(
 
 
 def plan(n: int, train: float, folds: int, seed: int, *, forward: bool) -> list[tuple[Ints, Ints]]:
-    """Divides n decisions into parts that judge once each what others have trained.
+    """The decisions that train and those that judge of each part, (n,) ascending.
 
-    At random, each of the folds is judged by what is trained on `train`·n of the other decisions.
-    Forward in time, the first `train`·n decisions only train; the others are cut into folds, and
-    each is judged by what is trained on all decisions before it. So no summand depends on later
-    data, and the errors of weighted estimators are martingale differences, whoever decided. With
-    train=0 the reward model of `dr` alone is fitted, to all decisions that may train.
-
-    Returns:
-        For each part the decisions that train, and those that judge, (n,) ascending.
-
-    Raises:
-        FairbanditError: a value out of range, or too few decisions for so many parts.
+    At random, each of the folds judges what is trained on `train`·n of the other decisions. Forward
+    in time, the first `train`·n decisions only train; the others are cut into folds, and each
+    judges what is trained on all decisions before it. So no summand depends on later data, and the
+    errors of weighted estimators are martingale differences, whoever decided. With train=0 the
+    reward model of `dr` alone is fitted, to all decisions that may train.
     """
     least = 1 if forward or not train else 2
     if not 0 <= train < 1 or folds < least or (not forward and train > 1 - 1 / folds):
@@ -220,16 +214,15 @@ class Frozen:
 
 def named(policies: Any) -> dict[str, Policy | Agent]:
     """Policies and agents by name; one whose name is taken gets a number."""
-    found = dict[str, Policy | Agent]()
-    made = (Policy, Agent)
-    if isinstance(policies, dict) and all(isinstance(one, made) for one in policies.values()):
+    found, made = dict[str, Policy | Agent](), (Policy, Agent)
+    if isinstance(policies, dict) and any(isinstance(one, made) for one in policies.values()):
         return dict(policies)
     for one in policies if isinstance(policies, (list, tuple)) else [policies]:
         policy: Policy | Agent
         if isinstance(one, (str, Path)) and str(one) not in presets() and Path(one).is_file():
             policy, name = Agent.load(one), Path(one).name
         else:
-            policy = one if isinstance(one, (Policy, Agent)) else build_policy(one)
+            policy = one if isinstance(one, made) else build_policy(one)
             name = policy.name if isinstance(policy, Policy) else "agent"
         names = chain([name], (f"{name}-{number}" for number in count(2)))
         found[next(each for each in names if each not in found)] = policy
@@ -270,7 +263,7 @@ def evaluate_sums(
                 "that picks every candidate now and then, such as epsilon_greedy"
             )
     table = pd.DataFrame(rows, columns=list(COLUMNS))
-    used = set(table["estimator"]) | {"win"} & set(table["measure"])
+    used = set(table["estimator"])
     known = {names: text for names, text in ASSUMPTIONS.items() if used & set(names.split(", "))}
     table.attrs |= {"diagnostics": diagnostics, "notes": notes, "assumptions": known}
     return table
@@ -310,11 +303,7 @@ def _notes(log: Log, best: Floats, forward: bool, lost: int) -> Iterator[str]:
 
 
 def preferred(table: pd.DataFrame, measure: str) -> pd.DataFrame:
-    """The rows of a measure, by policy, of the best estimator that all policies have.
-
-    Raises:
-        FairbanditError: there is none.
-    """
+    """The rows of a measure, by policy, of the best estimator that all policies have."""
     rows = table[table["measure"] == measure]
     for estimator in PREFERRED:
         if table["policy"].nunique() == len(own := rows[rows["estimator"] == estimator]):
@@ -324,11 +313,7 @@ def preferred(table: pd.DataFrame, measure: str) -> pd.DataFrame:
 
 
 def draw(table: pd.DataFrame) -> Figure:
-    """Draws each policy at its reward (across) and fair regret (up), with both intervals.
-
-    Args:
-        table: what `evaluate` returned.
-    """
+    """Draws each policy of a table at its reward (across) and fair regret (up), with intervals."""
     from matplotlib.figure import Figure
 
     from fairbandit.figures.style import WIDTH, applied, looks
