@@ -9,10 +9,10 @@ from rich.text import Text
 
 from fairbandit.audit import audit as audited
 from fairbandit.audit.report import report, report_log
+from fairbandit.cli.logs import given_log
 from fairbandit.cli.messages import short
-from fairbandit.cli.parsers import divided, read_parameters, tool_parser
+from fairbandit.cli.parsers import read_parameters, tool_parser
 from fairbandit.errors import FairbanditError
-from fairbandit.logs import read_log
 from fairbandit.run.folder import finished_below
 from fairbandit.run.table import console, named
 
@@ -42,10 +42,11 @@ def audit(words: Sequence[str]) -> None:
     paths = [Path(one) for one in given.words if one not in settings]
     options = read_parameters(settings, "audit")
     if paths and all(path.is_dir() and any(finished_below(path)) for path in paths):
-        page, written = report(paths, given.out, **divided("audit", options, report)[0])
+        if unknown := ", ".join(options.keys() - {"level"}):
+            raise FairbanditError(f"unknown key {unknown}; the only key of runs is level")
+        page, written = report(paths, given.out, **options)
     elif len(paths) == 1:
-        columns, options = divided("audit", options, read_log, audited)
-        log = read_log(paths[0], **columns)
+        log, options = given_log(paths[0], options, audited)
         page, written = report_log(log, given.out or Path("audit"), paths[0], **options)
     else:
         raise FairbanditError("audit: expected one log, or folders that each hold a finished run")

@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from fairbandit.cli.parsers import divided, read_parameters, tool_parser
+from fairbandit.cli.logs import given_log
+from fairbandit.cli.parsers import read_parameters, tool_parser
 from fairbandit.errors import FairbanditError
 from fairbandit.evaluation import evaluate as evaluated
 from fairbandit.evaluation.whole import draw
 from fairbandit.figures.draw import save
-from fairbandit.logs import read_log
 from fairbandit.results.table import write
 from fairbandit.run.table import console, make_table, named
 
@@ -43,10 +43,7 @@ def evaluate(words: Sequence[str]) -> None:
     policies = settings.pop("policy", None)
     if policies is None:
         raise FairbanditError("evaluate: which policies? policy=fair_greedy,greedy for example")
-    columns, options = divided("evaluate", settings, read_log, evaluated)
-    if "like" in columns:
-        columns["like"] = read_log(columns.pop("like"), **columns)
-    log = read_log(given.log, **columns)
+    log, options = given_log(given.log, settings, evaluated)
     policies = policies.split(",") if isinstance(policies, str) else policies
     table, out = evaluated(log, policies, **options), console()
     for one in table.attrs["diagnostics"]:

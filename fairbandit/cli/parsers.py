@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -54,22 +54,6 @@ def read_parameters(words: Sequence[str], kind: str) -> dict[str, Any]:
         reason = str(error).splitlines()[0]
         raise FairbanditError(f"{given}: the value cannot be read as YAML: {reason}") from error
     return {str(name): item for name, item in read.items()}
-
-
-def divided(
-    tool: str, settings: Mapping[str, Any], *functions: Callable[..., Any]
-) -> list[dict[str, Any]]:
-    """Divides the settings of a tool among the keyword-only parameters of some functions.
-
-    Raises:
-        FairbanditError: a setting is none of them.
-    """
-    known: list[Any] = [function.__kwdefaults__ for function in functions]
-    valid = {key for keys in known for key in keys}
-    if unknown := sorted(settings.keys() - valid):
-        keys = f"{', '.join(unknown)}; the keys are {', '.join(sorted(valid))}"
-        raise FairbanditError(f"{tool}: unknown key {keys}")
-    return [{key: settings[key] for key in settings if key in keys} for keys in known]
 
 
 def quoted(word: str) -> str:

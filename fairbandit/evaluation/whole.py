@@ -97,7 +97,7 @@ def evaluate(
             if one.estimator.learns:
                 raise FairbanditError(f"{name} learns, and train=0 leaves nothing to learn from")
             every[name] = Agent.from_log(one, log[:0], seed=seed)
-    parts, found, forward = list[Log](), list[tuple[Floats, Floats]](), anytime or adaptive
+    parts, found, forward = list[Log](), list[tuple[Floats, Floats]](), bool(anytime or adaptive)
     for trained, judges in plan(len(log), train, folds, seed, forward=forward):
         parts.append(log[judges])
         found.append(Frozen(log[trained], every, seed=seed).decided(parts[-1]))

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from fairbandit import FairbanditError
-from fairbandit.evaluation.direct import LinearModel, direct_values, unspanned, weight_below
+from fairbandit.evaluation.direct import LinearModel, direct_values, weight_below
 from fairbandit.evaluation.whole import plan
 from tests.evaluation.logs import THETA, random_log, target
 
@@ -58,15 +58,6 @@ def test_scales_of_features_do_not_matter():
     odd = random_log(200, contexts=log.contexts * [1e-4, 1.0, 1e7] + [0.0, 2020.0, 0.0])
     one, other = (LinearModel(some).scores(some.contexts) for some in (log, odd))
     assert np.abs(one - other)[log.groups >= 0].max() < 1e-6
-
-
-def test_what_picks_do_not_span_is_counted():
-    log = random_log(50)
-    of_group = (log.groups[..., None] == np.arange(3)).astype(float)
-    contexts = np.concatenate([log.contexts, of_group], 2)
-    assert unspanned(random_log(50, contexts=contexts)) == 0
-    never = np.where(log.at_picks(log.groups) == 2, np.nan, log.rewards)
-    assert unspanned(random_log(50, contexts=contexts, rewards=never)) == 1
     assert LinearModel(log[:0]).scores(log.contexts).max() == 0
 
 
