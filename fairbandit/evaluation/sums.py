@@ -74,14 +74,12 @@ def weighted_picks(
         over the number of picks where there are fewer, rewards, 1/p, and the groups' numbers.
     """
     filled = log.picks >= 0
-    gaps = (np.isnan(log.rewards) | np.isnan(log.propensities)) & filled
-    known = np.asarray(~gaps.any(axis=1))
-    filled = filled[known]
-    references = np.where(filled, 1 / log.propensities[known], 0.0)
-    share = filled.shape[1] / filled.sum(1, keepdims=True)
-    weights = log.at_picks(chances)[known] * references * share
-    rewards = np.where(filled, log.rewards[known], 0.0)
-    return known, weights, rewards, references, log.at_picks(log.groups)[known]
+    rewards = np.where(filled, log.rewards, 0.0)
+    references = np.where(filled, 1 / log.propensities, 0.0)
+    known = np.asarray(~np.isnan(rewards + references).any(axis=1))
+    weights = log.at_picks(chances) * references * (filled.shape[1] / filled.sum(1, keepdims=True))
+    groups = log.at_picks(log.groups)
+    return known, weights[known], rewards[known], references[known], groups[known]
 
 
 class Sums(NamedTuple):
