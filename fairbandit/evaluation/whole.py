@@ -216,7 +216,8 @@ def named(policies: Any) -> dict[str, Policy | Agent]:
     """Policies and agents by name; one whose name is taken gets a number."""
     found, made = dict[str, Policy | Agent](), (Policy, Agent)
     if isinstance(policies, dict) and any(isinstance(one, made) for one in policies.values()):
-        return dict(policies)
+        pairs = policies.items()
+        return {name: one if isinstance(one, made) else build_policy(one) for name, one in pairs}
     for one in policies if isinstance(policies, (list, tuple)) else [policies]:
         policy: Policy | Agent
         if isinstance(one, (str, Path)) and str(one) not in presets() and Path(one).is_file():
