@@ -2,23 +2,21 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from itertools import combinations
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from fairbandit.audit.parity import mean_band
+from fairbandit.agent.inputs import number, whole
 from fairbandit.audit.processes import disparity, drift
+from fairbandit.audit.rates import compared, selection_rate
 from fairbandit.errors import FairbanditError
+from fairbandit.evaluation.sums import checked_level
 from fairbandit.logs import Floats, Ints, Log
 
 if TYPE_CHECKING:
     import pandas as pd
-
-SMALL = 0.02
-"""Groups with a smaller share of the candidates are marked."""
 
 
 class Audit(NamedTuple):
@@ -50,12 +48,11 @@ def audit(log: Log, *, epsilon: float | None = None, level: float = 0.05, seed: 
     """
     import pandas as pd
 
-    good = type(seed) is int and seed >= 0 and 0 < level < 1 and 0 <= (epsilon or 0) < 1
-    if not good or not len(log):
-        raise FairbanditError(
-            "expected decisions, 0 < level < 1, 0 <= epsilon < 1 and a whole seed; got "
-            f"{len(log)} decisions, level={level}, epsilon={epsilon}, seed={seed}"
-        )
+    level, seed = checked_level(level), whole(seed, "seed")
+    if epsilon is not None and not 0 <= number(epsilon, "epsilon") < 1:
+        raise FairbanditError(f"epsilon: expected 0 <= epsilon < 1, got {epsilon}")
+    if not len(log):
+        raise FairbanditError("the log holds no decision to audit")
     attributes, rows = _attributes(log), []
     scores = None if log.scores is None else np.where(log.groups >= 0, log.scores, np.nan)
     for attribute, (groups, labels) in attributes.items():
@@ -93,40 +90,3 @@ def _attributes(log: Log) -> dict[str, tuple[Ints, tuple[str, ...]]]:
         pairs = tuple(f"{labels[i // len(names)]} × {names[i % len(names)]}" for i in present)
         found[f"{one} × {two}"] = np.where(both >= 0, np.searchsorted(present, both), -1), pairs
     return found
-
-
-def selection_rate(received: Ints, selected: Ints, level: float) -> tuple[float, float, float]:
-    """Σ selected/Σ received over n decisions, and its interval, missed with probability `level`.
-
-    The ratio's variance, that of (selectedᵢ − rate·receivedᵢ)/mean received over n since the picks
-    of a pool depend on each other, gives the number of independent candidates that would have it,
-    and with it Clopper and Pearson's interval (Korn and Graubard, Survey Methodology 1998). Where
-    none or all are selected, the number is that of the candidates.
-
-    >>> [round(x, 3) for x in selection_rate(np.full(4, 2), np.zeros(4, dtype=int), 0.05)]
-    [0.0, 0.0, 0.369]
-    """
-    if not received.any():
-        return math.nan, math.nan, math.nan
-    trials = float(received.sum())
-    rate = float(selected.sum() / trials)
-    if 0 < rate < 1:
-        influence = (selected - rate * received) / received.mean()
-        if len(influence) == 1:
-            return rate, math.nan, math.nan
-        if not (variance := influence.var(ddof=1) / len(influence)):
-            return rate, rate, rate
-        trials = rate * (1 - rate) / variance
-    low, high = mean_band(rate * trials, trials, level)
-    return rate, float(low.clip(min=0)), float(high.clip(max=1))
-
-
-def compared(table: pd.DataFrame, by: list[str]) -> pd.DataFrame:
-    """Adds `share`, `small` and the ratios of rates to the highest one, of groups not small."""
-    table["share"] = table["received"] / table.groupby(by)["received"].transform("sum")
-    table["small"] = table["share"] < SMALL
-    for rate, ratio in (("rate", "impact_ratio"), ("scoring_rate", "scoring_ratio")):
-        if rate in table:
-            large = table.assign(large=table[rate].where(~table["small"])).groupby(by)["large"]
-            table[ratio] = table[rate] / large.transform("max")
-    return table

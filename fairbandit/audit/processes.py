@@ -48,20 +48,18 @@ def wealth(factors: Floats) -> Floats:
     for t, row in enumerate(factors.tolist(), 1):
         stay, share = t / (t + 1), 1 / (t + 1) / bets
         money = [(stay * one + share) * own for one, own in zip(money, row, strict=True)]
-        whole = sum(money)
-        growth.append(whole)
-        money = [one / whole for one in money]
+        growth.append(sum(money))
+        money = [one / growth[-1] for one in money]
     return np.log(growth).cumsum()
 
 
 def drift(log: Log, groups: Ints, labels: Sequence[Hashable], seed: int = 0) -> Floats:
-    """ln of the wealth, (G, n), against "a group's candidates do not change", after each decision.
+    """ln of the wealth, (G, n), against candidates of each group that are of one distribution.
 
     A model of the mean reward is trained on the decisions so far and frozen, and again each time
     they double. If candidates are exchangeable, the rank of each new one among those of its group
     *since the freeze* is uniform, whatever the ranks before it; among older ones, on which the
-    model was trained, it is not. Candidates of a pool are taken in a random order, so that it does
-    not matter how pools are sorted.
+    model was trained, it is not. Candidates of a pool are taken in a random order.
 
     A change just before a freeze leaves nothing to compare with. So two gamblers, with half of the
     money each, freeze at other times. Each has a past of its own, in which their sum is no
@@ -73,7 +71,7 @@ def drift(log: Log, groups: Ints, labels: Sequence[Hashable], seed: int = 0) -> 
         seed: of the order within pools, and of the choices among ties.
     """
     assert log.contexts is not None
-    n, largest = len(log), np.full((len(labels), len(log)), -np.inf)
+    n, found = len(log), np.full((len(labels), len(log)), -np.inf)
     for first in FIRST:
         freezes = [first << i for i in range(n.bit_length()) if first << i < n]
         scores = np.zeros(groups.shape)
@@ -82,17 +80,16 @@ def drift(log: Log, groups: Ints, labels: Sequence[Hashable], seed: int = 0) -> 
         for group, label in enumerate(labels):
             rows, places = np.nonzero((groups == group) & (np.arange(n) >= first)[:, None])
             # these belong to the candidates: later decisions change no earlier wealth
-            draws = np.random.default_rng([seed, first, *str(label).encode()]).random(
-                (len(rows), 2)
-            )
-            values = scores[rows, places][np.lexsort((draws[:, 0], rows))]
+            draws = np.random.default_rng([seed, first, *str(label).encode()])
+            order, ties = draws.random((len(rows), 2)).T
+            values = scores[rows, places][np.lexsort((order, rows))]
             cuts = np.searchsorted(rows, freezes[1:])
-            pieces = zip(np.split(values, cuts), np.split(draws[:, 1], cuts), strict=True)
+            pieces = zip(np.split(values, cuts), np.split(ties, cuts), strict=True)
             ranks = np.concatenate([sequential_ranks(*piece) for piece in pieces])
             own = wealth(1 + np.outer(ranks - 0.5, BETS))
             own = own[np.searchsorted(rows, np.arange(n), "right")]
-            largest[group] = np.maximum(largest[group], own)
-    return largest - math.log(len(FIRST))
+            found[group] = np.maximum(found[group], own)
+    return found - math.log(len(FIRST))
 
 
 def sequential_ranks(values: Floats, uniforms: Floats) -> Floats:
@@ -122,14 +119,14 @@ def disparity(log: Log, groups: Ints, labels: Sequence[Hashable], epsilon: float
     Let D be a group's share of a decision's picks less its share of the candidates. The hypothesis
     is that E[D | past] ∈ [−ε, ε] at each decision with a choice, whose pool holds candidates of the
     group, others, and more than are picked. Bets have the factors 1 + λ(±D − ε); at other decisions
-    D = 0, and nothing is bet. The arguments are those of `drift`.
+    nothing is bet. The arguments are those of `drift`.
     """
     size, picks = (log.groups >= 0).sum(1), (log.picks >= 0).sum(1)
     found, bets = np.zeros((len(labels), len(log))), FRACTIONS / (1 + epsilon)
     for group in range(len(labels)):
         share = (groups == group).sum(1) / size
-        free = np.flatnonzero((share > 0) & (share < 1) & (picks < size))
-        difference = (((groups == group) & log.picked).sum(1) / picks - share)[free]
-        own = wealth(1 + np.outer(difference, bets) - epsilon * np.abs(bets))
-        found[group] = own[np.searchsorted(free, np.arange(len(log)), "right")]
+        difference = ((groups == group) & log.picked).sum(1) / picks - share
+        bet = (share > 0) & (share < 1) & (picks < size)
+        own = wealth(1 + np.outer(difference[bet], bets) - epsilon * np.abs(bets))
+        found[group] = own[bet.cumsum()]
     return found

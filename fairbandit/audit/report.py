@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,14 +11,14 @@ import numpy as np
 import pyarrow as pa
 
 from fairbandit import registry
-from fairbandit.audit.logged import SMALL, Audit, audit, compared
-from fairbandit.audit.parity import LEVEL, Picks, examine
+from fairbandit.audit.logged import Audit, audit
+from fairbandit.audit.rates import LEVEL, SMALL, compared, examine
 from fairbandit.errors import FairbanditError
 from fairbandit.figures.draw import save
 from fairbandit.figures.style import WIDTH, applied, group_line
 from fairbandit.files import sha256, written_aside
 from fairbandit.logs import Log
-from fairbandit.results import Scene, read_scenes
+from fairbandit.results import PooledRuns, read_scenes
 from fairbandit.results.table import write
 from fairbandit.run.table import Sheet
 from fairbandit.version import VERSION
@@ -30,11 +30,14 @@ if TYPE_CHECKING:
 Page = Sequence[str | Sheet]
 """Headings, paragraphs and tables."""
 
-_RATE = ("rate", "low", "high")
-_FORMS = dict.fromkeys(("round", "received", "selected", "drift_at", "parity_at"), ",")
-_FORMS |= dict.fromkeys((*_RATE, "target"), ".4f") | {"verdict": ""}
-_FORMS |= dict.fromkeys(("impact_ratio", "scoring_rate", "scoring_ratio"), ".3f")
-_FORMS |= dict.fromkeys(("drift_p", "parity_p"), ".2g")
+_FORMS = {
+    **dict.fromkeys(("round", "received", "selected", "drift_at", "parity_at"), ","),
+    **dict.fromkeys(("rate", "low", "high", "target"), ".4f"),
+    **dict.fromkeys(("impact_ratio", "scoring_rate", "scoring_ratio"), ".3f"),
+    **dict.fromkeys(("drift_p", "parity_p"), ".2g"),
+    "verdict": "",
+}
+"""How the columns of tables are written."""
 
 RATES = f"""\
 Rate: selected ÷ received, with its interval from low to high. Impact ratio: the rate ÷ the highest
@@ -98,15 +101,20 @@ def report_log(
         **{f"SHA-256 of {one.name}": sha256(one) for one in files if one and one.is_file()},
     }
     words = {"drift": DRIFT, "parity": PARITY.format(epsilon=options.get("epsilon") or 0)}
-    page: list[str | Sheet] = ["# Audit of decisions", Sheet(("", ""), [*facts.items()], names=2)]
-    page += [_sheet(found.table, "attribute"), "![Rates and tests](audit.png)", RATES]
-    page += [TESTS.format(rows=len(found.table), level=level)]
-    page += [words[one] if one in found.wealth else NOT_TESTED[one] for one in words]
+    page: Page = [
+        "# Audit of decisions",
+        Sheet(("", ""), [*facts.items()], names=2),
+        _sheet(found.table, "attribute"),
+        "![Rates and tests](audit.png)",
+        RATES,
+        TESTS.format(rows=len(found.table), level=level),
+        *(words[one] if one in found.wealth else NOT_TESTED[one] for one in words),
+    ]
     return page, [*_write(page, found.table, out), *save(draw_log(found, level), out, "audit")]
 
 
 def report(
-    folder: Path, *others: Path, out: Path | None = None, level: float = LEVEL
+    folders: Sequence[Path], out: Path | None = None, *, level: float = LEVEL
 ) -> tuple[Page, list[Path]]:
     """Audits every finished run in some folders, from its saved rows.
 
@@ -114,7 +122,7 @@ def report(
     returns the page and the paths.
 
     Args:
-        folder, others: where runs are, at any depth.
+        folders: where runs are, at any depth.
         out, level: where the files go, by default the first folder; family-wise, of each run.
 
     Raises:
@@ -122,59 +130,54 @@ def report(
     """
     import pandas as pd
 
-    scenes, place = read_scenes([folder, *others]), out or folder
-    results = [examine(picks, level) for picks in read_picks(scenes)]
-    columns, rows = ["run", "environment", "group", "received", "selected", *_RATE], []
-    for scene, run in ((one, run) for one in scenes for run in one.runs):
-        for group in run.groups:
-            counts = (run.spreads[f"{name}_{group}"]["mean"] for name in columns[3:5])
-            own = run.spreads[f"selection_rate_{group}"]
-            rows.append([run.label, scene.name, group, *(round(x * run.replicas) for x in counts)])
-            rows[-1] += [own["mean"], own["low"], own["high"]]
-    table = pd.DataFrame(rows, columns=columns).astype(dict.fromkeys(_RATE, np.float64))
-    table = compared(table, columns[:2])
-    far = [one.loc[(one["rate"] - one["target"]).abs().idxmax()] for one in results]
-    tests = pd.DataFrame(far).assign(small=False)
-    page: list[str | Sheet] = ["# Audit of runs", _sheet(table, "run", "environment"), RATES]
-    page += [
+    tables, tests = list[pd.DataFrame](), list[pd.DataFrame]()
+    for scene, run in ((one, run) for one in read_scenes(folders) for run in one.runs):
+        test = examine_run(run, level)
+        table = test.groupby("group", sort=False)[["received", "selected"]].sum().reset_index()
+        rates = [run.spreads[f"selection_rate_{group}"] for group in run.groups]
+        table[["rate", "low", "high"]] = pd.DataFrame(rates, dtype=float)[["mean", "low", "high"]]
+        for found, every in ((table, tables), (test, tests)):
+            found.insert(0, "run", run.label)
+            found.insert(1, "environment", scene.name)
+            every.append(found)
+    names, place = ["run", "environment"], out or folders[0]
+    table = compared(pd.concat(tables, ignore_index=True), names)
+    far = pd.DataFrame([one.loc[(one["rate"] - one["target"]).abs().idxmax()] for one in tests])
+    page: Page = [
+        "# Audit of runs",
+        _sheet(table, *names),
+        RATES,
         "## Demographic parity",
-        _sheet(tests, "run"),
+        _sheet(far.assign(small=False), *names),
         RUNS.format(level=level),
     ]
-    write(pa.Table.from_pandas(pd.concat(results), preserve_index=False), place / "parity.csv")
+    write(pa.Table.from_pandas(pd.concat(tests), preserve_index=False), place / "parity.csv")
     return page, [*_write(page, table, place), place / "parity.csv"]
 
 
-def read_picks(scenes: Sequence[Scene]) -> list[Picks]:
-    """The decisions of every run. Labels name the environment too where there are several.
+def examine_run(run: PooledRuns, level: float = LEVEL) -> pd.DataFrame:
+    """The picks of a run, examined; its parts say whether picks may depend on the past.
 
     Raises:
         FairbanditError: rows are missing.
     """
-    picks = []
-    for scene, run in ((one, run) for one in scenes for run in one.runs):
-        received, spread = run.by_group("received")
-        one = Picks(
-            label=run.label if len(scenes) == 1 else f"{run.label}, {scene.name}",
-            environment=scene.name,
-            groups=run.groups,
-            counts=run.picks(),
-            received=(received * run.replicas).round(),
-            # one candidate of each group in every pool: the paper's first setting
-            own_places=bool((received == run.rounds).all()) and not bool((spread > 0).any()),
-            reads_past=_reads_past(run.runs[0].summary["config"]["policy"]),
-            slots=run.runs[0].summary["config"].get("picks", 1),
-        )
-        picks.append(one)
-    return picks
-
-
-def _reads_past(policy: Mapping[str, Any]) -> bool:
-    named = {kind: policy[kind]["name"] for kind in registry.PART_KINDS}
+    mean, spread = run.by_group("received")
+    config = run.runs[0].summary["config"]
+    named = {kind: config["policy"][kind]["name"] for kind in registry.PART_KINDS}
     try:
-        return any(registry.lookup(kind, name).reads_past() for kind, name in named.items())
+        past = any(registry.lookup(kind, name).reads_past() for kind, name in named.items())
     except FairbanditError:  # a plugin that is not loaded
-        return True
+        past = True
+    return examine(
+        run.picks(),
+        (mean * run.replicas).round(),
+        run.groups,
+        # one candidate of each group in every pool: the paper's first setting
+        own_places=bool((mean == run.rounds).all()) and not bool((spread > 0).any()),
+        reads_past=past,
+        picks=config.get("picks", 1),
+        level=level,
+    )
 
 
 def _sheet(table: pd.DataFrame, *names: str) -> Sheet:

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 from rich.text import Text
 
 from fairbandit.audit import audit as audited
-from fairbandit.audit.report import Page, report, report_log
+from fairbandit.audit.report import report, report_log
+from fairbandit.cli.logs import given_log
 from fairbandit.cli.messages import short
 from fairbandit.cli.parsers import read_parameters, tool_parser
 from fairbandit.errors import FairbanditError
-from fairbandit.logs import read_log
 from fairbandit.run.folder import finished_below
 from fairbandit.run.table import console, named
 
@@ -41,26 +40,16 @@ def audit(words: Sequence[str]) -> None:
     given = parser.parse_intermixed_args(words)
     settings = [one for one in given.words if "=" in one and not Path(one).exists()]
     paths = [Path(one) for one in given.words if one not in settings]
-    options: dict[str, Any] = read_parameters(settings, "audit")
-    runs = bool(paths) and all(path.is_dir() and any(finished_below(path)) for path in paths)
-    columns = set(read_log.__kwdefaults__ or ())
-    valid = {"level"} if runs else {*columns, *(audited.__kwdefaults__ or ())}
-    if unknown := sorted(options.keys() - valid):
-        keys = f"{', '.join(unknown)}; the keys are {', '.join(sorted(valid))}"
-        raise FairbanditError(f"audit: unknown key {keys}")
-    for key in {"epsilon", "level", "seed"} & options.keys():
-        if not isinstance(options[key], int | float):
-            raise FairbanditError(f"audit: {key} is a number, got {options[key]!r}")
-    if runs:
-        _print(*report(*paths, out=given.out, **options))
+    options = read_parameters(settings, "audit")
+    if paths and all(path.is_dir() and any(finished_below(path)) for path in paths):
+        if unknown := ", ".join(options.keys() - {"level"}):
+            raise FairbanditError(f"unknown key {unknown}; the only key of runs is level")
+        page, written = report(paths, given.out, **options)
     elif len(paths) == 1:
-        log = read_log(paths[0], **{key: options.pop(key) for key in columns & options.keys()})
-        _print(*report_log(log, given.out or Path("audit"), paths[0], **options))
+        log, options = given_log(paths[0], options, audited)
+        page, written = report_log(log, given.out or Path("audit"), paths[0], **options)
     else:
         raise FairbanditError("audit: expected one log, or folders that each hold a finished run")
-
-
-def _print(page: Page, written: Sequence[Path]) -> None:
     screen = console()
     for part in page:
         if not isinstance(part, str):

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
 
+from fairbandit.cli.logs import given_log
 from fairbandit.cli.parsers import read_parameters, tool_parser
 from fairbandit.errors import FairbanditError
 from fairbandit.evaluation import evaluate as evaluated
 from fairbandit.evaluation.whole import draw
 from fairbandit.figures.draw import save
-from fairbandit.logs import read_log
 from fairbandit.results.table import write
 from fairbandit.run.table import console, make_table, named
 
@@ -41,24 +40,10 @@ def evaluate(words: Sequence[str]) -> None:
     parser.add_argument("--out", type=Path, metavar="FOLDER", help="evaluation.csv, .png, .pdf")
     given = parser.parse_intermixed_args(words)
     settings = read_parameters(given.settings, "evaluate")
-    reading, judging = read_log.__kwdefaults__ or {}, evaluated.__kwdefaults__ or {}
-    if unknown := sorted(settings.keys() - {"policy"} - reading.keys() - judging.keys()):
-        valid = ", ".join(sorted({"policy", *reading, *judging}))
-        raise FairbanditError(f"evaluate: unknown key {', '.join(unknown)}; the keys are {valid}")
-    policies = settings.get("policy")
+    policies = settings.pop("policy", None)
     if policies is None:
         raise FairbanditError("evaluate: which policies? policy=fair_greedy,greedy for example")
-    for key, example in {**judging, "adaptive": True}.items():
-        kinds = (int, float) if isinstance(example, float) else (type(example),)
-        if example is not None and type(settings.get(key, example)) not in kinds:
-            got = f"got {settings[key]!r}"
-            raise FairbanditError(f"evaluate: {key}: expected a value such as {example}, {got}")
-    columns: dict[str, Any] = {key: settings[key] for key in settings if key in reading}
-    columns = {key: str(one) if isinstance(one, int) else one for key, one in columns.items()}
-    if "like" in columns:
-        columns["like"] = read_log(columns.pop("like"), **columns)
-    log = read_log(given.log, **columns)
-    options: dict[str, Any] = {key: settings[key] for key in settings if key in judging}
+    log, options = given_log(given.log, settings, evaluated)
     policies = policies.split(",") if isinstance(policies, str) else policies
     table, out = evaluated(log, policies, **options), console()
     for one in table.attrs["diagnostics"]:

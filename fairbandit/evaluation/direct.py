@@ -17,11 +17,10 @@ Def. 2.1 (relative rank); Efron, "Bootstrap methods", Ann. Stat. 1979.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 
-from fairbandit.evaluation.estimates import Interval, interval, weight_below
 from fairbandit.logs import Floats, Ints, Log
 
 
@@ -74,14 +73,27 @@ def unspanned(log: Log) -> int:
     return int(ranks[0] - ranks[1])
 
 
+def weight_below(values: Floats, weights: Floats, ties: float = 1.0) -> Floats:
+    """The weight of all values below each one, and so much of that of those equal to it.
+
+    >>> weight_below(np.array([3.0, 1.0, 1.0]), np.array([2.0, 1.0, 1.0])).tolist()
+    [4.0, 2.0, 2.0]
+    """
+    order, found = values.argsort(), np.empty_like(values)
+    ordered, sums = values[order], np.append(0.0, weights[order].cumsum())
+    below, upto = (sums[np.searchsorted(ordered, ordered, side)] for side in ("left", "right"))
+    found[order] = below + ties * (upto - below)
+    return found
+
+
 def direct_values(
-    log: Log, policies: Sequence[Floats], seed: int, repetitions: int = 100
+    log: Log, policies: Sequence[Floats] | Floats, seed: int, repetitions: int = 100
 ) -> Floats:
     """Means over the decisions of a log, and over those of each repetition of the bootstrap.
 
     Args:
         log: n decisions with contexts.
-        policies: the probabilities π of P policies, (n, K).
+        policies: the probabilities π of P policies, (P, n, K).
         seed: of the bootstrap.
         repetitions: how many there are, R.
 
@@ -90,43 +102,22 @@ def direct_values(
         policies, and their ranks, each divided by m.
     """
     assert log.contexts is not None
-    n, draws = len(log), np.random.default_rng(seed)
-    slots = (log.picks >= 0).sum(1)
-    among = np.arange(log.groups.shape[1]) < slots[:, None]
-    groups = log.groups.ravel()
-    places = np.flatnonzero(groups >= 0)
-    places = places[groups[places].argsort(kind="stable")]
-    cuts = np.bincount(groups[places], minlength=len(log.labels)).cumsum()[:-1]
-    x = log.contexts.reshape(len(groups), -1)[places]
-    decision = places // log.groups.shape[1]
-    chances = np.array([(own / slots[:, None]).ravel()[places] for own in policies])
-    values, ranks, table = [], np.zeros(len(places)), np.full(log.groups.shape, -np.inf)
+    n, present, slots = len(log), log.groups >= 0, (log.picks >= 0).sum(1)
+    among = np.arange(present.shape[1]) < slots[:, None]
+    x, groups, decision = log.contexts[present], log.groups[present], np.nonzero(present)[0]
+    members = [np.flatnonzero(groups == group) for group in range(len(log.labels))]
+    chances = np.array([(own / slots[:, None])[present] for own in policies])
+    draws, values = np.random.default_rng(seed), []
+    ranks, table = np.zeros(len(x)), np.full(present.shape, -np.inf)
     for repetition in range(1 + repetitions):
         counts = np.ones(n)
         if repetition:
             counts = np.bincount(draws.integers(n, size=n), minlength=n).astype(np.float64)
         scores, weights = LinearModel(log, counts).scores(x), counts[decision]
-        for members in np.split(np.arange(len(places)), cuts):
-            here = members[weights[members] > 0]  # the others count for nothing
-            below = weight_below(scores[here], weights[here])
-            ranks[here] = below / max(float(weights[here].sum()), 1.0)
-        table.flat[places] = ranks
+        for own in members:
+            below = weight_below(scores[own], weights[own])
+            ranks[own] = below / max(float(weights[own].sum()), 1.0)
+        table[present] = ranks
         best = counts @ (np.where(among, -np.sort(-table, axis=1), 0.0).sum(1) / slots)
-        # einsum calls no BLAS, whose threads take longer than such a sum
-        means = (np.einsum("pn,n->p", chances, weights * every) for every in (scores, ranks))
-        values.append(np.concatenate([[best], *means]) / n)
-    return np.array(values)
-
-
-def direct_estimates(
-    best: Floats, reward: Floats, rank: Floats, n: int, level: float
-) -> Iterator[tuple[str, str, Interval]]:
-    """Measure, estimator and interval of a policy, less the bias that the bootstrap finds.
-
-    They come from columns of `direct_values`, (1 + R,), for n decisions.
-    """
-    measures = {"reward": reward, "rank": rank, "fair_regret": best - rank}
-    for measure, (value, *again) in measures.items():
-        centre, count = 2 * float(value) - float(np.mean(again)), len(again)
-        found = interval(centre, float(np.std(again, ddof=1)), 1, count, level)
-        yield measure, "direct", found._replace(n=n, ess=n)
+        values.append([best, *chances @ (weights * scores), *chances @ (weights * ranks)])
+    return np.array(values) / n

@@ -1,4 +1,4 @@
-"""Importance-weighted estimates of a policy from sufficient statistics, which can be merged.
+"""Importance-weighted estimates of a policy.
 
 The importance weight of a pick is w = π/p: the probability with which the target policy picks the
 candidate, divided by its logged propensity. For n decisions of m picks, with rewards r and a model
@@ -8,47 +8,60 @@ q of the mean reward that was trained on other decisions, the estimators are
     snips  v = Σ wr / Σ w
     dr     v = mean of (1/m) (Σₐ πₐq(a) + Σⱼ wⱼ(rⱼ − q(aⱼ)))
 
-Intervals are normal and use the influence function of each decision, so that the picks of one
-decision may depend on each other.
+They are functions of sums over decisions, which can be merged. Intervals use the influence function
+of each decision, so that the picks of one decision may depend on each other.
 
 References: Horvitz and Thompson (1952); Swaminathan and Joachims, "The self-normalized estimator
 for counterfactual learning", NeurIPS 2015; Dudík, Langford and Li, "Doubly robust policy evaluation
-and learning", ICML 2011; Chan, Golub and LeVeque (1979), for sums of parts.
+and learning", ICML 2011; Chan, Golub and LeVeque (1979), for sums of parts; Mann and Whitney
+(1947); Fan, Grama and Liu, "Exponential inequalities for martingales with applications", EJP 2015;
+Waudby-Smith and Ramdas, "Estimating means of bounded random variables by betting", JRSS B 2024;
+Karampatziakis et al., "Off-policy confidence sequences", ICML 2021.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Hashable, Iterable, Iterator, Mapping
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from fairbandit.agent.inputs import number
+from fairbandit.agent.inputs import number, numbers
 from fairbandit.errors import FairbanditError
-from fairbandit.evaluation.direct import LinearModel
-from fairbandit.evaluation.estimates import Interval, interval, lower_end
+from fairbandit.evaluation.direct import weight_below
 from fairbandit.logs import Floats, Ints, Log
 
-if TYPE_CHECKING:
-    import pandas as pd
+BETS, CENTRES = np.meshgrid(np.geomspace(1e-4, 0.5, 24), np.linspace(0, 1, 5))
+"""The bets λ and the centres c of `lower_end`."""
 
-COLUMNS = ("policy", "measure", "estimator", "value", "low", "high", "n", "ess")
-"""The columns of an evaluation."""
 
-ASSUMPTIONS = {
-    "ips, snips, dr, win": "propensities are right and positive where the policy's are; intervals "
-    "are normal in the number of effective decisions (ess)",
-    "direct": "mean rewards are linear in the features, logged picks span the contexts and depend "
-    "on nothing but what is logged; intervals are bootstrapped over decisions",
-    "anytime": "propensities as above, rewards in the range given; holds at all times at once",
-    "exact": "the pools are those of the log",
-}
-"""The assumptions of each estimator."""
+class Estimate(NamedTuple):
+    """A value and its interval, which rest on n decisions, of the effective number `ess`."""
 
-Found = tuple[str, str, Interval]
-"""A measure, an estimator and its interval."""
+    measure: str
+    estimator: str
+    value: float
+    low: float
+    high: float
+    n: int
+    ess: float
+
+
+def student(value: float, error: float, freedom: float, level: float) -> tuple[float, float, float]:
+    """A value and the ends of its interval by Student's t, of a standard error."""
+    from scipy.special import stdtrit
+
+    half = float(stdtrit(freedom, (1 + level) / 2)) * error if freedom > 1e-9 else math.inf
+    return value, value - half, value + half
+
+
+def checked_level(level: Any) -> float:
+    """A number between 0 and 1; anything else raises `FairbanditError`."""
+    if not 0 < (value := number(level, "level")) < 1:
+        raise FairbanditError(f"level must be above 0 and below 1, got {level}")
+    return value
 
 
 def weighted_picks(
@@ -61,14 +74,12 @@ def weighted_picks(
         over the number of picks where there are fewer, rewards, 1/p, and the groups' numbers.
     """
     filled = log.picks >= 0
-    gaps = (np.isnan(log.rewards) | np.isnan(log.propensities)) & filled
-    known = np.asarray(~gaps.any(axis=1))
-    filled = filled[known]
-    references = np.where(filled, 1 / log.propensities[known], 0.0)
-    share = filled.shape[1] / filled.sum(1, keepdims=True)
-    weights = log.at_picks(chances)[known] * references * share
-    rewards = np.where(filled, log.rewards[known], 0.0)
-    return known, weights, rewards, references, log.at_picks(log.groups)[known]
+    rewards = np.where(filled, log.rewards, 0.0)
+    references = np.where(filled, 1 / log.propensities, 0.0)
+    known = np.asarray(~np.isnan(rewards + references).any(axis=1))
+    weights = log.at_picks(chances) * references * (filled.shape[1] / filled.sum(1, keepdims=True))
+    groups = log.at_picks(log.groups)
+    return known, weights[known], rewards[known], references[known], groups[known]
 
 
 class Sums(NamedTuple):
@@ -80,40 +91,29 @@ class Sums(NamedTuple):
     Attributes:
         n, mean, scatter: the number of such decisions, the mean of the three numbers, (3,), and the
             sum of the outer products of their deviations from it, (3, 3).
-        largest: the largest weight.
+        largest: the largest weight, and the largest of the rewards r and of −r, (3,).
         groups: for each label, the expected number of picks and the number of candidates.
         unsupported: the summed probability of candidates that the log never picks; NaN where only
             the propensities of picks are known.
         refused: the reason why weighted estimates are refused whatever the numbers, or "".
-        least, greatest: the least and the greatest reward.
     """
 
     n: int
     mean: Floats
     scatter: Floats
-    largest: float
+    largest: Floats
     groups: Mapping[Hashable, Floats]
     unsupported: float
     refused: str
-    least: float
-    greatest: float
 
     @classmethod
-    def of(cls, log: Log, chances: Floats, model: LinearModel) -> Sums:
-        """The sums of some decisions, with contexts.
-
-        Args:
-            log: the decisions.
-            chances: the policy's probabilities π, (n, K).
-            model: of the mean reward, from other decisions.
+    def of(cls, log: Log, chances: Floats, scores: Floats) -> Sums:
+        """The sums of some decisions, of the probabilities π and the scores q, (n, K).
 
         Raises:
             FairbanditError: products that are beyond double precision.
         """
-        assert log.contexts is not None
         known, weights, rewards, *_ = weighted_picks(log, chances)
-        present, labels = log.groups >= 0, log.labels
-        scores = model.scores(log.contexts) * present
         expected = (chances * scores).sum(1)[known] / (log.picks >= 0).sum(1)[known]
         with np.errstate(all="ignore"):
             robust = expected + (weights * (rewards - log.at_picks(scores)[known])).mean(1)
@@ -122,27 +122,19 @@ class Sums(NamedTuple):
             scatter = (three - mean[:, None]) @ (three - mean[:, None]).T
         if not np.isfinite(scatter).all():
             raise FairbanditError("the log has rewards or weights too large to be squared")
-        counts = [
-            np.bincount(log.groups[present], by, len(labels)) for by in (chances[present], None)
-        ]
-        lacking, refused = math.nan, ""
+        extremes = (weights, log.rewards, -log.rewards)
+        largest = [np.fmax.reduce(one, axis=None, initial=-math.inf) for one in extremes]
+        here, unsupported, refused = log.groups >= 0, math.nan, ""
+        groups, size = log.groups[here], len(log.labels)
+        counts = np.bincount(groups, chances[here], size), np.bincount(groups, minlength=size)
         if log.probabilities is not None:
-            lacking = float(chances[log.probabilities <= 0].sum())
+            unsupported = float(chances[log.probabilities <= 0].sum())
         if np.isnan(log.propensities[:, 0]).any():
             refused = "the log has no propensities"
         if log.draws_models:
             refused = "the logged probabilities are given a draw of the model"
-        return cls(
-            len(expected),
-            mean,
-            scatter,
-            float(weights.max(initial=0.0)),
-            dict(zip(labels, np.transpose(counts).astype(np.float64), strict=True)),
-            lacking,
-            refused,
-            float(np.fmin.reduce(log.rewards, axis=None, initial=math.inf)),
-            float(np.fmax.reduce(log.rewards, axis=None, initial=-math.inf)),
-        )
+        of_label = dict(zip(log.labels, np.transpose(counts), strict=True))
+        return cls(len(expected), mean, scatter, np.array(largest), of_label, unsupported, refused)
 
     def merged(self, other: Sums) -> Sums:
         """The sums of both together."""
@@ -153,12 +145,10 @@ class Sums(NamedTuple):
             n,
             self.mean + apart * share,
             self.scatter + other.scatter + np.outer(apart, apart) * self.n * share,
-            max(self.largest, other.largest),
+            np.maximum(self.largest, other.largest),
             {one: self.groups.get(one, none) + other.groups.get(one, none) for one in labels},
             self.unsupported + other.unsupported,
             self.refused or other.refused,
-            min(self.least, other.least),
-            max(self.greatest, other.greatest),
         )
 
     @property
@@ -166,9 +156,12 @@ class Sums(NamedTuple):
         """(Σw)²/Σw², the largest weight, and the share of probability without support, or NaN."""
         mean = float(self.mean[1])
         square = float(self.scatter[1, 1]) / max(self.n, 1) + mean**2
-        ess = self.n * mean**2 / square if square else 0.0
         lacking = self.unsupported / float(sum(picks for picks, _ in self.groups.values()))
-        return {"ess": ess, "largest_weight": self.largest, "unsupported": lacking}
+        return {
+            "ess": self.n * mean**2 / square if square else 0.0,
+            "largest_weight": max(float(self.largest[0]), 0.0),
+            "unsupported": lacking,
+        }
 
     @property
     def refusal(self) -> str:
@@ -177,13 +170,12 @@ class Sums(NamedTuple):
         Where only the propensities of picks are known, a test checks that the mean weight is 1. By
         chance, it is off by 3.9 standard errors in one of 10,000 logs.
         """
-        lacking = self.diagnostics["unsupported"]
+        lacking, n, mean = self.diagnostics["unsupported"], max(self.n, 2), float(self.mean[1])
+        error = math.sqrt(float(self.scatter[1, 1]) / (n - 1) / n)
         if self.refused or lacking <= 1e-9:
             return self.refused
         if lacking > 1e-9:
             return f"{lacking:.1%} of its probability has no support in the log"
-        n, mean = max(self.n, 2), float(self.mean[1])
-        error = math.sqrt(float(self.scatter[1, 1]) / (n - 1) / n)
         if abs(mean - 1) <= 3.9 * error + 1e-9:
             return ""
         return (
@@ -191,7 +183,7 @@ class Sums(NamedTuple):
             f"or about {max(1 - mean, 0):.0%} of its probability has no support in the log"
         )
 
-    def rewards(self, level: float, reward_range: tuple[float, float] | None) -> Iterator[Found]:
+    def rewards(self, level: float, reward_range: Any = None) -> Iterator[Estimate]:
         """The weighted estimates of the reward, unless they are refused; see `evaluate_sums`."""
         if not self.n or self.refusal:
             return
@@ -201,31 +193,31 @@ class Sums(NamedTuple):
             ways["snips"] = wr / w, [1 / w, -wr / w**2, 0.0]
         ways["dr"] = robust, [0.0, 0.0, 1.0]
         for name, (value, gradient) in ways.items():  # by the delta method
-            variance = float(gradient @ self.scatter @ gradient) / max(n - 1, 1)
-            yield "reward", name, interval(value, math.sqrt(max(variance, 0.0)), n, ess, level)
+            variance = max(float(gradient @ self.scatter @ gradient), 0.0) / max(n - 1, 1)
+            found = student(value, math.sqrt(variance / n), ess - 1, level)
+            yield Estimate("reward", name, *found, n, ess)
         if reward_range is None:
             return
-        least, greatest = reward_range
-        if not least <= self.least <= self.greatest <= greatest:
+        given, (_, most, least) = numbers(reward_range, "reward_range"), self.largest * (1, 1, -1)
+        if given.shape != (2,) or not given[0] <= least <= most <= given[1] or given[0] == given[1]:
             raise FairbanditError(
-                f"reward_range: the log has rewards from {self.least:g} to {self.greatest:g}; "
-                f"got ({least:g}, {greatest:g})"
+                "reward_range: expected the least and the greatest possible reward; the log has "
+                f"rewards from {least:g} to {most:g}; got {reward_range}"
             )
         # for r in [0, 1], E[w(1 − r)] is 1 − E[wr], since E[w] = 1: each gives one end
-        wide, ends = greatest - least, []
-        squares = self.scatter / n + np.outer(self.mean, self.mean)
-        for sign, origin in ((1, least), (-1, greatest)):  # of ±(r − origin), at least 0
-            way = sign * np.array([1.0, -origin, 0.0]) / wide
+        squares, ends = self.scatter / n + np.outer(self.mean, self.mean), list[float]()
+        for one, other in (given.tolist(), given[::-1].tolist()):
+            way = np.array([1.0, -one, 0.0]) / (other - one)  # of (r − one)/(other − one)
             end = lower_end(n, float(way @ self.mean), float(way @ squares @ way), (1 - level) / 2)
-            ends.append(origin + sign * wide * end)
-        yield "reward", "anytime", Interval(wr, ends[0], ends[1], n, ess)
+            ends.append(one + (other - one) * end)
+        yield Estimate("reward", "anytime", wr, ends[0], ends[1], n, ess)
 
-    def selections(self) -> Iterator[Found]:
+    def selections(self) -> Iterator[Estimate]:
         """The selection rate of each group that has candidates: picks divided by candidates."""
         for label, (picks, received) in self.groups.items():
             if received:
                 rate, n = float(picks / received), int(received)
-                yield f"selection:{label}", "exact", Interval(rate, rate, rate, n, n)
+                yield Estimate(f"selection:{label}", "exact", rate, rate, rate, n, n)
 
 
 def merged(parts: Iterable[Mapping[str, Sums]]) -> dict[str, Sums]:
@@ -242,54 +234,59 @@ def merged(parts: Iterable[Mapping[str, Sums]]) -> dict[str, Sums]:
     return whole
 
 
-def check(level: Any, reward_range: Any) -> None:
-    """Refuses a level outside (0, 1) and a range of rewards whose ends do not ascend."""
-    if not 0 < number(level, "level") < 1:
-        raise FairbanditError(f"level: expected a number between 0 and 1, got {level}")
-    ends = (0, 1) if reward_range is None else reward_range
-    pair = isinstance(ends, (tuple, list)) and len(ends) == 2
-    if not (pair and number(ends[0], "reward_range") < number(ends[1], "reward_range")):
-        raise FairbanditError(f"reward_range: expected (least, greatest) of a reward, got {ends}")
+def win(log: Log, chances: Floats, level: float) -> Estimate:
+    """P(reward of a pick > reward of a random candidate of its group), ties counting one half.
 
-
-def evaluate_sums(
-    sums: Mapping[str, Sums],
-    *,
-    level: float = 0.95,
-    reward_range: tuple[float, float] | None = None,
-    further: Mapping[str, Iterable[Found]] | None = None,
-) -> pd.DataFrame:
-    """Makes the table of `evaluate` from sufficient statistics alone.
-
-    Args:
-        sums: the statistics by policy, as `merged` returns them.
-        level: the confidence level of all intervals.
-        reward_range: the least and the greatest possible reward. If it is given, the table also has
-            time-uniform intervals.
-        further: estimates of each policy that these statistics do not determine.
-
-    Returns:
-        The table of `evaluate`: the weighted estimates of `reward`, `selection:GROUP`, and the
-        further estimates.
-
-    Raises:
-        FairbanditError: a value out of range, or rewards outside theirs.
+    A Mann-Whitney statistic, weighted by inverse propensities on both sides: over pairs i ≠ j of
+    one group, its share is Σ wᵢ(1/pⱼ)1{rⱼ < rᵢ} / Σ wᵢ(1/pⱼ), and v is the mean of the groups'
+    shares, weighted by their Σ wᵢ. By sorting, it takes O(n log n). A group with one pick counts ½.
+    The share of each group takes a degree of freedom from the interval.
     """
-    import pandas as pd
+    _, weights, rewards, references, groups = weighted_picks(log, chances)
+    w, r, reference = (part.ravel() for part in (weights, rewards, references))
+    influence, g, value, shares = np.zeros_like(w), groups.ravel(), 0.0, 0
+    for group in np.unique(g):
+        here = np.flatnonzero(g == group)
+        one, other = w[here], reference[here]
+        of_group, references_of = float(one.sum()), float(other.sum())
+        # as a pick and as a reference; its own reward ties with itself
+        below = one * (weight_below(r[here], other, 0.5) - other / 2)
+        above = other * (of_group - weight_below(r[here], one, 0.5) - one / 2)
+        every = one * (references_of - other) + other * (of_group - one)
+        pairs = float(every.sum()) / 2
+        known = pairs > 1e-12 * of_group * references_of
+        share = float(below.sum()) / pairs if known else 0.5
+        value += of_group * share / float(w.sum())
+        shares += of_group > 0
+        influence[here] = one * share
+        if known:
+            influence[here] += of_group * (below + above - share * every) / pairs
+    influence = (influence - w * value) / w.mean()
+    each, one = weights.mean(1), influence.reshape(weights.shape).mean(1)
+    n, ess = len(each), float(each.sum() ** 2 / (each**2).sum())
+    wider = max(ess - 1, 0.0) / max(ess - shares, 1e-9)
+    error = math.sqrt(float((one**2).sum()) / max(n - 1, 1) / n * wider)
+    return Estimate("win", "snips", *student(value, error, ess - shares, level), n, ess)
 
-    check(level, reward_range)
-    rows, notes, diagnostics = [], [], []
-    for name, one in sums.items():
-        own = [*one.rewards(level, reward_range), *(further or {}).get(name, ()), *one.selections()]
-        rows += [(name, measure, estimator, *estimate) for measure, estimator, estimate in own]
-        diagnostics.append({"policy": name, **one.diagnostics})
-        if one.refusal:
-            notes.append(
-                f"{name}: ips, snips, dr and win are refused: {one.refusal}. Log with a selector "
-                "that picks every candidate now and then, such as epsilon_greedy"
-            )
-    table = pd.DataFrame(rows, columns=list(COLUMNS))
-    used = set(table["estimator"]) | {"win"} & set(table["measure"])
-    known = {names: text for names, text in ASSUMPTIONS.items() if used & set(names.split(", "))}
-    table.attrs |= {"diagnostics": diagnostics, "notes": notes, "assumptions": known}
-    return table
+
+def lower_end(n: int, mean: float, square: float, alpha: float) -> float:
+    """The least mean in [0, 1] that n values leave possible, with probability 1 − α for all n.
+
+    Let Z₁, Z₂, … ≥ 0 have the conditional means v₁, v₂, …, which may change. For a bet λ in [0, 1)
+    and a centre c in [0, 1], with ψ(λ) = −ln(1 − λ) − λ,
+
+        W(λ, c) = exp(λ Σ (Zₜ − vₜ) − ψ(λ) Σ (Zₜ − c)²)
+
+    is a supermartingale, since exp(λξ − ψ(λ)ξ²) ≤ 1 + λξ for ξ ≥ −1 (Fan, Grama and Liu): the
+    wealth of a gambler who bets on Z. The average over λ and c ever exceeds 1/α with probability at
+    most α (Ville), however large Z may be. So the mean of v₁, …, vₙ is one for which it does not,
+    and that rests on the mean of Z and that of its square alone.
+    """
+    spread = n * (square - 2 * CENTRES * mean + CENTRES**2)
+    fixed = (np.log1p(-BETS) + BETS) * spread - math.log(BETS.size / alpha)
+    low, high = 0.0, 1.0
+    for _ in range(32):
+        middle = (low + high) / 2
+        exceeds = np.logaddexp.reduce(fixed + BETS * n * (mean - middle), axis=None) > 0
+        low, high = (middle, high) if exceeds else (low, middle)
+    return low

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import chain, count
 from os import PathLike
 from pathlib import Path
@@ -14,9 +14,8 @@ from fairbandit.agent import Agent
 from fairbandit.agent.inputs import number, whole
 from fairbandit.building import build_policy, presets
 from fairbandit.errors import FairbanditError
-from fairbandit.evaluation.direct import LinearModel, direct_estimates, direct_values, unspanned
-from fairbandit.evaluation.estimates import win
-from fairbandit.evaluation.sums import Found, Sums, check, evaluate_sums, merged, weighted_picks
+from fairbandit.evaluation.direct import LinearModel, direct_values, unspanned
+from fairbandit.evaluation.sums import Estimate, Sums, checked_level, merged, student, win
 from fairbandit.logs import Floats, Ints, Log, read_pieces
 from fairbandit.policy import Policy
 
@@ -24,11 +23,21 @@ if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.figure import Figure
 
+COLUMNS = ("policy", *Estimate._fields)
+"""The columns of an evaluation."""
+
+ASSUMPTIONS = {
+    "ips, snips, dr, win": "propensities are right and positive where the policy's are; intervals "
+    "are normal in the number of effective decisions (ess)",
+    "direct": "mean rewards are linear in the features, logged picks span the contexts and depend "
+    "on nothing but what is logged; intervals are bootstrapped over decisions",
+    "anytime": "propensities as above, rewards in the range given; holds at all times at once",
+    "exact": "the pools are those of the log",
+}
+"""The assumptions of each estimator."""
+
 PREFERRED = ("anytime", "dr", "direct", "snips", "ips", "exact")
 """The estimators by which policies are compared: the first one that all of them have."""
-
-ANYONE = ""
-"""The name of uniform picks among the policies, for the support of `win`."""
 
 
 def evaluate(
@@ -73,154 +82,63 @@ def evaluate(
         FairbanditError: a value out of range, no such policy, or an agent that has learned from
             this very log.
     """
-    check(level, reward_range)
     if anytime and reward_range is None:
         raise FairbanditError("anytime=True needs reward_range=(least, greatest) of a reward")
+    train, folds, seed = number(train, "train"), whole(folds, "folds", 1), whole(seed, "seed")
+    level, adaptive = checked_level(level), log.adaptive if adaptive is None else adaptive
     every = named(policies)
-    for name, policy in every.items():
-        if isinstance(policy, Agent) and policy.log_hash in log.hashes:
+    for name, one in every.items():
+        if isinstance(one, Agent) and one.log_hash in log.hashes:
             raise FairbanditError(
                 f"{name} has learned from this log, which would flatter it; judge it by decisions "
                 "that it has not seen, or give its policy, which is trained on a part of the log"
             )
-    forward = anytime or (log.adaptive if adaptive is None else adaptive)
-    train, folds, seed = number(train, "train"), whole(folds, "folds", 1), whole(seed, "seed", 0)
-    judged, chances, sums = list[Log](), list[dict[str, Floats]](), list[dict[str, Sums]]()
+        if isinstance(one, Policy) and not train:
+            if one.estimator.learns:
+                raise FairbanditError(f"{name} learns, and train=0 leaves nothing to learn from")
+            every[name] = Agent.from_log(one, log[:0], seed=seed)
+    parts, found, forward = list[Log](), list[tuple[Floats, Floats]](), bool(anytime or adaptive)
     for trained, judges in plan(len(log), train, folds, seed, forward=forward):
-        frozen, part = Frozen(log[trained], every, seed=seed, learns=train > 0), log[judges]
-        own, present = frozen.probabilities(part), part.groups >= 0
-        anyone = present * ((part.picks >= 0).sum(1) / present.sum(1))[:, None]
-        shares = {**own, ANYONE: anyone}
-        sums.append({name: Sums.of(part, one, frozen.model) for name, one in shares.items()})
-        judged.append(part)
-        chances.append(own)
-    total = merged(sums)
-    support = total.pop(ANYONE)
-    if support.least > support.greatest:
+        parts.append(log[judges])
+        found.append(Frozen(log[trained], every, seed=seed).decided(parts[-1]))
+    judged = Log.joined(parts)
+    if np.isnan(judged.rewards).all():
         raise FairbanditError("none of the decisions that judge has a reward")
-    joined, further = Log.joined(judged), dict[str, list[Found]]()
-    together = {name: np.concatenate([one[name] for one in chances]) for name in every}
-    if not train or all(isinstance(policy, Agent) for policy in every.values()):
-        judged, chances = [joined], [together]  # no policy differs among the parts
-    values = [
-        direct_values(part, list(own.values()), seed + place)
-        for place, (part, own) in enumerate(zip(judged, chances, strict=True))
-    ]
-    best, *direct = np.average(values, axis=0, weights=[len(part) for part in judged]).T
-    for name, reward, rank in zip(every, direct, direct[len(every) :], strict=False):
-        further[name] = [*direct_estimates(best, reward, rank, len(joined), level)]
-        if not total[name].refusal and not support.refusal and total[name].mean[1] > 0:
-            _, w, r, references, of = weighted_picks(joined, together[name])
-            further[name].append(("win", "snips", win(w, r, references, of, level)))
+    chances, scores = (np.concatenate(one, axis=-2) for one in zip(*found, strict=True))
+    if all(isinstance(one, Agent) for one in every.values()):
+        parts, found = [judged], [(chances, scores)]  # no policy differs among the parts
+    pairs = enumerate(zip(parts, found, strict=True))
+    direct = [direct_values(part, own, seed + place) for place, (part, (own, _)) in pairs]
+    best, *means = np.average(direct, axis=0, weights=[len(part) for part in parts]).T
+    present = judged.groups >= 0
+    anyone = present * ((judged.picks >= 0).sum(1) / present.sum(1))[:, None]
+    refusal = Sums.of(judged, anyone, scores).refusal  # of the candidates with which `win` compares
+    sums, further = dict[str, Sums](), {name: list[Estimate]() for name in every}
+    for name, own, reward, rank in zip(every, chances, means, means[len(every) :], strict=False):
+        sums[name] = Sums.of(judged, own, scores)
+        for measure, one in {"reward": reward, "rank": rank, "fair_regret": best - rank}.items():
+            further[name].append(_unbiased(measure, one, len(judged), level))
+        if not refusal and not sums[name].refusal and sums[name].mean[1] > 0:
+            further[name].append(win(judged, own, level))
     span = reward_range if anytime else None
-    table = evaluate_sums(total, level=level, reward_range=span, further=further)
-    notes = table.attrs["notes"]
-    if support.refusal and any(not one.refusal for one in total.values()):
-        notes.append(f"win is refused: of random candidates, {support.refusal}")
-    notes += _notes(joined, best, forward, max(map(unspanned, judged)))
+    table = evaluate_sums(sums, level=level, reward_range=span, further=further)
+    if refusal and any(not one.refusal for one in sums.values()):
+        table.attrs["notes"].append(f"win is refused: of random candidates, {refusal}")
+    table.attrs["notes"] += _notes(judged, best, forward, max(map(unspanned, parts)))
     if choose is not None:
-        rows = preferred(table, choose).set_index("policy")
-        lowest = choose == "fair_regret"
+        rows, lowest = preferred(table, choose), choose == "fair_regret"
         table.attrs["chosen"] = rows["high"].idxmin() if lowest else rows["low"].idxmax()
     return table
 
 
-class Frozen:
-    """Policies that learned from some decisions, and a linear model of the mean reward.
-
-    It can be sent to other processes, each of which sums up decisions of its own.
-
-    Args:
-        log: decisions from which policies learn; agents are as they are.
-        policies: as `evaluate` takes them.
-        seed: of the policies' draws.
-        learns: whether policies learn, too, or the model alone.
-
-    Raises:
-        FairbanditError: no such policy, one that would have to learn from nothing, an agent of
-            another number of features, or a log without contexts.
-    """
-
-    def __init__(self, log: Log, policies: Any, *, seed: int = 0, learns: bool = True) -> None:
-        if log.contexts is None:
-            raise FairbanditError("the log leaves out the contexts, and no policy decides without")
-        self._like, self._features = log[:0] if log.encoder else None, log.features
-        self.model, self._agents = LinearModel(log), dict[str, Agent]()
-        for name, one in named(policies).items():
-            if isinstance(one, Policy) and one.estimator.learns and not learns:
-                raise FairbanditError(f"{name} learns, and train=0 leaves nothing to learn from")
-            if isinstance(one, Policy):
-                one = Agent.from_log(one, log if learns else log[:0], seed=seed)
-            if (d := one._now.known.problem.features) != log.contexts.shape[2]:
-                raise FairbanditError(f"{name} takes {d} features, not {len(log.features)}")
-            self._agents[name] = one
-
-    def probabilities(self, log: Log) -> dict[str, Floats]:
-        """The probabilities of all candidates of n decisions under each policy, (n, K)."""
-        if log.contexts is None or log.features != self._features:
-            raise FairbanditError(
-                f"expected decisions with the features {self._features}, got {log.features}"
-            )
-        found = {name: np.empty(log.groups.shape) for name in self._agents}
-        picks = (log.picks >= 0).sum(1)
-        for m in np.unique(picks).tolist():
-            some = picks == m
-            given = log.contexts[some], log.groups[some], log.labels, m
-            for name, agent in self._agents.items():
-                found[name][some] = agent.probabilities(*given)
-        return found
-
-    def sums(self, log: Log) -> dict[str, Sums]:
-        """What each policy gives on some decisions, as sums."""
-        chances = self.probabilities(log)
-        return {name: Sums.of(log, own, self.model) for name, own in chances.items()}
-
-    def judge(self, path: str | PathLike[str], **options: Any) -> dict[str, Sums]:
-        """The sums of the decisions of a file or folder, which is read in pieces.
-
-        Features of tables are encoded as those of the log from which the policies learned.
-
-        Args:
-            path, options: as for `read_pieces`.
-        """
-        return merged(map(self.sums, read_pieces(path, like=self._like, **options)))
-
-
-def named(policies: Any) -> dict[str, Policy | Agent]:
-    """Policies and agents by name; one whose name is taken gets a number."""
-    made = (Policy, Agent)
-    own = isinstance(policies, dict) and list(policies.values())
-    if own and all(isinstance(one, made) for one in own):
-        return dict(policies)
-    found = dict[str, Policy | Agent]()
-    for one in policies if isinstance(policies, (list, tuple)) else [policies]:
-        policy: Policy | Agent
-        if isinstance(one, (str, Path)) and str(one) not in presets() and Path(one).is_file():
-            policy, name = Agent.load(one), Path(one).name
-        else:
-            policy = one if isinstance(one, made) else build_policy(one)
-            name = policy.name if isinstance(policy, Policy) else "agent"
-        names = chain([name], (f"{name}-{number}" for number in count(2)))
-        found[next(each for each in names if each not in found)] = policy
-    if not found:
-        raise FairbanditError("policies: expected a policy, an agent or a list of these")
-    return found
-
-
 def plan(n: int, train: float, folds: int, seed: int, *, forward: bool) -> list[tuple[Ints, Ints]]:
-    """Divides n decisions into parts that judge once each what others have trained.
+    """The decisions that train and those that judge of each part, (n,) ascending.
 
-    At random, each of the folds is judged by what is trained on `train`·n of the other decisions.
-    Forward in time, the first `train`·n decisions only train; the others are cut into folds, and
-    each is judged by what is trained on all decisions before it. So no summand depends on later
-    data, and the errors of weighted estimators are martingale differences, whoever decided. With
-    train=0 the reward model of `dr` alone is fitted, to all decisions that may train.
-
-    Returns:
-        For each part the decisions that train, and those that judge, (n,) ascending.
-
-    Raises:
-        FairbanditError: a value out of range, or too few decisions for so many parts.
+    At random, each of the folds judges what is trained on `train`·n of the other decisions. Forward
+    in time, the first `train`·n decisions only train; the others are cut into folds, and each
+    judges what is trained on all decisions before it. So no summand depends on later data, and the
+    errors of weighted estimators are martingale differences, whoever decided. With train=0 the
+    reward model of `dr` alone is fitted, to all decisions that may train.
     """
     least = 1 if forward or not train else 2
     if not 0 <= train < 1 or folds < least or (not forward and train > 1 - 1 / folds):
@@ -238,6 +156,127 @@ def plan(n: int, train: float, folds: int, seed: int, *, forward: bool) -> list[
         others = draws.permutation(np.setdiff1d(np.arange(n), cut))
         parts.append((np.sort(others[: first or n]), np.sort(cut)))
     return parts
+
+
+class Frozen:
+    """Policies that learned from some decisions, and a linear model m̂ of the mean reward.
+
+    It can be sent to other processes, each of which sums up decisions of its own.
+
+    Args:
+        log: decisions from which policies learn; agents are as they are.
+        policies: as `evaluate` takes them.
+        seed: of the policies' draws.
+
+    Raises:
+        FairbanditError: no such policy, an agent of another number of features, or a log without
+            contexts.
+    """
+
+    def __init__(self, log: Log, policies: Any, *, seed: int = 0) -> None:
+        if log.contexts is None:
+            raise FairbanditError("the log leaves out the contexts, and no policy decides without")
+        self._like, self._features = log[:0] if log.encoder else None, log.features
+        self._model, self._agents = LinearModel(log), dict[str, Agent]()
+        for name, one in named(policies).items():
+            agent = one if isinstance(one, Agent) else Agent.from_log(one, log, seed=seed)
+            if (d := agent._now.known.problem.features) != len(log.features):
+                raise FairbanditError(f"{name} takes {d} features, not {len(log.features)}")
+            self._agents[name] = agent
+
+    def decided(self, log: Log) -> tuple[Floats, Floats]:
+        """The probabilities of n decisions under P policies, (P, n, K), and their m̂, (n, K)."""
+        if log.contexts is None or log.features != self._features:
+            raise FairbanditError(
+                f"expected decisions with the features {self._features}, got {log.features}"
+            )
+        chances, picks = np.empty((len(self._agents), *log.groups.shape)), (log.picks >= 0).sum(1)
+        for m in np.unique(picks).tolist():
+            some = picks == m
+            given = log.contexts[some], log.groups[some], log.labels, m
+            for own, agent in zip(chances, self._agents.values(), strict=True):
+                own[some] = agent.probabilities(*given)
+        return chances, self._model.scores(log.contexts)
+
+    def sums(self, log: Log) -> dict[str, Sums]:
+        """What each policy gives on some decisions, as sums."""
+        chances, scores = self.decided(log)
+        pairs = zip(self._agents, chances, strict=True)
+        return {name: Sums.of(log, own, scores) for name, own in pairs}
+
+    def judge(self, path: str | PathLike[str], **options: Any) -> dict[str, Sums]:
+        """The sums of a file or folder, which is read as `read_pieces` does with these options.
+
+        Features of tables are encoded as those of the log from which the policies learned.
+        """
+        return merged(map(self.sums, read_pieces(path, like=self._like, **options)))
+
+
+def named(policies: Any) -> dict[str, Policy | Agent]:
+    """Policies and agents by name; one whose name is taken gets a number."""
+    found, made = dict[str, Policy | Agent](), (Policy, Agent)
+    if isinstance(policies, dict) and any(isinstance(one, made) for one in policies.values()):
+        pairs = policies.items()
+        return {name: one if isinstance(one, made) else build_policy(one) for name, one in pairs}
+    for one in policies if isinstance(policies, (list, tuple)) else [policies]:
+        policy: Policy | Agent
+        if isinstance(one, (str, Path)) and str(one) not in presets() and Path(one).is_file():
+            policy, name = Agent.load(one), Path(one).name
+        else:
+            policy = one if isinstance(one, made) else build_policy(one)
+            name = policy.name if isinstance(policy, Policy) else "agent"
+        names = chain([name], (f"{name}-{number}" for number in count(2)))
+        found[next(each for each in names if each not in found)] = policy
+    if not found:
+        raise FairbanditError("policies: expected a policy, an agent or a list of these")
+    return found
+
+
+def evaluate_sums(
+    sums: Mapping[str, Sums],
+    *,
+    level: float = 0.95,
+    reward_range: tuple[float, float] | None = None,
+    further: Mapping[str, Iterable[Estimate]] | None = None,
+) -> pd.DataFrame:
+    """Makes the table of `evaluate` from sufficient statistics alone.
+
+    Args:
+        sums: the statistics by policy, as `merged` returns them.
+        level: the confidence level of all intervals.
+        reward_range: the least and the greatest possible reward, for `anytime`.
+        further: estimates of each policy that these statistics do not determine.
+
+    Raises:
+        FairbanditError: a value out of range, or rewards outside theirs.
+    """
+    import pandas as pd
+
+    level = checked_level(level)
+    rows, notes, diagnostics = [], [], []
+    for name, one in sums.items():
+        own = [*one.rewards(level, reward_range), *(further or {}).get(name, ()), *one.selections()]
+        rows += [(name, *estimate) for estimate in own]
+        diagnostics.append({"policy": name, **one.diagnostics})
+        if one.refusal:
+            notes.append(
+                f"{name}: ips, snips, dr and win are refused: {one.refusal}. Log with a selector "
+                "that picks every candidate now and then, such as epsilon_greedy"
+            )
+    table = pd.DataFrame(rows, columns=list(COLUMNS))
+    used = set(table["estimator"])
+    known = {names: text for names, text in ASSUMPTIONS.items() if used & set(names.split(", "))}
+    table.attrs |= {"diagnostics": diagnostics, "notes": notes, "assumptions": known}
+    return table
+
+
+def _unbiased(measure: str, values: Floats, n: int, level: float) -> Estimate:
+    """A direct estimate of a log and of R repetitions, (1 + R,), less the bias that these find."""
+    value, again = float(values[0]), values[1:]
+    found = student(
+        2 * value - float(again.mean()), float(again.std(ddof=1)), len(again) - 1, level
+    )
+    return Estimate(measure, "direct", *found, n, n)
 
 
 def _notes(log: Log, best: Floats, forward: bool, lost: int) -> Iterator[str]:
@@ -265,31 +304,22 @@ def _notes(log: Log, best: Floats, forward: bool, lost: int) -> Iterator[str]:
 
 
 def preferred(table: pd.DataFrame, measure: str) -> pd.DataFrame:
-    """The rows of a measure by which policies are compared: of the best estimator that all have.
-
-    Raises:
-        FairbanditError: there is none.
-    """
+    """The rows of a measure, by policy, of the best estimator that all policies have."""
     rows = table[table["measure"] == measure]
-    counts, every = rows["estimator"].value_counts(), table["policy"].nunique()
     for estimator in PREFERRED:
-        if counts.get(estimator, 0) == every:
-            return rows[rows["estimator"] == estimator]
+        if table["policy"].nunique() == len(own := rows[rows["estimator"] == estimator]):
+            return own.set_index("policy")
     valid = ", ".join(dict.fromkeys(table["measure"]))
     raise FairbanditError(f"choose={measure!r}: not all policies have it; the measures are {valid}")
 
 
 def draw(table: pd.DataFrame) -> Figure:
-    """Draws each policy at its reward (across) and fair regret (up), with both intervals.
-
-    Args:
-        table: what `evaluate` returned.
-    """
+    """Draws each policy of a table at its reward (across) and fair regret (up), with intervals."""
     from matplotlib.figure import Figure
 
     from fairbandit.figures.style import WIDTH, applied, looks
 
-    rows = [preferred(table, measure).set_index("policy") for measure in ("reward", "fair_regret")]
+    rows = [preferred(table, measure) for measure in ("reward", "fair_regret")]
     with applied():
         figure = Figure(figsize=(WIDTH * 0.6, WIDTH * 0.45), layout="constrained")
         panel = figure.add_subplot()

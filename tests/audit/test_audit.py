@@ -9,8 +9,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from fairbandit import registry
-from fairbandit.audit import examine, mean_band
-from fairbandit.audit.report import read_picks, report
+from fairbandit.audit import mean_band
+from fairbandit.audit.report import examine_run, report
 from fairbandit.results import read_scenes
 from fairbandit.run.execute import execute
 from tests import support
@@ -61,7 +61,7 @@ def mixed(tmp_path_factory):
 @pytest.mark.parametrize("policy", PARITY)
 def test_the_audit_tells_parity_from_none(sweep, policy):
     """A correct engine fails for a policy with parity with probability at most 1e-3."""
-    result = examine(read_picks(read_scenes([sweep / policy]))[0], LEVEL)
+    result = examine_run(read_scenes([sweep / policy])[0].runs[0], LEVEL)
     verdict = "parity not rejected" if PARITY[policy] else "parity rejected"
     assert (result["verdict"] == verdict).all()
     covered = (result["low"] <= 0.25) & (result["high"] >= 0.25)
@@ -95,8 +95,8 @@ def test_groups_mixed_at_random(mixed, tmp_path):
 
     Policies with a part that reads the past are not tested, whatever they are called.
     """
-    picks = {one.label: one for one in read_picks(read_scenes([mixed]))}
-    results = {label: examine(one, LEVEL) for label, one in picks.items()}
+    runs = {run.label: run for run in read_scenes([mixed])[0].runs}
+    results = {label: examine_run(run, LEVEL) for label, run in runs.items()}
     assert {label: result["verdict"][0] for label, result in results.items()} == {
         "gmf": "parity not rejected",
         "uniform, selector=argmax": "parity not rejected",
@@ -104,10 +104,10 @@ def test_groups_mixed_at_random(mixed, tmp_path):
         "fair_greedy": "not tested: picks may depend on the past",
         "uniform, selector=minimum_pull": "not tested: picks may depend on the past",
     }
-    rates = picks["gmf"].counts.sum(0) / picks["gmf"].received
+    rates = runs["gmf"].picks().sum(0) / runs["gmf"].by_group("received")[0] / 200
     np.testing.assert_allclose(results["gmf"]["rate"], rates)
     assert all(np.isfinite(result["rate"]).all() for result in results.values())
-    report(mixed, out=tmp_path)
+    report([mixed], tmp_path)
     rows = pyarrow.csv.read_csv(tmp_path / "parity.csv").to_pylist()
     assert {row["round"] for row in rows} == {None}
     assert sum(row["received"] for row in rows) == 5 * 4 * 50 * 200
@@ -126,7 +126,7 @@ def test_which_parts_look_at_their_own_pool_alone():
 def test_a_plugin_that_is_not_loaded(mixed, monkeypatch):
     """Its picks may depend on the past: there are rates, and no test."""
     monkeypatch.delitem(registry._registry["rank"], "oracle_cdf")
-    report(mixed / "gmf")
-    result = examine(read_picks(read_scenes([mixed / "gmf"]))[0])
+    report([mixed / "gmf"])
+    result = examine_run(read_scenes([mixed / "gmf"])[0].runs[0])
     assert (result["verdict"] == "not tested: picks may depend on the past").all()
     assert np.isfinite(result["rate"]).all()

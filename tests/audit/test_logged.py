@@ -8,8 +8,8 @@ import pandas as pd
 import pytest
 
 from fairbandit.audit import audit
-from fairbandit.audit.logged import selection_rate
 from fairbandit.audit.processes import BETS, FIRST, disparity, drift, sequential_ranks, wealth
+from fairbandit.audit.rates import selection_rate
 from fairbandit.errors import FairbanditError
 from fairbandit.logs import Log, read_log
 
@@ -197,6 +197,6 @@ def test_the_command_reports_a_log(command, tmp_path):
     assert 400 < table.loc["a", "drift_at"] < 500
     assert np.isnan(table.loc["b", "drift_at"])
     assert f"| {table.loc['a', 'drift_at']:.0f} |" in (folder / "audit.md").read_text()
-    for more, message in [("seed=x", "seed is a number"), ("nope=1", "unknown key nope; the keys")]:
+    for more, message in [("seed=x", "seed: expected"), ("nope=1", "unknown key nope; the keys")]:
         assert message in command(*words, more)[2]
     assert "one log, or folders" in command("audit", "log.csv", "log.csv")[2]

@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 
 from fairbandit import FairbanditError
-from fairbandit.evaluation.direct import LinearModel, direct_values, unspanned
-from fairbandit.evaluation.estimates import weight_below
+from fairbandit.evaluation.direct import LinearModel, direct_values, weight_below
 from fairbandit.evaluation.whole import plan
 from tests.evaluation.logs import THETA, random_log, target
 
@@ -17,7 +16,7 @@ def test_the_weight_below_by_brute_force(n):
     right = [weights[values <= one].sum() for one in values]
     left = [weights[values < one].sum() for one in values]
     assert weight_below(values, weights).tolist() == right
-    assert weight_below(values, weights, "left").tolist() == left
+    assert weight_below(values, weights, 0.0).tolist() == left
 
 
 @pytest.mark.parametrize("noise", [0.0, 1.0])
@@ -59,15 +58,6 @@ def test_scales_of_features_do_not_matter():
     odd = random_log(200, contexts=log.contexts * [1e-4, 1.0, 1e7] + [0.0, 2020.0, 0.0])
     one, other = (LinearModel(some).scores(some.contexts) for some in (log, odd))
     assert np.abs(one - other)[log.groups >= 0].max() < 1e-6
-
-
-def test_what_picks_do_not_span_is_counted():
-    log = random_log(50)
-    of_group = (log.groups[..., None] == np.arange(3)).astype(float)
-    contexts = np.concatenate([log.contexts, of_group], 2)
-    assert unspanned(random_log(50, contexts=contexts)) == 0
-    never = np.where(log.at_picks(log.groups) == 2, np.nan, log.rewards)
-    assert unspanned(random_log(50, contexts=contexts, rewards=never)) == 1
     assert LinearModel(log[:0]).scores(log.contexts).max() == 0
 
 

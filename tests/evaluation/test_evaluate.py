@@ -88,21 +88,33 @@ def test_policies_learn_forward_from_adaptive_logs_and_for_anytime():
     assert not dealt[0].equals(dealt[1])
 
 
-def test_a_deterministic_log_is_refused_but_for_direct():
-    log = logged("argmax", WORLD, 120)
-    table = evaluate(log, ["uniform", "greedy"])
-    assert set(rows(table, "uniform").index) == {"direct"}
-    assert rows(table, "uniform", "win").empty
-    assert not rows(table, "uniform", "rank").empty
-    assert "75.0% of its probability has no support" in " ".join(table.attrs["notes"])
-    assert "epsilon_greedy" in " ".join(table.attrs["notes"])
-    assert table.attrs["diagnostics"][0]["unsupported"] == pytest.approx(0.75)
+CHANCES = random_log(400).propensities
+
+REFUSED: list[tuple[str, float, dict[str, Any]]] = [
+    ("75.0% of its probability has no support", 0.75, {}),
+    ("given a draw of the model", 0, {"draws_models": True}),
+    ("no propensities", math.nan, {"probabilities": None, "propensities": CHANCES * math.nan}),
+    ("mean weight is 0.", math.nan, {"probabilities": None, "propensities": np.sqrt(CHANCES)}),
+]
+"""Why weighted estimates are refused, the share without support, and what such logs differ in."""
 
 
-def test_posterior_sampling_is_refused():
-    table = evaluate(random_log(60, draws_models=True), "uniform", train=0)
+@pytest.mark.parametrize(("reason", "share", "changed"), REFUSED)
+def test_weighted_estimates_are_refused_with_the_reason_and_a_remedy(reason, share, changed):
+    log = random_log(400, **changed) if changed else logged("argmax", WORLD, 120)
+    table = evaluate(log, "uniform", train=0)
     assert set(table["estimator"]) == {"direct", "exact"}
-    assert "given a draw of the model" in " ".join(table.attrs["notes"])
+    assert list(table["measure"][:3]) == ["reward", "rank", "fair_regret"]
+    (note,) = [note for note in table.attrs["notes"] if reason in note]
+    assert "epsilon_greedy" in note
+    lacking = table.attrs["diagnostics"][0]["unsupported"]
+    assert lacking == pytest.approx(share, nan_ok=True)
+
+
+def test_propensities_of_picks_alone_suffice_where_the_mean_weight_is_1():
+    table = evaluate(random_log(400, probabilities=None), "uniform", train=0)
+    assert set(rows(table, "uniform").index) >= WEIGHTED
+    assert math.isnan(table.attrs["diagnostics"][0]["unsupported"])
 
 
 def test_win_needs_support_for_all_candidates():
@@ -122,24 +134,6 @@ def test_win_needs_support_for_all_candidates():
     assert "win is refused" in " ".join(table.attrs["notes"])
 
 
-def test_the_mean_weight_is_tested_where_only_the_picks_propensity_is_known():
-    log = random_log(400, probabilities=None)
-    table = evaluate(log, "uniform", train=0)
-    assert set(rows(table, "uniform").index) >= WEIGHTED
-    assert math.isnan(table.attrs["diagnostics"][0]["unsupported"])
-    wrong = random_log(400, probabilities=None, propensities=np.sqrt(log.propensities))
-    table = evaluate(wrong, "uniform", train=0)
-    assert set(rows(table, "uniform").index) == {"direct"}
-    assert "the mean weight is 0." in " ".join(table.attrs["notes"])
-
-
-def test_without_propensities_direct_stays():
-    nothing = np.full((80, 1), math.nan)
-    table = evaluate(random_log(80, probabilities=None, propensities=nothing), "greedy")
-    assert set(table["estimator"]) == {"direct", "exact"}
-    assert "the log has no propensities" in " ".join(table.attrs["notes"])
-
-
 def test_missing_rewards_are_left_out_and_their_share_is_a_note():
     log = random_log(200)
     gone = np.where(np.arange(200)[:, None] % 4 == 0, math.nan, log.rewards)
@@ -156,10 +150,12 @@ def test_missing_rewards_are_left_out_and_their_share_is_a_note():
 
 def test_a_group_that_was_never_picked_makes_direct_a_guess():
     log = random_log(150)
-    contexts = np.concatenate([log.contexts, log.groups[..., None] == 2], 2)
-    rewards = np.where(log.at_picks(log.groups) == 2, math.nan, log.rewards)
-    log = random_log(150, contexts=contexts, rewards=rewards, features=("a", "b", "c", "d"))
-    assert "direct is a guess" in " ".join(evaluate(log, "uniform").attrs["notes"])
+    contexts = np.concatenate([log.contexts, log.groups[..., None] == [0, 1, 2]], 2)
+    never = np.where(log.at_picks(log.groups) == 2, math.nan, log.rewards)
+    for rewards, guess in ((log.rewards, False), (never, True)):
+        some = random_log(150, contexts=contexts, rewards=rewards, features=tuple("abcdef"))
+        notes = " ".join(evaluate(some, "uniform").attrs["notes"])
+        assert ("direct is a guess: no pick differs in 1 dimensions" in notes) == guess
 
 
 def test_a_saved_agent_is_a_policy(tmp_path):

@@ -1,6 +1,7 @@
 """Weighted estimates against plain sums, obp, a double sum and a jackknife."""
 
 import math
+from dataclasses import replace
 from typing import Any
 from unittest.mock import ANY
 
@@ -11,23 +12,23 @@ from scipy.stats import t
 from fairbandit import FairbanditError
 from fairbandit.evaluation import Sums
 from fairbandit.evaluation.direct import LinearModel
-from fairbandit.evaluation.estimates import Interval, win
-from fairbandit.evaluation.sums import weighted_picks
+from fairbandit.evaluation.sums import Estimate, weighted_picks, win
 from fairbandit.logs import Floats, Log
 from tests.evaluation.logs import random_log, target
 
 
 def parts(n: int, seed: int = 0) -> Any:
-    """A log, probabilities, model scores (n, K), and the weighted picks."""
+    """A log, probabilities, model scores (n, K), and the weights and rewards of picks."""
     log = random_log(n, seed)
     chances, model = target(log), LinearModel(random_log(200, 99))
     scores = model.scores(log.contexts)
     return log, chances, scores, weighted_picks(log, chances)[1:]
 
 
-def rewards(sums: Sums) -> dict[str, Interval]:
+def rewards(log: Log, chances: Floats, scores: Any = 0.0) -> dict[str, Estimate]:
     """The estimates of the reward by estimator."""
-    return {name: found for _, name, found in sums.rewards(0.95, None)}
+    sums = Sums.of(log, chances, np.broadcast_to(scores, chances.shape))
+    return {found.estimator: found for found in sums.rewards(0.95)}
 
 
 def plain(log: Log, chances: Floats, scores: Floats) -> dict[str, float]:
@@ -44,13 +45,13 @@ def plain(log: Log, chances: Floats, scores: Floats) -> dict[str, float]:
 
 def test_estimates_are_plain_sums():
     log, chances, scores, (w, *_) = parts(300)
-    sums = Sums.of(log, chances, LinearModel(random_log(200, 99)))
-    found = rewards(sums)
+    found = rewards(log, chances, scores)
     for name, value in plain(log, chances, scores).items():
         assert found[name].value == pytest.approx(value, abs=1e-12)
     assert found["ips"].ess == pytest.approx(w.sum() ** 2 / (w**2).sum())
     here = np.where(log.groups == 1)
-    (rate,) = [e.value for m, _, e in sums.selections() if m == "selection:b"]
+    of_groups = Sums.of(log, chances, scores).selections()
+    (rate,) = [one.value for one in of_groups if one.measure == "selection:b"]
     assert rate == pytest.approx(chances[here].mean())
 
 
@@ -70,7 +71,7 @@ def test_estimates_equal_those_of_obp():
         "snips": ope.SelfNormalizedInverseProbabilityWeighting(),
         "dr": ope.DoublyRobust(),
     }
-    found = rewards(Sums.of(log, chances, LinearModel(random_log(200, 99))))
+    found = rewards(log, chances, scores)
     for name, other in others.items():
         right = other.estimate_policy_value(
             **{key: np.asarray(value) for key, value in given.items()},
@@ -84,7 +85,7 @@ def test_the_interval_of_snips_is_that_of_a_jackknife():
     w, r = w[:, 0], r[:, 0]
     without = ((w * r).sum() - w * r) / (w.sum() - w)
     spread = math.sqrt(((without - without.mean()) ** 2).sum())  # of n − 1 of n
-    found = rewards(Sums.of(log, chances, LinearModel(log)))["snips"]
+    found = rewards(log, chances)["snips"]
     assert (found.high - found.low) / 2 == pytest.approx(1.97 * spread, rel=0.03)
 
 
@@ -95,10 +96,11 @@ def test_shortlists_are_means_over_picks():
     p = np.array([[0.5, 0.25], [0.8, math.nan]])
     listed = random_log(2, 3, k=4, picks=picks, rewards=r, propensities=p)
     chances = target(log)
-    sums = Sums.of(listed, chances, LinearModel(log[:0]))
     first = (chances[0, 0] / 0.5 * 1 + chances[0, 1] / 0.25 * 2) / 2
     right = (first + chances[1, 1] / 0.8 * 4) / 2
-    assert [one.value for one in rewards(sums).values()] == pytest.approx([right, ANY, right])
+    assert [one.value for one in rewards(listed, chances).values()] == pytest.approx(
+        [right, ANY, right]
+    )
 
 
 def double_sum(w: Any, r: Any, reference: Any, g: Any) -> float:
@@ -114,32 +116,29 @@ def double_sum(w: Any, r: Any, reference: Any, g: Any) -> float:
 
 
 def test_win_is_the_double_sum_with_ties_and_its_influence_a_jackknife():
-    w, r, reference, groups = parts(300)[3]
-    r, groups = r.round(0), groups.copy()  # many ties
-    groups[0] = 3  # alone in its group
-    found = win(w, r, reference, groups, 0.95)
-    columns = [part[:, 0] for part in (w, r, reference, groups)]
+    log, chances, *_ = parts(300)
+    log = replace(log, rewards=log.rewards.round(0), labels=(*log.labels, "d"))  # many ties
+    log.groups[0, log.picks[0, 0]] = 3  # alone in its group
+    found, (_, *picked) = win(log, chances, 0.95), weighted_picks(log, chances)
+    columns = [part[:, 0] for part in picked]
     assert found.value == pytest.approx(double_sum(*columns), abs=1e-12)
     without = [double_sum(*(np.delete(part, i) for part in columns)) for i in range(300)]
     spread = math.sqrt(((np.array(without) - np.mean(without)) ** 2).sum())
-    ess = w.sum() ** 2 / (w**2).sum()
+    ess = columns[0].sum() ** 2 / (columns[0] ** 2).sum()
     assert found.ess == pytest.approx(ess)
     half = t.ppf(0.975, ess - 4) * math.sqrt((ess - 1) / (ess - 4)) * spread  # of 4 groups
     assert (found.high - found.low) / 2 == pytest.approx(half, rel=0.03)
 
 
-def test_win_of_uniform_picks_is_a_half():
-    _, r, reference, groups = parts(50)[3]
-    found = win(reference, r, reference, groups, 0.95)
-    assert found.value == pytest.approx(0.5, abs=1e-12)
-
-
-def test_win_of_empty_slots_is_that_of_the_picks_alone():
-    picked = parts(60)[3]
-    w, r, references, groups = (np.pad(part, ((0, 0), (0, 1))) for part in picked)
-    found = win(w, r, references, groups, 0.95)
-    w, r, references, groups = picked
-    assert found.value == pytest.approx(win(w, r, references, groups, 0.95).value)
+def test_win_of_uniform_picks_is_a_half_and_empty_slots_change_nothing():
+    log, chances, *_ = parts(60)
+    assert win(log, np.ones(chances.shape), 0.95).value == pytest.approx(0.5, abs=1e-12)
+    padded = {
+        name: np.pad(getattr(log, name), ((0, 0), (0, 1)), constant_values=empty)
+        for name, empty in (("picks", -1), ("rewards", math.nan), ("propensities", math.nan))
+    }
+    value = win(replace(log, **padded), chances, 0.95).value
+    assert value == pytest.approx(win(log, chances, 0.95).value)
 
 
 def test_an_anytime_interval_holds_at_all_times_at_once():
@@ -162,13 +161,13 @@ def test_an_anytime_interval_holds_at_all_times_at_once():
             "probabilities": ones,
         }
         one = random_log(1000, k=2, **changed)
-        none = LinearModel(one[:0])
-        total, inside = Sums.of(one[:0], np.zeros((0, 2)), none), True
+        none = np.zeros((1000, 2))
+        total, inside = Sums.of(one[:0], none[:0], none[:0]), True
         for low in range(0, 1000, 50):
             some = slice(low, low + 50)
             chances = np.append(picked[some], 1 - picked[some], 1)
-            total = total.merged(Sums.of(one[some], chances, none))
-            found = [*total.rewards(0.9, (0.0, 1.0))][-1][2]
+            total = total.merged(Sums.of(one[some], chances, none[some]))
+            found = [*total.rewards(0.9, (0.0, 1.0))][-1]
             inside &= found.low <= mean[: low + 50].mean() <= found.high
         missed += not inside
         widths.append(found.high - found.low)
@@ -177,14 +176,13 @@ def test_an_anytime_interval_holds_at_all_times_at_once():
 
 
 def test_an_anytime_interval_moves_with_the_units_of_rewards():
-    log, chances, *_ = parts(200)
+    log, chances, scores, _ = parts(200)
     r = np.clip(log.rewards, -2, 2)
     found = []
     for scale, shift in ((1.0, 0.0), (10.0, 3.0)):
         moved = random_log(200, rewards=r * scale + shift)
-        sums = Sums.of(moved, chances, LinearModel(log))
         ends = -2 * scale + shift, 2 * scale + shift
-        one = [*sums.rewards(0.95, ends)][-1][2]
+        one = [*Sums.of(moved, chances, scores).rewards(0.95, ends)][-1]
         found.append([(end - shift) / scale for end in (one.low, one.high)])
     assert found[0] == pytest.approx(found[1], abs=1e-9)
     assert found[0][0] < found[0][1]
@@ -193,4 +191,4 @@ def test_an_anytime_interval_moves_with_the_units_of_rewards():
 def test_numbers_too_large_to_square_are_refused():
     log = random_log(5, propensities=np.full((5, 1), 1e-200))
     with pytest.raises(FairbanditError, match="too large to be squared"):
-        Sums.of(log, target(log), LinearModel(log))
+        Sums.of(log, target(log), np.zeros(log.groups.shape))

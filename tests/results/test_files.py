@@ -84,7 +84,10 @@ def test_files_that_are_not_there_or_from_elsewhere(run):
 def test_a_damaged_summary_is_named_by_all_readers(config, run: Path, cut):
     path = run / "summary.json"
     path.write_text(cut(path.read_text()))
-    for reader in (report, lambda folder: execute({**config, "rounds": 6}, folder)):
+    for reader in (
+        lambda folder: report([folder]),
+        lambda folder: execute({**config, "rounds": 6}, folder),
+    ):
         with pytest.raises(FairbanditError, match=r"summary\.json is no summary of a run"):
             reader(run)
     assert path.exists()

@@ -82,7 +82,7 @@ def test_figures_and_the_audit_know_how_many_are_picked(sweep: Path, tmp_path: P
     share, *_ = compose("selection", scene).axes
     (line,) = [line for line in share.lines if line.get_label() == "3/K"]
     assert np.asarray(line.get_ydata()).tolist() == [75, 75]
-    _, paths = report(sweep, out=tmp_path)
+    _, paths = report([sweep], tmp_path)
     assert all(path.exists() for path in paths)
     assert "0.7500" in (tmp_path / "audit.md").read_text()
 

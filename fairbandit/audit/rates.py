@@ -1,0 +1,168 @@
+"""Selection rates of groups, and the test of parity of runs.
+
+All intervals are valid for any number of decisions. Pearson's χ² test is not used: for many rounds
+of few replicas its true level is several times the nominal one.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from fairbandit.evaluation.sums import checked_level
+from fairbandit.logs import Floats, Ints
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+LEVEL = 0.001
+"""The default family-wise level of each run's test and of its band."""
+
+SMALL = 0.02
+"""Groups with a smaller share of the candidates are marked."""
+
+
+def mean_band(hits: ArrayLike, trials: ArrayLike, level: float) -> tuple[Floats, Floats]:
+    """Returns Clopper and Pearson's intervals for the mean probabilities of independent events.
+
+    The lower end is the p with P(X ≥ hits) = level/2, X ~ Bin(n, p), and the upper end the p with
+    P(X ≤ hits) = level/2. The events may have different probabilities, whose mean is covered:
+    binomial tails bound those of such sums from one beyond the mean on, and each end is at least
+    1/n away from hits/n (Hoeffding, "On the distribution of the number of successes in independent
+    trials", Annals of Mathematical Statistics 1956, Theorem 4).
+
+    Args:
+        hits, trials: how many of n events happened, any shape; n is at least 1.
+        level: the largest probability of a miss, of each interval alone.
+
+    >>> low, high = mean_band([25], 100, level=0.05)
+    >>> [round(float(end[0]), 3) for end in (low, high)]
+    [0.169, 0.347]
+    """
+    from scipy.stats import beta
+
+    k, n = np.asarray(hits), np.asarray(trials)
+    low = np.minimum(beta.ppf(level / 2, k, n - k + 1), (k - 1) / n)
+    high = np.maximum(beta.isf(level / 2, k + 1, n - k), (k + 1) / n)
+    return np.where(k > 0, low, 0.0), np.where(k < n, high, 1.0)
+
+
+def selection_rate(received: Ints, selected: Ints, level: float) -> tuple[float, float, float]:
+    """Σ selected/Σ received over n decisions, and its interval, missed with probability `level`.
+
+    The ratio's variance, that of (selectedᵢ − rate·receivedᵢ)/mean received over n since the picks
+    of a pool depend on each other, gives the number of independent candidates that would have it,
+    and with it Clopper and Pearson's interval (Korn and Graubard, Survey Methodology 1998). Where
+    none or all are selected, the number is that of the candidates.
+
+    >>> [round(x, 3) for x in selection_rate(np.full(4, 2), np.zeros(4, dtype=int), 0.05)]
+    [0.0, 0.0, 0.369]
+    """
+    if not received.any():
+        return math.nan, math.nan, math.nan
+    trials = float(received.sum())
+    rate = float(selected.sum() / trials)
+    if 0 < rate < 1:
+        influence = (selected - rate * received) / received.mean()
+        if len(influence) == 1:
+            return rate, math.nan, math.nan
+        if not (variance := influence.var(ddof=1) / len(influence)):
+            return rate, rate, rate
+        trials = rate * (1 - rate) / variance
+    low, high = mean_band(rate * trials, trials, level)
+    return rate, float(low.clip(min=0)), float(high.clip(max=1))
+
+
+def compared(table: pd.DataFrame, by: list[str]) -> pd.DataFrame:
+    """Adds `share`, `small` and the ratios of rates to the highest one, of groups not small."""
+    table["share"] = table["received"] / table.groupby(by)["received"].transform("sum")
+    table["small"] = table["share"] < SMALL
+    for rate, ratio in (("rate", "impact_ratio"), ("scoring_rate", "scoring_ratio")):
+        if rate in table:
+            large = table.assign(large=table[rate].where(~table["small"])).groupby(by)["large"]
+            table[ratio] = table[rate] / large.transform("max")
+    return table
+
+
+def examine(
+    counts: Ints,
+    received: Floats,
+    groups: Sequence[str],
+    *,
+    own_places: bool,
+    reads_past: bool,
+    picks: int = 1,
+    level: float = LEVEL,
+) -> pd.DataFrame:
+    """Estimates the pick probabilities of a run of T rounds, and tests them for parity.
+
+    Parity is rejected where an interval of `mean_band`, with Bonferroni's correction over all of
+    them, does not hold what parity demands.
+
+    *One candidate of each group in every pool* (`DGP`, `pr:gmdm`): each round's share of the picks
+    that a group gets, of n replicas, must be 1/K, or min(m, K)/K of m picks a pool. The intervals
+    have the level/(T·K), so that a rate is rejected that is off by about √(2·log(2TK/level)/(K·n)).
+
+    *Pools of mixed groups* (`pr:gmdm_2`): a group with k of a pool's K candidates must be picked
+    with probability k/K. Its picks in all rounds are tested against their expected number, given
+    the pools. This needs picks that are independent, as are those of policies of which no part
+    reads the past, with one pick a pool. Of other policies, only the rates are given.
+
+    Args:
+        counts, received, groups: the picks of each group in each round, of all replicas together,
+            (T, G); its candidates in all rounds and replicas, (G,); and its name.
+        own_places: whether each pool held one candidate of each group, so that a place is a group.
+        reads_past: whether a pick may depend on earlier rounds.
+        picks: m, how many are picked of each pool.
+        level: family-wise: the largest probability that a run with parity is rejected, and that
+            the band misses a probability, for any number of replicas, rounds and groups.
+
+    Returns:
+        A row for each round (or one for all, where groups are mixed) and group: `round`, `group`,
+        `selected`, `received`, the `target`, the `rate` and its band `low` to `high`, and the
+        `verdict` on the run. What is not known is NaN.
+
+    Raises:
+        FairbanditError: a level that is not between 0 and 1.
+    """
+    import pandas as pd
+
+    level, here = checked_level(level), received > 0
+    selected = counts if own_places else counts.sum(0, keepdims=True)
+    n, g = selected.shape
+    places = received.sum() / counts.sum()  # not whole where some are empty
+    each = np.where(here, received / n, np.nan)
+    low, high = np.full((2, n, g), np.nan)
+    if not own_places and picks > 1:
+        verdict = "not tested: several picks of a pool depend on each other"
+    elif not own_places and places % 1:
+        verdict = "not tested: empty places"
+    elif not own_places and reads_past:
+        verdict = "not tested: picks may depend on the past"
+    else:
+        decisions = selected[0].sum() // min(picks, g)  # each picks a group at most once
+        shares = each / places / decisions  # that pick a group, under parity
+        bonferroni = level / selected[:, here].size
+        low, high = mean_band(selected, decisions, bonferroni)
+        ends = mean_band([0, decisions], decisions, bonferroni)
+        verdict = "not tested: too few replicas"
+        if ends[1][0] < np.nanmax(shares) or ends[0][1] > np.nanmin(shares):
+            missed = bool(((low > shares) | (high < shares)).any())
+            verdict = f"parity {'' if missed else 'not '}rejected"
+        low, high = (decisions / each * end for end in (low, high))
+    columns = {
+        "round": pd.array(np.arange(1, n + 1).repeat(g) if own_places else [None] * g, "Int64"),
+        "group": [*groups] * n,
+        "selected": selected.ravel(),
+        "received": np.tile(received / n, n).astype(np.int64),
+        "target": 1 / places,
+        "rate": (selected / each).ravel(),
+        "low": low.ravel(),
+        "high": high.ravel(),
+        "verdict": verdict,
+    }
+    return pd.DataFrame(columns)

@@ -1,0 +1,30 @@
+"""Logs as the command line names them: a path, and KEY=VALUE for columns and settings."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from fairbandit.errors import FairbanditError
+from fairbandit.logs import Log, read_log
+
+
+def given_log(
+    path: str | Path, settings: Mapping[str, Any], function: Callable[..., Any]
+) -> tuple[Log, dict[str, Any]]:
+    """Reads a log, and returns it with those of the settings that a function takes by keyword.
+
+    The others are those of `read_log`; one of neither raises `FairbanditError`.
+    """
+    reading: Any = read_log.__kwdefaults__
+    options: Any = function.__kwdefaults__
+    if unknown := sorted(settings.keys() - reading.keys() - options.keys()):
+        valid = ", ".join(sorted({*reading, *options}))
+        raise FairbanditError(f"unknown key {', '.join(unknown)}; the keys are {valid}")
+    columns = {key: settings[key] for key in settings if key in reading}
+    # a number names a column, too
+    columns = {key: str(one) if isinstance(one, int) else one for key, one in columns.items()}
+    if "like" in columns:
+        columns["like"] = read_log(columns.pop("like"), **columns)
+    return read_log(path, **columns), {key: settings[key] for key in settings if key in options}
