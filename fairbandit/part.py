@@ -16,11 +16,12 @@ from fairbandit.streams import Streams
 
 PAPER = "Grazzi et al., Group Meritocratic Fairness in Linear Contextual Bandits, NeurIPS 2022"
 
-NEEDS = frozenset({"contexts", "rewards"})
-"""What a part may declare to need of the past.
+NEEDS = frozenset({"contexts", "rewards", "truth", "refresh"})
+"""What a part may declare to need.
 
 contexts: those of the rank window, as `candidates.past`. rewards: all past picks with their
-rewards, as `candidates.outcomes`, and as the outcomes that an estimator is given.
+rewards, as `candidates.outcomes`, and as the outcomes that an estimator is given. truth: the
+problem's, which is then never None. refresh: the policy must set `refresh`, since a fit takes long.
 """
 
 
@@ -80,9 +81,7 @@ class Part(ABC):
     part_kind: ClassVar[str]
     part_name: ClassVar[str]
     needs: ClassVar[frozenset[str]] = frozenset()
-    """What to keep of the past for the part: a subset of `NEEDS`."""
-    needs_truth: ClassVar[bool] = False
-    """Whether the part reads the problem's truth."""
+    """What the part cannot do without: a subset of `NEEDS`."""
     reference: ClassVar[str] = ""
     """Where the part comes from."""
     checked_with: ClassVar[Mapping[str, str]] = {}
@@ -93,7 +92,10 @@ class Part(ABC):
     def reads_past(cls) -> bool:
         """Whether what the part returns at a round depends on earlier rounds."""
         readers = cls._last_reward_read, cls._last_pick_read
-        return bool(cls.needs) or readers != (Part._last_reward_read, Part._last_pick_read)
+        return not cls.needs.isdisjoint({"contexts", "rewards"}) or readers != (
+            Part._last_reward_read,
+            Part._last_pick_read,
+        )
 
     def check(self, problem: Problem) -> None:
         """Refuses a problem that the part cannot play.
@@ -102,7 +104,7 @@ class Part(ABC):
             FairbanditError: the part needs a truth and the problem has none, or whatever else the
                 part refuses.
         """
-        if self.needs_truth and problem.truth is None:
+        if "truth" in self.needs and problem.truth is None:
             raise FairbanditError(
                 f"{self.part_kind} {self.part_name!r} needs a truth (the true rewards and their "
                 "CDFs), and this problem has none"

@@ -13,6 +13,7 @@ from fairbandit import registry
 from fairbandit.candidates import Candidates
 from fairbandit.errors import FairbanditError
 from fairbandit.estimators import Estimator, State
+from fairbandit.estimators.base import learns
 from fairbandit.part import Part, Problem
 from fairbandit.past import Outcomes, Past
 from fairbandit.ranks import Rank
@@ -56,7 +57,8 @@ class Policy:
         FairbanditError: a refresh out of range, or none where the estimator needs one.
 
     Attributes:
-        needs: what to keep of the past for the parts; a subset of `part.NEEDS`.
+        needs: what the parts need; a subset of `part.NEEDS`.
+        learns: whether the reward models depend on rewards.
         reads_picks: whether a part reads how often groups were picked.
         sums_ahead: whether outcomes are summed as they come, and none are kept: where reward models
             change rarely, outcomes would have to wait for long.
@@ -74,7 +76,7 @@ class Policy:
         self.split, self.estimator, self.rank, self.selector = split, estimator, rank, selector
         self.refresh, self.name = refresh, name
         self.schedule = Schedule(split, refresh)
-        if estimator.needs_refresh and refresh is None:
+        if "refresh" in estimator.needs and refresh is None:
             raise FairbanditError(
                 f"estimator {estimator.part_name!r} is fitted anew each time the reward model "
                 "changes, and needs policy.refresh, a number above 1 such as 1.2; got none"
@@ -85,8 +87,9 @@ class Policy:
             [part for part in parts if getattr(type(part), method) is not getattr(Part, method)]
             for method in ("_last_reward_read", "_last_pick_read")
         )  # asked for each round
+        self.learns = learns(type(estimator))
         self.reads_picks = bool(self._pick_readers)
-        self.sums_ahead = refresh is not None and estimator.learns and "rewards" not in self.needs
+        self.sums_ahead = refresh is not None and self.learns and "rewards" not in self.needs
 
     @property
     def parts(self) -> dict[str, Part]:
@@ -196,7 +199,7 @@ class Policy:
         """
         problem, states, past = known
         keeps = "rewards" in self.needs
-        if not self.estimator.learns or not outcomes.n:
+        if not self.learns or not outcomes.n:
             return Knowledge(problem, states, past.with_outcomes(outcomes, keep=keeps))
         if self.sums_ahead:
             return Knowledge(
@@ -243,7 +246,7 @@ class Policy:
 
     def n_train(self, t: int) -> int:
         """How many first rounds train the estimator at round t; 0 if it does not learn."""
-        return self.schedule.n_train(t) if self.estimator.learns else 0
+        return self.schedule.n_train(t) if self.learns else 0
 
     def candidates(
         self,
@@ -265,7 +268,7 @@ class Policy:
             division = division.repeat(n, 1)
         # a first guess is made with the models of the rounds that are played
         played = first - 1 if supposed is None else int(supposed.rounds[-1])
-        n_train = np.minimum(division[0], played).tolist()
+        n_train = np.minimum(division[0], played).tolist() if self.learns else [0] * n
         if "rewards" in self.estimator.needs:
             start = 0
         outcomes = past.outcomes_of(start, min(self.n_train(last), played))
@@ -273,7 +276,7 @@ class Policy:
         models, model_of_round = self.estimator.models(problem, state, rounds, n_train, outcomes)
         one_each = len(models) == n
         informed = None
-        if self.estimator.learns and min(self.n_train(first), played) < past.first_reward:
+        if self.learns and min(self.n_train(first), played) < past.first_reward:
             trained = torch.tensor(n_train, device=groups.device)
             informed = trained >= past.first_reward
         return Candidates(

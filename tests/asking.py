@@ -31,7 +31,7 @@ class Models(Estimator):
     """Models of given parameters θ, (B, T, d), one for each round."""
 
     part_kind, part_name = "estimator", "models"
-    learns, draws_models = False, True
+    draws_models = True
 
     def __init__(self, theta: Tensor) -> None:
         self.theta = theta

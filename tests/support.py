@@ -58,7 +58,7 @@ def beside(rank: str) -> dict[str, str]:
 
 def refreshed(estimator: str) -> dict[str, float]:
     """The refresh without which an estimator cannot play."""
-    return {"refresh": 1.3} if registry.lookup("estimator", estimator).needs_refresh else {}
+    return {"refresh": 1.3} if "refresh" in registry.lookup("estimator", estimator).needs else {}
 
 
 def policy(name: str, **estimator: Any) -> Policy:

@@ -139,7 +139,7 @@ def engine_of(
     beside |= getattr(made, "checked_with", {})
     company = {other: registry.create(other, beside[other]) for other in registry.PART_KINDS}
     company |= {kind: made} if kind in registry.PART_KINDS else {}
-    refresh = REFRESH if company["estimator"].needs_refresh else None
+    refresh = REFRESH if "refresh" in company["estimator"].needs else None
     environment = made if kind == "environment" else Scattered(**world)
     metrics = {"checked": made} if kind == "metric" else {}
     options: dict[str, Any] = {"rounds": 0, "seed": SEED, "replicas": replicas, "picks": picks}

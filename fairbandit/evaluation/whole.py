@@ -147,7 +147,7 @@ class Frozen:
         self._like, self._features = log[:0] if log.encoder else None, log.features
         self.model, self._agents = LinearModel(log), dict[str, Agent]()
         for name, one in named(policies).items():
-            if isinstance(one, Policy) and one.estimator.learns and not learns:
+            if isinstance(one, Policy) and one.learns and not learns:
                 raise FairbanditError(f"{name} learns, and train=0 leaves nothing to learn from")
             if isinstance(one, Policy):
                 one = Agent.from_log(one, log if learns else log[:0], seed=seed)

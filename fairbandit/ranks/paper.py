@@ -39,7 +39,7 @@ class OracleCdf(Rank):
     """
 
     reference = PAPER
-    needs_truth = True
+    needs = frozenset({"truth"})
 
     def _index(self, candidates: Candidates) -> Tensor:
         truth = candidates.problem.truth
