@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from abc import ABC
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -84,9 +83,6 @@ class Part(ABC):
     """What the part cannot do without: a subset of `NEEDS`."""
     reference: ClassVar[str] = ""
     """Where the part comes from."""
-    checked_with: ClassVar[Mapping[str, str]] = {}
-    """The parts by kind beside which the conformance suite plays this one, where the reference
-    parts do not do, such as an estimator with confidence bounds for a rank that reads them."""
 
     @classmethod
     def reads_past(cls) -> bool:

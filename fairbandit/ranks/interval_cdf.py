@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import ClassVar
-
 from torch import Tensor
 
 from fairbandit.candidates import Candidates
@@ -60,7 +57,6 @@ class IntervalCdf(Rank):
         "the Dvoretzky-Kiefer-Wolfowitz inequality, Annals of Probability 1990"
     )
     needs = frozenset({"contexts"})
-    checked_with: ClassVar[Mapping[str, str]] = {"split": "full", "estimator": "optimistic_ridge"}
 
     def __init__(self, *, delta: float = 0.025) -> None:
         if not 0 < delta < 1:

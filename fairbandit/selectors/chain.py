@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import ClassVar
-
 import torch
 from torch import Tensor
 
@@ -36,10 +33,6 @@ class Chain(Selector):
         "Joseph, Kearns, Morgenstern and Roth, Fairness in Learning: Classic and Contextual "
         "Bandits, NIPS 2016"
     )
-    checked_with: ClassVar[Mapping[str, str]] = {
-        "estimator": "optimistic_ridge",
-        "rank": "identity",
-    }
 
     def _weights(self, candidates: Candidates, index: Tensor) -> Tensor:
         return (self._chains(candidates, index) == 0) & candidates.present
