@@ -11,6 +11,7 @@ from torch import Tensor
 
 from fairbandit.environments.base import Truth
 from fairbandit.errors import FairbanditError
+from fairbandit.registry import Registered
 from fairbandit.streams import Streams
 
 PAPER = "Grazzi et al., Group Meritocratic Fairness in Linear Contextual Bandits, NeurIPS 2022"
@@ -69,7 +70,7 @@ class Problem:
             ) from error
 
 
-class Part(ABC):
+class Part(Registered, ABC):
     """A split, an estimator, a rank or a selector: a function and its hyperparameters.
 
     A constructor takes plain, keyword-only hyperparameters and stores each under its own name.
@@ -77,8 +78,6 @@ class Part(ABC):
     part writes begins with an underscore; the public method of that name checks it.
     """
 
-    part_kind: ClassVar[str]
-    part_name: ClassVar[str]
     needs: ClassVar[frozenset[str]] = frozenset()
     """What the part cannot do without: a subset of `NEEDS`."""
     reference: ClassVar[str] = ""
@@ -102,8 +101,7 @@ class Part(ABC):
         """
         if "truth" in self.needs and problem.truth is None:
             raise FairbanditError(
-                f"{self.part_kind} {self.part_name!r} needs a truth (the true rewards and their "
-                "CDFs), and this problem has none"
+                f"{self} needs a truth (the true rewards and their CDFs), and this problem has none"
             )
         if unknown := self.needs - NEEDS:
             raise FairbanditError(f"a part can need {sorted(NEEDS)}; got {sorted(unknown)}")
@@ -117,7 +115,7 @@ class Part(ABC):
         """The last round whose pick the part reads at round t."""
         return self._last_pick_read(t)
 
-    def _check(self, problem: Problem) -> None:  # noqa: B027 - most parts play every problem
+    def _check(self, problem: Problem) -> None:
         """Raises a `FairbanditError` for a problem that the part cannot play."""
 
     def _last_reward_read(self, t: int) -> int:

@@ -78,7 +78,7 @@ class Policy:
         self.schedule = Schedule(split, refresh)
         if "refresh" in estimator.needs and refresh is None:
             raise FairbanditError(
-                f"estimator {estimator.part_name!r} is fitted anew each time the reward model "
+                f"{estimator} is fitted anew each time the reward model "
                 "changes, and needs policy.refresh, a number above 1 such as 1.2; got none"
             )
         parts = self.parts.values()

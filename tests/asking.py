@@ -30,7 +30,6 @@ SPLITS: dict[str, type[Split]] = {"halves": Halves, "full": Full}
 class Models(Estimator):
     """Models of given parameters θ, (B, T, d), one for each round."""
 
-    part_kind, part_name = "estimator", "models"
     draws_models = True
 
     def __init__(self, theta: Tensor) -> None:
@@ -50,7 +49,6 @@ class Models(Estimator):
 class Shown(Rank):
     """A given index, with a tie ceiling and bounds."""
 
-    part_kind, part_name = "rank", "shown"
     range = (-float("inf"), float("inf"))
 
     def __init__(self, index: Tensor, ceiling: Tensor, bounds: Sequence[Tensor]) -> None:

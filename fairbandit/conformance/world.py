@@ -66,8 +66,6 @@ class Scattered(Environment):
         rare_after: the rare group appears after this round.
     """
 
-    part_kind, part_name = "environment", "scattered"
-
     def __init__(self, upset_after: int | None = None, rare_after: int = 0) -> None:
         self.upset_after, self.rare_after = upset_after, rare_after
         self.features, self.places, self.group_names = 4, 6, ("often", "seldom", "rare")

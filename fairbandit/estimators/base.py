@@ -89,7 +89,7 @@ class Estimator(Part):
             if p.is_floating_point()
         ):
             raise FairbanditError(
-                f"estimator {self.part_name!r} gave a model that is not finite between rounds "
+                f"{self} gave a model that is not finite between rounds "
                 f"{numbers[0]} and {numbers[-1]}"
             )
         if len(model) < len(t):  # one for all

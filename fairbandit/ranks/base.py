@@ -44,7 +44,7 @@ class Rank(Part):
             good = (index >= low) & (index <= high) & index.isfinite()
             b, n, k = (~good).nonzero()[0].tolist()
             raise FairbanditError(
-                f"rank {self.part_name!r} gave {index[b, n, k].item()} at replica "
+                f"{self} gave {index[b, n, k].item()} at replica "
                 f"{candidates.problem.streams.replicas[b]}, round {candidates.rounds[n]}, place "
                 f"{k}; expected finite values from {low} to {high}"
             )
@@ -74,21 +74,20 @@ class Rank(Part):
         self._check_shape("bounds", low, candidates)
         self._check_shape("bounds", high, candidates)
         if not bool((low <= high)[candidates.present].all()):
-            raise FairbanditError(f"rank {self.part_name!r} gave bounds that cross")
+            raise FairbanditError(f"{self} gave bounds that cross")
         return low, high
 
     def _check_shape(self, what: str, values: Tensor, candidates: Candidates) -> None:
         if values.shape != candidates.groups.shape or values.dtype != torch.float64:
             raise FairbanditError(
-                f"rank {self.part_name!r} gave {what} of shape {tuple(values.shape)} and "
+                f"{self} gave {what} of shape {tuple(values.shape)} and "
                 f"{values.dtype}; expected {tuple(candidates.groups.shape)} and torch.float64"
             )
 
     def _check(self, problem: Problem) -> None:
         if self.max_contexts is not None and self.max_contexts < 1:
             raise FairbanditError(
-                f"rank {self.part_name!r}: max_contexts must be at least 1, or None; got "
-                f"{self.max_contexts}"
+                f"{self}: max_contexts must be at least 1, or None; got {self.max_contexts}"
             )
 
     @abstractmethod
@@ -102,7 +101,7 @@ class Rank(Part):
     def _bounds(self, candidates: Candidates) -> tuple[Tensor, Tensor]:
         """Bounds of the index, (B, N, K) each; see `bounds`."""
         raise NoBounds(
-            f"rank {self.part_name!r} has no bounds on its index; a rank has them that writes "
+            f"{self} has no bounds on its index; a rank has them that writes "
             "`_bounds`, as `identity` and `interval_cdf` do"
         )
 

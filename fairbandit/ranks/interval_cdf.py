@@ -67,7 +67,7 @@ class IntervalCdf(Rank):
         late = int(candidates.rank_window[0].amax())
         if late > 0:
             raise FairbanditError(
-                f"rank {self.part_name!r}: expected rank windows that begin with round 1, as those "
+                f"{self}: expected rank windows that begin with round 1, as those "
                 f"of split 'full'; got one that begins with round {late + 1}, for which its "
                 "confidence intervals do not hold"
             )

@@ -82,7 +82,7 @@ class Selector(Part):
         weights = self._weights(candidates, index)
         if weights.shape != index.shape:
             raise FairbanditError(
-                f"selector {self.part_name!r} gave weights of shape {tuple(weights.shape)}; "
+                f"{self} gave weights of shape {tuple(weights.shape)}; "
                 f"expected (B, N, K) = {tuple(index.shape)}"
             )
         positive = weights if weights.dtype is torch.bool else weights > 0
@@ -119,7 +119,7 @@ class Selector(Part):
         present, found = candidates.present, self._inclusion(candidates, index, picks)
         if found.shape != index.shape or found.dtype != index.dtype:
             raise FairbanditError(
-                f"selector {self.part_name!r} gave inclusion probabilities of shape "
+                f"{self} gave inclusion probabilities of shape "
                 f"{tuple(found.shape)} and {found.dtype}; expected {tuple(index.shape)} and "
                 f"{index.dtype}"
             )
@@ -129,7 +129,7 @@ class Selector(Part):
         off = (found.sum(2, keepdim=True) - count.clamp(max=picks)).abs()
         if not bool(((found >= 0) & (found <= there + ROUNDING) & (off <= ROUNDING)).all()):
             raise FairbanditError(
-                f"selector {self.part_name!r} gave inclusion probabilities between rounds "
+                f"{self} gave inclusion probabilities between rounds "
                 f"{int(candidates.rounds[0])} and {int(candidates.rounds[-1])} that are not from 0 "
                 f"to 1, not 0 at empty places, or do not sum to {picks}"
             )
@@ -153,7 +153,7 @@ class Selector(Part):
     def _inclusion(self, candidates: Candidates, index: Tensor, picks: int) -> Tensor:
         """See `inclusion`; what it gives for pools of at most m candidates does not count."""
         raise FairbanditError(
-            f"selector {self.part_name!r} states the weights of one pick alone; for shortlists, "
+            f"{self} states the weights of one pick alone; for shortlists, "
             "write `_inclusion(candidates, index, picks)`: the probability of each place to be "
             "among the picks, (B, N, K), 0 at empty places and with the sum `picks`"
         )
@@ -170,7 +170,7 @@ class Selector(Part):
         sound = ((weights >= 0) & (present | (weights == 0))).all(2) & (total > 0)
         b, n = (~(sound & total.isfinite())).nonzero()[0].tolist()
         return FairbanditError(
-            f"selector {self.part_name!r} gave weights {weights[b, n].tolist()} at replica "
+            f"{self} gave weights {weights[b, n].tolist()} at replica "
             f"{candidates.problem.streams.replicas[b]}, round {candidates.rounds[n]}; expected "
             "finite numbers of at least 0, some above 0, and 0 at empty places; the pool has "
             f"candidates at {present[b, n].nonzero()[:, 0].tolist()}"

@@ -24,8 +24,6 @@ Array = NDArray[Any]
 class Coarse(Environment):
     """Three groups, one rare, and contexts of few small integers, so that scores tie often."""
 
-    part_kind, part_name = "environment", "coarse"
-
     def __init__(self) -> None:
         self.features, self.places, self.group_names = 3, 5, ("often", "seldom", "rare")
         theta = torch.tensor([1.0, -1.0, 2.0], dtype=torch.float64)

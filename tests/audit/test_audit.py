@@ -118,7 +118,7 @@ def test_which_parts_look_at_their_own_pool_alone():
     for kind in registry.PART_KINDS:
         parts = [registry.lookup(kind, name) for name in registry.names(kind)]
         parts = [part for part in parts if part.__module__.startswith("fairbandit.")]
-        own |= {part.part_name for part in parts if not part.reads_past()}
+        own |= {part._name for part in parts if not part.reads_past()}
     selectors = {"argmax", "epsilon_greedy", "group_parity", "chain", "proportional"}
     assert own == {"halves", "full", "oracle", "zero", "oracle_cdf", "identity", *selectors}
 

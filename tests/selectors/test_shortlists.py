@@ -227,8 +227,6 @@ def test_frequencies_are_the_inclusion_probabilities(selector: str) -> None:
 class Loud(Selector):
     """Any weights."""
 
-    part_kind, part_name = "selector", "loud"
-
     def _weights(self, candidates: Any, index: Tensor) -> Tensor:
         return candidates.present
 
