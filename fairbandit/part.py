@@ -83,30 +83,6 @@ class Part(Registered, ABC):
     reference: ClassVar[str] = ""
     """Where the part comes from."""
 
-    @classmethod
-    def reads_past(cls) -> bool:
-        """Whether what the part returns at a round depends on earlier rounds."""
-        readers = cls._last_reward_read, cls._last_pick_read
-        return not cls.needs.isdisjoint({"contexts", "rewards"}) or readers != (
-            Part._last_reward_read,
-            Part._last_pick_read,
-        )
-
-    def check(self, problem: Problem) -> None:
-        """Refuses a problem that the part cannot play.
-
-        Raises:
-            FairbanditError: the part needs a truth and the problem has none, or whatever else the
-                part refuses.
-        """
-        if "truth" in self.needs and problem.truth is None:
-            raise FairbanditError(
-                f"{self} needs a truth (the true rewards and their CDFs), and this problem has none"
-            )
-        if unknown := self.needs - NEEDS:
-            raise FairbanditError(f"a part can need {sorted(NEEDS)}; got {sorted(unknown)}")
-        self._check(problem)
-
     def last_reward_read(self, t: int) -> int:
         """The last round whose reward the part reads at round t, beside those that train."""
         return self._last_reward_read(t)
@@ -114,9 +90,6 @@ class Part(Registered, ABC):
     def last_pick_read(self, t: int) -> int:
         """The last round whose pick the part reads at round t."""
         return self._last_pick_read(t)
-
-    def _check(self, problem: Problem) -> None:
-        """Raises a `FairbanditError` for a problem that the part cannot play."""
 
     def _last_reward_read(self, t: int) -> int:
         """See `last_reward_read`; it is below t and never falls as t grows."""

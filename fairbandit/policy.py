@@ -14,7 +14,7 @@ from fairbandit.candidates import Candidates
 from fairbandit.errors import FairbanditError
 from fairbandit.estimators import Estimator, State
 from fairbandit.estimators.base import learns
-from fairbandit.part import Part, Problem
+from fairbandit.part import NEEDS, Part, Problem
 from fairbandit.past import Outcomes, Past
 from fairbandit.ranks import Rank
 from fairbandit.selectors import Selection, Selector
@@ -54,7 +54,8 @@ class Policy:
         name: what results call it.
 
     Raises:
-        FairbanditError: a refresh out of range, or none where the estimator needs one.
+        FairbanditError: a refresh out of range, or none where the estimator needs one; a need that
+            does not exist.
 
     Attributes:
         needs: what the parts need; a subset of `part.NEEDS`.
@@ -76,13 +77,18 @@ class Policy:
         self.split, self.estimator, self.rank, self.selector = split, estimator, rank, selector
         self.refresh, self.name = refresh, name
         self.schedule = Schedule(split, refresh)
-        if "refresh" in estimator.needs and refresh is None:
-            raise FairbanditError(
-                f"{estimator} is fitted anew each time the reward model "
-                "changes, and needs policy.refresh, a number above 1 such as 1.2; got none"
-            )
         parts = self.parts.values()
         self.needs = frozenset[str]().union(*(part.needs for part in parts))
+        for part in parts:
+            if unknown := part.needs - NEEDS:
+                raise FairbanditError(
+                    f"{part} needs {sorted(unknown)}; expected some of {sorted(NEEDS)}"
+                )
+        if "refresh" in estimator.needs and refresh is None:
+            raise FairbanditError(
+                f"{estimator} is fitted anew each time the reward model changes, and "
+                "needs policy.refresh, a number above 1 such as 1.2; got none"
+            )
         self._reward_readers, self._pick_readers = (
             [part for part in parts if getattr(type(part), method) is not getattr(Part, method)]
             for method in ("_last_reward_read", "_last_pick_read")
@@ -96,30 +102,40 @@ class Policy:
         """The parts by kind."""
         return {kind: getattr(self, kind) for kind in registry.PART_KINDS}
 
+    @property
+    def reads_past(self) -> bool:
+        """Whether a pick may depend on earlier rounds."""
+        readers = self._reward_readers, self._pick_readers
+        return self.learns or "contexts" in self.needs or any(readers)
+
     def init(self, problem: Problem) -> Knowledge:
         """What is known before the first round of a problem.
 
         Raises:
-            FairbanditError: a problem that a part cannot play.
+            FairbanditError: a part needs a truth and the problem has none, or the rank keeps no
+                contexts.
         """
         for part in self.parts.values():
-            part.check(problem)
+            if "truth" in part.needs and problem.truth is None:
+                raise FairbanditError(
+                    f"{part} needs a truth (the true rewards and their CDFs), and this problem has "
+                    "none"
+                )
+        kept = self.rank.max_contexts
+        if kept is not None and kept < 1:
+            raise FairbanditError(
+                f"{self.rank}: max_contexts must be at least 1, or None; got {kept}"
+            )
         past = Past.empty(
             problem,
             contexts="contexts" in self.needs,
             picks=self.reads_picks,
-            max_contexts=self.rank.max_contexts,
+            max_contexts=kept,
         )
         return Knowledge(problem, ((0, self.estimator.init(problem)),), past)
 
     def grow(self, known: Knowledge, problem: Problem) -> Knowledge:
-        """The same knowledge in a problem with more groups.
-
-        Raises:
-            FairbanditError: a problem that a part cannot play.
-        """
-        for part in self.parts.values():
-            part.check(problem)
+        """The same knowledge in a problem with more groups."""
         states = tuple((n, self.estimator.grow(state, problem)) for n, state in known.states)
         return Knowledge(problem, states, known.past.grow(problem.groups))
 

@@ -49,8 +49,6 @@ class Models(Estimator):
 class Shown(Rank):
     """A given index, with a tie ceiling and bounds."""
 
-    range = (-float("inf"), float("inf"))
-
     def __init__(self, index: Tensor, ceiling: Tensor, bounds: Sequence[Tensor]) -> None:
         self.shown, self.ceiling, self.ends = index, ceiling, bounds
 

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
-from fairbandit import registry
 from fairbandit.audit.logged import SMALL, Audit, audit, compared
 from fairbandit.audit.parity import LEVEL, Picks, examine
+from fairbandit.building import build_policy
 from fairbandit.errors import FairbanditError
 from fairbandit.figures.draw import save
 from fairbandit.figures.style import WIDTH, applied, group_line
@@ -170,9 +170,8 @@ def read_picks(scenes: Sequence[Scene]) -> list[Picks]:
 
 
 def _reads_past(policy: Mapping[str, Any]) -> bool:
-    named = {kind: policy[kind]["name"] for kind in registry.PART_KINDS}
     try:
-        return any(registry.lookup(kind, name).reads_past() for kind, name in named.items())
+        return build_policy(policy).reads_past
     except FairbanditError:  # a plugin that is not loaded
         return True
 

@@ -35,11 +35,6 @@ class Estimator(Part):
     """Whether each round draws a model of its own, as in posterior sampling. The probabilities of a
     policy are those given the draw."""
 
-    @classmethod
-    def reads_past(cls) -> bool:
-        """Whether models depend on earlier rounds."""
-        return learns(cls) or super().reads_past()
-
     def init(self, problem: Problem) -> State:
         """The state before the first round."""
         return self._init(problem)

@@ -19,7 +19,6 @@ class Identity(Rank):
     """The score itself: rewards of different groups are compared as they are."""
 
     reference = PAPER
-    range = (-float("inf"), float("inf"))
 
     def _index(self, candidates: Candidates) -> Tensor:
         return candidates.scores

@@ -32,7 +32,6 @@ class Tradeoff(EmpiricalCdf):
     """
 
     reference = f"{PAPER}: the trade-off that its conclusion leaves open"
-    range = (-float("inf"), float("inf"))
 
     def __init__(self, *, alpha: float = 0.5) -> None:
         if not 0 <= alpha <= 1:

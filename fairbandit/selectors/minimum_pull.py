@@ -11,7 +11,6 @@ from torch import Tensor
 from fairbandit.candidates import Candidates
 from fairbandit.errors import FairbanditError
 from fairbandit.maths.shares import group_shares
-from fairbandit.part import Problem
 from fairbandit.registry import register
 from fairbandit.selectors.base import Selector, best, best_first, best_of_groups
 
@@ -53,8 +52,8 @@ class MinimumPull(Selector):
         tolerance: α ≥ 0, how many picks a group may lack without consequence.
 
     Raises:
-        FairbanditError: a value out of range; in `check`, a list of another length than there are
-            groups, or shares that sum to more than 1.
+        FairbanditError: a value out of range; at the first decision, a list of another length than
+            there are groups, or shares that sum to more than 1.
     """
 
     reference = (
@@ -67,9 +66,6 @@ class MinimumPull(Selector):
         if not (tolerance >= 0 and math.isfinite(tolerance)):
             raise FairbanditError(f"tolerance (α) must be at least 0 and finite, got {tolerance}")
         self.shares, self.tolerance = shares, tolerance
-
-    def _check(self, problem: Problem) -> None:
-        group_shares(self.shares, problem.groups)
 
     def _last_pick_read(self, t: int) -> int:
         return t - 1
