@@ -174,9 +174,7 @@ class Policy:
         """
         first = known.past.rounds + 1
         candidates = self.candidates(known, first, contexts, groups, frozen=True)
-        if picks > 1:
-            return self.selector.inclusion(candidates, candidates.index, picks)
-        return self.selector.select(candidates, candidates.index).probabilities
+        return self.selector.select(candidates, candidates.index, picks).probabilities
 
     def advance(self, known: Knowledge, groups: Tensor) -> Knowledge:
         """Moves on after N rounds, whose pools are in the past and whose picks are of some groups.
@@ -299,7 +297,7 @@ class Policy:
             problem=problem,
             contexts=contexts,
             groups=groups,
-            model=models if one_each else models.take(model_of_round),
+            _model=models if one_each else models.take(model_of_round),
             _rank=self.rank,
             _informed=informed,
             _shared=(models, model_of_round),

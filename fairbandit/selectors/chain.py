@@ -45,7 +45,7 @@ class Chain(Selector):
 
     def _chains(self, candidates: Candidates, index: Tensor) -> Tensor:
         """The number of each candidate's chain from the top, from 0: (B, N, K) int64."""
-        low, high = candidates.index_bounds
+        low, high = candidates.bounds(of="index")
         high = high + 2 * (candidates.tie_ceiling - index)
         high, order = high.where(candidates.present, -torch.inf).sort(2, descending=True)
         lowest = low.where(candidates.present, torch.inf).gather(2, order).cummin(2).values

@@ -71,14 +71,14 @@ class MinimumPull(Selector):
         return t - 1
 
     def _weights(self, candidates: Candidates, index: Tensor) -> Tensor:
-        lack, rounding = self._lack(candidates, index, 1)
+        lack, rounding = self._lack(candidates, index)
         lack = lack.gather(2, candidates.groups.clamp(min=0)).where(candidates.present, -math.inf)
         most = lack.amax(2, keepdim=True)
         due = (lack >= most - rounding) | (most <= self.tolerance + rounding)
         return best(candidates, index, due & candidates.present)
 
     def _inclusion(self, candidates: Candidates, index: Tensor, picks: int) -> Tensor:
-        lack, rounding = self._lack(candidates, index, picks)
+        lack, rounding = self._lack(candidates, index)
         present, own = candidates.present.to(index.dtype), candidates.groups.clamp(min=0)
         size = torch.zeros_like(lack).scatter_add_(2, own, present)
         lack = lack.where((size > 0) & (lack > self.tolerance + rounding), -math.inf)
@@ -90,9 +90,9 @@ class MinimumPull(Selector):
         left = picks - first.sum(2, keepdim=True)
         return first + best_first(candidates, index, present - first, left)
 
-    def _lack(self, candidates: Candidates, index: Tensor, picks: int) -> tuple[Tensor, Tensor]:
+    def _lack(self, candidates: Candidates, index: Tensor) -> tuple[Tensor, Tensor]:
         """How many picks each group lacks, (B, N, G), and by how much rounding moves that."""
         counts = candidates.pick_counts
-        total = counts.sum(2, keepdim=True) + picks * candidates.rounds_guessed[:, None]
+        total = counts.sum(2, keepdim=True)
         shares = index.new_tensor(group_shares(self.shares, candidates.problem.groups))
         return shares * total - counts, ROUNDING * (total + 1).to(index.dtype)

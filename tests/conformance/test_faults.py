@@ -271,7 +271,6 @@ def test_a_part_without_a_fault_passes(cls, faulty):
         ("groups", lambda given: given.groups.unsqueeze_(0)),
         ("scores", lambda given: given.scores.sub_(1)),
         ("rank_window[1]", lambda given: given.rank_window[1].sub_(1)),
-        ("model.parameters[0]", lambda given: given.model.theta.neg_()),
         ("past.count", lambda given: given.past.count.clamp_(min=1)),
         ("outcomes.rewards", lambda given: given.outcomes.rewards.abs_()),
         (
