@@ -95,7 +95,7 @@ class Candidates:
         return self.scores + self.errors + past_errors
 
     def bounds(self, of: Literal["score", "index"] = "score") -> tuple[Tensor, Tensor]:
-        """Lower and upper confidence bounds of the candidates' true rewards, (B, N, K) each.
+        """Lower and upper confidence bounds of the true rewards, or of the index, (B, N, K) each.
 
         They are −∞ and ∞ while the policy has learned from no reward.
 

@@ -60,7 +60,6 @@ class Policy:
     Attributes:
         needs: what the parts need; a subset of `part.NEEDS`.
         learns: whether the reward models depend on rewards.
-        reads_picks: whether a part reads how often groups were picked.
         sums_ahead: whether outcomes are summed as they come, and none are kept: where reward models
             change rarely, outcomes would have to wait for long.
     """
@@ -94,7 +93,6 @@ class Policy:
             for method in ("_last_reward_read", "_last_pick_read")
         )  # asked for each round
         self.learns = learns(type(estimator))
-        self.reads_picks = bool(self._pick_readers)
         self.sums_ahead = refresh is not None and self.learns and "rewards" not in self.needs
 
     @property
@@ -129,7 +127,7 @@ class Policy:
         past = Past.empty(
             problem,
             contexts="contexts" in self.needs,
-            picks=self.reads_picks,
+            picks=bool(self._pick_readers),
             max_contexts=kept,
         )
         return Knowledge(problem, ((0, self.estimator.init(problem)),), past)

@@ -36,12 +36,7 @@ class Models(Estimator):
         self.theta = theta
 
     def _models(
-        self,
-        problem: Problem,
-        state: Any,
-        rounds: list[int],
-        n_train: list[int],
-        outcomes: Outcomes,
+        self, problem: Any, state: Any, rounds: list[int], n_train: Any, outcomes: Any
     ) -> LinearModel:
         return LinearModel(self.theta[:, [t - 1 for t in rounds]])
 

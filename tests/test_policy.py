@@ -78,6 +78,12 @@ def test_an_index_that_breaks_its_contract(rank: Rank, message: str) -> None:
         support.actions(greedy(rank=rank), Scattered(), 5)
 
 
+def test_a_need_that_does_not_exist() -> None:
+    hasty = type("Hasty", (Odd,), {"needs": frozenset({"contexts", "future"})})
+    with pytest.raises(FairbanditError, match=r"rank 'Hasty' needs \['future'\]; expected some of"):
+        greedy(rank=hasty())
+
+
 class Descent(Estimator):
     """Least squares by gradient descent on everything learned, from scratch each time."""
 

@@ -32,13 +32,11 @@ CLOSE = 1e-9
 REFRESH = 1.5
 """The `refresh` of policies whose estimator needs one."""
 
-REFERENCES = {
+REFERENCES: dict[str, Any] = {
     "split": "halves",
     "estimator": "ridge",
     "rank": "empirical_cdf",
     "selector": "argmax",
-    "environment": "simulation",
-    "metric": "fair_regret",
 }
 """The parts that complete the policy of the part under test."""
 
@@ -135,24 +133,24 @@ def engine_of(
     part reads confidence bounds, and a metric judges random picks.
     """
     made = registry.create(kind, part) if isinstance(part, (str, Mapping)) else part
-    policy = _policy_of(kind, made, {**REFERENCES, "split": split})
+    beside = {**REFERENCES, "split": split}
+    if kind == "metric":
+        beside["selector"] = {"name": "epsilon_greedy", "epsilon": 0.6}
+    policy = _policy_of(kind, made, beside)
     if kind in ("rank", "selector") and _reads_bounds(policy):
-        policy = _policy_of(kind, made, {**REFERENCES, **BOUNDED})
+        policy = _policy_of(kind, made, beside | BOUNDED)
     environment = made if kind == "environment" else Scattered(**world)
     metrics = {"checked": made} if kind == "metric" else {}
     options: dict[str, Any] = {"rounds": 0, "seed": SEED, "replicas": replicas, "picks": picks}
     return Engine(policy, environment, metrics=metrics, **options)
 
 
-def _policy_of(kind: str, part: Any, beside: Mapping[str, str]) -> Recorded:
-    """The policy that a part, or if it is none the metric or the environment, is checked with."""
-    company = {other: registry.create(other, beside[other]) for other in registry.PART_KINDS}
-    if kind in company:
-        company[kind] = part
-    if kind == "metric":
-        company["selector"] = registry.create(
-            "selector", {"name": "epsilon_greedy", "epsilon": 0.6}
-        )
+def _policy_of(kind: str, made: Any, beside: Mapping[str, Any]) -> Recorded:
+    """The policy of some parts, one of which is made if what is checked is a part of a policy."""
+    company = {
+        one: made if one == kind else registry.create(one, beside[one])
+        for one in registry.PART_KINDS
+    }
     refresh = REFRESH if "refresh" in company["estimator"].needs else None
     return Recorded(**company, refresh=refresh)
 

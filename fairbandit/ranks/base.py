@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from abc import abstractmethod
 
 import torch
@@ -34,9 +33,9 @@ class Rank(Part):
         """
         index = self._index(candidates)
         self._check_shape("an index", index, candidates)
-        least, greatest = map(float, index.aminmax())  # NaN if there is one
-        if not (math.isfinite(least) and math.isfinite(greatest)):
-            b, n, k = (~index.isfinite()).nonzero()[0].tolist()
+        finite = index.isfinite()
+        if not bool(finite.all()):
+            b, n, k = (~finite).nonzero()[0].tolist()
             raise FairbanditError(
                 f"{self} gave {index[b, n, k].item()} at replica "
                 f"{candidates.problem.streams.replicas[b]}, round {candidates.rounds[n]}, place "

@@ -54,11 +54,7 @@ def every_part(split: str) -> dict[str, dict[str, Any]]:
     parts = [("ridge", rank) for rank in registry.names("rank")]
     parts += [(estimator, "recent_cdf") for estimator in registry.names("estimator")]
     return {
-        f"{split} {estimator} {rank}": {
-            **{"split": split, "estimator": estimator, "rank": rank},
-            **support.refreshed(estimator),
-            **support.beside(rank),
-        }
+        f"{split} {estimator} {rank}": support.playable(split, estimator, rank)
         for estimator, rank in parts
     }
 
